@@ -1,0 +1,55 @@
+# Every target does its own set-up: Python 3.11, pip, git and make are all a machine needs.
+PYTHON ?= python3
+VENV   ?= .venv
+BIN    := $(VENV)/bin
+PIP    := PIP_CONSTRAINT=constraints.txt PIP_DISABLE_PIP_VERSION_CHECK=1 $(BIN)/python -m pip install --quiet
+
+.PHONY: help up check test test-e2e bench clean
+
+help:
+	@echo 'make up        what there is to run, running'
+	@echo 'make test      the test suite'
+	@echo 'make check     ruff, mypy --strict, import-linter'
+	@echo 'make test-e2e  tests that need servers'
+	@echo 'make bench     measurements, as a table and JSON'
+	@echo 'make clean     remove what the others made'
+
+# One stamp a set of packages, redone when what is asked for changes. `up` needs the runtime only.
+$(BIN)/python:
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Plimsoll needs Python 3.11 or newer, this is " + sys.version.split()[0] + "; say make PYTHON=python3.11")'
+	@echo 'creating $(VENV)'
+	@$(PYTHON) -m venv $(VENV)
+
+$(VENV)/.runtime: $(BIN)/python pyproject.toml constraints.txt
+	@echo 'installing plimsoll'
+	@$(PIP) -e . && touch $@
+
+$(VENV)/.dev: $(VENV)/.runtime
+	@echo 'installing the tools for tests and checks'
+	@$(PIP) -e '.[dev]' && touch $@
+
+$(VENV)/.bench: $(VENV)/.dev
+	@echo 'installing what we compare ourselves with'
+	@$(PIP) -e '.[dev,bench]' && touch $@
+
+up: $(VENV)/.runtime
+	@$(BIN)/plimsoll up
+
+check: $(VENV)/.dev
+	@$(BIN)/ruff check .
+	@$(BIN)/ruff format --check .
+	@$(BIN)/mypy
+	@$(BIN)/lint-imports --config .importlinter
+
+test: $(VENV)/.dev
+	@$(BIN)/python -m pytest
+
+test-e2e: $(VENV)/.dev
+	@$(BIN)/python -m pytest tests/e2e
+
+bench: $(VENV)/.bench
+	@$(BIN)/python -m benchmarks
+
+clean:
+	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis .benchmarks build dist
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -1,0 +1,1 @@
+"""Values without I/O: what every other layer speaks in. Imports nothing of Plimsoll and nothing that waits."""

@@ -1,0 +1,23 @@
+"""Chance as a parameter: uids, name suffixes and jitter come from an `Entropy`, seeded wherever a run must repeat."""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+
+class Entropy(Protocol):
+    """Operating system randomness in production, a seeded stream elsewhere (`plimsoll.runtime.chance`)."""
+
+    def uid(self) -> str:
+        """A random (version 4) UUID in its text form."""
+        ...
+
+    def suffix(self, length: int = 5) -> str:
+        """What Kubernetes appends to a generateName: no vowels, no look-alikes, so that no word comes out."""
+        ...
+
+    def uniform(self, low: float, high: float) -> float: ...
+
+    def token(self, size_bytes: int = 32) -> str:
+        """A secret as URL-safe text."""
+        ...

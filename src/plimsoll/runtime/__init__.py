@@ -1,0 +1,1 @@
+"""What runs things: clocks, the virtual loop, chance, the supervisor, back-off."""
