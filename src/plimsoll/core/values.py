@@ -7,6 +7,8 @@ lease. `gc=False` is safe for data that came from JSON: it has no cycles.
 
 from __future__ import annotations
 
+from typing import Any, dataclass_transform
+
 import msgspec
 
 # Names whose JSON spelling is not plain camel case. msgspec's own rename="camel" writes podIp where Kubernetes writes
@@ -40,9 +42,17 @@ def wire_name(field: str) -> str:
     return first + "".join(_INITIALISMS.get(word, word.capitalize()) for word in rest)
 
 
-class Value(msgspec.Struct, frozen=True, kw_only=True, gc=False, rename=wire_name):
+@dataclass_transform(frozen_default=True, kw_only_default=True, field_specifiers=(msgspec.field,))
+class _StructMeta(msgspec.StructMeta):
+    """Makes keyword-only inherited (msgspec applies it class by class) and tells type checkers what holds below."""
+
+    def __new__(mcls, name: str, bases: tuple[type, ...], namespace: dict[str, Any], **config: Any) -> Any:
+        return super().__new__(mcls, name, bases, namespace, **{"kw_only": True, **config})
+
+
+class Value(msgspec.Struct, metaclass=_StructMeta, frozen=True, gc=False, rename=wire_name):
     """Base of our own data: snapshots, plans, reasons. Every field is written out, so that outputs are stable."""
 
 
-class Wire(msgspec.Struct, frozen=True, kw_only=True, gc=False, omit_defaults=True, rename=wire_name):
+class Wire(msgspec.Struct, metaclass=_StructMeta, frozen=True, gc=False, omit_defaults=True, rename=wire_name):
     """Base of data that mirrors somebody's API. Unknown fields are dropped, so a `Wire` is never written back whole."""

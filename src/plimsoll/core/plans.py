@@ -1,0 +1,175 @@
+"""What every planner returns: actions, and a reason for each thing done and not done.
+
+A plan is data. Planners make it, actuators carry it out, the journal keeps it, and `plimsoll why`, the console, Events
+and logs all render the same reasons from it, so that no two of them can tell different stories. It holds no measured
+seconds: a replayed snapshot must give the same bytes.
+"""
+
+from __future__ import annotations
+
+from datetime import datetime  # noqa: TC003 - msgspec reads annotations at run time
+from enum import Enum
+from typing import Any, Final
+
+import msgspec
+
+from plimsoll.core.errors import InvalidInput
+from plimsoll.core.values import Value
+
+
+class Ref(Value, order=True):
+    """Names one thing: `pod/default/web-0`, `node/n7`, `nodegroup/batch`."""
+
+    kind: str
+    name: str
+    namespace: str = ""
+
+    def __str__(self) -> str:
+        return f"{self.kind}/{self.namespace}/{self.name}" if self.namespace else f"{self.kind}/{self.name}"
+
+    @classmethod
+    def parse(cls, text: str) -> Ref:
+        """Read KIND/NAME or KIND/NAMESPACE/NAME, as the command line takes it."""
+        parts = text.split("/")
+        if len(parts) not in {2, 3} or not all(parts):
+            raise InvalidInput(f"{text!r} names nothing; say KIND/NAME or KIND/NAMESPACE/NAME, e.g. pod/default/web-0")
+        return cls(kind=parts[0].lower(), namespace=parts[1] if len(parts) == 3 else "", name=parts[-1])
+
+
+class Reason(Value):
+    """Why: a code for machines, a sentence for people, the facts it rests on, and what lies behind it.
+
+    `code` is CamelCase and stable (it becomes an Event's reason, a metric's label, a condition's reason); `message` has
+    no full stop at its end; `facts` holds plain values that a program may want and the sentence may round.
+    """
+
+    code: str
+    message: str
+    facts: dict[str, Any] = {}
+    because: tuple[Reason, ...] = ()
+
+    def __str__(self) -> str:
+        if not self.because:
+            return self.message
+        return f"{self.message} ({'; '.join(str(cause) for cause in self.because)})"
+
+
+class Action(Value):
+    """One thing to do. `precondition` is what must still hold when it is done: actuators check it, then act.
+
+    An action is idempotent by what it says: "size 5, if the size is 3", never "2 more".
+    """
+
+    verb: str
+    target: Ref
+    reason: Reason
+    arguments: dict[str, Any] = {}
+    precondition: dict[str, Any] = {}
+
+    def __str__(self) -> str:
+        return f"{self.verb} {self.target}{_listed(self.arguments)}: {self.reason}"
+
+
+class NotDone(Value):
+    """Something considered and left, with its reason: "node/n7 kept: pod db-0 has no controller".
+
+    `count` is how many such things there are when `about` names only some of them.
+    """
+
+    what: str
+    about: tuple[Ref, ...]
+    reason: Reason
+    count: int = 1
+
+    def __str__(self) -> str:
+        named = ", ".join(str(ref) for ref in self.about[:_NAMED_AT_MOST])
+        unnamed = self.count - min(len(self.about), _NAMED_AT_MOST)
+        if unnamed > 0:
+            named = f"{named} and {unnamed} more" if named else f"{self.count}"
+        return f"{named} {self.what}: {self.reason}"
+
+
+class Plan(Value):
+    """What a planner decided about one snapshot; `budgets` are the counted limits it worked under, for replay."""
+
+    subsystem: str
+    snapshot: int
+    at: datetime
+    actions: tuple[Action, ...] = ()
+    not_done: tuple[NotDone, ...] = ()
+    budgets: dict[str, int] = {}
+
+    def sentence(self) -> str:
+        """One human sentence about the turn, for the log."""
+        done = _counted([action.verb for action in self.actions]) or "nothing to do"
+        left = sum(one.count for one in self.not_done)
+        return f"{self.subsystem}: {done}; {left} left as they are" if left else f"{self.subsystem}: {done}"
+
+    def lines(self) -> list[str]:
+        """The whole plan for a terminal: what is done, then what is not, a line each."""
+        return [f"+ {action}" for action in self.actions] + [f"- {one}" for one in self.not_done]
+
+    def about(self, ref: Ref) -> Plan:
+        """The part that concerns one thing: what `plimsoll why` shows."""
+        return msgspec.structs.replace(
+            self,
+            actions=tuple(action for action in self.actions if action.target == ref),
+            not_done=tuple(one for one in self.not_done if ref in one.about),
+        )
+
+
+class Result(Enum):
+    """How an action ended."""
+
+    DONE = "Done"
+    ALREADY_SO = "AlreadySo"
+    """The world was as wanted; nothing was called."""
+    OVERTAKEN = "Overtaken"
+    """The precondition no longer held: the next plan decides anew."""
+    HELD_BACK = "HeldBack"
+    """A brake (pause, dry run, removals per hour) stopped it."""
+    FAILED = "Failed"
+
+
+class Outcome(Value):
+    """What became of an action; a reason is given for everything but a plain success."""
+
+    action: Action
+    result: Result
+    reason: Reason | None = None
+
+    def __str__(self) -> str:
+        ended = _RESULT_WORDS[self.result]
+        return f"{self.action.verb} {self.action.target}: {ended}" + (f", {self.reason}" if self.reason else "")
+
+
+_NAMED_AT_MOST: Final = 3
+_RESULT_WORDS: Final = {
+    Result.DONE: "done",
+    Result.ALREADY_SO: "was so already",
+    Result.OVERTAKEN: "overtaken by events",
+    Result.HELD_BACK: "held back",
+    Result.FAILED: "failed",
+}
+_ENCODER: Final = msgspec.json.Encoder(order="deterministic")
+_PLAN_DECODER: Final = msgspec.json.Decoder(Plan)
+
+
+def encode(value: Value) -> bytes:
+    """The same value gives the same bytes, on every machine and under every hash seed."""
+    return _ENCODER.encode(value)
+
+
+def decode_plan(data: bytes) -> Plan:
+    try:
+        return _PLAN_DECODER.decode(data)
+    except (msgspec.DecodeError, RecursionError) as error:
+        raise InvalidInput(f"not a plan: {error}") from error
+
+
+def _listed(arguments: dict[str, Any]) -> str:
+    return "".join(f" {key}={value}" for key, value in sorted(arguments.items()))
+
+
+def _counted(verbs: list[str]) -> str:
+    return ", ".join(f"{verb} x{verbs.count(verb)}" for verb in dict.fromkeys(verbs))
