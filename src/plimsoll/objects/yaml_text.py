@@ -1,0 +1,255 @@
+"""YAML as Kubernetes reads it: version 1.1, turned into plain JSON values.
+
+Built on the event stream of libyaml instead of PyYAML's composer, for three reasons: the composer recurses in C and
+a file of brackets ends the process; PyYAML's scalars are not Kubernetes' (`y` is a text there and true here, a date is
+a date there and a text here); and a repeated key is lost there without a word. Everything here is iterative, and what
+aliases may blow up is counted.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import re
+from typing import TYPE_CHECKING, Any, Final
+
+import yaml
+
+from plimsoll.core.errors import UnreadableDocument
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+DEEPEST: Final = 500
+_MOST_VALUES: Final = 5_000_000
+
+_TRUE: Final = {"y", "Y", "yes", "Yes", "YES", "true", "True", "TRUE", "on", "On", "ON"}
+_FALSE: Final = {"n", "N", "no", "No", "NO", "false", "False", "FALSE", "off", "Off", "OFF"}
+_NULL: Final = {"", "~", "null", "Null", "NULL"}
+_INTEGER: Final = re.compile(r"[-+]?(0b[01]+|0o[0-7]+|0x[0-9a-fA-F]+|0[0-7]+|0|[1-9][0-9]*)", re.ASCII)
+_FLOAT: Final = re.compile(r"[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)?", re.ASCII)
+_NO_JSON: Final = re.compile(r"[-+]?\.(inf|Inf|INF)|\.(nan|NaN|NAN)")
+_LONGEST_NUMBER: Final = 400
+_MERGE: Final = "<<"
+_TAG: Final = "tag:yaml.org,2002:"
+
+
+def load_all(text: str) -> Iterator[tuple[int, Any]]:
+    """Each document of the text with the line it starts on. Empty documents are left out."""
+    builder = _Builder()
+    try:
+        for event in yaml.parse(text, Loader=yaml.CSafeLoader):
+            builder.take(event)
+            if isinstance(event, yaml.DocumentEndEvent):
+                if builder.root is not None:
+                    yield builder.line, builder.root
+                builder = _Builder()
+    except yaml.YAMLError as error:
+        raise UnreadableDocument(_told(error)) from error
+
+
+def resolve(plain: str) -> Any:
+    """What an unquoted scalar means."""
+    if plain in _NULL:
+        return None
+    if plain in _TRUE:
+        return True
+    if plain in _FALSE:
+        return False
+    if len(plain) > _LONGEST_NUMBER or plain[0] not in "+-.0123456789":
+        return plain
+    if _NO_JSON.fullmatch(plain):
+        raise UnreadableDocument(
+            f"{plain} is a number that JSON, and so Kubernetes, cannot hold; quote it to mean text"
+        )
+    digits = plain.replace("_", "")
+    if _INTEGER.fullmatch(digits):
+        return _integer(digits)
+    if _FLOAT.fullmatch(digits):
+        number = float(digits)
+        if number in {float("inf"), float("-inf")}:
+            raise UnreadableDocument(f"{plain} is too large a number")
+        return number
+    return plain
+
+
+def _integer(digits: str) -> int:
+    sign = -1 if digits[0] == "-" else 1
+    bare = digits.lstrip("+-")
+    if len(bare) > 1 and bare[0] == "0" and bare[1].isdigit():
+        return sign * int(bare, 8)
+    return sign * int(bare, 0)
+
+
+class _Open:
+    """A mapping or sequence whose end has not come yet."""
+
+    __slots__ = ("anchor", "key", "keyed", "merges", "values")
+
+    def __init__(self, values: dict[str, Any] | list[Any], anchor: str | None) -> None:
+        self.values = values
+        self.anchor = anchor
+        self.key: str | None = None
+        self.keyed = False
+        self.merges: list[Any] = []
+
+
+class _Builder:
+    """Builds one document from its events."""
+
+    def __init__(self) -> None:
+        self.root: Any = None
+        self.line = 1
+        self._open: list[_Open] = []
+        self._anchors: dict[str, Any] = {}
+        self._sizes: dict[int, int] = {}
+        self._count = 0
+
+    def take(self, event: yaml.Event) -> None:
+        if isinstance(event, yaml.ScalarEvent):
+            self._scalar(event)
+        elif isinstance(event, yaml.MappingStartEvent | yaml.SequenceStartEvent):
+            self._start(event)
+        elif isinstance(event, yaml.MappingEndEvent | yaml.SequenceEndEvent):
+            self._end(event)
+        elif isinstance(event, yaml.AliasEvent):
+            self._alias(event)
+        elif isinstance(event, yaml.DocumentStartEvent):
+            self.line = _place(event)[0]
+
+    def _start(self, event: yaml.MappingStartEvent | yaml.SequenceStartEvent) -> None:
+        if len(self._open) >= DEEPEST:
+            raise _at(event, f"nested deeper than {DEEPEST} levels")
+        if event.tag not in {None, "!", f"{_TAG}map", f"{_TAG}seq"}:
+            raise _at(event, f"tag {event.tag} is not known")
+        top = self._open[-1] if self._open else None
+        if top is not None and isinstance(top.values, dict) and not top.keyed:
+            raise _at(event, "a key must be a plain value, not a mapping or a list (is a '{{ }}' unquoted?)")
+        self._open.append(_Open({} if isinstance(event, yaml.MappingStartEvent) else [], event.anchor))
+
+    def _end(self, event: yaml.Event) -> None:
+        done = self._open.pop()
+        for merged in done.merges:
+            assert isinstance(done.values, dict)
+            done.values.update({key: value for key, value in merged.items() if key not in done.values})
+        if done.anchor is not None:
+            self._anchors[done.anchor] = done.values
+        self._add(event, done.values, grown=0)
+
+    def _scalar(self, event: yaml.ScalarEvent) -> None:
+        value = _value_of(event)
+        if event.anchor is not None:
+            self._anchors[event.anchor] = value
+        top = self._open[-1] if self._open else None
+        if top is not None and isinstance(top.values, dict) and not top.keyed:
+            self._key(event, top, _MERGE if event.value == _MERGE and event.implicit[0] else _as_key(event, value))
+            return
+        self._add(event, value, grown=1)
+
+    def _key(self, event: yaml.Event, top: _Open, key: str) -> None:
+        if key in top.values and key != _MERGE:
+            raise _at(event, f'key "{key}" stands twice in one mapping')
+        top.key, top.keyed = key, True
+
+    def _alias(self, event: yaml.AliasEvent) -> None:
+        if event.anchor not in self._anchors:
+            raise _at(event, f"alias *{event.anchor} has no anchor before it")
+        target = self._anchors[event.anchor]
+        self._add(event, target, grown=self._size(target))
+
+    def _add(self, event: yaml.Event, value: Any, *, grown: int) -> None:
+        self._count += grown
+        if self._count > _MOST_VALUES:
+            raise _at(event, f"the document holds more than {_MOST_VALUES} values")
+        if not self._open:
+            self.root = value
+            return
+        top = self._open[-1]
+        if isinstance(top.values, list):
+            top.values.append(value)
+        elif top.key == _MERGE:
+            self._merge(event, top, value)
+        else:
+            assert top.key is not None
+            top.values[top.key] = value
+        top.key, top.keyed = None, False
+
+    def _merge(self, event: yaml.Event, top: _Open, value: Any) -> None:
+        sources = value if isinstance(value, list) else [value]
+        if not all(isinstance(source, dict) for source in sources):
+            raise _at(event, "<< merges a mapping or a list of mappings")
+        top.merges.extend(sources)
+
+    def _size(self, value: Any) -> int:
+        """How many values an alias stands for, counted once: each is complete before an alias can name it."""
+        if not isinstance(value, dict | list):
+            return 1
+        if id(value) not in self._sizes:
+            inner = value.values() if isinstance(value, dict) else value
+            self._sizes[id(value)] = 1 + sum(self._size(item) for item in inner)
+        return self._sizes[id(value)]
+
+
+def _value_of(event: yaml.ScalarEvent) -> Any:
+    tag = event.tag
+    if tag is None:
+        try:
+            return resolve(event.value) if event.implicit[0] else event.value
+        except UnreadableDocument as error:
+            raise _at(event, error.problem) from None
+    short = tag.removeprefix(_TAG)
+    if short in {"str", "!"}:
+        return event.value
+    reader = _TAGGED.get(short)
+    if reader is None:
+        raise _at(event, f"tag {tag} is not known")
+    try:
+        return reader(event.value)
+    except (ValueError, binascii.Error):
+        raise _at(event, f"{event.value!r} is no !!{short}") from None
+
+
+def _as_bool(text: str) -> bool:
+    value = resolve(text)
+    if not isinstance(value, bool):
+        raise ValueError(text)  # noqa: TRY004 - told apart from success by the caller, not by type
+    return value
+
+
+_TAGGED: Final[dict[str, Callable[[str], Any]]] = {
+    "int": _integer,
+    "float": float,
+    "bool": _as_bool,
+    "null": lambda _: None,
+    "binary": lambda text: base64.b64decode(text).decode(),
+    "timestamp": str,
+}
+
+
+def _as_key(event: yaml.Event, value: Any) -> str:
+    """Keys are text in JSON: `y:` is the key "true", `8080:` the key "8080"."""
+    if isinstance(value, str):
+        return value
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, int | float):
+        return str(value)
+    raise _at(event, "a key must not be null")
+
+
+def _at(event: yaml.Event, problem: str) -> UnreadableDocument:
+    line, column = _place(event)
+    return UnreadableDocument(f"line {line}, column {column}: {problem}")
+
+
+def _place(event: yaml.Event) -> tuple[int, int]:
+    mark = event.start_mark
+    assert mark is not None, "libyaml marks every event"
+    return mark.line + 1, mark.column + 1
+
+
+def _told(error: yaml.YAMLError) -> str:
+    if isinstance(error, yaml.MarkedYAMLError) and error.problem_mark is not None:
+        context = f" {error.context}" if error.context else ""
+        return f"line {error.problem_mark.line + 1}, column {error.problem_mark.column + 1}: {error.problem}{context}"
+    return str(error).replace("\n", " ")
