@@ -4,15 +4,16 @@ VENV   ?= .venv
 BIN    := $(VENV)/bin
 PIP    := PIP_CONSTRAINT=constraints.txt PIP_DISABLE_PIP_VERSION_CHECK=1 $(BIN)/python -m pip install --quiet
 
-.PHONY: help up check test test-e2e bench clean
+.PHONY: help up check test test-scenarios test-e2e bench clean
 
 help:
-	@echo 'make up        what there is to run, running'
-	@echo 'make test      the test suite'
-	@echo 'make check     ruff, mypy --strict, import-linter'
-	@echo 'make test-e2e  tests that need servers'
-	@echo 'make bench     measurements, as a table and JSON'
-	@echo 'make clean     remove what the others made'
+	@echo 'make up              what there is to run, running'
+	@echo 'make test            the test suite'
+	@echo 'make test-scenarios  only the acceptance scenarios'
+	@echo 'make check           ruff, mypy --strict, import-linter'
+	@echo 'make test-e2e        tests that need servers'
+	@echo 'make bench           measurements, as a table and JSON'
+	@echo 'make clean           remove what the others made'
 
 # One stamp a set of packages, redone when what is asked for changes. `up` needs the runtime only.
 $(BIN)/python:
@@ -42,7 +43,10 @@ check: $(VENV)/.dev
 	@$(BIN)/lint-imports --config .importlinter
 
 test: $(VENV)/.dev
-	@$(BIN)/python -m pytest
+	@$(BIN)/python -m pytest --ignore=tests/e2e
+
+test-scenarios: $(VENV)/.dev
+	@$(BIN)/python -m pytest tests/scenarios
 
 test-e2e: $(VENV)/.dev
 	@$(BIN)/python -m pytest tests/e2e

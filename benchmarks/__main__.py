@@ -1,0 +1,70 @@
+"""The runner: `make bench`, or `python -m benchmarks decode virtual_time` for some.
+
+A module offers `rows()`, which yields `Row`-shaped dicts. The table goes to the terminal as rows come in, all of it
+with the machine's description to .benchmarks/latest.json.
+"""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+import json
+import os
+import platform
+import sys
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+SUBJECTS = {
+    "decode": "decoding pods, against the official client and plain json",
+    "feasible": "the reference scheduling rules",
+    "virtual_time": "timers of the virtual loop",
+}
+RESULTS = Path(".benchmarks/latest.json")
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(prog="python -m benchmarks", description="Measure and compare.")
+    parser.add_argument("subjects", nargs="*", metavar="SUBJECT", help=f"of {', '.join(SUBJECTS)}; all if none is named")
+    asked = parser.parse_args().subjects or list(SUBJECTS)
+    if unknown := [name for name in asked if name not in SUBJECTS]:
+        parser.error(f"no such subject: {', '.join(unknown)} (there are {', '.join(SUBJECTS)})")
+    print(f"{'measurement':<58}{'value':>14} {'unit':<14}{'target':<14}met")
+    results = [row for name in asked for row in measure(name)]
+    RESULTS.parent.mkdir(exist_ok=True)
+    RESULTS.write_text(json.dumps({"machine": machine(), "rows": results}, indent=2) + "\n")
+    print(f"\nwritten to {RESULTS}")
+    missed = [row["name"] for row in results if row["met"] is False]
+    if missed:
+        print(f"{len(missed)} below target: {', '.join(missed)}")
+    return 1 if missed else 0
+
+
+def measure(subject: str) -> list[dict[str, Any]]:
+    print(f"-- {subject}: {SUBJECTS[subject]}", flush=True)
+    rows = []
+    for row in importlib.import_module(f"benchmarks.{subject}").rows():
+        rows.append({"subject": subject, **row})
+        print(line(row), flush=True)
+    return rows
+
+
+def line(row: dict[str, Any]) -> str:
+    met = {True: "yes", False: "NO", None: ""}[row["met"]]
+    value = f"{row['value']:,.0f}" if abs(row["value"]) >= 1000 else f"{row['value']:.3g}"
+    note = f"  ({row['note']})" if row["note"] else ""
+    return f"{row['name']:<58}{value:>14} {row['unit']:<14}{row['target'] or '':<14}{met}{note}"
+
+
+def machine() -> dict[str, Any]:
+    return {
+        "at": datetime.now(tz=UTC).isoformat(timespec="seconds"),
+        "python": platform.python_version(),
+        "cores": os.cpu_count(),
+        "processor": platform.machine(),
+    }
+
+
+if __name__ == "__main__":
+    sys.exit(main())
