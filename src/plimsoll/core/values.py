@@ -26,7 +26,9 @@ _INITIALISMS = {
     "pid": "PID",
     "qos": "QOS",
     "tls": "TLS",
+    "uri": "URI",
     "url": "URL",
+    "urls": "URLs",
     "uuid": "UUID",
 }
 

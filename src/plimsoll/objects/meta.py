@@ -1,0 +1,144 @@
+"""What every Kubernetes object has in common: identity, labels, owners, and the small types all kinds share.
+
+Every other module of wire structs builds on this one. Three conventions hold for all of them:
+
+* Fields mirror the API in snake_case; absent and null both give the default. A default of `None` says that absence
+  means something else than zero (`replicas`, `priority`); everything else defaults to its zero value.
+* Lists are tuples. Against lists, 20,000 pods decode in less than half the time, take an eighth less memory and leave
+  nothing for the garbage collector to walk (4 ms instead of 130 ms a pass), because it drops a tuple of untracked
+  things from its books. And a struct without a map in it can be hashed, which is how equals are grouped.
+* Structs are slices: what nobody in Plimsoll reads is not declared and is skipped by the decoder. So an object that
+  went through them is never written back whole.
+
+Maps stay dicts, because msgspec builds them fastest. Nobody writes to the map of a decoded object: a default may be
+shared between objects.
+"""
+
+# ruff: noqa: D101 - a struct means what the API type of the same name means; docstrings only where that surprises
+
+from datetime import UTC, datetime
+from typing import Annotated, Any, ClassVar, Self
+
+import msgspec
+from msgspec import Meta
+
+from plimsoll.core.values import Wire
+
+# A quantity as it stands on the wire: mostly text, but files say `cpu: 1` and `cpu: 0.5`.
+Quantity = str | int | float
+ResourceList = dict[str, Quantity]
+IntOrString = int | str
+# Always aware: a time without a zone could not be compared with a clock, and Kubernetes refuses it too.
+Time = Annotated[datetime, Meta(tz=True)]
+# JSON of unknown shape: OpenAPI schemas, defaults inside them. Null is a value of its own in there.
+Json = Any
+
+
+class MicroTime(datetime):
+    """A time that Kubernetes reads only with exactly six fractional digits: in leases, and an event's `eventTime`.
+
+    A type of its own, because msgspec writes a whole second without a fraction, which a real API server refuses.
+    """
+
+    @classmethod
+    def of(cls, time: datetime) -> Self:
+        utc = time.astimezone(UTC)
+        return cls.combine(utc.date(), utc.timetz())
+
+    @classmethod
+    def parse(cls, text: str) -> Self:
+        """The time, or a ValueError for what is not RFC 3339 with a zone."""
+        try:
+            return cls.of(msgspec.convert(text, Time))
+        except (msgspec.ValidationError, OverflowError) as error:
+            # A plain ValueError: to this msgspec adds the path of the field.
+            raise ValueError(str(error)) from error
+
+    def text(self) -> str:
+        return self.astimezone(UTC).isoformat(timespec="microseconds").replace("+00:00", "Z")
+
+
+class OwnerReference(Wire):
+    api_version: str = ""
+    kind: str = ""
+    name: str = ""
+    uid: str = ""
+    controller: bool = False
+    block_owner_deletion: bool = False
+
+
+class ObjectMeta(Wire):
+    """Identity and bookkeeping of an object; `managedFields` is left out, it is half of a small object's bytes."""
+
+    name: str = ""
+    generate_name: str = ""
+    namespace: str = ""
+    uid: str = ""
+    resource_version: str = ""
+    generation: int = 0
+    creation_timestamp: Time | None = None
+    deletion_timestamp: Time | None = None
+    deletion_grace_period_seconds: int | None = None
+    labels: dict[str, str] = {}
+    annotations: dict[str, str] = {}
+    owner_references: tuple[OwnerReference, ...] = ()
+    finalizers: tuple[str, ...] = ()
+
+
+class WireObject(Wire):
+    """Base of everything with a kind of its own. Items of a list carry neither `apiVersion` nor `kind`."""
+
+    # Given where two groups have a kind of the same name and so the struct cannot be called like it.
+    KIND: ClassVar[str] = ""
+
+    api_version: str = ""
+    kind: str = ""
+    metadata: ObjectMeta = ObjectMeta()
+
+    @classmethod
+    def kind_name(cls) -> str:
+        return cls.KIND or cls.__name__
+
+
+class ListMeta(Wire):
+    resource_version: str = ""
+    continue_: str = ""
+    remaining_item_count: int | None = None
+
+
+class LabelSelectorRequirement(Wire):
+    key: str = ""
+    operator: str = ""
+    values: tuple[str, ...] = ()
+
+
+class LabelSelector(Wire):
+    """Empty selects everything. Where a field may be absent (`LabelSelector | None`), absent selects nothing."""
+
+    match_labels: dict[str, str] = {}
+    match_expressions: tuple[LabelSelectorRequirement, ...] = ()
+
+
+class Condition(Wire):
+    """The shape of conditions that newer kinds and custom resources share (`meta.v1.Condition`)."""
+
+    type: str = ""
+    status: str = ""
+    observed_generation: int = 0
+    last_transition_time: Time | None = None
+    reason: str = ""
+    message: str = ""
+
+
+class ObjectReference(Wire):
+    api_version: str = ""
+    kind: str = ""
+    namespace: str = ""
+    name: str = ""
+    uid: str = ""
+    resource_version: str = ""
+    field_path: str = ""
+
+
+class LocalObjectReference(Wire):
+    name: str = ""

@@ -1,0 +1,173 @@
+"""The table of kinds: how each is called, where it is served, and which struct it decodes into.
+
+The client builds URLs from it, the embedded API server its discovery, and the command line finds what `po` or
+`deployments.apps` means. Custom resources join it with `Kinds.extended`; the table itself knows only what Kubernetes
+serves. A test compares it with the discovery answers of a real server.
+"""
+
+from collections.abc import Iterable, Iterator
+from typing import Final, Self
+
+from plimsoll.core.values import Value
+from plimsoll.objects import (
+    configuration,
+    definitions,
+    events,
+    leases,
+    nodes,
+    pods,
+    policy,
+    rbac,
+    services,
+    volumes,
+    workloads,
+)
+from plimsoll.objects.meta import WireObject
+
+
+class Resource(Value):
+    """One kind in one version. `group` is empty for the core group."""
+
+    group: str
+    version: str
+    kind: str
+    plural: str
+    singular: str
+    namespaced: bool
+    struct: type[WireObject]
+    short_names: tuple[str, ...] = ()
+    categories: tuple[str, ...] = ()
+
+    @property
+    def api_version(self) -> str:
+        return f"{self.group}/{self.version}" if self.group else self.version
+
+    @property
+    def list_kind(self) -> str:
+        return f"{self.kind}List"
+
+    @property
+    def full_name(self) -> str:
+        """`deployments.apps`, `pods`: what errors and RBAC messages call it."""
+        return f"{self.plural}.{self.group}" if self.group else self.plural
+
+    def path(self, namespace: str = "", name: str = "") -> str:
+        """Where the server has it: a collection, or one object of it. No namespace means all of them."""
+        parts = ["/apis", self.group, self.version] if self.group else ["/api", self.version]
+        if self.namespaced and namespace:
+            parts += ["namespaces", namespace]
+        parts.append(self.plural)
+        if name:
+            parts.append(name)
+        return "/".join(parts)
+
+
+class Kinds:
+    """Resources, found by any of their names. Immutable: `extended` gives a new one."""
+
+    def __init__(self, resources: Iterable[Resource]) -> None:
+        self._resources = tuple(resources)
+        self._by_kind = {(one.api_version, one.kind): one for one in self._resources}
+        self._by_plural = {(one.api_version, one.plural): one for one in self._resources}
+        self._by_struct = {one.struct: one for one in self._resources}
+        self._by_name: dict[str, Resource] = {}
+        for one in self._resources:
+            names = (one.plural, one.singular, one.kind.lower(), *one.short_names)
+            for name in names:
+                # The first to claim a short name keeps it, as kubectl prefers earlier groups: `events` is the core one.
+                self._by_name.setdefault(name, one)
+                self._by_name.setdefault(f"{name}.{one.group}", one)
+                self._by_name.setdefault(f"{name}.{one.version}.{one.group}", one)
+
+    def __iter__(self) -> Iterator[Resource]:
+        return iter(self._resources)
+
+    def __len__(self) -> int:
+        return len(self._resources)
+
+    def extended(self, resources: Iterable[Resource]) -> Self:
+        return type(self)((*self._resources, *resources))
+
+    def by_kind(self, api_version: str, kind: str) -> Resource | None:
+        return self._by_kind.get((api_version, kind))
+
+    def by_plural(self, api_version: str, plural: str) -> Resource | None:
+        return self._by_plural.get((api_version, plural))
+
+    def by_struct(self, struct: type[WireObject]) -> Resource | None:
+        return self._by_struct.get(struct)
+
+    def by_name(self, name: str) -> Resource | None:
+        """As kubectl takes it: `po`, `pod`, `Pods`, `deployments.apps`, `deploy.v1.apps`."""
+        return self._by_name.get(name.lower())
+
+
+def _resources(group_version: str, *rows: tuple[type[WireObject], str, bool, str]) -> Iterator[Resource]:
+    """Rows of (struct, plural, namespaced, short names and `+categories`)."""
+    group, _, version = group_version.rpartition("/")
+    for struct, plural, namespaced, extras in rows:
+        yield Resource(
+            group=group,
+            version=version,
+            kind=struct.kind_name(),
+            plural=plural,
+            singular=struct.kind_name().lower(),
+            namespaced=namespaced,
+            struct=struct,
+            short_names=tuple(word for word in extras.split() if not word.startswith("+")),
+            categories=tuple(word[1:] for word in extras.split() if word.startswith("+")),
+        )
+
+
+_NAMESPACED: Final = True
+_CLUSTER: Final = False
+
+KINDS: Final = Kinds(
+    [
+        *_resources(
+            "v1",
+            (configuration.ConfigMap, "configmaps", _NAMESPACED, "cm"),
+            (events.Event, "events", _NAMESPACED, "ev"),
+            (policy.LimitRange, "limitranges", _NAMESPACED, "limits"),
+            (configuration.Namespace, "namespaces", _CLUSTER, "ns"),
+            (nodes.Node, "nodes", _CLUSTER, "no"),
+            (volumes.PersistentVolumeClaim, "persistentvolumeclaims", _NAMESPACED, "pvc"),
+            (volumes.PersistentVolume, "persistentvolumes", _CLUSTER, "pv"),
+            (pods.Pod, "pods", _NAMESPACED, "po +all"),
+            (pods.PodTemplate, "podtemplates", _NAMESPACED, ""),
+            (workloads.ReplicationController, "replicationcontrollers", _NAMESPACED, "rc +all"),
+            (configuration.Secret, "secrets", _NAMESPACED, ""),
+            (rbac.ServiceAccount, "serviceaccounts", _NAMESPACED, "sa"),
+            (services.Service, "services", _NAMESPACED, "svc +all"),
+        ),
+        *_resources(
+            "apiextensions.k8s.io/v1",
+            (definitions.CustomResourceDefinition, "customresourcedefinitions", _CLUSTER, "crd crds +api-extensions"),
+        ),
+        *_resources(
+            "apps/v1",
+            (workloads.DaemonSet, "daemonsets", _NAMESPACED, "ds +all"),
+            (workloads.Deployment, "deployments", _NAMESPACED, "deploy +all"),
+            (workloads.ReplicaSet, "replicasets", _NAMESPACED, "rs +all"),
+            (workloads.StatefulSet, "statefulsets", _NAMESPACED, "sts +all"),
+        ),
+        *_resources("batch/v1", (workloads.Job, "jobs", _NAMESPACED, "+all")),
+        *_resources("coordination.k8s.io/v1", (leases.Lease, "leases", _NAMESPACED, "")),
+        *_resources("discovery.k8s.io/v1", (services.EndpointSlice, "endpointslices", _NAMESPACED, "")),
+        *_resources("events.k8s.io/v1", (events.EventsV1Event, "events", _NAMESPACED, "ev")),
+        *_resources("policy/v1", (policy.PodDisruptionBudget, "poddisruptionbudgets", _NAMESPACED, "pdb")),
+        *_resources(
+            "rbac.authorization.k8s.io/v1",
+            (rbac.ClusterRoleBinding, "clusterrolebindings", _CLUSTER, ""),
+            (rbac.ClusterRole, "clusterroles", _CLUSTER, ""),
+            (rbac.RoleBinding, "rolebindings", _NAMESPACED, ""),
+            (rbac.Role, "roles", _NAMESPACED, ""),
+        ),
+        *_resources("scheduling.k8s.io/v1", (policy.PriorityClass, "priorityclasses", _CLUSTER, "pc")),
+        *_resources(
+            "storage.k8s.io/v1",
+            (volumes.CSINode, "csinodes", _CLUSTER, ""),
+            (volumes.StorageClass, "storageclasses", _CLUSTER, "sc"),
+        ),
+    ]
+)

@@ -1,0 +1,39 @@
+"""Null equals absent: takes the nulls out of plain JSON, guided by the type it is about to become.
+
+Guided, because null means something in JSON of unknown shape (the `default: null` of an OpenAPI schema), and because
+the depth of a type bounds the walk, whatever the depth of the data is.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from msgspec import inspect
+
+Shape = inspect.Type
+_CONTAINERS: Final = (inspect.StructType, inspect.DictType, inspect.VarTupleType)
+
+
+def without_nulls(value: Any, shape: Shape) -> Any:
+    """The value without null fields and map values. Fields the type does not know are left out as well."""
+    shape = _container(shape)
+    if isinstance(shape, inspect.StructType) and isinstance(value, dict):
+        known = ((field.encode_name, field.type) for field in shape.fields)
+        return {name: without_nulls(value[name], of) for name, of in known if value.get(name) is not None}
+    if isinstance(shape, inspect.DictType) and isinstance(value, dict):
+        of = _container(shape.value_type)
+        if isinstance(of, inspect.AnyType):
+            return value
+        present = {key: one for key, one in value.items() if one is not None}
+        # Labels and the like may be many: a map of scalars is not walked twice.
+        return {key: without_nulls(one, of) for key, one in present.items()} if isinstance(of, _CONTAINERS) else present
+    if isinstance(shape, inspect.VarTupleType) and isinstance(value, list):
+        return [without_nulls(one, shape.item_type) for one in value]
+    return value
+
+
+def _container(shape: Shape) -> Shape:
+    """Of `X | None` the X: no wire type has two containers in one union."""
+    if not isinstance(shape, inspect.UnionType):
+        return shape
+    return next((one for one in shape.types if isinstance(one, _CONTAINERS)), shape)
