@@ -11,6 +11,8 @@ valid) are values and are not here.
     ├── NotEnoughData            the answer would be a guess
     ├── Unreachable              a server did not answer
     ├── LeftVirtualTime          something tried to leave the virtual loop
+    ├── Deadlock                 virtual time has nothing left to jump to, and somebody still waits
+    ├── Runaway                  virtual time stands still, and callbacks never end
     └── GaveUp                   a retry policy is used up
 
 `exit_code` is what the command line ends with; DESIGN.md's table is the contract.
@@ -68,6 +70,14 @@ class Unreachable(PlimsollError):
 
 class LeftVirtualTime(PlimsollError):
     """Something tried to leave the loop's thread while time was virtual: a thread, an executor, a socket, a process."""
+
+
+class Deadlock(PlimsollError):
+    """Tasks wait for something that nothing will ever bring: no callback is ready and no timer is set."""
+
+
+class Runaway(PlimsollError):
+    """Callbacks call each other without end and without time passing."""
 
 
 class GaveUp(PlimsollError):

@@ -1,0 +1,173 @@
+"""Trying again as data: how long to wait is a value that can be printed, compared, tested and put into a policy.
+
+`Backoff` is the rule, `BackoffState` one thing's history under it, `BackoffTable` the histories of many keys (a work
+queue, a node group that failed to grow), `retry` the loop around one call. Nothing here reads a clock by itself, and
+nothing here decides *what* may be tried again: the caller names the errors.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, TypeVar
+
+from plimsoll.core.errors import GaveUp, InvalidInput
+from plimsoll.core.values import Value
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable, Hashable
+
+    from plimsoll.core.clock import Clock
+    from plimsoll.core.entropy import Entropy
+
+T = TypeVar("T")
+E = TypeVar("E", bound=Exception)
+
+
+class Backoff(Value):
+    """Waits of `initial_s`, then `factor` times as long each, at most `cap_s`.
+
+    `jitter` takes a random share off each wait (0: none, 1: anything down to nothing), so `cap_s` is never exceeded.
+    `max_attempts` counts the first try; None means without end. Whoever was well for `reset_after_s` starts afresh.
+    A server's Retry-After is honoured up to `retry_after_cap_s`: it may not park us for a year.
+    """
+
+    initial_s: float = 1.0
+    factor: float = 2.0
+    cap_s: float = 60.0
+    jitter: float = 0.1
+    max_attempts: int | None = None
+    reset_after_s: float = 600.0
+    retry_after_cap_s: float = 600.0
+
+    def __post_init__(self) -> None:
+        for field in ("initial_s", "cap_s", "reset_after_s", "retry_after_cap_s"):
+            value = getattr(self, field)
+            if not 0 <= value < math.inf:
+                raise InvalidInput(f"must be a number of seconds from 0 on, is {value}", path=field)
+        if not 1 <= self.factor < math.inf:
+            raise InvalidInput(f"must be at least 1, is {self.factor}", path="factor")
+        if not 0 <= self.jitter <= 1:
+            raise InvalidInput(f"must be between 0 and 1, is {self.jitter}", path="jitter")
+        if self.max_attempts is not None and self.max_attempts < 1:
+            raise InvalidInput(f"must be at least 1, is {self.max_attempts}", path="max_attempts")
+
+    def nominal_s(self, attempt: int) -> float:
+        """The wait after the `attempt`-th failure (from 1), before chance."""
+        if attempt < 1:
+            raise InvalidInput(f"failures are counted from 1, not {attempt}", path="attempt")
+        try:
+            return min(self.cap_s, self.initial_s * self.factor ** (attempt - 1))
+        except OverflowError:
+            return self.cap_s if self.initial_s else 0.0
+
+    def delay_s(self, attempt: int, entropy: Entropy) -> float:
+        """The wait after the `attempt`-th failure (from 1)."""
+        nominal_s = self.nominal_s(attempt)
+        return entropy.uniform(nominal_s * (1 - self.jitter), nominal_s) if self.jitter else nominal_s
+
+    def is_used_up(self, failures: int) -> bool:
+        return self.max_attempts is not None and failures >= self.max_attempts
+
+    def hinted_s(self, error: object) -> float:
+        """What a failed call asks for by an attribute `retry_after_s`, as far as we follow."""
+        hint_s = getattr(error, "retry_after_s", None)
+        if not isinstance(hint_s, int | float) or math.isnan(hint_s):
+            return 0.0
+        return min(max(0.0, hint_s), self.retry_after_cap_s)
+
+
+class BackoffState(Value):
+    """How often something failed in a row and when it may be tried again, in seconds of a monotonic clock."""
+
+    policy: Backoff
+    failures: int = 0
+    ready_at: float = -math.inf
+
+    def is_ready(self, now_s: float) -> bool:
+        return now_s >= self.ready_at
+
+    @property
+    def is_used_up(self) -> bool:
+        return self.policy.is_used_up(self.failures)
+
+    def is_stale(self, now_s: float) -> bool:
+        """Whether so long a time went well that the next failure counts as the first."""
+        return now_s - self.ready_at >= self.policy.reset_after_s
+
+    def after_failure(self, now_s: float, entropy: Entropy, *, at_least_s: float = 0.0) -> BackoffState:
+        failures = 1 if self.is_stale(now_s) else self.failures + 1
+        wait_s = max(self.policy.delay_s(failures, entropy), at_least_s)
+        return BackoffState(policy=self.policy, failures=failures, ready_at=now_s + wait_s)
+
+    def after_success(self) -> BackoffState:
+        return BackoffState(policy=self.policy)
+
+
+class BackoffTable:
+    """A `BackoffState` for each key that failed lately; at most `max_keys`, the longest unheard-of goes first."""
+
+    def __init__(self, policy: Backoff, entropy: Entropy, *, max_keys: int = 10_000) -> None:
+        if max_keys < 1:
+            raise InvalidInput(f"must be at least 1, is {max_keys}", path="max_keys")
+        self._policy = policy
+        self._entropy = entropy
+        self._max_keys = max_keys
+        self._states: dict[Hashable, BackoffState] = {}
+
+    def __len__(self) -> int:
+        return len(self._states)
+
+    def failed(self, key: Hashable, now_s: float, *, at_least_s: float = 0.0) -> BackoffState:
+        # Taken out and put in again, so that the dict stays in order of the last failure.
+        state = self._states.pop(key, None) or BackoffState(policy=self._policy)
+        state = self._states[key] = state.after_failure(now_s, self._entropy, at_least_s=at_least_s)
+        self._forget(now_s)
+        return state
+
+    def succeeded(self, key: Hashable) -> None:
+        self._states.pop(key, None)
+
+    def state(self, key: Hashable) -> BackoffState:
+        return self._states.get(key) or BackoffState(policy=self._policy)
+
+    def is_ready(self, key: Hashable, now_s: float) -> bool:
+        return self.state(key).is_ready(now_s)
+
+    def _forget(self, now_s: float) -> None:
+        while self._states:
+            oldest = next(iter(self._states))
+            if len(self._states) <= self._max_keys and not self._states[oldest].is_stale(now_s):
+                return
+            del self._states[oldest]
+
+
+def _always(_error: Exception) -> bool:
+    return True
+
+
+async def retry(
+    call: Callable[[], Awaitable[T]],
+    policy: Backoff,
+    *,
+    clock: Clock,
+    entropy: Entropy,
+    retryable: type[E] | tuple[type[E], ...],
+    worth: Callable[[E], bool] = _always,
+) -> T:
+    """Call until it succeeds, waiting by `policy` after each error that is `retryable` and `worth` another try.
+
+    Other errors pass through, and so does cancellation, which is no error. When the attempts are used up: `GaveUp`,
+    with the last error as its cause.
+    """
+    failures = 0
+    while True:
+        try:
+            return await call()
+        except retryable as error:
+            if not worth(error):
+                raise
+            failures += 1
+            if policy.is_used_up(failures):
+                raise GaveUp(f"gave up after {failures} attempts: {error}") from error
+            wait_s = max(policy.delay_s(failures, entropy), policy.hinted_s(error))
+        await clock.sleep(wait_s)

@@ -1,0 +1,83 @@
+"""The two implementations of `plimsoll.core.entropy.Entropy`: the operating system's chance, and one that repeats.
+
+`SeededEntropy` is its own generator rather than `random.Random`, because only a part of what `random` draws is promised
+to stay the same between Python versions, and because streams by name come easily: a new consumer asks for
+`child("kubelet")` and disturbs nobody else's numbers. It is not for secrets; live tokens come from `SystemEntropy`.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import random
+import secrets
+import uuid
+
+# Kubernetes' alphabet for generateName (apimachinery, pkg/util/rand).
+SUFFIX_ALPHABET = "bcdfghjklmnpqrstvwxz2456789"
+
+_BLOCK_BYTES = 64
+_FAIR_BYTES = 256 // len(SUFFIX_ALPHABET) * len(SUFFIX_ALPHABET)
+
+
+class SystemEntropy:
+    """The operating system's randomness: production."""
+
+    def __init__(self) -> None:
+        self._random = random.SystemRandom()
+
+    def uid(self) -> str:
+        return str(uuid.uuid4())
+
+    def suffix(self, length: int = 5) -> str:
+        return "".join(self._random.choices(SUFFIX_ALPHABET, k=length))
+
+    def uniform(self, low: float, high: float) -> float:
+        return self._random.uniform(low, high)
+
+    def token(self, size_bytes: int = 32) -> str:
+        return secrets.token_urlsafe(size_bytes)
+
+
+class SeededEntropy:
+    """A stream that is the same for the same seed on every machine, Python version and hash seed."""
+
+    def __init__(self, seed: int | str) -> None:
+        # The kind is part of the key: seed 7 and seed "7" are different streams.
+        self._key = hashlib.blake2b(f"{type(seed).__name__}:{seed}".encode()).digest()
+        self._blocks_drawn = 0
+        self._left = b""
+
+    def child(self, name: str) -> SeededEntropy:
+        """The stream of that name: independent of this one, of its other children, and of what was drawn so far."""
+        child = SeededEntropy(0)
+        child._key = hashlib.blake2b(b"child:" + name.encode(), key=self._key).digest()
+        return child
+
+    def uid(self) -> str:
+        return str(uuid.UUID(bytes=self._draw(16), version=4))
+
+    def suffix(self, length: int = 5) -> str:
+        letters = ""
+        while len(letters) < length:
+            byte = self._draw(1)[0]
+            # Bytes beyond the last whole alphabet would make its first letters likelier.
+            if byte < _FAIR_BYTES:
+                letters += SUFFIX_ALPHABET[byte % len(SUFFIX_ALPHABET)]
+        return letters
+
+    def uniform(self, low: float, high: float) -> float:
+        """One of 2^53 evenly spaced numbers; `high` itself only by rounding."""
+        share = (int.from_bytes(self._draw(8), "big") >> 11) / (1 << 53)
+        return low + (high - low) * share
+
+    def token(self, size_bytes: int = 32) -> str:
+        return base64.urlsafe_b64encode(self._draw(size_bytes)).rstrip(b"=").decode("ascii")
+
+    def _draw(self, size_bytes: int) -> bytes:
+        while len(self._left) < size_bytes:
+            counter = self._blocks_drawn.to_bytes(16, "big")
+            self._left += hashlib.blake2b(counter, key=self._key, digest_size=_BLOCK_BYTES).digest()
+            self._blocks_drawn += 1
+        drawn, self._left = self._left[:size_bytes], self._left[size_bytes:]
+        return drawn

@@ -1,0 +1,59 @@
+"""The two implementations of `plimsoll.core.clock.Clock`, so that no other module asks the machine for the time.
+
+`app.py` hands a `RealClock` to everything that lives; tests, scenarios and what-ifs hand out the `VirtualClock` of a
+`VirtualLoop`. A clock never decides anything and never starts anything.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from datetime import UTC, datetime, timedelta
+from typing import Protocol
+
+
+class VirtualTimeSource(Protocol):
+    """What a virtual clock reads: whole nanoseconds since the loop was made, and the same as the loop's seconds."""
+
+    def elapsed_ns(self) -> int: ...
+
+    def time(self) -> float: ...
+
+
+class RealClock:
+    """The machine's time, and the event loop's sleep."""
+
+    def now(self) -> datetime:
+        return datetime.now(UTC)
+
+    def monotonic_s(self) -> float:
+        return time.monotonic()
+
+    async def sleep(self, seconds: float) -> None:
+        await asyncio.sleep(seconds)
+
+
+class VirtualClock:
+    """The time of a virtual loop, counted from `start`: it stands still unless the loop jumps to a timer."""
+
+    def __init__(self, source: VirtualTimeSource, *, start: datetime) -> None:
+        if start.tzinfo is None:
+            raise ValueError(f"start {start} has no time zone")
+        self._source = source
+        self._start = start.astimezone(UTC)
+
+    def now(self) -> datetime:
+        # A datetime has no nanoseconds; what is cut off here is still in monotonic_s().
+        return self._start + timedelta(microseconds=self._source.elapsed_ns() // 1_000)
+
+    def monotonic_s(self) -> float:
+        return self._source.time()
+
+    async def sleep(self, seconds: float) -> None:
+        await asyncio.sleep(seconds)
+
+    def elapsed_ns_at(self, when: datetime) -> int:
+        """Where `when` lies on the loop's own scale: what a run that is told to go to a date needs."""
+        if when.tzinfo is None:
+            raise ValueError(f"{when} has no time zone")
+        return (when - self._start) // timedelta(microseconds=1) * 1_000

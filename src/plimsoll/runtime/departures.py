@@ -1,0 +1,185 @@
+"""Catches whatever would leave a virtual loop's thread, and names who tried.
+
+A loop that jumps to its next timer sees neither threads nor sockets nor processes: what they bring comes after any
+number of false timeouts. So `VirtualLoop` refuses its own doors (executors, connections, readers), and this module
+watches the side doors for as long as the loop runs: threads and `time.sleep` by standing in for them, sockets and
+processes by an audit hook. Only the thread that runs the loop is watched; other threads of the process notice nothing.
+
+C extensions that open sockets by themselves are out of sight; they are not used under virtual time.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import functools
+import socket
+import sys
+import sysconfig
+import threading
+import time
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from types import CodeType, FrameType
+
+    from plimsoll.core.errors import LeftVirtualTime
+
+
+class Guarded(Protocol):
+    """A loop that wants to hear of attempts to leave it."""
+
+    def departure(self, what: str) -> LeftVirtualTime:
+        """Take note that `what` was tried, and give back the error to raise where it was."""
+        ...
+
+
+# Audit events (docs.python.org, "Audit events table") that mean: somebody talks to the world outside.
+_LEAVING = frozenset(
+    {
+        "_thread.start_joinable_thread",
+        "_thread.start_new_thread",
+        "os.exec",
+        "os.fork",
+        "os.forkpty",
+        "os.posix_spawn",
+        "os.spawn",
+        "os.system",
+        "socket.__new__",
+        "socket.bind",
+        "socket.connect",
+        "socket.getaddrinfo",
+        "socket.gethostbyaddr",
+        "socket.gethostbyname",
+        "socket.getnameinfo",
+        "socket.sendmsg",
+        "socket.sendto",
+        "subprocess.Popen",
+        "time.sleep",
+    }
+)
+
+_watched = threading.local()
+
+
+@contextmanager
+def watched(loop: Guarded) -> Iterator[None]:
+    """Refuse every departure from this thread until the block ends."""
+    _install_audit_hook()
+    _stand_ins.put_up()
+    before = getattr(_watched, "loop", None)
+    _watched.loop = loop
+    try:
+        yield
+    finally:
+        _watched.loop = before
+        _stand_ins.take_down()
+
+
+def _refuse_if_watched(what: str) -> None:
+    loop: Guarded | None = getattr(_watched, "loop", None)
+    if loop is not None:
+        raise loop.departure(what)
+
+
+def _audit(event: str, _args: tuple[object, ...]) -> None:
+    if event in _LEAVING:
+        _refuse_if_watched(event)
+
+
+@functools.cache
+def _install_audit_hook() -> None:
+    """Once a process: Python knows no way to remove an audit hook, so it stays and does nothing outside `watched`."""
+    sys.addaudithook(_audit)
+
+
+# Functions that have no audit event (threads before 3.12, time.sleep before 3.13), or one that comes when descriptors
+# are open already (socketpair).
+_WITHOUT_TIMELY_EVENT: tuple[tuple[Any, str, str], ...] = (
+    (threading.Thread, "start", "threading.Thread.start"),
+    (time, "sleep", "time.sleep"),
+    (socket, "socketpair", "socket.socketpair"),
+)
+
+
+class _StandIns:
+    """Replacements of the functions above, up while at least one virtual loop runs in any thread."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._users = 0
+        self._originals: list[Callable[..., Any]] = []
+
+    def put_up(self) -> None:
+        with self._lock:
+            self._users += 1
+            if self._users == 1:
+                self._originals = [getattr(holder, name) for holder, name, _ in _WITHOUT_TIMELY_EVENT]
+                for (holder, name, title), original in zip(_WITHOUT_TIMELY_EVENT, self._originals, strict=True):
+                    setattr(holder, name, _refusing(original, title))
+
+    def take_down(self) -> None:
+        with self._lock:
+            self._users -= 1
+            if self._users == 0:
+                for (holder, name, _), original in zip(_WITHOUT_TIMELY_EVENT, self._originals, strict=True):
+                    setattr(holder, name, original)
+
+
+def _refusing(original: Callable[..., Any], title: str) -> Callable[..., Any]:
+    @functools.wraps(original)
+    def stand_in(*args: Any, **kwargs: Any) -> Any:
+        _refuse_if_watched(title)
+        return original(*args, **kwargs)
+
+    return stand_in
+
+
+_stand_ins = _StandIns()
+
+_STDLIB = sysconfig.get_path("stdlib") + "/"
+_ASYNCIO = str(Path(asyncio.__file__).parent) + "/"
+_HERE = str(Path(__file__).parent) + "/"
+_OUR_MACHINERY = frozenset(
+    _HERE + name for name in ("departures.py", "virtual_handles.py", "virtual_loop.py", "virtual_runs.py")
+)
+
+
+class Place(NamedTuple):
+    """A line of code, turned into text only if somebody asks."""
+
+    code: CodeType
+    line: int
+
+    def __str__(self) -> str:
+        return f"{self.code.co_filename}:{self.line} in {self.code.co_qualname}"
+
+
+@functools.cache
+def is_asyncio(filename: str) -> bool:
+    return filename.startswith(_ASYNCIO)
+
+
+@functools.cache
+def is_machinery(filename: str) -> bool:
+    """Python's own library and this package's loop: frames a reader does not want to be sent to."""
+    return (
+        filename in _OUR_MACHINERY
+        or filename.startswith("<frozen")
+        or (filename.startswith(_STDLIB) and "-packages/" not in filename)
+    )
+
+
+def calling_place(*, inside: CodeType) -> Place | None:
+    """Where the innermost frame outside the machinery stands, looking no further out than the frame of `inside`.
+
+    None when there is no such frame: a coroutine of asyncio's own that runs as a task has nobody above it.
+    """
+    frame: FrameType | None = sys._getframe(1)  # noqa: SLF001 -- documented, and inspect.stack() reads source files
+    while frame is not None and frame.f_code is not inside:
+        if not is_machinery(frame.f_code.co_filename):
+            return Place(frame.f_code, frame.f_lineno)
+        frame = frame.f_back
+    return None

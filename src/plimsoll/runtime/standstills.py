@@ -1,0 +1,58 @@
+"""Words for a virtual loop that cannot go on: who waits, where, and which callbacks turn in circles.
+
+Used by `VirtualLoop` only, at the moment it gives up; nothing here is called while a loop is well.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING, Any
+
+from plimsoll.core.errors import Deadlock, Runaway
+from plimsoll.runtime.departures import Place, is_machinery
+
+if TYPE_CHECKING:
+    from collections import Counter
+    from collections.abc import Sequence
+
+_TASKS_LISTED = 20
+_CALLBACKS_LISTED = 5
+
+
+_NOTHING_TO_DO = "nothing is ready and no timer is set, but these tasks still wait:"
+
+
+def deadlock(tasks: Sequence[asyncio.Task[Any]], *, why: str = _NOTHING_TO_DO) -> Deadlock:
+    lines = [why]
+    lines += [f"  {task_place(task)}" for task in tasks[:_TASKS_LISTED]]
+    if len(tasks) > _TASKS_LISTED:
+        lines.append(f"  and {len(tasks) - _TASKS_LISTED} more")
+    return Deadlock("\n".join(lines))
+
+
+def runaway(busiest: Counter[str], *, turns: int) -> Runaway:
+    lines = [f"the loop turned {turns} times without time passing; busiest at the end:"]
+    lines += [f"  {count} times {place}" for place, count in busiest.most_common(_CALLBACKS_LISTED)]
+    return Runaway("\n".join(lines))
+
+
+def task_place(task: asyncio.Task[Any]) -> str:
+    """`Task-3 (Worker.run) at worker.py:40 in Worker.fetch`: the innermost frame the reader can do something about."""
+    coro: Any = task.get_coro()
+    title = f"{task.get_name()} ({getattr(coro, '__qualname__', type(coro).__name__)})"
+    place: Place | None = None
+    # A coroutine tells what it awaits, down to the future that nobody resolves.
+    while (frame := getattr(coro, "cr_frame", None)) is not None:
+        if place is None or not is_machinery(frame.f_code.co_filename):
+            place = Place(frame.f_code, frame.f_lineno)
+        coro = coro.cr_await
+    return title if place is None else f"{title} at {place}"
+
+
+def callback_place(callback: Any) -> str:
+    owner = getattr(callback, "__self__", None)
+    if isinstance(owner, asyncio.Task):
+        return task_place(owner)
+    code = getattr(callback, "__code__", None)
+    name = getattr(callback, "__qualname__", repr(callback))
+    return name if code is None else f"{name} at {code.co_filename}:{code.co_firstlineno}"

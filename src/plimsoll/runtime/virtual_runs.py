@@ -1,0 +1,179 @@
+"""How virtual time is entered: `run_virtual` for a test that is one coroutine, `VirtualRun` for one told step by step.
+
+A scenario file's `{advance: 60s}` and `{at: …}` are `VirtualRun.advance_by` and `advance_to`: everything the world has
+set its timers for happens on the way. Neither leaves anything behind: tasks are cancelled in the order they were made,
+async generators closed, the loop closed.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING, Any, Self, TypeVar
+
+from plimsoll.core.errors import Deadlock, LeftVirtualTime, Runaway
+from plimsoll.runtime.standstills import deadlock
+from plimsoll.runtime.virtual_loop import Limits, VirtualLoop
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable, Coroutine, Sequence
+    from types import TracebackType
+
+    from plimsoll.runtime.clocks import VirtualClock
+
+T = TypeVar("T")
+
+# Any fixed moment will do; a whole hour reads well in outputs.
+DEFAULT_START = datetime(2025, 1, 1, tzinfo=UTC)
+
+# How often, and for how much virtual time, what is left at the end is asked to stop: long enough for any grace period.
+_CANCELLATIONS = 3
+_CLEANING_UP_S = 3_600.0
+
+
+def run_virtual(
+    main: Coroutine[Any, Any, T] | Callable[[VirtualClock], Coroutine[Any, Any, T]],
+    *,
+    start: datetime = DEFAULT_START,
+    limits: Limits | None = None,
+) -> T:
+    """Run `main` to its end in virtual time, like `asyncio.run`. A `main` that is a function is given the clock."""
+    with VirtualRun(start=start, limits=limits) as run:
+        return run.until(main(run.clock) if callable(main) else main)
+
+
+class VirtualRun:
+    """A virtual loop that stands still between the steps its caller takes.
+
+    A task started by `spawn` that fails ends the step in which it fails with its error, as in a TaskGroup.
+    """
+
+    def __init__(self, *, start: datetime = DEFAULT_START, limits: Limits | None = None) -> None:
+        self.loop = VirtualLoop(start=start, limits=limits)
+        self.clock = self.loop.clock
+        self._failure: BaseException | None = None
+        self._awaited: asyncio.Future[Any] | None = None
+        self._is_closing = False
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, _kind: type[BaseException] | None, error: BaseException | None, _traceback: TracebackType | None
+    ) -> None:
+        self.close(after_error=error is not None)
+
+    def spawn(self, coro: Coroutine[Any, Any, T], *, name: str | None = None) -> asyncio.Task[T]:
+        """Start a task; it runs as far as the following steps let it."""
+        task = self.loop.create_task(coro, name=name)
+        task.add_done_callback(self._on_end)
+        return task
+
+    def _on_end(self, task: asyncio.Task[Any]) -> None:
+        error = None if task.cancelled() else task.exception()
+        # A departure is told by the loop itself.
+        if error is not None and not self._is_closing and not isinstance(error, LeftVirtualTime):
+            self._failure = self._failure or error
+            self.loop.stop()
+
+    def until(self, awaitable: Awaitable[T]) -> T:
+        """Let time pass until `awaitable` is done, and give its result."""
+        future = self._run_until_done(awaitable)
+        if not future.done():
+            self._raise_failure()
+            raise RuntimeError("the loop was stopped before what it ran for was done")
+        result = future.result()
+        self._raise_failure()
+        return result
+
+    def _run_until_done(self, awaitable: Awaitable[T]) -> asyncio.Future[T]:
+        self._awaited = future = asyncio.ensure_future(awaitable, loop=self.loop)
+        future.add_done_callback(self._on_done)
+        try:
+            self.loop.run_forever()
+        finally:
+            # An error may come first, with the callback already on its way: it must not stop what runs next.
+            self._awaited = None
+        return future
+
+    def _on_done(self, future: asyncio.Future[Any]) -> None:
+        if not future.cancelled() and future.exception() is self._failure:
+            self._failure = None
+        if future is self._awaited:
+            self.loop.stop()
+
+    def settle(self) -> None:
+        """Do everything that can be done without time passing."""
+        self._step(self.loop.elapsed_ns())
+
+    def advance_by(self, seconds: float) -> None:
+        """Let `seconds` pass; timers up to and including the last instant fire."""
+        if seconds < 0:
+            raise ValueError(f"time does not go back: {seconds} s")
+        self._step(self.loop.elapsed_ns() + round(seconds * 1_000_000_000))
+
+    def advance_to(self, when: datetime) -> None:
+        """Let time pass until `when`; timers up to and including it fire."""
+        if when < self.clock.now():
+            raise ValueError(f"time does not go back: {when} is before {self.clock.now()}")
+        self._step(max(self.clock.elapsed_ns_at(when), self.loop.elapsed_ns()))
+
+    def _step(self, horizon_ns: int) -> None:
+        went_all_the_way = self.loop.run_up_to(horizon_ns)
+        self._raise_failure()
+        if went_all_the_way:
+            self.loop.stand_at(horizon_ns)
+
+    def until_idle(self, *, within: timedelta = timedelta(days=1)) -> bool:
+        """Let time pass until no timer is left; False if some still are after `within`, as with anything periodic."""
+        horizon_ns = self.loop.elapsed_ns() + within // timedelta(microseconds=1) * 1_000
+        self.loop.run_up_to(horizon_ns)
+        self._raise_failure()
+        return not self.loop.has_timers()
+
+    def _raise_failure(self) -> None:
+        failure, self._failure = self._failure, None
+        if failure is not None:
+            raise failure
+
+    def close(self, *, after_error: bool = False) -> None:
+        """Cancel what still runs and close the loop. `after_error`: the caller is already being told of an error."""
+        if self.loop.is_closed():
+            return
+        self._is_closing = True
+        try:
+            self._cancel_everything()
+            self._run_until_done(self.loop.shutdown_asyncgens())
+        except (Deadlock, LeftVirtualTime, Runaway):
+            if not after_error:
+                raise
+        finally:
+            self.loop.close()
+
+    def _cancel_everything(self) -> None:
+        departure: LeftVirtualTime | None = None
+        for _ in range(_CANCELLATIONS):
+            tasks = self.loop.unfinished_tasks()
+            for task in tasks:
+                task.cancel()
+            try:
+                self._run_until_done(_all_done(tasks))
+            except LeftVirtualTime as error:
+                departure = departure or error
+            for task in tasks:
+                self._report(task)
+        if departure is not None:
+            raise departure
+        if stubborn := self.loop.unfinished_tasks():
+            raise deadlock(stubborn, why="these tasks go on although they were cancelled:")
+
+    def _report(self, task: asyncio.Task[Any]) -> None:
+        """As `asyncio.run` does: an error on the way out is logged, it does not hide how the run ended."""
+        if task.done() and not task.cancelled() and (error := task.exception()) is not None:
+            message = "unhandled exception while a virtual run was closed"
+            self.loop.call_exception_handler({"message": message, "exception": error, "task": task})
+
+
+async def _all_done(tasks: Sequence[asyncio.Task[Any]]) -> None:
+    if tasks:
+        await asyncio.wait(tasks, timeout=_CLEANING_UP_S)

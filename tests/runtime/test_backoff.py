@@ -1,0 +1,216 @@
+"""Back-off as data: bounds, growth, forgetting, and the loop around one call."""
+
+from __future__ import annotations
+
+import asyncio
+import math
+from typing import TYPE_CHECKING
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from plimsoll.core.errors import GaveUp, InvalidInput
+from plimsoll.runtime.backoff import Backoff, BackoffState, BackoffTable, retry
+from plimsoll.runtime.chance import SeededEntropy
+from plimsoll.runtime.virtual_runs import run_virtual
+
+if TYPE_CHECKING:
+    from plimsoll.runtime.clocks import VirtualClock
+
+ENTROPY = SeededEntropy("backoff")
+STEADY = Backoff(initial_s=1, factor=2, cap_s=60, jitter=0)
+
+policies = st.builds(
+    Backoff,
+    initial_s=st.floats(0, 1e3),
+    factor=st.floats(1, 10),
+    cap_s=st.floats(0, 1e4),
+    jitter=st.floats(0, 1),
+)
+
+
+# -- Backoff
+
+
+def test_waits_double_until_the_cap():
+    assert [STEADY.delay_s(attempt, ENTROPY) for attempt in range(1, 9)] == [1, 2, 4, 8, 16, 32, 60, 60]
+
+
+@given(policies, st.integers(1, 10_000_000))
+def test_no_wait_is_negative_or_longer_than_the_cap(policy: Backoff, attempt: int):
+    assert 0 <= policy.delay_s(attempt, ENTROPY) <= policy.cap_s
+
+
+@given(policies, st.integers(1, 5_000))
+def test_waits_before_chance_never_shrink(policy: Backoff, attempt: int):
+    assert policy.nominal_s(attempt) <= policy.nominal_s(attempt + 1)
+
+
+@given(policies, st.integers(1, 100))
+def test_jitter_takes_off_no_more_than_its_share(policy: Backoff, attempt: int):
+    nominal_s = policy.nominal_s(attempt)
+    assert nominal_s * (1 - policy.jitter) <= policy.delay_s(attempt, ENTROPY) <= nominal_s
+
+
+def test_jitter_spreads_waits():
+    policy = Backoff(initial_s=10, jitter=0.5)
+    waits = [policy.delay_s(1, ENTROPY) for _ in range(1_000)]
+    assert min(waits) < 5.5
+    assert max(waits) > 9.5
+
+
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [
+        ("initial_s", -1),
+        ("cap_s", math.inf),
+        ("cap_s", math.nan),
+        ("factor", 0.5),
+        ("jitter", 1.1),
+        ("jitter", -0.1),
+        ("max_attempts", 0),
+        ("reset_after_s", -1),
+    ],
+)
+def test_a_senseless_policy_is_refused_by_the_name_of_its_field(field: str, value: float):
+    with pytest.raises(InvalidInput, match=f"^{field}: must be"):
+        Backoff(**{field: value})
+
+
+# -- BackoffState
+
+
+def test_a_state_waits_longer_after_every_failure_and_not_at_all_after_a_success():
+    fresh = BackoffState(policy=STEADY)
+    once = fresh.after_failure(100, ENTROPY)
+    twice = once.after_failure(101, ENTROPY)
+    assert (fresh.is_ready(0), once.ready_at, twice.ready_at) == (True, 101, 103)
+    assert (twice.is_ready(102.9), twice.is_ready(103)) == (False, True)
+    assert twice.after_success() == fresh
+
+
+def test_a_long_time_without_failure_counts_as_a_fresh_start():
+    policy = Backoff(initial_s=1, factor=2, jitter=0, reset_after_s=50)
+    twice = BackoffState(policy=policy).after_failure(0, ENTROPY).after_failure(1, ENTROPY)
+    assert twice.after_failure(3 + 49, ENTROPY).failures == 3
+    assert twice.after_failure(3 + 50, ENTROPY).failures == 1
+
+
+def test_a_state_tells_when_its_attempts_are_used_up():
+    state = BackoffState(policy=Backoff(max_attempts=2))
+    assert not state.after_failure(0, ENTROPY).is_used_up
+    assert state.after_failure(0, ENTROPY).after_failure(0, ENTROPY).is_used_up
+
+
+def test_a_hint_prolongs_a_wait_but_never_shortens_it():
+    state = BackoffState(policy=STEADY)
+    assert state.after_failure(0, ENTROPY, at_least_s=30).ready_at == 30
+    assert state.after_failure(0, ENTROPY, at_least_s=0.1).ready_at == 1
+
+
+# -- BackoffTable
+
+
+def test_keys_back_off_independently():
+    table = BackoffTable(STEADY, ENTROPY)
+    table.failed("a", 0)
+    table.failed("a", 1)
+    table.failed("b", 1)
+    assert [table.state(key).ready_at for key in "ab"] == [3, 2]
+    assert table.is_ready("never failed", 0)
+
+
+def test_a_success_forgets_the_key():
+    table = BackoffTable(STEADY, ENTROPY)
+    table.failed("a", 0)
+    table.succeeded("a")
+    assert table.is_ready("a", 0)
+    assert len(table) == 0
+
+
+@given(st.lists(st.integers(0, 50), max_size=200))
+def test_a_table_never_grows_beyond_its_bound_and_keeps_the_latest(keys: list[int]):
+    table = BackoffTable(STEADY, ENTROPY, max_keys=5)
+    for now_s, key in enumerate(keys):
+        table.failed(key, now_s)
+    latest = list(dict.fromkeys(reversed(keys)))[:5]
+    assert [table.state(key).failures > 0 for key in latest] == [True] * len(latest)
+    assert len(table) == len(latest)
+
+
+def test_stale_keys_are_forgotten():
+    table = BackoffTable(Backoff(initial_s=1, jitter=0, reset_after_s=60), ENTROPY)
+    for number in range(100):
+        table.failed(number, 0)
+    table.failed("new", 100)
+    assert len(table) == 1
+
+
+# -- retry
+
+
+class Refused(Exception):
+    def __init__(self, retry_after_s: object = None) -> None:
+        super().__init__("refused")
+        self.retry_after_s = retry_after_s
+
+
+class Server:
+    """Raises the given errors, one a call, then answers."""
+
+    def __init__(self, clock: VirtualClock, *errors: BaseException) -> None:
+        self._clock = clock
+        self._errors = list(errors)
+        self.called_at: list[float] = []
+
+    async def call(self) -> str:
+        self.called_at.append(self._clock.monotonic_s())
+        if self._errors:
+            raise self._errors.pop(0)
+        return "answer"
+
+
+def retried(*errors: BaseException, policy: Backoff = STEADY, **options: object) -> tuple[str, list[float]]:
+    async def main(clock: VirtualClock):
+        server = Server(clock, *errors)
+        answer = await retry(
+            server.call, policy, clock=clock, entropy=ENTROPY, **{"retryable": (Refused, TimeoutError), **options}
+        )
+        return answer, server.called_at
+
+    return run_virtual(main)
+
+
+def test_a_call_is_repeated_until_it_succeeds():
+    assert retried(Refused(), TimeoutError(), Refused()) == ("answer", [0, 1, 3, 7])
+
+
+def test_when_attempts_are_used_up_the_last_error_is_the_cause():
+    last = Refused()
+    with pytest.raises(GaveUp, match="gave up after 3 attempts: refused") as raised:
+        retried(Refused(), Refused(), last, policy=Backoff(max_attempts=3))
+    assert raised.value.__cause__ is last
+
+
+def test_other_errors_pass_through():
+    with pytest.raises(KeyError):
+        retried(KeyError("not ours"))
+
+
+def test_errors_that_are_not_worth_it_pass_through():
+    with pytest.raises(Refused):
+        retried(Refused(), worth=lambda error: error.retry_after_s is not None)
+
+
+def test_cancellation_is_never_retried():
+    with pytest.raises(asyncio.CancelledError):
+        retried(asyncio.CancelledError(), retryable=Exception)
+
+
+@pytest.mark.parametrize(
+    ("hint", "second_call_at"),
+    [(30, 30), (0.5, 1), (10**9, 600), (-5, 1), ("soon", 1), (math.nan, 1), (None, 1)],
+)
+def test_retry_after_is_honoured_within_reason(hint: object, second_call_at: float):
+    assert retried(Refused(hint)) == ("answer", [0, second_call_at])
