@@ -15,7 +15,6 @@ from typing import Any
 from plimsoll.runtime.virtual_runs import run_virtual
 
 COUNT = 100_000
-TIMERS_TARGET = 300_000
 REPEATS = 3
 
 Story = Callable[[], Coroutine[Any, Any, None]]
@@ -84,7 +83,7 @@ def row(name: str, value: float, unit: str, *, note: str, target: float | None =
 
 def rows() -> Iterator[dict[str, Any]]:
     bare = per_second(run_virtual, timers)
-    yield row("virtual timers", bare, "1/s", target=TIMERS_TARGET, note=f"{COUNT} call_later over 977 instants")
+    yield row("virtual timers", bare, "1/s", note=f"{COUNT} call_later over 977 instants")
     scattered = per_second(run_virtual, scattered_timers)
     yield row("virtual timers, scattered", scattered, "1/s", note=f"{COUNT} call_later, each at an instant of its own")
     tasks, chain = per_second(run_virtual, sleeping_tasks), per_second(run_virtual, chained_sleeps)

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+import textwrap
 
 import pytest
 from hypothesis import given, settings
@@ -9,7 +10,7 @@ from hypothesis import strategies as st
 from plimsoll.core.errors import UnreadableDocument
 from plimsoll.core.plans import Ref
 from plimsoll.objects.manifests import read_documents, read_manifests
-from plimsoll.objects.yaml_text import load_all
+from plimsoll.objects.yaml_text import dump, load_all
 
 
 def read(text: str | bytes) -> list[object]:
@@ -148,6 +149,16 @@ JSON_VALUES = st.recursive(
 def test_any_json_is_read_as_itself(value: object):
     if isinstance(value, dict | list):
         assert read(json.dumps(value)) == [value]
+
+
+@given(JSON_VALUES)
+def test_what_is_written_as_yaml_reads_back_the_same(value: object):
+    assert read(f"a:\n{textwrap.indent(dump([value]), '  ')}") == [{"a": [value]}]
+
+
+@pytest.mark.parametrize("text", ["y", "N", "1e3", "0x1F", ".inf", "null", "~", "", "on", "1_0", "+1"])
+def test_texts_that_look_like_something_else_are_quoted(text: str):
+    assert read(dump({"a": text})) == [{"a": text}]
 
 
 @given(st.text(alphabet="ab:-[]{}&*<!'\"|> \n#,y01.~?%@\t", max_size=40))

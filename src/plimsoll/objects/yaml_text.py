@@ -48,6 +48,26 @@ def load_all(text: str) -> Iterator[tuple[int, Any]]:
         raise UnreadableDocument(_told(error)) from error
 
 
+def dump(value: Any) -> str:
+    """YAML that reads back as the same value, here and in Kubernetes."""
+    return yaml.dump(value, Dumper=_Dumper, sort_keys=False, allow_unicode=True, width=120)
+
+
+class _Dumper(yaml.SafeDumper):
+    """Quotes what Kubernetes would not read as text; PyYAML thinks that `y` is one."""
+
+    def ignore_aliases(self, _data: Any) -> bool:
+        return True
+
+
+def _text_node(dumper: yaml.SafeDumper, text: str) -> yaml.ScalarNode:
+    try:
+        quoted = not isinstance(resolve(text), str)
+    except UnreadableDocument:
+        quoted = True
+    return dumper.represent_scalar(f"{_TAG}str", text, style="'" if quoted else None)
+
+
 def resolve(plain: str) -> Any:
     """What an unquoted scalar means."""
     if plain in _NULL:
@@ -246,6 +266,9 @@ def _place(event: yaml.Event) -> tuple[int, int]:
     mark = event.start_mark
     assert mark is not None, "libyaml marks every event"
     return mark.line + 1, mark.column + 1
+
+
+_Dumper.add_representer(str, _text_node)
 
 
 def _told(error: yaml.YAMLError) -> str:

@@ -1,0 +1,54 @@
+"""`plimsoll version` and `plimsoll completion`."""
+
+from __future__ import annotations
+
+import platform
+from enum import Enum
+from typing import Annotated
+
+import typer
+
+import plimsoll
+from plimsoll.cli.output import Output, OutputOption, echo_value
+
+
+def version(output: OutputOption = Output.TABLE) -> None:
+    """
+    Print the version of Plimsoll and of the Python it runs on.
+
+    \b
+    Examples:
+      plimsoll version
+      plimsoll version -o json
+    """
+    told = {"plimsoll": plimsoll.__version__, "python": platform.python_version(), "platform": platform.machine()}
+    match output:
+        case Output.TABLE:
+            typer.echo(f"plimsoll {told['plimsoll']} (Python {told['python']}, {told['platform']})")
+        case Output.NAME:
+            typer.echo(told["plimsoll"])
+        case _:
+            echo_value(told, output)
+
+
+class Shell(Enum):
+    """Shells that can be taught our commands."""
+
+    BASH = "bash"
+    ZSH = "zsh"
+    FISH = "fish"
+
+
+def completion(shell: Annotated[Shell, typer.Argument(help="The shell to write the script for.")]) -> None:
+    """
+    Print a script that completes commands and options in your shell.
+
+    \b
+    Examples:
+      source <(plimsoll completion bash)
+      plimsoll completion zsh > ~/.zfunc/_plimsoll
+      plimsoll completion fish > ~/.config/fish/completions/plimsoll.fish
+    """
+    from typer.completion import get_completion_script  # type: ignore[attr-defined]  # typer lists no exports there
+
+    typer.echo(get_completion_script(prog_name="plimsoll", complete_var="_PLIMSOLL_COMPLETE", shell=shell.value))

@@ -1,0 +1,96 @@
+"""The command line's door: one grammar, one place where errors become exit codes.
+
+Commands import what they need inside their functions, so that `--help` and completion stay instant.
+
+Exit codes: 0 done, 1 the answer is no, 2 wrong usage or unreadable input, 3 not enough data, 4 a server could not be
+reached. Errors go to stderr; with `-o json` as one JSON object.
+"""
+
+from __future__ import annotations
+
+import itertools
+import os
+import sys
+from typing import NoReturn
+
+import typer
+
+from plimsoll.cli import about, up, validation
+from plimsoll.core.errors import PlimsollError
+
+INTERRUPTED = 130
+
+app = typer.Typer(
+    name="plimsoll",
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    # rich's help costs as much again as all the rest; nobody sees its colours through a pipe.
+    rich_markup_mode="rich" if sys.stdout.isatty() else None,
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
+)
+
+
+@app.callback()
+def plimsoll() -> None:
+    """Plimsoll keeps Kubernetes capacity at the line: clusters, nodes, groups of pods, brokers, instances."""
+
+
+app.command(name="up")(up.up)
+app.command(name="validate")(validation.validate)
+app.command(name="version")(about.version)
+app.command(name="completion")(about.completion)
+
+
+def main(arguments: list[str] | None = None) -> NoReturn:
+    """Run a command and end the process with its exit code."""
+    given = (sys.argv[1:] if arguments is None else arguments) or ["--help"]
+    if "_PLIMSOLL_COMPLETE" in os.environ:
+        _teach_shells()
+    try:
+        code = app(given, prog_name="plimsoll", standalone_mode=False)
+    except PlimsollError as error:
+        code = _complain(str(error), code=error.exit_code, given=given, path=getattr(error, "path", ""))
+    except typer.Exit as ended:
+        code = ended.exit_code
+    except typer.TyperException as error:
+        hint = "plimsoll --help tells what there is"
+        code = _complain(_told(error), code=2, given=given, hint=hint)
+    except (KeyboardInterrupt, typer.Abort):
+        code = INTERRUPTED
+    except BrokenPipeError:  # `plimsoll … | head` is no error
+        sys.stderr.close()
+        code = 0
+    sys.exit(code if isinstance(code, int) else 0)
+
+
+def _teach_shells() -> None:
+    """A shell asks what comes next: typer's answers are installed on request only, we have our own command for it."""
+    from typer.completion import completion_init  # type: ignore[attr-defined]  # typer lists no exports there
+
+    completion_init()
+
+
+def _complain(message: str, *, code: int, given: list[str], path: str = "", hint: str = "") -> int:
+    if _wants_json(given):
+        import json
+
+        error = {"message": message, "path": path, "hint": hint, "exitCode": code}
+        typer.echo(json.dumps({"error": {key: value for key, value in error.items() if value != ""}}), err=True)
+    else:
+        typer.echo(f"error: {message}" + (f"\n{hint}" if hint else ""), err=True)
+    return code
+
+
+def _told(error: typer.TyperException) -> str:
+    """What was wrong with the usage, on one line."""
+    tell = getattr(error, "format_message", None)
+    return " ".join(str(tell() if callable(tell) else error).split())
+
+
+def _wants_json(given: list[str]) -> bool:
+    """Read from the bare words, because the complaint may be that they cannot be parsed."""
+    pairs = itertools.pairwise([*given, ""])
+    return any(
+        word in {"-ojson", "--output=json"} or (word in {"-o", "--output"} and following == "json")
+        for word, following in pairs
+    )

@@ -1,0 +1,31 @@
+"""`plimsoll up`: the whole, embedded. Until there is a local cluster it says so instead of pretending."""
+
+from __future__ import annotations
+
+import typer
+
+import plimsoll
+
+_WHAT_THERE_IS = """\
+Plimsoll {version}
+
+There is nothing to run yet: the embedded API server and the local cluster are not built.
+What is here works without them:
+
+  plimsoll validate -f FILE        is this manifest valid, as Kubernetes would judge it?
+  plimsoll version                 what is installed
+  plimsoll completion bash         completion for your shell
+
+Try it:  plimsoll validate -f examples/provisioning-request.yaml
+"""
+
+
+def up() -> None:
+    """
+    Run everything on this machine, until Ctrl-C (not built yet: says what there is).
+
+    \b
+    Examples:
+      plimsoll up
+    """
+    typer.echo(_WHAT_THERE_IS.format(version=plimsoll.__version__), nl=False)

@@ -1,0 +1,121 @@
+"""`plimsoll validate`: whether a manifest is valid, as Kubernetes would judge it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from plimsoll.cli.output import FilesOption, Output, OutputOption, echo_value, read_file
+
+if TYPE_CHECKING:
+    from plimsoll.objects.judging import Judgement
+    from plimsoll.objects.manifests import Manifest
+
+
+def validate(
+    filename: FilesOption,
+    old: Annotated[
+        str | None,
+        typer.Option(
+            "--old", help="The stored version: judge an update from it instead of a creation.", metavar="FILE"
+        ),
+    ] = None,
+    output: OutputOption = Output.TABLE,
+) -> None:
+    """
+    Tell whether manifests are valid, in the words and with the field paths of a Kubernetes API server.
+
+    One error a line. Exit 0 if all are valid, 1 if one is not, 2 if a file cannot be read. Built-in kinds and
+    Plimsoll's own resources are known; for any other kind give its CustomResourceDefinition along.
+
+    \b
+    Examples:
+      plimsoll validate -f request.yaml
+      plimsoll validate -f new.yaml --old stored.yaml
+      plimsoll validate -f crd.yaml -f object.yaml -o json
+      kubectl get deploy web -o yaml | plimsoll validate -f -
+    """
+    from plimsoll.objects.judging import DEFINITION, Judge
+
+    manifests = [manifest for name in filename for manifest in _manifests(name)]
+    stored = {_identity(manifest): manifest for manifest in (_manifests(old) if old else ())}
+    judge = Judge()
+    for manifest in manifests:
+        if (manifest.api_version, manifest.kind) == DEFINITION:
+            judge.learn(manifest.body)
+    judged = [(manifest, judge.judge(manifest, stored.get(_identity(manifest)))) for manifest in manifests]
+    _tell(judged, output)
+    _warn(judged, stored)
+    if not all(judgement.valid for _, judgement in judged):
+        raise typer.Exit(1)
+
+
+def _manifests(name: str) -> list[Manifest]:
+    from plimsoll.core.errors import UnreadableDocument
+    from plimsoll.objects.manifests import read_manifests
+
+    found = read_manifests(read_file(name), source=name)
+    if not found:
+        raise UnreadableDocument("holds no object", path=name)
+    return found
+
+
+def _identity(manifest: Manifest) -> tuple[str, str, str]:
+    """What stays the same in an update; the version of the API may change."""
+    ref = manifest.ref
+    return ref.kind, ref.namespace, ref.name
+
+
+def _tell(judged: list[tuple[Manifest, Judgement]], output: Output) -> None:
+    match output:
+        case Output.TABLE:
+            for manifest, judgement in judged:
+                for line in _lines(manifest, judgement, alone=len(judged) == 1):
+                    typer.echo(line)
+        case Output.NAME:
+            for manifest, judgement in judged:
+                if not judgement.valid:
+                    typer.echo(manifest.ref)
+        case _:
+            echo_value(_as_data(judged), output)
+
+
+def _lines(manifest: Manifest, judgement: Judgement, *, alone: bool) -> list[str]:
+    if judgement.valid:
+        return [f"{manifest.ref} valid"]
+    whose = "" if alone else f"{manifest.ref}: "
+    # One error a line: some texts of the server hold line breaks (a CEL error shows the source).
+    return [whose + str(complaint).replace("\n", " ") for complaint in judgement.complaints]
+
+
+def _as_data(judged: list[tuple[Manifest, Judgement]]) -> dict[str, Any]:
+    return {
+        "valid": all(judgement.valid for _, judgement in judged),
+        "objects": [
+            {
+                "source": manifest.source,
+                "line": manifest.line,
+                "apiVersion": manifest.api_version,
+                "kind": manifest.kind,
+                "namespace": manifest.ref.namespace,
+                "name": manifest.ref.name,
+                "valid": judgement.valid,
+                "errors": [
+                    {"field": complaint.field, "reason": complaint.reason, "message": complaint.message}
+                    for complaint in judgement.complaints
+                ],
+                "warnings": list(judgement.warnings),
+            }
+            for manifest, judgement in judged
+        ],
+    }
+
+
+def _warn(judged: list[tuple[Manifest, Judgement]], stored: dict[tuple[str, str, str], Manifest]) -> None:
+    """What is no error goes to stderr, so that stdout stays one error a line."""
+    for manifest, judgement in judged:
+        for warning in judgement.warnings:
+            typer.echo(f"warning: {manifest.ref}: {warning}", err=True)
+        if stored and _identity(manifest) not in stored:
+            typer.echo(f"warning: {manifest.ref} is not in the --old file; judged as a creation", err=True)

@@ -1,0 +1,70 @@
+"""A newcomer's first minutes: clone, `make up`, the README's commands. Installs from the package registry."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+from pathlib import Path
+
+import pytest
+
+REPOSITORY = Path(__file__).parents[2]
+# What a user of `make up` has no need of.
+TOOLS = ["pytest", "mypy", "ruff", "hypothesis", "kubernetes"]
+
+
+def run(*command: str | Path, cwd: Path) -> subprocess.CompletedProcess[str]:
+    # A fresh machine knows nothing of the environment these tests run in.
+    environment = {
+        key: value for key, value in os.environ.items() if key not in {"VIRTUAL_ENV", "PYTHONPATH", "MAKEFLAGS"}
+    }
+    return subprocess.run(command, cwd=cwd, capture_output=True, text=True, check=False, env=environment)
+
+
+@pytest.fixture(scope="module")
+def clone(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The committed state, and nothing of what lies beside it."""
+    folder = tmp_path_factory.mktemp("fresh") / "plimsoll"
+    assert run("git", "clone", "--quiet", REPOSITORY, folder, cwd=REPOSITORY).returncode == 0
+    up = run("make", "up", cwd=folder)
+    assert up.returncode == 0, up.stderr
+    assert "There is nothing to run yet" in up.stdout
+    return folder
+
+
+def test_up_installs_the_runtime_only(clone: Path):
+    listed = run(clone / ".venv/bin/python", "-m", "pip", "list", "--format=freeze", cwd=clone)
+    installed = {line.split("==")[0].lower() for line in listed.stdout.splitlines()}
+    assert "msgspec" in installed
+    assert not installed & set(TOOLS)
+
+
+def test_everything_installed_is_pinned(clone: Path):
+    pins = {}
+    for line in (clone / "constraints.txt").read_text().splitlines():
+        if "==" in line:
+            name, version = line.split("==")
+            pins[re.sub(r"[-_.]+", "-", name).lower()] = version
+    listed = run(clone / ".venv/bin/python", "-m", "pip", "list", "--format=freeze", cwd=clone)
+    installed = dict(line.split("==") for line in listed.stdout.splitlines() if "==" in line)
+    came_with_venv = {"pip", "setuptools", "plimsoll"}
+    assert {
+        name: version
+        for name, version in installed.items()
+        if name not in came_with_venv and pins.get(re.sub(r"[-_.]+", "-", name).lower()) != version
+    } == {}
+
+
+def test_the_commands_of_the_readme_do_what_the_readme_shows(clone: Path):
+    """Every `$` line of the README's "Try it" is typed into one shell, and its output compared."""
+    shown = (clone / "README.md").read_text().split("## Try it")[1].split("```console\n")[1].split("```")[0]
+    commands = [line.removeprefix("$ ") for line in shown.splitlines() if line.startswith("$ ")]
+    expected = [line for line in shown.splitlines() if line and not line.startswith("$ ")]
+    typed = run("bash", "-c", "\n".join(commands), cwd=clone)
+    assert typed.stdout.splitlines() == expected, typed.stderr
+
+
+def test_nothing_is_left_behind_by_clean(clone: Path):
+    assert run("make", "clean", cwd=clone).returncode == 0
+    assert run("git", "status", "--porcelain", "--ignored", cwd=clone).stdout == ""
