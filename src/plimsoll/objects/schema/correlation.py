@@ -1,0 +1,89 @@
+"""A value and what it was before the update: which old value a new one is compared with, and whether it changed.
+
+Used by `validation` and `rules` to tolerate errors in what an update leaves alone (ratcheting), and by `rules` to find
+`oldSelf`. Fields and map entries correspond by name, items of list-maps by their keys; items of other lists and of sets
+correspond to nothing.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from plimsoll.objects.schema.json_values import identity, same
+
+if TYPE_CHECKING:
+    from plimsoll.objects.schema.structural import StructuralSchema
+
+MISSING = object()
+
+
+class Correlation:
+    """A new value with its old counterpart. Children and comparisons are made on demand and kept."""
+
+    __slots__ = ("_children", "_keyed", "_unchanged", "new", "old", "schema")
+
+    def __init__(self, new: Any, old: Any, schema: StructuralSchema) -> None:
+        self.new = new
+        self.old = old
+        self.schema = schema
+        self._unchanged: bool | None = None
+        self._children: dict[str | int, Correlation | None] = {}
+        self._keyed: ListMap | None = None
+
+    def unchanged(self) -> bool:
+        if self._unchanged is None:
+            self._unchanged = same(self.new, self.old)
+        return self._unchanged
+
+    def key(self, name: str) -> Correlation | None:
+        if name not in self._children:
+            self._children[name] = self._field(name)
+        return self._children[name]
+
+    def index(self, position: int) -> Correlation | None:
+        if position not in self._children:
+            self._children[position] = self._item(position)
+        return self._children[position]
+
+    def _field(self, name: str) -> Correlation | None:
+        if not (isinstance(self.new, dict) and isinstance(self.old, dict)):
+            return None
+        described = self.schema.properties.get(name, self.schema.additional_properties)
+        if described is None or name not in self.new or name not in self.old:
+            return None
+        return Correlation(self.new[name], self.old[name], described)
+
+    def _item(self, position: int) -> Correlation | None:
+        if self.schema.items is None or not (isinstance(self.new, list) and isinstance(self.old, list)):
+            return None
+        if self._keyed is None:
+            self._keyed = ListMap(self.old, self.schema)
+        old = self._keyed.find(self.new[position])
+        return None if old is MISSING else Correlation(self.new[position], old, self.schema.items)
+
+
+class ListMap:
+    """The old items of a list, found by the keys of a new one; finds nothing unless the list is of type map."""
+
+    def __init__(self, items: list[Any], schema: StructuralSchema) -> None:
+        self._schema = schema
+        self._by_keys: dict[tuple[Any, ...], Any] | None = None
+        self._items = items if schema.list_type == "map" and schema.list_map_keys else []
+
+    def find(self, item: Any) -> Any:
+        """The old item, or MISSING."""
+        if not self._items or not isinstance(item, dict):
+            return MISSING
+        if self._by_keys is None:
+            self._by_keys = {}
+            for old in self._items:
+                if isinstance(old, dict):
+                    self._by_keys.setdefault(self._keys_of(old), old)
+        return self._by_keys.get(self._keys_of(item), MISSING)
+
+    def _keys_of(self, item: dict[str, Any]) -> tuple[Any, ...]:
+        return tuple(identity(item.get(name, self._default_of(name))) for name in self._schema.list_map_keys)
+
+    def _default_of(self, name: str) -> Any:
+        described = self._schema.items.properties.get(name) if self._schema.items else None
+        return described.default if described else None

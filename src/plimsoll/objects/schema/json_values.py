@@ -1,0 +1,151 @@
+"""JSON values from outside: taken over once, at the door, so that everything behind it may trust their shape.
+
+`take_over` copies a value without recursion, refuses what no Kubernetes API server could have decoded (nesting without
+end, NaN, keys that are not text) and spells numbers as Go would store them. What it returns is nested at most
+`MAX_NESTING` deep, so the schema walks behind it may recurse. Nothing here knows schemas.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from plimsoll.core.values import Value
+from plimsoll.objects.schema import go_text
+
+# Go's decoder stops at 10,000. Ours is far below Python's recursion limit and far above what an object needs.
+MAX_NESTING = 128
+
+_INT64 = range(-(2**63), 2**63)
+
+
+class Refused(Value):
+    """A value that is not JSON as Kubernetes understands it; `path` is where, in field-path notation."""
+
+    path: str
+    problem: str
+
+
+class _Trail:
+    """The way to a container as a linked list: a path is only spelled when something is wrong."""
+
+    __slots__ = ("depth", "step", "up")
+
+    def __init__(self, up: _Trail | None, step: str | int) -> None:
+        self.up = up
+        self.step = step
+        self.depth: int = up.depth + 1 if up else 1
+
+    def path(self, last: str | int | None = None) -> str:
+        steps: list[str | int] = [] if last is None else [last]
+        trail: _Trail | None = self
+        while trail is not None:
+            steps.append(trail.step)
+            trail = trail.up
+        spelled = "".join(
+            f"[{step}]" if isinstance(step, int) else f".{step}" for step in reversed(steps) if step != ""
+        )
+        return spelled.removeprefix(".")
+
+
+def take_over(value: Any) -> Any | Refused:
+    """A copy that shares nothing with `value`, or why it cannot be had."""
+    if not isinstance(value, (dict, list)):
+        return _scalar(value, _Trail(None, ""), None)
+    root: Any = {} if isinstance(value, dict) else []
+    pending: list[tuple[Any, Any, _Trail]] = [(value, root, _Trail(None, ""))]
+    while pending:
+        source, target, trail = pending.pop()
+        if trail.depth > MAX_NESTING:
+            return Refused(
+                path=_shortened(trail.path()), problem=f"must not be nested deeper than {MAX_NESTING} levels"
+            )
+        refused = _copy_into(target, source, trail=trail, pending=pending)
+        if refused is not None:
+            return refused
+    return root
+
+
+def _copy_into(target: Any, source: Any, *, trail: _Trail, pending: list[tuple[Any, Any, _Trail]]) -> Refused | None:
+    is_map = isinstance(source, dict)
+    for step, item in source.items() if is_map else enumerate(source):
+        if is_map and not isinstance(step, str):
+            return Refused(path=trail.path(), problem=f"keys must be strings, found {step!r}")
+        if isinstance(item, dict):
+            copied: Any = {}
+            pending.append((item, copied, _Trail(trail, step)))
+        elif isinstance(item, list):
+            copied = []
+            pending.append((item, copied, _Trail(trail, step)))
+        else:
+            copied = _scalar(item, trail, step)
+            if isinstance(copied, Refused):
+                return copied
+        if is_map:
+            target[_without_surrogates(str(step))] = copied
+        else:
+            target.append(copied)
+    return None
+
+
+def _scalar(value: Any, trail: _Trail, step: str | int | None) -> Any | Refused:
+    if value is None or isinstance(value, bool):
+        return value
+    if isinstance(value, str):
+        return _without_surrogates(value)
+    if isinstance(value, int):
+        return value if value in _INT64 else _number_beyond_int64(value, trail, step)
+    if isinstance(value, float):
+        if not math.isfinite(value):
+            return Refused(path=trail.path(step), problem="must be a finite number")
+        return int(value) if value.is_integer() and abs(value) < 2**63 else value
+    return Refused(path=trail.path(step), problem=f"{type(value).__name__} is not a JSON type")
+
+
+def _number_beyond_int64(value: int, trail: _Trail, step: str | int | None) -> Any | Refused:
+    try:
+        return float(value)
+    except OverflowError:
+        return Refused(path=trail.path(step), problem="must be a finite number")
+
+
+def _without_surrogates(text: str) -> str:
+    """Go's decoder puts U+FFFD where JSON escapes half of a surrogate pair."""
+    if text.isascii():
+        return text
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+    return text
+
+
+def _shortened(path: str) -> str:
+    return path if len(path) <= 120 else f"{path[:117]}..."
+
+
+def same(one: Any, other: Any) -> bool:
+    """Deep equality as JSON means it: `1` is not `true`, although Python thinks so. For values taken over."""
+    if type(one) is not type(other):
+        return False
+    if isinstance(one, dict):
+        return len(one) == len(other) and all(name in other and same(one[name], other[name]) for name in one)
+    if isinstance(one, list):
+        return len(one) == len(other) and all(map(same, one, other))
+    return bool(one == other)
+
+
+def identity(value: Any) -> tuple[str, Any]:
+    """Something hashable that is equal exactly for values that are the `same`."""
+    if isinstance(value, (dict, list)):
+        return ("compound", go_text.as_json(value))
+    return (type(value).__name__, value)
+
+
+def copy(value: Any) -> Any:
+    """A deep copy of a value that was taken over before."""
+    if isinstance(value, dict):
+        return {name: copy(item) for name, item in value.items()}
+    if isinstance(value, list):
+        return [copy(item) for item in value]
+    return value

@@ -1,0 +1,55 @@
+"""The promises of x-kubernetes-list-type: items of a set are unique, items of a map are unique by their keys."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from plimsoll.objects.schema import field_errors as fields
+from plimsoll.objects.schema.field_errors import FieldError, child, index, key
+from plimsoll.objects.schema.json_values import identity
+
+if TYPE_CHECKING:
+    from plimsoll.objects.schema.structural import StructuralSchema
+
+
+def list_errors(value: Any, schema: StructuralSchema | None, path: str = "") -> list[FieldError]:
+    """Duplicates anywhere in a value; each is reported once, where it first repeats."""
+    if schema is None:
+        return []
+    errors: list[FieldError] = []
+    if isinstance(value, dict):
+        for name, item in value.items():
+            if name in schema.properties:
+                errors += list_errors(item, schema.properties[name], child(path, name))
+            elif schema.additional_properties is not None:
+                errors += list_errors(item, schema.additional_properties, key(path, name))
+    elif isinstance(value, list):
+        if schema.list_type == "set":
+            errors += [fields.duplicate(index(path, position), value[position]) for position in _repeated(value)]
+        elif schema.list_type == "map":
+            errors += _map_errors(value, schema, path)
+        if schema.items is not None:
+            for position, item in enumerate(value):
+                errors += list_errors(item, schema.items, index(path, position))
+    return errors
+
+
+def _map_errors(items: list[Any], schema: StructuralSchema, path: str) -> list[FieldError]:
+    for position, item in enumerate(items):
+        if item is not None and not isinstance(item, dict):
+            detail = "must be an object for an array of list-type map"
+            return [fields.invalid(index(path, position), item, detail)]
+    keys = [{name: item[name] for name in schema.list_map_keys if name in (item or {})} for item in items]
+    return [fields.duplicate(index(path, position), keys[position]) for position in _repeated(keys)]
+
+
+def _repeated(values: list[Any]) -> list[int]:
+    """The position of the second occurrence of every value that occurs more than once."""
+    times: dict[tuple[str, Any], int] = {}
+    repeated = []
+    for position, value in enumerate(values):
+        marker = identity(value)
+        times[marker] = times.get(marker, 0) + 1
+        if times[marker] == 2:
+            repeated.append(position)
+    return repeated

@@ -1,0 +1,241 @@
+"""The schema model: `openAPIV3Schema` as a tree of values, for definitions and for the data they describe.
+
+One class stands for every node, also for those below allOf, anyOf, oneOf and not, where most fields are forbidden:
+`structurality` says which. Parsing refuses only what has the wrong JSON type (a real API server could not decode it);
+whether a schema may be used is asked elsewhere.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from plimsoll.core.errors import InvalidInput
+from plimsoll.core.values import Value
+from plimsoll.objects.schema import field_errors as fields
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+Number = int | float
+
+# Fields of JSON Schema that a CRD may not use at all, in the order in which the real server complains.
+UNSUPPORTED_FIELDS = ("id", "additionalItems", "patternProperties", "definitions", "dependencies", "$ref")
+
+
+class ValidationRule(Value):
+    """One entry of x-kubernetes-validations."""
+
+    rule: str = ""
+    message: str = ""
+    message_expression: str = ""
+    reason: str | None = None
+    field_path: str = ""
+    optional_old_self: bool | None = None
+
+
+class StructuralSchema(Value):
+    """A node of a schema. `None` and empty mean "not given"; a default of null counts as none, as in Go."""
+
+    type: str = ""
+    format: str = ""
+    title: str = ""
+    description: str = ""
+    has_external_docs: bool = False
+    nullable: bool = False
+    default: Any = None
+
+    properties: dict[str, StructuralSchema] = {}
+    items: StructuralSchema | None = None
+    items_list: tuple[StructuralSchema, ...] = ()
+    additional_properties: StructuralSchema | None = None
+    additional_properties_allowed: bool | None = None
+
+    required: tuple[str, ...] = ()
+    enum: tuple[Any, ...] | None = None
+    pattern: str = ""
+    minimum: Number | None = None
+    maximum: Number | None = None
+    exclusive_minimum: bool = False
+    exclusive_maximum: bool = False
+    multiple_of: Number | None = None
+    min_length: int | None = None
+    max_length: int | None = None
+    min_items: int | None = None
+    max_items: int | None = None
+    unique_items: bool = False
+    min_properties: int | None = None
+    max_properties: int | None = None
+    all_of: tuple[StructuralSchema, ...] = ()
+    any_of: tuple[StructuralSchema, ...] = ()
+    one_of: tuple[StructuralSchema, ...] = ()
+    not_: StructuralSchema | None = None
+
+    preserve_unknown_fields: bool | None = None
+    embedded_resource: bool = False
+    int_or_string: bool = False
+    list_type: str | None = None
+    list_map_keys: tuple[str, ...] = ()
+    map_type: str | None = None
+    rules: tuple[ValidationRule, ...] = ()
+
+    unsupported: tuple[str, ...] = ()
+
+    @property
+    def has_additional_properties(self) -> bool:
+        return self.additional_properties is not None or self.additional_properties_allowed is not None
+
+    def walk(self) -> Iterator[StructuralSchema]:
+        """This node and every node below it, in no particular order."""
+        pending = [self]
+        while pending:
+            node = pending.pop()
+            yield node
+            pending += node.properties.values()
+            pending += (*node.items_list, *node.all_of, *node.any_of, *node.one_of)
+            pending += [one for one in (node.items, node.additional_properties, node.not_) if one is not None]
+
+
+def parse_schema(schema: Any, path: str) -> StructuralSchema:
+    """The tree of an openAPIV3Schema that was taken over; raises InvalidInput where a field has the wrong JSON type."""
+    node = _Node(schema, path)
+    additional, allowed = node.additional_properties()
+    items, items_list = node.items()
+    return StructuralSchema(
+        type=node.text("type"),
+        format=node.text("format"),
+        title=node.text("title"),
+        description=node.text("description"),
+        has_external_docs=node.get("externalDocs") is not None,
+        nullable=node.flag("nullable"),
+        default=node.get("default"),
+        properties=node.schemas_by_name("properties"),
+        items=items,
+        items_list=items_list,
+        additional_properties=additional,
+        additional_properties_allowed=allowed,
+        required=node.texts("required"),
+        enum=node.values("enum"),
+        pattern=node.text("pattern"),
+        minimum=node.number("minimum"),
+        maximum=node.number("maximum"),
+        exclusive_minimum=node.flag("exclusiveMinimum"),
+        exclusive_maximum=node.flag("exclusiveMaximum"),
+        multiple_of=node.number("multipleOf"),
+        min_length=node.integer("minLength"),
+        max_length=node.integer("maxLength"),
+        min_items=node.integer("minItems"),
+        max_items=node.integer("maxItems"),
+        unique_items=node.flag("uniqueItems"),
+        min_properties=node.integer("minProperties"),
+        max_properties=node.integer("maxProperties"),
+        all_of=node.schemas("allOf"),
+        any_of=node.schemas("anyOf"),
+        one_of=node.schemas("oneOf"),
+        not_=node.schema("not"),
+        preserve_unknown_fields=node.optional("x-kubernetes-preserve-unknown-fields", bool),
+        embedded_resource=node.flag("x-kubernetes-embedded-resource"),
+        int_or_string=node.flag("x-kubernetes-int-or-string"),
+        list_type=node.optional("x-kubernetes-list-type", str),
+        list_map_keys=node.texts("x-kubernetes-list-map-keys"),
+        map_type=node.optional("x-kubernetes-map-type", str),
+        rules=node.rules(),
+        unsupported=tuple(name for name in UNSUPPORTED_FIELDS if node.get(name)),
+    )
+
+
+class _Node:
+    """Reads the fields of one JSON schema object, each with its type checked."""
+
+    def __init__(self, schema: Any, path: str) -> None:
+        if not isinstance(schema, dict):
+            raise InvalidInput("must be an object", path=path)
+        self._schema = schema
+        self._path = path
+
+    def get(self, name: str) -> Any:
+        return self._schema.get(name)
+
+    def optional(self, name: str, type_: type[Any]) -> Any:
+        value = self._schema.get(name)
+        if value is None:
+            return None
+        if not isinstance(value, type_) or (isinstance(value, bool) and type_ is not bool):
+            raise InvalidInput(f"must be of type {type_.__name__}", path=fields.child(self._path, name))
+        return value
+
+    def text(self, name: str) -> str:
+        return self.optional(name, str) or ""
+
+    def flag(self, name: str) -> bool:
+        return self.optional(name, bool) or False
+
+    def integer(self, name: str) -> int | None:
+        number: int | None = self.optional(name, int)
+        return number
+
+    def number(self, name: str) -> Number | None:
+        value = self._schema.get(name)
+        if value is None or (isinstance(value, (int, float)) and not isinstance(value, bool)):
+            return value
+        raise InvalidInput("must be a number", path=fields.child(self._path, name))
+
+    def values(self, name: str) -> tuple[Any, ...] | None:
+        listed = self.optional(name, list)
+        return None if listed is None else tuple(listed)
+
+    def texts(self, name: str) -> tuple[str, ...]:
+        listed = self.values(name) or ()
+        for position, text in enumerate(listed):
+            if not isinstance(text, str):
+                raise InvalidInput("must be a string", path=fields.index(fields.child(self._path, name), position))
+        return listed
+
+    def schema(self, name: str) -> StructuralSchema | None:
+        value = self._schema.get(name)
+        return None if value is None else parse_schema(value, fields.child(self._path, name))
+
+    def schemas(self, name: str) -> tuple[StructuralSchema, ...]:
+        path = fields.child(self._path, name)
+        return tuple(
+            parse_schema(one, fields.index(path, position)) for position, one in enumerate(self.values(name) or ())
+        )
+
+    def schemas_by_name(self, name: str) -> dict[str, StructuralSchema]:
+        path = fields.child(self._path, name)
+        named = self.optional(name, dict) or {}
+        return {property_: parse_schema(named[property_], fields.key(path, property_)) for property_ in sorted(named)}
+
+    def items(self) -> tuple[StructuralSchema | None, tuple[StructuralSchema, ...]]:
+        return (None, self.schemas("items")) if isinstance(self.get("items"), list) else (self.schema("items"), ())
+
+    def additional_properties(self) -> tuple[StructuralSchema | None, bool | None]:
+        value = self.get("additionalProperties")
+        return (None, value) if isinstance(value, bool) else (self.schema("additionalProperties"), None)
+
+    def rules(self) -> tuple[ValidationRule, ...]:
+        path = fields.child(self._path, "x-kubernetes-validations")
+        listed = self.values("x-kubernetes-validations") or ()
+        return tuple(_rule(_Node(rule, fields.index(path, position))) for position, rule in enumerate(listed))
+
+
+def _rule(node: _Node) -> ValidationRule:
+    return ValidationRule(
+        rule=node.text("rule"),
+        message=node.text("message"),
+        message_expression=node.text("messageExpression"),
+        reason=node.optional("reason", str),
+        field_path=node.text("fieldPath"),
+        optional_old_self=node.optional("optionalOldSelf", bool),
+    )
+
+
+def has_rules(schema: StructuralSchema) -> bool:
+    """Whether any rule can ever run: those below anyOf, oneOf, allOf and not are forbidden and never do."""
+    pending = [schema]
+    while pending:
+        node = pending.pop()
+        if node.rules:
+            return True
+        pending += node.properties.values()
+        pending += [one for one in (node.items, node.additional_properties) if one is not None]
+    return False
