@@ -1,0 +1,70 @@
+"""The Common Expression Language as Kubernetes 1.34 uses it in `x-kubernetes-validations`.
+
+`objects.schema` compiles the rules of a CRD once (`compile_expression`), asks each for its worst case
+(`Program.estimated_cost`) and evaluates them per object under a `CostBudget`. Nothing here knows schemas, field paths
+or how a failed rule is reported. docs/decisions/0002-own-cel.md tells why this is our own.
+"""
+
+from plimsoll.objects.cel.budget import CostBudget
+from plimsoll.objects.cel.errors import CelBudgetExceeded, CelCompileError, CelError, CelEvaluationError
+from plimsoll.objects.cel.names import escape_field
+from plimsoll.objects.cel.optionals import CelOptional
+from plimsoll.objects.cel.program import Program, compile_expression
+from plimsoll.objects.cel.types import (
+    BOOL,
+    BYTES,
+    CIDR,
+    DOUBLE,
+    DURATION,
+    DYN,
+    INT,
+    IP,
+    NULL,
+    QUANTITY,
+    SEMVER,
+    STRING,
+    TIMESTAMP,
+    UINT,
+    URL,
+    BytesType,
+    CelType,
+    ListType,
+    MapType,
+    ObjectType,
+    OptionalType,
+    StringType,
+)
+
+__all__ = [
+    "BOOL",
+    "BYTES",
+    "CIDR",
+    "DOUBLE",
+    "DURATION",
+    "DYN",
+    "INT",
+    "IP",
+    "NULL",
+    "QUANTITY",
+    "SEMVER",
+    "STRING",
+    "TIMESTAMP",
+    "UINT",
+    "URL",
+    "BytesType",
+    "CelBudgetExceeded",
+    "CelCompileError",
+    "CelError",
+    "CelEvaluationError",
+    "CelOptional",
+    "CelType",
+    "CostBudget",
+    "ListType",
+    "MapType",
+    "ObjectType",
+    "OptionalType",
+    "Program",
+    "StringType",
+    "compile_expression",
+    "escape_field",
+]

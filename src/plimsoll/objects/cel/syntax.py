@@ -1,0 +1,159 @@
+"""The syntax tree: what the parser builds, and the checker, the estimator and the compiler to closures walk.
+
+Nodes are compared and hashed by identity, so that what is known about a node (its type, its size) is kept in
+dictionaries beside the tree and the tree itself never changes. `depth` bounds the recursion of every walker.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+# The name under which a comprehension collects its result; no expression can spell it.
+ACCUMULATOR = "@result"
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Node:
+    """`offset` is where a complaint about this node points to: an operator's sign, a call's parenthesis."""
+
+    offset: int
+    depth: int = field(init=False, default=1)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "depth", 1 + max((child.depth for child in self.children()), default=0))
+
+    def children(self) -> Iterator[Node]:
+        yield from ()
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Literal(Node):
+    """A constant."""
+
+    value: object
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Ident(Node):
+    """A name."""
+
+    name: str
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Select(Node):
+    """`operand.name`, or with `test_only` the `has(operand.name)` of it."""
+
+    operand: Node
+    name: str
+    test_only: bool = False
+
+    def children(self) -> Iterator[Node]:
+        yield self.operand
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Call(Node):
+    """A function, method or operator; operators have cel-go's names (`_+_`, `_?_:_`, `_[_]`)."""
+
+    function: str
+    arguments: tuple[Node, ...]
+    target: Node | None = None
+
+    def children(self) -> Iterator[Node]:
+        if self.target is not None:
+            yield self.target
+        yield from self.arguments
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ListLiteral(Node):
+    """`optional` are the positions written `?e`: left out if the optional is empty."""
+
+    elements: tuple[Node, ...]
+    optional: frozenset[int] = frozenset()
+
+    def children(self) -> Iterator[Node]:
+        yield from self.elements
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class MapEntry:
+    """`key: value`, or with `optional` `?key: value`."""
+
+    offset: int
+    key: Node
+    value: Node
+    optional: bool = False
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class MapLiteral(Node):
+    """`{key: value, …}`."""
+
+    entries: tuple[MapEntry, ...]
+
+    def children(self) -> Iterator[Node]:
+        for entry in self.entries:
+            yield entry.key
+            yield entry.value
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Comprehension(Node):
+    """What every macro over a list or map becomes: a fold, with an early end when `condition` is false.
+
+    With `variable2` the first variable is the index or key and the second the value.
+    """
+
+    items: Node
+    variable: str
+    variable2: str | None
+    initial: Node
+    condition: Node
+    step: Node
+    result: Node
+
+    def children(self) -> Iterator[Node]:
+        yield from (self.items, self.initial, self.condition, self.step, self.result)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Bind(Node):
+    """A name for a value within `body`: what optMap and optFlatMap are made of."""
+
+    variable: str
+    value: Node
+    body: Node
+
+    def children(self) -> Iterator[Node]:
+        yield self.value
+        yield self.body
+
+
+def leading_chain(node: Node, first_operand: Callable[[Node], Node | None]) -> list[Node]:
+    """The node, its first operand, the first operand of that, and so on.
+
+    A walker that visits the chain from its end finds the first operand of each node already done: so a long chain of
+    operators or fields costs no recursion, and what is left is bounded by the nesting of brackets.
+    """
+    chain = [node]
+    while (first := first_operand(chain[-1])) is not None:
+        chain.append(first)
+    return chain
+
+
+def walk(root: Node) -> Iterator[Node]:
+    """Every node once, without recursion."""
+    seen: set[Node] = set()
+    pending = [root]
+    while pending:
+        node = pending.pop()
+        if node not in seen:
+            seen.add(node)
+            yield node
+            pending.extend(node.children())
