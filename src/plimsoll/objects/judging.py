@@ -130,7 +130,9 @@ def _by_admission(admission: Admission, *, warning: str | None) -> Judgement:
 
 
 def _told(errors: Iterable[FieldError]) -> tuple[Complaint, ...]:
-    return tuple(Complaint(field=error.field, reason=str(error.type), message=error.message) for error in errors)
+    """Once each: an API server repeats what it says of metadata on an update."""
+    told = (Complaint(field=error.field, reason=str(error.type), message=error.message) for error in errors)
+    return tuple(dict.fromkeys(told))
 
 
 def _unknown(paths: Iterable[str]) -> tuple[Complaint, ...]:

@@ -9,8 +9,6 @@ from __future__ import annotations
 
 import re
 
-import cel
-
 from plimsoll.objects.cel.source import Issue, Source
 
 _ERROR = re.compile(r"^(?:.*: )?ERROR: <input>:(\d+):(\d+): (Syntax error: .*)$")
@@ -22,6 +20,8 @@ def worded(source: Source, own: Issue) -> list[Issue]:
     """The generated parser's complaints; ours where it has none."""
     if len(source.text) > _LONGEST or _nesting(source.text) > _DEEPEST:
         return [own]
+    import cel  # noqa: PLC0415 - it brings a whole terminal toolkit along, and errors are rare
+
     try:
         cel.compile(source.text)
     except ValueError as refusal:

@@ -1,0 +1,125 @@
+"""The door to this package: would a Kubernetes 1.34 API server accept this object of a built-in kind, and as what.
+
+`plimsoll validate` calls it for files, the embedded API server for requests. Pure: no clock, no other objects, so what
+an API server looks up elsewhere (quota, priority classes, service accounts, free addresses) is not asked. The steps are
+the server's: decode, default, validate; a decode problem ends it.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from plimsoll.core.values import Value
+from plimsoll.objects.builtin import decoding, defaults, metadata, openapi
+from plimsoll.objects.builtin.decoding import DecodeProblem
+from plimsoll.objects.builtin.kinds import NOT_OURS, REVIEWS, rules_for
+from plimsoll.objects.schema.field_errors import FieldError  # noqa: TC001 msgspec reads the field types of Verdict
+from plimsoll.objects.schema.json_values import Refused, take_over
+
+if TYPE_CHECKING:
+    from plimsoll.objects.builtin.kinds import KindRules
+
+Json = dict[str, Any]
+
+
+class Verdict(Value):
+    """What is wrong with an object. Unknown fields alone do not make it bad: that is the asker's choice (strict, warn).
+
+    `is_ours` is false for kinds this package does not judge: custom resources and CustomResourceDefinitions.
+    """
+
+    decode_problems: list[DecodeProblem] = []
+    errors: list[FieldError] = []
+    unknown_fields: list[str] = []
+    is_ours: bool = True
+
+    @property
+    def is_good(self) -> bool:
+        return not self.decode_problems and not self.errors
+
+    @property
+    def decode_error(self) -> str | None:
+        """The sentence an API server's 400 would end with."""
+        return decoding.go_error(self.decode_problems)
+
+    @property
+    def strict_decoding_error(self) -> str | None:
+        """What strict field validation answers with."""
+        if not self.unknown_fields:
+            return None
+        return "strict decoding error: " + ", ".join(f'unknown field "{path}"' for path in self.unknown_fields)
+
+
+def is_builtin(api_version: Any, kind: Any) -> bool:
+    """Whether it is for this package to judge objects of that kind."""
+    if not isinstance(api_version, str) or not isinstance(kind, str):
+        return False
+    return (api_version, kind) not in NOT_OURS and openapi.is_known(api_version, kind)
+
+
+def check_create(obj: Json) -> Verdict:
+    api_version, kind = obj.get("apiVersion"), obj.get("kind")
+    if not is_builtin(api_version, kind):
+        return Verdict(is_ours=False)
+    decoded = _decoded(obj)
+    if decoded.problems:
+        return Verdict(decode_problems=decoded.problems, unknown_fields=decoded.unknown_fields)
+    whole = defaults.prepared_for_create(decoded.value)
+    errors = [] if (api_version, kind) in REVIEWS else _create_errors(whole, rules_for(str(api_version), str(kind)))
+    return Verdict(errors=errors, unknown_fields=decoded.unknown_fields)
+
+
+def check_update(obj: Json, old: Json) -> Verdict:
+    """`old` is the stored object; one that cannot be decoded, or is of another kind, gives nothing to compare with."""
+    api_version, kind = obj.get("apiVersion"), obj.get("kind")
+    if not is_builtin(api_version, kind):
+        return Verdict(is_ours=False)
+    decoded = _decoded(obj)
+    if decoded.problems:
+        return Verdict(decode_problems=decoded.problems, unknown_fields=decoded.unknown_fields)
+    before = _decoded(old) if (old.get("apiVersion"), old.get("kind")) == (api_version, kind) else None
+    if before is None or before.problems:
+        return check_create(obj)
+    new_whole, old_whole = defaults.defaulted(decoded.value), defaults.defaulted(before.value)
+    errors = _update_errors(new_whole, old_whole, rules_for(str(api_version), str(kind)))
+    return Verdict(errors=errors, unknown_fields=decoded.unknown_fields)
+
+
+def default(obj: Json) -> Json:
+    """A new object as a client reads it back: defaults filled in, nulls and unknown fields gone, quantities canonical.
+
+    What an API server adds from elsewhere (uid, times, addresses, admission) is not there. An object that cannot be
+    decoded, or is not of a built-in kind, comes back as it is.
+    """
+    if not is_builtin(obj.get("apiVersion"), obj.get("kind")):
+        return obj
+    decoded = _decoded(obj)
+    if decoded.problems:
+        return obj
+    return defaults.spelled_out(defaults.prepared_for_create(decoded.value))
+
+
+def _decoded(obj: Json) -> decoding.Decoded:
+    taken = take_over(obj)
+    if isinstance(taken, Refused):
+        return decoding.Decoded(value={}, problems=[DecodeProblem(path=taken.path, text=taken.problem)])
+    component = openapi.schema_name(taken["apiVersion"], taken["kind"])
+    assert component is not None  # asked by is_builtin
+    return decoding.decode(taken, component)
+
+
+def _create_errors(obj: Json, rules: KindRules) -> list[FieldError]:
+    about_metadata = metadata.create_errors(obj.get("metadata", {}), rule=rules.name_rule, namespaced=rules.namespaced)
+    others = (rules.create or rules.valid)(obj)
+    if rules.spec_first:
+        return others or about_metadata
+    return [*about_metadata, *others]
+
+
+def _update_errors(new: Json, old: Json, rules: KindRules) -> list[FieldError]:
+    about_metadata = metadata.update_errors(new.get("metadata", {}), old.get("metadata", {}))
+    others = rules.update(new, old)
+    if not rules.update_is_all:
+        others = [*others, *rules.valid(new)]
+    # The API server asks twice: once for every kind, once in the kind's own rules.
+    return [*about_metadata, *about_metadata, *others]

@@ -1,0 +1,182 @@
+"""Validation of resource names and amounts: requests, limits, capacity.
+
+Used by `containers`, `pods`, `nodes` and `quotas`. Amounts are canonical text by now (see `decoding`), so they always
+parse. Nothing here knows pods or nodes.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+from plimsoll.core.errors import InvalidQuantity
+from plimsoll.core.label_syntax import label_key_problems
+from plimsoll.core.quantity import Quantity
+from plimsoll.objects.builtin.syntax import invalid_each
+from plimsoll.objects.schema import field_errors as fe
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from plimsoll.objects.schema.field_errors import FieldError
+
+Json = dict[str, Any]
+
+NOT_NEGATIVE: Final = "must be greater than or equal to 0"
+_HUGE_PAGES: Final = "hugepages-"
+_COUNTED: Final = frozenset(
+    {
+        "pods",
+        "resourcequotas",
+        "services",
+        "replicationcontrollers",
+        "secrets",
+        "configmaps",
+        "persistentvolumeclaims",
+        "services.nodeports",
+        "services.loadbalancers",
+    }
+)
+_CONTAINER: Final = frozenset({"cpu", "memory", "ephemeral-storage"})
+QUOTA_NAMES: Final = (
+    _COUNTED
+    | {f"{prefix}{name}" for prefix in ("", "requests.", "limits.") for name in ("cpu", "memory", "ephemeral-storage")}
+    | {"requests.storage"}
+)
+_STANDARD: Final = QUOTA_NAMES | {"storage"}
+_POD_LEVEL: Final = ("cpu", "memory")
+_MOST_LISTED: Final = 100
+
+
+def is_huge_page(name: str) -> bool:
+    return name.startswith(_HUGE_PAGES)
+
+
+def is_native(name: str) -> bool:
+    """Kubernetes' own: no prefix, or one under kubernetes.io."""
+    return "/" not in name or "kubernetes.io/" in name
+
+
+def is_extended(name: str) -> bool:
+    return not is_native(name) and not name.startswith("requests.") and not label_key_problems(f"requests.{name}")
+
+
+def may_overcommit(name: str) -> bool:
+    return is_native(name) and not is_huge_page(name)
+
+
+def name_errors(name: str, path: str) -> list[FieldError]:
+    errors = invalid_each(path, name, label_key_problems)
+    quota_page = name.startswith((_HUGE_PAGES, f"requests.{_HUGE_PAGES}"))
+    if not errors and "/" not in name and name not in _STANDARD and not quota_page:
+        errors.append(fe.invalid(path, name, "must be a standard resource type or fully qualified"))
+    return errors
+
+
+def container_name_errors(name: str, path: str) -> list[FieldError]:
+    errors = name_errors(name, path)
+    if "/" not in name:
+        if name not in _CONTAINER and not is_huge_page(name):
+            errors.append(fe.invalid(path, name, "must be a standard resource for containers"))
+    elif not is_native(name) and not is_extended(name):
+        errors.append(fe.invalid(path, name, "doesn't follow extended resource name standard"))
+    return errors
+
+
+def pod_name_errors(name: str, path: str) -> list[FieldError]:
+    errors = name_errors(name, path)
+    if not errors and name not in _POD_LEVEL and not is_huge_page(name):
+        errors.append(fe.not_supported(path, name, _POD_LEVEL))
+    return errors
+
+
+def quota_name_errors(name: str, path: str) -> list[FieldError]:
+    errors = name_errors(name, path)
+    quota_page = name.startswith((_HUGE_PAGES, f"requests.{_HUGE_PAGES}"))
+    if "/" not in name and name not in QUOTA_NAMES and not quota_page:
+        errors.append(fe.invalid(path, name, "must be a standard resource for quota"))
+    return errors
+
+
+def amount_errors(name: str, amount: str, path: str) -> list[FieldError]:
+    value = Quantity.parse(amount)
+    errors = [fe.invalid(path, amount, NOT_NEGATIVE)] if value.nano < 0 else []
+    if (name in _COUNTED or is_extended(name)) and value.milli() % 1000:
+        errors.append(fe.invalid(path, amount, "must be an integer"))
+    return errors
+
+
+def requirement_errors(
+    resources: Json, path: str, *, name_rule: Callable[[str, str], list[FieldError]] = container_name_errors
+) -> list[FieldError]:
+    """Limits, then requests: each name and amount, and a request against its limit."""
+    limits, requests = resources.get("limits", {}), resources.get("requests", {})
+    errors: list[FieldError] = []
+    for name, amount in limits.items():
+        errors += _named_amount_errors(name, amount, path=f"{path}.limits[{name}]", name_rule=name_rule)
+    for name, amount in requests.items():
+        here = f"{path}.requests[{name}]"
+        errors += name_rule(name, here)
+        errors += amount_errors(name, amount, here)
+        errors += _against_limit_errors(name, amount, limit=limits.get(name), path=path)
+        errors += _huge_page_errors(name, amount, here)
+    named = limits.keys() | requests.keys()
+    if any(map(is_huge_page, named)) and not {"cpu", "memory"} & named:
+        errors.append(fe.forbidden(path, "HugePages require cpu or memory"))
+    return errors
+
+
+def _named_amount_errors(
+    name: str, amount: str, *, path: str, name_rule: Callable[[str, str], list[FieldError]]
+) -> list[FieldError]:
+    return [*name_rule(name, path), *amount_errors(name, amount, path), *_huge_page_errors(name, amount, path)]
+
+
+def _against_limit_errors(name: str, amount: str, *, limit: str | None, path: str) -> list[FieldError]:
+    if limit is None:
+        if may_overcommit(name):
+            return []
+        return [fe.required(f"{path}.limits", "Limit must be set for non overcommitable resources")]
+    asked, allowed = Quantity.parse(amount), Quantity.parse(limit)
+    if asked != allowed and not may_overcommit(name):
+        return [fe.invalid(f"{path}.requests", amount, f"must be equal to {name} limit of {limit}")]
+    if asked > allowed:
+        return [fe.invalid(f"{path}.requests", amount, f"must be less than or equal to {name} limit of {limit}")]
+    return []
+
+
+def _huge_page_errors(name: str, amount: str, path: str) -> list[FieldError]:
+    if not is_huge_page(name):
+        return []
+    try:
+        page = Quantity.parse(name.removeprefix(_HUGE_PAGES)).ceil()
+    except InvalidQuantity:
+        return [fe.invalid(path, amount, f"{amount} is not positive integer multiple of {name}")]
+    if page <= 0 or Quantity.parse(amount).ceil() % page:
+        return [fe.invalid(path, amount, f"{amount} is not positive integer multiple of {name}")]
+    return []
+
+
+def claim_errors(claims: list[Json], path: str, *, pod_claims: frozenset[str]) -> list[FieldError]:
+    """The claims a container uses have to be the pod's, each once."""
+    errors: list[FieldError] = []
+    seen: set[str] = set()
+    for position, claim in enumerate(claims):
+        here, name = f"{path}[{position}]", claim.get("name", "")
+        if not name:
+            errors.append(fe.required(here))
+            continue
+        used = f"{name}/{claim['request']}" if claim.get("request") else name
+        if name in seen or used in seen:
+            errors.append(fe.duplicate(here, name if name in seen else used))
+        seen.add(used)
+        if name not in pod_claims:
+            detail = f"must be one of the names in pod.spec.resourceClaims{_listed(pod_claims)}"
+            errors.append(fe.FieldError(type=fe.ErrorType.NOT_FOUND, path=here, value=name, detail=detail))
+    return errors
+
+
+def _listed(pod_claims: frozenset[str]) -> str:
+    if not pod_claims:
+        return " which is empty"
+    # Repeated in every error, a list of thousands would make the answer larger than any question.
+    return f": {', '.join(sorted(pod_claims))}" if len(pod_claims) <= _MOST_LISTED else ""
