@@ -1,4 +1,30 @@
 """Pure, per pod: every rule by which a pod may or may not run on a node.
 
-Written for clarity; the fast engine is compared with it.
+Written for clarity; the fast engine is compared with it. `feasible` is the question, `ClusterView` what it is asked
+about, `Fits` and `DoesNotFit` the answers, `scheduling_outcome` the sentence kube-scheduler would write, `explain`
+everything that stands in a pod's way. Each rule has a module of its own. docs/scheduling.md lists the rules, the
+wording and where we differ on purpose.
 """
+
+from plimsoll.scheduling.feasibility import DEFAULT_PROFILE, Profile, explain, feasible, verdicts
+from plimsoll.scheduling.messages import NotSchedulable, Schedulable, scheduling_outcome
+from plimsoll.scheduling.storage import Storage
+from plimsoll.scheduling.verdicts import DoesNotFit, Fits, Refusal, Verdict
+from plimsoll.scheduling.view import ClusterView
+
+__all__ = [
+    "DEFAULT_PROFILE",
+    "ClusterView",
+    "DoesNotFit",
+    "Fits",
+    "NotSchedulable",
+    "Profile",
+    "Refusal",
+    "Schedulable",
+    "Storage",
+    "Verdict",
+    "explain",
+    "feasible",
+    "scheduling_outcome",
+    "verdicts",
+]

@@ -1,0 +1,143 @@
+"""May this pod run on this node? Every rule, in kube-scheduler's order; the first one that refuses decides.
+
+This is the reference: the embedded scheduler places by it, plans are verified with it, the fast engine is compared with
+it, and `explain` tells people everything that stands in a pod's way. Rules are prepared once for a pod and a view (what
+kube-scheduler calls PreFilter), then asked about each node.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from plimsoll.core.values import Value
+from plimsoll.scheduling.demands import (
+    DYNAMIC_RESOURCES,
+    RESOURCES_FIT,
+    prepare_dynamic_resources,
+    prepare_resources_fit,
+)
+from plimsoll.scheduling.gates import SCHEDULING_GATES, prepare_gates
+from plimsoll.scheduling.host_ports import NODE_PORTS, prepare_host_ports
+from plimsoll.scheduling.interpod import INTER_POD_AFFINITY, prepare_inter_pod
+from plimsoll.scheduling.node_affinity import NODE_AFFINITY, RequiredNodes, prepare_node_affinity
+from plimsoll.scheduling.spread import TOPOLOGY_SPREAD, prepare_spread
+from plimsoll.scheduling.taints import (
+    NODE_NAME,
+    NODE_UNSCHEDULABLE,
+    TAINT_TOLERATION,
+    prepare_node_name,
+    prepare_taints,
+    prepare_unschedulable,
+)
+from plimsoll.scheduling.verdicts import FITS, DoesNotFit, Refusal, Rule, Verdict
+from plimsoll.scheduling.volume_conflicts import VOLUME_RESTRICTIONS, prepare_conflicts
+from plimsoll.scheduling.volume_limits import VOLUME_LIMITS, prepare_limits
+from plimsoll.scheduling.volumes import VOLUME_BINDING, VOLUME_ZONE, prepare_binding, prepare_zones
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping
+
+    from plimsoll.objects.nodes import Node
+    from plimsoll.objects.pods import Pod
+    from plimsoll.scheduling.view import ClusterView, NodeState
+
+    Prepare = Callable[[Pod, ClusterView], Rule | Refusal | None]
+
+# The order of kube-scheduler's default profile.
+RULES: Final[Mapping[str, Prepare]] = {
+    SCHEDULING_GATES: prepare_gates,
+    NODE_UNSCHEDULABLE: prepare_unschedulable,
+    NODE_NAME: prepare_node_name,
+    TAINT_TOLERATION: prepare_taints,
+    NODE_AFFINITY: prepare_node_affinity,
+    NODE_PORTS: prepare_host_ports,
+    RESOURCES_FIT: prepare_resources_fit,
+    VOLUME_RESTRICTIONS: prepare_conflicts,
+    VOLUME_LIMITS: prepare_limits,
+    VOLUME_BINDING: prepare_binding,
+    VOLUME_ZONE: prepare_zones,
+    TOPOLOGY_SPREAD: prepare_spread,
+    INTER_POD_AFFINITY: prepare_inter_pod,
+    DYNAMIC_RESOURCES: prepare_dynamic_resources,
+}
+
+
+class Profile(Value, frozen=True):
+    """Which rules hold, by kube-scheduler's plugin names (a scheduler configuration may switch some off)."""
+
+    disabled: frozenset[str] = frozenset()
+
+
+DEFAULT_PROFILE: Final = Profile()
+
+
+class Prepared:
+    """All rules of a profile, ready for one pod. `everywhere` are refusals that no node can change."""
+
+    __slots__ = ("everywhere", "named_nodes", "rules")
+
+    def __init__(self, pod: Pod, view: ClusterView, *, profile: Profile) -> None:
+        rules: list[Rule] = []
+        everywhere: list[Refusal] = []
+        self.named_nodes: frozenset[str] | None = None
+        for plugin, prepare in RULES.items():
+            if plugin in profile.disabled:
+                continue
+            outcome = prepare(pod, view)
+            if isinstance(outcome, Refusal):
+                everywhere.append(outcome)
+            elif outcome is not None:
+                rules.append(outcome)
+                if isinstance(outcome, RequiredNodes):
+                    self.named_nodes = outcome.named
+        self.rules = tuple(rules)
+        self.everywhere = tuple(everywhere)
+
+    def refusals(self, place: NodeState) -> Iterator[Refusal]:
+        """Every rule that refuses this node, in order."""
+        yield from self.everywhere
+        for rule in self.rules:
+            refusal = rule.refuse(place)
+            if refusal is not None:
+                yield refusal
+
+    def verdict(self, place: NodeState) -> Verdict:
+        refusal = next(self.refusals(place), None)
+        return FITS if refusal is None else DoesNotFit(reason=refusal)
+
+
+def prepared(pod: Pod, view: ClusterView, *, profile: Profile = DEFAULT_PROFILE) -> Prepared:
+    """The rules for this pod, prepared at most once for this view. A pod the view holds is judged as if taken off."""
+    known = view.remembered(pod, profile)
+    if isinstance(known, Prepared):
+        return known
+    fresh = Prepared(pod, view.without_pod(pod) if view.holds(pod) else view, profile=profile)
+    view.remember(pod, profile, fresh)
+    return fresh
+
+
+def feasible(pod: Pod, node: Node, view: ClusterView, *, profile: Profile = DEFAULT_PROFILE) -> Verdict:
+    """Whether `pod` may run on `node`. A node the view does not hold is judged as if it had just joined."""
+    place = view.node(node.metadata.name)
+    if place is None or (place.node is not node and place.node != node):
+        view = view.with_node(node)
+        place = view.nodes[node.metadata.name]
+    if view.holds(pod) and pod.spec.node_name == place.name:
+        place = view.without_pod(pod).nodes[place.name]
+    return prepared(pod, view, profile=profile).verdict(place)
+
+
+def verdicts(pod: Pod, view: ClusterView, *, profile: Profile = DEFAULT_PROFILE) -> dict[str, Verdict]:
+    """The verdict for every node of the view."""
+    rules = prepared(pod, view, profile=profile)
+    if view.holds(pod):
+        view = view.without_pod(pod)
+    return {name: rules.verdict(place) for name, place in view.nodes.items()}
+
+
+def explain(pod: Pod, view: ClusterView, *, profile: Profile = DEFAULT_PROFILE) -> dict[str, tuple[Refusal, ...]]:
+    """For every node everything that stands in the way, not only the first; nothing where the pod fits."""
+    rules = prepared(pod, view, profile=profile)
+    if view.holds(pod):
+        view = view.without_pod(pod)
+    return {name: tuple(rules.refusals(place)) for name, place in view.nodes.items()}

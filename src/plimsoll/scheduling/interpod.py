@@ -1,0 +1,176 @@
+"""Required affinity and anti-affinity between pods (kube-scheduler's InterPodAffinity).
+
+Three questions, in this order: is there company where the pod wants company; is nobody there whom it avoids; is nobody
+anywhere who avoids it. The last one binds pods that have no terms of their own (anti-affinity is symmetric), so the
+view knows which nodes hold such pods, and when there are none, nothing is counted.
+
+A pod wanting company that nobody can give yet may be the first of its group: it fits anywhere (where the topology
+label exists), if it matches its own terms.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import TYPE_CHECKING, Final
+
+from plimsoll.core.errors import InvalidSelector
+from plimsoll.scheduling.selection import label_selector, with_label_keys
+from plimsoll.scheduling.verdicts import Refusal, malformed
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from plimsoll.core.selectors import LabelSelector
+    from plimsoll.objects.placement import PodAffinityTerm
+    from plimsoll.objects.pods import Pod
+    from plimsoll.scheduling.view import ClusterView, Kin, NodeState, PlacedPod
+
+INTER_POD_AFFINITY: Final = "InterPodAffinity"
+
+_NO_COMPANY: Final = Refusal(plugin=INTER_POD_AFFINITY, messages=("node(s) didn't match pod affinity rules",))
+_AVOIDS: Final = Refusal(
+    plugin=INTER_POD_AFFINITY, messages=("node(s) didn't match pod anti-affinity rules",), resolvable=True
+)
+_AVOIDED: Final = Refusal(
+    plugin=INTER_POD_AFFINITY,
+    messages=("node(s) didn't satisfy existing pods anti-affinity rules",),
+    resolvable=True,
+)
+
+# A topology key with its value: a zone, a host.
+_Domain = tuple[str, str]
+_Met = tuple[bool, "list[AffinityTerm]"]
+
+
+class AffinityTerm:
+    """A compiled term of one pod: whom it means, and over which topology."""
+
+    __slots__ = ("_namespace_selector", "_namespaces", "_selector", "topology_key")
+
+    def __init__(self, term: PodAffinityTerm, owner: Pod, *, path: str) -> None:
+        self.topology_key = term.topology_key
+        selector = label_selector(term.label_selector, path=f"{path}.labelSelector")
+        self._selector = with_label_keys(
+            selector,
+            owner.metadata.labels,
+            match=term.match_label_keys,
+            mismatch=term.mismatch_label_keys,
+        )
+        self._namespace_selector: LabelSelector = label_selector(
+            term.namespace_selector, path=f"{path}.namespaceSelector"
+        )
+        own = not term.namespaces and term.namespace_selector is None
+        self._namespaces = frozenset({owner.metadata.namespace} if own else term.namespaces)
+
+    def means(self, namespace: str, labels: Mapping[str, str], namespace_labels: Mapping[str, str]) -> bool:
+        """Whether a pod of this namespace with these labels is meant."""
+        if not self._selector.matches(labels):
+            return False
+        return namespace in self._namespaces or self._namespace_selector.matches(namespace_labels)
+
+
+def affinity_terms(pod: Pod) -> tuple[AffinityTerm, ...]:
+    affinity = pod.spec.affinity
+    if affinity is None or affinity.pod_affinity is None:
+        return ()
+    return _compiled(affinity.pod_affinity.required_during_scheduling_ignored_during_execution, pod, "podAffinity")
+
+
+def anti_affinity_terms(pod: Pod) -> tuple[AffinityTerm, ...]:
+    affinity = pod.spec.affinity
+    if affinity is None or affinity.pod_anti_affinity is None:
+        return ()
+    terms = affinity.pod_anti_affinity.required_during_scheduling_ignored_during_execution
+    return _compiled(terms, pod, "podAntiAffinity")
+
+
+def existing_anti_affinity(pod: Pod) -> tuple[AffinityTerm, ...]:
+    """Of a pod that is running already; terms nobody can read keep nobody away."""
+    try:
+        return anti_affinity_terms(pod)
+    except InvalidSelector:
+        return ()
+
+
+def _compiled(terms: Iterable[PodAffinityTerm], pod: Pod, name: str) -> tuple[AffinityTerm, ...]:
+    path = f"spec.affinity.{name}.requiredDuringSchedulingIgnoredDuringExecution"
+    return tuple(AffinityTerm(term, pod, path=f"{path}[{index}]") for index, term in enumerate(terms))
+
+
+class _InterPod:
+    """Counts, for each domain, of the pods that matter to one incoming pod."""
+
+    def __init__(self, pod: Pod, view: ClusterView) -> None:
+        self._wanted = affinity_terms(pod)
+        self._unwanted = anti_affinity_terms(pod)
+        self._company: Counter[_Domain] = Counter()
+        self._avoids: Counter[_Domain] = Counter()
+        self._avoided: Counter[_Domain] = Counter()
+        own = view.namespaces.get(pod.metadata.namespace, {})
+        self._matches_itself = all(
+            term.means(pod.metadata.namespace, pod.metadata.labels, own) for term in self._wanted
+        )
+        if self._wanted or self._unwanted:
+            met: dict[Kin, _Met] = {}
+            for place in view.nodes.values():
+                self._count_met(place, met, view.namespaces)
+        for place in view.anti_affine_nodes:
+            self._count_avoiding(place, pod, own)
+
+    def _count_met(self, place: NodeState, met: dict[Kin, _Met], namespaces: Mapping[str, Mapping[str, str]]) -> None:
+        for placed in place.pods.values():
+            found = met.get(placed.kin)
+            if found is None:
+                found = met[placed.kin] = self._meet(placed, namespaces.get(placed.namespace, {}))
+            company, unwanted = found
+            if company:
+                self._company.update(_domains(self._wanted, place))
+            if unwanted:
+                self._avoids.update(_domains(unwanted, place))
+
+    def _meet(self, placed: PlacedPod, namespace_labels: Mapping[str, str]) -> _Met:
+        """Whether a pod is wanted company (it matches all terms at once), and the terms by which it is avoided."""
+        known = (placed.namespace, placed.labels, namespace_labels)
+        company = bool(self._wanted) and all(term.means(*known) for term in self._wanted)
+        return company, [term for term in self._unwanted if term.means(*known)]
+
+    def _count_avoiding(self, place: NodeState, pod: Pod, namespace_labels: Mapping[str, str]) -> None:
+        namespace, labels = pod.metadata.namespace, pod.metadata.labels
+        for placed in place.pods.values():
+            meaning_it = [term for term in placed.anti_affinity if term.means(namespace, labels, namespace_labels)]
+            if meaning_it:
+                self._avoided.update(_domains(meaning_it, place))
+
+    def refuse(self, place: NodeState) -> Refusal | None:
+        labels = place.labels
+        if self._wanted and not self._has_company(labels):
+            return _NO_COMPANY
+        if self._avoids and any(
+            (term.topology_key, labels.get(term.topology_key)) in self._avoids for term in self._unwanted
+        ):
+            return _AVOIDS
+        if self._avoided and any(item in self._avoided for item in labels.items()):
+            return _AVOIDED
+        return None
+
+    def _has_company(self, labels: Mapping[str, str]) -> bool:
+        if any(term.topology_key not in labels for term in self._wanted):
+            return False
+        if all((term.topology_key, labels[term.topology_key]) in self._company for term in self._wanted):
+            return True
+        return not self._company and self._matches_itself
+
+
+def _domains(terms: Iterable[AffinityTerm], place: NodeState) -> list[_Domain]:
+    return [(term.topology_key, place.labels[term.topology_key]) for term in terms if term.topology_key in place.labels]
+
+
+def prepare_inter_pod(pod: Pod, view: ClusterView) -> _InterPod | Refusal | None:
+    affinity = pod.spec.affinity
+    has_terms = affinity is not None and (affinity.pod_affinity is not None or affinity.pod_anti_affinity is not None)
+    if not has_terms and not view.has_anti_affinity:
+        return None
+    try:
+        return _InterPod(pod, view)
+    except InvalidSelector as error:
+        return malformed(INTER_POD_AFFINITY, str(error))

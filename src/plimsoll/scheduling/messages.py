@@ -1,0 +1,103 @@
+"""The sentence in a pod's PodScheduled condition and FailedScheduling event, as kube-scheduler 1.34 writes it.
+
+`scheduling_outcome` is what the embedded scheduler and `plimsoll why` show: people know these texts, search for them
+and alert on them. Rules of the text, found from recordings: reasons are counted over nodes, written "<count> <reason>"
+and sorted as text (so "10 x" stands before "2 y"); a refusal before any node was asked stands alone; then comes what
+preemption said, unless it helped.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import TYPE_CHECKING, Final
+
+from plimsoll.core.values import Value
+from plimsoll.scheduling.feasibility import DEFAULT_PROFILE, prepared, verdicts
+from plimsoll.scheduling.gates import GATED_MESSAGE, GATED_REASON, SCHEDULING_GATES, is_gated
+from plimsoll.scheduling.node_affinity import NODE_AFFINITY
+from plimsoll.scheduling.preemption import Candidate, ineligible, search
+from plimsoll.scheduling.verdicts import DoesNotFit, Fits, Refusal
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from plimsoll.objects.pods import Pod
+    from plimsoll.scheduling.feasibility import Profile
+    from plimsoll.scheduling.verdicts import Verdict
+    from plimsoll.scheduling.view import ClusterView
+
+UNSCHEDULABLE_REASON: Final = "Unschedulable"
+NO_NODES: Final = "no nodes available to schedule pods"
+
+# What the dynamic resources plugin, which comes before preemption, adds to every failure.
+_NO_CLAIMS: Final = "no new claims to deallocate"
+# What it adds when scheduling ended before it could prepare: the text of a missing piece of its own state.
+_NOT_PREPARED: Final = "not found"
+
+
+class Schedulable(Value, frozen=True, tag_field="outcome", tag="Schedulable"):
+    """Nodes the pod fits on, in the order of the view; choosing among them is the scheduler's."""
+
+    nodes: tuple[str, ...]
+
+
+class NotSchedulable(Value, frozen=True, tag_field="outcome", tag="NotSchedulable"):
+    """The condition's reason and message; `preempt` is set when preemption would make room."""
+
+    reason: str
+    message: str
+    preempt: Candidate | None = None
+
+
+def scheduling_outcome(
+    pod: Pod, view: ClusterView, *, profile: Profile = DEFAULT_PROFILE
+) -> Schedulable | NotSchedulable:
+    if is_gated(pod) and SCHEDULING_GATES not in profile.disabled:
+        return NotSchedulable(reason=GATED_REASON, message=GATED_MESSAGE)
+    if not view.nodes:
+        return NotSchedulable(reason=UNSCHEDULABLE_REASON, message=NO_NODES)
+    rules = prepared(pod, view, profile=profile)
+    if rules.everywhere:
+        text = refused_everywhere(rules.everywhere[0], len(view.nodes))
+        return NotSchedulable(reason=UNSCHEDULABLE_REASON, message=text)
+    answers = _with_named_nodes_only(verdicts(pod, view, profile=profile), rules.named_nodes)
+    fitting = tuple(name for name, verdict in answers.items() if isinstance(verdict, Fits))
+    if fitting:
+        return Schedulable(nodes=fitting)
+    return _after_preemption(pod, view, answers, profile)
+
+
+def _after_preemption(pod: Pod, view: ClusterView, answers: Mapping[str, Verdict], profile: Profile) -> NotSchedulable:
+    first_half = counted(verdict.reason.messages for verdict in answers.values() if isinstance(verdict, DoesNotFit))
+    said = ineligible(pod, view, answers)
+    if not said:
+        found = search(pod, view, answers, profile=profile)
+        if found.candidates:
+            return NotSchedulable(reason=UNSCHEDULABLE_REASON, message=first_half, preempt=found.choice)
+        said = counted(found.refusals.values())
+    text = f"{first_half} {_NO_CLAIMS}, preemption: {said}"
+    return NotSchedulable(reason=UNSCHEDULABLE_REASON, message=text)
+
+
+def counted(messages_by_node: Iterable[tuple[str, ...]]) -> str:
+    """Sum up refusals of nodes: "0/3 nodes are available: 1 node(s) were unschedulable, 2 Insufficient cpu."."""
+    listed = list(messages_by_node)
+    counts = Counter(message for messages in listed for message in messages)
+    histogram = sorted(f"{count} {message}" for message, count in counts.items())
+    reasons = f" {', '.join(histogram)}." if histogram else ""
+    return f"0/{len(listed)} nodes are available:{reasons}"
+
+
+def refused_everywhere(refusal: Refusal, nodes: int) -> str:
+    """The text for a pod that no node was asked about."""
+    return f"0/{nodes} nodes are available: {', '.join(refusal.messages)}. {_NOT_PREPARED}"
+
+
+def _with_named_nodes_only(answers: dict[str, Verdict], named: frozenset[str] | None) -> dict[str, Verdict]:
+    """Where the pod's affinity names nodes, kube-scheduler asks only these and says so of the others."""
+    if named is None:
+        return answers
+    other = DoesNotFit(
+        reason=Refusal(plugin=NODE_AFFINITY, messages=(f"node(s) didn't satisfy plugin(s) [{NODE_AFFINITY}]",))
+    )
+    return {name: verdict if name in named else other for name, verdict in answers.items()}

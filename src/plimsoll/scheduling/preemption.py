@@ -1,0 +1,127 @@
+"""Could pods of lower priority make room? What kube-scheduler tries when no node fits (DefaultPreemption).
+
+Used for the second half of the message in `messages`, and by the scheduler, which carries the choice out. Nothing is
+evicted here. Disruption budgets are not weighed, and only pods of one node are tried at a time.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from plimsoll.core.values import Value
+from plimsoll.objects.pods import Pod  # noqa: TC001 - msgspec reads annotations at run time
+from plimsoll.scheduling.feasibility import DEFAULT_PROFILE, prepared
+from plimsoll.scheduling.priorities import importance_order, may_preempt, outranks, priority_of
+from plimsoll.scheduling.verdicts import DoesNotFit, Fits
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from plimsoll.scheduling.feasibility import Profile
+    from plimsoll.scheduling.verdicts import Verdict
+    from plimsoll.scheduling.view import ClusterView, NodeState
+
+NOT_HELPFUL: Final = "Preemption is not helpful for scheduling"
+NO_VICTIMS: Final = "No preemption victims found for incoming pod"
+NOT_ELIGIBLE: Final = "not eligible due to preemptionPolicy=Never."
+WAITING_FOR_VICTIM: Final = "not eligible due to a terminating pod on the nominated node."
+
+# kube-scheduler stops looking once it has a tenth of the nodes, but at least this many.
+_CANDIDATES_AT_LEAST: Final = 100
+_LOWEST: Final = -(2**31)
+
+
+class Candidate(Value, frozen=True):
+    """A node that would fit once `victims` (most important first) are gone."""
+
+    node: str
+    victims: tuple[Pod, ...]
+
+
+class Preemption(Value, frozen=True):
+    """What the search found: nodes that could be freed, and the words for those that could not."""
+
+    candidates: tuple[Candidate, ...]
+    refusals: dict[str, tuple[str, ...]]
+
+    @property
+    def choice(self) -> Candidate | None:
+        """The candidate that hurts least, as kube-scheduler ranks them (budgets apart)."""
+        return min(self.candidates, key=_harm, default=None)
+
+
+def ineligible(pod: Pod, view: ClusterView, refused: Mapping[str, Verdict]) -> str:
+    """Why the pod may not preempt at all; empty if it may."""
+    if not may_preempt(pod):
+        return NOT_ELIGIBLE
+    name = pod.status.nominated_node_name
+    nominated = view.node(name)
+    verdict = refused.get(name)
+    if nominated is None or (isinstance(verdict, DoesNotFit) and not verdict.reason.resolvable):
+        return ""
+    leaving = any(outranks(pod, one.pod) and _is_preempted(one.pod) for one in nominated.pods.values())
+    return WAITING_FOR_VICTIM if leaving else ""
+
+
+def _is_preempted(pod: Pod) -> bool:
+    """On its way out because the scheduler sent it away for somebody else."""
+    return pod.metadata.deletion_timestamp is not None and any(
+        one.type == "DisruptionTarget" and one.status == "True" and one.reason == "PreemptionByScheduler"
+        for one in pod.status.conditions
+    )
+
+
+def search(
+    pod: Pod, view: ClusterView, refused: Mapping[str, Verdict], *, profile: Profile = DEFAULT_PROFILE
+) -> Preemption:
+    """Try every node of `refused` whose refusal other pods leaving could change."""
+    candidates: list[Candidate] = []
+    refusals: dict[str, tuple[str, ...]] = {}
+    enough = max(_CANDIDATES_AT_LEAST, len(view.nodes) // 10)
+    for name, verdict in refused.items():
+        if len(candidates) >= enough:
+            break
+        if not (isinstance(verdict, DoesNotFit) and verdict.reason.resolvable):
+            refusals[name] = (NOT_HELPFUL,)
+            continue
+        outcome = _victims_on(view.nodes[name], pod, view, profile)
+        if isinstance(outcome, Candidate):
+            candidates.append(outcome)
+        else:
+            refusals[name] = outcome
+    return Preemption(candidates=tuple(candidates), refusals=refusals)
+
+
+def _victims_on(place: NodeState, pod: Pod, view: ClusterView, profile: Profile) -> Candidate | tuple[str, ...]:
+    """Take every pod of lower priority away; if the pod fits then, spare as many as possible, important ones first."""
+    lower = importance_order(placed.pod for placed in place.pods.values() if outranks(pod, placed.pod))
+    if not lower:
+        return (NO_VICTIMS,)
+    cleared = view
+    for victim in lower:
+        cleared = cleared.without_pod(victim, place.name)
+    verdict = _verdict(pod, place.name, cleared, profile)
+    if isinstance(verdict, DoesNotFit):
+        return verdict.reason.messages
+    victims: list[Pod] = []
+    for victim in lower:
+        spared = cleared.with_pod(victim, place.name)
+        if isinstance(_verdict(pod, place.name, spared, profile), Fits):
+            cleared = spared
+        else:
+            victims.append(victim)
+    return Candidate(node=place.name, victims=tuple(victims))
+
+
+def _verdict(pod: Pod, name: str, view: ClusterView, profile: Profile) -> Verdict:
+    return prepared(pod, view, profile=profile).verdict(view.nodes[name])
+
+
+def _harm(candidate: Candidate) -> tuple[int, int, int, float]:
+    """The least important top victim, then the smallest sum of priorities, then the fewest, then the youngest."""
+    priorities = [priority_of(victim) for victim in candidate.victims]
+    highest = max(priorities, default=_LOWEST)
+    started = [one.status.start_time for one in candidate.victims if priority_of(one) == highest]
+    oldest = min((time.timestamp() for time in started if time is not None), default=float("inf"))
+    # Shifted so that many victims of negative priority do not look cheaper than one.
+    return (highest, sum(one - _LOWEST for one in priorities), len(priorities), -oldest)

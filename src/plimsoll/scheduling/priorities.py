@@ -1,0 +1,68 @@
+"""Who comes first: priorities of pods, who is expendable, and in which order pods are placed.
+
+Data and comparisons only. Who is preempted for whom is decided in `preemption` and acted on by the scheduler.
+"""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from plimsoll.objects.pods import Pod
+
+EXPENDABLE_BELOW: Final = -10
+SYSTEM_PRIORITIES: Final = {"system-cluster-critical": 2_000_000_000, "system-node-critical": 2_000_001_000}
+
+_NEVER: Final = "Never"
+_LONG_AGO: Final = datetime.min.replace(tzinfo=UTC)
+_FAR_AHEAD: Final = datetime.max.replace(tzinfo=UTC)
+
+
+def priority_of(pod: Pod) -> int:
+    """What pods are compared by; a pod that admission gave no priority counts as 0."""
+    return 0 if pod.spec.priority is None else pod.spec.priority
+
+
+def resolved_priority(pod: Pod, classes: Mapping[str, int], *, default: int = 0) -> int | None:
+    """The priority admission would give: its own, its class's, or the default; none for a class nobody defined."""
+    if pod.spec.priority is not None:
+        return pod.spec.priority
+    name = pod.spec.priority_class_name
+    return default if not name else classes.get(name, SYSTEM_PRIORITIES.get(name))
+
+
+def is_expendable(pod: Pod, *, below: int = EXPENDABLE_BELOW) -> bool:
+    """Expendable pods cause no scale-up and hold no node. A pod without a priority is not one of them."""
+    return pod.spec.priority is not None and pod.spec.priority < below
+
+
+def may_preempt(pod: Pod) -> bool:
+    return pod.spec.preemption_policy != _NEVER
+
+
+def outranks(pod: Pod, other: Pod) -> bool:
+    """Whether `pod` may take `other`'s place, going by priority alone."""
+    return priority_of(pod) > priority_of(other)
+
+
+def placement_order(pods: Iterable[Pod]) -> list[Pod]:
+    """Highest priority first, then the oldest, then by name, so that two runs place alike."""
+    return sorted(pods, key=_placement_key)
+
+
+def importance_order(pods: Iterable[Pod]) -> list[Pod]:
+    """Most important first: by priority, then by how long a pod has been running. Victims are spared in this order."""
+    return sorted(pods, key=_importance_key)
+
+
+def _placement_key(pod: Pod) -> tuple[int, datetime, str, str]:
+    meta = pod.metadata
+    return (-priority_of(pod), meta.creation_timestamp or _LONG_AGO, meta.namespace, meta.name)
+
+
+def _importance_key(pod: Pod) -> tuple[int, datetime, str, str]:
+    meta = pod.metadata
+    return (-priority_of(pod), pod.status.start_time or _FAR_AHEAD, meta.namespace, meta.name)

@@ -1,0 +1,117 @@
+"""Topology spread constraints with DoNotSchedule (kube-scheduler's PodTopologySpread).
+
+In each domain (value of the topology key) the matching pods of the pod's namespace are counted; the pod may go where
+its coming keeps the domain within maxSkew of the emptiest one. Which nodes make a domain is part of the rule: they
+carry the keys of all constraints, and, unless a policy says otherwise, the pod's own node affinity allows them.
+ScheduleAnyway only ranks nodes and is not looked at.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from plimsoll.core.errors import InvalidSelector
+from plimsoll.scheduling.node_affinity import RequiredNodes
+from plimsoll.scheduling.selection import label_selector, with_label_keys
+from plimsoll.scheduling.taints import Tolerations
+from plimsoll.scheduling.verdicts import Refusal, malformed
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from plimsoll.objects.placement import TopologySpreadConstraint
+    from plimsoll.objects.pods import Pod
+    from plimsoll.scheduling.view import ClusterView, Kin, NodeState
+
+TOPOLOGY_SPREAD: Final = "PodTopologySpread"
+
+_MISSING_LABEL: Final = Refusal(
+    plugin=TOPOLOGY_SPREAD,
+    messages=("node(s) didn't match pod topology spread constraints (missing required label)",),
+)
+_WORDS: Final = ("node(s) didn't match pod topology spread constraints",)
+
+
+class _Constraint:
+    """One constraint with the counts of its domains."""
+
+    def __init__(self, wire: TopologySpreadConstraint, pod: Pod, *, path: str) -> None:
+        self.key = wire.topology_key
+        self.max_skew = wire.max_skew
+        self._min_domains = 1 if wire.min_domains is None else wire.min_domains
+        self._honors_affinity = wire.node_affinity_policy in {"", "Honor"}
+        self._honors_taints = wire.node_taints_policy == "Honor"
+        labels = pod.metadata.labels
+        selector = label_selector(wire.label_selector, path=f"{path}.labelSelector")
+        self._selector = with_label_keys(selector, labels, match=wire.match_label_keys)
+        self.counts_itself = self._selector.matches(labels)
+        self._meant: dict[Kin, bool] = {}
+        self.counts: dict[str, int] = {}
+        self.minimum = 0
+
+    def includes(self, place: NodeState, required: RequiredNodes | None, tolerations: Tolerations) -> bool:
+        if self._honors_affinity and required is not None and not required.allows(place):
+            return False
+        return not self._honors_taints or tolerations.untolerated(place.node.spec.taints) is None
+
+    def count(self, place: NodeState, namespace: str) -> None:
+        """The node's domain exists even with no pod in it; pods on their way out do not count."""
+        matching = 0
+        for placed in place.pods.values():
+            if placed.namespace == namespace and not placed.leaving:
+                meant = self._meant.get(placed.kin)
+                if meant is None:
+                    meant = self._meant[placed.kin] = self._selector.matches(placed.labels)
+                matching += meant
+        domain = place.labels[self.key]
+        self.counts[domain] = self.counts.get(domain, 0) + matching
+
+    def close(self) -> None:
+        enough = len(self.counts) >= self._min_domains
+        self.minimum = min(self.counts.values(), default=0) if enough else 0
+
+    def skew_in(self, domain: str) -> int:
+        return self.counts.get(domain, 0) + self.counts_itself - self.minimum
+
+
+class _Spread:
+    """The hard constraints of one pod, counted over one view."""
+
+    def __init__(self, constraints: list[_Constraint], pod: Pod, view: ClusterView) -> None:
+        self._constraints = constraints
+        required = RequiredNodes.of(pod)
+        tolerations = Tolerations(pod.spec.tolerations)
+        keys = [one.key for one in constraints]
+        for place in view.nodes.values():
+            if all(key in place.labels for key in keys):
+                for one in constraints:
+                    if one.includes(place, required, tolerations):
+                        one.count(place, pod.metadata.namespace)
+        for one in constraints:
+            one.close()
+
+    def refuse(self, place: NodeState) -> Refusal | None:
+        labels: Mapping[str, str] = place.labels
+        for one in self._constraints:
+            domain = labels.get(one.key)
+            if domain is None:
+                return _MISSING_LABEL
+            skew = one.skew_in(domain)
+            if skew > one.max_skew:
+                detail = f"{one.key}={domain} would be {skew} above the emptiest, maxSkew is {one.max_skew}"
+                return Refusal(plugin=TOPOLOGY_SPREAD, messages=_WORDS, resolvable=True, detail=detail)
+        return None
+
+
+def prepare_spread(pod: Pod, view: ClusterView) -> _Spread | Refusal | None:
+    if not pod.spec.topology_spread_constraints:
+        return None
+    try:
+        constraints = [
+            _Constraint(wire, pod, path=f"spec.topologySpreadConstraints[{index}]")
+            for index, wire in enumerate(pod.spec.topology_spread_constraints)
+            if wire.when_unsatisfiable in {"", "DoNotSchedule"}
+        ]
+        return _Spread(constraints, pod, view) if constraints else None
+    except InvalidSelector as error:
+        return malformed(TOPOLOGY_SPREAD, str(error))

@@ -1,0 +1,66 @@
+"""What a scheduling rule answers: the pod fits, or it does not and this is why.
+
+Every rule module of this package speaks in these; so do the callers of `feasible`. Expected outcomes are values: no
+rule raises because a pod does not fit or because an object is malformed.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final, Protocol
+
+from plimsoll.core.values import Value
+
+if TYPE_CHECKING:
+    from plimsoll.scheduling.view import NodeState
+
+UNSCHEDULABLE: Final = "Unschedulable"
+UNRESOLVABLE: Final = "UnschedulableAndUnresolvable"
+
+
+class Refusal(Value, frozen=True):
+    """Why a rule says no.
+
+    `plugin` is kube-scheduler's name for the rule and `messages` are its words, one for each thing that is wrong;
+    `detail` says what its words leave out (which taint, how much cpu). `resolvable` means that other pods leaving the
+    node could change the answer, so preemption may be tried.
+    """
+
+    plugin: str
+    messages: tuple[str, ...]
+    resolvable: bool = False
+    detail: str = ""
+
+    @property
+    def code(self) -> str:
+        """kube-scheduler's name for how final the answer is."""
+        return UNSCHEDULABLE if self.resolvable else UNRESOLVABLE
+
+    def __str__(self) -> str:
+        text = ", ".join(self.messages)
+        return f"{text}: {self.detail}" if self.detail else text
+
+
+class Fits(Value, frozen=True, tag_field="verdict", tag="Fits"):
+    """The pod can run on the node."""
+
+
+class DoesNotFit(Value, frozen=True, tag_field="verdict", tag="DoesNotFit"):
+    """The pod cannot run on the node; `reason` is the first rule that refused, in kube-scheduler's order."""
+
+    reason: Refusal
+
+
+Verdict = Fits | DoesNotFit
+
+FITS: Final = Fits()
+
+
+class Rule(Protocol):
+    """One rule, prepared for one pod: it answers for any node of the view it was prepared with."""
+
+    def refuse(self, place: NodeState) -> Refusal | None: ...
+
+
+def malformed(plugin: str, problem: str) -> Refusal:
+    """An object that cannot be read refuses, and says which field is wrong; nothing else stops because of it."""
+    return Refusal(plugin=plugin, messages=(problem,))

@@ -1,0 +1,251 @@
+"""The cluster as the scheduling rules see it: nodes with the pods on them, namespaces, storage. Immutable.
+
+Made once from a snapshot; placing or taking away a pod or a node gives a new view that shares everything else, so that
+a planner can try and drop. What rules ask again and again is counted when a pod is placed: used resources, host ports,
+claims, and which pods keep others away. Pods that have ended, or are on no node of the view, are not in it.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final, NamedTuple, Self
+
+from plimsoll.core.errors import InvalidQuantity
+from plimsoll.core.resources import ZERO, ResourceVector
+from plimsoll.scheduling.demands import pod_demand
+from plimsoll.scheduling.host_ports import HostPort, TakenPorts, host_ports
+from plimsoll.scheduling.interpod import AffinityTerm, existing_anti_affinity
+from plimsoll.scheduling.storage import Storage, claim_names
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from plimsoll.objects.nodes import Node
+    from plimsoll.objects.pods import Pod
+
+_ENDED: Final = frozenset({"Succeeded", "Failed"})
+# Prepared pods remembered by a view: a scheduler asks about one pod on every node, then about the next one.
+_REMEMBERED: Final = 8
+
+
+class PodKey(NamedTuple):
+    """What tells a pod from every other pod of a cluster at one time."""
+
+    namespace: str
+    name: str
+
+    def __str__(self) -> str:
+        return f"{self.namespace}/{self.name}"
+
+
+# Pods that no selector can tell apart: namespace and labels. Replicas are kin, so each selector is asked once for all.
+Kin = tuple[str, frozenset[tuple[str, str]]]
+
+
+def pod_key(pod: Pod) -> PodKey:
+    return PodKey(pod.metadata.namespace, pod.metadata.name)
+
+
+class PlacedPod:
+    """A pod on a node, with what rules want to know of it already read."""
+
+    __slots__ = (
+        "anti_affinity",
+        "claims",
+        "demand",
+        "key",
+        "kin",
+        "labels",
+        "leaving",
+        "namespace",
+        "pod",
+        "ports",
+        "problem",
+    )
+
+    def __init__(self, pod: Pod) -> None:
+        self.pod = pod
+        self.key = pod_key(pod)
+        self.namespace = pod.metadata.namespace
+        self.labels: Mapping[str, str] = pod.metadata.labels
+        self.kin: Kin = (self.namespace, frozenset(self.labels.items()))
+        self.leaving = pod.metadata.deletion_timestamp is not None
+        self.problem = ""
+        self.demand = ZERO
+        try:
+            self.demand = pod_demand(pod)
+        except InvalidQuantity as error:
+            self.problem = f"pod {self.key}: {error}"
+        self.ports: frozenset[HostPort] = host_ports(pod)
+        self.anti_affinity: tuple[AffinityTerm, ...] = existing_anti_affinity(pod)
+        self.claims: tuple[str, ...] = claim_names(pod)
+
+
+class NodeState:
+    """A node and what is on it. `problem` is set when its free resources cannot be known."""
+
+    __slots__ = ("_ports", "_unreadable", "allocatable", "free", "labels", "name", "node", "pods", "problem", "used")
+
+    def __init__(self, node: Node) -> None:
+        """A node without pods."""
+        self.node = node
+        self.name = node.metadata.name
+        self.labels: Mapping[str, str] = node.metadata.labels
+        self.pods: Mapping[PodKey, PlacedPod] = {}
+        self.used = ZERO
+        self.allocatable = ZERO
+        self._unreadable = ""
+        try:
+            self.allocatable = ResourceVector.from_quantities(node.status.allocatable, path="status.allocatable")
+        except InvalidQuantity as error:
+            self._unreadable = f"node {self.name}: {error}"
+        self.problem = self._unreadable
+        self.free = self.allocatable
+        self._ports: TakenPorts | None = None
+
+    @property
+    def ports(self) -> TakenPorts:
+        if self._ports is None:
+            self._ports = TakenPorts(port for placed in self.pods.values() for port in placed.ports)
+        return self._ports
+
+    def on(self, node: Node) -> NodeState:
+        """The same pods on a node whose object has changed."""
+        return NodeState(node).with_pods(self.pods.values())
+
+    def with_pods(self, added: Iterable[PlacedPod]) -> NodeState:
+        """Adding one that is there already replaces it."""
+        pods = dict(self.pods)
+        used = self.used
+        for placed in added:
+            before = pods.pop(placed.key, None)
+            used = used + placed.demand if before is None else used + placed.demand - before.demand
+            pods[placed.key] = placed
+        return self._holding(pods, used)
+
+    def without(self, key: PodKey) -> NodeState:
+        pods = dict(self.pods)
+        gone = pods.pop(key)
+        return self._holding(pods, self.used - gone.demand)
+
+    def _holding(self, pods: Mapping[PodKey, PlacedPod], used: ResourceVector) -> NodeState:
+        """The same node with other pods, without reading the node again."""
+        other = object.__new__(NodeState)
+        other.node, other.name, other.labels = self.node, self.name, self.labels
+        other.allocatable, other._unreadable = self.allocatable, self._unreadable
+        other.pods, other.used = pods, used
+        other.free = self.allocatable - used
+        other.problem = self._unreadable or next((one.problem for one in pods.values() if one.problem), "")
+        other._ports = None
+        return other
+
+
+class ClusterView:
+    """An immutable snapshot for scheduling decisions."""
+
+    __slots__ = ("_anti_affine", "_nodes", "_prepared", "namespaces", "storage")
+
+    def __init__(
+        self,
+        nodes: dict[str, NodeState],
+        *,
+        namespaces: Mapping[str, Mapping[str, str]],
+        storage: Storage,
+        anti_affine: Mapping[str, None],
+    ) -> None:
+        self._nodes = nodes
+        self._anti_affine = anti_affine
+        self._prepared: tuple[tuple[Pod, object, object], ...] = ()
+        self.namespaces = namespaces
+        self.storage = storage
+
+    @classmethod
+    def of(
+        cls,
+        nodes: Iterable[Node] = (),
+        pods: Iterable[Pod] = (),
+        *,
+        namespaces: Mapping[str, Mapping[str, str]] | None = None,
+        storage: Storage | None = None,
+    ) -> Self:
+        """From listed objects. `namespaces` maps a name to its labels."""
+        by_node: dict[str, list[PlacedPod]] = {}
+        for pod in pods:
+            if pod.spec.node_name and pod.status.phase not in _ENDED:
+                by_node.setdefault(pod.spec.node_name, []).append(PlacedPod(pod))
+        states: dict[str, NodeState] = {}
+        for node in nodes:
+            name = node.metadata.name
+            states[name] = NodeState(node).with_pods(by_node.get(name, ()))
+        anti = {name: None for name, state in states.items() if _keeps_others_away(state)}
+        return cls(states, namespaces=namespaces or {}, storage=storage or Storage(), anti_affine=anti)
+
+    @property
+    def nodes(self) -> Mapping[str, NodeState]:
+        return self._nodes
+
+    @property
+    def anti_affine_nodes(self) -> Iterable[NodeState]:
+        """Nodes with a pod whose required anti-affinity may keep others away: mostly none, and then nobody looks."""
+        return (self._nodes[name] for name in self._anti_affine)
+
+    @property
+    def has_anti_affinity(self) -> bool:
+        return bool(self._anti_affine)
+
+    def node(self, name: str) -> NodeState | None:
+        return self._nodes.get(name)
+
+    def holds(self, pod: Pod) -> bool:
+        state = self._nodes.get(pod.spec.node_name)
+        return state is not None and pod_key(pod) in state.pods
+
+    def with_pod(self, pod: Pod, node_name: str = "") -> Self:
+        """With `pod` placed on `node_name` (default: the node its spec names). It must be a node of the view."""
+        name = node_name or pod.spec.node_name
+        return self._with_state(self._nodes[name].with_pods((PlacedPod(pod),)))
+
+    def without_pod(self, pod: Pod, node_name: str = "") -> Self:
+        name = node_name or pod.spec.node_name
+        return self._with_state(self._nodes[name].without(pod_key(pod)))
+
+    def with_node(self, node: Node) -> Self:
+        """With a node added, or its object replaced while its pods stay."""
+        before = self._nodes.get(node.metadata.name)
+        return self._with_state(NodeState(node) if before is None else before.on(node))
+
+    def without_node(self, name: str) -> Self:
+        """Without the node and the pods on it."""
+        nodes = {other: state for other, state in self._nodes.items() if other != name}
+        anti = {other: None for other in self._anti_affine if other != name}
+        return self._changed(nodes, anti)
+
+    def with_storage(self, storage: Storage) -> Self:
+        return type(self)(self._nodes, namespaces=self.namespaces, storage=storage, anti_affine=self._anti_affine)
+
+    def remembered(self, pod: Pod, profile: object) -> object | None:
+        """What was prepared for this very pod object under this profile, if it is among the last few."""
+        for known, under, what in self._prepared:
+            if known is pod and under == profile:
+                return what
+        return None
+
+    def remember(self, pod: Pod, profile: object, what: object) -> None:
+        """Keep a preparation. It follows from the view and the pod alone, so no answer depends on what is kept."""
+        self._prepared = ((pod, profile, what), *self._prepared[: _REMEMBERED - 1])
+
+    def _with_state(self, state: NodeState) -> Self:
+        anti = self._anti_affine
+        if _keeps_others_away(state) != (state.name in anti):
+            anti = dict(anti)
+            if state.name in anti:
+                del anti[state.name]
+            else:
+                anti[state.name] = None
+        return self._changed({**self._nodes, state.name: state}, anti)
+
+    def _changed(self, nodes: dict[str, NodeState], anti_affine: Mapping[str, None]) -> Self:
+        return type(self)(nodes, namespaces=self.namespaces, storage=self.storage, anti_affine=anti_affine)
+
+
+def _keeps_others_away(state: NodeState) -> bool:
+    return any(placed.anti_affinity for placed in state.pods.values())

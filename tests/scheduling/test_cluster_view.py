@@ -1,0 +1,131 @@
+"""The view: what it counts, and that changing it leaves the one before alone."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from plimsoll.scheduling.demands import pod_demand
+from plimsoll.scheduling.feasibility import feasible, prepared, verdicts
+from plimsoll.scheduling.verdicts import DoesNotFit, Fits
+from plimsoll.scheduling.view import ClusterView
+from tests.scheduling.cluster import HOSTNAME, node, pod, required, spread, term
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    import pytest
+
+    from plimsoll.objects.pods import Pod
+
+
+def used(view: ClusterView) -> Mapping[str, int]:
+    return {name: state.used["cpu"] for name, state in view.nodes.items()}
+
+
+def test_used_resources_are_those_of_the_pods_on_each_node():
+    view = ClusterView.of([node("n1"), node("n2")], [pod("a", on="n1", requests={"cpu": "1"}), pod("b", on="gone")])
+
+    assert used(view) == {"n1": 1000, "n2": 0}
+    assert view.nodes["n1"].free["cpu"] == 3000
+
+
+def test_placing_and_taking_away_gives_new_views():
+    empty = ClusterView.of([node("n1"), node("n2")])
+    made = pod("a", requests={"cpu": "1"})
+
+    placed = empty.with_pod(made, "n2")
+    again = placed.without_pod(made, "n2")
+
+    assert [used(view)["n2"] for view in (empty, placed, again)] == [0, 1000, 0]
+
+
+def test_placing_the_same_pod_again_replaces_it():
+    view = ClusterView.of([node()]).with_pod(pod("a", requests={"cpu": "1"}), "n1")
+
+    assert used(view.with_pod(pod("a", requests={"cpu": "2"}), "n1")) == {"n1": 2000}
+
+
+def test_nodes_come_and_go():
+    view = ClusterView.of([node("n1")], [pod("a", on="n1", requests={"cpu": "1"})])
+
+    grown = view.with_node(node("n2")).with_node(node("n1", cpu="8"))
+
+    assert list(grown.nodes) == ["n1", "n2"]
+    assert grown.nodes["n1"].free["cpu"] == 7000
+    assert list(grown.without_node("n1").nodes) == ["n2"]
+    assert view.nodes["n1"].free["cpu"] == 3000
+
+
+def test_pods_that_keep_others_away_are_known_however_they_came():
+    lonely = pod("lonely", on="n1", **required(term({"app": "web"})))
+    view = ClusterView.of([node("n1"), node("n2")])
+
+    placed = view.with_pod(lonely)
+
+    assert not view.has_anti_affinity
+    assert [place.name for place in placed.anti_affine_nodes] == ["n1"]
+    assert [place.name for place in ClusterView.of([node("n1")], [lonely]).anti_affine_nodes] == ["n1"]
+    assert not placed.without_pod(lonely).has_anti_affinity
+    assert not placed.without_node("n1").has_anti_affinity
+
+
+def test_a_node_the_view_does_not_know_is_judged_as_if_it_had_joined():
+    web = {"app": "web"}
+    view = ClusterView.of([node("n1")], [pod("a", on="n1", labels=web)])
+    made = pod(labels=web, **spread(web, key=HOSTNAME))
+
+    assert isinstance(feasible(made, node("n1"), view), Fits)
+    assert isinstance(feasible(made, node("new"), view), Fits)
+    assert isinstance(feasible(made, node("n1"), view.with_node(node("new"))), DoesNotFit)
+
+
+def test_a_pod_the_view_holds_is_judged_as_if_taken_off_first():
+    exclusive = pod("a", on="n1", requests={"cpu": "4"}, labels={"app": "a"}, **required(term({"app": "a"})))
+    view = ClusterView.of([node("n1")], [exclusive])
+
+    assert isinstance(feasible(exclusive, node("n1"), view), Fits)
+    assert isinstance(verdicts(exclusive, view)["n1"], Fits)
+
+
+def test_a_pod_is_prepared_once_for_all_nodes_of_a_view():
+    view = ClusterView.of([node("n1"), node("n2")])
+    made = pod()
+
+    assert prepared(made, view) is prepared(made, view)
+    assert prepared(made, view) is not prepared(made, view.with_pod(pod("other"), "n1"))
+
+
+def test_a_plain_pod_looks_at_no_other_pod(monkeypatch: pytest.MonkeyPatch):
+    view = ClusterView.of([node("n1")], [pod(f"p{index}", on="n1") for index in range(50)])
+    monkeypatch.setattr(view.nodes["n1"], "pods", None)
+
+    assert isinstance(feasible(pod(), view.nodes["n1"].node, view), Fits)
+
+
+STEPS = st.lists(st.tuples(st.integers(0, 5), st.sampled_from(["n1", "n2"]), st.integers(0, 3)), max_size=15)
+
+
+@settings(max_examples=80, deadline=None)
+@given(STEPS)
+def test_a_changed_view_equals_one_made_from_scratch(steps: list[tuple[int, str, int]]):
+    nodes = [node("n1"), node("n2")]
+    view = ClusterView.of(nodes)
+    there: dict[int, tuple[str, Pod]] = {}
+    for number, name, cpu in steps:
+        if number in there:
+            where, old = there.pop(number)
+            view = view.without_pod(old, where)
+        else:
+            made = pod(f"p{number}", on=name, requests={"cpu": cpu}, **(required(term({})) if cpu == 3 else {}))
+            there[number] = (name, made)
+            view = view.with_pod(made)
+    fresh = ClusterView.of(nodes, [made for _, made in there.values()])
+
+    assert used(view) == used(fresh)
+    assert {place.name for place in view.anti_affine_nodes} == {place.name for place in fresh.anti_affine_nodes}
+    assert view.nodes["n1"].used == sum(
+        (pod_demand(made) for where, made in there.values() if where == "n1"), start=fresh.nodes["n1"].used.scaled(0)
+    )
