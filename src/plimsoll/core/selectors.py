@@ -16,7 +16,7 @@ from enum import StrEnum
 from typing import TYPE_CHECKING, Final
 
 from plimsoll.core.errors import InvalidSelector
-from plimsoll.core.label_syntax import label_key_problems, label_value_problems
+from plimsoll.core.names import label_value_problems, qualified_name_problems
 from plimsoll.core.values import Value
 
 if TYPE_CHECKING:
@@ -235,7 +235,7 @@ def aggregate(problems: list[str]) -> str:
 
 def key_problem(key: str, *, path: str) -> str | None:
     """The complaint about a key as Kubernetes writes it, or none."""
-    complaints = label_key_problems(key)
+    complaints = qualified_name_problems(key)
     return f"{path}: Invalid value: {_quoted(key)}: {'; '.join(complaints)}" if complaints else None
 
 

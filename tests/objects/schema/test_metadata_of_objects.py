@@ -4,8 +4,9 @@ from typing import Any
 
 import pytest
 
-from plimsoll.objects.schema import naming
-from plimsoll.objects.schema.object_metadata import decode_problem, metadata_errors, metadata_update_errors
+from plimsoll.core.names import subdomain_problems
+from plimsoll.objects.schema.metadata_checks import create_errors, update_errors
+from plimsoll.objects.schema.object_metadata import decode_problem
 from tests.objects.schema.builders import a_thing, a_version, an_object
 
 SUBDOMAIN = (
@@ -16,8 +17,8 @@ SUBDOMAIN = (
 
 
 def errors_of(metadata: dict[str, Any], *, namespaced: bool = True) -> list[str]:
-    rule = naming.dns1123_subdomain_problems
-    return [error.text for error in metadata_errors(metadata, "metadata", namespaced=namespaced, name_rule=rule)]
+    rule = subdomain_problems
+    return [error.text for error in create_errors(metadata, "metadata", namespaced=namespaced, name_rule=rule)]
 
 
 @pytest.mark.parametrize(
@@ -67,8 +68,8 @@ def test_metadata_of_the_wrong_type_cannot_be_decoded(metadata: Any, problem: st
 def test_identity_cannot_change_but_need_not_be_repeated():
     old = {"name": "a", "uid": "1", "generation": 2}
 
-    assert metadata_update_errors({"name": "a"}, old, "metadata") == []
-    assert [error.text for error in metadata_update_errors({"name": "a", "uid": "2"}, old, "metadata")] == [
+    assert update_errors({"name": "a"}, old, "metadata") == []
+    assert [error.text for error in update_errors({"name": "a", "uid": "2"}, old, "metadata")] == [
         'metadata.uid: Invalid value: "2": field is immutable'
     ]
 
@@ -77,7 +78,7 @@ def test_a_deleted_object_gets_no_new_finalizers():
     old = {"name": "a", "deletionTimestamp": "2026-01-01T00:00:00Z", "finalizers": ["x/a"]}
     new = {"name": "a", "finalizers": ["x/a", "x/b"]}
 
-    assert [error.text for error in metadata_update_errors(new, old, "metadata")] == [
+    assert [error.text for error in update_errors(new, old, "metadata")] == [
         (
             "metadata.finalizers: Forbidden: no new finalizers can be added if the object is being deleted, "
             'found new finalizers []string{"x/b"}'

@@ -7,12 +7,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
-from plimsoll.core.label_syntax import subdomain_problems
+from plimsoll.core.names import dns1123_label_problems, subdomain_problems
 from plimsoll.core.quantity import Quantity
 from plimsoll.objects.builtin.placement import label_selector_errors
-from plimsoll.objects.builtin.syntax import invalid_each
 from plimsoll.objects.schema import field_errors as fe
-from plimsoll.objects.schema import naming
+from plimsoll.objects.schema.field_errors import invalid_each
 
 if TYPE_CHECKING:
     from plimsoll.objects.schema.field_errors import FieldError
@@ -69,7 +68,7 @@ def _source_errors(source: Json, path: str) -> list[FieldError]:
     if group:
         errors += invalid_each(f"{path}.apiGroup", group, subdomain_problems)
     if source.get("namespace"):
-        errors += invalid_each(f"{path}.namespace", source["namespace"], naming.dns1123_label_problems)
+        errors += invalid_each(f"{path}.namespace", source["namespace"], dns1123_label_problems)
     return errors
 
 

@@ -7,9 +7,11 @@ import binascii
 import json
 from typing import TYPE_CHECKING, Any, Final
 
+from plimsoll.core.names import size_bytes
 from plimsoll.objects.builtin.metadata import finalizer_name_errors, immutable_errors
-from plimsoll.objects.builtin.syntax import config_key_problems, invalid_each, size
+from plimsoll.objects.builtin.syntax import config_key_problems
 from plimsoll.objects.schema import field_errors as fe
+from plimsoll.objects.schema.field_errors import invalid_each
 from plimsoll.objects.schema.json_values import same
 
 if TYPE_CHECKING:
@@ -37,7 +39,7 @@ def config_map_errors(obj: Json) -> list[FieldError]:
             errors.append(fe.invalid(f"data[{key}]", key, "duplicate of key present in binaryData"))
     for key in binary:
         errors += invalid_each(f"binaryData[{key}]", key, config_key_problems)
-    total = sum(map(size, data.values())) + sum(map(_decoded_size, binary.values()))
+    total = sum(map(size_bytes, data.values())) + sum(map(_decoded_size, binary.values()))
     if total > MOST_BYTES:
         errors.append(fe.too_long(_WHOLE, MOST_BYTES))
     return errors

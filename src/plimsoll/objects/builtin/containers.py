@@ -8,12 +8,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
-from plimsoll.core.label_syntax import subdomain_problems
+from plimsoll.core.names import dns1123_label_problems, of_prefix, subdomain_problems
 from plimsoll.core.values import Value
 from plimsoll.objects.builtin import probes, references, resources, security
-from plimsoll.objects.builtin.syntax import env_name_problems, invalid_each, port_name_problems, port_number_problems
+from plimsoll.objects.builtin.syntax import env_name_problems, port_name_problems, port_number_problems
 from plimsoll.objects.schema import field_errors as fe
-from plimsoll.objects.schema import naming
+from plimsoll.objects.schema.field_errors import invalid_each
 
 if TYPE_CHECKING:
     from plimsoll.objects.schema.field_errors import FieldError
@@ -143,9 +143,7 @@ def image_padding_errors(container: Json, path: str) -> list[FieldError]:
 def _common_errors(container: Json, path: str, context: PodContext) -> list[FieldError]:
     errors: list[FieldError] = []
     name = container.get("name", "")
-    errors += (
-        invalid_each(f"{path}.name", name, naming.dns1123_label_problems) if name else [fe.required(f"{path}.name")]
-    )
+    errors += invalid_each(f"{path}.name", name, dns1123_label_problems) if name else [fe.required(f"{path}.name")]
     if not container.get("image"):
         errors.append(fe.required(f"{path}.image"))
     errors += choice_errors(
@@ -254,7 +252,7 @@ def _env_from_errors(sources: list[Json], path: str) -> list[FieldError]:
         given = [name for name in ("configMapRef", "secretRef") if name in source]
         for kind in given:
             name = source[kind].get("name", "")
-            rule = naming.of_prefix(subdomain_problems)
+            rule = of_prefix(subdomain_problems)
             errors += invalid_each(f"{here}.{kind}.name", name, rule) if name else [fe.required(f"{here}.{kind}.name")]
         if not given:
             errors.append(fe.invalid(path, "", "must specify one of: `configMapRef` or `secretRef`"))

@@ -7,13 +7,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
+from plimsoll.core.names import size_bytes
 from plimsoll.objects.builtin import pods
 from plimsoll.objects.builtin.amounts import not_negative_errors
 from plimsoll.objects.builtin.containers import choice_errors
 from plimsoll.objects.builtin.cron import schedule_problem
 from plimsoll.objects.builtin.metadata import immutable_errors
 from plimsoll.objects.builtin.placement import label_selector_errors
-from plimsoll.objects.builtin.syntax import domain_prefixed_path_errors, size
+from plimsoll.objects.builtin.syntax import domain_prefixed_path_errors
 from plimsoll.objects.builtin.workloads import MISMATCH, matches
 from plimsoll.objects.schema import field_errors as fe
 
@@ -66,7 +67,7 @@ def _job_spec_errors(spec: Json, path: str) -> list[FieldError]:
     )
     if "managedBy" in spec:
         errors += domain_prefixed_path_errors(f"{path}.managedBy", spec["managedBy"])
-        if size(spec["managedBy"]) > 63:
+        if size_bytes(spec["managedBy"]) > 63:
             errors.append(fe.too_long(f"{path}.managedBy", 63))
     errors += _completion_errors(spec, path)
     if spec.get("podReplacementPolicy", "Failed") not in ("TerminatingOrFailed", "Failed"):
@@ -144,7 +145,7 @@ def _template_update_errors(template: Json, before: Json, *, waiting: bool) -> l
 def cron_job_create_errors(obj: Json) -> list[FieldError]:
     name = obj.get("metadata", {}).get("name", "")
     errors = cron_job_errors(obj)
-    if size(name) > 52:
+    if size_bytes(name) > 52:
         errors.append(fe.invalid("metadata.name", name, "must be no more than 52 characters"))
     return errors
 

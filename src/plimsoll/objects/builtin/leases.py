@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from plimsoll.core.label_syntax import label_key_problems
+from plimsoll.core.names import qualified_name_problems
 from plimsoll.objects.builtin.amounts import not_negative_errors
-from plimsoll.objects.builtin.syntax import invalid_each
 from plimsoll.objects.schema import field_errors as fe
+from plimsoll.objects.schema.field_errors import invalid_each
 
 if TYPE_CHECKING:
     from plimsoll.objects.schema.field_errors import FieldError
@@ -24,7 +24,7 @@ def lease_errors(obj: Json) -> list[FieldError]:
     errors += not_negative_errors(spec, "spec", "leaseTransitions")
     # Kubernetes' path names the strategy twice.
     if strategy is not None and "/" in strategy:
-        errors += invalid_each("spec.strategy.strategy", strategy, label_key_problems)
+        errors += invalid_each("spec.strategy.strategy", strategy, qualified_name_problems)
     elif strategy not in (None, "OldestEmulationVersion"):
         errors.append(fe.not_supported("spec.strategy.strategy", strategy, ("OldestEmulationVersion",)))
     if spec.get("preferredHolder") and not strategy:

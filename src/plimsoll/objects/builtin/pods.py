@@ -8,17 +8,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
-from plimsoll.core.label_syntax import label_key_problems, subdomain_problems
+from plimsoll.core.names import dns1123_label_problems, qualified_name_problems, subdomain_problems
 from plimsoll.core.quantity import Quantity
-from plimsoll.objects.builtin import containers, metadata, placement, resources, security, volumes
-from plimsoll.objects.builtin.syntax import (
-    inclusive_range,
-    invalid_each,
-    ip_errors,
-    underscored_subdomain_problems,
-)
+from plimsoll.objects.builtin import containers, placement, resources, security, volumes
+from plimsoll.objects.builtin.syntax import inclusive_range, ip_errors, underscored_subdomain_problems
 from plimsoll.objects.schema import field_errors as fe
-from plimsoll.objects.schema import naming
+from plimsoll.objects.schema import metadata_checks
+from plimsoll.objects.schema.field_errors import invalid_each
 from plimsoll.objects.schema.json_values import same
 
 if TYPE_CHECKING:
@@ -62,8 +58,8 @@ def _pod_errors(pod: Json) -> list[FieldError]:
 def template_errors(template: Json, path: str) -> list[FieldError]:
     """A pod template. Kubernetes leaves `metadata` out of the paths of its labels and annotations."""
     spec, meta = template.get("spec", {}), template.get("metadata", {})
-    errors = metadata.label_errors(meta.get("labels", {}), f"{path}.labels")
-    errors += metadata.annotation_errors(meta.get("annotations", {}), f"{path}.annotations")
+    errors = metadata_checks.label_errors(meta.get("labels", {}), f"{path}.labels")
+    errors += metadata_checks.annotation_errors(meta.get("annotations", {}), f"{path}.annotations")
     errors += _annotation_errors(meta.get("annotations", {}), f"{path}.annotations", spec=spec)
     errors += spec_errors(spec, f"{path}.spec")
     if spec.get("ephemeralContainers"):
@@ -114,7 +110,7 @@ def spec_errors(spec: Json, path: str, *, pod_name: str = "", is_pod: bool = Fal
         errors += _host_network_errors(regular, f"{path}.containers", is_pod=is_pod)
     errors += containers.choice_errors(spec.get("restartPolicy", ""), f"{path}.restartPolicy", RESTART_POLICIES)
     errors += containers.choice_errors(spec.get("dnsPolicy", ""), f"{path}.dnsPolicy", _DNS_POLICIES)
-    errors += metadata.label_errors(spec.get("nodeSelector", {}), f"{path}.nodeSelector")
+    errors += metadata_checks.label_errors(spec.get("nodeSelector", {}), f"{path}.nodeSelector")
     errors += security.pod_errors(spec.get("securityContext", {}), f"{path}.securityContext", spec=spec)
     errors += placement.affinity_errors(spec.get("affinity", {}), f"{path}.affinity")
     errors += _dns_errors(spec, f"{path}.dnsConfig")
@@ -135,7 +131,7 @@ def _claim_list_errors(claims: list[Json], path: str) -> list[FieldError]:
         elif name in names:
             errors.append(fe.duplicate(f"{here}.name", name))
         else:
-            errors += invalid_each(f"{here}.name", name, naming.dns1123_label_problems)
+            errors += invalid_each(f"{here}.name", name, dns1123_label_problems)
             names.add(name)
         given = [field for field in ("resourceClaimName", "resourceClaimTemplateName") if field in claim]
         if len(given) > 1:
@@ -223,11 +219,11 @@ def _gate_errors(spec: Json, path: str) -> list[FieldError]:
     errors: list[FieldError] = []
     for position, gate in enumerate(spec.get("readinessGates", [])):
         here = f"{path}.readinessGates[{position}].conditionType"
-        errors += invalid_each(here, gate.get("conditionType", ""), label_key_problems)
+        errors += invalid_each(here, gate.get("conditionType", ""), qualified_name_problems)
     seen: set[str] = set()
     for position, gate in enumerate(spec.get("schedulingGates", [])):
         here, name = f"{path}.schedulingGates[{position}]", gate.get("name", "")
-        errors += invalid_each(here, name, label_key_problems)
+        errors += invalid_each(here, name, qualified_name_problems)
         if name in seen:
             errors.append(fe.duplicate(here, name))
         seen.add(name)
@@ -251,7 +247,7 @@ def _scalar_errors(spec: Json, path: str) -> list[FieldError]:
         errors.append(fe.invalid(f"{path}.activeDeadlineSeconds", deadline, inclusive_range(1, _MAX_INT32)))
     for field in ("hostname", "subdomain"):
         if spec.get(field):
-            errors += invalid_each(f"{path}.{field}", spec[field], naming.dns1123_label_problems)
+            errors += invalid_each(f"{path}.{field}", spec[field], dns1123_label_problems)
     errors += placement.toleration_errors(spec.get("tolerations", []), f"{path}.tolerations")
     errors += _alias_errors(spec.get("hostAliases", []), f"{path}.hostAliases")
     if spec.get("priorityClassName"):

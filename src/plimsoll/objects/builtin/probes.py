@@ -7,8 +7,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
-from plimsoll.objects.builtin.syntax import http_header_problems, invalid_each, port_problems
+from plimsoll.objects.builtin.syntax import http_header_problems, port_problems
 from plimsoll.objects.schema import field_errors as fe
+from plimsoll.objects.schema.field_errors import invalid_each
 
 if TYPE_CHECKING:
     from plimsoll.objects.schema.field_errors import FieldError

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
-from plimsoll.core.label_syntax import label_key_problems
+from plimsoll.core.names import qualified_name_problems
 from plimsoll.core.quantity import Quantity
 from plimsoll.objects.builtin import resources
-from plimsoll.objects.builtin.metadata import IMMUTABLE
-from plimsoll.objects.builtin.syntax import invalid_each
 from plimsoll.objects.schema import field_errors as fe
+from plimsoll.objects.schema.field_errors import invalid_each
+from plimsoll.objects.schema.metadata_checks import IMMUTABLE
 
 if TYPE_CHECKING:
     from plimsoll.objects.schema.field_errors import FieldError
@@ -64,7 +64,7 @@ def limit_range_errors(obj: Json) -> list[FieldError]:
     kinds: set[str] = set()
     for position, limit in enumerate(obj.get("spec", {}).get("limits", [])):
         path, kind = f"spec.limits[{position}]", limit.get("type", "")
-        found = invalid_each(f"{path}.type", kind, label_key_problems)
+        found = invalid_each(f"{path}.type", kind, qualified_name_problems)
         if not found and "/" not in kind and kind not in _LIMIT_TYPES:
             found = [fe.invalid(f"{path}.type", kind, "must be a standard limit type or fully qualified")]
         errors += found

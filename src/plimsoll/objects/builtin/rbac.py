@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
-from plimsoll.core.label_syntax import subdomain_problems
+from plimsoll.core.names import path_segment_problems, subdomain_problems
 from plimsoll.objects.builtin.placement import label_selector_errors
-from plimsoll.objects.builtin.syntax import invalid_each
 from plimsoll.objects.schema import field_errors as fe
-from plimsoll.objects.schema import naming
+from plimsoll.objects.schema.field_errors import invalid_each
 from plimsoll.objects.schema.go_text import GoStruct
 
 if TYPE_CHECKING:
@@ -79,9 +78,7 @@ def _binding_errors(obj: Json, *, kinds: tuple[str, ...]) -> list[FieldError]:
         errors.append(fe.not_supported("roleRef.apiGroup", group, (GROUP,)))
     if kind not in kinds:
         errors.append(fe.not_supported("roleRef.kind", kind, kinds))
-    errors += (
-        invalid_each("roleRef.name", name, naming.path_segment_problems) if name else [fe.required("roleRef.name")]
-    )
+    errors += invalid_each("roleRef.name", name, path_segment_problems) if name else [fe.required("roleRef.name")]
     namespaced = len(kinds) > 1
     for position, subject in enumerate(obj.get("subjects", [])):
         errors += _subject_errors(subject, f"subjects[{position}]", namespaced=namespaced)

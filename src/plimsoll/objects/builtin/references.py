@@ -7,10 +7,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
-from plimsoll.core.label_syntax import label_key_problems, subdomain_problems
+from plimsoll.core.names import qualified_name_problems, subdomain_problems
 from plimsoll.core.quantity import Quantity
-from plimsoll.objects.builtin.syntax import config_key_problems, invalid_each
+from plimsoll.objects.builtin.syntax import config_key_problems
 from plimsoll.objects.schema import field_errors as fe
+from plimsoll.objects.schema.field_errors import invalid_each
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -80,9 +81,9 @@ def field_ref_errors(selector: Json, path: str, supported: Sequence[str]) -> lis
     if subscript is None:
         return [] if name in supported else [fe.not_supported(f"{path}.fieldPath", name, supported)]
     if name == "metadata.annotations":
-        return invalid_each(path, subscript.lower(), label_key_problems)
+        return invalid_each(path, subscript.lower(), qualified_name_problems)
     if name == "metadata.labels":
-        return invalid_each(path, subscript, label_key_problems)
+        return invalid_each(path, subscript, qualified_name_problems)
     return [fe.invalid(path, name, "does not support subscript")]
 
 

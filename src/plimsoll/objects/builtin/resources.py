@@ -9,10 +9,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final
 
 from plimsoll.core.errors import InvalidQuantity
-from plimsoll.core.label_syntax import label_key_problems
+from plimsoll.core.names import qualified_name_problems
 from plimsoll.core.quantity import Quantity
-from plimsoll.objects.builtin.syntax import invalid_each
 from plimsoll.objects.schema import field_errors as fe
+from plimsoll.objects.schema.field_errors import invalid_each
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -57,7 +57,7 @@ def is_native(name: str) -> bool:
 
 
 def is_extended(name: str) -> bool:
-    return not is_native(name) and not name.startswith("requests.") and not label_key_problems(f"requests.{name}")
+    return not is_native(name) and not name.startswith("requests.") and not qualified_name_problems(f"requests.{name}")
 
 
 def may_overcommit(name: str) -> bool:
@@ -65,7 +65,7 @@ def may_overcommit(name: str) -> bool:
 
 
 def name_errors(name: str, path: str) -> list[FieldError]:
-    errors = invalid_each(path, name, label_key_problems)
+    errors = invalid_each(path, name, qualified_name_problems)
     quota_page = name.startswith((_HUGE_PAGES, f"requests.{_HUGE_PAGES}"))
     if not errors and "/" not in name and name not in _STANDARD and not quota_page:
         errors.append(fe.invalid(path, name, "must be a standard resource type or fully qualified"))

@@ -5,20 +5,13 @@ from __future__ import annotations
 import ipaddress
 from typing import TYPE_CHECKING, Any, Final
 
-from plimsoll.core.label_syntax import label_key_problems, subdomain_problems
+from plimsoll.core.names import dns1123_label_problems, qualified_name_problems, subdomain_problems
 from plimsoll.objects.builtin.containers import PROTOCOLS, choice_errors
-from plimsoll.objects.builtin.metadata import label_errors
-from plimsoll.objects.builtin.syntax import (
-    cidr_errors,
-    invalid_each,
-    ip_errors,
-    parse_ip,
-    port_number_problems,
-    port_problems,
-)
+from plimsoll.objects.builtin.syntax import cidr_errors, ip_errors, parse_ip, port_number_problems, port_problems
 from plimsoll.objects.schema import field_errors as fe
-from plimsoll.objects.schema import naming
+from plimsoll.objects.schema.field_errors import invalid_each
 from plimsoll.objects.schema.go_text import GoStruct
+from plimsoll.objects.schema.metadata_checks import label_errors
 
 if TYPE_CHECKING:
     from plimsoll.objects.schema.field_errors import FieldError
@@ -91,7 +84,7 @@ def _port_errors(port: Json, path: str, *, named: bool, names: set[str]) -> list
     if named and not name:
         errors.append(fe.required(f"{path}.name"))
     elif name:
-        errors += invalid_each(f"{path}.name", name, naming.dns1123_label_problems)
+        errors += invalid_each(f"{path}.name", name, dns1123_label_problems)
         if name in names:
             errors.append(fe.duplicate(f"{path}.name", name))
         names.add(name)
@@ -100,7 +93,7 @@ def _port_errors(port: Json, path: str, *, named: bool, names: set[str]) -> list
     target = port.get("targetPort", 0)
     errors += [fe.invalid(f"{path}.targetPort", target, problem) for problem in port_problems(target)]
     if "appProtocol" in port:
-        errors += invalid_each(f"{path}.appProtocol", port["appProtocol"], label_key_problems)
+        errors += invalid_each(f"{path}.appProtocol", port["appProtocol"], qualified_name_problems)
     return errors
 
 
@@ -232,7 +225,7 @@ def _balancer_errors(spec: Json) -> list[FieldError]:
         errors.append(fe.forbidden("spec.allocateLoadBalancerNodePorts", _BALANCER_ONLY))
     if "loadBalancerClass" in spec:
         if balanced:
-            errors += invalid_each("spec.loadBalancerClass", spec["loadBalancerClass"], label_key_problems)
+            errors += invalid_each("spec.loadBalancerClass", spec["loadBalancerClass"], qualified_name_problems)
         else:
             errors.append(fe.forbidden("spec.loadBalancerClass", _BALANCER_ONLY))
     return errors

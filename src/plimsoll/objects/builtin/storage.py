@@ -4,15 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
-from plimsoll.core.label_syntax import label_key_problems, subdomain_problems
+from plimsoll.core.names import dns1123_label_problems, qualified_name_problems, size_bytes, subdomain_problems
 from plimsoll.core.quantity import Quantity
 from plimsoll.objects.builtin import references, volumes
 from plimsoll.objects.builtin.claims import VOLUME_MODES, access_mode_errors, claim_spec_errors
 from plimsoll.objects.builtin.metadata import immutable_errors
 from plimsoll.objects.builtin.placement import node_selector_errors
-from plimsoll.objects.builtin.syntax import invalid_each, size
 from plimsoll.objects.schema import field_errors as fe
-from plimsoll.objects.schema import naming
+from plimsoll.objects.schema.field_errors import invalid_each
 from plimsoll.objects.schema.json_values import same
 
 if TYPE_CHECKING:
@@ -144,7 +143,7 @@ def _csi(source: Json, path: str) -> list[FieldError]:
 
 def _secret_ref_errors(ref: Json, path: str) -> list[FieldError]:
     errors: list[FieldError] = []
-    for field, rule in (("name", subdomain_problems), ("namespace", naming.dns1123_label_problems)):
+    for field, rule in (("name", subdomain_problems), ("namespace", dns1123_label_problems)):
         value = ref.get(field, "")
         errors += invalid_each(f"{path}.{field}", value, rule) if value else [fe.required(f"{path}.{field}")]
     return errors
@@ -193,7 +192,9 @@ def class_errors(obj: Json) -> list[FieldError]:
     provisioner = obj.get("provisioner", "")
     errors = [] if provisioner else [fe.required("provisioner")]
     errors += [
-        fe.invalid("provisioner", provisioner, one) for one in label_key_problems(provisioner.lower()) if provisioner
+        fe.invalid("provisioner", provisioner, one)
+        for one in qualified_name_problems(provisioner.lower())
+        if provisioner
     ]
     errors += _parameter_errors(obj.get("parameters", {}))
     if obj.get("reclaimPolicy", "Delete") not in _RECLAIM_POLICIES:
@@ -208,7 +209,7 @@ def _parameter_errors(parameters: Json) -> list[FieldError]:
     if len(parameters) > _MOST_PARAMETERS:
         return [fe.too_long("parameters", _MOST_PARAMETERS)]
     errors = [fe.invalid("parameters", "", "field can not be empty.")] if "" in parameters else []
-    if sum(size(key) + size(value) for key, value in parameters.items()) > _PARAMETER_BYTES:
+    if sum(size_bytes(key) + size_bytes(value) for key, value in parameters.items()) > _PARAMETER_BYTES:
         errors.append(fe.too_long("parameters", _PARAMETER_BYTES))
     return errors
 
@@ -238,5 +239,5 @@ def csi_node_errors(obj: Json) -> list[FieldError]:
             errors.append(fe.duplicate(f"{here}.name", name))
         names.add(name)
         for key in driver.get("topologyKeys", []):
-            errors += invalid_each(f"{here}.topologyKeys", key, label_key_problems) if key else [fe.required(here)]
+            errors += invalid_each(f"{here}.topologyKeys", key, qualified_name_problems) if key else [fe.required(here)]
     return errors

@@ -1,22 +1,18 @@
 """What names, ports, keys and addresses may look like, and how Kubernetes words its complaint when they do not.
 
 Used by every validation module of this package. Each check returns all complaints as sentences (empty: fine), in one
-pass over the text. Label keys, label values and subdomains are `core.label_syntax`'s, names of objects
-`schema.naming`'s.
+pass over the text. Label keys, label values and subdomains are `core.names`'s, names of objects
+`core.names`'s.
 """
 
 from __future__ import annotations
 
 import ipaddress
 import re
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
-from plimsoll.core.label_syntax import subdomain_problems
+from plimsoll.core.names import size_bytes, subdomain_problems
 from plimsoll.objects.schema import field_errors as fe
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
 
 _PORT_NAME: Final = re.compile(r"[-a-z0-9]+")
 _CONFIG_KEY: Final = re.compile(r"[-._a-zA-Z0-9]+")
@@ -49,13 +45,8 @@ _IP_RULE: Final = "must be a valid IP address, (e.g. 10.9.8.7 or 2001:db8::ffff)
 _CIDR_RULE: Final = "must be a valid CIDR value, (e.g. 10.9.8.0/24 or 2001:db8::/64)"
 
 
-def size(text: str) -> int:
-    """Kubernetes counts bytes."""
-    return len(text) if text.isascii() else len(text.encode("utf-8", "surrogatepass"))
-
-
 def underscored_subdomain_problems(value: str) -> list[str]:
-    problems = ["must be no more than 253 characters"] if size(value) > 253 else []
+    problems = ["must be no more than 253 characters"] if size_bytes(value) > 253 else []
     parts = value.split(".")
     if not all(_UNDERSCORED_PART.fullmatch(part) and part[-1] not in "-_" for part in parts):
         problems.append(_UNDERSCORED_RULE)
@@ -67,7 +58,7 @@ def port_number_problems(value: int) -> list[str]:
 
 
 def port_name_problems(value: str) -> list[str]:
-    problems = ["must be no more than 15 characters"] if size(value) > 15 else []
+    problems = ["must be no more than 15 characters"] if size_bytes(value) > 15 else []
     if not _PORT_NAME.fullmatch(value):
         problems.append("must contain only alpha-numeric characters (a-z, 0-9), and hyphens (-)")
     if not any("a" <= character <= "z" for character in value):
@@ -90,7 +81,7 @@ def env_name_problems(value: str) -> list[str]:
 
 
 def config_key_problems(value: str) -> list[str]:
-    problems = ["must be no more than 253 characters"] if size(value) > 253 else []
+    problems = ["must be no more than 253 characters"] if size_bytes(value) > 253 else []
     if not _CONFIG_KEY.fullmatch(value):
         problems.append(_CONFIG_KEY_RULE)
     if value == ".":
@@ -117,7 +108,7 @@ def domain_prefixed_path_errors(path: str, value: str) -> list[fe.FieldError]:
     host, _, rest = value.partition("/")
     if not host or not rest:
         return [fe.invalid(path, value, 'must be a domain-prefixed path (such as "acme.io/foo")')]
-    errors = invalid_each(path, host, subdomain_problems)
+    errors = fe.invalid_each(path, host, subdomain_problems)
     if not _HTTP_PATH.fullmatch(rest):
         rule = r"Invalid path (regex used for validation is '[A-Za-z0-9/\-._~%!$&'()*+,;=:]+')"
         errors.append(fe.invalid(path, rest, rule))
@@ -146,11 +137,6 @@ def parse_ip(value: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address | None
         return ipaddress.ip_address(text) if len(text) <= 64 and "%" not in text else None
     except ValueError:
         return None
-
-
-def invalid_each(path: str, value: str, rule: Callable[[str], list[str]]) -> list[fe.FieldError]:
-    """One "Invalid value" for each complaint of a rule."""
-    return [fe.invalid(path, value, problem) for problem in rule(value)]
 
 
 def inclusive_range(low: int, high: int) -> str:

@@ -8,13 +8,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
-from plimsoll.core.label_syntax import subdomain_problems
+from plimsoll.core.names import dns1123_label_problems, size_bytes, subdomain_problems
 from plimsoll.core.quantity import Quantity
-from plimsoll.objects.builtin import metadata, references
+from plimsoll.objects.builtin import references
 from plimsoll.objects.builtin.claims import claim_spec_errors
-from plimsoll.objects.builtin.syntax import inclusive_range, invalid_each, size
+from plimsoll.objects.builtin.syntax import inclusive_range
 from plimsoll.objects.schema import field_errors as fe
-from plimsoll.objects.schema import naming
+from plimsoll.objects.schema import metadata_checks
+from plimsoll.objects.schema.field_errors import invalid_each
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -67,9 +68,7 @@ def volume_errors(volumes: list[Json], path: str, *, pod_name: str = "") -> tupl
     for position, volume in enumerate(volumes):
         here, name = f"{path}[{position}]", volume.get("name", "")
         found = _source_errors(volume, here, pod_name=pod_name)
-        found += (
-            invalid_each(f"{here}.name", name, naming.dns1123_label_problems) if name else [fe.required(f"{here}.name")]
-        )
+        found += invalid_each(f"{here}.name", name, dns1123_label_problems) if name else [fe.required(f"{here}.name")]
         if name in usable:
             found.append(fe.duplicate(f"{here}.name", name))
         if not found:
@@ -254,7 +253,7 @@ def _token_errors(source: Json, path: str, *, root: str) -> list[FieldError]:
 
 def csi_driver_errors(driver: str, path: str) -> list[FieldError]:
     errors = [] if driver else [fe.required(path)]
-    if size(driver) > 63:
+    if size_bytes(driver) > 63:
         errors.append(fe.too_long(path, 63))
     return [*errors, *(fe.invalid(path, driver, problem) for problem in subdomain_problems(driver.lower()))]
 
@@ -287,8 +286,8 @@ def _ephemeral(source: Json, path: str) -> list[FieldError]:
     if template is None:
         return [fe.required(f"{path}.volumeClaimTemplate")]
     here, meta = f"{path}.volumeClaimTemplate", template.get("metadata", {})
-    errors = metadata.annotation_errors(meta.get("annotations", {}), f"{here}.metadata.annotations")
-    errors += metadata.label_errors(meta.get("labels", {}), f"{here}.metadata.labels")
+    errors = metadata_checks.annotation_errors(meta.get("annotations", {}), f"{here}.metadata.annotations")
+    errors += metadata_checks.label_errors(meta.get("labels", {}), f"{here}.metadata.labels")
     errors += [
         fe.forbidden(f"{here}.metadata.{field}", "cannot be set")
         for field in _NOT_ALLOWED_IN_TEMPLATE_METADATA

@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final
 
 from plimsoll.core.errors import InvalidSelector
+from plimsoll.core.names import dns1123_label_problems
 from plimsoll.core.selectors import LabelSelector, structured_requirement
 from plimsoll.objects.builtin import pods
 from plimsoll.objects.builtin.amounts import (
@@ -18,9 +19,8 @@ from plimsoll.objects.builtin.amounts import (
 )
 from plimsoll.objects.builtin.metadata import immutable_errors
 from plimsoll.objects.builtin.placement import label_selector_errors
-from plimsoll.objects.builtin.syntax import invalid_each
 from plimsoll.objects.schema import field_errors as fe
-from plimsoll.objects.schema import naming
+from plimsoll.objects.schema.field_errors import invalid_each
 from plimsoll.objects.schema.go_text import GoStruct
 from plimsoll.objects.schema.json_values import same
 
@@ -179,7 +179,7 @@ def stateful_set_errors(obj: Json) -> list[FieldError]:
     errors += not_negative_errors(spec, "spec", "replicas", "minReadySeconds")
     errors += not_negative_errors(spec.get("ordinals", {}), "spec.ordinals", "start")
     if spec.get("serviceName"):
-        errors += invalid_each("spec.serviceName", spec["serviceName"], naming.dns1123_label_problems)
+        errors += invalid_each("spec.serviceName", spec["serviceName"], dns1123_label_problems)
     selector, template = spec.get("selector"), _with_claimed_volumes(spec)
     if selector is None:
         errors.append(fe.required("spec.selector"))
@@ -231,7 +231,7 @@ def _with_claimed_volumes(spec: Json) -> Json:
     added = [
         {"name": name, "persistentVolumeClaim": {"claimName": name}}
         for name in dict.fromkeys(claims)
-        if name and name not in present and not naming.dns1123_label_problems(name)
+        if name and name not in present and not dns1123_label_problems(name)
     ]
     return {**template, "spec": {**pod, "volumes": [*pod.get("volumes", []), *added]}}
 

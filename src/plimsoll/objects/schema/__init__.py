@@ -1,6 +1,6 @@
 """Structural schemas of custom resources, treated as a real API server treats them.
 
 `plimsoll validate` and the embedded API server use `definitions.compile_definition`; validation of built-in kinds uses
-`field_errors`, `naming` and `object_metadata`. Everything here is pure: JSON values in, values out, no clock, no I/O.
+`field_errors`. Everything here is pure: JSON values in, values out, no clock, no I/O.
 docs/reference/schemas.md tells how the parts work together and where they differ from the real server on purpose.
 """

@@ -10,9 +10,10 @@ from __future__ import annotations
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal
 
+from plimsoll.core.names import subdomain_problems
 from plimsoll.core.values import Value
 from plimsoll.objects.schema import field_errors as fields
-from plimsoll.objects.schema import naming, object_metadata, scale
+from plimsoll.objects.schema import metadata_checks, object_metadata, scale
 from plimsoll.objects.schema.correlation import Correlation
 from plimsoll.objects.schema.defaulting import apply_defaults
 from plimsoll.objects.schema.embedded_resources import coerce_embedded, embedded_errors
@@ -256,14 +257,14 @@ class CompiledVersion:
     ) -> list[FieldError]:
         metadata = resource["metadata"]
         if before is None:
-            errors = object_metadata.metadata_errors(
+            errors = metadata_checks.create_errors(
                 metadata,
                 "metadata",
                 namespaced=self.names.namespaced,
-                name_rule=naming.dns1123_subdomain_problems,
+                name_rule=subdomain_problems,
             )
         else:
-            errors = object_metadata.metadata_update_errors(metadata, before["metadata"], "metadata")
+            errors = metadata_checks.update_errors(metadata, before["metadata"], "metadata")
         if only_status:
             errors += self._status_errors(resource, correlation)
         else:

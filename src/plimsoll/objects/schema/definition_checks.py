@@ -10,9 +10,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from plimsoll.core.errors import InvalidInput
+from plimsoll.core.names import dns1035_label_problems, subdomain_problems
 from plimsoll.objects.schema import definition_parts as parts
 from plimsoll.objects.schema import field_errors as fields
-from plimsoll.objects.schema import naming, object_metadata
+from plimsoll.objects.schema import metadata_checks, object_metadata
 from plimsoll.objects.schema.default_checks import is_unpruned
 from plimsoll.objects.schema.definition_defaults import prepared
 from plimsoll.objects.schema.definition_shape import DefinitionSpec, VersionSpec, read_spec
@@ -55,14 +56,14 @@ def validate_definition(crd: Any, old: dict[str, Any] | None = None) -> list[Fie
 
 def _metadata_errors(metadata: dict[str, Any], spec: DefinitionSpec, old: dict[str, Any] | None) -> list[FieldError]:
     if old is not None:
-        return object_metadata.metadata_update_errors(metadata, old.get("metadata") or {}, "metadata")
+        return metadata_checks.update_errors(metadata, old.get("metadata") or {}, "metadata")
 
     def name_rule(name: str) -> list[str]:
-        problems = naming.dns1123_subdomain_problems(name)
+        problems = subdomain_problems(name)
         expected = f"{spec.names.plural}.{spec.group}"
         return problems if name == expected else [*problems, 'must be spec.names.plural+"."+spec.group']
 
-    return object_metadata.metadata_errors(metadata, "metadata", namespaced=False, name_rule=name_rule)
+    return metadata_checks.create_errors(metadata, "metadata", namespaced=False, name_rule=name_rule)
 
 
 def _spec_errors(spec: DefinitionSpec, old: DefinitionSpec | None) -> list[FieldError]:
@@ -100,7 +101,7 @@ def _spec_errors(spec: DefinitionSpec, old: DefinitionSpec | None) -> list[Field
 def _group_errors(group: str) -> list[FieldError]:
     if not group:
         return [fields.required("spec.group")]
-    problems = naming.dns1123_subdomain_problems(group)
+    problems = subdomain_problems(group)
     if problems:
         return [fields.invalid("spec.group", group, ",".join(problems))]
     if "." not in group:
@@ -113,7 +114,7 @@ def _version_errors(
 ) -> list[FieldError]:
     path = index("spec.versions", position)
     errors = []
-    problems = naming.dns1035_label_problems(version.name)
+    problems = dns1035_label_problems(version.name)
     if problems:
         errors.append(fields.invalid(child(path, "name"), version.name, ",".join(problems)))
     warning = version.deprecation_warning
@@ -171,7 +172,7 @@ def _version_list_errors(spec: DefinitionSpec) -> list[FieldError]:
     if sum(version.storage for version in spec.versions) != 1:
         detail = "must have exactly one version marked as storage version"
         errors.append(fields.invalid("spec.versions", shown or None, detail))
-    if names and names[0] and (problems := naming.dns1035_label_problems(names[0])):
+    if names and names[0] and (problems := dns1035_label_problems(names[0])):
         errors.append(fields.invalid("spec.version", names[0], ",".join(problems)))
     return errors
 

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from plimsoll.core.names import dns1035_label_problems, path_segment_problems
 from plimsoll.objects.schema import field_errors as fields
-from plimsoll.objects.schema import naming, object_metadata
+from plimsoll.objects.schema import metadata_checks, object_metadata
 from plimsoll.objects.schema.field_errors import FieldError, child, index, key
 
 if TYPE_CHECKING:
@@ -60,8 +61,8 @@ def resource_errors(resource: dict[str, Any], path: str) -> list[FieldError]:
             return [*errors, fields.invalid(metadata_path, resource["metadata"], problem)]
         # A name is not asked for, so one is put where none is.
         metadata = {**resource["metadata"], "name": resource["metadata"].get("name") or "fakename"}
-        errors += object_metadata.metadata_errors(
-            metadata, metadata_path, namespaced=True, name_rule=naming.path_segment_problems
+        errors += metadata_checks.create_errors(
+            metadata, metadata_path, namespaced=True, name_rule=path_segment_problems
         )
     return errors
 
@@ -77,6 +78,6 @@ def _identity_errors(resource: dict[str, Any], name: str, path: str) -> list[Fie
         return [fields.required(place)]
     if name == "apiVersion":
         return [] if text.count("/") < 2 else [fields.invalid(place, text, f"unexpected GroupVersion string: {text}")]
-    problems = naming.dns1035_label_problems(text.lower())
+    problems = dns1035_label_problems(text.lower())
     detail = "may have mixed case, but should otherwise match: " + ",".join(problems)
     return [fields.invalid(place, text, detail)] if problems else []

@@ -14,7 +14,7 @@ from plimsoll.core.values import Value
 from plimsoll.objects.schema import go_text
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Callable, Iterable, Sequence
 
 
 class ErrorType(StrEnum):
@@ -125,6 +125,11 @@ def required(path: str, detail: str = "") -> FieldError:
 
 def invalid(path: str, value: Any, detail: str) -> FieldError:
     return FieldError(type=ErrorType.INVALID, path=path, value=value, detail=detail)
+
+
+def invalid_each(path: str, value: str, rule: Callable[[str], list[str]]) -> list[FieldError]:
+    """One "Invalid value" for each complaint of a rule."""
+    return [invalid(path, value, problem) for problem in rule(value)]
 
 
 def type_invalid(path: str, value: Any, detail: str) -> FieldError:

@@ -1,0 +1,154 @@
+"""What names, label keys and label values may look like, and how Kubernetes words its complaint when they do not.
+
+A rule is a function from text to all complaints about it (empty: fine); they become the details of field errors and of
+selector errors. Every rule makes one pass over the text: values of many megabytes come from hostile clients. Lengths
+are counted in bytes, as Kubernetes does.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    NameRule = Callable[[str], list[str]]
+
+LONGEST_LABEL: Final = 63
+LONGEST_SUBDOMAIN: Final = 253
+
+_QUALIFIED: Final = re.compile(r"[-A-Za-z0-9_.]+")
+_DNS_LABEL: Final = re.compile(r"[-a-z0-9]+")
+
+
+def _sentence(words: str, pattern: str, *examples: str) -> str:
+    shown = "".join(f"'{example}',  or " for example in examples[:-1]) + f"'{examples[-1]}'"
+    return f"{words} (e.g. {shown}, regex used for validation is '{pattern}')"
+
+
+_LABEL_1123_RULE: Final = _sentence(
+    "a lowercase RFC 1123 label must consist of lower case alphanumeric characters or '-', and must start and end with "
+    "an alphanumeric character",
+    "[a-z0-9]([-a-z0-9]*[a-z0-9])?",
+    "my-name",
+    "123-abc",
+)
+_LABEL_1035_RULE: Final = _sentence(
+    "a DNS-1035 label must consist of lower case alphanumeric characters or '-', start with an alphabetic character, "
+    "and end with an alphanumeric character",
+    "[a-z]([-a-z0-9]*[a-z0-9])?",
+    "my-name",
+    "abc-123",
+)
+_SUBDOMAIN_RULE: Final = _sentence(
+    "a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or '.', and must start and "
+    "end with an alphanumeric character",
+    r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*",
+    "example.com",
+)
+_QUALIFIED_RULE: Final = _sentence(
+    "must consist of alphanumeric characters, '-', '_' or '.', and must start and end with an alphanumeric character",
+    "([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]",
+    "MyName",
+    "my.name",
+    "123-abc",
+)
+_LABEL_VALUE_RULE: Final = _sentence(
+    "a valid label must be an empty string or consist of alphanumeric characters, '-', '_' or '.', and must start and "
+    "end with an alphanumeric character",
+    "(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])?",
+    "MyValue",
+    "my_value",
+    "12345",
+)
+
+
+def too_long(limit: int) -> str:
+    return f"must be no more than {limit} characters"
+
+
+def qualified_name_problems(name: str) -> list[str]:
+    """Complaints about `[prefix/]name`: keys of labels and annotations, finalizers, extended resources."""
+    parts = name.split("/", 2)
+    if len(parts) > 2:
+        words = f"a qualified name {_QUALIFIED_RULE}"
+        return [f"{words} with an optional DNS subdomain prefix and '/' (e.g. 'example.com/MyName')"]
+    problems: list[str] = []
+    if len(parts) == 2:
+        if not parts[0]:
+            problems.append("prefix part must be non-empty")
+        else:
+            problems += [f"prefix part {problem}" for problem in subdomain_problems(parts[0])]
+    local = parts[-1]
+    if not local:
+        problems.append("name part must be non-empty")
+    elif size_bytes(local) > LONGEST_LABEL:
+        problems.append(f"name part {too_long(LONGEST_LABEL)}")
+    if not _is_qualified(local):
+        problems.append(f"name part {_QUALIFIED_RULE}")
+    return problems
+
+
+def label_value_problems(value: str) -> list[str]:
+    problems = [too_long(LONGEST_LABEL)] if size_bytes(value) > LONGEST_LABEL else []
+    if value and not _is_qualified(value):
+        problems.append(_LABEL_VALUE_RULE)
+    return problems
+
+
+def subdomain_problems(value: str) -> list[str]:
+    """Complaints about a lowercase RFC 1123 subdomain, what most object names have to be."""
+    problems = [too_long(LONGEST_SUBDOMAIN)] if size_bytes(value) > LONGEST_SUBDOMAIN else []
+    if not _is_subdomain(value):
+        problems.append(_SUBDOMAIN_RULE)
+    return problems
+
+
+def dns1123_label_problems(name: str) -> list[str]:
+    """Complaints about what a namespace, a container or a volume may be called."""
+    problems = [too_long(LONGEST_LABEL)] if size_bytes(name) > LONGEST_LABEL else []
+    if not _is_dns_label(name):
+        problems.append("must not contain dots" if _is_subdomain(name) else _LABEL_1123_RULE)
+    return problems
+
+
+def dns1035_label_problems(name: str) -> list[str]:
+    """Complaints about what a service or a custom resource may be called: a label that starts with a letter."""
+    problems = [too_long(LONGEST_LABEL)] if size_bytes(name) > LONGEST_LABEL else []
+    if not _is_dns_label(name) or name[0].isdigit():
+        problems.append(_LABEL_1035_RULE)
+    return problems
+
+
+def path_segment_problems(name: str) -> list[str]:
+    """What every name must obey because it becomes part of a URL."""
+    if name in {".", ".."}:
+        return [f"may not be '{name}'"]
+    return [f"may not contain '{character}'" for character in ("/", "%") if character in name]
+
+
+def of_prefix(rule: NameRule) -> NameRule:
+    """The rule for a generateName: its last character may be a dash, because a suffix follows."""
+
+    def problems(name: str) -> list[str]:
+        # Kubernetes puts an `a` where a final dash stands and then asks the rule for names.
+        return rule(f"{name[:-2]}a" if len(name) > 1 and name.endswith("-") else name)
+
+    return problems
+
+
+def size_bytes(text: str) -> int:
+    return len(text) if text.isascii() else len(text.encode("utf-8", "surrogatepass"))
+
+
+def _is_qualified(text: str) -> bool:
+    return _QUALIFIED.fullmatch(text) is not None and text[0] not in "-_." and text[-1] not in "-_."
+
+
+def _is_dns_label(text: str) -> bool:
+    return _DNS_LABEL.fullmatch(text) is not None and text[0] != "-" and text[-1] != "-"
+
+
+def _is_subdomain(text: str) -> bool:
+    return all(_is_dns_label(part) for part in text.split("."))
