@@ -26,7 +26,7 @@ RESULTS = Path(".benchmarks/latest.json")
 
 def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m benchmarks", description="Measure and compare.")
-    parser.add_argument("subjects", nargs="*", metavar="SUBJECT", help=f"of {', '.join(SUBJECTS)}; all if none is named")
+    parser.add_argument("subjects", nargs="*", metavar="SUBJECT", help=f"of {', '.join(SUBJECTS)}; all if none")
     asked = parser.parse_args().subjects or list(SUBJECTS)
     if unknown := [name for name in asked if name not in SUBJECTS]:
         parser.error(f"no such subject: {', '.join(unknown)} (there are {', '.join(SUBJECTS)})")
