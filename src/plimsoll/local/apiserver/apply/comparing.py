@@ -1,0 +1,144 @@
+"""Two values of one type: which fields were added, changed and removed.
+
+The heart of ownership: a write owns what it added and changed, everybody loses what it removed.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from plimsoll.local.apiserver.apply import path_elements
+from plimsoll.local.apiserver.apply.field_sets import FieldSet
+from plimsoll.local.apiserver.apply.types import ABSENT, Atom, BadItem
+from plimsoll.objects.schema.json_values import same
+
+if TYPE_CHECKING:
+    from plimsoll.local.apiserver.apply.types import ListType, MapType
+
+
+class Comparison:
+    """What happened on the way from one value to the other."""
+
+    __slots__ = ("added", "modified", "removed")
+
+    def __init__(self) -> None:
+        self.added = FieldSet()
+        self.modified = FieldSet()
+        self.removed = FieldSet()
+
+    def without_below(self, ignored: FieldSet) -> Comparison:
+        result = Comparison()
+        result.added = self.added.without_below(ignored)
+        result.modified = self.modified.without_below(ignored)
+        result.removed = self.removed.without_below(ignored)
+        return result
+
+    def attach(self, element: str, below: Comparison) -> None:
+        """Adds what was found below a step; where a type changed, two looks find something."""
+        self.added.attach(element, self.added.below(element) | below.added)
+        self.modified.attach(element, self.modified.below(element) | below.modified)
+        self.removed.attach(element, self.removed.below(element) | below.removed)
+
+    def mark_difference(self, element: str, before: Any, after: Any) -> None:
+        if before is ABSENT:
+            self.added.add(element)
+        elif after is ABSENT:
+            self.removed.add(element)
+        elif not same(before, after):
+            self.modified.add(element)
+
+    def mark_presence(self, element: str, before: Any, after: Any) -> None:
+        if before is ABSENT:
+            self.added.add(element)
+        elif after is ABSENT:
+            self.removed.add(element)
+
+
+def compare(before: dict[str, Any], after: dict[str, Any], atom: Atom) -> Comparison:
+    """Raises `BadItem` where a list that is merged by key has an item without one."""
+    result = Comparison()
+    if atom.map is not None:
+        _compare_maps(before, after, atom.map, into=result)
+    return result
+
+
+def _compare_field(element: str, before: Any, after: Any, *, atom: Atom, into: Comparison) -> None:
+    if before is after:
+        return
+    narrowed_before, narrowed_after = atom.narrowed(before), atom.narrowed(after)
+    if after is ABSENT:
+        _compare_as(narrowed_before, element, (before, after), into)
+    elif before is ABSENT or narrowed_before is narrowed_after:
+        _compare_as(narrowed_after, element, (before, after), into)
+    else:
+        # The type changed: what it was is gone, what it is is new, and the field itself was modified.
+        _compare_as(narrowed_before, element, (before, after), into)
+        _compare_as(narrowed_after, element, (before, after), into)
+
+
+def _compare_as(atom: Atom, element: str, sides: tuple[Any, Any], into: Comparison) -> None:
+    before, after = sides
+    below = Comparison()
+    if atom.map is not None:
+        one, other = _typed(before, dict), _typed(after, dict)
+        if atom.map.is_atomic or not (one or other):
+            into.mark_difference(element, before, after)
+            return
+        _compare_maps(one or {}, other or {}, atom.map, into=below)
+    elif atom.scalar is None and atom.list is not None:
+        first, second = _typed(before, list), _typed(after, list)
+        if atom.list.is_atomic or not (first or second):
+            into.mark_difference(element, before, after)
+            return
+        _compare_lists(first or [], second or [], atom.list, into=below)
+    else:
+        into.mark_difference(element, before, after)
+        return
+    into.mark_presence(element, before, after)
+    into.attach(element, below)
+
+
+def _typed(value: Any, type_: type[Any]) -> Any:
+    return value if isinstance(value, type_) else None
+
+
+def _compare_maps(before: dict[str, Any], after: dict[str, Any], map_type: MapType, *, into: Comparison) -> None:
+    for name in before.keys() | after.keys():
+        atom = map_type.type_of(name)
+        if atom is not None:
+            element = path_elements.of_field(name)
+            _compare_field(element, before.get(name, ABSENT), after.get(name, ABSENT), atom=atom, into=into)
+
+
+def _compare_lists(before: list[Any], after: list[Any], list_type: ListType, *, into: Comparison) -> None:
+    """Items are matched by key. Items that share a key count as one whole: only the key itself is owned."""
+    ours, theirs = _by_element(before, list_type), _by_element(after, list_type)
+    atom = list_type.element
+    for element in {**ours, **theirs}:
+        old, new = ours.get(element, []), theirs.get(element, [])
+        one: Any = old[0] if old else ABSENT
+        other: Any = new[0] if new else ABSENT
+        if len(old) <= 1 and len(new) <= 1:
+            _compare_field(element, one, other, atom=atom, into=into)
+        elif len(old) > 1 and len(new) > 1:
+            if not same(old, new):
+                into.modified.add(element)
+        elif len(old) > 1:
+            if new:
+                _compare_field(element, ABSENT, other, atom=atom, into=into)
+            into.removed.add(element)
+        else:
+            if old:
+                _compare_field(element, one, ABSENT, atom=atom, into=into)
+            into.added.add(element)
+
+
+def _by_element(items: list[Any], list_type: ListType) -> dict[str, list[Any]]:
+    found: dict[str, list[Any]] = {}
+    for position, item in enumerate(items):
+        try:
+            element = list_type.path_element(item)
+        except BadItem as problem:
+            raise BadItem(f"element {position}: {problem}") from None
+        found.setdefault(element, []).append(item)
+    return found

@@ -1,0 +1,114 @@
+"""One step of a field path, in the spelling that `fieldsV1` uses: `f:spec`, `k:{"name":"a"}`, `v:"x"`, `i:0`.
+
+The spelling is the value: two steps are the same if their texts are, so keys are always written sorted and compact.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any, Final
+
+from plimsoll.core.errors import InvalidInput
+from plimsoll.objects.schema import go_text
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+_RANKS: Final = {"f": 0, "k": 1, "v": 2, "i": 3}
+_LONGEST_SHOWN: Final = 100
+
+
+class InvalidFieldSet(InvalidInput):
+    """A `fieldsV1` that cannot be read."""
+
+
+def of_field(name: str) -> str:
+    return f"f:{name}"
+
+
+def of_keys(keys: Mapping[str, Any]) -> str:
+    return f"k:{_compact({name: keys[name] for name in sorted(keys)})}"
+
+
+def of_value(value: Any) -> str:
+    return f"v:{_compact(value)}"
+
+
+def field_name(element: str) -> str | None:
+    return element[2:] if element.startswith("f:") else None
+
+
+def is_list_key(element: str) -> bool:
+    return element.startswith("k:")
+
+
+def read(text: str) -> str:
+    """The element in its one spelling, from text that somebody else wrote."""
+    kind, colon, rest = text.partition(":")
+    if not colon or kind not in _RANKS:
+        raise InvalidFieldSet(f"unknown path element {text[:_LONGEST_SHOWN]!r}")
+    if kind == "f":
+        return text
+    if kind == "i":
+        if not rest.isascii() or not rest.isdigit() or len(rest) > 18:
+            raise InvalidFieldSet(f"{text[:_LONGEST_SHOWN]!r} names no index")
+        return f"i:{int(rest)}"
+    value = _parsed(rest)
+    if kind == "v":
+        return of_value(value)
+    if not isinstance(value, dict):
+        raise InvalidFieldSet(f"{text[:_LONGEST_SHOWN]!r} names no keys")
+    return of_keys(value)
+
+
+def sort_key(element: str) -> tuple[Any, ...]:
+    """Fields, then list items by key, then by value, then by index; within a kind by what they say."""
+    kind, _, rest = element.partition(":")
+    if kind == "f":
+        return (0, rest)
+    value = json.loads(rest)
+    if kind == "k":
+        return (1, [(name, _value_rank(value[name])) for name in value])
+    return (_RANKS[kind], _value_rank(value))
+
+
+def spelled(path: Iterable[str]) -> str:
+    """A path as messages show it: `.spec.containers[name="a"].image`."""
+    return "".join(map(_spelled_step, path))
+
+
+def _spelled_step(element: str) -> str:
+    kind, _, rest = element.partition(":")
+    if kind == "f":
+        return f".{rest}"
+    if kind == "i":
+        return f"[{rest}]"
+    value = json.loads(rest)
+    if kind == "v":
+        return f"[={_shown(value)}]"
+    return "[" + ",".join(f"{name}={_shown(item)}" for name, item in value.items()) + "]"
+
+
+def _shown(value: Any) -> str:
+    if isinstance(value, str):
+        return go_text.quoted(value)
+    return "null" if value is None else go_text.plain(value)
+
+
+def _value_rank(value: Any) -> tuple[int, Any]:
+    if isinstance(value, bool):
+        return (2, value)
+    if isinstance(value, (int, float)):
+        return (0, value)
+    return (1, value) if isinstance(value, str) else (3, _compact(value))
+
+
+def _compact(value: Any) -> str:
+    return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+
+
+def _parsed(text: str) -> Any:
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError):
+        raise InvalidFieldSet(f"{text[:_LONGEST_SHOWN]!r} is not JSON") from None

@@ -1,0 +1,81 @@
+"""Ownership across the scale subresource: `spec.replicas` of a Scale is a field of the object behind it.
+
+A write to scale is tracked on the Scale alone, with the entries that `scale_entries` gives it; `parent_entries` takes
+the result back. The real server forgets the time of an entry that is new to the parent; so do we.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+import msgspec
+
+from plimsoll.local.apiserver.apply import managed_entries
+from plimsoll.local.apiserver.apply.field_sets import FieldSet
+from plimsoll.local.apiserver.apply.managed_entries import Managers, Owned
+from plimsoll.local.apiserver.apply.path_elements import InvalidFieldSet, of_field
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+_SCALE_VERSION: Final = "autoscaling/v1"
+_REPLICAS: Final = ("f:spec", "f:replicas")
+
+
+class ScaleOwnership:
+    """Of one object: its entries, and where each served version keeps the replicas (None: it has no scale)."""
+
+    def __init__(self, entries: Any, *, api_version: str, paths: Mapping[str, tuple[str, ...] | None]) -> None:
+        try:
+            self._parents = managed_entries.decode(entries)
+        except InvalidFieldSet:
+            self._parents = {}
+        self._api_version = api_version
+        self._paths = {version: tuple(map(of_field, path)) if path else None for version, path in paths.items()}
+
+    def scale_entries(self) -> list[dict[str, Any]]:
+        """The managedFields of the Scale before the write."""
+        scales: Managers = {}
+        for identity, owned in self._parents.items():
+            path = self._paths.get(owned.api_version)
+            if path is not None and owned.fields.has(path):
+                scales[identity] = Owned(fields=_one(_REPLICAS), api_version=_SCALE_VERSION, time=owned.time)
+        return managed_entries.encode(scales)
+
+    def parent_entries(self, scale_entries: Any) -> list[dict[str, Any]]:
+        """The managedFields of the object after the write."""
+        scales = managed_entries.decode(scale_entries)
+        # An updater's version tells entries apart, and on the Scale it is the Scale's.
+        known = {_unversioned(identity) for identity in scales}
+        result: Managers = {}
+        for identity, owned in self._parents.items():
+            if owned.api_version not in self._paths:
+                continue
+            path = self._paths[owned.api_version]
+            if path is None or not owned.fields.has(path) or _unversioned(identity) in known:
+                result[identity] = owned
+            elif fields := owned.fields - _one(path):
+                result[identity] = msgspec.structs.replace(owned, fields=fields)
+        own_path = self._paths.get(self._api_version)
+        for identity, owned in scales.items():
+            if own_path is None or not owned.fields.has(_REPLICAS):
+                continue
+            on_parent = msgspec.structs.replace(identity, api_version="" if identity.applies else self._api_version)
+            before = self._parents.get(on_parent)
+            result[on_parent] = Owned(
+                fields=_one(own_path) | before.fields if before else _one(own_path),
+                api_version=self._api_version,
+                time=before.time if before else None,
+            )
+        return managed_entries.encode(result)
+
+
+def _unversioned(identity: managed_entries.ManagerIdentity) -> tuple[str, str, str]:
+    return identity.manager, identity.operation, identity.subresource
+
+
+def _one(path: tuple[str, ...]) -> FieldSet:
+    result = FieldSet({path[-1]})
+    for element in reversed(path[:-1]):
+        result = FieldSet(children={element: result})
+    return result

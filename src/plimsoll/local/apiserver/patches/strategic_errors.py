@@ -1,0 +1,47 @@
+"""What can be wrong with a strategic merge patch, in the words of the real server."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from plimsoll.local.apiserver.patches.outcomes import bad_request, does_not_apply, internal_error
+from plimsoll.objects.schema import go_text
+
+if TYPE_CHECKING:
+    from plimsoll.local.apiserver.patches.outcomes import PatchRefused
+
+
+class BadStrategicPatch(Exception):
+    """Leaves the merge at the first problem; never leaves `strategic_merge`."""
+
+    def __init__(self, refusal: PatchRefused) -> None:
+        super().__init__(refusal.message)
+        self.refusal = refusal
+
+
+def unforeseen(message: str) -> BadStrategicPatch:
+    return BadStrategicPatch(internal_error(message))
+
+
+def malformed(message: str) -> BadStrategicPatch:
+    return BadStrategicPatch(bad_request(message))
+
+
+def no_list_of_lists() -> BadStrategicPatch:
+    return BadStrategicPatch(does_not_apply("lists of lists are not supported"))
+
+
+def no_merge_key(item: dict[str, Any], merge_key: str) -> BadStrategicPatch:
+    return unforeseen(f"map: {go_text.plain(item)} does not contain declared merge key: {merge_key}")
+
+
+def bad_patch_type(directive: Any, item: dict[str, Any]) -> BadStrategicPatch:
+    return unforeseen(f"unknown patch type: {go_text.plain(directive)} in map: {go_text.plain(item)}")
+
+
+def wrong_type(expected: str, actual: Any) -> BadStrategicPatch:
+    return unforeseen(f"expected a {expected}, but received a {go_text.type_name(actual)}")
+
+
+def mixed_types(one: Any, other: Any) -> BadStrategicPatch:
+    return unforeseen(f"list element types are not identical: {go_text.type_name(one)} {go_text.type_name(other)}")

@@ -1,0 +1,175 @@
+"""Which zero values mean something: Go sends zeros that its JSON form leaves out, and others that it does not.
+
+A field behind a pointer is sent only when it was set, so its zero is kept (`replicas: 0`, `storageClassName: ""`); a
+required field is always written. Any other zero is what Go's `omitempty` drops. Pointers are not in the recorded
+schemas; they are facts of the Go types and stand here as a table.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import Final
+
+from plimsoll.objects.builtin import openapi
+
+_OPTIONAL: Final = ("optional",)
+_MODE: Final = ("mode",)
+
+_POINTERS: Final[dict[str, tuple[str, ...]]] = {
+    # apps, batch, autoscaling
+    "CronJobSpec": (
+        "failedJobsHistoryLimit", "startingDeadlineSeconds", "successfulJobsHistoryLimit", "suspend", "timeZone",
+    ),
+    "DaemonSetSpec": ("revisionHistoryLimit",),
+    "DaemonSetStatus": ("collisionCount",),
+    "DeploymentSpec": ("progressDeadlineSeconds", "replicas", "revisionHistoryLimit"),
+    "DeploymentStatus": ("collisionCount", "terminatingReplicas"),
+    "HorizontalPodAutoscalerSpec": ("minReplicas", "targetCPUUtilizationPercentage"),
+    "HorizontalPodAutoscalerStatus": ("currentCPUUtilizationPercentage", "observedGeneration"),
+    "JobSpec": (
+        "activeDeadlineSeconds", "backoffLimit", "backoffLimitPerIndex", "completionMode", "completions", "managedBy",
+        "manualSelector", "maxFailedIndexes", "parallelism", "podReplacementPolicy", "suspend",
+        "ttlSecondsAfterFinished",
+    ),
+    "JobStatus": ("failedIndexes", "ready", "terminating"),
+    "PodFailurePolicyOnExitCodesRequirement": ("containerName",),
+    "ReplicaSetSpec": ("replicas",),
+    "ReplicaSetStatus": ("terminatingReplicas",),
+    "ReplicationControllerSpec": ("replicas",),
+    "RollingUpdateStatefulSetStrategy": ("partition",),
+    "StatefulSetSpec": ("replicas", "revisionHistoryLimit"),
+    "StatefulSetStatus": ("collisionCount",),
+    "SuccessPolicyRule": ("succeededCount", "succeededIndexes"),
+    # pods
+    "AppArmorProfile": ("localhostProfile",),
+    "ClusterTrustBundleProjection": ("name", "optional", "signerName"),
+    "ConfigMapEnvSource": _OPTIONAL,
+    "ConfigMapKeySelector": _OPTIONAL,
+    "ConfigMapProjection": _OPTIONAL,
+    "ConfigMapVolumeSource": ("defaultMode", "optional"),
+    "Container": ("restartPolicy",),
+    "ContainerStatus": ("started",),
+    "DownwardAPIVolumeFile": _MODE,
+    "DownwardAPIVolumeSource": ("defaultMode",),
+    "EphemeralContainerCommon": ("restartPolicy",),
+    "FileKeySelector": _OPTIONAL,
+    "GRPCAction": ("service",),
+    "KeyToPath": _MODE,
+    "Lifecycle": ("stopSignal",),
+    "PodCertificateProjection": ("maxExpirationSeconds",),
+    "PodDNSConfigOption": ("value",),
+    "PodResourceClaim": ("resourceClaimName", "resourceClaimTemplateName"),
+    "PodResourceClaimStatus": ("resourceClaimName",),
+    "PodSecurityContext": (
+        "fsGroup", "fsGroupChangePolicy", "runAsGroup", "runAsNonRoot", "runAsUser", "seLinuxChangePolicy",
+        "supplementalGroupsPolicy",
+    ),
+    "PodSpec": (
+        "activeDeadlineSeconds", "automountServiceAccountToken", "enableServiceLinks", "hostUsers", "hostnameOverride",
+        "preemptionPolicy", "priority", "runtimeClassName", "setHostnameAsFQDN", "shareProcessNamespace",
+        "terminationGracePeriodSeconds",
+    ),
+    "Probe": ("terminationGracePeriodSeconds",),
+    "ProjectedVolumeSource": ("defaultMode",),
+    "SeccompProfile": ("localhostProfile",),
+    "SecretEnvSource": _OPTIONAL,
+    "SecretKeySelector": _OPTIONAL,
+    "SecretProjection": _OPTIONAL,
+    "SecretVolumeSource": ("defaultMode", "optional"),
+    "SecurityContext": (
+        "allowPrivilegeEscalation", "privileged", "procMount", "readOnlyRootFilesystem", "runAsGroup", "runAsNonRoot",
+        "runAsUser",
+    ),
+    "ServiceAccountTokenProjection": ("expirationSeconds",),
+    "Toleration": ("tolerationSeconds",),
+    "TopologySpreadConstraint": ("minDomains", "nodeAffinityPolicy", "nodeTaintsPolicy"),
+    "VolumeMount": ("mountPropagation", "recursiveReadOnly"),
+    "WindowsSecurityContextOptions": ("gmsaCredentialSpec", "gmsaCredentialSpecName", "hostProcess", "runAsUserName"),
+    # volumes and storage
+    "AzureDiskVolumeSource": ("cachingMode", "fsType", "kind", "readOnly"),
+    "AzureFilePersistentVolumeSource": ("secretNamespace",),
+    "CSIDriverSpec": (
+        "attachRequired", "fsGroupPolicy", "nodeAllocatableUpdatePeriodSeconds", "podInfoOnMount", "requiresRepublish",
+        "seLinuxMount", "storageCapacity",
+    ),
+    "CSIVolumeSource": ("fsType", "readOnly"),
+    "FCVolumeSource": ("lun",),
+    "GlusterfsPersistentVolumeSource": ("endpointsNamespace",),
+    "HostPathVolumeSource": ("type",),
+    "ISCSIPersistentVolumeSource": ("initiatorName",),
+    "ISCSIVolumeSource": ("initiatorName",),
+    "LocalVolumeSource": ("fsType",),
+    "PersistentVolumeClaimSpec": ("storageClassName", "volumeAttributesClassName", "volumeMode"),
+    "PersistentVolumeClaimStatus": ("currentVolumeAttributesClassName",),
+    "PersistentVolumeSpec": ("volumeAttributesClassName", "volumeMode"),
+    "StorageClass": ("allowVolumeExpansion", "reclaimPolicy", "volumeBindingMode"),
+    "TokenRequest": ("expirationSeconds",),
+    "TypedLocalObjectReference": ("apiGroup",),
+    "TypedObjectReference": ("apiGroup", "namespace"),
+    "VolumeAttachmentSource": ("persistentVolumeName",),
+    "VolumeError": ("errorCode",),
+    "VolumeNodeResources": ("count",),
+    # services and networking
+    "ClientIPConfig": ("timeoutSeconds",),
+    "Endpoint": ("hostname", "nodeName", "zone"),
+    "EndpointAddress": ("nodeName",),
+    "EndpointConditions": ("ready", "serving", "terminating"),
+    "EndpointPort": ("appProtocol", "name", "port", "protocol"),
+    "HTTPIngressPath": ("pathType",),
+    "IngressClassParametersReference": ("apiGroup", "namespace", "scope"),
+    "IngressSpec": ("ingressClassName",),
+    "LoadBalancerIngress": ("ipMode",),
+    "NetworkPolicyPort": ("endPort", "protocol"),
+    "PortStatus": ("error",),
+    "ServicePort": ("appProtocol",),
+    "ServiceSpec": ("allocateLoadBalancerNodePorts", "internalTrafficPolicy", "ipFamilyPolicy", "loadBalancerClass"),
+    # the rest
+    "ConfigMap": ("immutable",),
+    "CustomResourceDefinitionVersion": ("deprecationWarning",),
+    "CustomResourceSubresourceScale": ("labelSelectorPath",),
+    "DeleteOptions": (
+        "gracePeriodSeconds", "ignoreStoreReadErrorWithClusterBreakingPotential", "orphanDependents",
+        "propagationPolicy",
+    ),
+    "JSONSchemaProps": (
+        "$ref", "maxItems", "maxLength", "maxProperties", "maximum", "minItems", "minLength", "minProperties",
+        "minimum", "multipleOf", "x-kubernetes-list-type", "x-kubernetes-map-type",
+        "x-kubernetes-preserve-unknown-fields",
+    ),
+    "LeaseSpec": ("holderIdentity", "leaseDurationSeconds", "leaseTransitions", "preferredHolder", "strategy"),
+    "ListMeta": ("remainingItemCount",),
+    "NodeFeatures": ("supplementalGroupsPolicy",),
+    "NodeRuntimeHandlerFeatures": ("recursiveReadOnlyMounts", "userNamespaces"),
+    "NodeSwapStatus": ("capacity",),
+    "ObjectMeta": ("deletionGracePeriodSeconds",),
+    "OwnerReference": ("blockOwnerDeletion", "controller"),
+    "PatchOptions": ("force",),
+    "PodDisruptionBudgetSpec": ("unhealthyPodEvictionPolicy",),
+    "Preconditions": ("resourceVersion", "uid"),
+    "PriorityClass": ("preemptionPolicy",),
+    "Secret": ("immutable",),
+    "ServiceAccount": ("automountServiceAccountToken",),
+    "ServiceReference": ("path", "port"),
+    "TokenRequestSpec": ("expirationSeconds",),
+    "ValidationRule": ("optionalOldSelf", "reason"),
+    "WebhookClientConfig": ("url",),
+}  # fmt: skip
+
+
+# In the core group these are plain fields; the table means the EndpointPort of discovery.
+_NO_POINTERS: Final = {"k8s.io.api.core.v1.EndpointPort": ("name", "protocol")}
+
+
+@cache
+def zeros_kept(message: str) -> frozenset[str]:
+    """The JSON names of a message's fields whose zero stays."""
+    pointers = set(_POINTERS.get(message.rpartition(".")[2], ())) - set(_NO_POINTERS.get(message, ()))
+    return frozenset(pointers | _required(message))
+
+
+def _required(message: str) -> set[str]:
+    name = message.replace("k8s.io.", "io.k8s.", 1).replace("apiextensions_apiserver", "apiextensions-apiserver")
+    try:
+        return set(openapi.component(name).get("required", ()))
+    except LookupError:
+        return set()

@@ -1,0 +1,56 @@
+"""Storage of the API server: one contract, two drivers, a watch cache and its history.
+
+`store` is what handlers use; `SqliteDriver` and `MemoryDriver` are what `app.py` chooses from. Below them: `objects`
+(bytes and what selectors ask for), `changes` (events, encoded once), `history`, `collections` (lists), `watches`.
+"""
+
+from plimsoll.local.apiserver.storage.changes import Event, EventType
+from plimsoll.local.apiserver.storage.collections import ListQuery, Page
+from plimsoll.local.apiserver.storage.decisions import Decision, Delete, Keep, Put
+from plimsoll.local.apiserver.storage.errors import (
+    Compacted,
+    Expired,
+    NotStored,
+    RevisionAhead,
+    SchemaTooNew,
+    StorageError,
+    StoreClosed,
+    StoreCorrupt,
+    StoreInUse,
+    StoreUnusable,
+)
+from plimsoll.local.apiserver.storage.history import HistoryLimits
+from plimsoll.local.apiserver.storage.memory import MemoryDriver
+from plimsoll.local.apiserver.storage.objects import Key, Stored
+from plimsoll.local.apiserver.storage.sqlite import Durability, SqliteDriver
+from plimsoll.local.apiserver.storage.store import Store
+from plimsoll.local.apiserver.storage.watches import Watch
+
+__all__ = [
+    "Compacted",
+    "Decision",
+    "Delete",
+    "Durability",
+    "Event",
+    "EventType",
+    "Expired",
+    "HistoryLimits",
+    "Keep",
+    "Key",
+    "ListQuery",
+    "MemoryDriver",
+    "NotStored",
+    "Page",
+    "Put",
+    "RevisionAhead",
+    "SchemaTooNew",
+    "SqliteDriver",
+    "StorageError",
+    "Store",
+    "StoreClosed",
+    "StoreCorrupt",
+    "StoreInUse",
+    "StoreUnusable",
+    "Stored",
+    "Watch",
+]

@@ -1,0 +1,118 @@
+"""One stored object: its bytes, and beside them what selectors ask for, so that no read parses JSON.
+
+Made by the store on a write (labels and fields are taken from the dict at hand) and by recovery (where both are read
+out of the bytes when somebody first asks: most objects of a large store are never selected by anything).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any, Final, NamedTuple
+
+import msgspec
+
+JsonObject = dict[str, Any]
+FieldsOf = Callable[[Mapping[str, Any]], dict[str, str]]
+
+_encoder: Final = msgspec.json.Encoder()
+_decoder: Final = msgspec.json.Decoder(JsonObject)
+
+
+class Key(NamedTuple):
+    """Where an object lives. `resource` is `group/plural` ("apps/deployments"; "pods" in the core group)."""
+
+    resource: str
+    namespace: str
+    """Empty for cluster-scoped objects."""
+    name: str
+
+    @property
+    def path(self) -> str:
+        """The place in listing order. As in etcd the slash takes part in it: `a-b/x` stands before `a/x`."""
+        return f"{self.namespace}/{self.name}" if self.namespace else self.name
+
+
+class Traits:
+    """What is known about all objects of one resource."""
+
+    __slots__ = ("fields_of", "resource")
+
+    def __init__(self, resource: str) -> None:
+        self.resource = resource
+        self.fields_of: FieldsOf = _no_fields
+
+
+def _no_fields(_body: Mapping[str, Any]) -> dict[str, str]:
+    return {}
+
+
+class _Labels(msgspec.Struct, gc=False):
+    labels: dict[str, str] | None = None
+
+
+class _Labelled(msgspec.Struct, gc=False):
+    metadata: _Labels
+
+
+_labelled: Final = msgspec.json.Decoder(_Labelled)
+
+
+class Stored(msgspec.Struct, gc=False, eq=False):
+    """An object as it was at `revision`. Nobody changes it; the two slots with an underscore are filled on demand.
+
+    `gc=False` keeps a hundred thousand of them out of the garbage collector's sight; nothing they hold refers back.
+    """
+
+    traits: Traits
+    namespace: str
+    name: str
+    revision: int
+    data: bytes
+    """JSON, with the revision in metadata.resourceVersion; keys stand in the order of the dict that was put."""
+    _labels: dict[str, str] | None = None
+    _fields: dict[str, str] | None = None
+
+    @property
+    def key(self) -> Key:
+        return Key(self.traits.resource, self.namespace, self.name)
+
+    @property
+    def labels(self) -> Mapping[str, str]:
+        if self._labels is None:
+            self._labels = _labelled.decode(self.data).metadata.labels or {}
+        return self._labels
+
+    @property
+    def fields(self) -> Mapping[str, str]:
+        """What field selectors compare, by the function that `Store.select_fields` was given for the resource."""
+        if self._fields is None:
+            self._fields = self.traits.fields_of(self.body())
+        return self._fields
+
+    def body(self) -> JsonObject:
+        """A fresh dict, the caller's to change."""
+        return _decoder.decode(self.data)
+
+    def forget_fields(self) -> None:
+        self._fields = None
+
+
+def _encoded(body: JsonObject) -> bytes:
+    # msgspec gives back bytes with up to half as much memory behind them; what is kept for long is worth a copy.
+    return bytes(memoryview(_encoder.encode(body)))
+
+
+def stored(traits: Traits, key: Key, *, body: Mapping[str, Any], revision: int) -> Stored:
+    """`body` as it is kept: encoded once, with `revision` in it. The caller's dict stays as it is."""
+    metadata = body["metadata"]
+    data = _encoded({**body, "metadata": {**metadata, "resourceVersion": str(revision)}})
+    labels = dict(metadata.get("labels") or ())
+    return Stored(traits, key.namespace, key.name, revision, data, labels, traits.fields_of(body))
+
+
+def restamped(last: Stored, revision: int) -> Stored:
+    """The last state of an object with the revision of what ended it, which is what DELETED events carry."""
+    body = last.body()
+    body["metadata"]["resourceVersion"] = str(revision)
+    data = _encoded(body)
+    return Stored(last.traits, last.namespace, last.name, revision, data, last._labels, last._fields)  # noqa: SLF001 -- its own module

@@ -1,0 +1,322 @@
+"""The store: objects by key under one revision, for the handlers of the API server.
+
+Reads are synchronous and come from memory. Writes go through `update`: the change function sees the newest state under
+the key's turn, and what it decides is acknowledged, and visible to readers and watchers, only once the driver has made
+it durable. The store belongs to the thread of one event loop; it starts no task and no timer.
+
+    store = Store.open(SqliteDriver(directory), clock=clock)
+    pod = await store.update(Key("pods", "default", "web"), lambda current: Put(body))
+    with store.watch("pods", since=pod.revision) as events:
+        async for event in events: ...
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from typing import TYPE_CHECKING, Final, NamedTuple, Self
+
+from plimsoll.local.apiserver.storage.changes import Change, EncodingMemory
+from plimsoll.local.apiserver.storage.collections import Collection, ListQuery, Page
+from plimsoll.local.apiserver.storage.decisions import Keep, Put
+from plimsoll.local.apiserver.storage.drivers import EVERYTHING, Forgotten, Write
+from plimsoll.local.apiserver.storage.errors import RevisionAhead, StoreClosed
+from plimsoll.local.apiserver.storage.history import HistoryLimits
+from plimsoll.local.apiserver.storage.objects import stored
+from plimsoll.local.apiserver.storage.recovery import rebuild
+from plimsoll.local.apiserver.storage.turns import Turns
+from plimsoll.local.apiserver.storage.watches import View, Watch, WatchHub
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Sequence
+
+    from plimsoll.core.clock import Clock
+    from plimsoll.local.apiserver.storage.changes import Matches
+    from plimsoll.local.apiserver.storage.decisions import ChangeOne, Decision
+    from plimsoll.local.apiserver.storage.drivers import Driver, Problem
+    from plimsoll.local.apiserver.storage.objects import FieldsOf, Key, Stored
+
+    ChangeSeveral = Callable[[Sequence[Stored | None]], Sequence[Decision]]
+
+# An empty store is at 1, as etcd is: resourceVersion "0" has a meaning of its own in the API.
+_FIRST_REVISION: Final = 1
+
+# An inline driver lets others run once in so many writes; otherwise a loop of writes would push its watchers out of
+# history before they had a chance to look.
+_WRITES_IN_A_ROW: Final = 128
+
+_ENCODINGS_MAX_BYTES: Final = 16 * 1024 * 1024
+
+
+class _Resource(NamedTuple):
+    collection: Collection
+    hub: WatchHub
+
+
+class Store:
+    """All objects. Made by `open`, let go by `aclose`."""
+
+    def __init__(self, driver: Driver, *, clock: Clock, limits: HistoryLimits) -> None:
+        self._driver = driver
+        self._clock = clock
+        self._limits = limits
+        self._resources: dict[str, _Resource] = {}
+        self._floors: dict[str, int] = {}
+        self._revision = _FIRST_REVISION
+        self._given = _FIRST_REVISION
+        """The last revision given to a write; ahead of the visible one while writes are on their way to the disk."""
+        self._turns = Turns()
+        self._encodings = EncodingMemory(_ENCODINGS_MAX_BYTES)
+        self._waiting: dict[asyncio.Future[None], int] = {}
+        """Who waits for which revision to come."""
+        self._closed = False
+
+    @classmethod
+    def open(cls, driver: Driver, *, clock: Clock, limits: HistoryLimits | None = None) -> Self:
+        """Read what the driver kept. Blocks, so it is done before there is anything to serve."""
+        store = cls(driver, clock=clock, limits=limits or HistoryLimits())
+        store._recover()
+        driver.start(store._settle)
+        store._forget_surplus(store._resources)
+        return store
+
+    def _recover(self) -> None:
+        recovered = self._driver.recover()
+        self._floors.update(recovered.floors)
+        now_s = self._clock.monotonic_s()
+        unneeded = rebuild(recovered, lambda resource: self._of(resource).collection, now_s=now_s)
+        self._revision = self._given = max(recovered.revision, _FIRST_REVISION)
+        if unneeded:
+            self._driver.forget(Forgotten(unneeded, {}))
+
+    async def aclose(self) -> None:
+        """Finish the writes under way, end all watches, let go of the driver. Harmless when done twice."""
+        if self._closed:
+            return
+        self._closed = True
+        await self._driver.aclose(self._given)
+        for resource in self._resources.values():
+            resource.hub.close()
+
+    # ---- reading
+
+    @property
+    def revision(self) -> int:
+        """The newest revision that is durable, and so visible."""
+        return self._revision
+
+    def get(self, key: Key) -> Stored | None:
+        resource = self._resources.get(key.resource)
+        return resource.collection.objects.get(key.path) if resource is not None else None
+
+    def list(self, resource: str, query: ListQuery | None = None, *, matches: Matches | None = None) -> Page:
+        """Objects in the order of their paths, at the newest revision or at `query.at`.
+
+        Raises `Compacted` or `RevisionAhead` if there is no such revision (any more, or yet).
+        """
+        query = query or ListQuery()
+        collection = self._of(resource).collection
+        if query.at is None or query.at == self._revision:
+            return collection.page_now(query, revision=self._revision, matches=matches)
+        if query.at > self._revision:
+            raise RevisionAhead(query.at, self._revision)
+        return collection.page_at(query, revision=query.at, matches=matches)
+
+    def count(self, resource: str, namespace: str | None = None) -> int:
+        return self._of(resource).collection.count(namespace)
+
+    def resources(self) -> tuple[str, ...]:
+        """Those that have objects."""
+        return tuple(sorted(name for name, one in self._resources.items() if one.collection.objects))
+
+    def select_fields(self, resource: str, fields_of: FieldsOf) -> None:
+        """Say how the fields that selectors may name are read from an object of `resource` (see `Stored.fields`)."""
+        self._of(resource).collection.select_fields(fields_of)
+
+    async def wait_for(self, revision: int, *, timeout_s: float) -> bool:
+        """Wait until reads are not older than `revision`; False if that did not come about in time."""
+        if self._revision >= revision:
+            return True
+        reached: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._waiting[reached] = revision
+        try:
+            async with asyncio.timeout(timeout_s):
+                await reached
+        except TimeoutError:
+            return False
+        finally:
+            del self._waiting[reached]
+        return True
+
+    # ---- watching
+
+    def watch(
+        self,
+        resource: str,
+        *,
+        namespace: str | None = None,
+        since: int | None = None,
+        matches: Matches | None = None,
+    ) -> Watch:
+        """Everything after the revision `since`, or, without it, the present state as ADDED and everything after it.
+
+        Raises `Compacted` if history does not reach back so far. A revision that is still to come is fine: the watch
+        begins after it.
+        """
+        hub = self._of(resource).hub
+        view = View(namespace, matches)
+        if since is not None:
+            return hub.join(view, since=since)
+        state = self.list(resource, ListQuery(namespace=namespace), matches=matches)
+        return hub.join(view, since=state.revision, initial=state.items)
+
+    # ---- writing
+
+    async def update(self, key: Key, change: ChangeOne) -> Stored | None:
+        """Let `change` decide on the newest state of one object, and make its decision durable.
+
+        `change` is plain and synchronous, and may raise: then nothing is written, and the caller gets what it raised.
+        Returns the object as it is now; after `Delete` as it was, under the revision of the deletion; after `Keep` the
+        current one, or none. A write whose caller is cancelled is carried out all the same.
+        """
+        await self._let_others_run()
+        await self._turns.take(key)
+        write: Write | None = None
+        try:
+            current = self.get(key)
+            made = self._change(key, current, change(current), revision=self._given + 1)
+            write = self._submitted((key,), () if made is None else (made,))
+        finally:
+            if write is None:
+                self._turns.give_back(key)
+        if write is not None:
+            await write.settled
+        return self._result(made, current)
+
+    async def update_all(self, keys: Sequence[Key], change: ChangeSeveral) -> tuple[Stored | None, ...]:
+        """`update` for several distinct objects at once: all of it becomes durable and visible together, or nothing."""
+        await self._let_others_run()
+        in_order = sorted(keys)  # everybody takes turns in the same order, so nobody waits in a circle
+        taken: deque[Key] = deque()
+        write: Write | None = None
+        try:
+            for key in in_order:
+                await self._turns.take(key)
+                taken.append(key)
+            currents = tuple(map(self.get, keys))
+            changes = self._changes(keys, currents, change(currents))
+            write = self._submitted(in_order, [one for one in changes if one is not None])
+        finally:
+            if write is None:
+                for key in taken:
+                    self._turns.give_back(key)
+        if write is not None:
+            await write.settled
+        return tuple(self._result(one, current) for one, current in zip(changes, currents, strict=True))
+
+    async def _let_others_run(self) -> None:
+        if self._driver.is_inline and self._given % _WRITES_IN_A_ROW == 0:
+            await asyncio.sleep(0)
+
+    def _changes(
+        self, keys: Sequence[Key], currents: Sequence[Stored | None], decisions: Sequence[Decision]
+    ) -> Sequence[Change | None]:
+        changes: deque[Change | None] = deque()
+        revision = self._given
+        for key, current, decision in zip(keys, currents, decisions, strict=True):
+            made = self._change(key, current, decision, revision=revision + 1)
+            if made is not None:
+                revision = made.revision
+            changes.append(made)
+        return changes
+
+    def _change(self, key: Key, current: Stored | None, decision: Decision, *, revision: int) -> Change | None:
+        if self._closed:
+            raise StoreClosed("the store is closed")
+        if isinstance(decision, Put):
+            traits = self._of(key.resource).collection.traits
+            after = stored(traits, key, body=decision.body, revision=revision)
+        elif isinstance(decision, Keep) or current is None:
+            return None
+        else:
+            after = None
+        return Change(revision, key.path, current, after, self._clock.monotonic_s())
+
+    def _submitted(self, keys: Sequence[Key], changes: Sequence[Change]) -> Write | None:
+        if not changes:
+            return None
+        self._given = changes[-1].revision
+        write = Write(keys, changes, asyncio.get_running_loop().create_future())
+        self._driver.submit(write)
+        return write
+
+    def _result(self, change: Change | None, current: Stored | None) -> Stored | None:
+        if change is None:
+            return current
+        return change.current or change.plain(self._encodings).object
+
+    def _settle(self, outcomes: Sequence[tuple[Write, Problem | None]]) -> None:
+        """Called by the driver: writes in the order of their revisions, with what became of them."""
+        touched: dict[str, set[str]] = {}
+        for write, problem in outcomes:
+            if problem is None:
+                for change in write.changes:
+                    last = change.last
+                    resource = last.traits.resource
+                    self._resources[resource].collection.apply(change)
+                    touched.setdefault(resource, set()).add(last.namespace)
+                self._revision = write.changes[-1].revision
+        for write, problem in outcomes:
+            for key in write.keys:
+                self._turns.give_back(key)
+            if write.settled.done():  # whoever waited was cancelled
+                continue
+            if problem is None:
+                write.settled.set_result(None)
+            else:
+                write.settled.set_exception(problem)
+        for resource, namespaces in touched.items():
+            self._resources[resource].hub.announce(namespaces)
+        self._forget_surplus(touched)
+        for reached, revision in self._waiting.items():
+            if revision <= self._revision and not reached.done():
+                reached.set_result(None)
+
+    # ---- forgetting
+
+    def compact(self, revision: int) -> None:
+        """Forget what only watchers and lists at revisions before `revision` would need."""
+        if revision > self._revision:
+            raise RevisionAhead(revision, self._revision)
+        if revision <= self._floors.get(EVERYTHING, 0):
+            return
+        unneeded: list[int] = []
+        for collection, hub in self._resources.values():
+            hub.catch_up()
+            unneeded += collection.history.forget(collection.history.count_until(revision))
+            collection.history.floor = max(collection.history.floor, revision)
+        self._floors[EVERYTHING] = revision
+        self._driver.forget(Forgotten(unneeded, {EVERYTHING: revision}))
+
+    def oldest(self, resource: str) -> int:
+        """The least revision a watch of `resource` may start from, and a list of it may be asked for."""
+        return self._of(resource).collection.history.floor
+
+    def _forget_surplus(self, resources: Iterable[str]) -> None:
+        now_s = self._clock.monotonic_s()
+        for name in resources:
+            collection, hub = self._of(name)
+            count = collection.history.surplus(self._limits, now_s)
+            if count:
+                hub.catch_up()
+                unneeded = collection.history.forget(count)
+                self._driver.forget(Forgotten(unneeded, {name: collection.history.floor}))
+
+    def _of(self, resource: str) -> _Resource:
+        found = self._resources.get(resource)
+        if found is None:
+            floor = max(self._floors.get(resource, 0), self._floors.get(EVERYTHING, 0))
+            collection = Collection(resource, floor=floor)
+            hub = WatchHub(collection.history, revision=lambda: self._revision, encodings=self._encodings)
+            found = self._resources[resource] = _Resource(collection, hub)
+        return found

@@ -1,0 +1,272 @@
+"""Random operations against the plain model, the same for both drivers; sqlite is also restarted and killed."""
+
+from __future__ import annotations
+
+import asyncio
+import shutil
+import tempfile
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pytest
+from hypothesis import Phase, settings
+from hypothesis import strategies as st
+from hypothesis.stateful import (
+    RuleBasedStateMachine,
+    initialize,
+    invariant,
+    precondition,
+    rule,
+    run_state_machine_as_test,
+)
+
+from plimsoll.local.apiserver.storage import (
+    Compacted,
+    Delete,
+    HistoryLimits,
+    Keep,
+    Key,
+    ListQuery,
+    MemoryDriver,
+    Put,
+    SqliteDriver,
+    Store,
+    Stored,
+    Watch,
+)
+from tests.local.apiserver.storage.builders import StandingClock, pod
+from tests.local.apiserver.storage.models import Model, Told
+
+resources = st.sampled_from(["pods", "apps/deployments"])
+namespaces = st.sampled_from(["a", "a-b", "b"])
+names = st.sampled_from(["x", "x-1", "y"])
+keys = st.builds(Key, resources, namespaces, names)
+bodies = st.builds(
+    lambda labels, value: {"labels": labels, "value": value},
+    st.sampled_from([None, {}, {"w": "1"}, {"w": "2", "v": "1"}]),
+    st.integers(0, 3),
+)
+
+
+def body_of(key: Key, details: dict[str, Any]) -> dict[str, Any]:
+    made: dict[str, Any] = pod(key.name, key.namespace, **details)
+    return made
+
+
+def selected(one: Stored) -> bool:
+    return "w" in one.labels
+
+
+class Follower(NamedTuple):
+    watch: Watch
+    resource: str
+    namespace: str | None
+    selecting: bool
+    since: int
+    told: list[Told]
+
+
+class StoreMachine(RuleBasedStateMachine):
+    driver = "memory"
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.loop = asyncio.new_event_loop()
+        self.directories = tempfile.TemporaryDirectory()
+        self.generation = 0
+        self.model = Model()
+        self.followers: list[Follower] = []
+
+    @initialize(changes=st.sampled_from([4, 10_000]))
+    def start(self, changes: int) -> None:
+        self.limits = HistoryLimits(changes_per_resource=changes)
+        self.store = self.opened()
+
+    @property
+    def directory(self) -> Path:
+        return Path(self.directories.name, str(self.generation))
+
+    def opened(self) -> Store:
+        driver = MemoryDriver() if self.driver == "memory" else SqliteDriver(self.directory)
+        return Store.open(driver, clock=StandingClock(), limits=self.limits)
+
+    def teardown(self) -> None:
+        self.loop.run_until_complete(self.store.aclose())
+        self.loop.close()
+        self.directories.cleanup()
+
+    # ---- writes
+
+    @rule(key=keys, details=bodies)
+    def put(self, key: Key, details: dict[str, Any]) -> None:
+        body = body_of(key, details)
+        written = self.loop.run_until_complete(self.store.update(key, lambda _: Put(body)))
+        assert written is not None
+        self.model.write(key.resource, key.path, revision=written.revision, after=body)
+
+    @rule(key=keys)
+    def delete(self, key: Key) -> None:
+        there = self.model.state(key.resource).get(key.path)
+        gone = self.loop.run_until_complete(self.store.update(key, lambda _: Delete()))
+        assert (gone is None) == (there is None)
+        if gone is not None:
+            self.model.write(key.resource, key.path, revision=gone.revision, after=None)
+
+    @rule(key=keys)
+    def keep(self, key: Key) -> None:
+        kept = self.loop.run_until_complete(self.store.update(key, lambda _: Keep()))
+        assert (kept.body() if kept else None) == self.model.state(key.resource).get(key.path)
+
+    @rule(chosen=st.lists(keys, min_size=2, max_size=3, unique=True), details=bodies)
+    def put_together(self, chosen: list[Key], details: dict[str, Any]) -> None:
+        wanted = [body_of(key, details) for key in chosen]
+        written = self.loop.run_until_complete(self.store.update_all(chosen, lambda _: [Put(body) for body in wanted]))
+        for key, body, one in zip(chosen, wanted, written, strict=True):
+            assert one is not None
+            self.model.write(key.resource, key.path, revision=one.revision, after=body)
+
+    @rule(chosen=st.lists(keys, min_size=2, max_size=8), details=bodies)
+    def put_at_the_same_time(self, chosen: list[Key], details: dict[str, Any]) -> None:
+        async def together() -> list[Stored | None]:
+            writes = (self.store.update(key, lambda _, key=key: Put(body_of(key, details))) for key in chosen)
+            return list(await asyncio.gather(*writes))
+
+        written = self.loop.run_until_complete(together())
+        in_order = sorted((one.revision, key) for one, key in zip(written, chosen, strict=True) if one is not None)
+        assert len(in_order) == len(chosen)
+        for revision, key in in_order:
+            self.model.write(key.resource, key.path, revision=revision, after=body_of(key, details))
+
+    @rule(back=st.integers(0, 5))
+    def compact(self, back: int) -> None:
+        revision = max(1, self.store.revision - back)
+        self.store.compact(revision)
+        for resource in ("pods", "apps/deployments"):
+            assert self.store.oldest(resource) >= revision
+
+    # ---- reads
+
+    @rule(
+        resource=resources,
+        namespace=st.none() | namespaces,
+        limit=st.none() | st.integers(1, 3),
+        selecting=st.booleans(),
+        back=st.integers(0, 6),
+    )
+    def list_in_pages(
+        self, resource: str, namespace: str | None, limit: int | None, selecting: bool, back: int
+    ) -> None:
+        at = max(1, self.store.revision - back) if back else None
+        expected = self.model.state(resource, at=at, namespace=namespace)
+        if selecting:
+            expected = {path: body for path, body in expected.items() if "w" in (body["metadata"].get("labels") or {})}
+        found: dict[str, Any] = {}
+        start: str | None = ""
+        while start is not None:
+            query = ListQuery(namespace=namespace, start=start, limit=limit, at=at)
+            try:
+                page = self.store.list(resource, query, matches=selected if selecting else None)
+            except Compacted:
+                assert at is not None
+                assert at < self.store.oldest(resource)
+                return
+            assert at is None or at >= self.store.oldest(resource)
+            found |= {one.key.path: one.body() for one in page.items}
+            start = page.next
+            assert page.revision == (at or self.store.revision)
+            if start is not None and not selecting:
+                assert page.remaining == len(expected) - len(found) > 0
+        assert list(found.items()) == list(expected.items())
+
+    # ---- watches
+
+    @precondition(lambda self: len(self.followers) < 4)
+    @rule(resource=resources, namespace=st.none() | namespaces, selecting=st.booleans(), back=st.integers(0, 6))
+    def watch(self, resource: str, namespace: str | None, selecting: bool, back: int) -> None:
+        self.follow(resource, namespace, selecting=selecting, since=max(1, self.store.revision - back))
+
+    def follow(self, resource: str, namespace: str | None, *, selecting: bool, since: int) -> None:
+        matches = selected if selecting else None
+        try:
+            watch = self.store.watch(resource, namespace=namespace, since=since, matches=matches)
+        except Compacted:
+            assert since < self.store.oldest(resource)
+            return
+        assert since >= self.store.oldest(resource)
+        self.followers.append(Follower(watch, resource, namespace, selecting, since, []))
+
+    @rule(resource=resources, namespace=st.none() | namespaces)
+    def watch_from_the_state(self, resource: str, namespace: str | None) -> None:
+        expected = self.model.state(resource, namespace=namespace)
+        with self.store.watch(resource, namespace=namespace) as watch:
+            for body in expected.values():
+                event = self.loop.run_until_complete(asyncio.wait_for(anext(watch), 10))
+                assert (event.type, event.object.body()) == ("ADDED", body)
+            assert watch.initial_left == 0
+            assert watch.revision == self.store.revision
+
+    @rule()
+    def catch_up(self) -> None:
+        """Nobody is so slow here that it may expire: a watcher holds some hundred events, whatever history does."""
+        for one in self.followers:
+            self.read_to_the_end(one)
+
+    def read_to_the_end(self, one: Follower) -> None:
+        expected = self.model.events(one.resource, since=one.since, namespace=one.namespace, selecting=one.selecting)
+        while len(one.told) < len(expected):
+            event = self.loop.run_until_complete(asyncio.wait_for(anext(one.watch), 10))
+            one.told.append(Told(event.type.value, event.revision, event.object.body()))
+            assert one.told == expected[: len(one.told)]
+            assert one.watch.revision >= event.revision
+        assert one.watch.revision == self.store.revision
+
+    # ---- the end of the process, for drivers that outlive it
+
+    @precondition(lambda self: self.driver == "sqlite")
+    @rule()
+    def restart(self) -> None:
+        self.loop.run_until_complete(self.store.aclose())
+        self.resume(self.opened())
+        assert self.store.revision == self.model.revision
+
+    @precondition(lambda self: self.driver == "sqlite")
+    @rule()
+    def kill(self) -> None:
+        """The files as they are at this instant are what a killed process leaves."""
+        left = self.directory
+        self.generation += 1
+        shutil.copytree(left, self.directory)
+        self.loop.run_until_complete(self.store.aclose())
+        self.resume(self.opened())
+        assert self.store.revision > self.model.revision
+        self.model.revision = self.store.revision
+
+    def resume(self, store: Store) -> None:
+        self.store = store
+        before, self.followers = self.followers, []
+        for one in before:
+            self.follow(
+                one.resource,
+                one.namespace,
+                selecting=one.selecting,
+                since=one.told[-1].revision if one.told else one.since,
+            )
+
+    @invariant()
+    def revision_is_the_last_writes(self) -> None:
+        if hasattr(self, "store"):
+            assert self.store.revision == self.model.revision
+
+
+class SqliteMachine(StoreMachine):
+    driver = "sqlite"
+
+
+@pytest.mark.parametrize(
+    ("machine", "examples"),
+    [pytest.param(StoreMachine, 80, id="memory"), pytest.param(SqliteMachine, 25, id="sqlite")],
+)
+def test_random_operations_do_what_the_model_does(machine: type[StoreMachine], examples: int):
+    phases = (Phase.explicit, Phase.reuse, Phase.generate)  # shrinking a machine with threads and files takes minutes
+    chosen = settings(max_examples=examples, stateful_step_count=40, deadline=None, phases=phases)
+    run_state_machine_as_test(machine, settings=chosen)
