@@ -20,6 +20,7 @@ SUBJECTS = {
     "decode": "decoding pods, against the official client and plain json",
     "feasible": "the reference scheduling rules",
     "virtual_time": "timers of the virtual loop",
+    "storage": "the API server's store: writes, reads, watches, memory, growth",
 }
 RESULTS = Path(".benchmarks/latest.json")
 
