@@ -14,9 +14,10 @@ from tests.cli.commands import REPOSITORY, plimsoll
 if TYPE_CHECKING:
     from pathlib import Path
 
-COMMANDS = ["up", "validate", "version", "completion"]
+COMMANDS = ["up", "apiserver", "validate", "version", "completion"]
 # What --help must not pay for. typer itself is allowed, rich only on a terminal.
 HEAVY = ["asyncio", "cel", "msgspec", "re2", "rich", "structlog", "yaml", "plimsoll.objects", "plimsoll.scheduling"]
+HEAVY += ["cryptography", "ssl", "uvicorn", "plimsoll.local"]
 
 
 def test_help_names_every_command():
@@ -33,7 +34,7 @@ def test_every_command_has_help_with_examples(command: str):
     assert f"plimsoll {command}" in told.stdout
 
 
-@pytest.mark.parametrize("arguments", [["--help"], ["validate", "--help"], ["version", "--help"]])
+@pytest.mark.parametrize("arguments", [["--help"], *([command, "--help"] for command in COMMANDS)])
 def test_help_imports_nothing_heavy(arguments: list[str]):
     script = f"""
 import sys
@@ -90,6 +91,29 @@ def test_errors_are_one_json_object_when_json_is_asked_for():
             "exitCode": 2,
         }
     }
+
+
+@pytest.mark.parametrize(
+    ("redirection", "complaint"),
+    [(">/dev/full", "cannot write the answer"), ("<&-", "stdin is closed"), (">&-", "")],
+)
+def test_odd_surroundings_give_no_traceback(redirection: str, complaint: str):
+    command = f"{sys.executable} -m plimsoll validate -f - {redirection}"
+    ended = subprocess.run(["bash", "-c", command], input="kind: A", capture_output=True, text=True, check=False)
+    assert "Traceback" not in ended.stderr
+    assert complaint in ended.stderr
+
+
+def test_a_mistake_of_ours_does_not_look_like_an_answer(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr("plimsoll.objects.manifests.read_manifests", lambda *_, **__: 1 / 0)
+    ended = plimsoll("validate", "-f", "-", stdin="kind: A")
+    assert ended.returncode == 70
+    assert "ZeroDivisionError" in ended.stderr
+    assert "mistake in Plimsoll" in ended.stderr
+
+
+def test_version_as_an_option():
+    assert plimsoll("--version").stdout.startswith("plimsoll ")
 
 
 def test_no_arguments_show_the_help():

@@ -48,8 +48,14 @@ def test_a_thing_left_reads_as_a_sentence_with_its_reason():
 
 def test_many_things_left_are_counted_after_the_first_three():
     pods = tuple(Ref(kind="pod", namespace="ml", name=f"train-{i}") for i in range(5))
-    left = NotDone(what="fit no machine type", about=pods, count=5, reason=reason("NoGpu", "gpu"))
+    left = NotDone(what="fit no machine type", about=pods, reason=reason("NoGpu", "gpu"))
     assert str(left) == "pod/ml/train-0, pod/ml/train-1, pod/ml/train-2 and 2 more fit no machine type: gpu"
+
+
+def test_things_without_names_are_counted():
+    left = NotDone(what="fit no machine type", about=(), unnamed=5, reason=reason("NoGpu", "gpu"))
+    assert str(left) == "5 fit no machine type: gpu"
+    assert plan(not_done=(left,)).sentence() == "nodes: nothing to do; 5 left as they are"
 
 
 def test_causes_stand_behind_their_reason():
@@ -95,7 +101,9 @@ def test_what_names_nothing_is_refused_with_the_form(text: str):
         Ref.parse(text)
 
 
-@pytest.mark.parametrize("data", [b"", b"{}", b"[]", b"\xff", b"[" * 5000, b'{"subsystem": 1}'])
+@pytest.mark.parametrize(
+    "data", [b"", b"{}", b"[]", b"\xff", b"[" * 5000, b'{"subsystem": 1}', b'{"subsystem": "\xff"}']
+)
 def test_what_is_no_plan_is_refused(data: bytes):
     with pytest.raises(InvalidInput, match="not a plan"):
         decode_plan(data)
@@ -113,7 +121,7 @@ REASONS = st.recursive(
 )
 ACTIONS = st.builds(Action, verb=NAMES, target=REFS, reason=REASONS, arguments=FACTS, precondition=FACTS)
 LEFT = st.builds(
-    NotDone, what=NAMES, about=st.lists(REFS, max_size=4).map(tuple), reason=REASONS, count=st.integers(0, 9)
+    NotDone, what=NAMES, about=st.lists(REFS, max_size=4).map(tuple), reason=REASONS, unnamed=st.integers(0, 9)
 )
 PLANS = st.builds(
     Plan,

@@ -1,6 +1,8 @@
 from __future__ import annotations
 
+import copy
 import math
+import pickle
 from fractions import Fraction
 
 import pytest
@@ -113,7 +115,7 @@ def test_what_is_no_quantity_is_refused_with_the_reason(written: str, complaint:
         Quantity.parse(written)
 
 
-@pytest.mark.parametrize("given_value", [math.nan, math.inf, 1e300, True, None, [1], {}])
+@pytest.mark.parametrize("given_value", [math.nan, math.inf, 1e300, 10**300, True, None, [1], {}])
 def test_values_that_yaml_can_hold_and_a_quantity_cannot(given_value: object):
     with pytest.raises(InvalidQuantity):
         Quantity.parse(given_value)  # type: ignore[arg-type]  # the point of the test
@@ -138,6 +140,22 @@ def test_a_sum_is_written_like_its_first_part_unless_that_is_zero():
     assert str(Quantity.parse("0") + Quantity.parse("1Gi")) == "1Gi"
     assert str(Quantity.parse("1Gi") - Quantity.parse("1Mi")) == "1023Mi"
     assert str(3 * Quantity.parse("500m")) == "1500m"
+
+
+def test_a_quantity_is_not_multiplied_by_what_is_not_whole():
+    with pytest.raises(TypeError):
+        Quantity.parse("1") * 1.5
+
+
+def test_a_quantity_survives_copying_and_pickling():
+    given = Quantity.parse("1Gi")
+    for copied in (copy.copy(given), copy.deepcopy(given), pickle.loads(pickle.dumps(given))):
+        assert (copied, str(copied)) == (given, "1Gi")
+
+
+def test_a_number_that_python_itself_would_not_print_is_refused():
+    with pytest.raises(InvalidQuantity, match="more than 256 digits"):
+        Quantity.parse(10**5000)
 
 
 def test_a_quantity_cannot_be_changed():

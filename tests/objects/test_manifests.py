@@ -6,6 +6,7 @@ import textwrap
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from rich.pretty import pretty_repr
 
 from plimsoll.core.errors import UnreadableDocument
 from plimsoll.core.plans import Ref
@@ -111,6 +112,12 @@ def test_what_cannot_be_read_is_refused_with_place_and_reason(text: str | bytes,
         read(text)
 
 
+def test_an_alias_to_something_deep_is_counted_without_recursion():
+    deep = "[" * 480 + "]" * 480
+    (document,) = read(f"a: &deep {deep}\nb: *deep")
+    assert document["a"] == document["b"]  # type: ignore[index]  # a plain dict
+
+
 def test_a_bomb_of_aliases_is_counted_not_built():
     lines = ["a0: &a0 [x,x,x,x,x,x,x,x,x,x]"]
     lines += [f"a{i}: &a{i} [{','.join([f'*a{i - 1}'] * 10)}]" for i in range(1, 12)]
@@ -122,10 +129,22 @@ def test_lists_are_taken_apart_and_items_of_typed_lists_know_their_kind():
     pods = {"apiVersion": "v1", "kind": "PodList", "items": [{"metadata": {"name": "a", "namespace": "n"}}]}
     plain = {"apiVersion": "v1", "kind": "List", "items": [{"apiVersion": "v1", "kind": "Node"}]}
     found = read_manifests(json.dumps({"apiVersion": "v1", "kind": "List", "items": [pods]}).encode(), source="x")
-    assert [one.kind for one in found] == ["PodList"]
+    assert [one.kind for one in found] == ["Pod"]
     found = read_manifests((json.dumps(pods) + "\n").encode(), source="x")
     assert [one.ref for one in found] == [Ref(kind="Pod", namespace="n", name="a")]
     assert [one.kind for one in read_manifests(json.dumps(plain).encode(), source="x")] == ["Node"]
+
+
+def test_json_values_may_follow_each_other():
+    found = read_manifests(b'{"kind": "A"}\n\n{"kind": "B"} {"kind": "List", "items": null}\n', source="x")
+    assert [(one.kind, one.line) for one in found] == [("A", 1), ("B", 3)]
+
+
+def test_a_manifest_does_not_print_its_body():
+    secret = {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "s"}, "stringData": {"k": "hush"}}
+    (manifest,) = read_manifests(json.dumps(secret).encode(), source="x")
+    assert repr(manifest) == "Manifest(Secret/s, x:1)"
+    assert "hush" not in pretty_repr(manifest)
 
 
 @pytest.mark.parametrize("text", ["- 1", "12", "text", '{"kind": "List", "items": [1]}'])
@@ -156,7 +175,9 @@ def test_what_is_written_as_yaml_reads_back_the_same(value: object):
     assert read(f"a:\n{textwrap.indent(dump([value]), '  ')}") == [{"a": [value]}]
 
 
-@pytest.mark.parametrize("text", ["y", "N", "1e3", "0x1F", ".inf", "null", "~", "", "on", "1_0", "+1"])
+@pytest.mark.parametrize(
+    "text", ["y", "N", "1e3", "0x1F", ".inf", "null", "~", "", "on", "1_0", "+1", "a\x85b", "a\u2028b", "\ufeff"]
+)
 def test_texts_that_look_like_something_else_are_quoted(text: str):
     assert read(dump({"a": text})) == [{"a": text}]
 

@@ -35,7 +35,13 @@ def test_the_real_clock_does_not_go_back():
 
 
 def test_the_real_clock_sleeps_on_the_running_loop():
-    asyncio.run(RealClock().sleep(0))
+    async def story() -> list[str]:
+        seen: list[str] = []
+        asyncio.get_running_loop().call_soon(seen.append, "another callback")
+        await RealClock().sleep(0)
+        return seen
+
+    assert asyncio.run(story()) == ["another callback"]
 
 
 def test_a_date_cuts_off_what_is_less_than_a_microsecond():

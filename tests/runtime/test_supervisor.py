@@ -200,8 +200,11 @@ def test_failures_outside_the_window_are_forgiven(run: VirtualRun):
         raise ValueError("boom")
 
     policy = RestartPolicy(backoff=STEADY.backoff, escalate_after=2, window_s=60)
-    run.spawn(supervisor_of(run, service("rare", crash_hourly, policy=policy)).run())
+    supervisor = supervisor_of(run, service("rare", crash_hourly, policy=policy))
+    run.spawn(supervisor.run())
     run.advance_by(24 * 3600)
+    (status,) = supervisor.status()
+    assert (status.state, status.restarts) == (ServiceState.RUNNING, 23)
 
 
 def test_used_up_attempts_escalate_too(run: VirtualRun):

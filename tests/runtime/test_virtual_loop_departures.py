@@ -218,7 +218,9 @@ def test_threads_and_sleeps_work_again_after_the_run():
 def test_between_the_steps_of_a_run_the_world_is_open():
     with VirtualRun() as run:
         run.settle()
-        socket.socket().close()
+        between = socket.socket()
+        assert between.fileno() >= 0
+        between.close()
         run.advance_by(1)
 
 

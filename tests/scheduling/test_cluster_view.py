@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from plimsoll.objects.problems import BadObject
 from plimsoll.scheduling.demands import pod_demand
-from plimsoll.scheduling.feasibility import feasible, prepared, verdicts
+from plimsoll.scheduling.feasibility import elsewhere, feasible, prepared, verdicts
 from plimsoll.scheduling.verdicts import DoesNotFit, Fits
 from plimsoll.scheduling.view import ClusterView
 from tests.scheduling.cluster import HOSTNAME, node, pod, required, spread, term
@@ -129,3 +130,22 @@ def test_a_changed_view_equals_one_made_from_scratch(steps: list[tuple[int, str,
     assert view.nodes["n1"].used == sum(
         (pod_demand(made) for where, made in there.values() if where == "n1"), start=fresh.nodes["n1"].used.scaled(0)
     )
+
+
+def test_a_pod_that_cannot_be_read_makes_its_node_unknown():
+    bad = BadObject(kind="Pod", namespace="x", name="odd", node_name="n1", problem="spec.containers: Expected `array`")
+    view = ClusterView.of([node("n1"), node("n2")], bad_pods=[bad]).with_pod(pod("a"), "n1")
+
+    found = verdicts(pod("b"), view)
+    assert isinstance(found["n2"], Fits)
+    assert "pod x/odd: spec.containers" in str(found["n1"])
+    assert isinstance(verdicts(pod("b"), view.with_node(node("n1", cpu="64")))["n1"], DoesNotFit)
+
+
+def test_a_placed_pod_is_asked_where_else_it_could_run():
+    """Draining: its own node is not asked, its own room does not count, and where it is does not bind it."""
+    placed = pod("a", on="n1", requests={"cpu": "3"})
+    view = ClusterView.of([node("n1"), node("n2"), node("n3", cpu="2")], [placed])
+
+    found = elsewhere(placed, view)
+    assert {name: isinstance(verdict, Fits) for name, verdict in found.items()} == {"n2": True, "n3": False}

@@ -69,9 +69,16 @@ def test_any_text_for_a_quantity_gives_a_reason_with_its_path(text: str):
     assert len(outcome.message) < 1000
 
 
-def test_huge_and_negative_amounts_are_only_numbers():
+def test_a_request_of_less_than_nothing_makes_no_room():
+    """It would free what it is subtracted from; an API server refuses such a pod."""
+    verdict = feasible(pod(requests={"cpu": "-5"}), NODES[0], VIEW)
+    assert "requests[cpu]: must be greater than or equal to 0" in str(verdict)
+    crowded = VIEW.with_pod(pod(name="evil", requests={"cpu": "-100"}, on=NODES[0].metadata.name))
+    assert isinstance(feasible(pod(requests={"cpu": "50"}), NODES[0], crowded), DoesNotFit)
+
+
+def test_huge_amounts_are_only_numbers():
     assert isinstance(feasible(pod(requests={"cpu": "9e60"}), NODES[0], VIEW), DoesNotFit)
-    assert isinstance(feasible(pod(requests={"cpu": "-5"}), NODES[0], VIEW), Fits)
 
 
 def test_a_spread_over_a_million_skew_or_none_is_answered():

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 import pytest
 
+from plimsoll.core.errors import InvalidInput
 from plimsoll.objects.pods import Pod, PodStatus
 from plimsoll.scheduling.feasibility import Profile, explain, feasible
 from plimsoll.scheduling.verdicts import FITS, DoesNotFit, Refusal
@@ -251,3 +252,16 @@ def test_a_profile_switches_rules_off():
 
     assert feasible(pod(), place, ClusterView.of([place]), profile=lenient) is FITS
     assert feasible(pod(), place, ClusterView.of([place])) is not FITS
+
+
+def test_a_profile_knows_only_rules_that_there_are():
+    with pytest.raises(InvalidInput, match="no rule is called NoSuchRule; there are"):
+        Profile(disabled=frozenset({"NoSuchRule"}))
+
+
+def test_a_refusal_speaks_the_language_of_plans():
+    verdict = feasible(pod(requests={"cpu": "64"}), node(), ClusterView.of([node()]))
+    assert isinstance(verdict, DoesNotFit)
+    reason = verdict.reason.as_reason()
+    assert (reason.code, reason.message) == ("NodeResourcesFit", "Insufficient cpu: cpu needs 64, 4 left")
+    assert reason.facts["code"] == "UnschedulableAndUnresolvable"

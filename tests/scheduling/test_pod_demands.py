@@ -182,3 +182,10 @@ def test_the_need_is_the_most_the_pod_ever_takes(containers: list[int], init: li
     )
 
     assert cpu(made) == 1000 * (lived_through(containers, init) + overhead)
+
+
+def test_huge_pages_limited_for_the_pod_are_requested_for_the_pod():
+    name = "hugepages-2Mi"
+    made = pod(requests={name: "4Mi"}, resources={"limits": {name: "100Mi"}})
+
+    assert pod_demand(made)[name] == 100 * 2**20

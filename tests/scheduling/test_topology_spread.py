@@ -29,6 +29,11 @@ def test_the_domain_may_exceed_the_emptiest_by_max_skew():
     assert where(pod(labels=WEB, **spread(WEB, max_skew=2)), web("a1", "b1")) == ["a1", "a2", "b1", "c1"]
 
 
+def test_a_selector_that_is_there_but_empty_counts_nobody():
+    """kube-scheduler does not count for it, though the pod itself matches."""
+    assert where(pod(labels=WEB, **spread({})), web("a1", "a1", "a2")) == ["a1", "a2", "b1", "c1"]
+
+
 def test_hosts_are_domains_even_with_no_pod_on_them():
     assert where(pod(labels=WEB, **spread(WEB, key=HOSTNAME)), web("a1", "b1")) == ["a2", "c1"]
 

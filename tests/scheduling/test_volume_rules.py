@@ -138,6 +138,35 @@ def test_a_volume_reserved_for_the_claim_is_the_only_one_it_takes():
     assert where(pod(**uses("data")), storage) == ["n1"]
 
 
+def test_a_reserved_volume_need_not_be_selected_nor_have_the_modes():
+    mine = {"namespace": "default", "name": "data"}
+    reserved = volume("mine", zone="z1", claimRef=mine, accessModes=["ReadOnlyMany"])
+    storage = Storage(claims=[claim()], classes=[STATIC], volumes=[reserved])
+
+    assert where(pod(**uses("data")), storage) == ["n1"]
+
+
+def test_a_reserved_volume_that_is_too_small_does_not_keep_the_claim_from_others():
+    reserved = volume("mine", zone="z1", storage="1Mi", claimRef={"namespace": "default", "name": "data"})
+    storage = Storage(claims=[claim()], classes=[STATIC], volumes=[reserved, volume("free", zone="z2")])
+
+    assert where(pod(**uses("data")), storage) == ["n2"]
+
+
+def test_the_old_class_annotation_of_a_volume_counts():
+    old = {"volume.beta.kubernetes.io/storage-class": "fast"}
+    offered = volume(zone="z1", storage_class="slow")
+    annotated = msgspec.structs.replace(offered, metadata=msgspec.structs.replace(offered.metadata, annotations=old))
+
+    assert where(pod(**uses("data")), Storage(claims=[claim()], classes=[STATIC], volumes=[annotated])) == ["n1"]
+
+
+def test_a_claim_being_provisioned_takes_no_volume_that_is_there():
+    chosen = claim(annotations={"volume.kubernetes.io/selected-node": "n2"})
+
+    assert where(pod(**uses("data")), Storage(claims=[chosen], classes=[STATIC], volumes=[volume()])) == []
+
+
 def test_a_claim_that_names_a_volume_it_did_not_get_yet_is_waited_for():
     named = msgspec.structs.replace(claim(volume="pv"), status=PersistentVolumeClaimStatus(phase="Pending"))
     found = refusal(pod(**uses("data")), Storage(claims=[named], classes=[storage_class()], volumes=[volume()]))

@@ -3,7 +3,7 @@
 Commands import what they need inside their functions, so that `--help` and completion stay instant.
 
 Exit codes: 0 done, 1 the answer is no, 2 wrong usage or unreadable input, 3 not enough data, 4 a server could not be
-reached. Errors go to stderr; with `-o json` as one JSON object.
+reached, 70 a mistake of ours. Errors go to stderr; with `-o json` as one JSON object.
 """
 
 from __future__ import annotations
@@ -11,34 +11,50 @@ from __future__ import annotations
 import itertools
 import os
 import sys
-from typing import NoReturn
+import traceback
+from typing import Annotated, NoReturn
 
 import typer
 
-from plimsoll.cli import about, up, validation
+from plimsoll.cli import about, apiserver, up, validation
 from plimsoll.core.errors import PlimsollError
 
 INTERRUPTED = 130
+OUR_MISTAKE = 70
 
 app = typer.Typer(
     name="plimsoll",
     add_completion=False,
     pretty_exceptions_enable=False,
     # rich's help costs as much again as all the rest; nobody sees its colours through a pipe.
-    rich_markup_mode="rich" if sys.stdout.isatty() else None,
+    rich_markup_mode="rich" if sys.stdout is not None and sys.stdout.isatty() else None,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
 )
 
 
-@app.callback()
-def plimsoll() -> None:
-    """Plimsoll keeps Kubernetes capacity at the line: clusters, nodes, groups of pods, brokers, instances."""
+@app.callback(invoke_without_command=True)
+def plimsoll(
+    context: typer.Context,
+    version: Annotated[bool, typer.Option("--version", help="Print the version and end.")] = False,
+) -> None:
+    """
+    Plimsoll keeps Kubernetes capacity at the line: clusters, nodes, groups of pods, brokers, instances.
+
+    \b
+    Examples:
+      plimsoll up
+      plimsoll validate -f request.yaml
+      plimsoll validate --help
+    """
+    if version and context.invoked_subcommand is None:
+        about.version()
 
 
-app.command(name="up")(up.up)
-app.command(name="validate")(validation.validate)
-app.command(name="version")(about.version)
-app.command(name="completion")(about.completion)
+app.command(name="up", short_help="Run everything on this machine (not built yet).")(up.up)
+app.command(name="apiserver", short_help="Run only the embedded Kubernetes API server.")(apiserver.apiserver)
+app.command(name="validate", short_help="Tell whether manifests are valid.")(validation.validate)
+app.command(name="version", short_help="Print the version.")(about.version)
+app.command(name="completion", short_help="Print a completion script.")(about.completion)
 
 
 def main(arguments: list[str] | None = None) -> NoReturn:
@@ -53,13 +69,19 @@ def main(arguments: list[str] | None = None) -> NoReturn:
     except typer.Exit as ended:
         code = ended.exit_code
     except typer.TyperException as error:
-        hint = "plimsoll --help tells what there is"
-        code = _complain(_told(error), code=2, given=given, hint=hint)
+        code = _complain(_told(error), code=2, given=given, hint=_hint(given))
     except (KeyboardInterrupt, typer.Abort):
         code = INTERRUPTED
     except BrokenPipeError:  # `plimsoll … | head` is no error
         sys.stderr.close()
         code = 0
+    except OSError as error:
+        code = _complain(f"cannot write the answer: {error.strerror}", code=2, given=given)
+    except Exception:  # noqa: BLE001 - a bug must not look like "the answer is no", which is exit code 1
+        traceback.print_exc()
+        code = _complain(
+            "this is a mistake in Plimsoll; please report it with the lines above", code=OUR_MISTAKE, given=given
+        )
     sys.exit(code if isinstance(code, int) else 0)
 
 
@@ -84,7 +106,14 @@ def _complain(message: str, *, code: int, given: list[str], path: str = "", hint
 def _told(error: typer.TyperException) -> str:
     """What was wrong with the usage, on one line."""
     tell = getattr(error, "format_message", None)
-    return " ".join(str(tell() if callable(tell) else error).split())
+    return " ".join(str(tell() if callable(tell) else error).replace("Value error, ", "").split())
+
+
+def _hint(given: list[str]) -> str:
+    known = {command.name for command in app.registered_commands}
+    if given and given[0] in known:
+        return f"plimsoll {given[0]} --help tells how it is used"
+    return "plimsoll --help tells what there is"
 
 
 def _wants_json(given: list[str]) -> bool:

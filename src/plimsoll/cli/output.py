@@ -33,6 +33,10 @@ FilesOption = Annotated[
 
 def read_file(name: str) -> bytes:
     """The bytes of a file named on the command line."""
+    if not name:
+        raise InvalidInput("the name of a file is empty")
+    if name == STDIN and sys.stdin is None:
+        raise InvalidInput("stdin is closed", path=name)
     try:
         return sys.stdin.buffer.read() if name == STDIN else Path(name).read_bytes()
     except OSError as error:

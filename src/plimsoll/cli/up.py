@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sys
+
 import typer
 
 import plimsoll
@@ -12,11 +14,11 @@ Plimsoll {version}
 There is nothing to run yet: the embedded API server and the local cluster are not built.
 What is here works without them:
 
-  plimsoll validate -f FILE        is this manifest valid, as Kubernetes would judge it?
-  plimsoll version                 what is installed
-  plimsoll completion bash         completion for your shell
+  {command} validate -f FILE        is this manifest valid, as Kubernetes would judge it?
+  {command} version                 what is installed
+  {command} completion bash         completion for your shell
 
-Try it:  plimsoll validate -f examples/provisioning-request.yaml
+Try it:  {command} validate -f examples/provisioning-request.yaml
 """
 
 
@@ -28,4 +30,5 @@ def up() -> None:
     Examples:
       plimsoll up
     """
-    typer.echo(_WHAT_THERE_IS.format(version=plimsoll.__version__), nl=False)
+    command = sys.argv[0] if sys.argv[0].endswith("plimsoll") else "plimsoll"
+    typer.echo(_WHAT_THERE_IS.format(version=plimsoll.__version__, command=command), nl=False)

@@ -36,17 +36,21 @@ def validate(
       plimsoll validate -f crd.yaml -f object.yaml -o json
       kubectl get deploy web -o yaml | plimsoll validate -f -
     """
+    from plimsoll.core.errors import InvalidInput
     from plimsoll.objects.judging import DEFINITION, Judge
 
     manifests = [manifest for name in filename for manifest in _manifests(name)]
-    stored = {_identity(manifest): manifest for manifest in (_manifests(old) if old else ())}
+    stored = _manifests(old) if old else []
     judge = Judge()
     for manifest in manifests:
         if (manifest.api_version, manifest.kind) == DEFINITION:
             judge.learn(manifest.body)
-    judged = [(manifest, judge.judge(manifest, stored.get(_identity(manifest)))) for manifest in manifests]
+    pairs = [(manifest, _stored_version(manifest, stored)) for manifest in manifests]
+    if old and not any(before for _, before in pairs):
+        raise InvalidInput("holds none of the objects to be judged (kind, group and name must be the same)", path=old)
+    judged = [(manifest, judge.judge(manifest, before)) for manifest, before in pairs]
     _tell(judged, output)
-    _warn(judged, stored)
+    _warn(judged, created=[manifest for manifest, before in pairs if old and before is None])
     if not all(judgement.valid for _, judgement in judged):
         raise typer.Exit(1)
 
@@ -61,10 +65,17 @@ def _manifests(name: str) -> list[Manifest]:
     return found
 
 
-def _identity(manifest: Manifest) -> tuple[str, str, str]:
-    """What stays the same in an update; the version of the API may change."""
-    ref = manifest.ref
-    return ref.kind, ref.namespace, ref.name
+def _stored_version(manifest: Manifest, stored: list[Manifest]) -> Manifest | None:
+    """The same object in the old file. The version of the API may differ, and either may leave the namespace out."""
+    same = [one for one in stored if (one.group, one.kind, one.ref.name) == _known_as(manifest)]
+    exact = [one for one in same if one.ref.namespace == manifest.ref.namespace]
+    unsaid = [one for one in same if not one.ref.namespace or not manifest.ref.namespace]
+    found = exact or unsaid
+    return found[0] if len(found) == 1 else None
+
+
+def _known_as(manifest: Manifest) -> tuple[str, str, str]:
+    return manifest.group, manifest.kind, manifest.ref.name
 
 
 def _tell(judged: list[tuple[Manifest, Judgement]], output: Output) -> None:
@@ -112,10 +123,10 @@ def _as_data(judged: list[tuple[Manifest, Judgement]]) -> dict[str, Any]:
     }
 
 
-def _warn(judged: list[tuple[Manifest, Judgement]], stored: dict[tuple[str, str, str], Manifest]) -> None:
+def _warn(judged: list[tuple[Manifest, Judgement]], *, created: list[Manifest]) -> None:
     """What is no error goes to stderr, so that stdout stays one error a line."""
     for manifest, judgement in judged:
         for warning in judgement.warnings:
             typer.echo(f"warning: {manifest.ref}: {warning}", err=True)
-        if stored and _identity(manifest) not in stored:
-            typer.echo(f"warning: {manifest.ref} is not in the --old file; judged as a creation", err=True)
+    for manifest in created:
+        typer.echo(f"warning: {manifest.ref} is not in the --old file; judged as a creation", err=True)

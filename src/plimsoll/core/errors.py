@@ -15,7 +15,7 @@ valid) are values and are not here.
     ├── Runaway                  virtual time stands still, and callbacks never end
     └── GaveUp                   a retry policy is used up
 
-`exit_code` is what the command line ends with; DESIGN.md's table is the contract.
+`exit_code` is what the command line ends with (docs/reference/cli.md).
 """
 
 from __future__ import annotations

@@ -40,7 +40,7 @@ class Reason(Value):
     """Why: a code for machines, a sentence for people, the facts it rests on, and what lies behind it.
 
     `code` is CamelCase and stable (it becomes an Event's reason, a metric's label, a condition's reason); `message` has
-    no full stop at its end; `facts` holds plain values that a program may want and the sentence may round.
+    no full stop at its end; `facts` holds plain JSON values that a program may want and the sentence may round.
     """
 
     code: str
@@ -73,20 +73,24 @@ class Action(Value):
 class NotDone(Value):
     """Something considered and left, with its reason: "node/n7 kept: pod db-0 has no controller".
 
-    `count` is how many such things there are when `about` names only some of them.
+    `unnamed` is how many more such things there are than `about` names.
     """
 
     what: str
     about: tuple[Ref, ...]
     reason: Reason
-    count: int = 1
+    unnamed: int = 0
+
+    @property
+    def count(self) -> int:
+        return len(self.about) + self.unnamed
 
     def __str__(self) -> str:
-        named = ", ".join(str(ref) for ref in self.about[:_NAMED_AT_MOST])
-        unnamed = self.count - min(len(self.about), _NAMED_AT_MOST)
-        if unnamed > 0:
-            named = f"{named} and {unnamed} more" if named else f"{self.count}"
-        return f"{named} {self.what}: {self.reason}"
+        shown = ", ".join(str(ref) for ref in self.about[:_NAMED_AT_MOST])
+        more = self.count - min(len(self.about), _NAMED_AT_MOST)
+        if more:
+            shown = f"{shown} and {more} more" if shown else f"{more}"
+        return f"{shown} {self.what}: {self.reason}"
 
 
 class Plan(Value):
@@ -163,7 +167,7 @@ def encode(value: Value) -> bytes:
 def decode_plan(data: bytes) -> Plan:
     try:
         return _PLAN_DECODER.decode(data)
-    except (msgspec.DecodeError, RecursionError) as error:
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         raise InvalidInput(f"not a plan: {error}") from error
 
 

@@ -56,11 +56,16 @@ class Quantity:
     def __setattr__(self, name: str, value: object) -> None:
         raise AttributeError(f"a Quantity cannot be changed (tried to set {name})")
 
+    def __reduce__(self) -> tuple[type[Quantity], tuple[int, Format]]:
+        return Quantity, (self.nano, self.format)
+
     @classmethod
     def parse(cls, text: str | float) -> Quantity:
         """Read what stands in a manifest: text, or the bare number that YAML makes of `cpu: 2`."""
         if isinstance(text, bool) or not isinstance(text, str | int | float):
             raise InvalidQuantity(f"a quantity is a number or a text like '500m', not {text!r}")
+        if isinstance(text, int) and abs(text) >= 10**_LONGEST_TEXT:
+            raise InvalidQuantity(f"a whole number of more than {_LONGEST_TEXT} digits")
         written = text.strip() if isinstance(text, str) else repr(text)
         if len(written) > _LONGEST_TEXT:
             raise InvalidQuantity(f"a quantity of {len(written)} characters: {written[:20]!r}…")
@@ -130,8 +135,8 @@ class Quantity:
     def __neg__(self) -> Quantity:
         return Quantity(-self.nano, self.format)
 
-    def __mul__(self, times: int) -> Quantity:
-        return Quantity(self.nano * times, self.format)
+    def __mul__(self, times: object) -> Quantity:
+        return Quantity(self.nano * times, self.format) if isinstance(times, int) else NotImplemented
 
     __rmul__ = __mul__
 

@@ -5,6 +5,8 @@ Bytes that are base64 on the wire are bytes here. A secret never shows its value
 
 # ruff: noqa: D101 - a struct means what the API type of the same name means; docstrings only where that surprises
 
+from typing import Any
+
 from plimsoll.core.values import Wire
 from plimsoll.objects.meta import Time, WireObject
 
@@ -48,3 +50,8 @@ class Secret(WireObject):
     def __repr__(self) -> str:
         keys = sorted({*self.data, *self.string_data})
         return f"Secret(namespace={self.metadata.namespace!r}, name={self.metadata.name!r}, keys={keys!r})"
+
+    def __rich_repr__(self) -> list[tuple[str, Any]]:
+        """What rich prints instead of repr, and msgspec would fill with every field."""
+        keys = sorted({*self.data, *self.string_data})
+        return [("namespace", self.metadata.namespace), ("name", self.metadata.name), ("keys", keys)]

@@ -37,6 +37,13 @@ class RawObject(Value, Generic[T]):
     view: T
     raw: bytes
 
+    def __repr__(self) -> str:
+        """Without the bytes, which may be a Secret's."""
+        return f"RawObject({self.view!r}, {len(self.raw)} bytes)"
+
+    def __rich_repr__(self) -> list[tuple[str, Any]]:
+        return [("view", self.view), ("raw", f"{len(self.raw)} bytes")]
+
 
 class DecodedList(Value, Generic[T]):
     """The objects of a list that could be read and the ones that could not.
@@ -83,19 +90,18 @@ def decode_list(struct: type[T], data: bytes) -> DecodedList[T]:
         fast = _list_decoder(struct).decode(data)
     except _UNREADABLE:
         return _one_by_one(struct, data)
-    problem = _not_a_list(fast.kind or "", has_items=fast.items is not None)
+    problem = _not_a_list(struct, fast.kind or "", has_items=fast.items is not None)
     if problem:
         return DecodedList(problem=problem)
     items = fast.items or ()
-    # Items of a PodList are pods; those of a `List` (a dump, a file) may be anything and say so themselves.
-    if fast.kind in {None, "", "List"} and any(one.kind not in ("", struct.kind_name()) for one in items):
+    if any(one.kind not in ("", struct.kind_name()) for one in items):
         return _one_by_one(struct, data)
     return DecodedList(items=items, metadata=fast.metadata or ListMeta())
 
 
 def decode_list_with_raw(struct: type[T], data: bytes) -> tuple[DecodedList[T], tuple[bytes, ...]]:
     """The list, and the bytes of each of its readable items in the same order."""
-    envelope = _opened(data)
+    envelope = _opened(struct, data)
     if isinstance(envelope, Unreadable):
         return DecodedList(problem=envelope.problem), ()
     decoded = [decode_with_raw(struct, item) for item in envelope.items]
@@ -138,7 +144,7 @@ class _Envelope(Value):
 
 
 def _one_by_one(struct: type[T], data: bytes) -> DecodedList[T]:
-    envelope = _opened(data)
+    envelope = _opened(struct, data)
     if isinstance(envelope, Unreadable):
         return DecodedList(problem=envelope.problem)
     decoded = [decode_object(struct, item) for item in envelope.items]
@@ -147,7 +153,7 @@ def _one_by_one(struct: type[T], data: bytes) -> DecodedList[T]:
     return envelope.around(good, bad)
 
 
-def _opened(data: bytes) -> _Envelope | Unreadable:
+def _opened(struct: type[WireObject], data: bytes) -> _Envelope | Unreadable:
     outer = _outer(data)
     if isinstance(outer, Unreadable):
         return outer
@@ -162,7 +168,8 @@ def _opened(data: bytes) -> _Envelope | Unreadable:
         items = tuple(Raw(value) for _, value in cut(bytes(outer.items)))
     except _UNREADABLE as error:
         return Unreadable(problem=f"items: {problem_of(error)}")
-    return _envelope(kind, outer.metadata, items)
+    problem = _not_a_list(struct, kind, has_items=items is not None)
+    return Unreadable(problem=problem) if problem else _envelope(outer.metadata, items)
 
 
 def _outer(data: bytes) -> _RawList | Unreadable:
@@ -178,19 +185,17 @@ def _outer(data: bytes) -> _RawList | Unreadable:
         return Unreadable(problem=problem_of(error))
 
 
-def _envelope(kind: str, metadata: Raw, items: tuple[Raw, ...] | None) -> _Envelope | Unreadable:
-    problem = _not_a_list(kind, has_items=items is not None)
-    if problem:
-        return Unreadable(problem=problem)
+def _envelope(metadata: Raw, items: tuple[Raw, ...] | None) -> _Envelope:
     listed = _decoded(ListMeta, metadata) if bytes(metadata) != b"null" else ListMeta()
     if isinstance(listed, Unreadable):
         return _Envelope(items=items or (), metadata=ListMeta(), problem=f"metadata.{listed.problem}")
     return _Envelope(items=items or (), metadata=listed, problem="")
 
 
-def _not_a_list(kind: str, *, has_items: bool) -> str:
-    if kind and not kind.endswith("List"):
-        return f"kind: expected a list, got {kind[:64]}"
+def _not_a_list(struct: type[WireObject], kind: str, *, has_items: bool) -> str:
+    """A dump of several kinds is a `List`; a list of another kind is somebody else's answer."""
+    if kind not in {"", "List", f"{struct.kind_name()}List"}:
+        return f"kind: expected {struct.kind_name()}List, got {kind[:64]}"
     return "" if kind or has_items else "items: expected a list, got none"
 
 

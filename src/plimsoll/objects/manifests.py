@@ -6,6 +6,7 @@ Decides by content, not by a file's name. Used by every command that has `-f`, a
 from __future__ import annotations
 
 import json
+import re
 from typing import TYPE_CHECKING, Any
 
 from plimsoll.core.errors import UnreadableDocument
@@ -16,6 +17,8 @@ from plimsoll.objects.yaml_text import DEEPEST, load_all
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+_BLANK = re.compile(r"\s*")
+
 
 class Manifest(Value):
     """One object as it was written, and where."""
@@ -24,9 +27,20 @@ class Manifest(Value):
     line: int
     body: dict[str, Any]
 
+    def __repr__(self) -> str:
+        """Without the body, which may be a Secret's."""
+        return f"Manifest({self.ref}, {self.source}:{self.line})"
+
+    def __rich_repr__(self) -> list[tuple[str, Any]]:
+        return [("ref", str(self.ref)), ("source", self.source), ("line", self.line)]
+
     @property
     def api_version(self) -> str:
         return _text(self.body.get("apiVersion"))
+
+    @property
+    def group(self) -> str:
+        return self.api_version.rpartition("/")[0]
 
     @property
     def kind(self) -> str:
@@ -62,18 +76,19 @@ def read_manifests(data: bytes, *, source: str) -> list[Manifest]:
     ]
 
 
-def _objects_of(document: Any, *, source: str, line: int) -> Iterator[dict[str, Any]]:
+def _objects_of(document: Any, *, source: str, line: int, place: str = "") -> Iterator[dict[str, Any]]:
     if not isinstance(document, dict):
-        raise UnreadableDocument(f"line {line}: an object was expected, this is a {_named(document)}", path=source)
-    kind, items = document.get("kind"), document.get("items")
-    if not (isinstance(kind, str) and kind.endswith("List") and isinstance(items, list)):
+        problem = f"line {line}: {place}an object was expected, this is a {_named(document)}"
+        raise UnreadableDocument(problem, path=source)
+    kind = document.get("kind")
+    items = document.get("items", [])
+    if not (isinstance(kind, str) and kind.endswith("List") and isinstance(items, list | None)):
         yield document
         return
-    for index, item in enumerate(items):
-        if not isinstance(item, dict):
-            problem = f"line {line}: items[{index}]: an object was expected, this is a {_named(item)}"
-            raise UnreadableDocument(problem, path=source)
-        yield _with_type_of(document, item)
+    for index, item in enumerate(items or ()):
+        here = f"{place}items[{index}]: "
+        typed = _with_type_of(document, item) if isinstance(item, dict) else item
+        yield from _objects_of(typed, source=source, line=line, place=here)
 
 
 def _with_type_of(holder: dict[str, Any], item: dict[str, Any]) -> dict[str, Any]:
@@ -84,9 +99,9 @@ def _with_type_of(holder: dict[str, Any], item: dict[str, Any]) -> dict[str, Any
 
 
 def _json_document(text: str) -> Iterator[tuple[int, Any]]:
-    """One JSON value; YAML in flow style looks the same at its start, so what is not JSON is tried as YAML."""
+    """JSON values, one after the other; flow style YAML looks the same at its start, so what is not JSON is YAML."""
     try:
-        yield 1, json.loads(text, object_pairs_hook=_object_of, parse_constant=_no_constant, parse_float=_finite)
+        yield from _json_values(text)
     except json.JSONDecodeError as error:
         try:
             documents = list(load_all(text))
@@ -95,8 +110,25 @@ def _json_document(text: str) -> Iterator[tuple[int, Any]]:
         yield from documents
     except RecursionError as error:
         raise UnreadableDocument(f"nested deeper than {DEEPEST} levels") from error
-    except ValueError as error:
-        raise UnreadableDocument(str(error)) from error
+    except ValueError as error:  # Python's own bound on the digits of a whole number
+        raise UnreadableDocument("holds a number of thousands of digits") from error
+
+
+def _json_values(text: str) -> list[tuple[int, Any]]:
+    decoder = json.JSONDecoder(object_pairs_hook=_object_of, parse_constant=_no_constant, parse_float=_finite)
+    found: list[tuple[int, Any]] = []
+    place = _after_blanks(text, 0)
+    while place < len(text):
+        line = text.count("\n", 0, place) + 1
+        value, place = decoder.raw_decode(text, place)
+        found.append((line, value))
+        place = _after_blanks(text, place)
+    return found
+
+
+def _after_blanks(text: str, place: int) -> int:
+    blanks = _BLANK.match(text, place)
+    return blanks.end() if blanks else place
 
 
 def _object_of(pairs: list[tuple[str, Any]]) -> dict[str, Any]:

@@ -30,6 +30,7 @@ _INTEGER: Final = re.compile(r"[-+]?(0b[01]+|0o[0-7]+|0x[0-9a-fA-F]+|0[0-7]+|0|[
 _FLOAT: Final = re.compile(r"[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)?", re.ASCII)
 _NO_JSON: Final = re.compile(r"[-+]?\.(inf|Inf|INF)|\.(nan|NaN|NAN)")
 _LONGEST_NUMBER: Final = 400
+_ODD_BREAKS: Final = "\x85\u2028\u2029\ufeff"
 _MERGE: Final = "<<"
 _TAG: Final = "tag:yaml.org,2002:"
 
@@ -61,6 +62,8 @@ class _Dumper(yaml.SafeDumper):
 
 
 def _text_node(dumper: yaml.SafeDumper, text: str) -> yaml.ScalarNode:
+    if any(mark in text for mark in _ODD_BREAKS):  # between single quotes they would read back as a space
+        return dumper.represent_scalar(f"{_TAG}str", text, style='"')
     try:
         quoted = not isinstance(resolve(text), str)
     except UnreadableDocument:
@@ -104,11 +107,12 @@ def _integer(digits: str) -> int:
 class _Open:
     """A mapping or sequence whose end has not come yet."""
 
-    __slots__ = ("anchor", "key", "keyed", "merges", "values")
+    __slots__ = ("anchor", "counted_before", "key", "keyed", "merges", "values")
 
-    def __init__(self, values: dict[str, Any] | list[Any], anchor: str | None) -> None:
+    def __init__(self, values: dict[str, Any] | list[Any], anchor: str | None, *, counted_before: int) -> None:
         self.values = values
         self.anchor = anchor
+        self.counted_before = counted_before
         self.key: str | None = None
         self.keyed = False
         self.merges: list[Any] = []
@@ -122,7 +126,8 @@ class _Builder:
         self.line = 1
         self._open: list[_Open] = []
         self._anchors: dict[str, Any] = {}
-        self._sizes: dict[int, int] = {}
+        self._sizes: dict[str, int] = {}
+        """How many values an anchor stands for: known when it closes, before an alias can name it."""
         self._count = 0
 
     def take(self, event: yaml.Event) -> None:
@@ -145,7 +150,9 @@ class _Builder:
         top = self._open[-1] if self._open else None
         if top is not None and isinstance(top.values, dict) and not top.keyed:
             raise _at(event, "a key must be a plain value, not a mapping or a list (is a '{{ }}' unquoted?)")
-        self._open.append(_Open({} if isinstance(event, yaml.MappingStartEvent) else [], event.anchor))
+        values: dict[str, Any] | list[Any] = {} if isinstance(event, yaml.MappingStartEvent) else []
+        self._open.append(_Open(values, event.anchor, counted_before=self._count))
+        self._count += 1
 
     def _end(self, event: yaml.Event) -> None:
         done = self._open.pop()
@@ -154,6 +161,7 @@ class _Builder:
             done.values.update({key: value for key, value in merged.items() if key not in done.values})
         if done.anchor is not None:
             self._anchors[done.anchor] = done.values
+            self._sizes[done.anchor] = self._count - done.counted_before
         self._add(event, done.values, grown=0)
 
     def _scalar(self, event: yaml.ScalarEvent) -> None:
@@ -175,7 +183,7 @@ class _Builder:
         if event.anchor not in self._anchors:
             raise _at(event, f"alias *{event.anchor} has no anchor before it")
         target = self._anchors[event.anchor]
-        self._add(event, target, grown=self._size(target))
+        self._add(event, target, grown=self._sizes.get(event.anchor, 1))
 
     def _add(self, event: yaml.Event, value: Any, *, grown: int) -> None:
         self._count += grown
@@ -199,15 +207,6 @@ class _Builder:
         if not all(isinstance(source, dict) for source in sources):
             raise _at(event, "<< merges a mapping or a list of mappings")
         top.merges.extend(sources)
-
-    def _size(self, value: Any) -> int:
-        """How many values an alias stands for, counted once: each is complete before an alias can name it."""
-        if not isinstance(value, dict | list):
-            return 1
-        if id(value) not in self._sizes:
-            inner = value.values() if isinstance(value, dict) else value
-            self._sizes[id(value)] = 1 + sum(self._size(item) for item in inner)
-        return self._sizes[id(value)]
 
 
 def _value_of(event: yaml.ScalarEvent) -> Any:

@@ -19,12 +19,14 @@ from plimsoll.scheduling.verdicts import Refusal, Rule, malformed
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
+    from plimsoll.objects.meta import ResourceList
     from plimsoll.objects.pods import Container, ContainerStatus, Pod, ResourceRequirements
     from plimsoll.scheduling.view import ClusterView, NodeState
 
 RESOURCES_FIT: Final = "NodeResourcesFit"
 DYNAMIC_RESOURCES: Final = "DynamicResources"
 
+_HUGE_PAGES: Final = "hugepages-"
 _ONE_POD: Final = ResourceVector({PODS: 1})
 
 
@@ -49,7 +51,7 @@ def pod_demand(pod: Pod) -> ResourceVector:
     if spec.resources is not None:
         need = _said_by_the_pod(need, spec.resources)
     if spec.overhead:
-        need += ResourceVector.from_quantities(spec.overhead, path="spec.overhead")
+        need += _asked(spec.overhead, path="spec.overhead")
     return need + _ONE_POD
 
 
@@ -79,26 +81,35 @@ class _Granted:
 
 def _requests(resources: ResourceRequirements, path: str) -> ResourceVector:
     if not resources.limits:
-        return (
-            ResourceVector.from_quantities(resources.requests, path=f"{path}.requests") if resources.requests else ZERO
-        )
-    requests = ResourceVector.from_quantities(resources.requests, path=f"{path}.requests")
-    limits = ResourceVector.from_quantities(resources.limits, path=f"{path}.limits")
+        return _asked(resources.requests, path=f"{path}.requests") if resources.requests else ZERO
+    requests = _asked(resources.requests, path=f"{path}.requests")
+    limits = _asked(resources.limits, path=f"{path}.limits")
     return requests.replaced(limits, names=[name for name in limits if name not in resources.requests])
+
+
+def _asked(quantities: ResourceList, *, path: str) -> ResourceVector:
+    """What is asked for. Less than nothing would make room on a full node."""
+    vector = ResourceVector.from_quantities(quantities, path=path)
+    for name, amount in vector.items():
+        if amount < 0:
+            raise InvalidQuantity("must be greater than or equal to 0", path=f"{path}[{name}]")
+    return vector
 
 
 def _said_by_the_pod(need: ResourceVector, resources: ResourceRequirements) -> ResourceVector:
     """Pod-level requests replace the sum of the containers; a pod-level limit stands in where nobody requests."""
     path = "spec.resources"
-    requests = ResourceVector.from_quantities(resources.requests, path=f"{path}.requests")
-    limits = ResourceVector.from_quantities(resources.limits, path=f"{path}.limits")
+    requests = _asked(resources.requests, path=f"{path}.requests")
+    limits = _asked(resources.limits, path=f"{path}.limits")
     asked = [name for name in resources.requests if _is_pod_level(name)]
-    limited = [name for name in limits if name not in resources.requests and name not in need and _is_pod_level(name)]
+    unasked = [name for name in limits if name not in resources.requests and _is_pod_level(name)]
+    # Huge pages are never overcommitted: what the pod may use it also requests, whatever its containers say.
+    limited = [name for name in unasked if name not in need or name.startswith(_HUGE_PAGES)]
     return need.replaced(requests, names=asked).replaced(limits, names=limited)
 
 
 def _is_pod_level(name: str) -> bool:
-    return name in {CPU, MEMORY} or name.startswith("hugepages-")
+    return name in {CPU, MEMORY} or name.startswith(_HUGE_PAGES)
 
 
 class _ResourcesFit:

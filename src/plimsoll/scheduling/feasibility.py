@@ -9,6 +9,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+from msgspec import structs
+
+from plimsoll.core.errors import InvalidInput
 from plimsoll.core.values import Value
 from plimsoll.scheduling.demands import (
     DYNAMIC_RESOURCES,
@@ -66,6 +69,11 @@ class Profile(Value, frozen=True):
     """Which rules hold, by kube-scheduler's plugin names (a scheduler configuration may switch some off)."""
 
     disabled: frozenset[str] = frozenset()
+
+    def __post_init__(self) -> None:
+        if unknown := sorted(self.disabled - RULES.keys()):
+            known = ", ".join(sorted(RULES))
+            raise InvalidInput(f"no rule is called {', '.join(unknown)}; there are {known}", path="disabled")
 
 
 DEFAULT_PROFILE: Final = Profile()
@@ -133,6 +141,13 @@ def verdicts(pod: Pod, view: ClusterView, *, profile: Profile = DEFAULT_PROFILE)
     if view.holds(pod):
         view = view.without_pod(pod)
     return {name: rules.verdict(place) for name, place in view.nodes.items()}
+
+
+def elsewhere(pod: Pod, view: ClusterView, *, profile: Profile = DEFAULT_PROFILE) -> dict[str, Verdict]:
+    """Where a pod that has its node could run instead: taken off, its place forgotten, every other node asked."""
+    free = structs.replace(pod, spec=structs.replace(pod.spec, node_name=""))
+    found = verdicts(free, view.without_pod(pod) if view.holds(pod) else view, profile=profile)
+    return {name: verdict for name, verdict in found.items() if name != pod.spec.node_name}
 
 
 def explain(pod: Pod, view: ClusterView, *, profile: Profile = DEFAULT_PROFILE) -> dict[str, tuple[Refusal, ...]]:

@@ -55,9 +55,12 @@ class _Constraint:
         return not self._honors_taints or tolerations.untolerated(place.node.spec.taints) is None
 
     def count(self, place: NodeState, namespace: str) -> None:
-        """The node's domain exists even with no pod in it; pods on their way out do not count."""
+        """The node's domain exists even with no pod in it; pods on their way out do not count.
+
+        A selector that is there but empty counts nobody: kube-scheduler skips the counting for it.
+        """
         matching = 0
-        for placed in place.pods.values():
+        for placed in place.pods.values() if not self._selector.is_empty else ():
             if placed.namespace == namespace and not placed.leaving:
                 meant = self._meant.get(placed.kin)
                 if meant is None:

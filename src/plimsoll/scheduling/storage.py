@@ -63,7 +63,7 @@ class Storage:
             for volume in self.volumes.values():
                 offered = UnboundVolume.of(volume)
                 if offered is not None:
-                    self._unbound.setdefault(volume.spec.storage_class_name, []).append(offered)
+                    self._unbound.setdefault(volume_class_name(volume), []).append(offered)
             for offers in self._unbound.values():
                 offers.sort(key=lambda one: (one.capacity, one.name))
         return self._unbound.get(name, [])
@@ -101,16 +101,17 @@ class UnboundVolume:
         same = (reference.namespace, reference.name) == (meta.namespace, meta.name)
         return same and reference.uid in {"", meta.uid}
 
+    def has_room_for(self, claim: PersistentVolumeClaim, wanted: Quantity) -> bool:
+        """All that is asked of a volume reserved for the claim, besides the node: size and mode."""
+        mode = self._volume.spec.volume_mode or "Filesystem"
+        return self.capacity >= wanted and (claim.spec.volume_mode or "Filesystem") == mode
+
     def suits(self, claim: PersistentVolumeClaim, wanted: Quantity, selector: LabelSelector) -> bool:
-        """Everything but the node: free or reserved for the claim, large enough, same modes, selected."""
+        """Everything but the node: free, large enough, same modes, selected."""
         spec = self._volume.spec
-        if spec.claim_ref is not None and not self.is_reserved_for(claim):
+        if spec.claim_ref is not None or not set(claim.spec.access_modes) <= set(spec.access_modes):
             return False
-        if self.capacity < wanted or not set(claim.spec.access_modes) <= set(spec.access_modes):
-            return False
-        if (claim.spec.volume_mode or "Filesystem") != (spec.volume_mode or "Filesystem"):
-            return False
-        return selector.matches(self._volume.metadata.labels)
+        return self.has_room_for(claim, wanted) and selector.matches(self._volume.metadata.labels)
 
 
 def claim_name(pod: Pod, volume: Volume) -> str | None:
@@ -127,7 +128,11 @@ def claim_names(pod: Pod) -> tuple[str, ...]:
 
 def class_name(claim: PersistentVolumeClaim) -> str:
     """The old annotation wins over the field, as in Kubernetes."""
-    return claim.metadata.annotations.get(_OLD_CLASS) or claim.spec.storage_class_name or ""
+    return claim.metadata.annotations.get(_OLD_CLASS, claim.spec.storage_class_name or "")
+
+
+def volume_class_name(volume: PersistentVolume) -> str:
+    return volume.metadata.annotations.get(_OLD_CLASS, volume.spec.storage_class_name)
 
 
 def is_bound(claim: PersistentVolumeClaim) -> bool:

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
     from plimsoll.objects.nodes import Node
     from plimsoll.objects.pods import Pod
+    from plimsoll.objects.problems import BadObject
 
 _ENDED: Final = frozenset({"Succeeded", "Failed"})
 # Prepared pods remembered by a view: a scheduler asks about one pod on every node, then about the next one.
@@ -83,7 +84,19 @@ class PlacedPod:
 class NodeState:
     """A node and what is on it. `problem` is set when its free resources cannot be known."""
 
-    __slots__ = ("_ports", "_unreadable", "allocatable", "free", "labels", "name", "node", "pods", "problem", "used")
+    __slots__ = (
+        "_ports",
+        "_unreadable",
+        "allocatable",
+        "free",
+        "labels",
+        "name",
+        "node",
+        "pods",
+        "problem",
+        "unreadable_pods",
+        "used",
+    )
 
     def __init__(self, node: Node) -> None:
         """A node without pods."""
@@ -91,6 +104,7 @@ class NodeState:
         self.name = node.metadata.name
         self.labels: Mapping[str, str] = node.metadata.labels
         self.pods: Mapping[PodKey, PlacedPod] = {}
+        self.unreadable_pods: tuple[BadObject, ...] = ()
         self.used = ZERO
         self.allocatable = ZERO
         self._unreadable = ""
@@ -110,7 +124,10 @@ class NodeState:
 
     def on(self, node: Node) -> NodeState:
         """The same pods on a node whose object has changed."""
-        return NodeState(node).with_pods(self.pods.values())
+        other = NodeState(node).with_pods(self.pods.values())
+        for bad in self.unreadable_pods:
+            other = other.with_unreadable(bad)
+        return other
 
     def with_pods(self, added: Iterable[PlacedPod]) -> NodeState:
         """Adding one that is there already replaces it."""
@@ -127,16 +144,28 @@ class NodeState:
         gone = pods.pop(key)
         return self._holding(pods, self.used - gone.demand)
 
+    def with_unreadable(self, bad: BadObject) -> NodeState:
+        """The same with a pod that nobody can read, and that so nobody can take off."""
+        other = self._holding(self.pods, self.used)
+        other.unreadable_pods = (*self.unreadable_pods, bad)
+        other.problem = other.problem or _told(bad)
+        return other
+
     def _holding(self, pods: Mapping[PodKey, PlacedPod], used: ResourceVector) -> NodeState:
         """The same node with other pods, without reading the node again."""
         other = object.__new__(NodeState)
         other.node, other.name, other.labels = self.node, self.name, self.labels
         other.allocatable, other._unreadable = self.allocatable, self._unreadable
-        other.pods, other.used = pods, used
+        other.pods, other.used, other.unreadable_pods = pods, used, self.unreadable_pods
         other.free = self.allocatable - used
-        other.problem = self._unreadable or next((one.problem for one in pods.values() if one.problem), "")
+        problems = (*(one.problem for one in pods.values() if one.problem), *map(_told, self.unreadable_pods))
+        other.problem = self._unreadable or next(iter(problems), "")
         other._ports = None
         return other
+
+
+def _told(bad: BadObject) -> str:
+    return f"pod {bad.namespace}/{bad.name}: {bad.problem}"
 
 
 class ClusterView:
@@ -166,8 +195,12 @@ class ClusterView:
         *,
         namespaces: Mapping[str, Mapping[str, str]] | None = None,
         storage: Storage | None = None,
+        bad_pods: Iterable[BadObject] = (),
     ) -> Self:
-        """From listed objects. `namespaces` maps a name to its labels."""
+        """From listed objects. `namespaces` maps a name to its labels.
+
+        `bad_pods` are there but could not be read: what is free on their nodes is not known, so nothing fits there.
+        """
         by_node: dict[str, list[PlacedPod]] = {}
         for pod in pods:
             if pod.spec.node_name and pod.status.phase not in _ENDED:
@@ -176,6 +209,9 @@ class ClusterView:
         for node in nodes:
             name = node.metadata.name
             states[name] = NodeState(node).with_pods(by_node.get(name, ()))
+        for bad in bad_pods:
+            if bad.node_name in states:
+                states[bad.node_name] = states[bad.node_name].with_unreadable(bad)
         anti = {name: None for name, state in states.items() if _keeps_others_away(state)}
         return cls(states, namespaces=namespaces or {}, storage=storage or Storage(), anti_affine=anti)
 

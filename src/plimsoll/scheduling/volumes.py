@@ -58,22 +58,28 @@ class _PendingClaim:
         self.name = claim.metadata.name
         self._selected_node = claim.metadata.annotations.get(_SELECTED_NODE)
         offers = storage.unbound_volumes(class_name(claim))
-        reserved = [one for one in offers if one.is_reserved_for(claim)]
+        reserved = (one for one in offers if one.is_reserved_for(claim) and one.has_room_for(claim, self.wanted))
+        self._reserved = next(reserved, None)
         selector = claim_selector(claim)
-        self._offers = [one for one in reserved or offers if one.suits(claim, self.wanted, selector)]
+        self._offers = [one for one in offers if one.suits(claim, self.wanted, selector)]
         storage_class = storage.class_of(claim)
         self._provisions = storage_class is not None and storage_class.provisioner not in {"", NO_PROVISIONER}
         self._provisioned_on: NodeSelector | None = None if storage_class is None else class_nodes(storage_class)
 
     def offer_on(self, place: NodeState, taken: set[str]) -> UnboundVolume | None:
-        """The smallest volume that suits and can be used there."""
-        for offer in self._offers:
+        """The volume reserved for the claim, even if it is out of reach; else the smallest that suits there."""
+        for offer in (self._reserved,) if self._reserved else self._offers:
             if offer.name not in taken and _reaches(offer.nodes, place):
                 return offer
         return None
 
+    @property
+    def is_being_provisioned(self) -> bool:
+        """A node was chosen for it before: volumes are no longer looked at."""
+        return self._selected_node is not None
+
     def is_decided_elsewhere(self, place: NodeState) -> bool:
-        return self._selected_node is not None and self._selected_node != place.name
+        return self.is_being_provisioned and self._selected_node != place.name
 
     def can_be_provisioned_on(self, place: NodeState) -> bool:
         return self._provisions and _reaches(self._provisioned_on, place)
@@ -107,7 +113,7 @@ class _Binding:
         for claim in self._pending:
             if claim.is_decided_elsewhere(place):
                 return False
-            offer = claim.offer_on(place, taken)
+            offer = None if claim.is_being_provisioned else claim.offer_on(place, taken)
             if offer is not None:
                 taken.add(offer.name)
             elif not claim.can_be_provisioned_on(place):

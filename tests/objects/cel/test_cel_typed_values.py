@@ -133,3 +133,11 @@ def test_objects_are_compared_field_by_field():
     types = {"self": declared, "oldSelf": declared}
     assert evaluated("self == oldSelf", types, self={"a": 1, "b": [1]}, oldSelf={"a": 1.0, "b": [1.0]}) is True
     assert evaluated("self == oldSelf", types, self={"a": 1}, oldSelf={"a": 1, "b": None}) is False
+
+
+@pytest.mark.parametrize(
+    ("declared", "raw", "words"),
+    [(BYTES, "\x80", "failed to convert byte formatted string"), (DOUBLE, 10**400, "that a double can hold")],
+)
+def test_what_does_not_hold_its_type_is_an_error_of_the_rule(declared: CelType, raw: object, words: str):
+    assert words in failure("self == self", {"self": declared}, self=raw)

@@ -195,10 +195,20 @@ def test_text_that_is_not_utf_8_does_not_lose_the_list():
     assert found.bad[0].problem == "not UTF-8: invalid start byte"
 
 
+@pytest.mark.parametrize("neighbour", ["fine", 7])
+def test_an_item_of_another_kind_is_bad_whatever_its_neighbours_are(neighbour: Any):
+    named = [{"metadata": {"name": name}} for name in ("a", "n", neighbour)]
+    items = [named[0], {"kind": "Node", **named[1]}, named[2]]
+    found = decode_list(Pod, json.dumps({"kind": "PodList", "items": items}).encode())
+    assert "kind: expected Pod, got Node" in [bad.problem for bad in found.bad]
+    assert found.items[0].metadata.name == "a"
+
+
 @pytest.mark.parametrize(
     ("data", "problem"),
     [
-        (b'{"kind": "Status", "status": "Failure"}', "kind: expected a list, got Status"),
+        (b'{"kind": "Status", "status": "Failure"}', "kind: expected PodList, got Status"),
+        (b'{"kind": "NodeList", "items": [{"metadata": {"name": "n"}}]}', "kind: expected PodList, got NodeList"),
         (b"{}", "items: expected a list, got none"),
         (b'{"kind": "PodList", "items": {"a": 1}}', "items: Expected `array | null`, got `object`"),
         (b'{"kind": 7, "items": []}', "kind: Expected `str | null`, got `int`"),

@@ -7,9 +7,10 @@ from datetime import UTC, datetime
 from typing import Any, TypeVar
 
 import pytest
+from rich.pretty import pretty_repr
 
 from plimsoll.objects.configuration import Secret
-from plimsoll.objects.decoding import decode_list, decode_object, encode_object
+from plimsoll.objects.decoding import decode_list, decode_object, decode_with_raw, encode_object
 from plimsoll.objects.events import Event
 from plimsoll.objects.leases import Lease
 from plimsoll.objects.meta import WireObject
@@ -154,6 +155,10 @@ def test_a_secret_is_bytes_and_does_not_show_them():
     secret = recorded(Secret, "create-026")
     assert secret.data == {"a": b"hello", "b": b"world"}
     assert repr([secret]) == "[Secret(namespace='create', name='sec', keys=['a', 'b'])]"
+    with_bytes = decode_with_raw(Secret, encode_object(secret))
+    for shown in (pretty_repr(secret), pretty_repr(with_bytes), repr(with_bytes)):
+        assert "hello" not in shown
+        assert "aGVsbG8" not in shown
 
 
 def test_a_list_of_events():

@@ -80,7 +80,8 @@ def check_update(obj: Json, old: Json) -> Verdict:
     before = _decoded(old) if (old.get("apiVersion"), old.get("kind")) == (api_version, kind) else None
     if before is None or before.problems:
         return check_create(obj)
-    new_whole, old_whole = defaults.defaulted(decoded.value), defaults.defaulted(before.value)
+    new_whole = defaults.defaulted(_with_stored_status(decoded.value, before.value))
+    old_whole = defaults.defaulted(before.value)
     errors = _update_errors(new_whole, old_whole, rules_for(str(api_version), str(kind)))
     return Verdict(errors=errors, unknown_fields=decoded.unknown_fields)
 
@@ -106,6 +107,12 @@ def _decoded(obj: Json) -> decoding.Decoded:
     component = openapi.schema_name(taken["apiVersion"], taken["kind"])
     assert component is not None  # asked by is_builtin
     return decoding.decode(taken, component)
+
+
+def _with_stored_status(new: Json, old: Json) -> Json:
+    """An update does not reach the status: the server puts the stored one back before it judges."""
+    kept = {"status": old["status"]} if "status" in old else {}
+    return {**{key: value for key, value in new.items() if key != "status"}, **kept}
 
 
 def _create_errors(obj: Json, rules: KindRules) -> list[FieldError]:

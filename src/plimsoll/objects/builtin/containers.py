@@ -146,15 +146,15 @@ def _common_errors(container: Json, path: str, context: PodContext) -> list[Fiel
     errors += invalid_each(f"{path}.name", name, dns1123_label_problems) if name else [fe.required(f"{path}.name")]
     if not container.get("image"):
         errors.append(fe.required(f"{path}.image"))
-    errors += choice_errors(
-        container.get("terminationMessagePolicy", ""), f"{path}.terminationMessagePolicy", _MESSAGE_POLICIES
+    errors += fe.choice_errors(
+        f"{path}.terminationMessagePolicy", container.get("terminationMessagePolicy", ""), _MESSAGE_POLICIES
     )
     errors += _port_errors(container.get("ports", []), f"{path}.ports")
     errors += _env_errors(container.get("env", []), f"{path}.env")
     errors += _env_from_errors(container.get("envFrom", []), f"{path}.envFrom")
     errors += _mount_errors(container, f"{path}.volumeMounts", context)
     errors += _device_errors(container, f"{path}.volumeDevices", context)
-    errors += choice_errors(container.get("imagePullPolicy", ""), f"{path}.imagePullPolicy", PULL_POLICIES)
+    errors += fe.choice_errors(f"{path}.imagePullPolicy", container.get("imagePullPolicy", ""), PULL_POLICIES)
     requirements = container.get("resources", {})
     errors += resources.requirement_errors(requirements, f"{path}.resources")
     errors += resources.claim_errors(
@@ -166,13 +166,6 @@ def _common_errors(container: Json, path: str, context: PodContext) -> list[Fiel
             container["securityContext"], f"{path}.securityContext", host_users=context.host_users
         )
     return errors
-
-
-def choice_errors(value: str, path: str, supported: tuple[str, ...]) -> list[FieldError]:
-    """A field that must be one of a few words: Required when empty."""
-    if value in supported:
-        return []
-    return [fe.not_supported(path, value, supported)] if value else [fe.required(path)]
 
 
 def _port_errors(ports: list[Json], path: str) -> list[FieldError]:
@@ -192,7 +185,7 @@ def _port_errors(ports: list[Json], path: str) -> list[FieldError]:
                 errors += [fe.invalid(f"{here}.{field}", number, problem) for problem in port_number_problems(number)]
             elif field == "containerPort":
                 errors.append(fe.required(f"{here}.{field}"))
-        errors += choice_errors(port.get("protocol", ""), f"{here}.protocol", PROTOCOLS)
+        errors += fe.choice_errors(f"{here}.protocol", port.get("protocol", ""), PROTOCOLS)
     return errors
 
 
@@ -364,8 +357,8 @@ def _resize_errors(policies: list[Json], path: str, restart_policy: str) -> list
         if name in named:
             errors.append(fe.duplicate(f"{path}[{position}]", name))
         named.add(name)
-        errors += choice_errors(name, path, _RESIZABLE)
-        errors += choice_errors(action, path, _RESIZE_POLICIES)
+        errors += fe.choice_errors(path, name, _RESIZABLE)
+        errors += fe.choice_errors(path, action, _RESIZE_POLICIES)
         if restart_policy == "Never" and action != "NotRequired":
             detail = "must be 'NotRequired' when `restartPolicy` is 'Never'"
             errors.append(fe.invalid(path, action, detail))

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any, Final
 from plimsoll.core.names import size_bytes
 from plimsoll.objects.builtin import pods
 from plimsoll.objects.builtin.amounts import not_negative_errors
-from plimsoll.objects.builtin.containers import choice_errors
 from plimsoll.objects.builtin.cron import schedule_problem
 from plimsoll.objects.builtin.metadata import immutable_errors
 from plimsoll.objects.builtin.placement import label_selector_errors
@@ -161,7 +160,7 @@ def cron_job_errors(obj: Json) -> list[FieldError]:
         if problem:
             errors.append(fe.invalid("spec.schedule", schedule, problem))
     errors += not_negative_errors(spec, "spec", "startingDeadlineSeconds")
-    errors += choice_errors(spec.get("concurrencyPolicy", ""), "spec.concurrencyPolicy", _CONCURRENCY)
+    errors += fe.choice_errors("spec.concurrencyPolicy", spec.get("concurrencyPolicy", ""), _CONCURRENCY)
     errors += _job_template_errors(spec.get("jobTemplate", {}).get("spec", {}), "spec.jobTemplate.spec")
     errors += not_negative_errors(spec, "spec", "successfulJobsHistoryLimit", "failedJobsHistoryLimit")
     if spec.get("timeZone") == "":

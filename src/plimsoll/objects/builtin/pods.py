@@ -108,8 +108,8 @@ def spec_errors(spec: Json, path: str, *, pod_name: str = "", is_pod: bool = Fal
     errors += _pod_resource_errors(spec, f"{path}.resources")
     if spec.get("hostNetwork"):
         errors += _host_network_errors(regular, f"{path}.containers", is_pod=is_pod)
-    errors += containers.choice_errors(spec.get("restartPolicy", ""), f"{path}.restartPolicy", RESTART_POLICIES)
-    errors += containers.choice_errors(spec.get("dnsPolicy", ""), f"{path}.dnsPolicy", _DNS_POLICIES)
+    errors += fe.choice_errors(f"{path}.restartPolicy", spec.get("restartPolicy", ""), RESTART_POLICIES)
+    errors += fe.choice_errors(f"{path}.dnsPolicy", spec.get("dnsPolicy", ""), _DNS_POLICIES)
     errors += metadata_checks.label_errors(spec.get("nodeSelector", {}), f"{path}.nodeSelector")
     errors += security.pod_errors(spec.get("securityContext", {}), f"{path}.securityContext", spec=spec)
     errors += placement.affinity_errors(spec.get("affinity", {}), f"{path}.affinity")
@@ -255,7 +255,7 @@ def _scalar_errors(spec: Json, path: str) -> list[FieldError]:
     if "runtimeClassName" in spec:
         errors += invalid_each(f"{path}.runtimeClassName", spec["runtimeClassName"], subdomain_problems)
     if "preemptionPolicy" in spec:
-        errors += containers.choice_errors(spec["preemptionPolicy"], f"{path}.preemptionPolicy", PREEMPTION_POLICIES)
+        errors += fe.choice_errors(f"{path}.preemptionPolicy", spec["preemptionPolicy"], PREEMPTION_POLICIES)
     if "overhead" in spec:
         errors += resources.requirement_errors({"limits": spec["overhead"]}, f"{path}.overhead")
     return [*errors, *(_os_errors(spec["os"], f"{path}.os") if "os" in spec else [])]

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
-from plimsoll.objects.builtin.containers import choice_errors
 from plimsoll.objects.builtin.metadata import immutable_errors
 from plimsoll.objects.builtin.pods import PREEMPTION_POLICIES
 from plimsoll.objects.schema import field_errors as fe
@@ -30,7 +29,7 @@ def priority_class_errors(obj: Json) -> list[FieldError]:
         detail = f"maximum allowed value of a user defined priority is {HIGHEST_OF_USERS}"
         errors.append(fe.forbidden("value", detail))
     if "preemptionPolicy" in obj:
-        errors += choice_errors(obj["preemptionPolicy"], "preemptionPolicy", PREEMPTION_POLICIES)
+        errors += fe.choice_errors("preemptionPolicy", obj["preemptionPolicy"], PREEMPTION_POLICIES)
     return errors
 
 

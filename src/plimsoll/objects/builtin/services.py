@@ -6,7 +6,7 @@ import ipaddress
 from typing import TYPE_CHECKING, Any, Final
 
 from plimsoll.core.names import dns1123_label_problems, qualified_name_problems, subdomain_problems
-from plimsoll.objects.builtin.containers import PROTOCOLS, choice_errors
+from plimsoll.objects.builtin.containers import PROTOCOLS
 from plimsoll.objects.builtin.syntax import cidr_errors, ip_errors, parse_ip, port_number_problems, port_problems
 from plimsoll.objects.schema import field_errors as fe
 from plimsoll.objects.schema.field_errors import invalid_each
@@ -55,7 +55,7 @@ def service_errors(obj: Json) -> list[FieldError]:
     for position, address in enumerate(spec.get("externalIPs", [])):
         path = f"spec.externalIPs[{position}]"
         errors += ip_errors(path, address) or _special_ip_errors(address, path)
-    errors += choice_errors(spec.get("type", ""), "spec.type", _TYPES)
+    errors += fe.choice_errors("spec.type", spec.get("type", ""), _TYPES)
     errors += _node_port_errors(spec)
     errors += _balancer_errors(spec)
     return [*errors, *_traffic_errors(spec)]
@@ -89,7 +89,7 @@ def _port_errors(port: Json, path: str, *, named: bool, names: set[str]) -> list
             errors.append(fe.duplicate(f"{path}.name", name))
         names.add(name)
     errors += [fe.invalid(f"{path}.port", number, problem) for problem in port_number_problems(number)]
-    errors += choice_errors(port.get("protocol", ""), f"{path}.protocol", PROTOCOLS)
+    errors += fe.choice_errors(f"{path}.protocol", port.get("protocol", ""), PROTOCOLS)
     target = port.get("targetPort", 0)
     errors += [fe.invalid(f"{path}.targetPort", target, problem) for problem in port_problems(target)]
     if "appProtocol" in port:
@@ -99,7 +99,7 @@ def _port_errors(port: Json, path: str, *, named: bool, names: set[str]) -> list
 
 def _affinity_errors(spec: Json) -> list[FieldError]:
     affinity, path = spec.get("sessionAffinity", ""), "spec.sessionAffinityConfig"
-    errors = choice_errors(affinity, "spec.sessionAffinity", ("ClientIP", "None"))
+    errors = fe.choice_errors("spec.sessionAffinity", affinity, ("ClientIP", "None"))
     if affinity == "ClientIP":
         seconds = spec.get("sessionAffinityConfig", {}).get("clientIP", {}).get("timeoutSeconds")
         if seconds is None:
@@ -236,7 +236,7 @@ def _traffic_errors(spec: Json) -> list[FieldError]:
     errors: list[FieldError] = []
     outer, inner = spec.get("externalTrafficPolicy", ""), spec.get("internalTrafficPolicy")
     if is_external(spec):
-        errors += choice_errors(outer, "spec.externalTrafficPolicy", _POLICIES)
+        errors += fe.choice_errors("spec.externalTrafficPolicy", outer, _POLICIES)
     elif outer:
         detail = "may only be set for externally-accessible services"
         errors.append(fe.invalid("spec.externalTrafficPolicy", outer, detail))

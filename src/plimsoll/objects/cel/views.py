@@ -8,7 +8,6 @@ as they are: a list of strings stays the list that came from JSON.
 from __future__ import annotations
 
 import base64
-import binascii
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import overload
 
@@ -84,7 +83,12 @@ def _to_uint(raw: object) -> object:
 
 
 def _to_double(raw: object) -> object:
-    return float(raw) if isinstance(raw, int) and not isinstance(raw, bool) else raw
+    if not isinstance(raw, int) or isinstance(raw, bool):
+        return raw
+    try:
+        return float(raw)
+    except OverflowError:
+        raise CelEvaluationError("invalid data, expected a number that a double can hold") from None
 
 
 def _to_bytes(raw: object) -> object:
@@ -92,7 +96,7 @@ def _to_bytes(raw: object) -> object:
         return raw
     try:
         return base64.b64decode(raw, validate=True)
-    except binascii.Error as error:
+    except ValueError as error:  # binascii.Error, and plainly this for text that is not ASCII
         raise CelEvaluationError(f"failed to convert byte formatted string to bytes: {error}") from None
 
 

@@ -68,7 +68,7 @@ def _metadata_errors(metadata: dict[str, Any], spec: DefinitionSpec, old: dict[s
 
 def _spec_errors(spec: DefinitionSpec, old: DefinitionSpec | None) -> list[FieldError]:
     errors = _group_errors(spec.group)
-    errors += parts.choice_errors(spec.scope, ("Cluster", "Namespaced"), "spec.scope")
+    errors += fields.choice_errors("spec.scope", spec.scope, ("Cluster", "Namespaced"))
     if spec.shared_schema is None:
         for position, version in enumerate(spec.versions):
             if version.schema is None:

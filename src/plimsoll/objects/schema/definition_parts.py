@@ -91,12 +91,6 @@ def _each_label(texts: Sequence[str], path: str) -> list[FieldError]:
     ]
 
 
-def choice_errors(value: Any, choices: Sequence[str], path: str) -> list[FieldError]:
-    if not value:
-        return [fields.required(path)]
-    return [] if value in choices else [fields.not_supported(path, value, choices)]
-
-
 def deprecation_problems(warning: str | None, *, deprecated: bool) -> list[str]:
     if warning is None:
         return []
@@ -212,7 +206,7 @@ def selectable_field_errors(version: VersionSpec, path: str) -> list[FieldError]
 
 
 def conversion_errors(conversion: dict[str, Any], path: str) -> list[FieldError]:
-    errors = choice_errors(conversion.get("strategy"), ("None", "Webhook"), child(path, "strategy"))
+    errors = fields.choice_errors(child(path, "strategy"), conversion.get("strategy"), ("None", "Webhook"))
     webhook = conversion.get("webhook")
     webhook = webhook if isinstance(webhook, dict) else {}
     client, reviews = webhook.get("clientConfig"), webhook.get("conversionReviewVersions") or []

@@ -142,6 +142,13 @@ def not_supported(path: str, value: Any, supported: Iterable[str]) -> FieldError
     return FieldError(type=ErrorType.NOT_SUPPORTED, path=path, value=value, detail=detail)
 
 
+def choice_errors(path: str, value: Any, supported: Sequence[str]) -> list[FieldError]:
+    """A field that must be one of a few words: Required when empty."""
+    if not value:
+        return [required(path)]
+    return [] if value in supported else [not_supported(path, value, supported)]
+
+
 def forbidden(path: str, detail: str) -> FieldError:
     return FieldError(type=ErrorType.FORBIDDEN, path=path, detail=detail)
 

@@ -21,6 +21,8 @@ Number = int | float
 # Fields of JSON Schema that a CRD may not use at all, in the order in which the real server complains.
 UNSUPPORTED_FIELDS = ("id", "additionalItems", "patternProperties", "definitions", "dependencies", "$ref")
 
+_JSON_NAMES = {str: "string", bool: "boolean", int: "integer", float: "number", list: "array", dict: "object"}
+
 
 class ValidationRule(Value):
     """One entry of x-kubernetes-validations."""
@@ -160,7 +162,7 @@ class _Node:
         if value is None:
             return None
         if not isinstance(value, type_) or (isinstance(value, bool) and type_ is not bool):
-            raise InvalidInput(f"must be of type {type_.__name__}", path=fields.child(self._path, name))
+            raise InvalidInput(f"must be of type {_JSON_NAMES[type_]}", path=fields.child(self._path, name))
         return value
 
     def text(self, name: str) -> str:
