@@ -21,6 +21,7 @@ SUBJECTS = {
     "feasible": "the reference scheduling rules",
     "virtual_time": "timers of the virtual loop",
     "storage": "the API server's store: writes, reads, watches, memory, growth",
+    "apiserver": "the API server over TLS: creates, gets, lists, watches, memory, growth",
 }
 RESULTS = Path(".benchmarks/latest.json")
 

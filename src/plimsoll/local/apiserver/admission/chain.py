@@ -1,0 +1,63 @@
+"""The order of the plugins: Kubernetes', because one sees what the one before it has filled in."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from plimsoll.local.apiserver.admission.defaults import (
+    DefaultStorageClass,
+    NewNodeTaints,
+    StorageProtection,
+    TolerationSeconds,
+)
+from plimsoll.local.apiserver.admission.escalation import Escalation
+from plimsoll.local.apiserver.admission.limit_ranges import LimitRanger
+from plimsoll.local.apiserver.admission.namespace_lifecycle import NamespaceLifecycle
+from plimsoll.local.apiserver.admission.priorities import Priorities
+from plimsoll.local.apiserver.admission.resource_quotas import ResourceQuotas
+from plimsoll.local.apiserver.admission.service_accounts import ServiceAccounts
+
+if TYPE_CHECKING:
+    from plimsoll.core.clock import Clock
+    from plimsoll.core.entropy import Entropy
+    from plimsoll.local.apiserver.admission.attempts import Attempt, Mutator, Validator
+    from plimsoll.local.apiserver.identities import Authorizer
+    from plimsoll.local.apiserver.storage import Store
+
+
+class Admission:
+    """What every write passes: `mutate` before the object is validated, `validate` after.
+
+    A write that fails after `validate` let it in is given back with `release` and the same attempt; after a write
+    that succeeded it does no harm.
+    """
+
+    def __init__(self, *, store: Store, clock: Clock, entropy: Entropy, authorizer: Authorizer) -> None:
+        limits, priorities = LimitRanger(store), Priorities(store)
+        self._mutators: tuple[Mutator, ...] = (
+            NamespaceLifecycle(store),
+            limits,
+            ServiceAccounts(store, entropy),
+            NewNodeTaints(),
+            priorities,
+            TolerationSeconds(),
+            DefaultStorageClass(store),
+            StorageProtection(),
+        )
+        self._validators: tuple[Validator, ...] = (Escalation(authorizer), limits, priorities)
+        self._quotas = ResourceQuotas(store, clock)
+
+    async def mutate(self, attempt: Attempt) -> dict[str, Any]:
+        """The object of the attempt, which is changed in place; empty for a deletion. Raises `Refusal`."""
+        for plugin in self._mutators:
+            plugin.mutate(attempt)
+        return attempt.obj or {}
+
+    async def validate(self, attempt: Attempt) -> None:
+        """Raises `Refusal`. Quota comes last: what somebody else refuses is not charged."""
+        for plugin in self._validators:
+            plugin.validate(attempt)
+        await self._quotas.validate(attempt)
+
+    def release(self, attempt: Attempt) -> None:
+        self._quotas.release(attempt)

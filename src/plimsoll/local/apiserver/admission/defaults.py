@@ -1,0 +1,105 @@
+"""The small plugins that only add something: tolerations, a taint, a storage class, protection finalizers.
+
+Kubernetes' DefaultTolerationSeconds, TaintNodesByCondition, DefaultStorageClass and StorageObjectInUseProtection.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+if TYPE_CHECKING:
+    from plimsoll.local.apiserver.admission.attempts import Attempt
+    from plimsoll.local.apiserver.storage import Store
+
+Json = dict[str, Any]
+
+_NOT_READY: Final = "node.kubernetes.io/not-ready"
+_UNREACHABLE: Final = "node.kubernetes.io/unreachable"
+_TOLERATED_S: Final = 300
+_CLASS_ANNOTATION: Final = "volume.beta.kubernetes.io/storage-class"
+_DEFAULT_CLASS_ANNOTATIONS: Final = (
+    "storageclass.kubernetes.io/is-default-class",
+    "storageclass.beta.kubernetes.io/is-default-class",
+)
+_PROTECTED: Final = {
+    "persistentvolumes": "kubernetes.io/pv-protection",
+    "persistentvolumeclaims": "kubernetes.io/pvc-protection",
+}
+
+
+class TolerationSeconds:
+    """A pod that says nothing about silent nodes stays on one for five minutes."""
+
+    def mutate(self, attempt: Attempt) -> None:
+        if not attempt.writes("pods"):
+            return
+        assert attempt.obj is not None
+        spec = attempt.obj["spec"]
+        given = spec.get("tolerations") or []
+        added = [
+            {"key": key, "operator": "Exists", "effect": "NoExecute", "tolerationSeconds": _TOLERATED_S}
+            for key in (_NOT_READY, _UNREACHABLE)
+            if not any(_speaks_of(toleration, key) for toleration in given)
+        ]
+        if added:
+            spec["tolerations"] = [*given, *added]
+
+
+def _speaks_of(toleration: Json, key: str) -> bool:
+    return toleration.get("key", "") in {"", key} and toleration.get("effect", "") in {"", "NoExecute"}
+
+
+class NewNodeTaints:
+    """A node takes no pods until somebody has seen it ready."""
+
+    def mutate(self, attempt: Attempt) -> None:
+        if not attempt.creates("nodes"):
+            return
+        assert attempt.obj is not None
+        spec = attempt.obj.setdefault("spec", {})
+        taints = spec.get("taints") or []
+        if not any((taint.get("key"), taint.get("effect")) == (_NOT_READY, "NoSchedule") for taint in taints):
+            spec["taints"] = [*taints, {"key": _NOT_READY, "effect": "NoSchedule"}]
+
+
+class DefaultStorageClass:
+    """A claim that names no class (the empty name is a name) gets the default one: the newest, if there are several."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+
+    def mutate(self, attempt: Attempt) -> None:
+        if not attempt.creates("persistentvolumeclaims"):
+            return
+        assert attempt.obj is not None
+        spec = attempt.obj["spec"]
+        annotations = attempt.obj["metadata"].get("annotations") or {}
+        if spec.get("storageClassName") is None and _CLASS_ANNOTATION not in annotations:
+            name = self._default()
+            if name is not None:
+                spec["storageClassName"] = name
+
+    def _default(self) -> str | None:
+        metadatas = [one.body()["metadata"] for one in self._store.list("storage.k8s.io/storageclasses").items]
+        defaults = [one for one in metadatas if _is_default(one.get("annotations") or {})]
+        newest = max((one.get("creationTimestamp", "") for one in defaults), default="")
+        names = (one["name"] for one in defaults if one.get("creationTimestamp", "") == newest)
+        return min(names, default=None)
+
+
+def _is_default(annotations: Json) -> bool:
+    return any(annotations.get(name) == "true" for name in _DEFAULT_CLASS_ANNOTATIONS)
+
+
+class StorageProtection:
+    """Volumes and claims that are in use survive their deletion: a controller takes the finalizer away afterwards."""
+
+    def mutate(self, attempt: Attempt) -> None:
+        finalizer = _PROTECTED.get(attempt.resource.stored_as)
+        if finalizer is None or not attempt.creates(attempt.resource.stored_as):
+            return
+        assert attempt.obj is not None
+        metadata = attempt.obj["metadata"]
+        finalizers = metadata.get("finalizers") or []
+        if finalizer not in finalizers:
+            metadata["finalizers"] = [*finalizers, finalizer]

@@ -1,0 +1,32 @@
+"""Nobody grants what they do not have: asked at every write of a role or a binding.
+
+Not a plugin of Kubernetes' but part of its storage of roles; it stands before everything that looks at valid objects.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from plimsoll.local.apiserver.authorization import RbacAuthorizer, escalation_refusal
+
+if TYPE_CHECKING:
+    from plimsoll.local.apiserver.admission.attempts import Attempt
+    from plimsoll.local.apiserver.identities import Authorizer
+
+_GROUP: Final = "rbac.authorization.k8s.io"
+
+
+class Escalation:
+    """Only an authoriser that knows rules can say who holds which; with any other there is nothing to ask."""
+
+    def __init__(self, authorizer: Authorizer) -> None:
+        self._authorizer = authorizer if isinstance(authorizer, RbacAuthorizer) else None
+
+    def validate(self, attempt: Attempt) -> None:
+        if self._authorizer is None or attempt.obj is None or attempt.resource.group != _GROUP:
+            return
+        refusal = escalation_refusal(
+            self._authorizer, attempt.user, attempt.obj, namespace=attempt.namespace, old=attempt.old
+        )
+        if refusal is not None:
+            raise refusal

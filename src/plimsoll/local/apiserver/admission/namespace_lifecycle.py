@@ -1,0 +1,47 @@
+"""NamespaceLifecycle: nothing is written into a namespace that is not there, nothing new into one that is going."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from plimsoll.local.apiserver import refusals
+from plimsoll.local.apiserver.admission.attempts import CREATE, DELETE, forbidden
+from plimsoll.local.apiserver.storage import Key
+
+if TYPE_CHECKING:
+    from plimsoll.local.apiserver.admission.attempts import Attempt
+    from plimsoll.local.apiserver.storage import Store
+
+_IMMORTAL: Final = frozenset({"default", "kube-system", "kube-public"})
+
+
+class NamespaceLifecycle:
+    """Asks before anything else is looked at: Kubernetes has this check among the mutating plugins."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+
+    def mutate(self, attempt: Attempt) -> None:
+        if attempt.resource.stored_as == "namespaces":
+            if attempt.operation == DELETE and attempt.name in _IMMORTAL:
+                raise forbidden(attempt, "this namespace may not be deleted")
+            return
+        is_review = attempt.resource.plural == "localsubjectaccessreviews"
+        if not attempt.namespace or attempt.operation == DELETE or is_review:
+            return
+        namespace = self._store.get(Key("namespaces", "", attempt.namespace))
+        if namespace is None:
+            raise refusals.not_found(attempt.namespace, group="", resource="namespaces")
+        if attempt.operation == CREATE and namespace.body().get("status", {}).get("phase") == "Terminating":
+            raise _terminating(attempt)
+
+
+def _terminating(attempt: Attempt) -> refusals.Refusal:
+    namespace = attempt.namespace
+    cause = {
+        "reason": "NamespaceTerminating",
+        "message": f"namespace {namespace} is being terminated",
+        "field": "metadata.namespace",
+    }
+    why = f"unable to create new content in namespace {namespace} because it is being terminated"
+    return forbidden(attempt, why, causes=[cause])

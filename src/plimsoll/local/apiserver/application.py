@@ -1,0 +1,89 @@
+"""The API server as one function: a request in, an answer out.
+
+The order is the real server's: who asks, what for, whether he may, and then the handler. A `Refusal` raised anywhere
+below becomes a Status; anything unexpected becomes a 500 without a word about its cause, which goes to the log.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+import structlog
+
+from plimsoll.local.apiserver import authorization, definitions, discovery, presentation, refusals
+from plimsoll.local.apiserver.exchange import Answer
+from plimsoll.local.apiserver.first_objects import FirstObjects
+from plimsoll.local.apiserver.handlers.dispatching import answer, call_of
+from plimsoll.local.apiserver.routing import ResourceRoute, attributes_of, route
+from plimsoll.local.apiserver.storage import StorageError
+from plimsoll.local.apiserver.strategies.field_labels import reader, selectable
+
+if TYPE_CHECKING:
+    from plimsoll.local.apiserver.exchange import Request
+    from plimsoll.local.apiserver.identities import Attributes
+    from plimsoll.local.apiserver.server import Server
+
+_log: Final = structlog.get_logger()
+
+
+class Application:
+    """Serves one `Server`. `ca_certificate` (PEM) is what pods would check this server with."""
+
+    def __init__(self, server: Server, *, ca_certificate: str = "") -> None:
+        self.server = server
+        self._first_objects = FirstObjects(server, ca_certificate=ca_certificate)
+        for resource in server.catalogue:
+            server.store.select_fields(resource.stored_as, reader(selectable(resource).items()))
+        definitions.restore(server)
+
+    async def start(self) -> None:
+        """Give a fresh store what every server holds. The first request would do it too."""
+        await self._first_objects.put()
+
+    async def handle(self, request: Request) -> Answer:
+        """Never raises, except when it is cancelled."""
+        warnings: list[str] = []
+        try:
+            await self.start()
+            answered = await self._answered(request, warnings)
+        except refusals.Refusal as refusal:
+            answered = presentation.present_refusal(request, refusal)
+        except StorageError as error:
+            _log.warning("apiserver.storage_failed", method=request.method, path=request.path, error=str(error))
+            answered = presentation.present_refusal(request, _internal_error("the store cannot be written"))
+        except Exception:  # noqa: BLE001 - the one place that keeps a mistake of ours from ending the connection
+            _log.exception("apiserver.request_failed", method=request.method, path=request.path)
+            answered = presentation.present_refusal(request, _internal_error("unexpected error"))
+        if warnings:
+            headers = [("Warning", f"299 - {_quoted(text)}") for text in dict.fromkeys(warnings)]
+            answered = answered._replace(headers=(*answered.headers, *headers))
+        return answered
+
+    async def _answered(self, request: Request, warnings: list[str]) -> Answer:
+        server = self.server
+        user = server.authenticator.authenticate(request)
+        self._authorise(attributes_of(user, request))
+        routed = route(server.catalogue, request)
+        if isinstance(routed, ResourceRoute):
+            call = call_of(request, routed, user)
+            try:
+                return await answer(server, call)
+            finally:
+                warnings += call.warnings
+        if isinstance(routed, Answer):
+            return routed
+        return discovery.answer(server, request) or Answer.text("404 page not found\n", status=404)
+
+    def _authorise(self, attributes: Attributes) -> None:
+        decision = self.server.authorizer.decide(attributes)
+        if not decision.allowed:
+            raise authorization.forbidden(attributes, decision)
+
+
+def _internal_error(what: str) -> refusals.Refusal:
+    details: dict[str, Any] = {"causes": [{"message": what}]}
+    return refusals.failure(500, "InternalError", f"Internal error occurred: {what}", details=details)
+
+
+def _quoted(text: str) -> str:
+    return '"' + text.replace("\\", "\\\\").replace('"', '\\"').replace("\n", " ") + '"'

@@ -1,0 +1,30 @@
+"""Who asks: bearer tokens of users and of ServiceAccounts, and acting as somebody else.
+
+`bearer.TokenAuthenticator` is what the application calls for every request; `tokens` makes and checks ServiceAccount
+tokens, `static_tokens` holds the fixed ones (the administrator's and those of a token file), `impersonation` reads the
+Impersonate headers. What the caller may do is `authorization`'s business. No token ever stands in a log, an error or a
+repr.
+"""
+
+from plimsoll.local.apiserver.authentication.bearer import (
+    ANONYMOUS,
+    Authenticated,
+    TokenAuthenticator,
+    Unauthenticated,
+    user_info,
+)
+from plimsoll.local.apiserver.authentication.static_tokens import administrator, read_token_file
+from plimsoll.local.apiserver.authentication.tokens import BoundObject, Claims, ServiceAccountTokens
+
+__all__ = [
+    "ANONYMOUS",
+    "Authenticated",
+    "BoundObject",
+    "Claims",
+    "ServiceAccountTokens",
+    "TokenAuthenticator",
+    "Unauthenticated",
+    "administrator",
+    "read_token_file",
+    "user_info",
+]

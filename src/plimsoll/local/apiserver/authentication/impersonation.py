@@ -1,0 +1,111 @@
+"""Acting as somebody else: the Impersonate headers, each of them checked against the rules for the real caller.
+
+Called by `bearer` after the caller is known. Repeated headers come joined by commas, as HTTP allows; so a group whose
+name has a comma in it cannot be asked for.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final, NamedTuple
+from urllib.parse import unquote
+
+from plimsoll.local.apiserver import refusals
+from plimsoll.local.apiserver.authorization.groups import AUTHENTICATED, UNAUTHENTICATED
+from plimsoll.local.apiserver.authorization.refusing import forbidden
+from plimsoll.local.apiserver.identities import Attributes, User
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from plimsoll.local.apiserver.identities import Authorizer
+
+_PREFIX: Final = "impersonate-"
+_EXTRA: Final = "impersonate-extra-"
+_GROUP: Final = "authentication.k8s.io"
+_ANONYMOUS: Final = "system:anonymous"
+_SERVICE_ACCOUNT: Final = "system:serviceaccount:"
+
+
+class _Wish(NamedTuple):
+    """What the headers ask for."""
+
+    user: str
+    uid: str
+    groups: tuple[str, ...]
+    extra: dict[str, tuple[str, ...]]
+
+    @property
+    def service_account(self) -> tuple[str, str] | None:
+        """Namespace and name, if the user is a ServiceAccount's."""
+        if not self.user.startswith(_SERVICE_ACCOUNT):
+            return None
+        namespace, colon, name = self.user.removeprefix(_SERVICE_ACCOUNT).partition(":")
+        return (namespace, name) if namespace and colon and name and ":" not in name else None
+
+
+def acting_user(user: User, headers: Mapping[str, str], authorizer: Authorizer | None) -> User:
+    """The user whom the request acts as: `user`, unless the headers say otherwise and the rules allow it."""
+    if not any(name.startswith(_PREFIX) for name in headers):
+        return user
+    wish = _wish(headers)
+    if not wish.user:
+        if wish.uid or wish.groups or wish.extra:
+            raise refusals.bad_request("requested uid, groups or extra without impersonating a user")
+        return user
+    for attributes in _asked(user, wish):
+        if authorizer is None:
+            raise forbidden(attributes)
+        decision = authorizer.decide(attributes)
+        if not decision.allowed:
+            raise forbidden(attributes, decision)
+    return User(name=wish.user, uid=wish.uid, groups=_groups(wish), extra=wish.extra)
+
+
+def _wish(headers: Mapping[str, str]) -> _Wish:
+    extra = {
+        unquote(name.removeprefix(_EXTRA)): _values(value)
+        for name, value in sorted(headers.items())
+        if name.startswith(_EXTRA)
+    }
+    return _Wish(
+        user=headers.get("impersonate-user", ""),
+        uid=headers.get("impersonate-uid", ""),
+        groups=_values(headers.get("impersonate-group", "")),
+        extra=extra,
+    )
+
+
+def _values(header: str) -> tuple[str, ...]:
+    return tuple(value.strip() for value in header.split(",") if value.strip())
+
+
+def _asked(user: User, wish: _Wish) -> Iterator[Attributes]:
+    """What the caller must be allowed to do, in the order in which Kubernetes asks."""
+    account = wish.service_account
+    if account is not None:
+        namespace, name = account
+        yield Attributes(user=user, verb="impersonate", resource="serviceaccounts", namespace=namespace, name=name)
+    else:
+        yield Attributes(user=user, verb="impersonate", resource="users", name=wish.user)
+    for group in wish.groups:
+        yield Attributes(user=user, verb="impersonate", resource="groups", name=group)
+    for key, values in wish.extra.items():
+        for value in values:
+            yield Attributes(
+                user=user, verb="impersonate", group=_GROUP, resource="userextras", subresource=key, name=value
+            )
+    if wish.uid:
+        yield Attributes(user=user, verb="impersonate", group=_GROUP, resource="uids", name=wish.uid)
+
+
+def _groups(wish: _Wish) -> tuple[str, ...]:
+    """The groups that were asked for, or those every ServiceAccount has; and whether one is authenticated at all."""
+    groups = wish.groups
+    account = wish.service_account
+    if account is not None and not groups:
+        groups = ("system:serviceaccounts", f"system:serviceaccounts:{account[0]}")
+    if wish.user == _ANONYMOUS:
+        return groups if UNAUTHENTICATED in groups else (*groups, UNAUTHENTICATED)
+    if AUTHENTICATED in groups or UNAUTHENTICATED in groups:
+        return groups
+    return (*groups, AUTHENTICATED)

@@ -1,0 +1,128 @@
+"""Nobody grants what they do not have: the checks of every write to roles and bindings.
+
+Called before such a write with the object as it would be stored. The verbs `escalate` (on roles) and `bind` (on the
+role that is bound) and the group `system:masters` set the checks aside, as in Kubernetes.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+from plimsoll.local.apiserver import refusals
+from plimsoll.local.apiserver.authorization.groups import MASTERS
+from plimsoll.local.apiserver.authorization.refusing import forbidden_object
+from plimsoll.local.apiserver.authorization.rules import ALL, Rule, compact, uncovered
+from plimsoll.local.apiserver.identities import Attributes
+from plimsoll.objects.schema.go_text import quoted
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from plimsoll.local.apiserver.authorization.rbac import RbacAuthorizer
+    from plimsoll.local.apiserver.identities import User
+
+Json = dict[str, Any]
+
+GROUP: Final = "rbac.authorization.k8s.io"
+_RESOURCES: Final = {
+    "Role": "roles",
+    "ClusterRole": "clusterroles",
+    "RoleBinding": "rolebindings",
+    "ClusterRoleBinding": "clusterrolebindings",
+}
+_EVERYTHING: Final = (Rule(verbs=(ALL,), api_groups=(ALL,), resources=(ALL,)), Rule(verbs=(ALL,), urls=(ALL,)))
+_NEEDS_EVERYTHING: Final = "must have cluster-admin privileges to use an aggregationRule"
+# What the garbage collector and finalizers change, and what every write changes.
+_BOOK_KEEPING: Final = frozenset({"ownerReferences", "finalizers", "managedFields", "resourceVersion"})
+
+
+def escalation_refusal(
+    authorizer: RbacAuthorizer, user: User, obj: Json, *, namespace: str, old: Json | None = None
+) -> refusals.Refusal | None:
+    """Why `user` may not write this role or binding, or None; `old` is what it replaces.
+
+    Objects of other kinds are none of its business. `namespace` is the request's: empty for the cluster's kinds.
+    """
+    kind = obj.get("kind", "")
+    if kind not in _RESOURCES or MASTERS in user.groups or (old is not None and _is_book_keeping(obj, old)):
+        return None
+    if kind in {"Role", "ClusterRole"}:
+        return _role_refusal(authorizer, user, obj, namespace=namespace, old=old)
+    return _binding_refusal(authorizer, user, obj, namespace=namespace)
+
+
+def _role_refusal(
+    authorizer: RbacAuthorizer, user: User, role: Json, *, namespace: str, old: Json | None
+) -> refusals.Refusal | None:
+    resource, name = _RESOURCES[role["kind"]], _name(role)
+    escalate = Attributes(
+        user=user,
+        verb="escalate",
+        group=GROUP,
+        version="v1",
+        resource=resource,
+        namespace=namespace,
+        # The name is taken from the address, and a new object's address has none.
+        name="" if old is None else name,
+    )
+    if authorizer.decide(escalate).allowed:
+        return None
+    rules = [Rule.of(one) for one in role.get("rules") or ()]
+    missing = _missing(authorizer, user, rules, namespace=namespace)
+    if missing is None and any(one is not None and one.get("aggregationRule") for one in (role, old)):
+        missing = None if authorizer.covers(user, _EVERYTHING, namespace) else _NEEDS_EVERYTHING
+    return None if missing is None else forbidden_object(missing, group=GROUP, resource=resource, name=name)
+
+
+def _binding_refusal(
+    authorizer: RbacAuthorizer, user: User, binding: Json, *, namespace: str
+) -> refusals.Refusal | None:
+    ref = binding.get("roleRef") or {}
+    kind, role_name = ref.get("kind", ""), ref.get("name", "")
+    if kind not in {"Role", "ClusterRole"}:
+        return None  # grants nothing, and validation refuses it
+    bind = Attributes(
+        user=user,
+        verb="bind",
+        group=GROUP,
+        version=ALL,
+        resource=_RESOURCES[kind],
+        namespace=namespace,
+        name=role_name,
+    )
+    if authorizer.decide(bind).allowed:
+        return None
+    rules = authorizer.role_rules(kind, role_name, namespace)
+    if rules is None:
+        return refusals.not_found(role_name, group=GROUP, resource=kind.lower())
+    missing = _missing(authorizer, user, rules, namespace=namespace)
+    if missing is None:
+        return None
+    return forbidden_object(missing, group=GROUP, resource=_RESOURCES[binding["kind"]], name=_name(binding))
+
+
+def _missing(authorizer: RbacAuthorizer, user: User, rules: Iterable[Rule], *, namespace: str) -> str | None:
+    """What the user would grant without having it, in a real server's words; None if there is nothing."""
+    own = authorizer.resolve(user, namespace)
+    missing = uncovered(own.rules, rules)
+    if not missing:
+        return None
+    lines = "\n".join(sorted({rule.text for rule in compact(missing)}))
+    groups = " ".join(map(quoted, user.groups))
+    text = f"user {quoted(user.name)} (groups=[{groups}]) is attempting to grant RBAC permissions not currently held:"
+    problems = f"; resolution errors: [{' '.join(own.problems)}]" if own.problems else ""
+    return f"{text}\n{lines}{problems}"
+
+
+def _is_book_keeping(new: Json, old: Json) -> bool:
+    return _substance(new) == _substance(old)
+
+
+def _substance(obj: Json) -> Json:
+    metadata = {name: value for name, value in (obj.get("metadata") or {}).items() if name not in _BOOK_KEEPING}
+    return {**obj, "metadata": metadata}
+
+
+def _name(obj: Json) -> str:
+    name = (obj.get("metadata") or {}).get("name", "")
+    return name if isinstance(name, str) else ""

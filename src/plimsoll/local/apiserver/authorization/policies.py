@@ -1,0 +1,186 @@
+"""All roles and bindings at one moment, indexed so that a decision looks only at the bindings of its user.
+
+Made by `reading` when something changed and never changed itself. A ClusterRole with an aggregation rule has the rules
+of the roles its selectors pick, found when first asked for: there is no controller that would write them into it, so
+the rules that stand in the object itself do not count, just as a controller would overwrite them.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+from plimsoll.core.errors import InvalidSelector
+from plimsoll.core.selectors import LabelSelector, structured_requirement
+from plimsoll.local.apiserver.authorization.rules import Rule
+from plimsoll.objects.schema.go_text import quoted
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping
+
+    from plimsoll.local.apiserver.identities import User
+
+Json = dict[str, Any]
+_GROUP: Final = "rbac.authorization.k8s.io"
+_SERVICE_ACCOUNT: Final = "system:serviceaccount"
+
+
+class Role(NamedTuple):
+    """A Role, or (without a namespace) a ClusterRole; `selectors` is there if it is made of others."""
+
+    namespace: str
+    name: str
+    rules: tuple[Rule, ...]
+    labels: Mapping[str, str] = {}
+    selectors: tuple[LabelSelector, ...] | None = None
+
+    @classmethod
+    def of(cls, obj: Json) -> Role:
+        metadata = obj["metadata"]
+        aggregation = obj.get("aggregationRule")
+        return cls(
+            namespace=metadata.get("namespace", ""),
+            name=metadata["name"],
+            rules=tuple(map(Rule.of, obj.get("rules") or ())),
+            labels=metadata.get("labels") or {},
+            selectors=None if aggregation is None else _selectors(aggregation),
+        )
+
+
+class Binding(NamedTuple):
+    """A RoleBinding, or (without a namespace) a ClusterRoleBinding."""
+
+    namespace: str
+    name: str
+    role_kind: str
+    role_name: str
+    subjects: tuple[tuple[str, str], ...]
+    """What a subject is called in the index, and what reasons call it; nobody's are left out."""
+
+    @classmethod
+    def of(cls, obj: Json) -> Binding:
+        metadata, ref = obj["metadata"], obj.get("roleRef") or {}
+        namespace = metadata.get("namespace", "")
+        subjects = (_subject(one, namespace) for one in obj.get("subjects") or ())
+        return cls(
+            namespace=namespace,
+            name=metadata["name"],
+            role_kind=ref.get("kind", ""),
+            role_name=ref.get("name", ""),
+            subjects=tuple(one for one in subjects if one is not None),
+        )
+
+    def reason(self, subject: str) -> str:
+        kind, name = "ClusterRoleBinding", self.name
+        if self.namespace:
+            kind, name = "RoleBinding", f"{self.name}/{self.namespace}"
+        return f"{kind} {quoted(name)} of {self.role_kind} {quoted(self.role_name)} to {subject}"
+
+
+class Grant(NamedTuple):
+    """A binding that applies to a user, and the words for the subject by which it does."""
+
+    binding: Binding
+    subject: str
+
+
+class _Place(NamedTuple):
+    """Where a grant comes from: the numbers of the binding and of the subject in it."""
+
+    binding: int
+    subject: int
+    grant: Grant
+
+
+class Policies:
+    """Every role and binding. `grants` and `rules_of` are what decisions are made from."""
+
+    def __init__(self, roles: Iterable[Role], bindings: Iterable[Binding]) -> None:
+        self._roles = {(role.namespace, role.name): role for role in roles}
+        self._cluster_roles = sorted(
+            (role for role in self._roles.values() if not role.namespace), key=lambda role: role.name
+        )
+        self._aggregated: dict[str, tuple[Rule, ...]] = {}
+        self._by_subject: dict[tuple[str, str], list[_Place]] = {}
+        in_order = sorted(bindings, key=lambda one: (one.namespace, one.name))
+        for place, binding in enumerate(in_order):
+            for position, (key, shown) in enumerate(binding.subjects):
+                found = _Place(place, position, Grant(binding, shown))
+                self._by_subject.setdefault((binding.namespace, key), []).append(found)
+
+    def grants(self, user: User, namespace: str) -> Iterator[Grant]:
+        """The bindings of a user: those of the cluster, then those of the namespace, each once, by name."""
+        keys = (f"User {user.name}", *(f"Group {group}" for group in user.groups))
+        yield from self._grants(keys, "")
+        if namespace:
+            yield from self._grants(keys, namespace)
+
+    def _grants(self, keys: tuple[str, ...], namespace: str) -> Iterator[Grant]:
+        found: dict[int, _Place] = {}
+        for key in keys:
+            for one in self._by_subject.get((namespace, key), ()):
+                if one.binding not in found or one.subject < found[one.binding].subject:
+                    found[one.binding] = one
+        for place in sorted(found):
+            yield found[place].grant
+
+    def rules_of(self, binding: Binding) -> tuple[Rule, ...] | None:
+        """The rules of the role it names; none if there is no such role."""
+        return self.role_rules(binding.role_kind, binding.role_name, binding.namespace)
+
+    def role_rules(self, kind: str, name: str, namespace: str) -> tuple[Rule, ...] | None:
+        if kind not in {"Role", "ClusterRole"} or (kind == "Role" and not namespace):
+            return None
+        role = self._roles.get((namespace if kind == "Role" else "", name))
+        if role is None:
+            return None
+        return role.rules if role.selectors is None else self._aggregate(role)
+
+    def _aggregate(self, role: Role) -> tuple[Rule, ...]:
+        """The rules of all plain roles that can be reached by selectors; selectors may go in circles."""
+        known = self._aggregated.get(role.name)
+        if known is not None:
+            return known
+        rules: dict[Rule, None] = {}
+        seen, waiting = {role.name}, deque([role])
+        while waiting:
+            selectors = waiting.popleft().selectors or ()
+            for one in self._cluster_roles:
+                if one.name in seen or not any(selector.matches(one.labels) for selector in selectors):
+                    continue
+                seen.add(one.name)
+                if one.selectors is None:
+                    rules.update(dict.fromkeys(one.rules))
+                else:
+                    waiting.append(one)
+        found = self._aggregated[role.name] = tuple(rules)
+        return found
+
+
+def missing_role(binding: Binding) -> str:
+    """What is said of a binding whose role is gone."""
+    return f"{binding.role_kind.lower()}.{_GROUP} {quoted(binding.role_name)} not found"
+
+
+def _subject(subject: Json, binding_namespace: str) -> tuple[str, str] | None:
+    kind, name = subject.get("kind", ""), subject.get("name", "")
+    if kind in {"User", "Group"}:
+        return f"{kind} {name}", f"{kind} {quoted(name)}"
+    namespace = subject.get("namespace") or binding_namespace
+    if kind != "ServiceAccount" or not namespace:
+        return None
+    return f"User {_SERVICE_ACCOUNT}:{namespace}:{name}", f"ServiceAccount {quoted(f'{name}/{namespace}')}"
+
+
+def _selectors(aggregation: Json) -> tuple[LabelSelector, ...]:
+    selectors = []
+    for one in aggregation.get("clusterRoleSelectors") or ():
+        expressions = one.get("matchExpressions") or ()
+        try:
+            requirements = [
+                structured_requirement(each["key"], each["operator"], each.get("values") or ()) for each in expressions
+            ]
+            selectors.append(LabelSelector.all_of(one.get("matchLabels") or {}, requirements))
+        except InvalidSelector:
+            continue  # nobody can be picked by what cannot be read
+    return tuple(selectors)

@@ -1,0 +1,88 @@
+"""The authorizer: may this user do that, by the roles and bindings there are at this moment.
+
+Asked by the application for every request, by access reviews, by impersonation and by the escalation checks. It only
+reads; a change of a role counts from the next decision on.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from plimsoll.core.values import Value
+from plimsoll.local.apiserver.authorization import rules as ruling
+from plimsoll.local.apiserver.authorization.groups import MASTERS
+from plimsoll.local.apiserver.authorization.policies import missing_role
+from plimsoll.local.apiserver.authorization.reading import ReadPolicies, StoredPolicies
+from plimsoll.local.apiserver.authorization.rules import Rule
+from plimsoll.local.apiserver.identities import Attributes, Decision, User
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from plimsoll.local.apiserver.authorization.reading import PolicySource, Read
+    from plimsoll.local.apiserver.storage import Store
+
+
+class Resolution(Value, gc=True):
+    """The rules of a user, and what kept more of them from being found."""
+
+    rules: list[Rule]
+    problems: list[str] = []
+
+
+class RbacAuthorizer:
+    """Decides by role-based access control. `over` makes one that reads a store, and is the fast one."""
+
+    def __init__(self, read: Read) -> None:
+        """`read` gives the objects of a resource (named as the store names it) of all namespaces."""
+        self._source: PolicySource = ReadPolicies(read)
+
+    @classmethod
+    def over(cls, store: Store) -> RbacAuthorizer:
+        authorizer = cls(lambda _resource, _namespace: ())
+        authorizer._source = StoredPolicies(store)
+        return authorizer
+
+    def decide(self, attributes: Attributes) -> Decision:
+        """Allowed by the first rule that does; a denial says only what kept rules from being found."""
+        if MASTERS in attributes.user.groups:
+            return Decision(allowed=True)
+        policies = self._source.current()
+        problems: list[str] = []
+        for grant in policies.grants(attributes.user, attributes.namespace):
+            rules = policies.rules_of(grant.binding)
+            if rules is None:
+                problems.append(missing_role(grant.binding))
+            elif any(rule.allows(attributes) for rule in rules):
+                return Decision(allowed=True, reason=f"RBAC: allowed by {grant.binding.reason(grant.subject)}")
+        return Decision(allowed=False, reason=f"RBAC: {joined(problems)}" if problems else "")
+
+    def resolve(self, user: User, namespace: str) -> Resolution:
+        """Every rule that applies to a user in a namespace (empty: to the whole cluster)."""
+        policies = self._source.current()
+        rules: list[Rule] = []
+        problems: list[str] = []
+        for grant in policies.grants(user, namespace):
+            found = policies.rules_of(grant.binding)
+            if found is None:
+                problems.append(missing_role(grant.binding))
+            else:
+                rules += found
+        return Resolution(rules=rules, problems=problems)
+
+    def rules_for(self, user: User, namespace: str) -> list[Rule]:
+        return self.resolve(user, namespace).rules
+
+    def role_rules(self, kind: str, name: str, namespace: str) -> tuple[Rule, ...] | None:
+        """The rules of a Role of that namespace or of a ClusterRole; none if there is no such role."""
+        return self._source.current().role_rules(kind, name, namespace)
+
+    def covers(self, user: User, rules: Iterable[Rule | Mapping[str, Any]], namespace: str) -> bool:
+        """Whether the user may do all that these rules allow, in that namespace."""
+        return not ruling.uncovered(self.rules_for(user, namespace), map(Rule.of, rules))
+
+
+def joined(problems: Iterable[str]) -> str:
+    """Several complaints as Go joins them: each once, in brackets when there are more than one."""
+    distinct = list(dict.fromkeys(problems))
+    return distinct[0] if len(distinct) == 1 else f"[{', '.join(distinct)}]"

@@ -1,0 +1,100 @@
+"""The roles and bindings of a fresh server: `roles_table` made into objects.
+
+`admin`, `edit` and `view` carry the rules that their selectors pick, as a real cluster's controller writes them; the
+authorizer finds those rules by itself, so they are there for people who read the object.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+from plimsoll.local.apiserver.authorization.policies import Policies, Role
+from plimsoll.local.apiserver.bootstrap import roles_table as table
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from plimsoll.local.apiserver.authorization.rules import Rule
+
+Json = dict[str, Any]
+
+_GROUP: Final = "rbac.authorization.k8s.io"
+_AGGREGATE: Final = "rbac.authorization.k8s.io/aggregate-to-"
+
+
+def access_objects() -> Iterator[Json]:
+    """ClusterRoles, ClusterRoleBindings, Roles and RoleBindings."""
+    yield from _with_aggregated_rules([*_aggregated_roles(), *_plain_roles()])
+    for name, (role, subjects) in table.CLUSTER_BINDINGS.items():
+        yield _binding("ClusterRoleBinding", name, role_kind="ClusterRole", role=role, subjects=subjects)
+    for (namespace, name), rules in table.ROLES.items():
+        yield _role("Role", name, rules=rules, namespace=namespace)
+    for (namespace, name), (role, subjects) in table.BINDINGS.items():
+        yield _binding("RoleBinding", name, role_kind="Role", role=role, subjects=subjects, namespace=namespace)
+
+
+def _aggregated_roles() -> Iterator[Json]:
+    for name, joins in table.AGGREGATED.items():
+        selector = {"matchLabels": {f"{_AGGREGATE}{name}": "true"}}
+        role = _role("ClusterRole", name, rules=(), joins=joins)
+        yield {**role, "aggregationRule": {"clusterRoleSelectors": [selector]}}
+
+
+def _plain_roles() -> Iterator[Json]:
+    for name, rules in table.CLUSTER_ROLES.items():
+        joins = name.removeprefix(table.PART_OF) if name.startswith(table.PART_OF) else ""
+        yield _role("ClusterRole", name, rules=rules, joins=joins)
+
+
+def _with_aggregated_rules(roles: list[Json]) -> Iterator[Json]:
+    policies = Policies(map(Role.of, roles), ())
+    for role in roles:
+        rules = policies.role_rules("ClusterRole", role["metadata"]["name"], "") or ()
+        yield {**role, "rules": [_shown(rule) for rule in rules]}
+
+
+def _shown(rule: Rule) -> Json:
+    fields = {
+        "verbs": rule.verbs,
+        "apiGroups": rule.api_groups,
+        "resources": rule.resources,
+        "resourceNames": rule.names,
+        "nonResourceURLs": rule.urls,
+    }
+    return {name: list(values) for name, values in fields.items() if values}
+
+
+def _role(kind: str, name: str, *, rules: tuple[Rule, ...], joins: str = "", namespace: str = "") -> Json:
+    labels = {f"{_AGGREGATE}{joins}": "true"} if joins else {}
+    metadata = _metadata(name, namespace=namespace, labels=labels)
+    return {"kind": kind, "apiVersion": f"{_GROUP}/v1", "metadata": metadata, "rules": [_shown(one) for one in rules]}
+
+
+def _binding(
+    kind: str, name: str, *, role_kind: str, role: str, subjects: tuple[str, ...], namespace: str = ""
+) -> Json:
+    binding = {
+        "kind": kind,
+        "apiVersion": f"{_GROUP}/v1",
+        "metadata": _metadata(name, namespace=namespace, labels={}),
+        "roleRef": {"apiGroup": _GROUP, "kind": role_kind, "name": role},
+    }
+    return {**binding, "subjects": [_subject(one) for one in subjects]} if subjects else binding
+
+
+def _subject(spelled: str) -> Json:
+    kind, _, name = spelled.partition(" ")
+    if kind != "ServiceAccount":
+        return {"kind": kind, "apiGroup": _GROUP, "name": name}
+    namespace, _, account = name.partition("/")
+    return {"kind": kind, "name": account, "namespace": namespace}
+
+
+def _metadata(name: str, *, namespace: str, labels: Json) -> Json:
+    where = {"namespace": namespace} if namespace else {}
+    return {
+        "name": name,
+        **where,
+        "labels": {"kubernetes.io/bootstrapping": "rbac-defaults", **labels},
+        "annotations": {"rbac.authorization.kubernetes.io/autoupdate": "true"},
+    }

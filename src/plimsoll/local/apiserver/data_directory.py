@@ -1,0 +1,150 @@
+"""The directory that a server keeps everything in: its layout, its version, and files nobody else may read.
+
+    schema-version   of this layout; a newer one is refused
+    objects.sqlite3  the store's (and its lock)
+    pki/             certificates and keys
+    admin.token      the token of the kubeconfig's user
+    signing.key      what tokens of ServiceAccounts are signed with
+    kubeconfig
+
+Every file is written whole or not at all. Whoever opens the store holds the directory's lock, so nothing here needs
+one.
+"""
+
+from __future__ import annotations
+
+import os
+from contextlib import contextmanager, suppress
+from typing import TYPE_CHECKING, Final
+
+from plimsoll.local.apiserver.storage import SchemaTooNew, StoreCorrupt, StoreUnusable
+from plimsoll.local.apiserver.storage.sqlite_file import DATA_FILE, DirectoryLock
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from plimsoll.core.entropy import Entropy
+
+SCHEMA_VERSION: Final = 1
+_VERSION_FILE: Final = "schema-version"
+_SECRETS: Final = "pki"
+_TOKEN_FILE: Final = "admin.token"  # noqa: S105 -- a file's name
+_SIGNING_KEY_FILE: Final = "signing.key"
+_KUBECONFIG: Final = "kubeconfig"
+_SHORTEST_SECRET: Final = 32
+
+
+class DataDirectory:
+    """One such directory, made if it is not there."""
+
+    def __init__(self, root: Path) -> None:
+        self.root = root.absolute()
+        with _explained(self.root, "cannot be used as data directory"):
+            self.root.mkdir(mode=0o700, parents=True, exist_ok=True)
+            (self.root / _SECRETS).mkdir(mode=0o700, exist_ok=True)
+        self._check_version()
+
+    def _check_version(self) -> None:
+        file = self.root / _VERSION_FILE
+        kept = self._read(file)
+        if kept is None:
+            self._write(file, f"{SCHEMA_VERSION}\n".encode())
+            return
+        try:
+            found = int(kept)
+        except ValueError:
+            raise StoreCorrupt(file, "does not hold a version number") from None
+        if found > SCHEMA_VERSION:
+            raise SchemaTooNew(file, found=found, known=SCHEMA_VERSION)
+
+    def forget_objects(self) -> None:
+        """Empty the store. Certificates and the token stay, so that a kubeconfig somebody copied goes on working."""
+        lock = DirectoryLock(self.root)
+        try:
+            for suffix in ("", "-wal", "-shm"):
+                file = self.root / f"{DATA_FILE}{suffix}"
+                with _explained(file, "cannot be removed"):
+                    file.unlink(missing_ok=True)
+        finally:
+            lock.release()
+
+    def admin_token(self, entropy: Entropy) -> str:
+        """The administrator's token, made at the first start. A person may have put one there instead."""
+        return self._kept_or_made(self.root / _TOKEN_FILE, entropy)
+
+    def signing_key(self, entropy: Entropy) -> bytes:
+        return self._kept_or_made(self.root / _SIGNING_KEY_FILE, entropy).encode("ascii")
+
+    def _kept_or_made(self, file: Path, entropy: Entropy) -> str:
+        kept = self._read(file)
+        if kept is None:
+            made = entropy.token()
+            self._write(file, f"{made}\n".encode())
+            return made
+        text = kept.strip()
+        if len(text) < _SHORTEST_SECRET or not text.isascii() or not text.decode("ascii").isprintable():
+            raise StoreCorrupt(file, f"is not a line of {_SHORTEST_SECRET} characters or more; remove it for a new one")
+        return text.decode("ascii")
+
+    def write_kubeconfig(self, content: bytes) -> Path:
+        file = self.root / _KUBECONFIG
+        self._write(file, content)
+        return file
+
+    # ---- keys and certificates
+
+    def secret_file(self, name: str) -> Path:
+        return self.root / _SECRETS / name
+
+    def read_secret(self, name: str) -> bytes | None:
+        return self._read(self.secret_file(name))
+
+    def write_secret(self, name: str, content: bytes) -> None:
+        self._write(self.secret_file(name), content)
+
+    def damaged(self, name: str, problem: str) -> StoreCorrupt:
+        file = self.secret_file(name)
+        return StoreCorrupt(file, f"{problem}; remove it, and a new one is made")
+
+    # ---- files
+
+    def _read(self, file: Path) -> bytes | None:
+        with _explained(file, "cannot be read"):
+            try:
+                content = file.read_bytes()
+            except FileNotFoundError:
+                return None
+            if file.stat().st_mode & 0o077:
+                file.chmod(0o600)
+        return content
+
+    def _write(self, file: Path, content: bytes) -> None:
+        """Readers see the old content or the new one, also after a crash."""
+        beside = file.with_name(f".{file.name}.new")
+        with _explained(file, "cannot be written"):
+            with suppress(FileNotFoundError):  # left by a crash, or put there by somebody as a link
+                beside.unlink()
+            descriptor = os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+            with os.fdopen(descriptor, "wb") as written:
+                written.write(content)
+                written.flush()
+                os.fsync(written.fileno())
+            beside.replace(file)
+            _sync_directory(file.parent)
+
+
+def _sync_directory(directory: Path) -> None:
+    descriptor = os.open(directory, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+@contextmanager
+def _explained(file: Path, what: str) -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        raise StoreUnusable(file, f"{what}: {error.strerror}") from error

@@ -1,0 +1,84 @@
+"""Which of the names a CustomResourceDefinition asks for it gets, and the conditions that say so.
+
+Pure. A name is refused if another definition of the group has it; names that were accepted stay accepted.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from plimsoll.local.apiserver.strategies.definitions_deletion import with_condition
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+Json = dict[str, Any]
+
+
+def settled_status(definition: Json, others: Iterable[Json], *, now: str) -> Json:
+    """The status a definition has once its names are settled."""
+    status = definition.get("status") or {}
+    taken = [
+        one.get("status", {}).get("acceptedNames") or {}
+        for one in others
+        if one["spec"]["group"] == definition["spec"]["group"]
+    ]
+    accepted, conflict = _accepted(definition["spec"]["names"], status.get("acceptedNames") or {}, taken)
+    status = {**status, "acceptedNames": accepted}
+    if conflict is None:
+        named = _condition("NamesAccepted", "True", ("NoConflicts", "no conflicts found"), now=now)
+    else:
+        named = _condition("NamesAccepted", "False", conflict, now=now)
+    status = with_condition(status, named)
+    if _is_established(status):
+        return status
+    if conflict is None:
+        why = ("InitialNamesAccepted", "the initial names have been accepted")
+        return with_condition(status, _condition("Established", "True", why, now=now))
+    why = ("NotAccepted", "not all names are accepted")
+    return with_condition(status, _condition("Established", "False", why, now=now))
+
+
+def _accepted(asked: Json, before: Json, taken: list[Json]) -> tuple[Json, tuple[str, str] | None]:
+    """The names a definition has from now on, and the last clash found, which is the one that is told."""
+    resources = _resource_names(taken)
+    kinds = {name for one in taken for name in (one.get("kind"), one.get("listKind")) if name}
+    accepted: Json = {"plural": "", **before}
+    accepted.setdefault("kind", "")
+    conflict: tuple[str, str] | None = None
+    for name, (reason, others) in {
+        "plural": ("PluralConflict", resources),
+        "singular": ("SingularConflict", resources),
+        "shortNames": ("ShortNamesConflict", resources),
+        "kind": ("KindConflict", kinds),
+        "listKind": ("ListKindConflict", kinds),
+    }.items():
+        wanted = asked.get(name)
+        listed = wanted if isinstance(wanted, list) else [wanted]
+        clash = next((one for one in listed if one in others), None)
+        if clash is not None:
+            conflict = (reason, f'"{clash}" is already in use')
+        else:
+            _set(accepted, name, wanted)
+    _set(accepted, "categories", asked.get("categories"))
+    return accepted, conflict
+
+
+def _set(names: Json, name: str, wanted: Any) -> None:
+    if wanted:
+        names[name] = wanted
+    elif name not in {"plural", "kind"}:
+        names.pop(name, None)
+
+
+def _resource_names(taken: list[Json]) -> set[str]:
+    names = {name for one in taken for name in (one.get("plural"), one.get("singular")) if name}
+    return names | {name for one in taken for name in one.get("shortNames") or ()}
+
+
+def _is_established(status: Json) -> bool:
+    return any(one["type"] == "Established" and one["status"] == "True" for one in status.get("conditions") or ())
+
+
+def _condition(kind: str, status: str, why: tuple[str, str], *, now: str) -> Json:
+    return {"type": kind, "status": status, "lastTransitionTime": now, "reason": why[0], "message": why[1]}

@@ -1,0 +1,63 @@
+"""Groups and versions in the order in which a real server lists them; kubectl resolves short names by that order.
+
+Built-in groups have fixed priorities; groups of custom resources come after all of them, by name. Versions go by
+`version_priority`.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from plimsoll.objects.schema.version_priority import priority
+
+if TYPE_CHECKING:
+    from plimsoll.local.apiserver.catalogue import Catalogue, ServedResource
+
+_BUILTIN_ORDER: Final = (
+    "",
+    "apiregistration.k8s.io",
+    "apps",
+    "events.k8s.io",
+    "authentication.k8s.io",
+    "authorization.k8s.io",
+    "autoscaling",
+    "batch",
+    "certificates.k8s.io",
+    "networking.k8s.io",
+    "policy",
+    "rbac.authorization.k8s.io",
+    "storage.k8s.io",
+    "admissionregistration.k8s.io",
+    "apiextensions.k8s.io",
+    "scheduling.k8s.io",
+    "coordination.k8s.io",
+    "node.k8s.io",
+    "discovery.k8s.io",
+    "resource.k8s.io",
+    "flowcontrol.apiserver.k8s.io",
+)
+_PLACES: Final = {name: place for place, name in enumerate(_BUILTIN_ORDER)}
+
+Versions = dict[str, tuple["ServedResource", ...]]
+
+
+def served_groups(catalogue: Catalogue) -> dict[str, Versions]:
+    """Every group with its versions, the preferred first, and the resources of each in the order they are listed."""
+    found: dict[str, dict[str, list[ServedResource]]] = {}
+    for one in catalogue:
+        found.setdefault(one.group, {}).setdefault(one.version, []).append(one)
+    ordered = sorted(found, key=lambda name: (_PLACES.get(name, len(_PLACES)), name))
+    return {group: _ordered(found[group]) for group in ordered}
+
+
+def _ordered(versions: dict[str, list[ServedResource]]) -> Versions:
+    preferred_first = sorted(versions, key=priority, reverse=True)
+    return {version: tuple(sorted(versions[version], key=_listed)) for version in preferred_first}
+
+
+def _listed(resource: ServedResource) -> str:
+    return resource.plural
+
+
+def group_version(group: str, version: str) -> str:
+    return f"{group}/{version}" if group else version

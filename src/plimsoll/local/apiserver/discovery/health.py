@@ -1,0 +1,83 @@
+"""`/healthz`, `/livez`, `/readyz`: in one word, or check by check with `?verbose`.
+
+The checks carry the names of a real 1.34 server, because probes and scripts name them (`/readyz/etcd`,
+`?exclude=etcd`). Here all of them are one process: whoever gets an answer has its proof.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from plimsoll.local.apiserver.exchange import Answer
+
+if TYPE_CHECKING:
+    from plimsoll.local.apiserver.exchange import Request
+
+_READY_ONLY: Final = ("etcd-readiness", "informer-sync", "shutdown")
+_CHECKS: Final = (
+    "ping",
+    "log",
+    "etcd",
+    "etcd-readiness",
+    "informer-sync",
+    "poststarthook/start-apiserver-admission-initializer",
+    "poststarthook/generic-apiserver-start-informers",
+    "poststarthook/priority-and-fairness-config-consumer",
+    "poststarthook/priority-and-fairness-filter",
+    "poststarthook/storage-object-count-tracker-hook",
+    "poststarthook/start-apiextensions-informers",
+    "poststarthook/start-apiextensions-controllers",
+    "poststarthook/crd-informer-synced",
+    "poststarthook/start-system-namespaces-controller",
+    "poststarthook/start-cluster-authentication-info-controller",
+    "poststarthook/start-kube-apiserver-identity-lease-controller",
+    "poststarthook/start-kube-apiserver-identity-lease-garbage-collector",
+    "poststarthook/start-legacy-token-tracking-controller",
+    "poststarthook/start-service-ip-repair-controllers",
+    "poststarthook/rbac/bootstrap-roles",
+    "poststarthook/scheduling/bootstrap-system-priority-classes",
+    "poststarthook/priority-and-fairness-config-producer",
+    "poststarthook/bootstrap-controller",
+    "poststarthook/start-kubernetes-service-cidr-controller",
+    "poststarthook/start-kube-aggregator-informers",
+    "poststarthook/apiservice-status-local-available-controller",
+    "poststarthook/apiservice-status-remote-available-controller",
+    "poststarthook/apiservice-registration-controller",
+    "poststarthook/apiservice-discovery-controller",
+    "poststarthook/kube-apiserver-autoregistration",
+    "autoregister-completion",
+    "poststarthook/apiservice-openapi-controller",
+    "poststarthook/apiservice-openapiv3-controller",
+    "shutdown",
+)
+_PROBES: Final = ("healthz", "livez", "readyz")
+
+
+def checks_of(probe: str) -> tuple[str, ...]:
+    return _CHECKS if probe == "readyz" else tuple(one for one in _CHECKS if one not in _READY_ONLY)
+
+
+def health_paths() -> list[str]:
+    """Every path that is answered here, as `/` lists them."""
+    return [path for probe in _PROBES for path in (f"/{probe}", *(f"/{probe}/{one}" for one in checks_of(probe)))]
+
+
+def health(request: Request) -> Answer | None:
+    """The answer to a probe or to one of its checks; None for other paths."""
+    probe, _, check = request.path.strip("/").partition("/")
+    if probe not in _PROBES:
+        return None
+    if check:
+        return Answer.text("ok") if check in checks_of(probe) else None
+    return Answer.text(_verbose(request, probe) if request.parameter("verbose") is not None else "ok")
+
+
+def _verbose(request: Request, probe: str) -> str:
+    excluded = {value for name, value in request.query if name == "exclude"}
+    checks = checks_of(probe)
+    lines = [f"[+]{one} excluded: ok" if one in excluded else f"[+]{one} ok" for one in checks]
+    unknown = sorted(excluded.difference(checks))
+    if unknown:
+        named = ",".join(f'"{one}"' for one in unknown)
+        lines.append(f"warn: some health checks cannot be excluded: no matches for {named}")
+    return "\n".join([*lines, f"{probe} check passed", ""])

@@ -1,0 +1,50 @@
+"""OpenAPI v3: an index with a hash for every group version, and a document for each.
+
+A client keeps a document for as long as the index names the same hash, so the hash is taken of the bytes themselves.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from plimsoll.local.apiserver.discovery.openapi_operations import path_items, resources_operation
+from plimsoll.local.apiserver.discovery.openapi_schemas import closure, describe
+from plimsoll.local.apiserver.discovery.server_version import GIT_VERSION
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from plimsoll.local.apiserver.catalogue import ServedResource
+
+Json = dict[str, Any]
+
+
+def address(group: str, version: str) -> str:
+    """`api/v1`, `apis/apps/v1`: how the index names a group version."""
+    return f"apis/{group}/{version}" if group else f"api/{version}"
+
+
+def index(hashes: dict[str, str]) -> Json:
+    relative = {name: f"/openapi/v3/{name}?hash={hashes[name]}" for name in sorted(hashes)}
+    return {"paths": {name: {"serverRelativeURL": url} for name, url in relative.items()}}
+
+
+def group_version_document(group: str, version: str, resources: Iterable[ServedResource]) -> Json:
+    paths: Json = {f"/{address(group, version)}/": {"get": resources_operation(group, version)}}
+    made: dict[str, Json] = {}
+    for resource in resources:
+        described, own = describe(resource)
+        made |= own
+        paths |= path_items(described)
+    security = {
+        "type": "apiKey",
+        "description": "Bearer Token authentication",
+        "name": "authorization",
+        "in": "header",
+    }
+    return {
+        "openapi": "3.0.0",
+        "info": {"title": "Kubernetes", "version": GIT_VERSION},
+        "paths": paths,
+        "components": {"schemas": closure(paths, made), "securitySchemes": {"BearerToken": security}},
+    }

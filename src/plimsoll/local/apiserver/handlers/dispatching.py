@@ -1,0 +1,92 @@
+"""From an understood request to the handler that answers it, and what follows a write of definitions."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+from plimsoll.local.apiserver import definitions, reviews
+from plimsoll.local.apiserver.exchange import Answer
+from plimsoll.local.apiserver.handlers import collections, creating, patching, reading, watching
+from plimsoll.local.apiserver.handlers.answers import form_of, object_answer
+from plimsoll.local.apiserver.handlers.bodies import media_type, read_object
+from plimsoll.local.apiserver.handlers.context import Call
+from plimsoll.local.apiserver.handlers.deleting import delete_object
+from plimsoll.local.apiserver.handlers.options import delete_options, write_options
+from plimsoll.local.apiserver.handlers.parts import answer_part
+from plimsoll.local.apiserver.handlers.patching import APPLY_PATCH
+from plimsoll.local.apiserver.strategies.custom import custom_strategy
+from plimsoll.local.apiserver.subresources import binding
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
+
+    from plimsoll.local.apiserver.exchange import Request
+    from plimsoll.local.apiserver.identities import User
+    from plimsoll.local.apiserver.routing import ResourceRoute
+    from plimsoll.local.apiserver.server import Server
+
+    Handler = Callable[[Server, Call], Awaitable[Answer]]
+
+Json = dict[str, Any]
+
+_WRITES: Final = frozenset({"create", "update", "patch"})
+_CHANGES: Final = _WRITES | {"delete", "deletecollection"}
+_REVIEW_GROUPS: Final = frozenset({"authentication.k8s.io", "authorization.k8s.io"})
+
+
+def call_of(request: Request, route: ResourceRoute, user: User) -> Call:
+    """The call, with its options read and judged."""
+    warnings: list[str] = []
+    if route.resource.is_custom:
+        deprecation = custom_strategy(route.resource).deprecation_warning
+        warnings += [deprecation] if deprecation else []
+    if route.verb not in _WRITES:
+        return Call(request, route, user, dry_run=False, field_manager="", field_validation="Warn", warnings=warnings)
+    options = write_options(request, route.verb, is_apply=media_type(request) == APPLY_PATCH)
+    return Call(
+        request,
+        route,
+        user,
+        dry_run=options.dry_run,
+        field_manager=options.field_manager,
+        field_validation=options.field_validation,
+        warnings=warnings,
+    )
+
+
+async def answer(server: Server, call: Call) -> Answer:
+    if call.verb in _CHANGES:
+        definitions.refuse_if_terminating(server, call)
+    if call.subresource:
+        answered = await answer_part(server, call)
+    elif call.verb == "create" and call.resource.group in _REVIEW_GROUPS:
+        body = read_object(call.request, kind=call.resource.kind, api_version=call.resource.api_version).value
+        return object_answer(server, call, reviews.review(server, call, body), status=201)
+    elif call.resource.stored_as == "bindings":
+        body = read_object(call.request, kind="Binding", api_version="v1").value
+        return Answer.json(await binding.bind(server, call, body), status=201)
+    else:
+        answered = await _HANDLERS[call.verb](server, call)
+    if call.verb in _CHANGES:
+        await definitions.follow(server, call)
+    return answered
+
+
+async def _delete(server: Server, call: Call) -> Answer:
+    form_of(call)
+    body, status = await delete_object(server, call, delete_options(call.request))
+    if body.get("kind") == "Status":
+        return Answer.json(body, status=status)
+    return object_answer(server, call, body, status=status)
+
+
+_HANDLERS: Final[dict[str, Handler]] = {
+    "get": reading.get,
+    "list": reading.list_objects,
+    "watch": watching.watch,
+    "create": creating.create,
+    "update": creating.update,
+    "patch": patching.patch,
+    "delete": _delete,
+    "deletecollection": collections.delete_collection,
+}

@@ -1,0 +1,115 @@
+"""JSON as Go reads it: the value, the fields that stand twice, and Go's complaint about what is no JSON.
+
+Used for request bodies and patches. What is read was taken over (`schema.json_values`), so walks may recurse.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import Any, Final
+
+from plimsoll.core.values import Value
+from plimsoll.objects.schema.json_values import Refused, take_over
+
+_MOST_DUPLICATES: Final = 100
+_SPACE: Final = " \t\r\n"
+
+
+class Read(Value):
+    """What was read; `duplicates` are the paths of fields that stand twice, in the order in which they end."""
+
+    value: Any
+    duplicates: tuple[str, ...] = ()
+
+
+class NotJson(Value):
+    """Why it cannot be read, in Go's words."""
+
+    problem: str
+
+
+def read_json(text: bytes) -> Read | NotJson:
+    """The value as Kubernetes takes it over: bounded nesting, numbers as Go spells them, the last of two equal keys."""
+    counts = _Counting()
+    try:
+        value = json.loads(text.decode(errors="replace"), object_pairs_hook=counts.take, parse_constant=_no_constant)
+    except (ValueError, RecursionError):
+        return NotJson(problem=go_problem(text.decode(errors="replace")))
+    taken = take_over(value)
+    if isinstance(taken, Refused):
+        return NotJson(problem=f"{taken.path}: {taken.problem}" if taken.path else taken.problem)
+    duplicates = _duplicate_paths(value, counts.repeated) if counts.repeated else ()
+    return Read(value=taken, duplicates=duplicates)
+
+
+def _no_constant(name: str) -> Any:
+    raise ValueError(name)
+
+
+class _Counting:
+    """Notes which objects had a key twice; objects are told apart by identity, and kept alive by the value itself."""
+
+    def __init__(self) -> None:
+        self.repeated: dict[int, tuple[str, ...]] = {}
+
+    def take(self, pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+        made = dict(pairs)
+        if len(made) != len(pairs):
+            seen: set[str] = set()
+            again = [key for key, _ in pairs if key in seen or seen.add(key)]  # type: ignore[func-returns-value] # add returns None, which is the point
+            self.repeated[id(made)] = tuple(dict.fromkeys(again))
+        return made
+
+
+def _duplicate_paths(value: Any, repeated: dict[int, tuple[str, ...]]) -> tuple[str, ...]:
+    """Paths in document order; values that a later key replaced are gone, and with them what was wrong inside."""
+    found: list[str] = []
+    pending: list[tuple[str, Any]] = [("", value)]
+    while pending and len(found) < _MOST_DUPLICATES:
+        path, one = pending.pop()
+        if isinstance(one, dict):
+            found += [f"{path}.{key}" if path else key for key in repeated.get(id(one), ())]
+            inner = [(f"{path}.{key}" if path else key, item) for key, item in one.items()]
+            pending += [pair for pair in reversed(inner) if isinstance(pair[1], dict | list)]
+        else:
+            inner = [(f"{path}[{index}]", item) for index, item in enumerate(one)]
+            pending += [pair for pair in reversed(inner) if isinstance(pair[1], dict | list)]
+    return tuple(found[:_MOST_DUPLICATES])
+
+
+def go_problem(text: str) -> str:
+    """Go's sentence about text that is no JSON: what is wrong with its first bad character."""
+    try:
+        json.loads(text, parse_constant=_no_constant)
+    except RecursionError:
+        return "exceeded max depth"
+    except json.JSONDecodeError as error:
+        return _spelled(text, error)
+    except ValueError as error:
+        return f"invalid character '{str(error)[:1]}' looking for beginning of value"
+    return "invalid JSON"
+
+
+def _spelled(text: str, error: json.JSONDecodeError) -> str:
+    place = error.pos
+    while place < len(text) and text[place] in _SPACE:
+        place += 1
+    if place >= len(text) or error.msg.startswith("Unterminated string"):
+        return "unexpected end of JSON input"
+    character = text[place]
+    shown = "'\\''" if character == "'" else f"'{character}'"
+    return f"invalid character {shown} {_EXPECTED.get(error.msg.partition(':')[0], 'looking for beginning of value')}"
+
+
+_EXPECTED: Final = {
+    "Expecting value": "looking for beginning of value",
+    "Expecting property name enclosed in double quotes": "looking for beginning of object key string",
+    "Expecting ',' delimiter": "after object key:value pair",
+    "Expecting ':' delimiter": "after object key",
+    "Extra data": "after top-level value",
+    "Invalid control character at": "in string literal",
+    "Invalid \\escape": "in string escape code",
+    "Invalid \\uXXXX escape": "in \\u hexadecimal character escape",
+    "Illegal trailing comma before end of object": "looking for beginning of object key string",
+    "Illegal trailing comma before end of array": "looking for beginning of value",
+}

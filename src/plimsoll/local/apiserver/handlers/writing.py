@@ -1,0 +1,254 @@
+"""The one guarded read-modify-write behind PUT, PATCH, apply, scale, binding, eviction and finalize; and creation.
+
+The order of steps is the real server's: ownership of fields, mutating admission, what the kind keeps and counts,
+validation, validating admission, and the write under the condition that nobody wrote in between. A write that changes
+nothing is none.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+from plimsoll.core.errors import PlimsollError
+from plimsoll.local.apiserver import refusals
+from plimsoll.local.apiserver.admission import Attempt
+from plimsoll.local.apiserver.apply.field_management import with_kept_times
+from plimsoll.local.apiserver.handlers.deleting import delete_object
+from plimsoll.local.apiserver.handlers.identity import check_identity, check_revision, key_of, settle_namespace
+from plimsoll.local.apiserver.storage import Decision, Delete, Key, Put, Stored
+from plimsoll.local.apiserver.strategies.finding import strategy_of
+from plimsoll.local.apiserver.strategies.interface import Undecodable
+from plimsoll.local.apiserver.strategies.written_form import written_time
+from plimsoll.objects.schema.json_values import copy, same
+
+if TYPE_CHECKING:
+    from plimsoll.local.apiserver.handlers.context import Call
+    from plimsoll.local.apiserver.server import Server
+    from plimsoll.local.apiserver.strategies.interface import Judgement, Strategy
+
+__all__ = ["change_object", "create_object", "delete_object"]
+
+Json = dict[str, Any]
+Change = Callable[[Json], Json]
+
+# Somebody else wrote in between so many times: the client may as well know.
+_TRIES: Final = 10
+# How often a generated name may be taken before the client is told.
+_NAMES_TRIED: Final = 8
+# Written by the server itself, so that nobody comes to own it; scale keeps its own books.
+_UNTRACKED: Final = frozenset({"binding", "eviction", "scale"})
+
+
+class _Moved(PlimsollError):
+    """The object is not what it was when the change was made; never leaves this module."""
+
+
+class _Current(NamedTuple):
+    """The object that is to be changed, and as it is shown in the version of the request."""
+
+    stored: Stored
+    shown: Json
+
+
+async def change_object(
+    server: Server, call: Call, change: Change, *, subresource: str = "", is_tracked: bool = True
+) -> Json:
+    """Let `change` make the new object of the current one; returns what is stored now (or would be, on a dry run).
+
+    `change` is called with a copy that is its to change, again whenever somebody else wrote in between, and may raise
+    a `Refusal`. A missing object is the 404 refusal. Preparation, defaulting, admission, validation, managedFields and
+    generation follow by themselves; `is_tracked` is false where `change` has put managedFields right itself (apply).
+    """
+    strategy = strategy_of(call.resource)
+    key = key_of(call)
+    for _ in range(_TRIES):
+        stored = server.store.get(key)
+        if stored is None:
+            raise refusals.not_found(call.name, group=call.resource.group, resource=call.resource.plural)
+        current = _Current(stored, strategy.present(stored.body()))
+        new = change(copy(current.shown))
+        settle_namespace(new, call)
+        check_identity(new, call)
+        check_revision(new, current.shown, call, allows_unconditional=strategy.allows_unconditional_update)
+        if is_tracked and subresource not in _UNTRACKED:
+            ownership = strategy.field_management(subresource)
+            new = ownership.update(current.shown, new, manager=call.field_manager, now=server.clock.now())
+        try:
+            return await _changed(server, call, strategy, current=current, new=new, subresource=subresource)
+        except _Moved:
+            continue
+    raise refusals.conflict(call.name, group=call.resource.group, resource=call.resource.plural)
+
+
+async def _changed(
+    server: Server, call: Call, strategy: Strategy, *, current: _Current, new: Json, subresource: str
+) -> Json:
+    old = current.shown
+    attempt = _attempt(call, "UPDATE", name=call.name, obj=copy(new), old=old, subresource=subresource)
+    new = _redecoded(strategy, new, await server.admission.mutate(attempt))
+    new = strategy.prepare_update(new, old, subresource=subresource)
+    new = strategy.allocate(new, old, server.store)
+    _judge(call, strategy.judge_update(new, old, subresource=subresource), new)
+    new = with_kept_times(old, new)
+    new["metadata"]["resourceVersion"] = old["metadata"]["resourceVersion"]
+    if same(new, old) and not should_vanish(new):
+        return old
+    attempt = _attempt(call, "UPDATE", name=call.name, obj=new, old=old, subresource=subresource)
+    await server.admission.validate(attempt)
+    if call.dry_run:
+        return new
+    decision: Decision = Delete() if should_vanish(new) else Put(strategy.to_storage(new))
+
+    def decide(found: Stored | None) -> Decision:
+        if found is None or found.revision != current.stored.revision:
+            raise _Moved
+        return decision
+
+    result = await _written(server, key_of(call), decide, attempt=attempt)
+    return _with_revision(new, result.revision)
+
+
+async def create_object(server: Server, call: Call, value: Json, *, is_tracked: bool = True) -> Json:
+    """Create the decoded `value`; returns what is stored (or would be, on a dry run)."""
+    strategy = strategy_of(call.resource)
+    value = _with_identity(server, call, value)
+    if is_tracked:
+        ownership = strategy.field_management("")
+        value = ownership.update(None, value, manager=call.field_manager, now=server.clock.now())
+    generates = not value["metadata"].get("name") and bool(value["metadata"].get("generateName"))
+    tries = _NAMES_TRIED if generates else 1
+    for attempt_number in range(1, tries + 1):
+        named = value
+        if generates:
+            prefix = value["metadata"]["generateName"][:_LONGEST_PREFIX]
+            metadata = {**value["metadata"], "name": prefix + server.entropy.suffix()}
+            named = {**value, "metadata": metadata}
+        try:
+            return await _created(server, call, strategy, named)
+        except _Moved:
+            if attempt_number == tries:
+                raise _exists(server, call, named, generated=generates) from None
+    raise AssertionError("the last try either returns or raises")
+
+
+# A generated name is at most 63 characters, five of them the suffix.
+_LONGEST_PREFIX: Final = 58
+
+
+def _with_identity(server: Server, call: Call, value: Json) -> Json:
+    metadata = dict(value.get("metadata") or {})
+    metadata["uid"] = server.entropy.uid()
+    metadata["creationTimestamp"] = written_time(server.clock.now())
+    for name in ("selfLink", "deletionTimestamp", "deletionGracePeriodSeconds"):
+        metadata.pop(name, None)
+    made = {**value, "metadata": metadata}
+    settle_namespace(made, call)
+    return made
+
+
+async def _created(server: Server, call: Call, strategy: Strategy, obj: Json) -> Json:
+    name = obj["metadata"].get("name") or ""
+    attempt = _attempt(call, "CREATE", name=name, obj=copy(obj))
+    obj = strategy.prepare_create(await server.admission.mutate(attempt))
+    judgement = strategy.judge_create(obj)
+    if not judgement.errors:
+        obj = strategy.allocate(obj, None, server.store)
+    _judge(call, judgement, obj)
+    attempt = _attempt(call, "CREATE", name=name, obj=obj)
+    await server.admission.validate(attempt)
+    if obj["metadata"].get("resourceVersion"):
+        server.admission.release(attempt)
+        raise refusals.unexpected("resourceVersion should not be set on objects to be created")
+    key = Key(call.resource.stored_as, _namespace(call), name)
+    if call.dry_run:
+        if server.store.get(key) is not None:
+            raise _Moved
+        return obj
+    body = strategy.to_storage(obj)
+
+    def decide(found: Stored | None) -> Decision:
+        if found is not None:
+            raise _Moved
+        return Put(body)
+
+    result = await _written(server, key, decide, attempt=attempt)
+    return _with_revision(obj, result.revision)
+
+
+async def _written(
+    server: Server, key: Key, decide: Callable[[Stored | None], Decision], *, attempt: Attempt
+) -> Stored:
+    """The write itself. If it does not come about, what admission charged for it is given back."""
+    done = False
+    try:
+        result = await server.store.update(key, decide)
+        done = True
+    finally:
+        if not done:
+            server.admission.release(attempt)
+    assert result is not None, "a decision to put or delete an object that is there leaves one"
+    return result
+
+
+def should_vanish(obj: Json) -> bool:
+    """Whether an object that is being deleted waits for nothing any more."""
+    metadata = obj["metadata"]
+    if not metadata.get("deletionTimestamp") or metadata.get("finalizers"):
+        return False
+    if obj.get("kind") == "Namespace" and obj.get("apiVersion") == "v1":
+        return not obj.get("spec", {}).get("finalizers")
+    return not metadata.get("deletionGracePeriodSeconds")
+
+
+def _namespace(call: Call) -> str:
+    return call.namespace if call.resource.namespaced else ""
+
+
+def _attempt(
+    call: Call, operation: Any, *, name: str, obj: Json | None = None, old: Json | None = None, subresource: str = ""
+) -> Attempt:
+    return Attempt(
+        operation=operation,
+        resource=call.resource,
+        user=call.user,
+        subresource=subresource,
+        namespace=call.namespace,
+        name=name,
+        obj=obj,
+        old=old,
+        dry_run=call.dry_run,
+    )
+
+
+def _redecoded(strategy: Strategy, before: Json, after: Json) -> Json:
+    """What admission added gets its defaults too."""
+    if same(before, after):
+        return before
+    decoded = strategy.decode(after)
+    return after if isinstance(decoded, Undecodable) else decoded.value
+
+
+def _judge(call: Call, judgement: Judgement, obj: Json) -> None:
+    if judgement.errors:
+        resource = call.resource
+        # Events are validated by the core group whatever the request's group is.
+        group = "" if resource.stored_as == "events" else resource.group
+        name = obj["metadata"].get("name") or ""
+        raise refusals.invalid(name, group=group, kind=obj.get("kind") or resource.kind, errors=judgement.errors)
+    call.warnings.extend(judgement.warnings)
+
+
+def _with_revision(obj: Json, revision: int) -> Json:
+    return {**obj, "metadata": {**obj["metadata"], "resourceVersion": str(revision)}}
+
+
+def _exists(server: Server, call: Call, obj: Json, *, generated: bool) -> refusals.Refusal:
+    name = obj["metadata"].get("name") or ""
+    refusal = refusals.already_exists(name, group=call.resource.group, resource=call.resource.plural)
+    found = server.store.get(Key(call.resource.stored_as, _namespace(call), name))
+    if generated:
+        refusal.status["message"] += ", the server was not able to generate a unique name for the object"
+    elif found is not None and found.body()["metadata"].get("deletionTimestamp"):
+        refusal.status["message"] = f"object is being deleted: {refusal.status['message']}"
+    return refusal

@@ -1,0 +1,105 @@
+"""Objects, lists and watch events in the form the client asked for, as bytes.
+
+The plain JSON form of a stored object or list needs none of this: handlers join the stored bytes (`Form.is_plain`).
+A Status is never made a table or metadata, whatever was asked for.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+import msgspec
+
+from plimsoll.local.apiserver.exchange import Answer
+from plimsoll.local.apiserver.presentation.accept import Form, media_of_errors
+from plimsoll.local.apiserver.presentation.tables import META_GROUP, partial, printer_of, table, version_of
+from plimsoll.local.apiserver.presentation.yaml_bodies import yaml_body
+from plimsoll.local.apiserver.refusals import Refusal, failure
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+    from datetime import datetime
+
+    from plimsoll.local.apiserver.catalogue import ServedResource
+    from plimsoll.local.apiserver.exchange import Request
+
+Json = dict[str, Any]
+
+_ENCODER: Final = msgspec.json.Encoder()
+
+
+def present_object(form: Form, obj: Json, resource: ServedResource, *, now: datetime) -> bytes:
+    return encoded(form, _transformed(form, obj, resource, now=now))
+
+
+def present_list(
+    form: Form, items: Iterable[Json], metadata: Json, resource: ServedResource, *, now: datetime
+) -> bytes:
+    """A list. `metadata` is the list's own: resourceVersion, continue, remainingItemCount."""
+    if form.kind == "table":
+        return encoded(form, table(form, items, metadata, printer_of(resource), now=now))
+    if form.kind == "partial":
+        if not form.of_list:
+            asked = "you requested PartialObjectMetadata, but the requested object is a list"
+            raise _unfitting(f"{asked} ({_go_type(resource, resource.list_kind)})")
+        listed = {"kind": "PartialObjectMetadataList", "apiVersion": f"{META_GROUP}/{form.version}"}
+        return encoded(form, {**listed, "metadata": metadata, "items": [partial(form, one) for one in items]})
+    whole = {"kind": resource.list_kind, "apiVersion": resource.api_version, "metadata": metadata}
+    # Items of built-in lists do not name their kind: the list does.
+    dropped = () if resource.is_custom else ("kind", "apiVersion")
+    bare = [{key: value for key, value in one.items() if key not in dropped} for one in items]
+    return encoded(form, {**whole, "items": bare})
+
+
+def present_event(
+    form: Form, event_type: str, obj: Json, resource: ServedResource, *, now: datetime, with_columns: bool
+) -> bytes:
+    """One line of a watch. Only the first event of a watch as tables brings the columns."""
+    shown = obj
+    if form.kind == "table" and not _is_status(obj):
+        shown = table(form, [obj], version_of(obj), printer_of(resource), now=now, with_columns=with_columns)
+    elif form.kind == "partial" and not _is_status(obj):
+        shown = partial(form, obj)
+    return _ENCODER.encode({"type": event_type, "object": shown}) + b"\n"
+
+
+def present_refusal(request: Request, refusal: Refusal) -> Answer:
+    """An error Status in the media type of the request."""
+    form = media_of_errors(request)
+    body = encoded(form, refusal.status)
+    return Answer(status=refusal.code, body=body, content_type=form.content_type, headers=refusal.headers)
+
+
+def encoded(form: Form, value: Any) -> bytes:
+    """A JSON value as JSON, pretty JSON or YAML."""
+    if form.media == "yaml":
+        return yaml_body(value)
+    if form.pretty:
+        return msgspec.json.format(_ENCODER.encode(value), indent=2)
+    return _ENCODER.encode(value) + b"\n"
+
+
+def _transformed(form: Form, obj: Json, resource: ServedResource, *, now: datetime) -> Json:
+    if form.kind == "object" or _is_status(obj):
+        return obj
+    if form.kind == "table":
+        return table(form, [obj], version_of(obj), printer_of(resource), now=now)
+    if form.of_list:
+        asked = "you requested PartialObjectMetadataList, but the requested object is not a list"
+        raise _unfitting(f"{asked} ({_go_type(resource, resource.kind)})")
+    return partial(form, obj)
+
+
+def _is_status(obj: Json) -> bool:
+    return obj.get("kind") == "Status" and obj.get("apiVersion") == "v1"
+
+
+def _unfitting(message: str) -> Refusal:
+    return failure(406, "NotAcceptable", message)
+
+
+def _go_type(resource: ServedResource, kind: str) -> str:
+    """The name of the type behind a kind, which the message of a real server contains."""
+    if resource.is_custom:
+        return "*unstructured.UnstructuredList" if kind == resource.list_kind else "*unstructured.Unstructured"
+    return f"*{resource.group.split('.')[0] or 'core'}.{kind}"

@@ -1,0 +1,247 @@
+"""The JSON paths of printer columns: `.spec.size`, `.status.conditions[?(@.type=="Ready")].status`.
+
+What client-go's JSONPath knows of fields, indexes, slices, unions, wildcards, filters and recursive descent; a missing
+field is no error, it finds nothing. Parsing is one pass and evaluation keeps a list of values, so neither can hang or
+overflow on what somebody wrote into a definition.
+"""
+
+from __future__ import annotations
+
+import itertools
+import operator
+import re
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+_TOKEN: Final = re.compile(
+    r"""
+      \.\.(?P<deep>[^.,\[\]$@{}\s\\]+)
+    | \.(?P<field>(?:\\.|[^.,\[\]$@{}\s\\])+)
+    | \[\s*\?\((?P<filter>(?:'(?:\\.|[^'\\])*'|"(?:\\.|[^"\\])*"|[^'"])*?)\)\s*\]
+    | \[(?P<inside>(?:'(?:\\.|[^'\\])*'|"(?:\\.|[^"\\])*"|[^\]'"?])*)\]
+    """,
+    re.VERBOSE | re.DOTALL,
+)
+_QUOTED: Final = re.compile(r"""'((?:\\.|[^'\\])*)'|"((?:\\.|[^"\\])*)\"""", re.DOTALL)
+_SLICE: Final = re.compile(r"(-?\d+)?:(-?\d+)?(?::(\d+))?", re.ASCII)
+_FILTERED: Final = re.compile(
+    r"""\s*@(?P<left>[^=!<>\s"'\[]*(?:\[(?:'[^']*'|"[^"]*"|[^\]'"]*)\][^=!<>\s"'\[]*)*)\s*(?P<sign>==|!=|<=|>=|<|>|)""",
+    re.DOTALL,
+)
+_NUMBER: Final = re.compile(r"-?\d+(\.\d+)?", re.ASCII)
+_LONGEST_PATH: Final = 10_000
+_LONGEST_NUMBER: Final = 18
+
+_SIGNS: Final[dict[str, Callable[[Any, Any], bool]]] = {
+    "==": operator.eq,
+    "!=": operator.ne,
+    "<": operator.lt,
+    "<=": operator.le,
+    ">": operator.gt,
+    ">=": operator.ge,
+}
+
+
+class Field(NamedTuple):
+    """`.name`, `['name']`; `*` takes every value of an object or a list."""
+
+    name: str
+
+
+class Everything(NamedTuple):
+    """`.*` and `[*]`."""
+
+
+class Deep(NamedTuple):
+    """`..name`: the field wherever it stands below."""
+
+    name: str
+
+
+class Some(NamedTuple):
+    """`[0]`, `[-1]`, `[0:2]`, `[0,2]`: places in a list."""
+
+    places: tuple[slice, ...]
+
+
+class Names(NamedTuple):
+    """`['a','b']`."""
+
+    names: tuple[str, ...]
+
+
+class Where(NamedTuple):
+    """`[?(@.type=="Ready")]`; without a comparison, the items that have the field."""
+
+    left: JsonPath
+    sign: str = ""
+    right: Any = None
+
+
+Step = Field | Everything | Deep | Some | Names | Where
+
+
+class JsonPath(NamedTuple):
+    """A parsed path."""
+
+    steps: tuple[Any, ...]
+
+    def find(self, root: Any) -> list[Any]:
+        """Everything the path leads to. A filter that compares what cannot be compared finds nothing at all."""
+        found = [root]
+        try:
+            for step in self.steps:
+                found = list(_taken(step, found))
+        except TypeError:
+            return []
+        return found
+
+
+class NoJsonPath(NamedTuple):
+    """A text that is no path we know; `problem` says where it stops making sense."""
+
+    problem: str
+
+
+@lru_cache(maxsize=1024)
+def parse(text: str) -> JsonPath | NoJsonPath:
+    """Parse a path with or without its braces."""
+    if len(text) > _LONGEST_PATH:
+        return NoJsonPath(f"the path is longer than {_LONGEST_PATH} characters")
+    bare = text.strip()
+    bare = bare[1:-1].strip() if bare.startswith("{") and bare.endswith("}") else bare
+    bare = bare.removeprefix("$")
+    steps: list[Step] = []
+    at = 0
+    while at < len(bare):
+        token = _TOKEN.match(bare, at)
+        step = None if token is None else _step(token)
+        if token is None or step is None:
+            return NoJsonPath(f"unrecognized text at {bare[at : at + 40]!r}")
+        steps.append(step)
+        at = token.end()
+    return JsonPath(tuple(steps))
+
+
+def _step(token: re.Match[str]) -> Step | None:
+    if token["deep"] is not None:
+        return Deep(token["deep"])
+    if token["field"] is not None:
+        return Everything() if token["field"] == "*" else Field(_unescaped(token["field"]))
+    return _bracketed(token["inside"].strip()) if token["filter"] is None else _filtered(token["filter"])
+
+
+def _bracketed(inside: str) -> Step | None:
+    if inside == "*":
+        return Everything()
+    parts = _comma_separated(inside)
+    names = [_QUOTED.fullmatch(part) for part in parts]
+    if all(names):
+        unquoted = tuple(_unescaped(one[1] if one[1] is not None else one[2]) for one in names if one)
+        return Field(unquoted[0]) if len(unquoted) == 1 else Names(unquoted)
+    places = [_place(part) for part in parts]
+    return None if any(one is None for one in places) else Some(tuple(one for one in places if one is not None))
+
+
+def _comma_separated(inside: str) -> list[str]:
+    without_quotes = _QUOTED.sub(lambda found: "x" * len(found[0]), inside)
+    cuts = [-1, *(at for at, character in enumerate(without_quotes) if character == ","), len(inside)]
+    return [inside[start + 1 : end].strip() for start, end in itertools.pairwise(cuts)]
+
+
+def _place(part: str) -> slice | None:
+    if len(part) > 3 * _LONGEST_NUMBER:
+        return None
+    if re.fullmatch(r"-?\d+", part, re.ASCII):
+        at = int(part)
+        return slice(at, at + 1 if at != -1 else None)
+    found = _SLICE.fullmatch(part)
+    if found is None or found[3] == "0":
+        return None
+    start, end, stride = (None if one is None else int(one) for one in found.groups())
+    return slice(start, end, stride)
+
+
+def _filtered(inside: str) -> Where | None:
+    found = _FILTERED.match(inside)
+    if found is None:
+        return None
+    left, rest = parse(found["left"]), inside[found.end() :].strip()
+    if isinstance(left, NoJsonPath):
+        return None
+    if not found["sign"]:
+        return None if rest else Where(left)
+    right = _literal(rest)
+    return None if right is None else Where(left, found["sign"], right)
+
+
+def _literal(written: str) -> Any:
+    quoted = _QUOTED.fullmatch(written)
+    if quoted is not None:
+        return _unescaped(quoted[1] if quoted[1] is not None else quoted[2])
+    if written in {"true", "false"}:
+        return written == "true"
+    if len(written) <= _LONGEST_NUMBER and _NUMBER.fullmatch(written):
+        return float(written) if "." in written else int(written)
+    return None
+
+
+def _unescaped(text: str) -> str:
+    return re.sub(r"\\(.)", r"\1", text, flags=re.DOTALL)
+
+
+def _taken(step: Step, values: list[Any]) -> Iterator[Any]:
+    for value in values:
+        if isinstance(step, Field):
+            if isinstance(value, dict) and step.name in value:
+                yield value[step.name]
+        elif isinstance(step, Names):
+            yield from (value[name] for name in step.names if isinstance(value, dict) and name in value)
+        elif isinstance(step, Everything):
+            yield from _children(value)
+        elif isinstance(step, Some):
+            yield from (one for place in step.places if isinstance(value, list) for one in value[place])
+        elif isinstance(step, Deep):
+            yield from _below(value, step.name)
+        else:
+            yield from (one for one in _children(value) if _passes(step, one))
+
+
+def _children(value: Any) -> list[Any]:
+    if isinstance(value, dict):
+        return [value[key] for key in sorted(value)]
+    return value if isinstance(value, list) else []
+
+
+def _below(root: Any, name: str) -> Iterator[Any]:
+    waiting = [root]
+    while waiting:
+        value = waiting.pop()
+        if name == "*":
+            yield from _children(value)
+        elif isinstance(value, dict) and name in value:
+            yield value[name]
+        waiting.extend(reversed(_children(value)))
+
+
+def _passes(step: Where, item: Any) -> bool:
+    found = step.left.find(item)
+    if not step.sign:
+        return bool(found)
+    if not found:
+        return False
+    left, right = found[0], step.right
+    if _sort(left) != _sort(right):
+        raise TypeError(f"{left!r} and {right!r} cannot be compared")
+    return _SIGNS[step.sign](left, right)
+
+
+def _sort(value: Any) -> str:
+    if isinstance(value, bool):
+        return "bool"
+    if isinstance(value, int | float):
+        return "number"
+    return "text" if isinstance(value, str) else "other"

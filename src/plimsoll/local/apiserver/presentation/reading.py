@@ -1,0 +1,110 @@
+"""Reading objects for a table: a field of the wrong type counts as absent, so that no object can spoil a list.
+
+Built-in objects were checked when they were written and custom ones by their schema; what is odd all the same (an old
+schema, a bookmark without a spec) still has to become a row.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from plimsoll.core.errors import InvalidQuantity, InvalidSelector
+from plimsoll.core.quantity import Quantity
+from plimsoll.core.selectors import LabelSelector, Operator, requirement, structured_requirement
+
+Json = dict[str, Any]
+
+NONE = "<none>"
+UNSET = "<unset>"
+UNKNOWN = "<unknown>"
+
+
+def value(obj: Any, *path: str) -> Any:
+    """The value at a path of field names, None where a step is missing or no object."""
+    for name in path:
+        if not isinstance(obj, dict):
+            return None
+        obj = obj.get(name)
+    return obj
+
+
+def name_of(obj: Json) -> str:
+    return text(obj, "metadata", "name")
+
+
+def text(obj: Any, *path: str) -> str:
+    found = value(obj, *path)
+    return found if isinstance(found, str) else ""
+
+
+def whole(obj: Any, *path: str) -> int:
+    found = value(obj, *path)
+    return found if isinstance(found, int) and not isinstance(found, bool) else 0
+
+
+def flag(obj: Any, *path: str) -> bool:
+    return value(obj, *path) is True
+
+
+def mapping(obj: Any, *path: str) -> Json:
+    found = value(obj, *path)
+    return found if isinstance(found, dict) else {}
+
+
+def items(obj: Any, *path: str) -> list[Json]:
+    """A list of objects; entries that are none are left out."""
+    found = value(obj, *path)
+    return [one for one in found if isinstance(one, dict)] if isinstance(found, list) else []
+
+
+def texts(obj: Any, *path: str) -> list[str]:
+    found = value(obj, *path)
+    return [one for one in found if isinstance(one, str)] if isinstance(found, list) else []
+
+
+def count(obj: Any, *path: str) -> int:
+    """How many entries a list or a map has."""
+    found = value(obj, *path)
+    return len(found) if isinstance(found, list | dict) else 0
+
+
+def amount(obj: Any, *path: str) -> str:
+    """A quantity in its canonical form; 0 where there is none, as Go's zero value prints."""
+    found = value(obj, *path)
+    if isinstance(found, bool) or not isinstance(found, str | int | float):
+        return "0"
+    try:
+        return str(Quantity.parse(found))
+    except InvalidQuantity:
+        return str(found)
+
+
+def labels(pairs: Json) -> str:
+    """A map of labels: `a=1,b=2`, sorted."""
+    return ",".join(f"{key}={pairs[key]}" for key in sorted(pairs)) or NONE
+
+
+def selector(obj: Json, *path: str, empty: str = NONE, unreadable: str = "<error>") -> str:
+    """A label selector with expressions in the syntax that `kubectl -l` takes."""
+    written = mapping(obj, *path)
+    try:
+        parts = [requirement(key, Operator.EQUALS, (str(one),)) for key, one in mapping(written, "matchLabels").items()]
+        parts += [
+            structured_requirement(text(one, "key"), text(one, "operator"), texts(one, "values"))
+            for one in items(written, "matchExpressions")
+        ]
+    except InvalidSelector:
+        return unreadable
+    return str(LabelSelector(parts)) or empty
+
+
+def condition(obj: Json, kind: str) -> Json | None:
+    """The first condition of that type in the status."""
+    return next((one for one in items(obj, "status", "conditions") if one.get("type") == kind), None)
+
+
+def first_few(parts: list[str], *, most: int = 3, total: int | None = None) -> str:
+    """`a,b,c + 2 more...`."""
+    shown = ",".join(parts[:most])
+    number = len(parts) if total is None else total
+    return f"{shown} + {number - most} more..." if number > most else shown

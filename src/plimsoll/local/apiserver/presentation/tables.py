@@ -1,0 +1,88 @@
+"""An object or a list of objects as a `meta.k8s.io` Table: what `kubectl get` shows.
+
+Rows carry the object beside its cells as far as the client asked (`includeObject`), because kubectl needs at least the
+metadata to sort, to watch and to print labels.
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any, Final, Protocol
+
+from plimsoll.local.apiserver.presentation.printer_columns import CustomPrinter
+from plimsoll.local.apiserver.presentation.reading import Json, text
+from plimsoll.local.apiserver.presentation.rows import BuiltinPrinter
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+    from datetime import datetime
+
+    from plimsoll.local.apiserver.catalogue import ServedResource
+    from plimsoll.local.apiserver.presentation.accept import Form
+
+META_GROUP: Final = "meta.k8s.io"
+
+
+class Printer(Protocol):
+    """What knows the columns and the rows of a resource."""
+
+    rows_when_empty: list[Any] | None
+
+    @property
+    def columns(self) -> list[Json]: ...
+
+    def cells(self, obj: Json, now: datetime) -> list[Any]: ...
+
+    def conditions(self, obj: Json) -> list[dict[str, str]]: ...
+
+
+def printer_of(resource: ServedResource) -> Printer:
+    if resource.definition is not None:
+        return CustomPrinter(resource.definition, resource.version)
+    return _builtin_printer(resource.group, resource.kind)
+
+
+@lru_cache(maxsize=512)
+def _builtin_printer(group: str, kind: str) -> BuiltinPrinter:
+    return BuiltinPrinter(group, kind)
+
+
+def table(
+    form: Form, objects: Iterable[Json], metadata: Json, printer: Printer, *, now: datetime, with_columns: bool = True
+) -> Json:
+    """The Table of some objects. Later events of a watch go without the columns."""
+    rows = [_row(form, one, printer, now) for one in objects]
+    return {
+        "kind": "Table",
+        "apiVersion": f"{META_GROUP}/{form.version}",
+        "metadata": metadata,
+        "columnDefinitions": printer.columns if with_columns else None,
+        "rows": rows or printer.rows_when_empty,
+    }
+
+
+def partial(form: Form, obj: Json) -> Json:
+    """An object with nothing but its metadata."""
+    metadata = obj.get("metadata")
+    return {
+        "kind": "PartialObjectMetadata",
+        "apiVersion": f"{META_GROUP}/{form.version}",
+        "metadata": metadata if isinstance(metadata, dict) else {},
+    }
+
+
+def version_of(obj: Json) -> Json:
+    """The metadata of a table that holds one object."""
+    version = text(obj, "metadata", "resourceVersion")
+    return {"resourceVersion": version} if version else {}
+
+
+def _row(form: Form, obj: Json, printer: Printer, now: datetime) -> Json:
+    row: Json = {"cells": printer.cells(obj, now)}
+    if conditions := printer.conditions(obj):
+        row["conditions"] = conditions
+    if form.include_object == "Object":
+        row["object"] = obj
+    else:
+        row["object"] = None if form.include_object == "None" else partial(form, obj)
+    return row

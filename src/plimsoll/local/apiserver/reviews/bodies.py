@@ -1,0 +1,62 @@
+"""The bodies of reviews: read as Go reads them, and the parts all answers begin with."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+from plimsoll.local.apiserver import refusals
+from plimsoll.local.apiserver.apply.field_management import FieldManagement
+from plimsoll.local.apiserver.apply.schemas import TypeSchema
+from plimsoll.objects import builtin
+
+if TYPE_CHECKING:
+    from datetime import datetime
+
+    from plimsoll.local.apiserver.handlers.context import Call
+
+Json = dict[str, Any]
+
+_OTHER_NAMESPACE: Final = "the namespace of the provided object does not match the namespace sent on the request"
+
+
+def decoded(body: Json, *, api_version: str, kind: str) -> Json:
+    """The body as Go would hold it: of the kind that was posted to, without nulls and unknown fields."""
+    whole = {**body, "apiVersion": api_version, "kind": kind}
+    problem = builtin.check_create(whole).decode_error
+    if problem is not None:
+        version = api_version.rpartition("/")[2]
+        raise refusals.bad_request(f'{kind} in version "{version}" cannot be handled as a {kind}: {problem}')
+    held = builtin.default(whole)
+    held.pop("status", None)
+    return held
+
+
+def placed(asked: Json, namespace: str) -> Json:
+    """The object in the namespace of the request, which it may name or leave out."""
+    metadata = dict(asked.get("metadata") or {})
+    given = metadata.pop("namespace", "")
+    if given and namespace and given != namespace:
+        raise refusals.bad_request(_OTHER_NAMESPACE)
+    return {**asked, "metadata": {**metadata, **({"namespace": namespace} if namespace else {})}}
+
+
+def tracked(asked: Json, call: Call, *, now: datetime, subresource: str = "") -> Json:
+    """With the managedFields of a create, as the answers to most reviews show them."""
+    api_version, kind = asked["apiVersion"], asked["kind"]
+    schema = TypeSchema.of_builtin(api_version, kind)
+    assert schema is not None, f"{kind} has no schema"
+    managed = FieldManagement({api_version: schema}, api_version=api_version, kind=kind, subresource=subresource)
+    return managed.update(None, asked, manager=call.field_manager, now=now)
+
+
+def head(known: Json, call: Call) -> Json:
+    """Kind, version and metadata of an answer."""
+    return {
+        "kind": call.resource.kind,
+        "apiVersion": call.resource.api_version,
+        "metadata": known.get("metadata") or {},
+    }
+
+
+def time(moment: datetime) -> str:
+    return moment.strftime("%Y-%m-%dT%H:%M:%SZ")

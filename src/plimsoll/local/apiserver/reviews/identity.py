@@ -1,0 +1,36 @@
+"""Whose token is this, and who am I."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from plimsoll.local.apiserver import refusals
+from plimsoll.local.apiserver.authentication.bearer import Authenticated, TokenAuthenticator, user_info
+from plimsoll.local.apiserver.reviews.bodies import head, time, tracked
+
+if TYPE_CHECKING:
+    from plimsoll.local.apiserver.handlers.context import Call
+    from plimsoll.local.apiserver.server import Server
+
+Json = dict[str, Any]
+
+
+def token_review(server: Server, call: Call, asked: Json) -> Json:
+    spec = asked.get("spec") or {}
+    token, audiences = spec.get("token", ""), spec.get("audiences") or ()
+    if not token:
+        raise refusals.bad_request("token is required for TokenReview in authentication")
+    assert isinstance(server.authenticator, TokenAuthenticator), "a token review needs an authenticator of tokens"
+    found = server.authenticator.examine(token, audiences)
+    status: Json
+    if isinstance(found, Authenticated):
+        status = {"authenticated": True, "user": user_info(found.user), "audiences": list(found.audiences)}
+    else:
+        status = {"user": {}, "error": found.message}
+    known = tracked(asked, call, now=server.clock.now())
+    return {**head(known, call), "spec": spec, "status": status}
+
+
+def self_subject_review(server: Server, call: Call, _asked: Json) -> Json:
+    beginning = head({"metadata": {"creationTimestamp": time(server.clock.now())}}, call)
+    return {**beginning, "status": {"userInfo": user_info(call.user)}}

@@ -1,0 +1,179 @@
+"""From a path and a method to what is asked for: a `ResourceRoute`, or none for what discovery answers.
+
+The forms of "no such thing" are those of the recordings: a path below an unknown group, or an address that a custom
+resource does not have, is answered by a plain page; anything unknown below a built-in group by a Status.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from plimsoll.core.errors import InvalidSelector
+from plimsoll.core.field_selectors import parse_field_selector
+from plimsoll.local.apiserver import refusals
+from plimsoll.local.apiserver.exchange import Answer
+from plimsoll.local.apiserver.identities import Attributes
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from plimsoll.local.apiserver.catalogue import Catalogue, ServedResource
+    from plimsoll.local.apiserver.exchange import Request
+    from plimsoll.local.apiserver.identities import User
+
+_OBJECT_VERBS: Final = {"GET": "get", "HEAD": "get", "PUT": "update", "PATCH": "patch", "DELETE": "delete"}
+_COLLECTION_VERBS: Final = {"GET": "list", "HEAD": "list", "POST": "create", "DELETE": "deletecollection"}
+_SUBRESOURCE_VERBS: Final = {**_OBJECT_VERBS, "POST": "create"}
+_NOT_TRUE: Final = frozenset({"0", "false"})
+
+PAGE_NOT_FOUND: Final = Answer.text("404 page not found\n", status=404)
+
+
+class ResourceRoute(NamedTuple):
+    """A request for a resource. Empty texts where there is no namespace, name or subresource."""
+
+    resource: ServedResource
+    namespace: str
+    name: str
+    subresource: str
+    verb: str
+
+
+class _Address(NamedTuple):
+    """A path below /api/v1 or /apis/group/version, taken apart."""
+
+    plural: str
+    namespace: str
+    name: str
+    rest: tuple[str, ...]
+    watches: bool
+
+
+def resource_path(path: str) -> tuple[str, str, tuple[str, ...]] | None:
+    """Group, version and the further segments of a path to a resource; none for every other path."""
+    parts = [part for part in path.split("/") if part]
+    if len(parts) > 2 and parts[0] == "api":
+        return "", parts[1], tuple(parts[2:])
+    if len(parts) > 3 and parts[0] == "apis":
+        return parts[1], parts[2], tuple(parts[3:])
+    return None
+
+
+def attributes_of(user: User, request: Request) -> Attributes:
+    """What rules are asked about: read from the path alone, so that who may not is not told what there is."""
+    found = resource_path(request.path)
+    if found is None:
+        verb = request.method.lower()
+        return Attributes(user=user, verb=verb, path=request.path, is_resource_request=False)
+    group, version, segments = found
+    address = _address(segments)
+    name, verb = address.name, _verb(address, request)
+    if verb in {"list", "watch", "deletecollection"} and not name:
+        name = _selected_name(request)
+    return Attributes(
+        user=user,
+        verb=verb,
+        group=group,
+        version=version,
+        resource=address.plural,
+        subresource="/".join(address.rest),
+        namespace=address.namespace,
+        name=name,
+        path=request.path,
+    )
+
+
+def _verb(address: _Address, request: Request) -> str:
+    if address.rest:
+        return _SUBRESOURCE_VERBS.get(request.method, "")
+    if address.name:
+        return "watch" if address.watches else _OBJECT_VERBS.get(request.method, "")
+    verb = _COLLECTION_VERBS.get(request.method, "")
+    return "watch" if verb == "list" and (address.watches or _asks_to_watch(request)) else verb
+
+
+def _selected_name(request: Request) -> str:
+    """A list of one object by its name counts as a request for that object."""
+    selector = request.parameter("fieldSelector")
+    if not selector:
+        return ""
+    try:
+        return parse_field_selector(selector).exact("metadata.name") or ""
+    except InvalidSelector:
+        return ""
+
+
+def route(catalogue: Catalogue, request: Request) -> ResourceRoute | Answer | None:
+    """What a request asks for; an answer if there is no such page; None for a path that is no resource's.
+
+    Raises the 404 and 405 refusals.
+    """
+    found = resource_path(request.path)
+    if found is None:
+        return None
+    group, version, segments = found
+    if group and group not in catalogue.groups():
+        return PAGE_NOT_FOUND
+    address = _address(segments)
+    resource = catalogue.find(group, version, address.plural)
+    if resource is None or _is_misplaced(resource, address):
+        if _is_custom(catalogue, group):
+            return PAGE_NOT_FOUND
+        raise refusals.unknown_resource()
+    return _routed(resource, address, request)
+
+
+def _routed(resource: ServedResource, address: _Address, request: Request) -> ResourceRoute:
+    subresource = "/".join(address.rest)
+    if subresource:
+        part = resource.subresource(subresource)
+        if part is None:
+            if resource.is_custom:
+                raise refusals.not_found(address.name, group=resource.group, resource=resource.plural)
+            raise refusals.unknown_resource()
+        allowed: Sequence[str] = part.verbs
+    else:
+        allowed = resource.verbs if address.name else _of_collection(resource, address)
+    verb = _verb(address, request)
+    if verb not in allowed:
+        raise refusals.method_not_allowed()
+    return ResourceRoute(resource, address.namespace, address.name, subresource, verb)
+
+
+def _of_collection(resource: ServedResource, address: _Address) -> Sequence[str]:
+    """A namespaced resource is read in all namespaces at once, but written in one."""
+    if resource.namespaced and not address.namespace:
+        return [verb for verb in resource.verbs if verb in {"list", "watch", "get"}]
+    return resource.verbs
+
+
+def _asks_to_watch(request: Request) -> bool:
+    # Any value but these two means yes, also an empty one.
+    value = request.parameter("watch")
+    return value is not None and value.lower() not in _NOT_TRUE
+
+
+def _address(segments: tuple[str, ...]) -> _Address:
+    watches = segments[0] == "watch" and len(segments) > 1
+    if watches:
+        segments = segments[1:]
+    namespace = ""
+    if segments[0] == "namespaces" and len(segments) > 2 and segments[2] not in {"status", "finalize"}:
+        namespace, segments = segments[1], segments[2:]
+    plural, *more = segments
+    if plural == "namespaces" and more:
+        # As in Kubernetes, a namespace lies in itself: that is where roles for it are looked up.
+        namespace = more[0]
+    return _Address(plural, namespace, more[0] if more else "", tuple(more[1:]), watches)
+
+
+def _is_misplaced(resource: ServedResource, address: _Address) -> bool:
+    if resource.plural == "namespaces" and not resource.group:
+        return False
+    if not resource.namespaced:
+        return bool(address.namespace)
+    return bool(address.name) and not address.namespace
+
+
+def _is_custom(catalogue: Catalogue, group: str) -> bool:
+    return any(one.is_custom for one in catalogue if one.group == group)

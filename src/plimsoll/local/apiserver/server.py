@@ -1,0 +1,42 @@
+"""The parts of the API server put together, as handlers, admission, subresources and reviews see them.
+
+Holds no behaviour of its own: `app.py` (or a test) makes one, and `application` serves requests with it.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from plimsoll.core.clock import Clock
+    from plimsoll.core.entropy import Entropy
+    from plimsoll.local.apiserver.admission import Admission
+    from plimsoll.local.apiserver.authentication.tokens import ServiceAccountTokens
+    from plimsoll.local.apiserver.catalogue import Catalogue
+    from plimsoll.local.apiserver.identities import Authenticator, Authorizer
+    from plimsoll.local.apiserver.storage import Store
+
+
+class Server:
+    """One API server."""
+
+    def __init__(  # noqa: PLR0913 - every part by its name
+        self,
+        *,
+        store: Store,
+        catalogue: Catalogue,
+        clock: Clock,
+        entropy: Entropy,
+        authenticator: Authenticator,
+        authorizer: Authorizer,
+        admission: Admission,
+        tokens: ServiceAccountTokens,
+    ) -> None:
+        self.store = store
+        self.catalogue = catalogue
+        self.clock = clock
+        self.entropy = entropy
+        self.authenticator = authenticator
+        self.authorizer = authorizer
+        self.admission = admission
+        self.tokens = tokens

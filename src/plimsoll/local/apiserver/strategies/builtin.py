@@ -1,0 +1,131 @@
+"""Built-in kinds: decoded, defaulted and judged by `objects.builtin`, written as Go writes them.
+
+Small things that only some kinds do on the way are functions in `preparations`; addresses of services are in
+`services`, the two groups of Event in `events`.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import TYPE_CHECKING, Any, Final
+
+from plimsoll.local.apiserver.apply.field_management import FieldManagement
+from plimsoll.local.apiserver.apply.resets import reset_fields
+from plimsoll.local.apiserver.apply.schemas import TypeSchema
+from plimsoll.local.apiserver.strategies import events, preparations, services
+from plimsoll.local.apiserver.strategies.generations import first_generation, next_generation
+from plimsoll.local.apiserver.strategies.interface import Decoded, Judgement, Undecodable
+from plimsoll.local.apiserver.strategies.metadata import kept_metadata
+from plimsoll.local.apiserver.strategies.written_form import as_written
+from plimsoll.objects.builtin import checking, decoding, defaults, openapi
+
+if TYPE_CHECKING:
+    from plimsoll.local.apiserver.catalogue import ServedResource
+    from plimsoll.local.apiserver.storage import Store
+
+Json = dict[str, Any]
+
+# PUT without a resourceVersion is refused for them.
+_CONDITIONAL: Final = frozenset({"Lease", "CustomResourceDefinition", "PodDisruptionBudget", "PriorityClass"})
+_CREATED_BY_PUT: Final = frozenset({"Lease", "Endpoints", "LimitRange", "Event"})
+# Subresources through which the server itself writes; they are no way around the rules of an update for anybody else.
+_TRUSTED: Final = frozenset({"binding", "ephemeralcontainers", "finalize", "resize"})
+
+
+class BuiltinStrategy:
+    """One built-in kind in one version."""
+
+    def __init__(self, resource: ServedResource) -> None:
+        self.resource = resource
+        self.api_version, self.kind = resource.api_version, resource.kind
+        self.allows_unconditional_update = self.kind not in _CONDITIONAL
+        self.creates_on_update = self.kind in _CREATED_BY_PUT
+        self.has_status = resource.subresource("status") is not None
+        component = openapi.schema_name(self.api_version, self.kind)
+        self._component = component or ""
+        schema = TypeSchema.of_builtin(self.api_version, self.kind)
+        self.types = {self.api_version: schema} if schema is not None else {}
+        self._field_management = cache(self._new_field_management)
+
+    def decode(self, value: Json) -> Decoded | Undecodable:
+        decoded = decoding.decode(value, self._component)
+        problem = decoding.go_error(decoded.problems)
+        if problem is not None:
+            return Undecodable(problem=problem)
+        whole = defaults.defaulted(decoded.value)
+        whole = self._spelled_out(preparations.without_later_defaults(whole, decoded.value, self.kind))
+        preparations.before_tracking(whole, self.kind)
+        return Decoded(value=whole, unknown_fields=tuple(decoded.unknown_fields))
+
+    def _spelled_out(self, obj: Json) -> Json:
+        return as_written(defaults.spelled_out(obj), self.api_version, self.kind)
+
+    def prepare_create(self, obj: Json) -> Json:
+        whole = self._spelled_out(defaults.prepared_for_create(obj))
+        metadata = whole["metadata"]
+        generation = first_generation(self.kind, metadata.get("generation"))
+        if generation:
+            metadata["generation"] = generation
+        preparations.on_create(whole, self.kind)
+        return whole
+
+    def prepare_update(self, new: Json, old: Json, *, subresource: str) -> Json:
+        if subresource in _TRUSTED:
+            return self._counted({**new, "metadata": dict(new["metadata"])}, old)
+        metadata = kept_metadata(new["metadata"], old["metadata"])
+        if subresource == "status":
+            updated = preparations.status_update(self.kind, {**new, "metadata": metadata}, old)
+            preparations.keep(updated["metadata"], old["metadata"], "generation")
+            return self._spelled_out(updated)
+        updated = {**new, "metadata": metadata}
+        if self.has_status:
+            preparations.keep(updated, old, "status")
+        preparations.on_update(updated, old, self.kind)
+        return self._spelled_out(self._counted(updated, old))
+
+    def _counted(self, updated: Json, old: Json) -> Json:
+        generation = next_generation(updated, old, kind=self.kind)
+        if generation is None:
+            updated["metadata"].pop("generation", None)
+        else:
+            updated["metadata"]["generation"] = generation
+        return updated
+
+    def allocate(self, obj: Json, old: Json | None, store: Store) -> Json:
+        return services.allocated(obj, old, store) if (self.api_version, self.kind) == ("v1", "Service") else obj
+
+    def judge_create(self, obj: Json) -> Judgement:
+        errors = [*checking.check_create(obj).errors, *preparations.further_errors(obj, self.api_version, self.kind)]
+        return Judgement(errors=tuple(errors))
+
+    def judge_update(self, new: Json, old: Json, *, subresource: str) -> Judgement:
+        if subresource in _TRUSTED:
+            return Judgement()
+        return Judgement(errors=tuple(checking.check_update(new, old).errors))
+
+    def present(self, stored: Json) -> Json:
+        if stored.get("apiVersion") == self.api_version:
+            return stored
+        return events.converted(stored, self.api_version)
+
+    def to_storage(self, obj: Json) -> Json:
+        if self.api_version != self.resource.storage_version:
+            obj = events.converted(obj, self.resource.storage_version)
+        first = {"kind": self.kind, "apiVersion": self.resource.storage_version, "metadata": obj["metadata"]}
+        return {**first, **{name: value for name, value in obj.items() if name not in first}}
+
+    @property
+    def is_stored_as_shown(self) -> bool:
+        return self.api_version == self.resource.storage_version
+
+    def field_management(self, subresource: str) -> FieldManagement:
+        return self._field_management(subresource)
+
+    def _new_field_management(self, subresource: str) -> FieldManagement:
+        return FieldManagement(
+            self.types,
+            api_version=self.api_version,
+            kind=self.kind,
+            subresource=subresource,
+            reset=reset_fields(self.kind, subresource, has_status=self.has_status),
+        )

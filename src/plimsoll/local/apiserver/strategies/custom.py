@@ -1,0 +1,153 @@
+"""Custom resources: pruned, defaulted and judged by the compiled version of their definition.
+
+Stored objects are shown through the version that is asked for, with its defaults: conversion is None, so that only the
+apiVersion differs.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import TYPE_CHECKING, Any, Literal
+from weakref import WeakKeyDictionary
+
+from plimsoll.local.apiserver.apply.field_management import FieldManagement
+from plimsoll.local.apiserver.apply.resets import reset_fields
+from plimsoll.local.apiserver.apply.schemas import TypeSchema
+from plimsoll.local.apiserver.catalogue import compiled_of
+from plimsoll.local.apiserver.strategies.interface import Decoded, Judgement, Undecodable
+from plimsoll.local.apiserver.strategies.metadata import kept_metadata
+from plimsoll.objects.schema import object_metadata
+from plimsoll.objects.schema.defaulting import apply_defaults
+from plimsoll.objects.schema.embedded_resources import coerce_embedded
+from plimsoll.objects.schema.json_values import copy, same
+from plimsoll.objects.schema.pruning import prune, prune_nulls
+
+if TYPE_CHECKING:
+    from plimsoll.local.apiserver.catalogue import ServedResource
+    from plimsoll.local.apiserver.storage import Store
+    from plimsoll.objects.schema.definitions import CompiledDefinition
+
+Json = dict[str, Any]
+
+
+class CustomStrategy:
+    """One version of a custom resource."""
+
+    allows_unconditional_update = False
+    creates_on_update = False
+
+    def __init__(self, resource: ServedResource) -> None:
+        assert resource.definition is not None
+        self.resource = resource
+        self._version = compiled_of(resource).version(resource.version)
+        self.types = {
+            f"{resource.group}/{version['name']}": TypeSchema.of_definition(version["schema"]["openAPIV3Schema"])
+            for version in resource.definition["spec"]["versions"]
+            if version.get("served")
+        }
+        self._field_management = cache(self._new_field_management)
+
+    @property
+    def deprecation_warning(self) -> str | None:
+        return self._version.deprecation_warning
+
+    def decode(self, value: Json) -> Decoded | Undecodable:
+        """Prune and default; kind and apiVersion are not looked at."""
+        if value.get("metadata") is None:
+            value = {**value, "metadata": {}}
+        problem = object_metadata.decode_problem(value["metadata"])
+        if problem is not None:
+            return Undecodable(problem=problem)
+        obj: Json = copy(value)
+        unknown = object_metadata.drop_unknown(obj["metadata"], "metadata")
+        unknown += prune(obj, self._version.schema, is_resource=True)
+        prune_nulls(obj, self._version.schema)
+        unknown += coerce_embedded(obj, self._version.schema)
+        apply_defaults(obj, self._version.schema)
+        return Decoded(value=obj, unknown_fields=tuple(unknown))
+
+    def prepare_create(self, obj: Json) -> Json:
+        created = {**obj, "metadata": {**obj["metadata"], "generation": 1}}
+        for name in ("deletionTimestamp", "deletionGracePeriodSeconds", "selfLink"):
+            created["metadata"].pop(name, None)
+        if self._version.has_status:
+            created.pop("status", None)
+        return created
+
+    def prepare_update(self, new: Json, old: Json, *, subresource: str) -> Json:
+        if subresource == "status":
+            updated = dict(old)
+            updated["metadata"] = {**old["metadata"]}
+            if "managedFields" in new["metadata"]:
+                updated["metadata"]["managedFields"] = new["metadata"]["managedFields"]
+            _take(updated, new, "status")
+            return updated
+        updated = {**new, "metadata": kept_metadata(new["metadata"], old["metadata"])}
+        if self._version.has_status:
+            _take(updated, old, "status")
+        before = old["metadata"].get("generation") or 0
+        changed = not same(_without_metadata(updated), _without_metadata(old))
+        updated["metadata"]["generation"] = before + 1 if changed else before
+        return updated
+
+    def allocate(self, obj: Json, old: Json | None, store: Store) -> Json:  # noqa: ARG002 - nothing is taken from a stock
+        return obj
+
+    def judge_create(self, obj: Json) -> Judgement:
+        admission = self._version.admit_create(obj, field_validation="Ignore")
+        return Judgement(errors=admission.errors, warnings=self._new(admission.warnings))
+
+    def judge_update(self, new: Json, old: Json, *, subresource: str) -> Judgement:
+        part: Literal["status"] | None = "status" if subresource == "status" else None
+        admission = self._version.admit_update(new, old, subresource=part, field_validation="Ignore")
+        return Judgement(errors=admission.errors, warnings=self._new(admission.warnings))
+
+    def _new(self, warnings: tuple[str, ...]) -> tuple[str, ...]:
+        """The deprecation is told once, by whoever handles the request."""
+        return tuple(text for text in warnings if text != self._version.deprecation_warning)
+
+    def present(self, stored: Json) -> Json:
+        return self._version.present(stored)
+
+    def to_storage(self, obj: Json) -> Json:
+        return {**obj, "apiVersion": self.resource.storage_version}
+
+    @property
+    def is_stored_as_shown(self) -> bool:
+        # A definition may have gained defaults since an object was stored, so every one is looked at again.
+        return False
+
+    def field_management(self, subresource: str) -> FieldManagement:
+        return self._field_management(subresource)
+
+    def _new_field_management(self, subresource: str) -> FieldManagement:
+        return FieldManagement(
+            self.types,
+            api_version=self.resource.api_version,
+            kind=self.resource.kind,
+            subresource=subresource,
+            reset=reset_fields(self.resource.kind, subresource, has_status=self._version.has_status),
+        )
+
+
+_KNOWN: WeakKeyDictionary[CompiledDefinition, dict[str, CustomStrategy]] = WeakKeyDictionary()
+
+
+def custom_strategy(resource: ServedResource) -> CustomStrategy:
+    """Made once a definition and version; gone with the definition."""
+    by_version = _KNOWN.setdefault(compiled_of(resource), {})
+    found = by_version.get(resource.version)
+    if found is None:
+        found = by_version[resource.version] = CustomStrategy(resource)
+    return found
+
+
+def _take(target: Json, source: Json, name: str) -> None:
+    if name in source:
+        target[name] = source[name]
+    else:
+        target.pop(name, None)
+
+
+def _without_metadata(obj: Json) -> Json:
+    return {name: value for name, value in obj.items() if name != "metadata"}

@@ -1,0 +1,60 @@
+"""The strategy of CustomResourceDefinition itself: a built-in kind whose rules are `objects.schema`'s.
+
+What a stored definition makes the server serve is the business of the neighbour module `apiserver.definitions`.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from plimsoll.local.apiserver.strategies.builtin import BuiltinStrategy
+from plimsoll.local.apiserver.strategies.interface import Decoded, Judgement, Undecodable
+from plimsoll.local.apiserver.strategies.written_form import as_written
+from plimsoll.objects.builtin import decoding
+from plimsoll.objects.schema.definition_checks import validate_definition
+from plimsoll.objects.schema.definition_defaults import prepared
+
+if TYPE_CHECKING:
+    from plimsoll.local.apiserver.catalogue import ServedResource
+
+Json = dict[str, Any]
+
+
+class DefinitionStrategy(BuiltinStrategy):
+    """CustomResourceDefinition."""
+
+    def __init__(self, resource: ServedResource) -> None:
+        super().__init__(resource)
+        self.allows_unconditional_update = False
+
+    def decode(self, value: Json) -> Decoded | Undecodable:
+        decoded = decoding.decode(value, self._component)
+        problem = decoding.go_error(decoded.problems)
+        if problem is not None:
+            return Undecodable(problem=problem)
+        status = decoded.value.get("status")
+        whole = {**prepared(decoded.value, None), "metadata": decoded.value.get("metadata", {})}
+        if status is None:
+            del whole["status"]
+        else:
+            whole["status"] = status
+        return Decoded(
+            value=as_written(whole, self.api_version, self.kind), unknown_fields=tuple(decoded.unknown_fields)
+        )
+
+    def prepare_create(self, obj: Json) -> Json:
+        whole = prepared(obj, None)
+        whole["metadata"] = {**whole.get("metadata", {}), "generation": 1}
+        return whole
+
+    def prepare_update(self, new: Json, old: Json, *, subresource: str) -> Json:
+        updated = super().prepare_update(new, old, subresource=subresource)
+        if subresource != "status":
+            updated["status"] = prepared(updated, old)["status"]
+        return updated
+
+    def judge_create(self, obj: Json) -> Judgement:
+        return Judgement(errors=tuple(validate_definition(obj)))
+
+    def judge_update(self, new: Json, old: Json, *, subresource: str) -> Judgement:
+        return Judgement() if subresource else Judgement(errors=tuple(validate_definition(new, old)))

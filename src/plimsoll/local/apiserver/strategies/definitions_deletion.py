@@ -1,0 +1,48 @@
+"""How a CustomResourceDefinition is marked for deletion: its objects go first, and a finalizer holds it until then."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+from plimsoll.local.apiserver.strategies.written_form import written_time
+
+if TYPE_CHECKING:
+    from datetime import datetime
+
+Json = dict[str, Any]
+
+CLEANUP: Final = "customresourcecleanup.apiextensions.k8s.io"
+TERMINATING: Final = "Terminating"
+
+
+def is_definition(obj: Json) -> bool:
+    return (obj.get("apiVersion"), obj.get("kind")) == ("apiextensions.k8s.io/v1", "CustomResourceDefinition")
+
+
+def marked(old: Json, *, now: datetime) -> Json:
+    metadata = dict(old["metadata"])
+    if metadata.get("deletionTimestamp"):
+        return old
+    metadata["deletionTimestamp"] = written_time(now)
+    finalizers = metadata.get("finalizers") or []
+    metadata["finalizers"] = finalizers if CLEANUP in finalizers else [*finalizers, CLEANUP]
+    pending = {
+        "type": TERMINATING,
+        "status": "True",
+        "lastTransitionTime": written_time(now),
+        "reason": "InstanceDeletionPending",
+        "message": "CustomResourceDefinition marked for deletion; CustomResource deletion will begin soon",
+    }
+    return {**old, "metadata": metadata, "status": with_condition(old.get("status") or {}, pending)}
+
+
+def with_condition(status: Json, condition: Json) -> Json:
+    """The status with a condition set; its time stays if its status does."""
+    conditions = list(status.get("conditions") or [])
+    for position, one in enumerate(conditions):
+        if one.get("type") == condition["type"]:
+            if one.get("status") == condition["status"]:
+                condition = {**condition, "lastTransitionTime": one.get("lastTransitionTime")}
+            conditions[position] = condition
+            return {**status, "conditions": conditions}
+    return {**status, "conditions": [*conditions, condition]}

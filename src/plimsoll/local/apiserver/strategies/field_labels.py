@@ -1,0 +1,116 @@
+"""Which fields each kind can be selected by, how they are read from an object, and the complaint about others.
+
+The store keeps the texts beside each object (`Store.select_fields`), so that selecting parses nothing. Facts of the
+kinds' registrations in Kubernetes.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+from plimsoll.local.apiserver.strategies.events import EVENTS, NEW_NAMES
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping
+
+    from plimsoll.local.apiserver.catalogue import ServedResource
+
+Json = dict[str, Any]
+
+_COMMON: Final = ("metadata.name", "metadata.namespace")
+_REFERENCE: Final = ("kind", "namespace", "name", "uid", "apiVersion", "resourceVersion", "fieldPath")
+# By what they are stored as: path → text of an absent field.
+_FIELDS: Final[dict[str, dict[str, str]]] = {
+    "pods": {
+        "spec.nodeName": "",
+        "spec.restartPolicy": "",
+        "spec.schedulerName": "",
+        "spec.serviceAccountName": "",
+        "spec.hostNetwork": "false",
+        "status.phase": "",
+        "status.podIP": "",
+        "status.nominatedNodeName": "",
+    },
+    "nodes": {"spec.unschedulable": "false"},
+    "namespaces": {"status.phase": ""},
+    "secrets": {"type": ""},
+    "services": {"spec.clusterIP": "", "spec.type": ""},
+    "replicationcontrollers": {"status.replicas": "0"},
+    "batch/jobs": {"status.successful": "0"},
+    "events": {
+        **{f"involvedObject.{name}": "" for name in _REFERENCE},
+        "reason": "",
+        "reportingComponent": "",
+        "source": "",
+        "type": "",
+    },
+}
+_WHERE_ELSE: Final = {"status.successful": "status.succeeded"}
+
+
+class FieldLabels:
+    """The selectable fields of one resource in one version."""
+
+    def __init__(self, resource: ServedResource) -> None:
+        self._resource = resource
+        self._own = selectable(resource)
+
+    def stored_name(self, label: str) -> str | None:
+        """The name under which the store keeps the field; none if it cannot be selected by."""
+        if self._resource.api_version == EVENTS:
+            label = _from_new_name(label)
+        return label if label in _COMMON or label in self._own else None
+
+    def complaint(self, label: str) -> str:
+        resource = self._resource
+        if resource.stored_as == "batch/jobs":
+            return f'field label "{label}" not supported for Job'
+        if resource.is_custom or resource.stored_as in _FIELDS:
+            return f"field label not supported: {label}"
+        known = ", ".join(f'"{name}"' for name in _COMMON)
+        return f'"{label}" is not a known field selector: only {known}'
+
+
+def _from_new_name(label: str) -> str:
+    for old, new in NEW_NAMES.items():
+        if label == new or label.startswith(f"{new}."):
+            return old + label[len(new) :]
+    return label
+
+
+def selectable(resource: ServedResource) -> Mapping[str, str]:
+    """The fields of a resource beyond name and namespace."""
+    if not resource.is_custom:
+        return _FIELDS.get(resource.stored_as, {})
+    assert resource.definition is not None
+    versions = resource.definition["spec"]["versions"]
+    own = next(one for one in versions if one["name"] == resource.version)
+    return {field["jsonPath"].removeprefix("."): "" for field in own.get("selectableFields") or ()}
+
+
+def reader(fields: Iterable[tuple[str, str]]) -> Callable[[Mapping[str, Any]], dict[str, str]]:
+    """A function for `Store.select_fields`; name and namespace are there for every kind."""
+    paths = [(name, _WHERE_ELSE.get(name, name).split("."), absent) for name, absent in fields]
+
+    def read(body: Mapping[str, Any]) -> dict[str, str]:
+        metadata = body["metadata"]
+        found = {"metadata.name": metadata.get("name", ""), "metadata.namespace": metadata.get("namespace", "")}
+        for name, path, absent in paths:
+            found[name] = _text(body, path, absent)
+        if body.get("kind") == "Event" and "source" in found:
+            component = (body.get("source") or {}).get("component")
+            found["source"] = component or body.get("reportingComponent") or ""
+        return found
+
+    return read
+
+
+def _text(body: Mapping[str, Any], path: list[str], absent: str) -> str:
+    value: Any = body
+    for step in path:
+        value = value.get(step) if isinstance(value, dict) else None
+    if value is None:
+        return absent
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    return value if isinstance(value, str) else str(value)

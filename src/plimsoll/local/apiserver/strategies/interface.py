@@ -1,0 +1,79 @@
+"""The interface between handlers and kinds.
+
+A write goes through `decode`, `prepare_create` or `prepare_update`, and `judge_create` or `judge_update`, with field
+management and admission in between. Values are JSON objects in the version of the request; `present` and `to_storage`
+lead to and from the stored version. Nothing here reads the store, except `allocate`.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Protocol
+
+from plimsoll.core.values import Value
+from plimsoll.objects.schema.field_errors import FieldError  # noqa: TC001 msgspec reads the field types
+
+if TYPE_CHECKING:
+    from plimsoll.local.apiserver.apply.field_management import FieldManagement
+    from plimsoll.local.apiserver.apply.schemas import TypeSchema
+    from plimsoll.local.apiserver.catalogue import ServedResource
+    from plimsoll.local.apiserver.storage import Store
+
+Json = dict[str, Any]
+
+
+class Decoded(Value):
+    """The object as the server holds it: no unknown fields, defaults filled in."""
+
+    value: Json
+    unknown_fields: tuple[str, ...] = ()
+
+
+class Undecodable(Value):
+    """Go's complaint; `is_unrecognised` if it is not even clear what was sent."""
+
+    problem: str
+
+
+class Judgement(Value):
+    """What is wrong with an object, and what is merely worth a warning."""
+
+    errors: tuple[FieldError, ...] = ()
+    warnings: tuple[str, ...] = ()
+
+
+class Strategy(Protocol):
+    """One resource in one version."""
+
+    resource: ServedResource
+    allows_unconditional_update: bool
+    creates_on_update: bool
+    types: dict[str, TypeSchema]
+
+    def decode(self, value: Json) -> Decoded | Undecodable: ...
+
+    def prepare_create(self, obj: Json) -> Json:
+        """Status and generation put right; metadata has its uid already."""
+        ...
+
+    def prepare_update(self, new: Json, old: Json, *, subresource: str) -> Json:
+        """What this endpoint may not change is taken from `old`; generation counted up if it has to be."""
+        ...
+
+    def allocate(self, obj: Json, old: Json | None, store: Store) -> Json:
+        """What is taken from a common stock: a service's addresses and ports."""
+        ...
+
+    def judge_create(self, obj: Json) -> Judgement: ...
+
+    def judge_update(self, new: Json, old: Json, *, subresource: str) -> Judgement: ...
+
+    def present(self, stored: Json) -> Json: ...
+
+    def to_storage(self, obj: Json) -> Json: ...
+
+    @property
+    def is_stored_as_shown(self) -> bool:
+        """Whether stored bytes may be sent as they are."""
+        ...
+
+    def field_management(self, subresource: str) -> FieldManagement: ...

@@ -1,0 +1,155 @@
+"""Small things that single kinds do when they are created or changed; everything here changes what it is given.
+
+Facts of the kinds' own strategies in Kubernetes. Found by kind through the tables at the end.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+from plimsoll.local.apiserver.strategies import events
+from plimsoll.objects.schema.json_values import same
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from plimsoll.objects.schema.field_errors import FieldError
+
+Json = dict[str, Any]
+
+_TEMPLATE_GENERATION: Final = "deprecated.daemonset.template.generation"
+
+
+def keep(new: Json, old: Json, field: str) -> None:
+    """The field is as it was, whatever was sent."""
+    if field in old:
+        new[field] = old[field]
+    else:
+        new.pop(field, None)
+
+
+def without_later_defaults(whole: Json, sent: Json, kind: str) -> Json:
+    """Some defaults are the kind's own work on create, after ownership is settled: they are undone until then."""
+    if kind == "Namespace":
+        for name in ("spec", "status"):
+            keep(whole, sent, name)
+    elif kind == "Service" and "clusterIPs" not in sent.get("spec", {}):
+        whole["spec"].pop("clusterIPs", None)
+    return whole
+
+
+def before_tracking(obj: Json, kind: str) -> None:
+    """What the real server has, or has not, in hand when it settles who owns which field."""
+    if kind == "DaemonSet":
+        obj.setdefault("metadata", {}).setdefault("annotations", {}).setdefault(_TEMPLATE_GENERATION, "0")
+    elif kind == "Event":
+        for name in ("reportingComponent", "reportingInstance"):
+            if not obj.get(name):
+                obj.pop(name, None)
+
+
+def on_create(obj: Json, kind: str) -> None:
+    prepare = _ON_CREATE.get(kind)
+    if prepare is not None:
+        prepare(obj)
+
+
+def on_update(new: Json, old: Json, kind: str) -> None:
+    prepare = _ON_UPDATE.get(kind)
+    if prepare is not None:
+        prepare(new, old)
+
+
+def status_update(kind: str, new: Json, old: Json) -> Json:
+    """Through the status subresource only the status changes, and of the metadata what the kind lets through."""
+    updated = {**old, "metadata": dict(new["metadata"])}
+    keep(updated, new, "status")
+    if kind == "CustomResourceDefinition":
+        managed = new["metadata"].get("managedFields")
+        updated["metadata"] = {**old["metadata"], **({"managedFields": managed} if managed else {})}
+    elif kind == "Deployment":
+        keep(updated["metadata"], old["metadata"], "labels")
+    elif kind == "Pod":
+        keep(updated["metadata"], old["metadata"], "ownerReferences")
+        updated["status"] = dict(updated.get("status") or {})
+        keep(updated["status"], old.get("status") or {}, "qosClass")
+    return updated
+
+
+def further_errors(obj: Json, api_version: str, kind: str) -> list[FieldError]:
+    """What `objects.builtin` does not ask."""
+    return events.create_errors(obj, api_version) if kind == "Event" else []
+
+
+def _job(obj: Json) -> None:
+    """A job selects its pods by its own uid, unless its author took that on himself."""
+    spec = obj["spec"]
+    template = spec.setdefault("template", {}).setdefault("metadata", {})
+    uid, name = obj["metadata"].get("uid", ""), obj["metadata"].get("name", "")
+    if not spec.get("manualSelector"):
+        labels = template.setdefault("labels", {})
+        for prefix in ("batch.kubernetes.io/", ""):
+            labels.setdefault(f"{prefix}controller-uid", uid)
+            labels.setdefault(f"{prefix}job-name", name)
+        template["labels"] = dict(sorted(labels.items()))
+        selector = spec.setdefault("selector", {}).setdefault("matchLabels", {})
+        selector.setdefault("batch.kubernetes.io/controller-uid", uid)
+    if not obj["metadata"].get("labels") and template.get("labels"):
+        obj["metadata"]["labels"] = dict(template["labels"])
+
+
+def _daemon_set(obj: Json) -> None:
+    obj["metadata"].setdefault("annotations", {})[_TEMPLATE_GENERATION] = "1"
+
+
+def _daemon_set_update(new: Json, old: Json) -> None:
+    before = old["metadata"].get("annotations", {}).get(_TEMPLATE_GENERATION, "1")
+    changed = not same(new["spec"].get("template"), old["spec"].get("template"))
+    after = str(int(before) + 1) if changed and before.isdigit() else before
+    new["metadata"] = {
+        **new["metadata"],
+        "annotations": {**new["metadata"].get("annotations", {}), _TEMPLATE_GENERATION: after},
+    }
+
+
+def _namespace_update(new: Json, old: Json) -> None:
+    """Finalizers are the business of the finalize subresource."""
+    keep(new, old, "spec")
+
+
+def _volume(obj: Json) -> None:
+    obj["status"].setdefault("lastPhaseTransitionTime", obj["metadata"]["creationTimestamp"])
+
+
+def _pod(obj: Json) -> None:
+    """A pod with gates says so in its status."""
+    if obj["spec"].get("schedulingGates"):
+        obj["status"]["conditions"] = [
+            {
+                "type": "PodScheduled",
+                "status": "False",
+                "lastProbeTime": None,
+                "lastTransitionTime": obj["metadata"]["creationTimestamp"],
+                "reason": "SchedulingGated",
+                "message": "Scheduling is blocked due to non-empty scheduling gates",
+            }
+        ]
+
+
+def _secret_update(new: Json, old: Json) -> None:
+    # The type cannot be left out by an update.
+    if not new.get("type"):
+        keep(new, old, "type")
+
+
+_ON_CREATE: Final[dict[str, Callable[[Json], None]]] = {
+    "DaemonSet": _daemon_set,
+    "Job": _job,
+    "PersistentVolume": _volume,
+    "Pod": _pod,
+}
+_ON_UPDATE: Final[dict[str, Callable[[Json, Json], None]]] = {
+    "DaemonSet": _daemon_set_update,
+    "Namespace": _namespace_update,
+    "Secret": _secret_update,
+}

@@ -1,0 +1,148 @@
+"""Objects as Go writes them back: zero values of optional fields left out, times in UTC.
+
+Built-in kinds are read into Go structs and written out of them, which loses an empty list and a `false` that is the
+zero value, but not one behind a pointer (`protobuf.presence` has the table of those). Works on decoded objects.
+"""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from functools import cache
+from typing import Any, Final, NamedTuple
+
+from plimsoll.local.apiserver.protobuf.presence import zeros_kept
+from plimsoll.objects.builtin import openapi
+from plimsoll.objects.builtin.go_types import struct_name
+
+Json = dict[str, Any]
+
+_SECONDS: Final = "2006-01-02T15:04:05Z"
+_MICROSECONDS: Final = "2006-01-02T15:04:05.000000Z"
+
+
+# Fields that are written although they are empty: times that are not behind a pointer, and two plain texts.
+_ALWAYS_WRITTEN: Final[dict[str, Json]] = {
+    "ContainerStateRunning": {"startedAt": None},
+    "ContainerStateTerminated": {"startedAt": None, "finishedAt": None},
+    "CustomResourceDefinitionCondition": {"lastTransitionTime": None},
+    "DaemonSetCondition": {"lastTransitionTime": None},
+    "DeploymentCondition": {"lastUpdateTime": None, "lastTransitionTime": None},
+    "JobCondition": {"lastProbeTime": None, "lastTransitionTime": None},
+    "NamespaceCondition": {"lastTransitionTime": None},
+    "NodeCondition": {"lastHeartbeatTime": None, "lastTransitionTime": None},
+    "PersistentVolumeClaimCondition": {"lastProbeTime": None, "lastTransitionTime": None},
+    "PodCondition": {"lastProbeTime": None, "lastTransitionTime": None},
+    "ReplicaSetCondition": {"lastTransitionTime": None},
+    "ReplicationControllerCondition": {"lastTransitionTime": None},
+    "StatefulSetCondition": {"lastTransitionTime": None},
+    "StatefulSetSpec": {"serviceName": ""},
+    "StatefulSetStatus": {"availableReplicas": 0},
+    "io.k8s.api.core.v1.Event": {
+        "firstTimestamp": None,
+        "lastTimestamp": None,
+        "eventTime": None,
+        "reportingComponent": "",
+        "reportingInstance": "",
+    },
+    "io.k8s.api.events.v1.Event": {
+        "eventTime": None,
+        "deprecatedFirstTimestamp": None,
+        "deprecatedLastTimestamp": None,
+    },
+}
+
+
+class _Field(NamedTuple):
+    component: str
+    """Of the struct, or of the items of a list or map; empty for plain values."""
+    is_collection: bool
+    is_droppable: bool
+    time: str
+    """How a time is written; empty for what is none."""
+
+
+def as_written(obj: Json, api_version: str, kind: str) -> Json:
+    """A new object; what has not to change is shared."""
+    component = openapi.schema_name(api_version, kind)
+    return obj if component is None else _written(obj, component)
+
+
+def _written(value: Json, component: str) -> Json:
+    fields = _fields(component)
+    result: Json = {}
+    for name, item in value.items():
+        field = fields.get(name)
+        if field is None:
+            result[name] = item
+            continue
+        if field.is_droppable and (item in ("", [], {}) or (item in (0, False) and not isinstance(item, float))):
+            continue
+        result[name] = _value(item, field)
+    return {**result, **{name: item for name, item in _always(component).items() if name not in result}}
+
+
+@cache
+def _always(component: str) -> Json:
+    return _ALWAYS_WRITTEN.get(component) or _ALWAYS_WRITTEN.get(struct_name(component), {})
+
+
+def _value(item: Any, field: _Field) -> Any:
+    if field.time and isinstance(item, str):
+        return _utc(item, field.time)
+    if not field.component:
+        return item
+    if not field.is_collection:
+        return _written(item, field.component) if isinstance(item, dict) else item
+    if isinstance(item, list):
+        return [_written(one, field.component) if isinstance(one, dict) else one for one in item]
+    if isinstance(item, dict):
+        return {name: _written(one, field.component) if isinstance(one, dict) else one for name, one in item.items()}
+    return item
+
+
+@cache
+def _fields(component: str) -> dict[str, _Field]:
+    schema = openapi.component(component)
+    kept = zeros_kept(_message(component))
+    required = frozenset(schema.get("required", ()))
+    written = _always(component)
+    return {
+        name: _field(declared, is_kept=name in kept or name in required or name in written)
+        for name, declared in schema.get("properties", {}).items()
+    }
+
+
+def _field(declared: Json, *, is_kept: bool) -> _Field:
+    name = openapi.reference(declared)
+    if name is not None:
+        short = struct_name(name)
+        time = _SECONDS if short == "Time" else _MICROSECONDS if short == "MicroTime" else ""
+        is_struct = "properties" in openapi.component(name)
+        # A struct is written even if it is empty: it stands behind a pointer, or is never left out.
+        return _Field(name if is_struct else "", is_collection=False, is_droppable=False, time=time)
+    inner = declared.get("items") or declared.get("additionalProperties")
+    inner_name = openapi.reference(inner) if isinstance(inner, dict) else None
+    if inner_name is not None and "properties" not in openapi.component(inner_name):
+        inner_name = None
+    return _Field(inner_name or "", is_collection=inner is not None, is_droppable=not is_kept, time="")
+
+
+def _message(component: str) -> str:
+    """The protobuf name of a component: its first two parts change places, dashes become underscores."""
+    first, second, *rest = component.split(".")
+    return ".".join((second, first, *rest)).replace("-", "_")
+
+
+def _utc(text: str, layout: str) -> str:
+    if text.endswith("Z") and len(text) == len(layout):
+        return text
+    try:
+        moment = datetime.fromisoformat(text).astimezone(UTC)
+    except (ValueError, OverflowError):
+        return text  # before the year 1, or after 9999, in UTC
+    return written_time(moment) if layout == _SECONDS else moment.strftime("%Y-%m-%dT%H:%M:%S.%fZ")
+
+
+def written_time(moment: datetime) -> str:
+    """metav1.Time: whole seconds."""
+    return moment.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")

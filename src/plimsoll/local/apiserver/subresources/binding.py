@@ -1,0 +1,91 @@
+"""pods/binding and the older bindings: a scheduler's decision, written into a pod that has no node yet.
+
+The write is the server's own and has no field manager: nobody owns a pod's nodeName.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+from plimsoll.local.apiserver import refusals
+from plimsoll.local.apiserver.storage import Decision, Keep, Key, Put, Stored
+from plimsoll.local.apiserver.subresources.pod_conditions import set_condition
+from plimsoll.local.apiserver.subresources.sent_objects import decoded
+from plimsoll.objects.schema import field_errors as fields
+
+if TYPE_CHECKING:
+    from datetime import datetime
+
+    from plimsoll.local.apiserver.handlers.context import Call
+    from plimsoll.local.apiserver.server import Server
+    from plimsoll.objects.schema.field_errors import FieldError
+
+Json = dict[str, Any]
+
+BOUND: Final[Json] = {"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success", "code": 201}
+
+
+async def bind(server: Server, call: Call, body: Json) -> Json:
+    """Assign the pod to the node of the Binding `body`; the Status to answer with (201)."""
+    binding = decoded(call, body, api_version="v1", kind="Binding")
+    metadata = binding["metadata"]
+    name = metadata.get("name", "")
+    if call.subresource and name != call.name:
+        raise refusals.bad_request("name in URL does not match name in Binding object")
+    errors = _target_errors(binding.get("target") or {})
+    if errors:
+        # Kubernetes forgets to give this error a type.
+        raise refusals.unexpected(fields.aggregate(errors))
+    now = server.clock.now()
+
+    def change(current: Stored | None) -> Decision:
+        if current is None:
+            raise refusals.not_found(name, group="", resource="pods")
+        pod = current.body()
+        _check_preconditions(pod, metadata)
+        _assign(pod, binding, now=now)
+        return Keep() if call.dry_run else Put(pod)
+
+    await server.store.update(Key("pods", call.namespace, name), change)
+    return BOUND
+
+
+def _target_errors(target: Json) -> list[FieldError]:
+    errors: list[FieldError] = []
+    kind = target.get("kind")
+    if kind and kind != "Node":
+        errors.append(fields.not_supported("target.kind", kind, ("Node", "<empty>")))
+    if not target.get("name"):
+        errors.append(fields.required("target.name"))
+    return errors
+
+
+def _check_preconditions(pod: Json, given: Json) -> None:
+    metadata = pod["metadata"]
+    for field, called in (("uid", "UID"), ("resourceVersion", "ResourceVersion")):
+        wanted = given.get(field)
+        if wanted and wanted != metadata.get(field):
+            key = f"/registry/pods/{metadata['namespace']}/{metadata['name']}"
+            told = f"{called} in precondition: {wanted}, {called} in object meta: {metadata.get(field)}"
+            error = f"StorageError: invalid object, Code: 4, Key: {key}, ResourceVersion: 0, AdditionalErrorMsg: "
+            why = f"{error}Precondition failed: {told}"
+            raise refusals.conflict(metadata["name"], group="", resource="pods", why=why)
+
+
+def _assign(pod: Json, binding: Json, *, now: datetime) -> None:
+    metadata, spec = pod["metadata"], pod["spec"]
+    name = metadata["name"]
+    problem = None
+    if metadata.get("deletionTimestamp"):
+        problem = f"pod {name} is being deleted, cannot be assigned to a host"
+    elif spec.get("nodeName"):
+        problem = f'pod {name} is already assigned to node "{spec["nodeName"]}"'
+    elif spec.get("schedulingGates"):
+        problem = f"pod {name} has non-empty .spec.schedulingGates"
+    if problem is not None:
+        raise refusals.conflict(name, group="", resource="pods/binding", why=problem)
+    spec["nodeName"] = binding["target"]["name"]
+    annotations = binding["metadata"].get("annotations")
+    if annotations:
+        metadata["annotations"] = {**(metadata.get("annotations") or {}), **annotations}
+    set_condition(pod, "PodScheduled", now=now)

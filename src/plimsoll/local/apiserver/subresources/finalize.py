@@ -1,0 +1,31 @@
+"""namespaces/finalize: the only way to change a namespace's finalizers, and so the last step of its deletion."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from plimsoll.local.apiserver.handlers import writing
+from plimsoll.local.apiserver.handlers.identity import check_identity
+from plimsoll.local.apiserver.subresources.sent_objects import decoded
+
+if TYPE_CHECKING:
+    from plimsoll.local.apiserver.handlers.context import Call
+    from plimsoll.local.apiserver.server import Server
+
+Json = dict[str, Any]
+
+
+async def finalize(server: Server, call: Call, body: Json) -> Json:
+    """Give the namespace the finalizers of `body` and nothing else; the namespace afterwards."""
+    sent = decoded(call, body, api_version="v1", kind="Namespace")
+    check_identity(sent, call)
+    version = sent["metadata"].get("resourceVersion")
+    finalizers = (sent.get("spec") or {}).get("finalizers")
+
+    def change(current: Json) -> Json:
+        if version:
+            current["metadata"]["resourceVersion"] = version
+        kept = {name: value for name, value in (current.get("spec") or {}).items() if name != "finalizers"}
+        return {**current, "spec": {**kept, "finalizers": finalizers} if finalizers else kept}
+
+    return await writing.change_object(server, call, change, subresource="finalize")

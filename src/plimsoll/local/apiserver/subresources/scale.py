@@ -1,0 +1,155 @@
+"""The scale subresource: the number of replicas of anything that has one, as an autoscaling/v1 Scale.
+
+Who owns the number is kept on the object behind it (`apply.scale`); everything else about a write to scale is an
+ordinary update of that object.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import TYPE_CHECKING, Any, Final
+
+from plimsoll.local.apiserver import refusals
+from plimsoll.local.apiserver.apply.conflicts import ApplyRefused
+from plimsoll.local.apiserver.apply.field_management import FieldManagement
+from plimsoll.local.apiserver.apply.scale import ScaleOwnership
+from plimsoll.local.apiserver.apply.schemas import TypeSchema
+from plimsoll.local.apiserver.handlers import writing
+from plimsoll.local.apiserver.handlers.identity import check_identity, key_of, settle_namespace
+from plimsoll.local.apiserver.subresources.scalables import CustomScalable, Scalable, scalable_of
+from plimsoll.local.apiserver.subresources.sent_objects import decoded
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from plimsoll.local.apiserver.handlers.context import Call
+    from plimsoll.local.apiserver.server import Server
+
+Json = dict[str, Any]
+
+_VERSION: Final = "autoscaling/v1"
+_KIND: Final = "Scale"
+
+
+async def get_scale(server: Server, call: Call) -> Json:
+    stored = server.store.get(key_of(call))
+    if stored is None:
+        raise refusals.not_found(call.name, group=call.resource.group, resource=call.resource.plural)
+    scalable = scalable_of(call.resource)
+    scale = _scale(scalable, stored.body())
+    if isinstance(scalable, CustomScalable) and "replicas" not in scale["spec"]:
+        raise _no_replicas(scalable.replicas_path)
+    return _written(scale)
+
+
+async def put_scale(server: Server, call: Call, body: Json) -> Json:
+    """Replace the Scale by `body`; the Scale afterwards."""
+    sent = decoded(call, body, api_version=_VERSION, kind=_KIND)
+    return await patch_scale(server, call, lambda _current: sent)
+
+
+async def patch_scale(server: Server, call: Call, patch: Callable[[Json], Json]) -> Json:
+    """Let `patch` make the new Scale of the current one (again, if somebody wrote in between); the Scale afterwards."""
+
+    def written(scale: Json) -> Json:
+        asked = _written(decoded(call, patch(_written(scale)), api_version=_VERSION, kind=_KIND))
+        now = server.clock.now()
+        return _ownership().update(_written(scale, with_managers=True), asked, manager=call.field_manager, now=now)
+
+    return await _change(server, call, written)
+
+
+async def apply_scale(server: Server, call: Call, applied: Any, *, force: bool) -> Json:
+    """Server-side apply of a Scale; the Scale afterwards."""
+
+    def written(scale: Json) -> Json:
+        live = _written(scale, with_managers=True)
+        now = server.clock.now()
+        result = _ownership().apply(live, applied, manager=call.field_manager, force=force, now=now)
+        if isinstance(result, ApplyRefused):
+            details = {"causes": list(result.causes)} if result.causes else None
+            raise refusals.failure(result.code, result.reason, result.message, details=details)
+        managers = result.value["metadata"].get("managedFields") or []
+        asked = _written(decoded(call, result.value, api_version=_VERSION, kind=_KIND))
+        return {**asked, "metadata": {**asked["metadata"], "managedFields": managers}}
+
+    return await _change(server, call, written)
+
+
+async def _change(server: Server, call: Call, written: Callable[[Json], Json]) -> Json:
+    scalable = scalable_of(call.resource)
+
+    def change(obj: Json) -> Json:
+        ownership = ScaleOwnership(
+            obj["metadata"].get("managedFields"), api_version=call.resource.api_version, paths=scalable.paths
+        )
+        before = _scale(scalable, obj)
+        before["metadata"]["managedFields"] = ownership.scale_entries()
+        after = written(before)
+        _check(call, obj, after)
+        replicas = after["spec"].get("replicas")
+        scalable.check(call.name, replicas if replicas is not None else _unset(before))
+        managers = ownership.parent_entries(after["metadata"].get("managedFields") or [])
+        metadata = {name: value for name, value in obj["metadata"].items() if name != "managedFields"}
+        if managers:
+            metadata["managedFields"] = managers
+        if version := after["metadata"].get("resourceVersion"):
+            metadata["resourceVersion"] = version
+        return scalable.with_replicas({**obj, "metadata": metadata}, replicas or 0)
+
+    changed = await writing.change_object(server, call, change, subresource="scale")
+    return _written(_scale(scalable, changed))
+
+
+def _unset(before: Json) -> int | None:
+    """Go cannot tell a zero from nothing: only an object that never had a number is asked to get one."""
+    return 0 if "replicas" in before["spec"] else None
+
+
+def _check(call: Call, obj: Json, scale: Json) -> None:
+    settle_namespace(scale, call)
+    check_identity(scale, call)
+    resource, wanted, present = call.resource, scale["metadata"].get("uid"), obj["metadata"]["uid"]
+    if wanted and wanted != present:
+        why = f"Precondition failed: UID in precondition: {wanted}, UID in object meta: {present}"
+        raise refusals.conflict(call.name, group=resource.group, resource=resource.plural, why=why)
+
+
+def _scale(scalable: Scalable, obj: Json) -> Json:
+    metadata = obj["metadata"]
+    kept = ("name", "namespace", "uid", "resourceVersion", "creationTimestamp")
+    return {
+        "kind": _KIND,
+        "apiVersion": _VERSION,
+        "metadata": {name: metadata[name] for name in kept if name in metadata},
+        **scalable.scale_of(obj),
+    }
+
+
+def _written(scale: Json, *, with_managers: bool = False) -> Json:
+    """As Go writes it: no zero in the spec, no empty selector."""
+    spec, status = scale.get("spec") or {}, scale.get("status") or {}
+    metadata = scale.get("metadata") or {}
+    if not with_managers:
+        metadata = {name: value for name, value in metadata.items() if name != "managedFields"}
+    selector = status.get("selector")
+    return {
+        "kind": _KIND,
+        "apiVersion": _VERSION,
+        "metadata": metadata,
+        "spec": {"replicas": spec["replicas"]} if spec.get("replicas") else {},
+        "status": {"replicas": status.get("replicas", 0), **({"selector": selector} if selector else {})},
+    }
+
+
+def _no_replicas(path: str) -> refusals.Refusal:
+    why = f'the spec replicas field "{path}" does not exist'
+    details = {"causes": [{"message": why}]}
+    return refusals.failure(500, "InternalError", f"Internal error occurred: {why}", details=details)
+
+
+@cache
+def _ownership() -> FieldManagement:
+    schema = TypeSchema.of_builtin(_VERSION, _KIND)
+    assert schema is not None
+    return FieldManagement({_VERSION: schema}, api_version=_VERSION, kind=_KIND, subresource="scale")

@@ -1,0 +1,184 @@
+"""One client's connection: uvicorn's HTTP/1.1, and the patience it lacks.
+
+uvicorn waits for ever for the first request, for the rest of a request's head, and for a client that does not read; it
+takes heads of any size. Here every wait for the client has an end, measured by the loop's time, and the connections
+that wait for their client stand in a queue (`Waiting`), from which `listening` takes the first when there are too many.
+"""
+
+from __future__ import annotations
+
+from enum import Enum
+from typing import TYPE_CHECKING, Any
+
+from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol
+
+if TYPE_CHECKING:
+    import asyncio
+    from collections.abc import Callable
+
+    from uvicorn.config import Config
+    from uvicorn.protocols.http.httptools_impl import RequestResponseCycle
+    from uvicorn.server import ServerState
+
+    from plimsoll.local.apiserver.transport.limits import Limits
+
+
+class Waiting:
+    """Who waits for a client, longest first, and how each is sent away."""
+
+    def __init__(self) -> None:
+        self._queue: dict[object, Callable[[], object]] = {}
+
+    def begin(self, who: object, send_away: Callable[[], object]) -> None:
+        self._queue.pop(who, None)
+        self._queue[who] = send_away
+
+    def end(self, who: object) -> None:
+        self._queue.pop(who, None)
+
+    def send_one_away(self) -> bool:
+        """Make room; False if everybody has work."""
+        for who in self._queue:
+            self._queue.pop(who)()
+            return True
+        return False
+
+
+class _Phase(Enum):
+    """What is being read."""
+
+    NOTHING = "nothing"
+    HEAD = "head"
+    BODY = "body"
+
+
+class Connection(HttpToolsProtocol):
+    """Reads requests one after the other, hands them to the ASGI application, and hangs up on who is too slow."""
+
+    def __init__(self, config: Config, state: ServerState, *, limits: Limits, waiting: Waiting) -> None:
+        super().__init__(config=config, server_state=state, app_state={})
+        self.lost: asyncio.Future[None] = self.loop.create_future()
+        """Done when the connection is no more."""
+        self._limits = limits
+        self._waiting = waiting
+        self._phase = _Phase.NOTHING
+        self._head_bytes = 0
+        self._discarded_bytes = 0
+        self._patience: asyncio.TimerHandle | None = None
+        self._stall: asyncio.TimerHandle | None = None
+        self._running: RequestResponseCycle | None = None
+
+    # ---- the life of the connection
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        super().connection_made(transport)  # type: ignore[arg-type]  # uvicorn narrows what asyncio promises
+        self._wait_for_client(self._limits.head_s)
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._stop_waiting()
+        self.resume_writing()
+        super().connection_lost(exc)
+        self._unset_keepalive_if_required()
+        # uvicorn tells only the request that came last; the one that runs is another if the client pipelined.
+        if self._running is not None and not self._running.response_complete:
+            self._running.disconnected = True
+            self._running.message_event.set()
+        self.pipeline.clear()
+        self.lost.set_result(None)
+
+    def hang_up(self) -> None:
+        """At once, whatever is under way."""
+        self.transport.abort()
+
+    # ---- reading
+
+    def data_received(self, data: bytes) -> None:
+        if self.transport.is_closing() or self._is_too_much_after_the_answer(len(data)):
+            return
+        super().data_received(data)
+        if self._phase is _Phase.HEAD:
+            self._head_bytes += len(data)
+            if self._head_bytes > self._limits.max_head_bytes:
+                self._refuse_head()
+
+    def _is_too_much_after_the_answer(self, size_bytes: int) -> bool:
+        """The rest of a refused body is read, up to a measure: who is cut off while sending never sees its answer."""
+        if self._phase is not _Phase.BODY or not self.cycle.response_complete:
+            return False
+        self._discarded_bytes += size_bytes
+        if self._discarded_bytes <= self._limits.max_discarded_bytes:
+            return False
+        self.hang_up()
+        return True
+
+    def on_message_begin(self) -> None:
+        self._phase = _Phase.HEAD
+        self._head_bytes = 0
+        self._wait_for_client(self._limits.head_s)
+        super().on_message_begin()
+
+    def on_headers_complete(self) -> None:
+        self._phase = _Phase.BODY
+        self._discarded_bytes = 0
+        self._stop_waiting()
+        # The application ends its wait for the body; until then others may ask for the place.
+        self._waiting.begin(self, self.hang_up)
+        self._parse_url_without_query(super().on_headers_complete)
+        if self.parser.should_upgrade():
+            # We speak nothing else, and the parser stops behind the request: nothing can follow it.
+            self.cycle.keep_alive = False
+
+    def _parse_url_without_query(self, parse: Callable[[], None]) -> None:
+        """Httptools takes no URL beyond 64 KiB, and selectors grow longer; so the query goes around it."""
+        self.url, _, query = self.url.partition(b"?")
+        parse()
+        self.scope["query_string"] = query.partition(b"#")[0]
+
+    def on_message_complete(self) -> None:
+        self._phase = _Phase.NOTHING
+        self._waiting.end(self)
+        super().on_message_complete()
+        if self.cycle.response_complete:
+            self._wait_for_client(self._limits.idle_s)
+
+    def _refuse_head(self) -> None:
+        text = b"431 Request Header Fields Too Large"
+        headers = b"content-type: text/plain; charset=utf-8\r\ncontent-length: %d\r\nconnection: close\r\n\r\n"
+        self.transport.write(STATUS_LINE[431] + headers % len(text) + text)
+        self.transport.close()
+
+    # ---- answering
+
+    def _start_asgi_task(self, cycle: RequestResponseCycle, app: Any) -> None:
+        self._running = cycle
+        super()._start_asgi_task(cycle, app)
+
+    def on_response_complete(self) -> None:
+        super().on_response_complete()
+        self._unset_keepalive_if_required()
+        if self.cycle.response_complete and not self.transport.is_closing():
+            is_unread = self._phase is _Phase.BODY
+            self._wait_for_client(self._limits.body_s if is_unread else self._limits.idle_s)
+
+    def pause_writing(self) -> None:
+        super().pause_writing()
+        self._stall = self.loop.call_later(self._limits.write_stall_s, self.hang_up)
+
+    def resume_writing(self) -> None:
+        if self._stall is not None:
+            self._stall.cancel()
+            self._stall = None
+        super().resume_writing()
+
+    # ---- waiting
+
+    def _wait_for_client(self, seconds: float) -> None:
+        self._stop_waiting()
+        self._waiting.begin(self, self.hang_up)
+        self._patience = self.loop.call_later(seconds, self.hang_up)
+
+    def _stop_waiting(self) -> None:
+        self._waiting.end(self)
+        if self._patience is not None:
+            self._patience.cancel()
+            self._patience = None

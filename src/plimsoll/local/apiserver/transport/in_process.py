@@ -1,0 +1,106 @@
+"""The application without sockets: for clients in the same process, above all under virtual time.
+
+Same requests, same answers, same limit on bodies as over the network; what a network adds (connections, timeouts,
+hosts) is left out. It starts no task: a request runs in its caller's, and is cancelled with it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING, Any, Self
+
+from plimsoll.core.errors import Unreachable
+from plimsoll.local.apiserver.exchange import Answer, Request
+from plimsoll.local.apiserver.transport.limits import Limits, body_too_large
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Mapping
+
+    from plimsoll.local.apiserver.transport.limits import Handler
+
+
+class InProcessTransport:
+    """A door to one application. `aclose` ends the watches that came through it."""
+
+    def __init__(self, application: Handler, *, limits: Limits | None = None) -> None:
+        self._application = application
+        self._limits = limits or Limits()
+        self._streams: set[Stream] = set()
+        self._is_closed = False
+
+    async def request(
+        self, method: str, url: str, *, headers: Mapping[str, str] | None = None, body: bytes = b""
+    ) -> Answer:
+        """The answer; the body of a watch is a `Stream`. Raises `Unreachable` once the transport is closed."""
+        if self._is_closed:
+            raise Unreachable("the in-process API server is stopped")
+        if len(body) > self._limits.max_body_bytes:
+            return Answer.json(body_too_large(self._limits).status, status=413)
+        answer = await self._application.handle(Request.of(method, url, headers=headers, body=body))
+        if isinstance(answer.body, bytes):
+            return answer
+        stream = Stream(answer.body, self._streams)
+        return answer._replace(body=stream)
+
+    async def aclose(self) -> None:
+        """Every stream ends for whoever reads it; further requests are refused."""
+        self._is_closed = True
+        for stream in tuple(self._streams):
+            await stream.aclose()
+
+
+class Stream:
+    """The chunks of a watch: `async for`, and `aclose` (or `async with`) when done, also while somebody waits for one.
+
+    A wait that is cancelled ends the stream, as it ends an async generator.
+    """
+
+    def __init__(self, chunks: AsyncIterator[bytes], siblings: set[Stream]) -> None:
+        self._chunks = chunks
+        self._siblings = siblings
+        self._reader: asyncio.Task[Any] | None = None
+        self._left: asyncio.Future[None] | None = None
+        """Set by `aclose` while a reader is inside: done when it has left."""
+        siblings.add(self)
+
+    def __aiter__(self) -> Self:
+        return self
+
+    async def __anext__(self) -> bytes:
+        if self not in self._siblings:
+            raise StopAsyncIteration
+        reader = self._reader = asyncio.current_task()
+        assert reader is not None
+        try:
+            return await anext(self._chunks)
+        except StopAsyncIteration:
+            self._siblings.discard(self)
+            raise
+        except asyncio.CancelledError:
+            self._siblings.discard(self)
+            # As asyncio.timeout does it: a cancellation of our own making ends here, anybody else's goes on.
+            if self._left is None or reader.uncancel():
+                raise
+            raise StopAsyncIteration from None
+        finally:
+            self._reader = None
+            if self._left is not None and not self._left.done():
+                self._left.set_result(None)
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *_error: object) -> None:
+        await self.aclose()
+
+    async def aclose(self) -> None:
+        """End the stream and let go of what it holds. Harmless when done twice."""
+        self._siblings.discard(self)
+        if self._reader is not None:
+            if self._left is None:
+                self._left = asyncio.get_running_loop().create_future()
+                self._reader.cancel()
+            await asyncio.wait((self._left,))
+        close = getattr(self._chunks, "aclose", None)
+        if close is not None:
+            await close()

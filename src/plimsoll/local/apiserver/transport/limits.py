@@ -1,0 +1,141 @@
+"""How much of anything a client may take, and who is over it.
+
+Used by every transport. Counts are per credential, so that a client without a valid one, or a controller gone wild,
+uses up only its own share. Nothing here waits: whoever is over a limit is told so at once.
+"""
+
+from __future__ import annotations
+
+from contextlib import contextmanager
+from enum import StrEnum
+from typing import TYPE_CHECKING, Protocol
+
+from plimsoll.core.values import Value
+from plimsoll.local.apiserver.refusals import Refusal, failure
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from plimsoll.local.apiserver.exchange import Answer, Request
+
+MIB = 1024 * 1024
+RETRY_AFTER_S = 1
+
+
+class Handler(Protocol):
+    """What a transport serves: `plimsoll.local.apiserver.application.Application`."""
+
+    async def handle(self, request: Request) -> Answer: ...
+
+
+class Limits(Value):
+    """All of them. The numbers that kube-apiserver has too are its defaults."""
+
+    max_body_bytes: int = 3 * MIB
+    max_bodies_bytes: int = 256 * MIB
+    """Of all requests that are being received or handled at a moment."""
+    mutating: int = 200
+    reading: int = 400
+    watches: int = 1_000
+
+    max_connections: int = 1_024
+    """A connection costs Python's TLS a buffer of 256 KiB."""
+    max_head_bytes: int = 256 * 1024
+    max_discarded_bytes: int = 16 * MIB
+    """What is still read of a request that has its answer already, so that the client gets to read it."""
+    handshake_s: float = 10.0
+    head_s: float = 32.0
+    body_s: float = 60.0
+    idle_s: float = 120.0
+    """Longer than the 90 s of Go's clients, so that they hang up first and no request meets a closing door."""
+    write_stall_s: float = 30.0
+    grace_s: float = 10.0
+
+
+class Lane(StrEnum):
+    """Kinds of requests that are counted apart."""
+
+    MUTATING = "mutating"
+    READING = "reading"
+    WATCHES = "watches"
+
+
+def lane_of(request: Request) -> Lane:
+    if request.method not in ("GET", "HEAD", "OPTIONS"):
+        return Lane.MUTATING
+    watch = request.parameter("watch")
+    return Lane.READING if watch is None or watch.lower() in ("0", "false") else Lane.WATCHES
+
+
+class InFlight:
+    """The requests under way."""
+
+    def __init__(self, limits: Limits) -> None:
+        self._limits = limits
+        self._counts: dict[tuple[str, Lane], int] = {}
+        self._bodies_bytes = 0
+
+    @contextmanager
+    def taking_part(self, request: Request) -> Iterator[None]:
+        """Count a request as long as the block lasts. Raises the 429 refusal if its credential has too many."""
+        lane = lane_of(request)
+        who = (request.header("authorization"), lane)
+        count = self._counts.get(who, 0)
+        if count >= self._most(lane):
+            raise too_many_requests()
+        self._counts[who] = count + 1
+        try:
+            yield
+        finally:
+            left = self._counts[who] - 1
+            if left:
+                self._counts[who] = left
+            else:
+                del self._counts[who]
+
+    def _most(self, lane: Lane) -> int:
+        limits = self._limits
+        return {Lane.MUTATING: limits.mutating, Lane.READING: limits.reading, Lane.WATCHES: limits.watches}[lane]
+
+    @contextmanager
+    def holding_body(self) -> Iterator[HeldBody]:
+        """Memory for one body, given back when the block ends."""
+        held = HeldBody(self)
+        try:
+            yield held
+        finally:
+            self._bodies_bytes -= held.size_bytes
+
+    def hold(self, size_bytes: int) -> None:
+        if self._bodies_bytes + size_bytes > self._limits.max_bodies_bytes:
+            raise too_many_requests()
+        self._bodies_bytes += size_bytes
+
+
+class HeldBody:
+    """The size of a body that is being received."""
+
+    def __init__(self, requests: InFlight) -> None:
+        self._requests = requests
+        self.size_bytes = 0
+
+    def grow(self, size_bytes: int) -> None:
+        """Raises the 429 refusal if all bodies together are too much."""
+        self._requests.hold(size_bytes)
+        self.size_bytes += size_bytes
+
+
+def body_too_large(limits: Limits) -> Refusal:
+    message = f"Request entity too large: limit is {limits.max_body_bytes}"
+    return failure(413, "RequestEntityTooLarge", message)
+
+
+def too_many_requests() -> Refusal:
+    message = "Too many requests, please try again later."
+    details = {"retryAfterSeconds": RETRY_AFTER_S}
+    headers = (("Retry-After", str(RETRY_AFTER_S)),)
+    return failure(429, "TooManyRequests", message, details=details, headers=headers)
+
+
+def body_too_slow() -> Refusal:
+    return failure(408, "Timeout", "the body of the request did not arrive in time")

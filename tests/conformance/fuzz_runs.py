@@ -1,0 +1,72 @@
+"""Sends what `fuzzing` makes to a fresh server and collects what must not be."""
+
+from __future__ import annotations
+
+import random
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from plimsoll.runtime.virtual_runs import VirtualRun
+from tests.conformance.exchanges import Conversation
+from tests.conformance.fuzzing import Fuzzer, is_allowed, operations
+from tests.conformance.recordings import by_id
+from tests.conformance.servers import ADMIN_TOKEN, RECORDED_DAY, embedded_server
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from tests.conformance.exchanges import Reply
+    from tests.conformance.fuzzing import FuzzedRequest, Operation
+
+_OBJECTS = (
+    ("/api/v1/namespaces", {"kind": "Namespace", "metadata": {"name": "fuzz"}}),
+    ("/apis/apiextensions.k8s.io/v1/customresourcedefinitions", by_id("crd-001").body),
+)
+# A server that is asked for everything at random fills up; a fresh one now and then keeps requests meaningful.
+_REQUESTS_A_SERVER = 5_000
+
+
+class Offence(NamedTuple):
+    request: FuzzedRequest
+    answer: str
+
+
+def published_operations(client: Conversation) -> tuple[Operation, ...]:
+    """What `/openapi/v3` says is served."""
+    index = client.send("GET", "/openapi/v3")
+    paths = _json(index)["paths"]
+    urls = [str(one["serverRelativeURL"]).split("?")[0] for _, one in sorted(paths.items())]
+    return operations([_json(client.send("GET", url)) for url in urls])
+
+
+def _json(reply: Reply) -> Any:
+    import json  # noqa: PLC0415 - the index is JSON under a text content type, as recorded
+
+    return json.loads(reply.raw)
+
+
+def fuzzed(count: int, *, seed: int) -> list[Offence]:
+    """The offences among `count` requests."""
+    chance = random.Random(seed)
+    offences: list[Offence] = []
+    for begun in range(0, count, _REQUESTS_A_SERVER):
+        offences += _on_one_server(min(_REQUESTS_A_SERVER, count - begun), chance)
+    return offences
+
+
+def _on_one_server(count: int, chance: random.Random) -> Sequence[Offence]:
+    offences: list[Offence] = []
+    with VirtualRun(start=RECORDED_DAY) as run:
+        server = run.until(embedded_server(run.clock))
+        client = Conversation(run, server.transport, headers={"Authorization": f"Bearer {ADMIN_TOKEN}"})
+        for path, body in _OBJECTS:
+            client.send("POST", path, headers={"Content-Type": "application/json"}, body=body)
+        run.advance_by(5)
+        fuzzer = Fuzzer(published_operations(client), chance)
+        for _ in range(count):
+            request = fuzzer.request()
+            reply = client.send(
+                request.method, request.path, query=request.query, headers=request.headers, body=request.body
+            )
+            if not is_allowed(reply.status, reply.body) or b"Traceback" in reply.raw:
+                offences.append(Offence(request, f"{reply.status} {reply.raw[:500]!r}"))
+    return offences

@@ -1,0 +1,212 @@
+"""Replays one recorded file against a fresh server and says, request by request, what differs.
+
+    outcomes = replay("delete")         # {"delete-001": Outcome(...), …}
+
+Requests go in their order, each after the set-up steps that belong before it; what our server answered is learnt, so
+that later requests name our uids and resourceVersions. A difference never stops the replay.
+"""
+
+from __future__ import annotations
+
+import json
+from datetime import datetime
+from functools import cache
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from plimsoll.local.apiserver.bootstrap import namespace_contents
+from plimsoll.runtime.virtual_runs import VirtualRun
+from tests.conformance import setups
+from tests.conformance.comparing import differences
+from tests.conformance.exchanges import Conversation, Reply
+from tests.conformance.recordings import Recorded, by_id, golden
+from tests.conformance.servers import ADMIN_TOKEN, CERTIFICATE, RECORDED_DAY, embedded_server
+from tests.conformance.setups.steps import (
+    CONTROLLERS,
+    Compact,
+    FillUp,
+    IssueToken,
+    Pass,
+    Send,
+    StatusAsRecorded,
+    Step,
+)
+from tests.conformance.substitutions import Substitutions
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+_AGENT = "golden/1.0"
+
+
+class Outcome(NamedTuple):
+    """What became of one recorded request; equal if there are no differences."""
+
+    recorded: Recorded
+    reply: Reply
+    differences: Sequence[str]
+
+
+@cache
+def replay(group: str) -> dict[str, Outcome]:
+    with VirtualRun(start=RECORDED_DAY) as run:
+        replaying = _Replay(run)
+        return {one.id: replaying.answer(one) for one in golden(group)}
+
+
+class _Replay:
+    def __init__(self, run: VirtualRun) -> None:
+        self._run = run
+        self._server = run.until(embedded_server(run.clock))
+        headers = {"User-Agent": _AGENT, "Accept": "application/json", "Authorization": f"Bearer {ADMIN_TOKEN}"}
+        self._client = Conversation(run, self._server.transport, headers=headers)
+        self._ours = Substitutions()
+        self._tokens: dict[str, str] = {}
+
+    def answer(self, recorded: Recorded) -> Outcome:
+        for step in setups.BEFORE.get(recorded.id, ()):
+            self._take(step)
+        self._let_time_pass(recorded)
+        task = self._client.start(
+            recorded.method,
+            self._ours.path(recorded.path),
+            query=self._ours.query(recorded.query),
+            headers=self._headers(recorded),
+            body=self._body(recorded),
+        )
+        for step in setups.DURING.get(recorded.id, ()):
+            self._run.advance_by(0.1)
+            self._take(step)
+        reply = self._run.until(task)
+        self._ours.learn(recorded.response, reply.body if reply.events is None else reply.events)
+        return Outcome(recorded, reply, differences(recorded, reply, self._ours))
+
+    def _let_time_pass(self, recorded: Recorded) -> None:
+        """Up to the moment of the recording: entries of managedFields stand in the order of their times."""
+        times = [moment for moment in _written_at(recorded.response) if moment.date() == RECORDED_DAY.date()]
+        if times and max(times) > self._run.clock.now():
+            self._run.advance_to(max(times))
+
+    def _headers(self, recorded: Recorded) -> dict[str, str | None]:
+        authorization: dict[str, str | None] = {}
+        if recorded.auth.startswith("none"):
+            authorization["Authorization"] = None
+        elif recorded.auth.startswith("Bearer"):
+            authorization["Authorization"] = "Bearer unknown"
+        elif recorded.auth.startswith("serviceaccount"):
+            authorization["Authorization"] = f"Bearer {self._tokens[recorded.auth.split()[1]]}"
+        return {**recorded.headers, **authorization, **setups.HEADERS_AS_SENT.get(recorded.id, {})}
+
+    def _body(self, recorded: Recorded) -> Any:
+        long = setups.LONG_BODIES.get(recorded.id)
+        return long if long is not None else self._ours.body(recorded.body)
+
+    # ---- what was not recorded
+
+    def _take(self, step: Step) -> None:
+        match step:
+            case Send():
+                self._send(step)
+            case StatusAsRecorded():
+                self._write_status(step)
+            case IssueToken():
+                self._issue(step)
+            case FillUp():
+                self._fill_up(step)
+            case Compact():
+                self._server.store.compact(self._server.store.revision)
+            case Pass():
+                self._run.advance_by(step.seconds)
+
+    def _send(self, step: Send) -> Reply:
+        reply = self._client.send(
+            step.method,
+            self._ours.path(step.path),
+            query=step.query,
+            headers={"User-Agent": step.agent or None, "Content-Type": step.content_type},
+            body=self._ours.body(self._with_owners(step.body)),
+        )
+        self._learn(step.stands_for, reply)
+        if step.path == "/api/v1/namespaces" and reply.status == 201:
+            self._fill_namespace(step.body["metadata"]["name"])
+        return reply
+
+    def _fill_namespace(self, name: str) -> None:
+        """What the controllers of a real cluster put into a new namespace."""
+        headers = {"User-Agent": CONTROLLERS, "Content-Type": "application/json"}
+        for contents in namespace_contents(name, ca_certificate=CERTIFICATE):
+            path = f"/api/v1/namespaces/{name}/{contents['kind'].lower()}s"
+            self._client.send("POST", path, headers=headers, body=contents)
+
+    def _learn(self, stands_for: dict[str, str], reply: Reply) -> None:
+        metadata = reply.body.get("metadata", {}) if isinstance(reply.body, dict) else {}
+        for key, value in stands_for.items():
+            if key in metadata:
+                self._ours.put(key, value, metadata[key])
+
+    def _with_owners(self, body: Any) -> Any:
+        """`<uid of /path>` stands for the uid of the object that is there now."""
+        if isinstance(body, dict):
+            return {name: self._with_owners(value) for name, value in body.items()}
+        if isinstance(body, list):
+            return [self._with_owners(value) for value in body]
+        if isinstance(body, str) and body.startswith("<uid of "):
+            owner = self._client.send("GET", body.removeprefix("<uid of ").removesuffix(">"))
+            return owner.body.get("metadata", {}).get("uid", "") if isinstance(owner.body, dict) else ""
+        return body
+
+    def _write_status(self, step: StatusAsRecorded) -> None:
+        recorded = by_id(step.id)
+        path = self._ours.path(recorded.path).removesuffix("/status")
+        status = _status_of(recorded, without=step.without)
+        if recorded.response["kind"] == "Table":
+            path, status = f"{path}/{recorded.response['rows'][0]['cells'][0]}", setups.STATUS_BEHIND_TABLES[step.id]
+        current = self._client.send("GET", path).body
+        if not isinstance(current, dict) or "metadata" not in current:
+            return
+        reply = self._client.send(
+            "PUT",
+            f"{path}/status",
+            headers={"User-Agent": CONTROLLERS, "Content-Type": "application/json"},
+            body={**current, "status": status},
+        )
+        self._learn(step.stands_for, reply)
+
+    def _issue(self, step: IssueToken) -> None:
+        body = {"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "spec": {"expirationSeconds": 3600}}
+        path = f"/api/v1/namespaces/{step.namespace}/serviceaccounts/{step.name}/token"
+        reply = self._client.send("POST", path, headers={"Content-Type": "application/json"}, body=body)
+        token = (reply.body or {}).get("status", {}).get("token", "")
+        self._tokens[f"{step.namespace}/{step.name}"] = token
+        self._ours.put_token(f"<jwt of {step.namespace}/{step.name}>", token)
+
+    def _fill_up(self, step: FillUp) -> None:
+        there = len((self._client.send("GET", step.listed).body or {}).get("items", ()))
+        for number in range(there, step.total):
+            body = {**step.template, "metadata": {"name": f"zz-{number}"}}
+            self._client.send("POST", step.posted, headers={"Content-Type": "application/json"}, body=body)
+
+
+def _written_at(value: Any, *, key: str = "") -> Iterator[datetime]:
+    """The moments at which an answer says that something was written."""
+    if isinstance(value, dict):
+        for name, one in value.items():
+            yield from _written_at(one, key=name)
+    elif isinstance(value, list):
+        for one in value:
+            yield from _written_at(one, key=key)
+    elif key in {"creationTimestamp", "time"} and isinstance(value, str):
+        yield datetime.fromisoformat(value)
+
+
+def _status_of(recorded: Recorded, *, without: Sequence[str]) -> dict[str, Any]:
+    status = dict(recorded.response.get("status") or {})
+    if without:
+        status["conditions"] = [one for one in status["conditions"] if one["type"] not in without]
+    return status
+
+
+def shown(outcome: Outcome) -> str:
+    """For a failing test: the request, what was expected and what came."""
+    recorded, _, found = outcome
+    request = f"{recorded.method} {recorded.path} {recorded.query or ''}"
+    return "\n".join((f"{recorded.id}: {recorded.title}", request, json.dumps(recorded.body)[:400], *found))

@@ -1,0 +1,14 @@
+"""Random operations through the application do what the plain model says, with both drivers and across restarts."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import settings
+from hypothesis.stateful import run_state_machine_as_test
+
+from tests.conformance.operation_machine import InMemory, OnDisk, OperationMachine
+
+
+@pytest.mark.parametrize("machine", [InMemory, OnDisk])
+def test_the_server_does_what_the_model_does(machine: type[OperationMachine]):
+    run_state_machine_as_test(machine, settings=settings(max_examples=12, stateful_step_count=25, deadline=None))

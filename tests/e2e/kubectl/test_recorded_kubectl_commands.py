@@ -1,0 +1,175 @@
+"""The recorded kubectl commands, run by the kubectl on PATH against our server: the output is the recorded one."""
+
+from __future__ import annotations
+
+import os
+import shlex
+import subprocess
+import threading
+from typing import TYPE_CHECKING, NamedTuple
+
+import pytest
+
+from tests.e2e.kubectl import recorded_commands as recordings
+from tests.e2e.kubectl.server_processes import LEAST_KUBECTL, has_apiserver_command, kubectl_version, running_server
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from tests.e2e.kubectl.recorded_commands import RecordedCommand
+
+CLIENT = kubectl_version()
+
+if CLIENT is None or CLIENT < LEAST_KUBECTL:
+    pytest.skip(f"NOT TESTED: kubectl >= 1.29 is not on PATH (found {CLIENT})", allow_module_level=True)
+if not has_apiserver_command():
+    pytest.skip("NOT TESTED: there is no `plimsoll apiserver`", allow_module_level=True)
+
+_COMMAND_WITHIN_S = 60
+_RUN = [one for one in recordings.recorded_commands() if one.id not in recordings.NEEDS_CONTROLLERS]
+
+_NODE = """
+apiVersion: v1
+kind: Node
+metadata: {{name: {name}, labels: {{kubernetes.io/hostname: {name}}}}}
+"""
+_READY = (
+    '{"status":{"conditions":[{"type":"Ready","status":"True","reason":"Kubelet","message":"m",'
+    '"lastHeartbeatTime":"2026-01-01T00:00:00Z","lastTransitionTime":"2026-01-01T00:00:00Z"}]}}'
+)
+
+
+class Ran(NamedTuple):
+    exit_code: int | str
+    stdout: str
+    stderr: str
+
+
+class Kubectl:
+    """Runs commands in a directory of their own, with an empty discovery cache each."""
+
+    def __init__(self, kubeconfig: Path, directory: Path) -> None:
+        self._kubeconfig = kubeconfig
+        self._directory = directory
+        self._runs = 0
+
+    def __call__(self, command: str, *, files: dict[str, str] | None = None, stdin: str = "") -> Ran:
+        done = subprocess.run(
+            shlex.split(command),
+            cwd=self._work_directory(files or {}),
+            env=self._environment(),
+            input=stdin,
+            capture_output=True,
+            text=True,
+            timeout=_COMMAND_WITHIN_S,
+            check=False,
+        )
+        return Ran(done.returncode, done.stdout, done.stderr)
+
+    def watch(self, command: str, changes: list[str], *, lines: int) -> Ran:
+        """A command that ends only when it is stopped: `changes` are made while it runs, until `lines` have come."""
+        process = subprocess.Popen(
+            shlex.split(command),
+            cwd=self._work_directory({}),
+            env=self._environment(),
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        assert process.stdout is not None
+        # The header and what is there already: then it watches.
+        seen = [process.stdout.readline() for _ in range(lines - len(changes))]
+        for change in changes:
+            assert self(change).exit_code == 0, change
+        giving_up = threading.Timer(_COMMAND_WITHIN_S, process.terminate)
+        giving_up.start()
+        seen += [process.stdout.readline() for _ in changes]
+        giving_up.cancel()
+        process.terminate()
+        rest, stderr = process.communicate(timeout=_COMMAND_WITHIN_S)
+        return Ran("terminated", "".join(seen) + rest, stderr)
+
+    def _work_directory(self, files: dict[str, str]) -> Path:
+        self._runs += 1
+        directory = self._directory / f"run-{self._runs}"
+        directory.mkdir()
+        for name, text in files.items():
+            (directory / name).write_text(text)
+        return directory
+
+    def _environment(self) -> dict[str, str]:
+        home = self._directory / f"home-{self._runs}"
+        return {"PATH": os.environ["PATH"], "HOME": str(home), "KUBECONFIG": str(self._kubeconfig), "TZ": "UTC"}
+
+
+# Changes that the recorder made while a watching command ran.
+_WHILE_WATCHING = {
+    "051-get-watch": [
+        "kubectl -n kc create -f w.yaml",
+        """kubectl -n kc patch cm w --type=merge -p '{"data":{"a":"b"}}'""",
+        "kubectl -n kc delete cm w --wait=false",
+    ]
+}
+_LABELLED = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: w, labels: {w: '1'}}\n"
+
+# Unrecorded requests before a command; what controllers would have done is not among them.
+_BEFORE = {"072-uncordon-after-drain": ["kubectl cordon k2"]}
+
+
+@pytest.fixture(scope="module")
+def ran(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, Ran]]:
+    """All commands, in their order, against one server: later ones depend on earlier ones."""
+    directory = tmp_path_factory.mktemp("kubectl")
+    with running_server(directory / "data") as server:
+        kubectl = Kubectl(server.kubeconfig, directory)
+        _set_up(kubectl)
+        yield {one.id: _run(kubectl, one) for one in _RUN}
+
+
+def _set_up(kubectl: Kubectl) -> None:
+    assert kubectl("kubectl create namespace kc").exit_code == 0
+    # What controllers put into a new namespace.
+    kubectl("kubectl -n kc create serviceaccount default")
+    kubectl("kubectl -n kc create configmap kube-root-ca.crt --from-literal=ca.crt=x")
+    for name in ("k1", "k2"):
+        assert kubectl("kubectl create -f -", stdin=_NODE.format(name=name)).exit_code == 0
+        kubectl(f"kubectl patch node {name} --subresource=status --type=merge -p '{_READY}'")
+        kubectl(f"kubectl taint nodes {name} node.kubernetes.io/not-ready-")
+
+
+def _run(kubectl: Kubectl, one: RecordedCommand) -> Ran:
+    for command in _BEFORE.get(one.id, ()):
+        assert kubectl(command).exit_code == 0
+    if one.exit_code == "terminated":
+        return _watched(kubectl, one)
+    return kubectl(one.command, files=one.files, stdin=one.stdin)
+
+
+def _watched(kubectl: Kubectl, one: RecordedCommand) -> Ran:
+    create, *rest = _WHILE_WATCHING[one.id]
+    assert kubectl(create.replace("w.yaml", "-"), stdin=_LABELLED).exit_code == 0
+    return kubectl.watch(one.command, rest, lines=len(one.stdout.splitlines()))
+
+
+@pytest.mark.parametrize("one", [pytest.param(one, id=one.id) for one in _RUN])
+def test_a_recorded_command_says_what_it_said_to_a_real_server(one: RecordedCommand, ran: dict[str, Ran]):
+    came = ran[one.id]
+    assert CLIENT is not None
+    expected = recordings.masked(recordings.as_said_by(one.stdout, CLIENT))
+    said = recordings.masked(came.stdout)
+    if one.id in recordings.SERVED_LINES_ONLY:
+        expected = "\n".join(line for line in expected.splitlines() if line in said.splitlines())
+    is_equal = (came.exit_code, said) == (one.exit_code, expected)
+    if one.id in recordings.KNOWN_DIFFERENCES:
+        assert not is_equal, f"{one.id} is listed as a difference and is none any more"
+        return
+    assert came.exit_code == one.exit_code, came.stderr
+    assert said == expected, came.stderr
+    assert recordings.masked(came.stderr) == recordings.masked(recordings.as_said_by(one.stderr, CLIENT))
+
+
+def test_every_command_left_out_is_a_recorded_one():
+    ids = {one.id for one in recordings.recorded_commands()}
+    assert recordings.NEEDS_CONTROLLERS.keys() <= ids
+    assert recordings.KNOWN_DIFFERENCES.keys() <= ids - recordings.NEEDS_CONTROLLERS.keys()

@@ -1,0 +1,171 @@
+"""A store with admission in front of it, and objects with defaults: what the tests of admission are told with."""
+
+from __future__ import annotations
+
+import asyncio
+from copy import deepcopy
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import pytest
+
+from plimsoll.local.apiserver.admission import Admission, Attempt
+from plimsoll.local.apiserver.catalogue import Catalogue, ServedResource
+from plimsoll.local.apiserver.identities import Attributes, Decision, User
+from plimsoll.local.apiserver.refusals import Refusal
+from plimsoll.local.apiserver.served_kinds import builtin_resources
+from plimsoll.local.apiserver.storage import Delete, Key, MemoryDriver, Put, Store, Stored
+from plimsoll.objects.builtin import default
+from plimsoll.runtime.chance import SeededEntropy
+from plimsoll.runtime.virtual_runs import run_virtual
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
+
+    from plimsoll.local.apiserver.storage import HistoryLimits
+    from plimsoll.local.apiserver.storage.drivers import Driver
+    from plimsoll.runtime.clocks import VirtualClock
+
+Json = dict[str, Any]
+T = TypeVar("T")
+
+ANYBODY = User(name="somebody", groups=("system:masters",))
+CATALOGUE = Catalogue(builtin_resources())
+
+
+class AlreadyThere(Exception):
+    """The write does not come about."""
+
+
+def _unless_there(current: Stored | None, body: Json, *, fails: bool) -> Put:
+    if fails or current is not None:
+        raise AlreadyThere
+    return Put(body)
+
+
+class EverythingAllowed:
+    def decide(self, _attributes: Attributes) -> Decision:
+        return Decision(allowed=True)
+
+
+class World:
+    """What a handler does with admission, without a handler: `create`, `update` and `delete` go through all steps."""
+
+    def __init__(self, clock: VirtualClock, driver: Driver | None = None, limits: HistoryLimits | None = None) -> None:
+        self.clock = clock
+        self.store = Store.open(driver or MemoryDriver(), clock=clock, limits=limits)
+        self.admission = Admission(
+            store=self.store, clock=clock, entropy=SeededEntropy(1), authorizer=EverythingAllowed()
+        )
+
+    async def put(self, obj: Json) -> Json:
+        """Store it, without asking anybody."""
+        whole = default(deepcopy(obj))
+        stored = await self.store.update(key_of(whole), lambda _current: Put(whole))
+        assert stored is not None
+        return stored.body()
+
+    async def furnish(self, namespace: str = "ns", *, phase: str = "Active") -> None:
+        """A namespace as a pod needs it."""
+        whole = an("v1", "Namespace", namespace, namespace="", status={"phase": phase})
+        await self.store.update(key_of(whole), lambda _current: Put(whole))
+        await self.put(an("v1", "ServiceAccount", "default", namespace=namespace))
+
+    async def create(self, obj: Json, *, pauses: int = 0, fails: bool = False, **details: Any) -> Json:
+        whole = default(deepcopy(obj))
+        attempt = attempt_of("CREATE", whole, **details)
+        await self.admission.mutate(attempt)
+        await self.admission.validate(attempt)
+        for _ in range(pauses):
+            await asyncio.sleep(0)
+        if attempt.dry_run:
+            return whole
+        try:
+            await self.store.update(key_of(whole), lambda current: _unless_there(current, whole, fails=fails))
+        except AlreadyThere:
+            self.admission.release(attempt)
+        return whole
+
+    async def update(self, obj: Json, **details: Any) -> Json:
+        stored = self.store.get(key_of(obj))
+        assert stored is not None
+        whole = default(deepcopy(obj))
+        attempt = attempt_of("UPDATE", whole, old=stored.body(), **details)
+        await self.admission.mutate(attempt)
+        await self.admission.validate(attempt)
+        await self.store.update(key_of(whole), lambda _current: Put(whole))
+        return whole
+
+    async def delete(self, obj: Json) -> None:
+        await self.admission.mutate(attempt_of("DELETE", obj, gone=True))
+        await self.store.update(key_of(obj), lambda _current: Delete())
+
+    def get(self, api_version: str, kind: str, name: str, namespace: str = "ns") -> Json:
+        stored = self.store.get(key_of(an(api_version, kind, name, namespace=namespace)))
+        assert stored is not None
+        return stored.body()
+
+
+def in_world(
+    story: Callable[[World], Awaitable[T]], driver: Driver | None = None, *, limits: HistoryLimits | None = None
+) -> T:
+    async def told(clock: VirtualClock) -> T:
+        return await story(World(clock, driver, limits))
+
+    return run_virtual(told)
+
+
+def refused(story: Callable[[World], Awaitable[Any]]) -> Json:
+    """The Status that the story ends with."""
+    with pytest.raises(Refusal) as caught:
+        in_world(story)
+    return caught.value.status
+
+
+def served(api_version: str, kind: str) -> ServedResource:
+    found = CATALOGUE.of_kind(api_version, kind)
+    assert found is not None
+    return found
+
+
+def key_of(obj: Json) -> Key:
+    resource = served(obj["apiVersion"], obj["kind"])
+    metadata = obj["metadata"]
+    return Key(resource.stored_as, metadata.get("namespace", "") if resource.namespaced else "", metadata["name"])
+
+
+def attempt_of(
+    operation: Any, obj: Json, *, old: Json | None = None, gone: bool = False, dry_run: bool = False
+) -> Attempt:
+    metadata = obj["metadata"]
+    resource = served(obj["apiVersion"], obj["kind"])
+    return Attempt(
+        operation=operation,
+        resource=resource,
+        user=ANYBODY,
+        namespace=metadata.get("namespace", "") if resource.namespaced else "",
+        name=metadata.get("name", ""),
+        obj=None if gone else obj,
+        old=obj if gone else old,
+        dry_run=dry_run,
+    )
+
+
+def an(api_version: str, kind: str, name: str, *, namespace: str = "ns", **parts: Any) -> Json:
+    metadata: Json = {"name": name, **parts.pop("metadata", {})}
+    if namespace:
+        metadata["namespace"] = namespace
+    return {"apiVersion": api_version, "kind": kind, "metadata": metadata, **parts}
+
+
+def pod(name: str = "p", *, requests: Json | None = None, limits: Json | None = None, **spec: Any) -> Json:
+    resources = {"requests": requests or {}, "limits": limits or {}}
+    container = {"name": "c", "image": "nginx:1.27", "resources": {part: of for part, of in resources.items() if of}}
+    return an("v1", "Pod", name, spec={"containers": [container], **spec})
+
+
+def quota(name: str = "rq", *, hard: Json, **spec: Any) -> Json:
+    return an("v1", "ResourceQuota", name, spec={"hard": hard, **spec})
+
+
+def limit_range(*limits: Json, name: str = "lr") -> Json:
+    return an("v1", "LimitRange", name, spec={"limits": list(limits)})

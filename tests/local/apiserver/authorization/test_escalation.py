@@ -1,0 +1,210 @@
+from __future__ import annotations
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from plimsoll.local.apiserver.authorization import Rule, escalation_refusal
+from plimsoll.local.apiserver.authorization.rules import uncovered
+from plimsoll.local.apiserver.identities import User
+from tests.local.apiserver.authorization.worlds import (
+    ADMIN,
+    BOB,
+    GROUP,
+    World,
+    binding,
+    cluster_binding,
+    cluster_role,
+    role,
+    rule,
+)
+
+POWERS = rule("get list", "pods")
+
+
+def world_of_bob(*rules: dict, others: tuple[dict, ...] = ()) -> World:
+    return World(cluster_role("bobs", *rules), cluster_binding("bobs", "ClusterRole/bobs", "User bob"), *others)
+
+
+def refusal_text(world: World, obj: dict, user: User = BOB, old: dict | None = None) -> str | None:
+    namespace = obj["metadata"].get("namespace", "")
+    refusal = escalation_refusal(world.authorizer, user, obj, namespace=namespace, old=old)
+    return None if refusal is None else refusal.status["message"]
+
+
+def test_a_role_may_hold_what_its_writer_has():
+    assert refusal_text(world_of_bob(POWERS), role("new", rule("list", "pods"))) is None
+
+
+def test_a_role_with_more_is_refused_and_what_is_missing_is_listed():
+    new = role("new", rule("get create", "pods secrets"), rule("get", "nodes", named="n1 n2"))
+    assert refusal_text(world_of_bob(POWERS), new) == (
+        'roles.rbac.authorization.k8s.io "new" is forbidden: user "bob" (groups=["dev" "system:authenticated"])'
+        " is attempting to grant RBAC permissions not currently held:\n"
+        '{APIGroups:[""], Resources:["nodes"], ResourceNames:["n1"], Verbs:["get"]}\n'
+        '{APIGroups:[""], Resources:["nodes"], ResourceNames:["n2"], Verbs:["get"]}\n'
+        '{APIGroups:[""], Resources:["pods"], Verbs:["create"]}\n'
+        '{APIGroups:[""], Resources:["secrets"], Verbs:["get" "create"]}'
+    )
+
+
+def test_paths_are_granted_only_by_those_who_may_visit_them():
+    world = world_of_bob(rule("get", urls="/api/*"))
+    assert refusal_text(world, cluster_role("new", rule("get", urls="/api/v1 /api/*"))) is None
+    assert "{NonResourceURLs:" in (refusal_text(world, cluster_role("new", rule("get", urls="*"))) or "")
+
+
+def test_several_own_rules_cover_one_new_rule_together():
+    world = world_of_bob(rule("get", "pods"), rule("get", "services"))
+    assert refusal_text(world, role("new", rule("get", "pods services"))) is None
+
+
+def test_a_named_rule_does_not_cover_an_unnamed_one():
+    world = world_of_bob(rule("get", "pods", named="a"))
+    assert refusal_text(world, role("new", rule("get", "pods", named="a"))) is None
+    assert refusal_text(world, role("new", rule("get", "pods"))) is not None
+
+
+def test_rights_in_another_namespace_do_not_count():
+    world = World(cluster_role("cr", POWERS), binding("b", "ClusterRole/cr", "User bob", namespace="a"))
+    assert refusal_text(world, role("new", POWERS, namespace="a")) is None
+    assert refusal_text(world, role("new", POWERS, namespace="b")) is not None
+    assert refusal_text(world, cluster_role("new", POWERS)) is not None
+
+
+def test_who_may_escalate_may_write_any_role():
+    world = world_of_bob(rule("escalate", "roles", of=GROUP))
+    assert refusal_text(world, role("new", rule("*", "*", of="*"))) is None
+    assert refusal_text(world, cluster_role("new", rule("*", "*", of="*"))) is not None
+
+
+def test_masters_write_what_they_like():
+    assert refusal_text(World(), cluster_role("new", rule("*", "*", of="*")), ADMIN) is None
+
+
+def test_a_binding_grants_the_rules_of_its_role():
+    world = world_of_bob(
+        POWERS, others=(cluster_role("small", rule("get", "pods")), cluster_role("big", rule("*", "pods")))
+    )
+    assert refusal_text(world, binding("new", "ClusterRole/small", "User eve")) is None
+    assert refusal_text(world, cluster_binding("new", "ClusterRole/small", "User eve")) is None
+    assert refusal_text(world, binding("new", "ClusterRole/big", "User eve")) is not None
+
+
+def test_who_may_bind_a_role_by_name_may_bind_that_one():
+    others = (cluster_role("big", rule("*", "pods")), cluster_role("huge", rule("*", "*")))
+    world = world_of_bob(rule("bind", "clusterroles", of=GROUP, named="big"), others=others)
+    assert refusal_text(world, binding("new", "ClusterRole/big", "User eve")) is None
+    assert refusal_text(world, binding("new", "ClusterRole/huge", "User eve")) is not None
+
+
+def test_binding_a_role_that_is_not_there_is_not_found():
+    refusal = escalation_refusal(World().authorizer, BOB, binding("b", "Role/gone", "User bob"), namespace="default")
+    assert refusal is not None
+    assert refusal.code == 404
+    assert refusal.status["message"] == 'role.rbac.authorization.k8s.io "gone" not found'
+
+
+def test_a_binding_to_something_that_is_no_role_is_left_to_validation():
+    world = World()
+    nonsense = binding("b", "Pod/x", "User bob")
+    assert refusal_text(world, nonsense) is None
+    world.put(nonsense)
+    assert not world.allows(BOB, "get", "pods", namespace="default")
+
+
+def test_an_aggregation_rule_needs_every_right():
+    picking = cluster_role("new", picks={"a": "b"})
+    assert refusal_text(world_of_bob(POWERS), picking) == (
+        'clusterroles.rbac.authorization.k8s.io "new" is forbidden:'
+        " must have cluster-admin privileges to use an aggregationRule"
+    )
+    everything = world_of_bob(rule("*", "*", of="*"), rule("*", urls="*"))
+    assert refusal_text(everything, picking) is None
+    plain = cluster_role("new")
+    assert refusal_text(world_of_bob(POWERS), plain, old=picking) is not None, "nor may one be taken away"
+
+
+def test_finalizers_may_be_taken_from_a_role_one_does_not_cover():
+    old = role("big", rule("*", "*"))
+    old["metadata"]["finalizers"] = ["example.com/x"]
+    new = role("big", rule("*", "*"))
+    assert refusal_text(World(), new, old=old) is None
+    relabelled = role("big", rule("*", "*"))
+    relabelled["metadata"]["labels"] = {"a": "b"}
+    assert refusal_text(World(), relabelled, old=old) is not None
+
+
+def test_other_kinds_are_not_looked_at():
+    assert escalation_refusal(World().authorizer, BOB, {"kind": "Pod", "metadata": {}}, namespace="default") is None
+
+
+def test_a_crafted_rule_is_refused_without_multiplying_it_out():
+    many = [f"r{number}" for number in range(3_000)]
+    huge = Rule(verbs=many, api_groups=many, resources=many, names=many)
+    assert uncovered([Rule(verbs=["get"], api_groups=[""], resources=["pods"])], [huge]) == [huge]
+
+
+@pytest.mark.parametrize("count", [30_000])
+def test_many_rules_cost_no_more_than_their_number(count: int):
+    rules = [Rule(verbs=["get"], api_groups=[""], resources=[f"r{number}"]) for number in range(count)]
+    assert len(uncovered(rules, rules)) > 0, "beyond the measure rules count as not covered"
+
+
+VERBS, RESOURCES, NAMES, NAMESPACES = ("get", "create"), ("pods", "secrets"), ("x", "y"), ("a", "b")
+PEOPLE = (BOB, User(name="eve", groups=("dev",)))
+some = {"min_size": 1, "max_size": 2, "unique": True}
+small_rules = st.lists(
+    st.builds(
+        lambda verbs, resources, named: rule(" ".join(verbs), " ".join(resources), named=named),
+        st.lists(st.sampled_from((*VERBS, "*")), **some),
+        st.lists(st.sampled_from((*RESOURCES, "*")), **some),
+        st.sampled_from(("", "x")),
+    ),
+    max_size=2,
+)
+targets = st.sampled_from([f"{kind}/{name}" for kind in ("Role", "ClusterRole") for name in NAMES])
+whom = st.sampled_from(["User bob", "User eve", "Group dev"])
+places, labels = st.sampled_from(NAMESPACES), st.dictionaries(st.just("to"), st.just("top"))
+attempts = st.one_of(
+    st.builds(lambda name, rules, ns: role(name, *rules, namespace=ns), st.sampled_from(NAMES), small_rules, places),
+    st.builds(
+        lambda name, rules, marks, picks: cluster_role(name, *rules, labels=marks, picks=picks),
+        st.sampled_from(NAMES), small_rules, labels, st.none() | labels,
+    ),
+    st.builds(
+        lambda name, to, who, ns: binding(name, to, who, namespace=ns), st.sampled_from(NAMES), targets, whom, places
+    ),
+    st.builds(cluster_binding, st.sampled_from(NAMES), targets, whom),
+)  # fmt: skip
+
+
+def powers(world: World) -> set[tuple[str, ...]]:
+    """Everything that one of the people may do, in one of the namespaces or everywhere."""
+    return {
+        (verb, resource, namespace, name)
+        for user in PEOPLE
+        for verb in (*VERBS, "other")
+        for resource in (*RESOURCES, "nodes")
+        for namespace in (*NAMESPACES, "")
+        for name in ("", "x")
+        if world.allows(user, verb, resource, namespace=namespace, name=name)
+    }
+
+
+@settings(max_examples=120)
+@given(
+    st.lists(attempts, max_size=3), st.lists(st.tuples(st.sampled_from(PEOPLE), attempts, st.booleans()), max_size=8)
+)
+def test_no_sequence_of_writes_gives_people_more_than_they_had_together(given_: list, tries: list):
+    # A picking role of the administrator's is theirs to answer for: who joins it is checked when they join.
+    world = World(*given_)
+    before = powers(world)
+    for user, obj, is_deletion in tries:
+        old = world.get(obj)
+        namespace = obj["metadata"].get("namespace", "")
+        if is_deletion:
+            world.remove(obj)
+        elif escalation_refusal(world.authorizer, user, obj, namespace=namespace, old=old) is None:
+            world.put(obj)
+    assert powers(world) <= before

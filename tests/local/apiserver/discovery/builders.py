@@ -1,0 +1,69 @@
+"""A server to ask, with the built-in resources and those of some definitions."""
+
+from __future__ import annotations
+
+import json
+from datetime import UTC, datetime
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any, cast
+
+from plimsoll.local.apiserver.catalogue import Catalogue
+from plimsoll.local.apiserver.discovery import answer
+from plimsoll.local.apiserver.exchange import Answer, Request
+from plimsoll.local.apiserver.served_kinds import builtin_resources
+from tests.local.apiserver.presentation.recordings import FIXTURES, custom_resources
+
+if TYPE_CHECKING:
+    from plimsoll.local.apiserver.server import Server
+
+Json = dict[str, Any]
+
+NOW = datetime(2026, 11, 15, 4, 30, 0, tzinfo=UTC)
+_LIST = "as=APIGroupDiscoveryList"
+_GROUP = "application/json;g=apidiscovery.k8s.io"
+ALL_AGGREGATED = f"{_GROUP};v=v2;{_LIST},{_GROUP};v=v2beta1;{_LIST},application/json"
+
+
+def server_with(*definitions: Json) -> Server:
+    catalogue = Catalogue(builtin_resources())
+    for definition in definitions:
+        serve(catalogue, definition)
+    return cast("Server", SimpleNamespace(catalogue=catalogue, clock=SimpleNamespace(now=lambda: NOW)))
+
+
+def serve(catalogue: Catalogue, definition: Json) -> None:
+    catalogue.serve(definition["metadata"]["name"], custom_resources(definition))
+
+
+def definition(plural: str = "things", *versions: str, group: str = "kc.com", **version: Any) -> Json:
+    """A definition whose first version is the stored one; `version` adds to each of them."""
+    named = versions or ("v1",)
+    kind = plural.removesuffix("s").capitalize()
+    return {
+        "metadata": {"name": f"{plural}.{group}"},
+        "spec": {
+            "group": group,
+            "scope": "Namespaced",
+            "names": {"plural": plural, "kind": kind, "listKind": f"{kind}List"},
+            "versions": [{"name": one, "served": True, "storage": one == named[0], **version} for one in named],
+        },
+    }
+
+
+def ask(server: Server, url: str, *, accept: str = "application/json", method: str = "GET", **headers: str) -> Answer:
+    given = {"Accept": accept, **{name.replace("_", "-"): value for name, value in headers.items()}}
+    found = answer(server, Request.of(method, url, headers=given))
+    assert found is not None, f"{url} is left to others"
+    return found
+
+
+def document(server: Server, url: str, **more: Any) -> Json:
+    found = ask(server, url, **more)
+    assert (found.status, type(found.body)) == (200, bytes)
+    decoded: Json = json.loads(cast("bytes", found.body))
+    return decoded
+
+
+def recorded(name: str) -> Json:
+    found: Json = json.loads((FIXTURES / "discovery" / f"{name}.json").read_bytes())
+    return found

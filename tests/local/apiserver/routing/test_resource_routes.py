@@ -1,0 +1,109 @@
+from __future__ import annotations
+
+import pytest
+
+from plimsoll.local.apiserver.catalogue import Catalogue
+from plimsoll.local.apiserver.exchange import Answer, Request
+from plimsoll.local.apiserver.identities import User
+from plimsoll.local.apiserver.refusals import Refusal
+from plimsoll.local.apiserver.routing import ResourceRoute, attributes_of, route
+from plimsoll.local.apiserver.served_kinds import builtin_resources
+
+CATALOGUE = Catalogue(builtin_resources())
+
+
+def routed(method: str, url: str) -> ResourceRoute:
+    found = route(CATALOGUE, Request.of(method, url))
+    assert isinstance(found, ResourceRoute), found
+    return found
+
+
+def refused(method: str, url: str) -> int:
+    with pytest.raises(Refusal) as refusal:
+        route(CATALOGUE, Request.of(method, url))
+    return refusal.value.code
+
+
+@pytest.mark.parametrize(
+    ("method", "url", "plural", "namespace", "name", "subresource", "verb"),
+    [
+        ("GET", "/api/v1/pods", "pods", "", "", "", "list"),
+        ("GET", "/api/v1/namespaces/x/pods", "pods", "x", "", "", "list"),
+        ("GET", "/api/v1/namespaces/x/pods?watch=1", "pods", "x", "", "", "watch"),
+        ("GET", "/api/v1/namespaces/x/pods?watch=false", "pods", "x", "", "", "list"),
+        ("GET", "/api/v1/namespaces/x/pods/p?watch=1", "pods", "x", "p", "", "get"),
+        ("POST", "/api/v1/namespaces/x/pods", "pods", "x", "", "", "create"),
+        ("PUT", "/apis/apps/v1/namespaces/x/deployments/d", "deployments", "x", "d", "", "update"),
+        ("PATCH", "/apis/apps/v1/namespaces/x/deployments/d/scale", "deployments", "x", "d", "scale", "patch"),
+        ("DELETE", "/api/v1/namespaces/x/pods", "pods", "x", "", "", "deletecollection"),
+        ("DELETE", "/api/v1/nodes/n", "nodes", "", "n", "", "delete"),
+        ("POST", "/api/v1/namespaces/x/pods/p/binding", "pods", "x", "p", "binding", "create"),
+        ("GET", "/api/v1/namespaces/x", "namespaces", "x", "x", "", "get"),
+        ("PUT", "/api/v1/namespaces/x/finalize", "namespaces", "x", "x", "finalize", "update"),
+        ("GET", "/api/v1/namespaces/x/status", "namespaces", "x", "x", "status", "get"),
+        ("GET", "/api/v1/watch/namespaces/x/pods", "pods", "x", "", "", "watch"),
+        ("GET", "/api/v1/watch/namespaces/x/pods/p", "pods", "x", "p", "", "watch"),
+    ],
+)
+def test_a_path_and_a_method_name_a_request(
+    method: str, url: str, plural: str, namespace: str, name: str, subresource: str, verb: str
+):
+    found = routed(method, url)
+    assert found.resource.plural == plural
+    assert (found.namespace, found.name, found.subresource, found.verb) == (namespace, name, subresource, verb)
+
+
+@pytest.mark.parametrize("path", ["/", "/version", "/api", "/api/v1", "/apis", "/apis/apps", "/apis/apps/v1"])
+def test_paths_that_are_no_resource_are_left_to_discovery(path: str):
+    assert route(CATALOGUE, Request.of("GET", path)) is None
+
+
+def test_below_an_unknown_group_there_is_only_a_page():
+    found = route(CATALOGUE, Request.of("GET", "/apis/foo.example.com/v1/bars"))
+    assert isinstance(found, Answer)
+    assert found.status == 404
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        "/api/v1/namespaces/x/foos",
+        "/apis/apps/v2/deployments",
+        "/api/v1/namespaces/x/nodes",
+        "/api/v1/pods/p",
+        "/api/v1/namespaces/x/pods/p/nosuch",
+        "/api/v1/namespaces/x/configmaps/c/status",
+    ],
+)
+def test_unknown_and_misplaced_resources_are_not_found(path: str):
+    assert refused("GET", path) == 404
+
+
+@pytest.mark.parametrize(
+    ("method", "path"),
+    [
+        ("POST", "/api/v1/configmaps"),
+        ("POST", "/api/v1/namespaces/x/configmaps/c"),
+        ("PUT", "/api/v1/namespaces/x/configmaps"),
+        ("PATCH", "/api/v1/namespaces/x/configmaps"),
+        ("DELETE", "/api/v1/namespaces/x/pods/p/status"),
+        ("FOO", "/api/v1/namespaces/x/configmaps/c"),
+        ("GET", "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews"),
+        ("DELETE", "/api/v1/namespaces"),
+        ("DELETE", "/api/v1/pods"),
+    ],
+)
+def test_what_a_resource_cannot_do_is_not_allowed(method: str, path: str):
+    assert refused(method, path) == 405
+
+
+def test_a_list_of_one_object_by_its_name_counts_as_a_request_for_it():
+    request = Request.of("GET", "/api/v1/namespaces/x/pods?fieldSelector=metadata.name%3Dp")
+    attributes = attributes_of(User(name="u"), request)
+    assert (attributes.verb, attributes.resource, attributes.namespace, attributes.name) == ("list", "pods", "x", "p")
+
+
+def test_rules_are_asked_about_resources_nobody_serves():
+    attributes = attributes_of(User(name="u"), Request.of("GET", "/apis/foo.example.com/v1/namespaces/x/bars/b"))
+    assert (attributes.group, attributes.resource, attributes.name) == ("foo.example.com", "bars", "b")
+    assert attributes.is_resource_request

@@ -1,0 +1,62 @@
+"""An application that does what a test tells it, and what surrounds it."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING
+
+from plimsoll.local.apiserver.exchange import Answer, Request
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
+
+
+class FakeApplication:
+    """`/echo` tells what it was asked, `/big` answers much, `/watch` counts, `/silence` is a watch without events."""
+
+    def __init__(self) -> None:
+        self.requests: list[Request] = []
+        self.open_streams = 0
+        self.watched = asyncio.Event()
+        """Somebody waits for a chunk that only `more` brings."""
+        self.more = asyncio.Event()
+        self.may_answer = asyncio.Event()
+
+    async def handle(self, request: Request) -> Answer:
+        self.requests.append(request)
+        match request.path:
+            case "/echo":
+                told = {"method": request.method, "query": list(request.query), "size": len(request.body)}
+                return Answer.json(told)
+            case "/big":
+                return Answer(200, b"x" * int(request.parameter("bytes") or 0))
+            case "/watch":
+                return Answer(200, self._count(int(request.parameter("chunks") or 0)))
+            case "/flood":
+                return Answer(200, self._flood())
+            case "/slow":
+                await self.may_answer.wait()
+                return Answer.text("at last")
+            case "/warned":
+                return Answer.json({}, headers=(("Warning", '299 - "unknown field \r\nX-Evil: 1 ü"'),))
+            case _:
+                return Answer.json({"kind": "Status", "code": 404}, status=404)
+
+    async def _count(self, chunks: int) -> AsyncIterator[bytes]:
+        self.open_streams += 1
+        try:
+            for number in range(chunks):
+                yield b'{"number":%d}\n' % number
+            self.watched.set()
+            await self.more.wait()
+            yield b'{"more":true}\n'
+        finally:
+            self.open_streams -= 1
+
+    async def _flood(self) -> AsyncIterator[bytes]:
+        self.open_streams += 1
+        try:
+            while True:
+                yield b"x" * 65_536
+        finally:
+            self.open_streams -= 1

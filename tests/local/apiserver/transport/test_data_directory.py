@@ -1,0 +1,117 @@
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from plimsoll.local.apiserver.data_directory import SCHEMA_VERSION, DataDirectory
+from plimsoll.local.apiserver.storage import SchemaTooNew, StoreCorrupt, StoreInUse, StoreUnusable
+from plimsoll.local.apiserver.storage.sqlite_file import DirectoryLock
+from plimsoll.runtime.chance import SystemEntropy
+
+ENTROPY = SystemEntropy()
+
+
+def mode(path: Path) -> int:
+    return path.stat().st_mode & 0o777
+
+
+def test_a_new_directory_is_for_its_owner_only(tmp_path: Path):
+    directory = DataDirectory(tmp_path / "deep" / "data")
+    directory.admin_token(ENTROPY)
+    directory.signing_key(ENTROPY)
+    directory.write_kubeconfig(b"x")
+    assert mode(directory.root) == 0o700
+    assert {mode(file) for file in directory.root.iterdir() if file.is_file()} == {0o600}
+
+
+def test_an_existing_directory_keeps_its_mode(tmp_path: Path):
+    tmp_path.chmod(0o755)
+    DataDirectory(tmp_path)
+    assert mode(tmp_path) == 0o755
+
+
+def test_modes_do_not_depend_on_the_umask(tmp_path: Path):
+    before = os.umask(0)
+    try:
+        directory = DataDirectory(tmp_path / "data")
+        directory.admin_token(ENTROPY)
+    finally:
+        os.umask(before)
+    assert (mode(directory.root), mode(directory.root / "admin.token")) == (0o700, 0o600)
+
+
+def test_token_and_key_are_made_once(tmp_path: Path):
+    first, second = DataDirectory(tmp_path), DataDirectory(tmp_path)
+    assert first.admin_token(ENTROPY) == second.admin_token(ENTROPY)
+    assert first.signing_key(ENTROPY) == second.signing_key(ENTROPY)
+    assert first.admin_token(ENTROPY).encode() != first.signing_key(ENTROPY)
+    assert len(first.signing_key(ENTROPY)) >= 32
+
+
+@pytest.mark.parametrize("content", [b"", b"short", b"\xff" * 40, b"two\nlines" * 8])
+def test_a_token_file_that_holds_none_is_named_with_what_to_do(tmp_path: Path, content: bytes):
+    directory = DataDirectory(tmp_path)
+    (tmp_path / "admin.token").write_bytes(content)
+    with pytest.raises(StoreCorrupt, match=r"admin\.token.*remove it for a new one"):
+        directory.admin_token(ENTROPY)
+
+
+def test_a_newer_layout_is_refused(tmp_path: Path):
+    DataDirectory(tmp_path)
+    DataDirectory(tmp_path)
+    (tmp_path / "schema-version").write_text(f"{SCHEMA_VERSION + 1}\n")
+    with pytest.raises(SchemaTooNew, match=rf"schema version {SCHEMA_VERSION + 1}, this Plimsoll reads"):
+        DataDirectory(tmp_path)
+
+
+def test_a_version_that_is_none_is_refused(tmp_path: Path):
+    (tmp_path / "schema-version").write_text("new\n")
+    with pytest.raises(StoreCorrupt, match="does not hold a version number"):
+        DataDirectory(tmp_path)
+
+
+def test_a_file_in_its_place_is_told_readably(tmp_path: Path):
+    (tmp_path / "data").write_text("")
+    with pytest.raises(StoreUnusable, match="data: cannot be used as data directory: File exists") as told:
+        DataDirectory(tmp_path / "data")
+    assert told.value.exit_code == 2
+
+
+def test_a_place_that_cannot_be_written_is_told_readably():
+    with pytest.raises(StoreUnusable, match="/proc/plimsoll: cannot be used as data directory: "):
+        DataDirectory(Path("/proc/plimsoll"))
+
+
+def test_a_write_replaces_a_file_whole_and_follows_no_link(tmp_path: Path):
+    directory = DataDirectory(tmp_path / "data")
+    victim = tmp_path / "victim"
+    victim.write_text("precious")
+    (directory.root / ".kubeconfig.new").symlink_to(victim)
+    (directory.root / "kubeconfig").symlink_to(victim)
+    file = directory.write_kubeconfig(b"content")
+    assert victim.read_text() == "precious"
+    assert file.read_bytes() == b"content"
+    assert not file.is_symlink()
+
+
+def test_forgetting_objects_leaves_credentials(tmp_path: Path):
+    directory = DataDirectory(tmp_path)
+    token = directory.admin_token(ENTROPY)
+    for suffix in ("", "-wal", "-shm"):
+        (tmp_path / f"objects.sqlite3{suffix}").write_text("old")
+    directory.forget_objects()
+    directory.forget_objects()
+    assert not list(tmp_path.glob("objects.sqlite3*"))
+    assert directory.admin_token(ENTROPY) == token
+
+
+def test_objects_in_use_are_not_forgotten(tmp_path: Path):
+    directory = DataDirectory(tmp_path)
+    (tmp_path / "objects.sqlite3").write_text("in use")
+    lock = DirectoryLock(tmp_path)
+    with pytest.raises(StoreInUse):
+        directory.forget_objects()
+    lock.release()
+    assert (tmp_path / "objects.sqlite3").exists()

@@ -1,0 +1,94 @@
+from __future__ import annotations
+
+from contextlib import ExitStack
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from plimsoll.local.apiserver.exchange import Request
+from plimsoll.local.apiserver.refusals import Refusal
+from plimsoll.local.apiserver.transport.limits import InFlight, Lane, Limits, lane_of
+
+
+def asked(method: str = "GET", url: str = "/api/v1/pods", *, token: str = "one") -> Request:
+    return Request.of(method, url, headers={"Authorization": f"Bearer {token}"})
+
+
+@pytest.mark.parametrize(
+    ("method", "url", "lane"),
+    [
+        ("GET", "/api/v1/pods", Lane.READING),
+        ("HEAD", "/api/v1/pods", Lane.READING),
+        ("GET", "/api/v1/pods?watch=0", Lane.READING),
+        ("GET", "/api/v1/pods?watch=False", Lane.READING),
+        ("GET", "/api/v1/pods?watch=true", Lane.WATCHES),
+        ("GET", "/api/v1/pods?watch=1", Lane.WATCHES),
+        ("GET", "/api/v1/pods?watch", Lane.WATCHES),
+        ("POST", "/api/v1/pods", Lane.MUTATING),
+        ("POST", "/api/v1/pods?watch=1", Lane.MUTATING),
+        ("DELETE", "/api/v1/pods", Lane.MUTATING),
+        ("NONSENSE", "/", Lane.MUTATING),
+    ],
+)
+def test_requests_are_counted_by_kind(method: str, url: str, lane: Lane):
+    assert lane_of(asked(method, url)) is lane
+
+
+def test_the_defaults_are_those_of_kube_apiserver():
+    limits = Limits()
+    assert (limits.mutating, limits.reading, limits.max_body_bytes) == (200, 400, 3145728)
+
+
+def test_who_has_too_many_is_told_to_come_back_in_a_second():
+    requests = InFlight(Limits(reading=1))
+    with requests.taking_part(asked()):
+        with pytest.raises(Refusal) as refused, requests.taking_part(asked()):
+            pass
+        with requests.taking_part(asked("POST")), requests.taking_part(asked(token="another")):
+            pass
+    assert refused.value.status == {
+        "kind": "Status",
+        "apiVersion": "v1",
+        "metadata": {},
+        "status": "Failure",
+        "message": "Too many requests, please try again later.",
+        "reason": "TooManyRequests",
+        "details": {"retryAfterSeconds": 1},
+        "code": 429,
+    }
+    assert refused.value.headers == (("Retry-After", "1"),)
+
+
+def test_a_refused_request_takes_no_place():
+    requests = InFlight(Limits(reading=1))
+    with requests.taking_part(asked()), pytest.raises(Refusal), requests.taking_part(asked()):
+        pass
+    with requests.taking_part(asked()):
+        pass
+
+
+@given(st.lists(st.sampled_from(["one", "two"]), max_size=40), st.integers(1, 5))
+def test_nobody_ever_has_more_than_the_limit_and_nothing_is_left_behind(tokens: list[str], most: int):
+    requests = InFlight(Limits(reading=most))
+    inside: list[str] = []
+    with ExitStack() as places:
+        for token in tokens:
+            try:
+                places.enter_context(requests.taking_part(asked(token=token)))
+            except Refusal:
+                assert inside.count(token) == most
+            else:
+                inside.append(token)
+                assert inside.count(token) <= most
+    assert requests._counts == {}
+
+
+def test_memory_of_bodies_is_given_back():
+    requests = InFlight(Limits(max_bodies_bytes=10))
+    for _ in range(3):
+        with requests.holding_body() as one, requests.holding_body() as other:
+            one.grow(6)
+            with pytest.raises(Refusal, match="Too many requests"):
+                other.grow(5)
+            other.grow(4)
