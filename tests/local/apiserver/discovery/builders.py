@@ -24,11 +24,12 @@ _GROUP = "application/json;g=apidiscovery.k8s.io"
 ALL_AGGREGATED = f"{_GROUP};v=v2;{_LIST},{_GROUP};v=v2beta1;{_LIST},application/json"
 
 
-def server_with(*definitions: Json) -> Server:
+def server_with(*definitions: Json, trouble: str = "") -> Server:
     catalogue = Catalogue(builtin_resources())
     for definition in definitions:
         serve(catalogue, definition)
-    return cast("Server", SimpleNamespace(catalogue=catalogue, clock=SimpleNamespace(now=lambda: NOW)))
+    clock, store = SimpleNamespace(now=lambda: NOW), SimpleNamespace(trouble=trouble)
+    return cast("Server", SimpleNamespace(catalogue=catalogue, clock=clock, store=store))
 
 
 def serve(catalogue: Catalogue, definition: Json) -> None:

@@ -199,6 +199,24 @@ def test_health_check_by_check():
     assert found.body.decode() == recorded("readyz.verbose")["response"]
 
 
+@pytest.mark.parametrize(
+    ("path", "status", "shown"),
+    [
+        ("/readyz", 500, "[-]etcd failed: reason withheld"),
+        ("/livez", 500, "livez check failed"),
+        ("/livez?exclude=etcd", 200, "ok"),
+        ("/readyz/etcd", 500, "reason withheld"),
+        ("/readyz/ping", 200, "ok"),
+    ],
+)
+def test_a_store_in_trouble_fails_the_checks_without_saying_why(path: str, status: int, shown: str):
+    found = ask(server_with(trouble="disk is full"), path)
+    assert isinstance(found.body, bytes)
+    assert found.status == status
+    assert shown in found.body.decode()
+    assert "disk is full" not in found.body.decode()
+
+
 def test_a_single_check_and_an_unknown_one():
     assert ask(SERVER, "/livez/ping").body == b"ok"
     assert ask(SERVER, "/livez/shutdown").status == 404

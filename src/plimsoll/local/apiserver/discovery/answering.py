@@ -37,7 +37,7 @@ def answer(server: Server, request: Request) -> Answer | None:
     steps = [step for step in request.path.split("/") if step]
     if _is_below_group_version(steps):
         return None
-    found = health(request)
+    found = health(request, server.store)
     if found is not None:
         return found
     if request.method not in {"GET", "HEAD"} and steps[:1] in (["version"], ["api"], ["apis"], ["openapi"]):

@@ -1,7 +1,8 @@
 """`/healthz`, `/livez`, `/readyz`: in one word, or check by check with `?verbose`.
 
 The checks carry the names of a real 1.34 server, because probes and scripts name them (`/readyz/etcd`,
-`?exclude=etcd`). Here all of them are one process: whoever gets an answer has its proof.
+`?exclude=etcd`). Most of what they name is one process here, and whoever gets an answer has its proof; what can fail by
+itself is the store, and that is what the etcd checks ask.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from plimsoll.local.apiserver.exchange import Answer
 
 if TYPE_CHECKING:
     from plimsoll.local.apiserver.exchange import Request
+    from plimsoll.local.apiserver.storage import Store
 
 _READY_ONLY: Final = ("etcd-readiness", "informer-sync", "shutdown")
 _CHECKS: Final = (
@@ -50,6 +52,7 @@ _CHECKS: Final = (
     "poststarthook/apiservice-openapiv3-controller",
     "shutdown",
 )
+_STORE_CHECKS: Final = frozenset({"etcd", "etcd-readiness"})
 _PROBES: Final = ("healthz", "livez", "readyz")
 
 
@@ -62,22 +65,41 @@ def health_paths() -> list[str]:
     return [path for probe in _PROBES for path in (f"/{probe}", *(f"/{probe}/{one}" for one in checks_of(probe)))]
 
 
-def health(request: Request) -> Answer | None:
+def health(request: Request, store: Store) -> Answer | None:
     """The answer to a probe or to one of its checks; None for other paths."""
     probe, _, check = request.path.strip("/").partition("/")
     if probe not in _PROBES:
         return None
+    failed = _STORE_CHECKS.intersection(checks_of(probe)) if store.trouble else frozenset()
     if check:
-        return Answer.text("ok") if check in checks_of(probe) else None
-    return Answer.text(_verbose(request, probe) if request.parameter("verbose") is not None else "ok")
+        return _one(check, failed=check in failed) if check in checks_of(probe) else None
+    excluded = frozenset(value for name, value in request.query if name == "exclude")
+    if failed - excluded:
+        return Answer.text(_verbose(probe, excluded, failed), status=500)
+    return Answer.text(_verbose(probe, excluded, failed) if request.parameter("verbose") is not None else "ok")
 
 
-def _verbose(request: Request, probe: str) -> str:
-    excluded = {value for name, value in request.query if name == "exclude"}
+def _one(check: str, *, failed: bool) -> Answer:
+    # What exactly is wrong is not for everybody who may ask: a real server withholds it, too.
+    return (
+        Answer.text(f"internal server error: {check} failed: reason withheld\n", status=500)
+        if failed
+        else Answer.text("ok")
+    )
+
+
+def _verbose(probe: str, excluded: frozenset[str], failed: frozenset[str]) -> str:
     checks = checks_of(probe)
-    lines = [f"[+]{one} excluded: ok" if one in excluded else f"[+]{one} ok" for one in checks]
+    lines = [_line(one, excluded=one in excluded, failed=one in failed) for one in checks]
     unknown = sorted(excluded.difference(checks))
     if unknown:
         named = ",".join(f'"{one}"' for one in unknown)
         lines.append(f"warn: some health checks cannot be excluded: no matches for {named}")
-    return "\n".join([*lines, f"{probe} check passed", ""])
+    outcome = "failed" if failed - excluded else "passed"
+    return "\n".join([*lines, f"{probe} check {outcome}", ""])
+
+
+def _line(check: str, *, excluded: bool, failed: bool) -> str:
+    if excluded:
+        return f"[+]{check} excluded: ok"
+    return f"[-]{check} failed: reason withheld" if failed else f"[+]{check} ok"

@@ -70,6 +70,7 @@ class Store:
         self._waiting: dict[asyncio.Future[None], int] = {}
         """Who waits for which revision to come."""
         self._closed = False
+        self._trouble = ""
 
     @classmethod
     def open(cls, driver: Driver, *, clock: Clock, limits: HistoryLimits | None = None) -> Self:
@@ -99,6 +100,11 @@ class Store:
             resource.hub.close()
 
     # ---- reading
+
+    @property
+    def trouble(self) -> str:
+        """Why writes cannot be expected to succeed: the last one failed, or the store is closed. Empty: all is well."""
+        return "the store is closed" if self._closed else self._trouble
 
     @property
     def revision(self) -> int:
@@ -259,6 +265,7 @@ class Store:
         """Called by the driver: writes in the order of their revisions, with what became of them."""
         touched: dict[str, set[str]] = {}
         for write, problem in outcomes:
+            self._trouble = "" if problem is None else str(problem)
             if problem is None:
                 for change in write.changes:
                     last = change.last
