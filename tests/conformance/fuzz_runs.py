@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import json
 import random
+from functools import cache
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from plimsoll.runtime.virtual_runs import VirtualRun
 from tests.conformance.exchanges import Conversation
 from tests.conformance.fuzzing import Fuzzer, is_allowed, operations
-from tests.conformance.recordings import by_id
+from tests.conformance.recordings import API_SERVER_GROUPS, by_id, golden
 from tests.conformance.servers import ADMIN_TOKEN, RECORDED_DAY, embedded_server
 
 if TYPE_CHECKING:
@@ -17,12 +19,18 @@ if TYPE_CHECKING:
     from tests.conformance.exchanges import Reply
     from tests.conformance.fuzzing import FuzzedRequest, Operation
 
+Json = dict[str, Any]
+
+_JSON = {"Content-Type": "application/json"}
 _OBJECTS = (
     ("/api/v1/namespaces", {"kind": "Namespace", "metadata": {"name": "fuzz"}}),
+    ("/api/v1/namespaces/fuzz/serviceaccounts", {"kind": "ServiceAccount", "metadata": {"name": "default"}}),
     ("/apis/apiextensions.k8s.io/v1/customresourcedefinitions", by_id("crd-001").body),
 )
 # A server that is asked for everything at random fills up; a fresh one now and then keeps requests meaningful.
 _REQUESTS_A_SERVER = 5_000
+# What was deleted at random is made again.
+_REQUESTS_AN_OBJECT = 250
 
 
 class Offence(NamedTuple):
@@ -39,9 +47,31 @@ def published_operations(client: Conversation) -> tuple[Operation, ...]:
 
 
 def _json(reply: Reply) -> Any:
-    import json  # noqa: PLC0415 - the index is JSON under a text content type, as recorded
-
+    """The index is JSON under a text content type, as recorded."""
     return json.loads(reply.raw)
+
+
+@cache
+def _accepted() -> dict[tuple[str, str], list[Json]]:
+    """Recorded bodies of creates, by apiVersion and kind."""
+    found: dict[tuple[str, str], list[Json]] = {}
+    for group in API_SERVER_GROUPS:
+        for one in golden(group):
+            if one.status == 201 and isinstance(one.body, dict) and "kind" in one.body:
+                found.setdefault((one.body["apiVersion"], one.body["kind"]), []).append(one.body)
+    return found
+
+
+def _make_objects(client: Conversation, published: Sequence[Operation]) -> None:
+    """An object `a` and `b` of every kind that was ever created: requests for them have something to break."""
+    for operation in published:
+        group = f"{operation.kind['group']}/" if operation.kind.get("group") else ""
+        bodies = _accepted().get((f"{group}{operation.kind.get('version')}", str(operation.kind.get("kind"))), ())
+        if operation.method != "POST" or "{name}" in operation.path or not bodies:
+            continue
+        for name in ("a", "b"):
+            body = {**bodies[0], "metadata": {**bodies[0].get("metadata", {}), "name": name}}
+            client.send("POST", operation.path.replace("{namespace}", "fuzz"), headers=_JSON, body=body)
 
 
 def fuzzed(count: int, *, seed: int) -> list[Offence]:
@@ -59,10 +89,13 @@ def _on_one_server(count: int, chance: random.Random) -> Sequence[Offence]:
         server = run.until(embedded_server(run.clock))
         client = Conversation(run, server.transport, headers={"Authorization": f"Bearer {ADMIN_TOKEN}"})
         for path, body in _OBJECTS:
-            client.send("POST", path, headers={"Content-Type": "application/json"}, body=body)
+            client.send("POST", path, headers=_JSON, body=body)
         run.advance_by(5)
-        fuzzer = Fuzzer(published_operations(client), chance)
-        for _ in range(count):
+        published = published_operations(client)
+        fuzzer = Fuzzer(published, chance, good=_accepted())
+        for number in range(count):
+            if number % _REQUESTS_AN_OBJECT == 0:
+                _make_objects(client, published)
             request = fuzzer.request()
             reply = client.send(
                 request.method, request.path, query=request.query, headers=request.headers, body=request.body

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 if TYPE_CHECKING:
     import random
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
 Json = dict[str, Any]
 
@@ -50,7 +50,7 @@ _NAMES: Final = (
     "",
     "widgets.ex.com",
 )
-_NAMESPACES: Final = ("fuzz", "fuzz", "fuzz", "default", "kube-system", "none-such")
+_NAMESPACES: Final = (*["fuzz"] * 12, "default", "kube-system", "none-such")
 _TEXTS: Final = ("", "a", "a/b", "1", "100m", "1Gi", "-1", "None", "null", "true", "\u0000", "\ud7ff", "x" * 5_000)
 _VALUES: Final = (None, True, False, 0, -1, 2**31, 2**63, -(2**63) - 1, 1e308, 0.5, "", [], {}, [[]], [None], {"": {}})
 _QUERY: Final = {
@@ -144,30 +144,31 @@ def _operations(document: Json) -> Iterator[Operation]:
 
 
 class Fuzzer:
-    """An endless stream of requests."""
+    """An endless stream of requests. `good` are bodies by apiVersion and kind that a real server accepted."""
 
-    def __init__(self, published: Sequence[Operation], chance: random.Random) -> None:
+    def __init__(
+        self, published: Sequence[Operation], chance: random.Random, *, good: Mapping[tuple[str, str], Sequence[Json]]
+    ) -> None:
         self._published = published
         self._chance = chance
+        self._good = good
 
     def request(self) -> FuzzedRequest:
         operation = self._chance.choice(self._published)
+        if operation.method == "DELETE" and self._chance.random() < 0.7:  # or there would soon be nothing left
+            operation = self._chance.choice(self._published)
         method = (
             operation.method if self._chance.random() < 0.95 else self._chance.choice(("FOO", "HEAD", "POST", "PUT"))
         )
-        return FuzzedRequest(
-            method,
-            self._path(operation.path),
-            self._query(),
-            self._headers(method),
-            self._body(operation),
-        )
+        path = self._path(operation.path)
+        name = path.split("/")[-1] if operation.path.endswith("{name}") else ""
+        return FuzzedRequest(method, path, self._query(), self._headers(method), self._body(operation, name=name))
 
     def _path(self, template: str) -> str:
         def filled(match: re.Match[str]) -> str:
             if match[1] == "namespace":
                 return self._chance.choice(_NAMESPACES)
-            return self._chance.choice(_NAMES[:4] if self._chance.random() < 0.8 else _NAMES)
+            return self._chance.choice(_NAMES[:2] if self._chance.random() < 0.8 else _NAMES)
 
         path = re.sub(r"\{(\w+)\}", filled, template)
         if self._chance.random() < 0.03:
@@ -176,12 +177,18 @@ class Fuzzer:
 
     def _query(self) -> dict[str, str]:
         names = self._chance.sample(sorted(_QUERY), k=self._chance.choice((0, 0, 0, 1, 1, 2, 4)))
-        query = {name: self._chance.choice(_QUERY[name]) for name in names}
+        query = {name: self._parameter(name) for name in names}
+        query.setdefault("fieldManager", "fuzzer")
         if "watch" in query:
             query["timeoutSeconds"] = "1"
         elif self._chance.random() < 0.02:
             query["timeoutSeconds"] = self._chance.choice(("x", "0", "-1"))
         return query
+
+    def _parameter(self, name: str) -> str:
+        """Mostly one that is fine; those stand first."""
+        values = _QUERY[name]
+        return values[0] if self._chance.random() < 0.6 else self._chance.choice(values)
 
     def _headers(self, method: str) -> dict[str, str]:
         json_type = "application/json"
@@ -195,12 +202,12 @@ class Fuzzer:
 
     # ---- bodies
 
-    def _body(self, operation: Operation) -> bytes:
+    def _body(self, operation: Operation, *, name: str) -> bytes:
         if operation.schema is None or self._chance.random() < 0.02:
             return self._chance.choice(_BODIES)
-        value = self._like(operation.schema, operation, depth=0)
+        value = self._base(operation)
         if isinstance(value, dict):
-            value = self._named(value, operation)
+            value = self._named(value, operation, name)
         for _ in range(self._chance.choice((0, 0, 1, 1, 3))):
             value = self._mutated(value)
         text = json.dumps(value)
@@ -208,14 +215,23 @@ class Fuzzer:
             text = text[: self._chance.randrange(len(text))]
         return text.encode("utf-8", "surrogatepass")
 
-    def _named(self, value: Json, operation: Operation) -> Json:
+    def _base(self, operation: Operation) -> Any:
+        good = self._good.get((_api_version(operation.kind), str(operation.kind.get("kind"))))
+        if good and self._chance.random() < 0.6:
+            return self._chance.choice(good)
+        assert operation.schema is not None
+        return self._like(operation.schema, operation, depth=0)
+
+    def _named(self, value: Json, operation: Operation, name: str) -> Any:
         if operation.method == "PATCH" and self._chance.random() < 0.3:
             return self._json_patch()
-        kind = operation.kind
-        group = f"{kind['group']}/" if kind.get("group") else ""
-        named = {**value, "metadata": {"name": self._chance.choice(_NAMES[:4])}}
-        if kind:
-            named |= {"apiVersion": f"{group}{kind.get('version')}", "kind": kind.get("kind")}
+        if operation.method == "PATCH" and self._chance.random() < 0.5:
+            part = self._chance.choice(sorted(value) or ["spec"])
+            value = {part: value.get(part)}
+        metadata = value.get("metadata") if isinstance(value.get("metadata"), dict) else {}
+        named = {**value, "metadata": {**metadata, "name": name or self._chance.choice(_NAMES[:4])}}
+        if operation.kind:
+            named |= {"apiVersion": _api_version(operation.kind), "kind": operation.kind.get("kind")}
         return named
 
     def _json_patch(self) -> Any:
@@ -292,6 +308,10 @@ class Fuzzer:
             place = self._chance.randrange(len(value))
             return [*value[:place], self._mutated(value[place]), *value[place:]]
         return self._chance.choice((*_VALUES, *_TEXTS))
+
+
+def _api_version(kind: Json) -> str:
+    return f"{kind['group']}/{kind.get('version')}" if kind.get("group") else str(kind.get("version"))
 
 
 def is_allowed(status: int, body: Any) -> bool:

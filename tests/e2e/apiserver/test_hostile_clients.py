@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import random
 import socket
 from contextlib import suppress
 from typing import TYPE_CHECKING
@@ -197,6 +198,34 @@ async def test_an_upgrade_is_answered_as_a_plain_request(tmp_path: Path):
         answer = await client.ask("GET /echo\nConnection: Upgrade\nUpgrade: websocket\nSec-WebSocket-Key: x")
         assert (answer.status, answer.headers["connection"]) == (200, "close")
         assert await client.is_cut_off()
+
+
+async def test_requests_that_were_damaged_on_the_way_are_answered_or_cut_off(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, capfd: pytest.CaptureFixture[str]
+):
+    chance = random.Random(3)
+    whole = b"POST /echo?a=b HTTP/1.1\r\nHost: localhost\r\nContent-Length: 5\r\nX: y\r\n\r\nhello"
+    statuses: set[int] = set()
+    async with serving(FakeApplication(), tmp_path, Limits(head_s=SHORT, body_s=SHORT, idle_s=SHORT)) as server:
+        for _ in range(200):
+            async with server.client() as client:
+                await client.send(damaged(whole, chance))
+                with suppress(ConnectionError, asyncio.IncompleteReadError):
+                    statuses.add((await client.response()).status)
+        assert await still_serves(server)
+    assert {200, 400, 403} <= statuses <= {200, 400, 403, 404, 408, 413}
+    assert caplog.records == []
+    assert capfd.readouterr() == ("", "")
+
+
+def damaged(request: bytes, chance: random.Random) -> bytes:
+    """Some bytes changed, lost or added."""
+    result = bytearray(request)
+    for _ in range(chance.randrange(1, 4)):
+        place = chance.randrange(len(result))
+        length = chance.choice((0, 1, 1, 8))
+        result[place : place + length] = chance.randbytes(chance.choice((0, 1, 1, 8)))
+    return bytes(result)
 
 
 # ---- hosts

@@ -6,13 +6,14 @@ below becomes a Status; anything unexpected becomes a 500 without a word about i
 
 from __future__ import annotations
 
+import asyncio
 from typing import TYPE_CHECKING, Any, Final
 
 import structlog
 
 from plimsoll.local.apiserver import authorization, definitions, discovery, presentation, refusals
 from plimsoll.local.apiserver.exchange import Answer
-from plimsoll.local.apiserver.first_objects import FirstObjects
+from plimsoll.local.apiserver.first_objects import put_first_objects
 from plimsoll.local.apiserver.handlers.dispatching import answer, call_of
 from plimsoll.local.apiserver.routing import ResourceRoute, attributes_of, route
 from plimsoll.local.apiserver.storage import StorageError
@@ -31,14 +32,22 @@ class Application:
 
     def __init__(self, server: Server, *, ca_certificate: str = "") -> None:
         self.server = server
-        self._first_objects = FirstObjects(server, ca_certificate=ca_certificate)
+        self._ca_certificate = ca_certificate
+        self._has_started = False
+        self._starting = asyncio.Lock()
         for resource in server.catalogue:
             server.store.select_fields(resource.stored_as, reader(selectable(resource).items()))
         definitions.restore(server)
 
     async def start(self) -> None:
-        """Give a fresh store what every server holds. The first request would do it too."""
-        await self._first_objects.put()
+        """Give a fresh store what every server holds, and finish what was begun. The first request would do it too."""
+        if self._has_started:
+            return
+        async with self._starting:
+            if not self._has_started:
+                await put_first_objects(self.server, ca_certificate=self._ca_certificate)
+                await definitions.resume(self.server)
+                self._has_started = True
 
     async def handle(self, request: Request) -> Answer:
         """Never raises, except when it is cancelled."""

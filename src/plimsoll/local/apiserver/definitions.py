@@ -15,6 +15,7 @@ from plimsoll.local.apiserver.apply.resets import reset_fields
 from plimsoll.local.apiserver.apply.schemas import TypeSchema
 from plimsoll.local.apiserver.catalogue import ALL_VERBS, ServedResource, Subresource
 from plimsoll.local.apiserver.definition_names import settled_status
+from plimsoll.local.apiserver.exchange import Request
 from plimsoll.local.apiserver.handlers.context import Call
 from plimsoll.local.apiserver.handlers.deleting import delete_object
 from plimsoll.local.apiserver.identities import User
@@ -29,7 +30,6 @@ from plimsoll.objects.schema.version_priority import priority
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from plimsoll.local.apiserver.exchange import Request
     from plimsoll.local.apiserver.server import Server
 
 Json = dict[str, Any]
@@ -39,6 +39,7 @@ _API_VERSION: Final = "apiextensions.k8s.io/v1"
 _KIND: Final = "CustomResourceDefinition"
 _MANAGER: Final = "kube-apiserver"
 _ITSELF: Final = User(name="system:apiserver", groups=("system:masters",))
+_OWN_REQUEST: Final = Request("DELETE", "/")
 _DELETED_AT_ONCE: Final = 500
 
 
@@ -46,6 +47,13 @@ def restore(server: Server) -> None:
     """Serve what the stored definitions define."""
     for stored in server.store.list(DEFINITIONS).items:
         _serve(server, stored.body())
+
+
+async def resume(server: Server) -> None:
+    """Go on with what a server that ended at the wrong moment had begun: names to settle, objects to delete."""
+    leaving = {one.full_name for one in server.catalogue if one.is_custom and _is_terminating(one)}
+    for name in [*_waiting(server), *sorted(leaving)]:
+        await _settle(server, name)
 
 
 async def follow(server: Server, call: Call) -> None:
@@ -57,11 +65,11 @@ async def follow(server: Server, call: Call) -> None:
     else:
         return
     for name in names:
-        await _settle(server, name, call.request)
+        await _settle(server, name)
     if any(server.store.get(Key(DEFINITIONS, "", name)) is None for name in names):
         # Names that became free may be taken by definitions that wait for them.
         for name in _waiting(server):
-            await _settle(server, name, call.request)
+            await _settle(server, name)
 
 
 def _written(server: Server, call: Call) -> list[str]:
@@ -78,7 +86,7 @@ def _waiting(server: Server) -> list[str]:
     return [one.name for one in server.store.list(DEFINITIONS).items if one.name not in served]
 
 
-async def _settle(server: Server, name: str, request: Request) -> None:
+async def _settle(server: Server, name: str) -> None:
     stored = server.store.get(Key(DEFINITIONS, "", name))
     if stored is None:
         server.catalogue.serve(name, ())
@@ -86,7 +94,7 @@ async def _settle(server: Server, name: str, request: Request) -> None:
     body = stored.body()
     if body["metadata"].get("deletionTimestamp"):
         _serve(server, body)
-        await _finish(server, name, body, request)
+        await _finish(server, name, body)
         return
     group = body["spec"]["group"]
     others = [
@@ -210,7 +218,7 @@ def _ownership() -> FieldManagement:
 # ---- ending
 
 
-async def _finish(server: Server, name: str, body: Json, request: Request) -> None:
+async def _finish(server: Server, name: str, body: Json) -> None:
     """Delete the objects of a definition that is being deleted; without any left, let the definition go."""
     if CLEANUP not in (body["metadata"].get("finalizers") or []):
         return
@@ -225,7 +233,7 @@ async def _finish(server: Server, name: str, body: Json, request: Request) -> No
     stored_as = f"{body['spec']['group']}/{body['spec']['names']['plural']}"
     resource = next((one for one in server.catalogue if one.stored_as == stored_as), None)
     if resource is not None:
-        await _delete_all(server, resource, request)
+        await _delete_all(server, resource)
     if server.store.count(stored_as):
         return
 
@@ -243,14 +251,20 @@ async def _finish(server: Server, name: str, body: Json, request: Request) -> No
         server.catalogue.serve(name, ())
 
 
-async def _delete_all(server: Server, resource: ServedResource, request: Request) -> None:
+async def _delete_all(server: Server, resource: ServedResource) -> None:
     start = ""
     while True:
         page = server.store.list(resource.stored_as, ListQuery(start=start, limit=_DELETED_AT_ONCE))
         for one in page.items:
             route = ResourceRoute(resource, one.namespace, one.name, "", "delete")
             call = Call(
-                request, route, _ITSELF, dry_run=False, field_manager=_MANAGER, field_validation="Warn", warnings=[]
+                _OWN_REQUEST,
+                route,
+                _ITSELF,
+                dry_run=False,
+                field_manager=_MANAGER,
+                field_validation="Warn",
+                warnings=[],
             )
             if not one.body()["metadata"].get("deletionTimestamp"):
                 await delete_object(server, call, {})

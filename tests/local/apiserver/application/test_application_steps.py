@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+from typing import TYPE_CHECKING
 
 import pytest
 
@@ -19,6 +20,9 @@ from tests.local.apiserver.application.worlds import (
     pod,
     read,
 )
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 
 @pytest.fixture
@@ -97,7 +101,7 @@ def test_everything_happens_in_the_loop_of_virtual_time(world: World):
     assert world.run.clock.monotonic_s() >= 91
 
 
-def test_definitions_are_served_again_after_a_restart(tmp_path):
+def test_definitions_are_served_again_after_a_restart(tmp_path: Path):
     async def first() -> None:
         server = new_server(RealClock(), driver=SqliteDriver(tmp_path))
         application = Application(server)

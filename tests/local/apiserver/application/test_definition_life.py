@@ -4,7 +4,9 @@ from typing import Any
 
 import pytest
 
+from plimsoll.local.apiserver.application import Application
 from plimsoll.local.apiserver.definition_names import settled_status
+from plimsoll.local.apiserver.storage import Key, Put
 from tests.local.apiserver.application.worlds import MERGE, World, definition
 
 CRDS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
@@ -156,6 +158,18 @@ def test_a_definition_waits_for_an_object_that_waits(world: World):
     assert refused.message.endswith("create not allowed while custom resource definition is terminating")
     world.ask("PATCH", f"{WIDGETS}/w", {"metadata": {"finalizers": None}}, content=MERGE)
     assert world.ask("GET", f"{CRDS}/widgets.ex.com").status == 404
+
+
+def test_what_a_server_left_half_done_is_finished_by_the_next(world: World):
+    world.made(CRDS, definition())
+    store = world.server.store
+    crd = store.get(Key("apiextensions.k8s.io/customresourcedefinitions", "", "widgets.ex.com"))
+    assert crd is not None
+    unsettled = {**crd.body(), "status": {"storedVersions": ["v1"]}}
+    world.run.until(store.update(crd.key, lambda _: Put(unsettled)))
+    world.server.catalogue.serve("widgets.ex.com", ())
+    world.application = Application(world.server)
+    assert world.ask("GET", WIDGETS).status == 200
 
 
 def test_names_that_were_accepted_stay_accepted():

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 from plimsoll.local.apiserver.admission import Admission
 from plimsoll.local.apiserver.application import Application
@@ -75,7 +75,7 @@ class World:
         self.server = new_server(self.run.clock, driver=driver)
         self.application = Application(self.server)
 
-    def __enter__(self) -> World:
+    def __enter__(self) -> Self:
         self.run.__enter__()
         return self
 

@@ -1,7 +1,10 @@
 from __future__ import annotations
 
+from typing import TYPE_CHECKING, Any
+
 import pytest
 
+from plimsoll.local.apiserver.storage import Put
 from tests.local.apiserver.application.worlds import (
     APPLY,
     JSON_PATCH,
@@ -12,6 +15,9 @@ from tests.local.apiserver.application.worlds import (
     deployment,
     pod,
 )
+
+if TYPE_CHECKING:
+    from plimsoll.local.apiserver.admission import Attempt
 
 MODIFIED = "the object has been modified; please apply your changes to the latest version and try again"
 
@@ -107,14 +113,12 @@ def test_somebody_who_wrote_in_between_makes_an_unconditional_write_try_again(wo
     store, real = world.server.store, world.server.admission.mutate
     disturbed: list[int] = []
 
-    async def mutate(attempt):
+    async def mutate(attempt: Attempt) -> Any:
         if not disturbed and attempt.operation == "UPDATE":
             disturbed.append(1)
             other = store.list("configmaps").items[0]
             body = other.body()
             body["data"]["theirs"] = "1"
-            from plimsoll.local.apiserver.storage import Put  # noqa: PLC0415 - beside its use
-
             await store.update(other.key, lambda _: Put(body))
         return await real(attempt)
 

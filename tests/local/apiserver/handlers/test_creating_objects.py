@@ -4,6 +4,9 @@ import pytest
 
 from tests.local.apiserver.application.worlds import World, config_map, deployment, pod
 
+SECRET = 'Secret in version "v1" cannot be handled as a ConfigMap:'
+FOO = 'Foo in version "v1" cannot be handled as a ConfigMap:'
+
 
 @pytest.fixture
 def world():
@@ -150,13 +153,11 @@ def test_a_body_that_is_no_json_is_unrecognized(world: World, maps: str, body: b
     [
         (
             {"apiVersion": "v1", "kind": "Secret"},
-            'Secret in version "v1" cannot be handled as a ConfigMap: '
-            "converting (v1.Secret) to (core.ConfigMap): unknown conversion",
+            f"{SECRET} converting (v1.Secret) to (core.ConfigMap): unknown conversion",
         ),
         (
             {"apiVersion": "v1", "kind": "Foo"},
-            'Foo in version "v1" cannot be handled as a ConfigMap: no kind "Foo" is registered for version "v1" in '
-            'scheme "pkg/api/legacyscheme/scheme.go:30"',
+            f'{FOO} no kind "Foo" is registered for version "v1" in scheme "pkg/api/legacyscheme/scheme.go:30"',
         ),
     ],
 )

@@ -100,8 +100,7 @@ def test_selectors_choose(world: World, maps: str, query: str, found: list[str])
         ),
         (
             "configmaps?resourceVersion=abc",
-            'invalid resource version: resourceVersion: Invalid value: "abc": strconv.ParseUint: parsing "abc": '
-            "invalid syntax",
+            'invalid resource version: resourceVersion: Invalid value: "abc": strconv.ParseUint: parsing "abc":',
         ),
         ("configmaps?continue=e30&resourceVersion=5", "invalid continue token: continue key is not valid: "),
     ],
@@ -173,7 +172,6 @@ def test_a_continue_token_leads_back_to_its_place(revision: int, start: str):
 @given(st.text())
 @settings(max_examples=150)
 def test_no_text_breaks_the_reader_of_tokens(text: str):
-    try:
+    with pytest.raises(Refusal) as refusal:
         decoded(text)
-    except Refusal as refusal:
-        assert refusal.code == 400
+    assert refusal.value.code == 400

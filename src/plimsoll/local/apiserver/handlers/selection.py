@@ -17,8 +17,6 @@ if TYPE_CHECKING:
     from plimsoll.local.apiserver.handlers.options import ListOptions
     from plimsoll.local.apiserver.storage import Stored
 
-Matches = "Callable[[Stored], bool]"
-
 
 def selection(options: ListOptions, resource: ServedResource) -> Callable[[Stored], bool] | None:
     """None if everything is selected; raises the 400 for selectors that cannot be read or asked of this kind."""

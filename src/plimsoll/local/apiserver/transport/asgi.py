@@ -76,6 +76,8 @@ class AsgiApplication:
                 raise
 
     async def _body(self, request: Request, receive: Receive, held: HeldBody) -> bytes:
+        if not request.header("content-length") and not request.header("transfer-encoding"):
+            return b""
         most = self._limits.max_body_bytes
         if _announced_bytes(request) > most:
             raise body_too_large(self._limits)

@@ -44,6 +44,42 @@ class Waiting:
         return False
 
 
+class Patience:
+    """A deadline that moves with every request. One timer follows it, late: most deadlines are never reached."""
+
+    def __init__(self, loop: asyncio.AbstractEventLoop, run_out: Callable[[], object]) -> None:
+        self._loop = loop
+        self._run_out = run_out
+        self._deadline: float | None = None
+        self._timer: asyncio.TimerHandle | None = None
+
+    def until(self, deadline: float | None) -> None:
+        """From now on it ends at that time of the loop, or never."""
+        self._deadline = deadline
+        if deadline is not None and (self._timer is None or self._timer.when() > deadline):
+            self._set_timer(deadline)
+
+    def end(self) -> None:
+        self._deadline = None
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+
+    def _set_timer(self, when: float) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+        self._timer = self._loop.call_at(when, self._look)
+
+    def _look(self) -> None:
+        self._timer = None
+        if self._deadline is None:
+            return
+        if self._deadline > self._loop.time():
+            self._set_timer(self._deadline)
+        else:
+            self._run_out()
+
+
 class _Phase(Enum):
     """What is being read."""
 
@@ -64,7 +100,7 @@ class Connection(HttpToolsProtocol):
         self._phase = _Phase.NOTHING
         self._head_bytes = 0
         self._discarded_bytes = 0
-        self._patience: asyncio.TimerHandle | None = None
+        self._patience = Patience(self.loop, self.hang_up)
         self._stall: asyncio.TimerHandle | None = None
         self._running: RequestResponseCycle | None = None
 
@@ -76,6 +112,7 @@ class Connection(HttpToolsProtocol):
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._stop_waiting()
+        self._patience.end()
         self.resume_writing()
         super().connection_lost(exc)
         self._unset_keepalive_if_required()
@@ -173,12 +210,9 @@ class Connection(HttpToolsProtocol):
     # ---- waiting
 
     def _wait_for_client(self, seconds: float) -> None:
-        self._stop_waiting()
         self._waiting.begin(self, self.hang_up)
-        self._patience = self.loop.call_later(seconds, self.hang_up)
+        self._patience.until(self.loop.time() + seconds)
 
     def _stop_waiting(self) -> None:
         self._waiting.end(self)
-        if self._patience is not None:
-            self._patience.cancel()
-            self._patience = None
+        self._patience.until(None)

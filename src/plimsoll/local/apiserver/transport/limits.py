@@ -36,7 +36,7 @@ class Limits(Value):
     """Of all requests that are being received or handled at a moment."""
     mutating: int = 200
     reading: int = 400
-    watches: int = 1_000
+    watches: int = 500
 
     max_connections: int = 1_024
     """A connection costs Python's TLS a buffer of 256 KiB."""
