@@ -29,7 +29,7 @@ def clone(tmp_path_factory: pytest.TempPathFactory) -> Path:
     assert run("git", "clone", "--quiet", REPOSITORY, folder, cwd=REPOSITORY).returncode == 0
     up = run("make", "up", cwd=folder)
     assert up.returncode == 0, up.stderr
-    assert "There is nothing to run yet" in up.stdout
+    assert "There is no local cluster to run yet" in up.stdout
     return folder
 
 

@@ -11,12 +11,13 @@ import plimsoll
 _WHAT_THERE_IS = """\
 Plimsoll {version}
 
-There is nothing to run yet: the embedded API server and the local cluster are not built.
-What is here works without them:
+There is no local cluster to run yet: no controller, no scheduler, no simulated cloud.
+What is here works without one:
 
-  {command} validate -f FILE        is this manifest valid, as Kubernetes would judge it?
-  {command} version                 what is installed
-  {command} completion bash         completion for your shell
+  {command} apiserver --data DIR     a Kubernetes API server on this machine, for kubectl
+  {command} validate -f FILE         is this manifest valid, as Kubernetes would judge it?
+  {command} version                  what is installed
+  {command} completion bash          completion for your shell
 
 Try it:  {command} validate -f examples/provisioning-request.yaml
 """
