@@ -29,10 +29,6 @@ $(VENV)/.dev: $(VENV)/.runtime
 	@echo 'installing the tools for tests and checks'
 	@$(PIP) -e '.[dev]' && touch $@
 
-$(VENV)/.bench: $(VENV)/.dev
-	@echo 'installing what we compare ourselves with'
-	@$(PIP) -e '.[dev,bench]' && touch $@
-
 up: $(VENV)/.runtime
 	@$(BIN)/plimsoll up
 
@@ -52,7 +48,7 @@ test-scenarios: $(VENV)/.dev
 test-e2e: $(VENV)/.dev
 	@$(BIN)/python -m pytest tests/e2e
 
-bench: $(VENV)/.bench
+bench: $(VENV)/.dev
 	@$(BIN)/python -m benchmarks
 
 clean:

@@ -46,7 +46,7 @@ def masked(value: Any, *, key: str = "") -> Any:
 
 def _masked_object(value: dict[str, Any]) -> dict[str, Any]:
     result = {_masked_text(name, ""): masked(one, key=name) for name, one in value.items()}
-    if value.get("kind") == "SelfSubjectRulesReview":
+    if value.get("kind") == "SelfSubjectRulesReview" and "status" in value:
         result["status"] = _rules_in_any_order(result["status"])
     prefix = value.get("generateName")
     if prefix and re.fullmatch(re.escape(prefix) + _SUFFIX, value.get("name", "")):

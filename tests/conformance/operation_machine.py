@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import json
 import tempfile
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from hypothesis import strategies as st
@@ -22,7 +23,6 @@ from tests.conformance.servers import ADMIN_TOKEN, embedded_server
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
-    from pathlib import Path
 
     from plimsoll.local.apiserver.storage.drivers import Driver
 
@@ -56,9 +56,7 @@ class OperationMachine(RuleBasedStateMachine):
         self._start()
 
     def _driver(self) -> Driver:
-        from pathlib import Path  # noqa: PLC0415
-
-        directory: Path = Path(self._directory.name) / "data"
+        directory = Path(self._directory.name) / "data"
         directory.mkdir(exist_ok=True)
         return SqliteDriver(directory) if self.is_durable else MemoryDriver()
 

@@ -43,9 +43,6 @@ class Substitutions:
         """`<jwt of auth/sa>` in recorded bodies stands for a token."""
         self._tokens[placeholder] = token
 
-    def revision(self, recorded: str) -> str:
-        return self._ours["resourceVersion"].get(recorded, recorded)
-
     def path(self, path: str) -> str:
         return "/".join(self._ours["name"].get(part, part) for part in path.split("/"))
 

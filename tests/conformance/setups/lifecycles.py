@@ -141,8 +141,6 @@ _DELETE: dict[str, list[Step]] = {
     ],
 }
 
-_PODS_OF_W = f"{CORE}/namespaces/evict/pods"
-
 
 def _evictable(name: str, app: str, *, image: str = "nginx:1.27") -> Send:
     return pod("evict", name, image=image, nodeName="ghost", metadata={"labels": {"app": app}})

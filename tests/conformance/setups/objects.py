@@ -36,7 +36,9 @@ def _read_pod(name: str, **spec: Any) -> Send:
     return pod("read", name, metadata={"labels": {"p": name}}, **spec)
 
 
-_JOB_TEMPLATE = {"spec": {"restartPolicy": "Never", "containers": [{"name": "c", "image": "x"}]}}
+_JOB_TEMPLATE = {
+    "spec": {"schedulerName": "none", "restartPolicy": "Never", "containers": [{"name": "c", "image": "x"}]}
+}
 
 _UPDATE_OBJECTS: list[Step] = [
     workload("StatefulSet", "update", "s", serviceName="s", replicas=0),

@@ -55,6 +55,9 @@ KNOWN_DIFFERENCES: Final = {
 # Compared on what is served: the recorded server has groups and kinds that Plimsoll does without.
 SERVED_LINES_ONLY: Final = ("002-api-versions", "003-api-resources")
 
+# An object as the server wrote it: the order of its keys has no meaning.
+JSON_OUTPUT: Final = ("060-get-raw-api",)
+
 # The texts of an older kubectl: since which version they read as recorded, and how they read before.
 _CLIENT_TEXTS: Final = (
     ((1, 34), re.compile(r"( deleted) from \S+ namespace$", re.MULTILINE), r"\1"),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shlex
 import subprocess
@@ -160,6 +161,8 @@ def test_a_recorded_command_says_what_it_said_to_a_real_server(one: RecordedComm
     said = recordings.masked(came.stdout)
     if one.id in recordings.SERVED_LINES_ONLY:
         expected = "\n".join(line for line in expected.splitlines() if line in said.splitlines())
+    if one.id in recordings.JSON_OUTPUT:
+        expected, said = map(_normal_object, (expected, said))
     is_equal = (came.exit_code, said) == (one.exit_code, expected)
     if one.id in recordings.KNOWN_DIFFERENCES:
         assert not is_equal, f"{one.id} is listed as a difference and is none any more"
@@ -167,6 +170,13 @@ def test_a_recorded_command_says_what_it_said_to_a_real_server(one: RecordedComm
     assert came.exit_code == one.exit_code, came.stderr
     assert said == expected, came.stderr
     assert recordings.masked(came.stderr) == recordings.masked(recordings.as_said_by(one.stderr, CLIENT))
+
+
+def _normal_object(text: str) -> str:
+    """An object with its managers by name: commands that run within a second are not in the order of their times."""
+    value = json.loads(text)
+    value["metadata"]["managedFields"].sort(key=lambda entry: entry["manager"])
+    return json.dumps(value, sort_keys=True)
 
 
 def test_every_command_left_out_is_a_recorded_one():
