@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from plimsoll.cli.logs import log_to_stderr
+
 if TYPE_CHECKING:
     from plimsoll.local.apiserver.running import Ready, Settings
 
@@ -74,7 +76,7 @@ def _serve(settings: Settings) -> None:
     from plimsoll.runtime.clocks import RealClock
     from plimsoll.runtime.signals import run_until_signalled
 
-    _log_to_stderr()
+    log_to_stderr()
     serving = run(settings, clock=RealClock(), entropy=SystemEntropy(), on_ready=_tell)
     stopped_by = asyncio.run(run_until_signalled(serving))
     if stopped_by is not None:
@@ -84,16 +86,3 @@ def _serve(settings: Settings) -> None:
 def _tell(ready: Ready) -> None:
     typer.echo(f"kubeconfig {ready.kubeconfig}")
     typer.echo(f"ready at {ready.url}; try: kubectl --kubeconfig {ready.kubeconfig} get namespaces")
-
-
-def _log_to_stderr() -> None:
-    """Events worth a person's attention; stdout is for the answer."""
-    import logging
-    import sys
-
-    import structlog
-
-    structlog.configure(
-        wrapper_class=structlog.make_filtering_bound_logger(logging.WARNING),
-        logger_factory=structlog.WriteLoggerFactory(file=sys.stderr),
-    )

@@ -130,9 +130,7 @@ def ran(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, Ran]]:
 
 def _set_up(kubectl: Kubectl) -> None:
     assert kubectl("kubectl create namespace kc").exit_code == 0
-    # What controllers put into a new namespace.
-    kubectl("kubectl -n kc create serviceaccount default")
-    kubectl("kubectl -n kc create configmap kube-root-ca.crt --from-literal=ca.crt=x")
+    assert kubectl("kubectl -n kc wait --for=create serviceaccount/default --timeout=20s").exit_code == 0
     for name in ("k1", "k2"):
         assert kubectl("kubectl create -f -", stdin=_NODE.format(name=name)).exit_code == 0
         kubectl(f"kubectl patch node {name} --subresource=status --type=merge -p '{_READY}'")

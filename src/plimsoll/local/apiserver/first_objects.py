@@ -12,7 +12,7 @@ from plimsoll.local.apiserver.storage import Decision, Keep, Key, Put, Stored
 from plimsoll.local.apiserver.strategies.written_form import written_time
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
 
     from plimsoll.local.apiserver.server import Server
 
@@ -21,9 +21,13 @@ Json = dict[str, Any]
 
 async def put_first_objects(server: Server, *, ca_certificate: str) -> None:
     """All of them or none: a server that ends half-way leaves a store that is still fresh."""
-    if server.store.count("namespaces"):
-        return
-    made = dict(_keyed(server, obj) for obj in bootstrap.objects(ca_certificate=ca_certificate))
+    if not server.store.count("namespaces"):
+        await put_missing(server, bootstrap.objects(ca_certificate=ca_certificate))
+
+
+async def put_missing(server: Server, objects: Iterable[Json]) -> None:
+    """Store those that are not there, in one write."""
+    made = dict(_keyed(server, obj) for obj in objects)
 
     def decide(found: Sequence[Stored | None]) -> Sequence[Decision]:
         return [Keep() if one is not None else Put(obj) for one, obj in zip(found, made.values(), strict=True)]

@@ -23,6 +23,7 @@ from plimsoll.local.apiserver.authentication import (
 from plimsoll.local.apiserver.authorization import RbacAuthorizer
 from plimsoll.local.apiserver.catalogue import Catalogue
 from plimsoll.local.apiserver.data_directory import DataDirectory
+from plimsoll.local.apiserver.namespace_contents import NamespaceContents
 from plimsoll.local.apiserver.served_kinds import builtin_resources
 from plimsoll.local.apiserver.server import Server
 from plimsoll.local.apiserver.storage import Durability, SqliteDriver, Store
@@ -123,8 +124,15 @@ async def run(settings: Settings, *, clock: Clock, entropy: Entropy, on_ready: C
             await application.start()
             content = kubeconfig(url=url, ca_pem=certificates.ca_pem, token=token)
             on_ready(Ready(url=url, kubeconfig=directory.write_kubeconfig(content)))
-            renewal = Renewal(directory, host=settings.host, tls=tls, clock=clock)
-            await _supervised(listener, renewal, settings.limits, clock=clock, entropy=entropy)
+            services = [
+                Service(
+                    name="certificate-renewal", run=Renewal(directory, host=settings.host, tls=tls, clock=clock).run
+                ),
+                Service(name="namespace-contents", run=_namespace_contents(application, credentials).run),
+                Service(name="https", run=listener.serve, policy=RestartPolicy(escalate_after=5)),
+            ]
+            grace_s = settings.limits.grace_s + _GOODBYES_S
+            await Supervisor(services, clock=clock, entropy=entropy, grace_s=grace_s).run()
         finally:
             listener.close()
 
@@ -141,12 +149,8 @@ def _users_of(token_file: Path | None) -> dict[str, User]:
     return read_token_file(text, path=str(token_file))
 
 
-async def _supervised(listener: Listener, renewal: Renewal, limits: Limits, *, clock: Clock, entropy: Entropy) -> None:
-    services = [
-        Service(name="certificate-renewal", run=renewal.run),
-        Service(name="https", run=listener.serve, policy=RestartPolicy(escalate_after=5)),
-    ]
-    await Supervisor(services, clock=clock, entropy=entropy, grace_s=limits.grace_s + _GOODBYES_S).run()
+def _namespace_contents(application: Application, credentials: Credentials) -> NamespaceContents:
+    return NamespaceContents(application.server, ca_certificate=credentials.ca_pem.decode("ascii"))
 
 
 class Renewal:
