@@ -1,13 +1,14 @@
 """The door to this package: would a Kubernetes 1.34 API server accept this object of a built-in kind, and as what.
 
-`plimsoll validate` calls it for files, the embedded API server for requests. Pure: no clock, no other objects, so what
-an API server looks up elsewhere (quota, priority classes, service accounts, free addresses) is not asked. The steps are
-the server's: decode, default, validate; a decode problem ends it.
+`plimsoll validate` calls `check_create` and `check_update` for files. The steps are the server's: decode, default,
+validate; a decode problem ends it. The embedded API server, which has decoded and defaulted its objects long before it
+judges them, asks for `create_errors` and `update_errors` alone. Pure: no clock, no other objects, so what an API server
+looks up elsewhere (quota, priority classes, service accounts, free addresses) is not asked.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from plimsoll.core.values import Value
 from plimsoll.objects.builtin import decoding, defaults, metadata, openapi
@@ -15,9 +16,6 @@ from plimsoll.objects.builtin.decoding import DecodeProblem
 from plimsoll.objects.builtin.kinds import NOT_OURS, REVIEWS, rules_for
 from plimsoll.objects.schema.field_errors import FieldError  # noqa: TC001 msgspec reads the field types of Verdict
 from plimsoll.objects.schema.json_values import Refused, take_over
-
-if TYPE_CHECKING:
-    from plimsoll.objects.builtin.kinds import KindRules
 
 Json = dict[str, Any]
 
@@ -65,8 +63,7 @@ def check_create(obj: Json) -> Verdict:
     if decoded.problems:
         return Verdict(decode_problems=decoded.problems, unknown_fields=decoded.unknown_fields)
     whole = defaults.prepared_for_create(decoded.value)
-    errors = [] if (api_version, kind) in REVIEWS else _create_errors(whole, rules_for(str(api_version), str(kind)))
-    return Verdict(errors=errors, unknown_fields=decoded.unknown_fields)
+    return Verdict(errors=create_errors(whole), unknown_fields=decoded.unknown_fields)
 
 
 def check_update(obj: Json, old: Json) -> Verdict:
@@ -80,10 +77,32 @@ def check_update(obj: Json, old: Json) -> Verdict:
     before = _decoded(old) if (old.get("apiVersion"), old.get("kind")) == (api_version, kind) else None
     if before is None or before.problems:
         return check_create(obj)
-    new_whole = defaults.defaulted(_with_stored_status(decoded.value, before.value))
-    old_whole = defaults.defaulted(before.value)
-    errors = _update_errors(new_whole, old_whole, rules_for(str(api_version), str(kind)))
+    errors = update_errors(defaults.defaulted(decoded.value), defaults.defaulted(before.value))
     return Verdict(errors=errors, unknown_fields=decoded.unknown_fields)
+
+
+def create_errors(obj: Json) -> list[FieldError]:
+    """What is wrong with a new object of a built-in kind that is decoded and prepared for creation."""
+    if (obj["apiVersion"], obj["kind"]) in REVIEWS:
+        return []
+    rules = rules_for(obj["apiVersion"], obj["kind"])
+    about_metadata = metadata.create_errors(obj.get("metadata", {}), rule=rules.name_rule, namespaced=rules.namespaced)
+    others = (rules.create or rules.valid)(obj)
+    if rules.spec_first:
+        return others or about_metadata
+    return [*about_metadata, *others]
+
+
+def update_errors(new: Json, old: Json) -> list[FieldError]:
+    """What is wrong with a change of an object of a built-in kind; both are decoded and defaulted."""
+    rules = rules_for(new["apiVersion"], new["kind"])
+    new = _with_stored_status(new, old)
+    about_metadata = metadata.update_errors(new.get("metadata", {}), old.get("metadata", {}))
+    others = rules.update(new, old)
+    if not rules.update_is_all:
+        others = [*others, *rules.valid(new)]
+    # The API server asks twice: once for every kind, once in the kind's own rules.
+    return [*about_metadata, *about_metadata, *others]
 
 
 def default(obj: Json) -> Json:
@@ -113,20 +132,3 @@ def _with_stored_status(new: Json, old: Json) -> Json:
     """An update does not reach the status: the server puts the stored one back before it judges."""
     kept = {"status": old["status"]} if "status" in old else {}
     return {**{key: value for key, value in new.items() if key != "status"}, **kept}
-
-
-def _create_errors(obj: Json, rules: KindRules) -> list[FieldError]:
-    about_metadata = metadata.create_errors(obj.get("metadata", {}), rule=rules.name_rule, namespaced=rules.namespaced)
-    others = (rules.create or rules.valid)(obj)
-    if rules.spec_first:
-        return others or about_metadata
-    return [*about_metadata, *others]
-
-
-def _update_errors(new: Json, old: Json, rules: KindRules) -> list[FieldError]:
-    about_metadata = metadata.update_errors(new.get("metadata", {}), old.get("metadata", {}))
-    others = rules.update(new, old)
-    if not rules.update_is_all:
-        others = [*others, *rules.valid(new)]
-    # The API server asks twice: once for every kind, once in the kind's own rules.
-    return [*about_metadata, *about_metadata, *others]

@@ -2,11 +2,13 @@
 
 `checking` asks for `defaulted` before validation, because validation depends on it (a Job's restart policy is Always by
 default, and invalid for that), and for `spelled_out` where the object is shown as a client would read it. Everything
-here takes a decoded object (see `decoding`) and returns a new one.
+here takes a decoded object (see `decoding`) and returns a new one; `fill_in`, `prepare_for_create` and `spell_out` are
+the same for callers that own the object: they change it in place.
 """
 
 from __future__ import annotations
 
+from enum import Enum
 from functools import cache
 from typing import TYPE_CHECKING, Any, Final
 
@@ -17,7 +19,7 @@ from plimsoll.objects.schema.json_values import copy
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from plimsoll.objects.builtin.openapi import Schema
+    from plimsoll.objects.builtin.openapi import HeldStruct
 
 Json = dict[str, Any]
 
@@ -56,48 +58,59 @@ _BY_KIND: Final[dict[tuple[str, str], Callable[[Json], None]]] = {
 
 def defaulted(obj: Json) -> Json:
     whole: Json = copy(obj)
-    component = openapi.schema_name(whole.get("apiVersion", ""), whole.get("kind", ""))
-    if component is None:
-        return whole
-    if "spec" in openapi.component(component).get("properties", {}):
-        whole.setdefault("spec", {})
-    _fill_declared(whole, component)
-    fill = _BY_KIND.get((whole["apiVersion"], whole["kind"]))
-    if fill is not None:
-        fill(whole)
+    fill_in(whole)
     return whole
 
 
 def prepared_for_create(obj: Json) -> Json:
     """Defaulted, and with what the API server corrects without a word when an object is made."""
-    kept = {field: value for field, value in obj.items() if field != "status" or obj["kind"] in _KEEPS_STATUS}
-    if "metadata" in kept:
-        kept["metadata"] = {field: value for field, value in obj["metadata"].items() if field not in _NEVER_TAKEN}
-    whole = defaulted(kept)
-    if (whole["apiVersion"], whole["kind"]) == ("v1", "Pod"):
-        spec = whole["spec"]
-        if spec["terminationGracePeriodSeconds"] < 0:
-            spec["terminationGracePeriodSeconds"] = 1
-        whole["status"] = {"phase": "Pending", "qosClass": pod_defaults.qos_class(spec)}
+    whole: Json = copy(obj)
+    prepare_for_create(whole)
     return whole
 
 
 def spelled_out(obj: Json) -> Json:
     """With the empty structs and zero numbers that Go writes for fields which are not optional."""
     whole: Json = copy(obj)
-    component = openapi.schema_name(whole.get("apiVersion", ""), whole.get("kind", ""))
-    if component is not None:
-        _spell_out(whole, component)
+    spell_out(whole)
     return whole
+
+
+def fill_in(obj: Json) -> None:
+    component = openapi.schema_name(obj.get("apiVersion", ""), obj.get("kind", ""))
+    if component is None:
+        return
+    if "spec" in openapi.component(component).get("properties", {}):
+        obj.setdefault("spec", {})
+    _fill_declared(obj, component)
+    fill = _BY_KIND.get((obj["apiVersion"], obj["kind"]))
+    if fill is not None:
+        fill(obj)
+
+
+def prepare_for_create(obj: Json) -> None:
+    if obj["kind"] not in _KEEPS_STATUS:
+        obj.pop("status", None)
+    for field in _NEVER_TAKEN:
+        obj.get("metadata", {}).pop(field, None)
+    fill_in(obj)
+    if (obj["apiVersion"], obj["kind"]) == ("v1", "Pod"):
+        spec = obj["spec"]
+        if spec["terminationGracePeriodSeconds"] < 0:
+            spec["terminationGracePeriodSeconds"] = 1
+        obj["status"] = {"phase": "Pending", "qosClass": pod_defaults.qos_class(spec)}
+
+
+def spell_out(obj: Json) -> None:
+    component = openapi.schema_name(obj.get("apiVersion", ""), obj.get("kind", ""))
+    if component is not None:
+        _spell_out(obj, component)
 
 
 def _fill_declared(value: Json, component: str) -> None:
     """Defaults that stand in the schema itself: protocol TCP, an iSCSI interface."""
-    properties = openapi.component(component).get("properties", {})
-    for name, held in value.items():
-        if isinstance(held, (dict, list)) and name in properties:
-            for inner, inner_component in _structs_in(held, properties[name]):
-                _fill_declared(inner, inner_component)
+    for inner, inner_component in _structs_in(value, _to_fill(component)):
+        _fill_declared(inner, inner_component)
     for name, declared in _declared(component).items():
         value.setdefault(name, declared)
 
@@ -112,35 +125,68 @@ def _declared(component: str) -> Json:
 
 
 def _spell_out(value: Json, component: str) -> None:
+    for name, written in _always_written(component).items():
+        if name not in value:
+            value[name] = {} if written is _STRUCT else written
+    for inner, inner_component in _structs_in(value, _to_spell_out(component)):
+        _spell_out(inner, inner_component)
+
+
+class _Struct(Enum):
+    """Stands for a new empty struct where plain values stand for themselves."""
+
+    EMPTY = "empty"
+
+
+_STRUCT: Final = _Struct.EMPTY
+
+
+@cache
+def _always_written(component: str) -> Json:
+    """The fields of a struct that Go writes even if they are empty, in the order of the schema."""
     described = openapi.component(component)
     required = described.get("required", ())
+    found: Json = {}
     for name, schema in described.get("properties", {}).items():
-        if name not in value:
-            written = name in required or f"{struct_name(component)}.{name}" in _ALWAYS_WRITTEN
-            declared = schema.get("default")
-            if declared == {} and _is_struct(schema):
-                value[name] = {}
-            elif written and declared is not None and not isinstance(declared, (dict, list)):
-                value[name] = declared
-            else:
-                continue
-        for inner, inner_component in _structs_in(value[name], schema):
-            _spell_out(inner, inner_component)
+        declared = schema.get("default")
+        is_written = name in required or f"{struct_name(component)}.{name}" in _ALWAYS_WRITTEN
+        if declared == {} and openapi.struct_of(schema) is not None:
+            found[name] = _STRUCT
+        elif is_written and declared is not None and not isinstance(declared, (dict, list)):
+            found[name] = declared
+    return found
 
 
-def _is_struct(schema: Schema) -> bool:
-    component = openapi.reference(schema)
-    return component is not None and "properties" in openapi.component(component)
+@cache
+def _to_fill(component: str) -> dict[str, HeldStruct]:
+    return _held_with(component, _declared)
 
 
-def _structs_in(value: Any, schema: Schema) -> list[tuple[Json, str]]:
-    """The structs a field holds, alone or in a list or map, with their components."""
-    component = openapi.reference(schema)
-    if component is not None:
-        return [(value, component)] if isinstance(value, dict) and _is_struct(schema) else []
-    inner = schema.get("items") or schema.get("additionalProperties")
-    if not isinstance(inner, dict) or not _is_struct(inner):
-        return []
-    inner_component = openapi.reference(inner)
-    held = value.values() if isinstance(value, dict) else value
-    return [(one, inner_component) for one in held if isinstance(one, dict) and inner_component is not None]
+@cache
+def _to_spell_out(component: str) -> dict[str, HeldStruct]:
+    return _held_with(component, _always_written)
+
+
+def _held_with(component: str, wanted: Callable[[str], Json]) -> dict[str, HeldStruct]:
+    """The fields below which there is anything to do: most of the metadata and many a status can be passed over."""
+    return {
+        name: held
+        for name, held in openapi.held_structs(component).items()
+        if any(map(wanted, openapi.reachable(held.component)))
+    }
+
+
+def _structs_in(value: Json, held: dict[str, HeldStruct]) -> list[tuple[Json, str]]:
+    """The structs that the held fields of a struct hold, alone or in a list or map, with their components."""
+    found: list[tuple[Json, str]] = []
+    for name, item in value.items():
+        field = held.get(name)
+        if field is None:
+            continue
+        if not field.is_collection:
+            if isinstance(item, dict):
+                found.append((item, field.component))
+        elif isinstance(item, (dict, list)):
+            several = item.values() if isinstance(item, dict) else item
+            found += [(one, field.component) for one in several if isinstance(one, dict)]
+    return found

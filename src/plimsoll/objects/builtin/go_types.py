@@ -1,7 +1,8 @@
 """The names Go has for the types behind the OpenAPI schemas, as its JSON decoder prints them.
 
-Used by `decoding` alone. Schemas know component names and JSON types; `v1.RestartPolicy` and `v1.ResourceList` they do
-not know, so those stand in a table here. What is missing from it is called `string`, which is right for most fields.
+Used by `readers` when they are compiled. Schemas know component names and JSON types; `v1.RestartPolicy` and
+`v1.ResourceList` they do not know, so those stand in a table here. What is missing from it is
+called `string`, which is right for most fields.
 """
 
 from __future__ import annotations

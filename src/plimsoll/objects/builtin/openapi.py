@@ -1,7 +1,7 @@
 """The recorded OpenAPI component schemas, found by apiVersion and kind.
 
-Used by `decoding`, which walks them beside an object. A file is read when its group is first asked for, and kept; a
-`$ref` is followed when it is met, because JSONSchemaProps refers to itself. Nothing here judges a value.
+Used by `readers` and `defaults`, which walk them beside an object. A file is read when its group is first asked for,
+and kept; a `$ref` is followed when it is met, because JSONSchemaProps refers to itself. Nothing here judges a value.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 from functools import cache
 from importlib import resources
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 Schema = dict[str, Any]
 
@@ -20,7 +20,9 @@ _SHARED: Final = ("meta_v1", "core_v1")
 
 def schema_name(api_version: str, kind: str) -> str | None:
     """The component that describes a kind, or None: not a built-in kind, or not one of those recorded."""
-    return _kinds(_file_of(api_version)).get((api_version, kind))
+    file = _file_of(api_version)
+    # Asked first, so that what clients make up is not kept.
+    return _kinds(file).get((api_version, kind)) if file in _files() else None
 
 
 def is_known(api_version: str, kind: str) -> bool:
@@ -30,9 +32,7 @@ def is_known(api_version: str, kind: str) -> bool:
 @cache
 def known_kinds() -> tuple[tuple[str, str], ...]:
     """Every recorded (apiVersion, kind) that can stand in a file by itself."""
-    folder = resources.files("plimsoll.objects") / "openapi"
-    files = sorted(entry.name.removesuffix(".json") for entry in folder.iterdir() if entry.name.endswith(".json"))
-    return tuple(kind for file in files for kind in _kinds(file))
+    return tuple(kind for file in sorted(_files()) for kind in _kinds(file))
 
 
 @cache
@@ -41,7 +41,7 @@ def component(name: str) -> Schema:
     for file in _SHARED:
         if name in _components(file):
             return _components(file)[name]
-    for file in _own_files():
+    for file in sorted(_files() - set(_SHARED)):
         if name in _components(file):
             return _components(file)[name]
     raise LookupError(f"the recorded schemas do not define {name}")
@@ -55,21 +55,58 @@ def reference(schema: Schema) -> str | None:
     return ref.removeprefix(_PREFIX) if isinstance(ref, str) else None
 
 
+class HeldStruct(NamedTuple):
+    """The component of the struct that a field holds, or of those in the list or map that it holds."""
+
+    component: str
+    is_collection: bool
+
+
+@cache
+def held_structs(name: str) -> dict[str, HeldStruct]:
+    """The fields of a component that hold structs: the only ones a walk through an object has to go into."""
+    found: dict[str, HeldStruct] = {}
+    for field, schema in component(name).get("properties", {}).items():
+        inner = schema.get("items") or schema.get("additionalProperties")
+        if reference(schema) is not None:
+            struct, is_collection = struct_of(schema), False
+        else:
+            struct, is_collection = struct_of(inner) if isinstance(inner, dict) else None, True
+        if struct is not None:
+            found[field] = HeldStruct(struct, is_collection)
+    return found
+
+
+@cache
+def reachable(name: str) -> frozenset[str]:
+    """The component and all those of structs that can be found in its values, however deep."""
+    found = {name}
+    pending = [name]
+    while pending:
+        below = {held.component for held in held_structs(pending.pop()).values()} - found
+        found |= below
+        pending += below
+    return frozenset(found)
+
+
+def struct_of(schema: Schema) -> str | None:
+    """The component a schema stands for, if that one has fields."""
+    name = reference(schema)
+    return name if name is not None and "properties" in component(name) else None
+
+
 def _file_of(api_version: str) -> str:
     return "core_v1" if api_version == "v1" else api_version.replace("/", "_")
 
 
 @cache
-def _own_files() -> tuple[str, ...]:
+def _files() -> frozenset[str]:
     folder = resources.files("plimsoll.objects") / "openapi"
-    names = (entry.name.removesuffix(".json") for entry in folder.iterdir() if entry.name.endswith(".json"))
-    return tuple(sorted(set(names) - set(_SHARED)))
+    return frozenset(entry.name.removesuffix(".json") for entry in folder.iterdir() if entry.name.endswith(".json"))
 
 
 @cache
 def _document(file: str) -> Schema:
-    if file not in (*_SHARED, *_own_files()):
-        return {}
     text = (resources.files("plimsoll.objects") / "openapi" / f"{file}.json").read_bytes()
     document: Schema = json.loads(text)
     return document

@@ -8,10 +8,13 @@ end, NaN, keys that are not text) and spells numbers as Go would store them. Wha
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from plimsoll.core.values import Value
 from plimsoll.objects.schema import go_text
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
 
 # Go's decoder stops at 10,000. Ours is far below Python's recursion limit and far above what an object needs.
 MAX_NESTING = 128
@@ -71,8 +74,10 @@ def _copy_into(target: Any, source: Any, *, trail: _Trail, pending: list[tuple[A
     for step, item in source.items() if is_map else enumerate(source):
         if is_map and not isinstance(step, str):
             return Refused(path=trail.path(), problem=f"keys must be strings, found {step!r}")
-        if isinstance(item, dict):
-            copied: Any = {}
+        if type(item) is str and item.isascii():
+            copied: Any = item
+        elif isinstance(item, dict):
+            copied = {}
             pending.append((item, copied, _Trail(trail, step)))
         elif isinstance(item, list):
             copied = []
@@ -126,13 +131,20 @@ def _shortened(path: str) -> str:
 
 def same(one: Any, other: Any) -> bool:
     """Deep equality as JSON means it: `1` is not `true`, although Python thinks so. For values taken over."""
+    return one is other or (bool(one == other) and _are_of_same_types(one, other))
+
+
+def _are_of_same_types(one: Any, other: Any) -> bool:
+    """Of values that Python thinks equal: only numbers and booleans can still differ."""
     if type(one) is not type(other):
         return False
     if isinstance(one, dict):
-        return len(one) == len(other) and all(name in other and same(one[name], other[name]) for name in one)
-    if isinstance(one, list):
-        return len(one) == len(other) and all(map(same, one, other))
-    return bool(one == other)
+        pairs: Iterable[tuple[Any, Any]] = [(item, other[name]) for name, item in one.items() if type(item) is not str]
+    elif isinstance(one, list):
+        pairs = zip(one, other, strict=True)
+    else:
+        return True
+    return all(item is its or _are_of_same_types(item, its) for item, its in pairs)
 
 
 def identity(value: Any) -> tuple[str, Any]:
@@ -145,7 +157,8 @@ def identity(value: Any) -> tuple[str, Any]:
 def copy(value: Any) -> Any:
     """A deep copy of a value that was taken over before."""
     if isinstance(value, dict):
-        return {name: copy(item) for name, item in value.items()}
+        # Texts are what most objects are made of; they are spared the call.
+        return {name: item if type(item) is str else copy(item) for name, item in value.items()}
     if isinstance(value, list):
         return [copy(item) for item in value]
     return value

@@ -40,18 +40,8 @@ class Comparison:
         self.removed.attach(element, self.removed.below(element) | below.removed)
 
     def mark_difference(self, element: str, before: Any, after: Any) -> None:
-        if before is ABSENT:
-            self.added.add(element)
-        elif after is ABSENT:
-            self.removed.add(element)
-        elif not same(before, after):
+        if not same(before, after):
             self.modified.add(element)
-
-    def mark_presence(self, element: str, before: Any, after: Any) -> None:
-        if before is ABSENT:
-            self.added.add(element)
-        elif after is ABSENT:
-            self.removed.add(element)
 
 
 def compare(before: dict[str, Any], after: dict[str, Any], atom: Atom) -> Comparison:
@@ -65,10 +55,14 @@ def compare(before: dict[str, Any], after: dict[str, Any], atom: Atom) -> Compar
 def _compare_field(element: str, before: Any, after: Any, *, atom: Atom, into: Comparison) -> None:
     if before is after:
         return
-    narrowed_before, narrowed_after = atom.narrowed(before), atom.narrowed(after)
+    if before is ABSENT:
+        _take(element, after, atom=atom, into=into.added)
+        return
     if after is ABSENT:
-        _compare_as(narrowed_before, element, (before, after), into)
-    elif before is ABSENT or narrowed_before is narrowed_after:
+        _take(element, before, atom=atom, into=into.removed)
+        return
+    narrowed_before, narrowed_after = atom.narrowed(before), atom.narrowed(after)
+    if narrowed_before is narrowed_after:
         _compare_as(narrowed_after, element, (before, after), into)
     else:
         # The type changed: what it was is gone, what it is is new, and the field itself was modified.
@@ -94,7 +88,26 @@ def _compare_as(atom: Atom, element: str, sides: tuple[Any, Any], into: Comparis
     else:
         into.mark_difference(element, before, after)
         return
-    into.mark_presence(element, before, after)
+    into.attach(element, below)
+
+
+def _take(element: str, value: Any, *, atom: Atom, into: FieldSet) -> None:
+    """A value that only one side has, with all that is below it: nearly everything in an object that is created."""
+    into.add(element)
+    atom = atom.narrowed(value)
+    below = FieldSet()
+    if atom.map is not None:
+        if isinstance(value, dict) and not atom.map.is_atomic:
+            for name, item in value.items():
+                field = atom.map.type_of(name)
+                if field is not None:
+                    _take(path_elements.of_field(name), item, atom=field, into=below)
+    elif atom.scalar is None and atom.list is not None and isinstance(value, list) and not atom.list.is_atomic:
+        for key, items in _by_element(value, atom.list).items():
+            if len(items) == 1:
+                _take(key, items[0], atom=atom.list.element, into=below)
+            else:
+                below.add(key)
     into.attach(element, below)
 
 

@@ -146,8 +146,11 @@ class FieldSet:
             if text == ".":
                 continue
             element = path_elements.read(text)
+            if content == {}:
+                result.members.add(element)
+                continue
             below = cls.from_fields_v1(content)
-            if not content or "." in content:
+            if "." in content:
                 result.members.add(element)
             result.attach(element, below)
         return result

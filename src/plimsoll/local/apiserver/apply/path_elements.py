@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
 _RANKS: Final = {"f": 0, "k": 1, "v": 2, "i": 3}
 _LONGEST_SHOWN: Final = 100
+_encoder: Final = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"))
 
 
 class InvalidFieldSet(InvalidInput):
@@ -104,7 +105,7 @@ def _value_rank(value: Any) -> tuple[int, Any]:
 
 
 def _compact(value: Any) -> str:
-    return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+    return _encoder.encode(value)
 
 
 def _parsed(text: str) -> Any:

@@ -63,7 +63,10 @@ class Updater:
         last = managers.get(by)
         claimed = fields_of(applied, self._atom).without_below(self._reset)
         after = {**managers, by: Owned(fields=claimed, api_version=self._version, time=last.time if last else None)}
-        merged = self._pruned(merge(live, applied, self._atom), managers=after, last=last)
+        merged = merge(live, applied, self._atom)
+        # Most appliers come back with all they applied before: then there is nothing that pruning could take away.
+        if last is None or last.api_version != self._version or last.fields - claimed:
+            merged = self._pruned(merged, managers=after, last=last)
         comparison = compare(live, merged, self._atom)
         left = self._lost(live, merged, comparison, managers=after, force=force, by=by)
         if isinstance(left, Conflicts):

@@ -102,9 +102,13 @@ def carried_out(call: Call, media: str, current: Json, read: Read) -> tuple[Json
     return decoded.value, problems if call.field_validation == "Warn" else []
 
 
+def _name(pair: tuple[str, Any]) -> str:
+    return pair[0]
+
+
 def _sorted(value: Any) -> Any:
     if isinstance(value, dict):
-        return {name: _sorted(value[name]) for name in sorted(value)}
+        return {name: item if type(item) is str else _sorted(item) for name, item in sorted(value.items(), key=_name)}
     if isinstance(value, list):
         return [_sorted(item) for item in value]
     return value

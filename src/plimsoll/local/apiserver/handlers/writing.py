@@ -56,8 +56,8 @@ async def change_object(
 ) -> Json:
     """Let `change` make the new object of the current one; returns what is stored now (or would be, on a dry run).
 
-    `change` is called with a copy that is its to change, again whenever somebody else wrote in between, and may raise
-    a `Refusal`. A missing object is the 404 refusal. Preparation, defaulting, admission, validation, managedFields and
+    `change` gets an object that is its to change, again whenever somebody else wrote in between, and may raise a
+    `Refusal`. A missing object is the 404 refusal. Preparation, defaulting, admission, validation, managedFields and
     generation follow by themselves; `is_tracked` is false where `change` has put managedFields right itself (apply).
     """
     strategy = strategy_of(call.resource)
@@ -67,7 +67,7 @@ async def change_object(
         if stored is None:
             raise refusals.not_found(call.name, group=call.resource.group, resource=call.resource.plural)
         current = _Current(stored, strategy.present(stored.body()))
-        new = change(copy(current.shown))
+        new = _sharing(change(strategy.present(stored.body())), current.shown)
         settle_namespace(new, call)
         check_identity(new, call)
         check_revision(new, current.shown, call, allows_unconditional=strategy.allows_unconditional_update)
@@ -79,6 +79,14 @@ async def change_object(
         except _Moved:
             continue
     raise refusals.conflict(call.name, group=call.resource.group, resource=call.resource.plural)
+
+
+def _sharing(new: Json, old: Json) -> Json:
+    """The new object with the old one's own fields where they are the same: from here on, comparing them is free."""
+    shared = {name: old[name] if name in old and same(item, old[name]) else item for name, item in new.items()}
+    if isinstance(shared.get("metadata"), dict):
+        shared["metadata"] = dict(shared["metadata"])
+    return shared
 
 
 async def _changed(
@@ -110,7 +118,7 @@ async def _changed(
 
 
 async def create_object(server: Server, call: Call, value: Json, *, is_tracked: bool = True) -> Json:
-    """Create the decoded `value`; returns what is stored (or would be, on a dry run)."""
+    """Create the decoded `value`, which is used up; returns what is stored (or would be, on a dry run)."""
     strategy = strategy_of(call.resource)
     value = _with_identity(server, call, value)
     if is_tracked:
@@ -123,7 +131,7 @@ async def create_object(server: Server, call: Call, value: Json, *, is_tracked: 
         if generates:
             prefix = value["metadata"]["generateName"][:_LONGEST_PREFIX]
             metadata = {**value["metadata"], "name": prefix + server.entropy.suffix()}
-            named = {**value, "metadata": metadata}
+            named = copy({**value, "metadata": metadata})
         try:
             return await _created(server, call, strategy, named)
         except _Moved:
@@ -149,7 +157,7 @@ def _with_identity(server: Server, call: Call, value: Json) -> Json:
 
 async def _created(server: Server, call: Call, strategy: Strategy, obj: Json) -> Json:
     name = obj["metadata"].get("name") or ""
-    attempt = _attempt(call, "CREATE", name=name, obj=copy(obj))
+    attempt = _attempt(call, "CREATE", name=name, obj=obj)
     obj = strategy.prepare_create(await server.admission.mutate(attempt))
     judgement = strategy.judge_create(obj)
     if not judgement.errors:

@@ -18,6 +18,7 @@ from plimsoll.local.apiserver.strategies.interface import Decoded, Judgement, Un
 from plimsoll.local.apiserver.strategies.metadata import kept_metadata
 from plimsoll.local.apiserver.strategies.written_form import as_written
 from plimsoll.objects.builtin import checking, decoding, defaults, openapi
+from plimsoll.objects.schema.json_values import copy
 
 if TYPE_CHECKING:
     from plimsoll.local.apiserver.catalogue import ServedResource
@@ -52,16 +53,21 @@ class BuiltinStrategy:
         problem = decoding.go_error(decoded.problems)
         if problem is not None:
             return Undecodable(problem=problem)
-        whole = defaults.defaulted(decoded.value)
-        whole = self._spelled_out(preparations.without_later_defaults(whole, decoded.value, self.kind))
+        whole = decoded.value
+        with preparations.later_defaults_undone(whole, self.kind):
+            defaults.fill_in(whole)
+        whole = self._spelled_out(whole)
         preparations.before_tracking(whole, self.kind)
         return Decoded(value=whole, unknown_fields=tuple(decoded.unknown_fields))
 
     def _spelled_out(self, obj: Json) -> Json:
-        return as_written(defaults.spelled_out(obj), self.api_version, self.kind)
+        """As Go writes it; `obj` is used up."""
+        defaults.spell_out(obj)
+        return as_written(obj, self._component)
 
     def prepare_create(self, obj: Json) -> Json:
-        whole = self._spelled_out(defaults.prepared_for_create(obj))
+        defaults.prepare_for_create(obj)
+        whole = self._spelled_out(obj)
         metadata = whole["metadata"]
         generation = first_generation(self.kind, metadata.get("generation"))
         if generation:
@@ -83,7 +89,7 @@ class BuiltinStrategy:
         preparations.on_update(updated, old, self.kind)
         updated = self._counted(updated, old)
         # What decoding left out until ownership was settled (see `before_tracking`) is written again.
-        return self._spelled_out(updated) if self.kind == "Event" else updated
+        return self._spelled_out(copy(updated)) if self.kind == "Event" else updated
 
     def _counted(self, updated: Json, old: Json) -> Json:
         generation = next_generation(updated, old, kind=self.kind)
@@ -97,13 +103,13 @@ class BuiltinStrategy:
         return services.allocated(obj, old, store) if (self.api_version, self.kind) == ("v1", "Service") else obj
 
     def judge_create(self, obj: Json) -> Judgement:
-        errors = [*checking.check_create(obj).errors, *preparations.further_errors(obj, self.api_version, self.kind)]
+        errors = [*checking.create_errors(obj), *preparations.further_errors(obj, self.api_version, self.kind)]
         return Judgement(errors=tuple(errors))
 
     def judge_update(self, new: Json, old: Json, *, subresource: str) -> Judgement:
         if subresource in _TRUSTED:
             return Judgement()
-        return Judgement(errors=tuple(checking.check_update(new, old).errors))
+        return Judgement(errors=tuple(checking.update_errors(new, old)))
 
     def present(self, stored: Json) -> Json:
         if stored.get("apiVersion") == self.api_version:

@@ -38,9 +38,7 @@ class DefinitionStrategy(BuiltinStrategy):
             del whole["status"]
         else:
             whole["status"] = status
-        return Decoded(
-            value=as_written(whole, self.api_version, self.kind), unknown_fields=tuple(decoded.unknown_fields)
-        )
+        return Decoded(value=as_written(whole, self._component), unknown_fields=tuple(decoded.unknown_fields))
 
     def prepare_create(self, obj: Json) -> Json:
         whole = prepared(obj, None)

@@ -29,6 +29,7 @@ NEW_NAMES: Final = {
     "reportingComponent": "reportingController",
 }
 _OLD_NAMES: Final = {new: old for old, new in NEW_NAMES.items()}
+_COMPONENTS: Final = {CORE: "io.k8s.api.core.v1.Event", EVENTS: "io.k8s.api.events.v1.Event"}
 _TYPES: Final = ("Normal", "Warning")
 _LONGEST: Final = 128
 _LONGEST_MESSAGE: Final = 1024
@@ -39,7 +40,7 @@ def converted(obj: Json, api_version: str) -> Json:
     names = _OLD_NAMES if api_version == CORE else NEW_NAMES
     renamed = {names.get(name, name): value for name, value in obj.items() if value is not None}
     renamed["apiVersion"] = api_version
-    return as_written(defaults.spelled_out(renamed), api_version, "Event")
+    return as_written(defaults.spelled_out(renamed), _COMPONENTS[api_version])
 
 
 def create_errors(obj: Json, api_version: str) -> list[FieldError]:

@@ -5,18 +5,20 @@ Facts of the kinds' own strategies in Kubernetes. Found by kind through the tabl
 
 from __future__ import annotations
 
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Final
 
 from plimsoll.local.apiserver.strategies import events
-from plimsoll.objects.schema.json_values import same
+from plimsoll.objects.schema.json_values import copy, same
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
 
     from plimsoll.objects.schema.field_errors import FieldError
 
 Json = dict[str, Any]
 
+_HAVE_LATER_DEFAULTS: Final = frozenset({"Namespace", "Service"})
 _TEMPLATE_GENERATION: Final = "deprecated.daemonset.template.generation"
 
 
@@ -28,14 +30,21 @@ def keep(new: Json, old: Json, field: str) -> None:
         new.pop(field, None)
 
 
-def without_later_defaults(whole: Json, sent: Json, kind: str) -> Json:
-    """Some defaults are the kind's own work on create, after ownership is settled: they are undone until then."""
+@contextmanager
+def later_defaults_undone(obj: Json, kind: str) -> Iterator[None]:
+    """Some defaults are the kind's own work on create, after ownership is settled: what fills them in before is undone.
+
+    Around the filling in of defaults, which changes the object in place.
+    """
+    sent: Json = {}
+    if kind in _HAVE_LATER_DEFAULTS:
+        sent = {name: copy(item) for name, item in obj.items() if name in {"spec", "status"}}
+    yield
     if kind == "Namespace":
         for name in ("spec", "status"):
-            keep(whole, sent, name)
+            keep(obj, sent, name)
     elif kind == "Service" and "clusterIPs" not in sent.get("spec", {}):
-        whole["spec"].pop("clusterIPs", None)
-    return whole
+        obj["spec"].pop("clusterIPs", None)
 
 
 def before_tracking(obj: Json, kind: str) -> None:

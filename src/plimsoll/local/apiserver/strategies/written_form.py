@@ -53,6 +53,8 @@ _ALWAYS_WRITTEN: Final[dict[str, Json]] = {
 
 
 class _Field(NamedTuple):
+    is_plain: bool
+    """Whether values are written as they are, unless they are left out."""
     component: str
     """Of the struct, or of the items of a list or map; empty for plain values."""
     is_collection: bool
@@ -61,24 +63,19 @@ class _Field(NamedTuple):
     """How a time is written; empty for what is none."""
 
 
-def as_written(obj: Json, api_version: str, kind: str) -> Json:
-    """A new object; what has not to change is shared."""
-    component = openapi.schema_name(api_version, kind)
-    return obj if component is None else _written(obj, component)
-
-
-def _written(value: Json, component: str) -> Json:
+def as_written(obj: Json, component: str) -> Json:
+    """A new object of the kind that the component describes; what has not to change is shared."""
     fields = _fields(component)
     result: Json = {}
-    for name, item in value.items():
+    for name, item in obj.items():
         field = fields.get(name)
         if field is None:
             result[name] = item
-            continue
-        if field.is_droppable and (item in ("", [], {}) or (item in (0, False) and not isinstance(item, float))):
-            continue
-        result[name] = _value(item, field)
-    return {**result, **{name: item for name, item in _always(component).items() if name not in result}}
+        elif item or not field.is_droppable or item is None or isinstance(item, float):
+            result[name] = item if field.is_plain else _value(item, field)
+    for name, item in _always(component).items():
+        result.setdefault(name, item)
+    return result
 
 
 @cache
@@ -92,11 +89,11 @@ def _value(item: Any, field: _Field) -> Any:
     if not field.component:
         return item
     if not field.is_collection:
-        return _written(item, field.component) if isinstance(item, dict) else item
+        return as_written(item, field.component) if isinstance(item, dict) else item
     if isinstance(item, list):
-        return [_written(one, field.component) if isinstance(one, dict) else one for one in item]
+        return [as_written(one, field.component) if isinstance(one, dict) else one for one in item]
     if isinstance(item, dict):
-        return {name: _written(one, field.component) if isinstance(one, dict) else one for name, one in item.items()}
+        return {name: as_written(one, field.component) if isinstance(one, dict) else one for name, one in item.items()}
     return item
 
 
@@ -117,14 +114,12 @@ def _field(declared: Json, *, is_kept: bool) -> _Field:
     if name is not None:
         short = struct_name(name)
         time = _SECONDS if short == "Time" else _MICROSECONDS if short == "MicroTime" else ""
-        is_struct = "properties" in openapi.component(name)
+        struct = openapi.struct_of(declared)
         # A struct is written even if it is empty: it stands behind a pointer, or is never left out.
-        return _Field(name if is_struct else "", is_collection=False, is_droppable=False, time=time)
+        return _Field(not (struct or time), struct or "", is_collection=False, is_droppable=False, time=time)
     inner = declared.get("items") or declared.get("additionalProperties")
-    inner_name = openapi.reference(inner) if isinstance(inner, dict) else None
-    if inner_name is not None and "properties" not in openapi.component(inner_name):
-        inner_name = None
-    return _Field(inner_name or "", is_collection=inner is not None, is_droppable=not is_kept, time="")
+    struct = openapi.struct_of(inner) if isinstance(inner, dict) else None
+    return _Field(struct is None, struct or "", is_collection=inner is not None, is_droppable=not is_kept, time="")
 
 
 def _message(component: str) -> str:
