@@ -33,11 +33,12 @@ up: $(VENV)/.runtime
 	@$(BIN)/plimsoll up
 
 check: $(VENV)/.dev
-	@$(BIN)/ruff check .
-	@$(BIN)/ruff format --check .
-	@$(BIN)/mypy
-	@$(BIN)/lint-imports --config .importlinter
-	@echo '4 passed, 0 failed'
+	@passed=0; \
+	for tool in 'ruff check .' 'ruff format --check .' 'mypy' 'lint-imports --config .importlinter'; do \
+		$(BIN)/$$tool || { echo "$$tool failed"; exit 1; }; \
+		passed=$$((passed + 1)); \
+	done; \
+	echo "$$passed passed, 0 failed"
 
 test: $(VENV)/.dev
 	@$(BIN)/python -m pytest --ignore=tests/e2e
