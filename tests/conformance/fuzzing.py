@@ -30,6 +30,10 @@ ALLOWED_5XX: Final = (
     # Not recorded; what apiextensions-apiserver says of an object without the field its definition names.
     (500, re.compile(r'Internal error occurred: the spec replicas field ".*" does not exist', re.DOTALL)),
     (500, re.compile(r"\[?target\.(name|kind): .*", re.DOTALL)),  # subresources-024
+    # Not recorded; what etcd says of more than 1.5 MiB, and the API server passes on.
+    (500, re.compile(r"etcdserver: request is too large")),
+    # Not recorded; what the allocators of addresses and ports say when there is none left.
+    (500, re.compile(r"Internal error occurred: failed to allocate a (serviceIP|nodePort): range is full")),
 )
 
 METHODS: Final = ("get", "post", "put", "patch", "delete")

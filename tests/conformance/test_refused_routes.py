@@ -1,4 +1,7 @@
-"""Whoever may not is refused, on every published route: nobody, a wrong token, a reader, a stranger."""
+"""Whoever may not is refused, on every published route: nobody, a wrong token, a reader, a stranger.
+
+The deprecated `/watch/` paths are not published and served all the same, so they are asked for too.
+"""
 
 from __future__ import annotations
 
@@ -21,6 +24,7 @@ _RBAC = "/apis/rbac.authorization.k8s.io/v1"
 
 # Every authenticated user may ask about themselves.
 _ABOUT_ONESELF = ("selfsubjectaccessreviews", "selfsubjectrulesreviews", "selfsubjectreviews")
+_KNOWN = ("stranger", "reader of another namespace")
 _DOCUMENTS = (
     "/api",
     "/api/v1",
@@ -56,35 +60,64 @@ def _answers() -> dict[str, list[tuple[Operation, Reply]]]:
         admin = Conversation(run, server.transport, headers={"Authorization": f"Bearer {ADMIN_TOKEN}"})
         stranger = _service_account(admin, "home", "sa")
         reader = _service_account(admin, "readers", "reader")
-        _bind_to_view(admin)
+        neighbour = _service_account(admin, "next-door", "reader")
+        _bind_everywhere(admin, "view", "readers/reader")
+        _bind_in(admin, "next-door", "view", "next-door/reader")
         credentials = {
             "nobody": {},
             "wrong token": {"Authorization": "Bearer wrong"},
             "reader": {"Authorization": f"Bearer {reader}"},
             "stranger": {"Authorization": f"Bearer {stranger}"},
+            "reader of another namespace": {"Authorization": f"Bearer {neighbour}"},
         }
         published = published_operations(admin)
+        asked = (*published, *_watch_paths(published))
         return {
-            who: [(one, _ask(Conversation(run, server.transport, headers=headers), one)) for one in published]
+            who: [(one, _ask(Conversation(run, server.transport, headers=headers), one)) for one in asked]
             for who, headers in credentials.items()
         }
 
 
-def _bind_to_view(admin: Conversation) -> None:
-    body = {
-        "apiVersion": "rbac.authorization.k8s.io/v1",
-        "kind": "ClusterRoleBinding",
-        "metadata": {"name": "readers"},
-        "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "view"},
-        "subjects": [{"kind": "ServiceAccount", "name": "reader", "namespace": "readers"}],
-    }
+def _watch_paths(published: tuple[Operation, ...]) -> list[Operation]:
+    """The deprecated way to watch everything that is read: `/api/v1/watch/pods` for `/api/v1/pods`."""
+    return [
+        one._replace(path=_below(one.path, "watch")) for one in published if one.method == "GET" and _is_resource(one)
+    ]
+
+
+def _below(path: str, prefix: str) -> str:
+    """The path with a prefix before its resource."""
+    return re.sub(r"^(/api/v1|/apis/[^/]+/[^/]+)/", rf"\1/{prefix}/", path)
+
+
+def _bind_everywhere(admin: Conversation, role: str, account: str) -> None:
+    body = _binding("ClusterRoleBinding", role, account)
     assert admin.send("POST", f"{_RBAC}/clusterrolebindings", headers=_JSON, body=body).status == 201
+
+
+def _bind_in(admin: Conversation, namespace: str, role: str, account: str) -> None:
+    body = _binding("RoleBinding", role, account)
+    path = f"{_RBAC}/namespaces/{namespace}/rolebindings"
+    assert admin.send("POST", path, headers=_JSON, body=body).status == 201
+
+
+def _binding(kind: str, role: str, account: str) -> dict[str, Any]:
+    namespace, _, name = account.partition("/")
+    return {
+        "apiVersion": "rbac.authorization.k8s.io/v1",
+        "kind": kind,
+        "metadata": {"name": f"{name}-{role}"},
+        "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": role},
+        "subjects": [{"kind": "ServiceAccount", "name": name, "namespace": namespace}],
+    }
 
 
 def _ask(client: Conversation, operation: Operation) -> Reply:
     path = re.sub(r"\{(\w+)\}", lambda part: "other" if part[1] == "namespace" else "x", operation.path)
     content_type = "application/merge-patch+json" if operation.method == "PATCH" else "application/json"
-    return client.send(operation.method, path, headers={"Content-Type": content_type}, body={})
+    # A watch that is allowed takes its time, and tokens end after an hour.
+    query = {"timeoutSeconds": "1"} if "/watch/" in path else None
+    return client.send(operation.method, path, query=query, headers={"Content-Type": content_type}, body={})
 
 
 def _is_about_oneself(operation: Operation) -> bool:
@@ -95,15 +128,16 @@ def _is_resource(operation: Operation) -> bool:
     return len(operation.path.strip("/").split("/")) > 2 and bool(operation.kind)
 
 
-@pytest.mark.parametrize("who", ["nobody", "wrong token", "stranger"])
+@pytest.mark.parametrize("who", ["nobody", "wrong token", "stranger", "reader of another namespace"])
 def test_every_published_route_refuses(who: str):
     code = 401 if who == "wrong token" else 403
     asked = [
         (f"{one.method} {one.path}", reply.status)
         for one, reply in _answers()[who]
-        if _is_resource(one) and not (who == "stranger" and _is_about_oneself(one))
+        if _is_resource(one) and not (who in _KNOWN and _is_about_oneself(one))
     ]
     assert len(asked) > 100
+    assert any("/watch/" in one for one, _ in asked)
     assert [one for one in asked if one[1] != code] == []
 
 
@@ -124,6 +158,97 @@ def test_a_reader_reads_pods_and_no_secrets_nor_who_may_do_what():
     refused = {path: status for path, status in reads.items() if any(f"/{part}" in path for part in closed)}
     assert len(refused) > len(closed)
     assert set(refused.values()) == {403}
+
+
+class _Tenant:
+    """Somebody who may do everything in the namespace `mine`, where `theirs` is another."""
+
+    def __init__(self, run: VirtualRun) -> None:
+        server = run.until(embedded_server(run.clock))
+        self.admin = Conversation(run, server.transport, headers={"Authorization": f"Bearer {ADMIN_TOKEN}"})
+        token = _service_account(self.admin, "mine", "tenant")
+        _service_account(self.admin, "theirs", "tenant")
+        _bind_in(self.admin, "mine", "cluster-admin", "mine/tenant")
+        self._client = Conversation(run, server.transport, headers={"Authorization": f"Bearer {token}"})
+
+    def status(self, method: str, path: str, **sent: Any) -> int:
+        content_type = "application/merge-patch+json" if method == "PATCH" else "application/json"
+        return self._client.send(method, path, headers={"Content-Type": content_type}, **sent).status
+
+    def namespaces(self) -> list[str]:
+        return [one["metadata"]["name"] for one in self.admin.send("GET", "/api/v1/namespaces").body["items"]]
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        "/api/v1/namespaces/mine",
+        "/api/v1/namespaces/mine/status",
+        "/api/v1/namespaces/mine/pods",
+        "/api/v1/watch/namespaces/mine",
+        "/api/v1/watch/namespaces/mine/pods",
+    ],
+)
+def test_a_tenant_reads_a_namespace_and_what_is_in_it(path: str):
+    with VirtualRun(start=RECORDED_DAY) as run:
+        assert _Tenant(run).status("GET", path, query={"timeoutSeconds": "1"}) == 200
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        "/api/v1/namespaces",
+        "/api/v1/namespaces/theirs",
+        "/api/v1/namespaces/theirs/namespaces",
+        "/api/v1/namespaces/theirs/namespaces/mine",
+        "/api/v1/namespaces/theirs/pods",
+        "/api/v1/watch/namespaces",
+        "/api/v1/watch/namespaces/theirs",
+        "/api/v1/watch/namespaces/theirs/pods",
+        "/api/v1/watch/pods",
+    ],
+)
+def test_a_tenant_reads_nothing_beyond_the_namespace(path: str):
+    with VirtualRun(start=RECORDED_DAY) as run:
+        assert _Tenant(run).status("GET", path, query={"timeoutSeconds": "1"}) == 403
+
+
+@pytest.mark.parametrize("name", ["", "/mine", "/theirs", "/theirs/status", "/theirs/finalize"])
+@pytest.mark.parametrize("method", ["GET", "POST", "PUT", "PATCH", "DELETE"])
+def test_below_a_namespace_there_are_no_namespaces(method: str, name: str):
+    with VirtualRun(start=RECORDED_DAY) as run:
+        tenant = _Tenant(run)
+        before = tenant.namespaces()
+        body = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name.split("/")[1] if name else "new"}}
+        path = f"/api/v1/namespaces/mine/namespaces{name}"
+        assert tenant.status(method, path, body=None if method in {"GET", "DELETE"} else body) == 404
+        assert tenant.namespaces() == before
+
+
+def test_below_a_namespace_there_is_nothing_of_the_cluster():
+    with VirtualRun(start=RECORDED_DAY) as run:
+        tenant = _Tenant(run)
+        published = [one for one in published_operations(tenant.admin) if _is_resource(one)]
+        paths = {one.path for one in published}
+        nested = [
+            (one.method, _below(one.path, "namespaces/mine").replace("{name}", "x"))
+            for one in published
+            if "{namespace}" not in one.path and _below(one.path, "namespaces/{namespace}") not in paths
+        ]
+        assert len(nested) > 20
+        answered = [(method, path, tenant.status(method, path, body={})) for method, path in nested]
+        assert [one for one in answered if one[2] != 404] == []
+
+
+@pytest.mark.parametrize("method", ["POST", "PUT", "PATCH", "DELETE"])
+@pytest.mark.parametrize("path", ["namespaces", "namespaces/theirs", "namespaces/theirs/configmaps"])
+def test_nothing_is_written_below_watch(method: str, path: str):
+    with VirtualRun(start=RECORDED_DAY) as run:
+        tenant = _Tenant(run)
+        before = tenant.namespaces()
+        assert tenant.status(method, f"/api/v1/watch/{path}", body={"metadata": {"name": "new"}}) == 403
+        assert tenant.admin.send(method, f"/api/v1/watch/{path}", headers=_JSON, body={}).status == 405
+        assert tenant.namespaces() == before
 
 
 @pytest.mark.parametrize("path", _DOCUMENTS)

@@ -144,7 +144,7 @@ def test_users_of_a_token_file_are_known_and_may_only_what_rules_allow(tmp_path:
 
 
 def test_the_official_client_reads_the_kubeconfig(tmp_path: Path):
-    kubernetes = pytest.importorskip("kubernetes", reason="the official client is not installed (make bench does)")
+    kubernetes = pytest.importorskip("kubernetes", reason="the official client is not installed (make test does)")
     with running(tmp_path) as server:
         kubernetes.config.load_kube_config(str(server.kubeconfig), context="plimsoll")
         api = kubernetes.client.CoreV1Api()

@@ -7,7 +7,8 @@ below becomes a Status; anything unexpected becomes a 500 without a word about i
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING, Any, Final
+import traceback
+from typing import TYPE_CHECKING, Final
 
 import structlog
 
@@ -16,7 +17,7 @@ from plimsoll.local.apiserver.exchange import Answer
 from plimsoll.local.apiserver.first_objects import put_first_objects
 from plimsoll.local.apiserver.handlers.dispatching import answer, call_of
 from plimsoll.local.apiserver.routing import ResourceRoute, attributes_of, route
-from plimsoll.local.apiserver.storage import StorageError
+from plimsoll.local.apiserver.storage import StorageError, TooLarge
 from plimsoll.local.apiserver.strategies.field_labels import reader, selectable
 
 if TYPE_CHECKING:
@@ -57,12 +58,16 @@ class Application:
             answered = await self._answered(request, warnings)
         except refusals.Refusal as refusal:
             answered = presentation.present_refusal(request, refusal)
+        except TooLarge as error:
+            answered = presentation.present_refusal(request, refusals.unexpected(str(error)))
         except StorageError as error:
             _log.warning("apiserver.storage_failed", method=request.method, path=request.path, error=str(error))
-            answered = presentation.present_refusal(request, _internal_error("the store cannot be written"))
-        except Exception:  # noqa: BLE001 - the one place that keeps a mistake of ours from ending the connection
-            _log.exception("apiserver.request_failed", method=request.method, path=request.path)
-            answered = presentation.present_refusal(request, _internal_error("unexpected error"))
+            answered = presentation.present_refusal(request, refusals.internal_error("the store cannot be written"))
+        except Exception as error:  # noqa: BLE001 - the one place that keeps a mistake of ours from ending the connection
+            # As text, not as exc_info: structlog would by default print local variables, and the token among them.
+            stack = "".join(traceback.format_exception(error))
+            _log.error("apiserver.request_failed", method=request.method, path=request.path, stack=stack)
+            answered = presentation.present_refusal(request, refusals.internal_error("unexpected error"))
         if warnings:
             headers = [("Warning", f"299 - {_quoted(text)}") for text in dict.fromkeys(warnings)]
             answered = answered._replace(headers=(*answered.headers, *headers))
@@ -87,11 +92,6 @@ class Application:
         decision = self.server.authorizer.decide(attributes)
         if not decision.allowed:
             raise authorization.forbidden(attributes, decision)
-
-
-def _internal_error(what: str) -> refusals.Refusal:
-    details: dict[str, Any] = {"causes": [{"message": what}]}
-    return refusals.failure(500, "InternalError", f"Internal error occurred: {what}", details=details)
 
 
 def _quoted(text: str) -> str:

@@ -73,11 +73,14 @@ class ServedResource(Value):
 class Catalogue:
     """The resources that are served now.
 
-    Custom ones come and go; whoever caches something made from it asks `generation` whether it is still good.
+    Custom ones come and go, and never take the place of a built-in one, whatever their definition says. Whoever caches
+    something made from it asks `generation` whether it is still good.
     """
 
     def __init__(self, builtin: Iterable[ServedResource]) -> None:
         self._builtin = tuple(builtin)
+        self._builtin_names = frozenset((one.group, one.plural) for one in self._builtin)
+        self._builtin_stores = frozenset(one.stored_as for one in self._builtin)
         self._custom: dict[str, tuple[ServedResource, ...]] = {}
         self._by_path: dict[tuple[str, str, str], ServedResource] = {}
         self.generation = 0
@@ -99,16 +102,24 @@ class Catalogue:
         return tuple(dict.fromkeys(one.group for one in self))
 
     def serve(self, definition_name: str, resources: Iterable[ServedResource]) -> None:
-        """Serve the versions of a definition, in place of what it defined before; none of them ends serving it."""
-        served = tuple(resources)
+        """Serve the versions of a definition, in place of what it defined before; none of them ends serving it.
+
+        Those that have the name of a built-in resource, in any version, or would lie among its objects are left out.
+        """
+        served = tuple(one for one in resources if not self._is_builtin(one))
         if served:
             self._custom[definition_name] = served
         else:
             self._custom.pop(definition_name, None)
         self._index()
 
+    def _is_builtin(self, resource: ServedResource) -> bool:
+        return (resource.group, resource.plural) in self._builtin_names or resource.stored_as in self._builtin_stores
+
     def _index(self) -> None:
-        self._by_path = {(one.group, one.version, one.plural): one for one in self}
+        custom = (one for resources in self._custom.values() for one in resources)
+        # Built-in ones last: of two with one address the later stays.
+        self._by_path = {(one.group, one.version, one.plural): one for one in (*custom, *self._builtin)}
         self.generation += 1
 
 

@@ -1,6 +1,7 @@
 """Which of the names a CustomResourceDefinition asks for it gets, and the conditions that say so.
 
-Pure. A name is refused if another definition of the group has it; names that were accepted stay accepted.
+Pure. A name is refused if another definition of the group or a built-in resource has it; names that were accepted stay
+accepted, except for those of built-in resources, which no definition ever gets.
 """
 
 from __future__ import annotations
@@ -10,33 +11,39 @@ from typing import TYPE_CHECKING, Any
 from plimsoll.local.apiserver.strategies.definitions_deletion import with_condition
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Sequence
 
 Json = dict[str, Any]
 
 
-def settled_status(definition: Json, others: Iterable[Json], *, now: str) -> Json:
-    """The status a definition has once its names are settled."""
+def settled_status(definition: Json, others: Iterable[Json], *, now: str, builtin: Sequence[Json] = ()) -> Json:
+    """The status a definition has once its names are settled; `builtin` are names of built-in resources."""
     status = definition.get("status") or {}
     taken = [
         one.get("status", {}).get("acceptedNames") or {}
         for one in others
         if one["spec"]["group"] == definition["spec"]["group"]
     ]
-    accepted, conflict = _accepted(definition["spec"]["names"], status.get("acceptedNames") or {}, taken)
+    names = definition["spec"]["names"]
+    accepted, conflict = _accepted(names, status.get("acceptedNames") or {}, [*taken, *builtin])
     status = {**status, "acceptedNames": accepted}
     if conflict is None:
         named = _condition("NamesAccepted", "True", ("NoConflicts", "no conflicts found"), now=now)
     else:
         named = _condition("NamesAccepted", "False", conflict, now=now)
     status = with_condition(status, named)
-    if _is_established(status):
+    if _is_established(status) and not is_reserved(names, builtin):
         return status
     if conflict is None:
         why = ("InitialNamesAccepted", "the initial names have been accepted")
         return with_condition(status, _condition("Established", "True", why, now=now))
     why = ("NotAccepted", "not all names are accepted")
     return with_condition(status, _condition("Established", "False", why, now=now))
+
+
+def is_reserved(names: Json, builtin: Iterable[Json]) -> bool:
+    """Whether the plural or the kind is that of a built-in resource."""
+    return any(names.get("plural") == one["plural"] or names.get("kind") == one["kind"] for one in builtin)
 
 
 def _accepted(asked: Json, before: Json, taken: list[Json]) -> tuple[Json, tuple[str, str] | None]:

@@ -1,20 +1,22 @@
 """The life of a CustomResourceDefinition: what a stored one makes the server serve, and what it is told about itself.
 
-`follow` is called after every write; it settles a definition that was written (names, conditions, serving) and finishes
-one that is being deleted, object by object. `restore` does the same for everything the store holds at the start.
-Deterministic: there is no controller beside it and no delay. The definition itself is written under the server's name.
+`changing` goes around every write; after it, a definition that was written is settled (names, conditions, serving), and
+one that is being deleted is finished, object by object. `restore` and `resume` do the same for everything the store
+holds at the start. Deterministic: there is no controller beside it and no delay; one follow-up runs at a time. The
+definition itself is written under the server's name.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from plimsoll.local.apiserver import refusals
 from plimsoll.local.apiserver.apply.field_management import FieldManagement
 from plimsoll.local.apiserver.apply.resets import reset_fields
 from plimsoll.local.apiserver.apply.schemas import TypeSchema
-from plimsoll.local.apiserver.catalogue import ALL_VERBS, ServedResource, Subresource
 from plimsoll.local.apiserver.definition_names import settled_status
+from plimsoll.local.apiserver.definition_serving import builtin_names, serve, served_now, stored_resource, withdraw
+from plimsoll.local.apiserver.definition_work import work_of
 from plimsoll.local.apiserver.exchange import Request
 from plimsoll.local.apiserver.handlers.context import Call
 from plimsoll.local.apiserver.handlers.deleting import delete_object
@@ -22,17 +24,16 @@ from plimsoll.local.apiserver.identities import User
 from plimsoll.local.apiserver.routing import ResourceRoute
 from plimsoll.local.apiserver.storage import Decision, Delete, Keep, Key, ListQuery, Put, Stored
 from plimsoll.local.apiserver.strategies.definitions_deletion import CLEANUP, TERMINATING, with_condition
-from plimsoll.local.apiserver.strategies.field_labels import reader, selectable
 from plimsoll.local.apiserver.strategies.written_form import written_time
-from plimsoll.objects.schema.definitions import compile_definition
-from plimsoll.objects.schema.version_priority import priority
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Awaitable, Callable
 
+    from plimsoll.local.apiserver.catalogue import ServedResource
     from plimsoll.local.apiserver.server import Server
 
 Json = dict[str, Any]
+T = TypeVar("T")
 
 DEFINITIONS: Final = "apiextensions.k8s.io/customresourcedefinitions"
 _API_VERSION: Final = "apiextensions.k8s.io/v1"
@@ -46,37 +47,52 @@ _DELETED_AT_ONCE: Final = 500
 def restore(server: Server) -> None:
     """Serve what the stored definitions define."""
     for stored in server.store.list(DEFINITIONS).items:
-        _serve(server, stored.body())
+        serve(server, stored.body())
 
 
 async def resume(server: Server) -> None:
     """Go on with what a server that ended at the wrong moment had begun: names to settle, objects to delete."""
-    leaving = {one.full_name for one in server.catalogue if one.is_custom and _is_terminating(one)}
-    for name in [*_waiting(server), *sorted(leaving)]:
-        await _settle(server, name)
-
-
-async def follow(server: Server, call: Call) -> None:
-    """After a write: settle the definition that was written, or the one whose object was."""
-    if call.resource.stored_as == DEFINITIONS:
-        names = _written(server, call)
-    elif call.resource.is_custom and _is_terminating(call.resource):
-        names = [call.resource.full_name]
-    else:
-        return
-    for name in names:
-        await _settle(server, name)
-    if any(server.store.get(Key(DEFINITIONS, "", name)) is None for name in names):
-        # Names that became free may be taken by definitions that wait for them.
-        for name in _waiting(server):
+    async with work_of(server).turn:
+        leaving = {one.full_name for one in server.catalogue if one.is_custom and _is_terminating(one)}
+        for name in [*_waiting(server), *sorted(leaving)]:
             await _settle(server, name)
+
+
+async def changing(server: Server, call: Call, change: Callable[[], Awaitable[T]]) -> T:
+    """Make a change that a client asked for and follow it, also if it failed half-way or the client is gone."""
+    if call.resource.stored_as == DEFINITIONS:
+        return await work_of(server).carry_out(_changing_definitions(server, call, change))
+    try:
+        return await change()
+    finally:
+        if call.resource.is_custom and _is_terminating_now(server, call.resource):
+            await work_of(server).carry_out(_follow(server, lambda: [call.resource.full_name]))
+
+
+async def _changing_definitions(server: Server, call: Call, change: Callable[[], Awaitable[T]]) -> T:
+    try:
+        return await change()
+    finally:
+        await _follow(server, lambda: _written(server, call))
+
+
+async def _follow(server: Server, written: Callable[[], list[str]]) -> None:
+    async with work_of(server).turn:
+        names = written()
+        for name in names:
+            await _settle(server, name)
+        if any(server.store.get(Key(DEFINITIONS, "", name)) is None for name in names):
+            # Names that became free may be taken by definitions that wait for them.
+            for name in _waiting(server):
+                await _settle(server, name)
 
 
 def _written(server: Server, call: Call) -> list[str]:
     if call.name:
         return [call.name]
     if call.verb == "deletecollection":
-        return [one.name for one in server.store.list(DEFINITIONS).items]
+        served = {one.full_name for one in server.catalogue if one.is_custom}
+        return sorted(served.union(one.name for one in server.store.list(DEFINITIONS).items))
     return _waiting(server)  # a create does not say the name; what it made is not served yet
 
 
@@ -89,11 +105,11 @@ def _waiting(server: Server) -> list[str]:
 async def _settle(server: Server, name: str) -> None:
     stored = server.store.get(Key(DEFINITIONS, "", name))
     if stored is None:
-        server.catalogue.serve(name, ())
+        withdraw(server, name)
         return
     body = stored.body()
     if body["metadata"].get("deletionTimestamp"):
-        _serve(server, body)
+        serve(server, body)
         await _finish(server, name, body)
         return
     group = body["spec"]["group"]
@@ -103,9 +119,12 @@ async def _settle(server: Server, name: str) -> None:
         if one.name != name and one.name.partition(".")[2] == group
     ]
     now = written_time(server.clock.now())
-    settled = await _write_status(server, name, lambda current: settled_status(current, others, now=now))
+    builtin = builtin_names(server.catalogue, group)
+    settled = await _write_status(
+        server, name, lambda current: settled_status(current, others, now=now, builtin=builtin)
+    )
     if settled is not None:
-        _serve(server, settled)
+        serve(server, settled)
 
 
 def refuse_if_terminating(server: Server, call: Call) -> None:  # noqa: ARG001 - the shape of every step
@@ -132,58 +151,11 @@ def _is_terminating(resource: ServedResource) -> bool:
     return bool(resource.definition["metadata"].get("deletionTimestamp"))
 
 
-# ---- serving
-
-
-def _serve(server: Server, definition: Json) -> None:
-    """Put the versions of an established definition into the catalogue; take those of any other out."""
-    name = definition["metadata"]["name"]
-    conditions = (definition.get("status") or {}).get("conditions") or []
-    established = any(one["type"] == "Established" and one["status"] == "True" for one in conditions)
-    resources = _served_versions(definition) if established else []
-    server.catalogue.serve(name, resources)
-    if resources:
-        fields = {path: absent for one in resources for path, absent in selectable(one).items()}
-        server.store.select_fields(resources[0].stored_as, reader(fields.items()))
-
-
-def _served_versions(definition: Json) -> list[ServedResource]:
-    spec, names = definition["spec"], definition["status"]["acceptedNames"]
-    compiled = compile_definition(definition)
-    storage = next(version["name"] for version in spec["versions"] if version.get("storage"))
-    served = [version for version in spec["versions"] if version.get("served")]
-    served.sort(key=lambda version: priority(version["name"]), reverse=True)
-    return [
-        ServedResource(
-            group=spec["group"],
-            version=version["name"],
-            kind=names["kind"],
-            plural=names["plural"],
-            singular=names.get("singular", ""),
-            namespaced=spec["scope"] == "Namespaced",
-            stored_as=f"{spec['group']}/{names['plural']}",
-            storage_version=f"{spec['group']}/{storage}",
-            list_kind=names.get("listKind") or f"{names['kind']}List",
-            verbs=ALL_VERBS,
-            short_names=tuple(names.get("shortNames") or ()),
-            categories=tuple(names.get("categories") or ()),
-            subresources=_subresources(version, names["kind"]),
-            definition=definition,
-            compiled=compiled,
-        )
-        for version in served
-    ]
-
-
-def _subresources(version: Json, kind: str) -> tuple[Subresource, ...]:
-    declared = version.get("subresources") or {}
-    parts = []
-    verbs = ("get", "patch", "update")
-    if declared.get("status") is not None:
-        parts.append(Subresource(name="status", verbs=verbs, kind=kind))
-    if declared.get("scale") is not None:
-        parts.append(Subresource(name="scale", verbs=verbs, kind="Scale", group="autoscaling", version="v1"))
-    return tuple(parts)
+def _is_terminating_now(server: Server, resource: ServedResource) -> bool:
+    """Whether the definition is on its way out by now: that may have begun while its object was written."""
+    current = server.catalogue.find(resource.group, resource.version, resource.plural)
+    current = current or served_now(server.catalogue, resource.full_name)
+    return current is not None and current.is_custom and _is_terminating(current)
 
 
 # ---- writing
@@ -230,15 +202,14 @@ async def _finish(server: Server, name: str, body: Json) -> None:
         "message": "CustomResource deletion is in progress",
     }
     await _write_status(server, name, lambda current: with_condition(current.get("status") or {}, in_progress))
-    stored_as = f"{body['spec']['group']}/{body['spec']['names']['plural']}"
-    resource = next((one for one in server.catalogue if one.stored_as == stored_as), None)
-    if resource is not None:
+    resource = stored_resource(body)
+    # What lies under a built-in resource's name was never this definition's.
+    is_reserved = any(one.stored_as == resource.stored_as for one in server.catalogue if not one.is_custom)
+    if not is_reserved:
         await _delete_all(server, resource)
-    if server.store.count(stored_as):
-        return
 
     def decide(current: Stored | None) -> Decision:
-        if current is None:
+        if current is None or (not is_reserved and server.store.count(resource.stored_as)):
             return Keep()
         definition = current.body()
         left = [one for one in definition["metadata"].get("finalizers") or [] if one != CLEANUP]
@@ -248,26 +219,40 @@ async def _finish(server: Server, name: str, body: Json) -> None:
 
     await server.store.update(Key(DEFINITIONS, "", name), decide)
     if server.store.get(Key(DEFINITIONS, "", name)) is None:
-        server.catalogue.serve(name, ())
+        withdraw(server, name)
 
 
 async def _delete_all(server: Server, resource: ServedResource) -> None:
+    is_builtin = any(one.stored_as == resource.stored_as for one in server.catalogue if not one.is_custom)
+    assert resource.is_custom, resource.full_name
+    assert not is_builtin, resource.full_name
     start = ""
     while True:
         page = server.store.list(resource.stored_as, ListQuery(start=start, limit=_DELETED_AT_ONCE))
         for one in page.items:
-            route = ResourceRoute(resource, one.namespace, one.name, "", "delete")
-            call = Call(
-                _OWN_REQUEST,
-                route,
-                _ITSELF,
-                dry_run=False,
-                field_manager=_MANAGER,
-                field_validation="Warn",
-                warnings=[],
-            )
-            if not one.body()["metadata"].get("deletionTimestamp"):
-                await delete_object(server, call, {})
+            if one.body()["metadata"].get("deletionTimestamp"):
+                # Wait for a write that is on its way: it may be the one that lets the object go.
+                await server.store.update(one.key, lambda _: Keep())
+            else:
+                await _delete(server, resource, one)
         if page.next is None:
             return
         start = page.next
+
+
+async def _delete(server: Server, resource: ServedResource, one: Stored) -> None:
+    call = Call(
+        _OWN_REQUEST,
+        ResourceRoute(resource, one.namespace, one.name, "", "delete"),
+        _ITSELF,
+        dry_run=False,
+        field_manager=_MANAGER,
+        field_validation="Warn",
+        warnings=[],
+    )
+    try:
+        await delete_object(server, call, {})
+    except refusals.Refusal as refusal:
+        # Gone already, or written all the time: then it is tried again after the last of those writes.
+        if refusal.code not in {404, 409}:
+            raise

@@ -95,3 +95,8 @@ def invalid(name: str, *, group: str, kind: str, errors: Sequence[FieldError]) -
 def unexpected(message: str) -> Refusal:
     """What Go reports as an error without a type: code 500 and no reason."""
     return failure(500, "", message)
+
+
+def internal_error(what: str) -> Refusal:
+    details = {"causes": [{"message": what}]}
+    return failure(500, "InternalError", f"Internal error occurred: {what}", details=details)

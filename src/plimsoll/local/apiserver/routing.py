@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 _OBJECT_VERBS: Final = {"GET": "get", "HEAD": "get", "PUT": "update", "PATCH": "patch", "DELETE": "delete"}
 _COLLECTION_VERBS: Final = {"GET": "list", "HEAD": "list", "POST": "create", "DELETE": "deletecollection"}
 _SUBRESOURCE_VERBS: Final = {**_OBJECT_VERBS, "POST": "create"}
+_READING_METHODS: Final = frozenset({"GET", "HEAD"})
 _NOT_TRUE: Final = frozenset({"0", "false"})
 
 PAGE_NOT_FOUND: Final = Answer.text("404 page not found\n", status=404)
@@ -40,13 +41,18 @@ class ResourceRoute(NamedTuple):
 
 
 class _Address(NamedTuple):
-    """A path below /api/v1 or /apis/group/version, taken apart."""
+    """A path below /api/v1 or /apis/group/version, taken apart.
+
+    `is_nested` is whether the resource stands below a namespace. `namespace` alone does not tell: as in Kubernetes, a
+    namespace lies in itself, and that is where roles for it are looked up.
+    """
 
     plural: str
     namespace: str
     name: str
     rest: tuple[str, ...]
     watches: bool
+    is_nested: bool
 
 
 def resource_path(path: str) -> tuple[str, str, tuple[str, ...]] | None:
@@ -57,6 +63,12 @@ def resource_path(path: str) -> tuple[str, str, tuple[str, ...]] | None:
     if len(parts) > 3 and parts[0] == "apis":
         return parts[1], parts[2], tuple(parts[3:])
     return None
+
+
+def asks_to_watch(request: Request) -> bool:
+    """Whether a request to read is for a watch: by its parameter, or by the deprecated path `/api/v1/watch/…`."""
+    found = resource_path(request.path)
+    return _has_watch_parameter(request) or (found is not None and _is_watch_path(found[2]))
 
 
 def attributes_of(user: User, request: Request) -> Attributes:
@@ -84,12 +96,14 @@ def attributes_of(user: User, request: Request) -> Attributes:
 
 
 def _verb(address: _Address, request: Request) -> str:
+    if address.watches:
+        return "watch"
     if address.rest:
         return _SUBRESOURCE_VERBS.get(request.method, "")
     if address.name:
-        return "watch" if address.watches else _OBJECT_VERBS.get(request.method, "")
+        return _OBJECT_VERBS.get(request.method, "")
     verb = _COLLECTION_VERBS.get(request.method, "")
-    return "watch" if verb == "list" and (address.watches or _asks_to_watch(request)) else verb
+    return "watch" if verb == "list" and _has_watch_parameter(request) else verb
 
 
 def _selected_name(request: Request) -> str:
@@ -125,6 +139,8 @@ def route(catalogue: Catalogue, request: Request) -> ResourceRoute | Answer | No
 
 def _routed(resource: ServedResource, address: _Address, request: Request) -> ResourceRoute:
     subresource = "/".join(address.rest)
+    if subresource and address.watches:
+        raise refusals.unknown_resource()
     if subresource:
         part = resource.subresource(subresource)
         if part is None:
@@ -135,7 +151,7 @@ def _routed(resource: ServedResource, address: _Address, request: Request) -> Re
     else:
         allowed = resource.verbs if address.name else _of_collection(resource, address)
     verb = _verb(address, request)
-    if verb not in allowed:
+    if verb not in allowed or (address.watches and request.method not in _READING_METHODS):
         raise refusals.method_not_allowed()
     return ResourceRoute(resource, address.namespace, address.name, subresource, verb)
 
@@ -147,32 +163,30 @@ def _of_collection(resource: ServedResource, address: _Address) -> Sequence[str]
     return resource.verbs
 
 
-def _asks_to_watch(request: Request) -> bool:
+def _has_watch_parameter(request: Request) -> bool:
     # Any value but these two means yes, also an empty one.
     value = request.parameter("watch")
     return value is not None and value.lower() not in _NOT_TRUE
 
 
+def _is_watch_path(segments: tuple[str, ...]) -> bool:
+    return segments[0] == "watch" and len(segments) > 1
+
+
 def _address(segments: tuple[str, ...]) -> _Address:
-    watches = segments[0] == "watch" and len(segments) > 1
+    watches = _is_watch_path(segments)
     if watches:
         segments = segments[1:]
-    namespace = ""
-    if segments[0] == "namespaces" and len(segments) > 2 and segments[2] not in {"status", "finalize"}:
-        namespace, segments = segments[1], segments[2:]
-    plural, *more = segments
-    if plural == "namespaces" and more:
-        # As in Kubernetes, a namespace lies in itself: that is where roles for it are looked up.
-        namespace = more[0]
-    return _Address(plural, namespace, more[0] if more else "", tuple(more[1:]), watches)
+    namespace = segments[1] if segments[0] == "namespaces" and len(segments) > 1 else ""
+    is_nested = bool(namespace) and len(segments) > 2 and segments[2] not in {"status", "finalize"}
+    plural, *more = segments[2:] if is_nested else segments
+    return _Address(plural, namespace, more[0] if more else "", tuple(more[1:]), watches, is_nested)
 
 
 def _is_misplaced(resource: ServedResource, address: _Address) -> bool:
-    if resource.plural == "namespaces" and not resource.group:
-        return False
     if not resource.namespaced:
-        return bool(address.namespace)
-    return bool(address.name) and not address.namespace
+        return address.is_nested
+    return bool(address.name) and not address.is_nested
 
 
 def _is_custom(catalogue: Catalogue, group: str) -> bool:

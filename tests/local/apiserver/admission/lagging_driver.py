@@ -7,7 +7,7 @@ from collections import deque
 from itertools import cycle
 from typing import TYPE_CHECKING, ClassVar
 
-from plimsoll.local.apiserver.storage import MemoryDriver
+from plimsoll.local.apiserver.storage import MemoryDriver, NotStored
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -23,7 +23,12 @@ class LaggingDriver(MemoryDriver):
     def __init__(self, lags: Iterable[int]) -> None:
         super().__init__()
         self._lags = cycle([*lags, 0])
+        self._failures = cycle([False])
         self._under_way: deque[Write] = deque()
+
+    def fail(self, failures: Iterable[bool]) -> None:
+        """From now on these writes come to nothing, one truth value a write, over and over."""
+        self._failures = cycle([*failures, False])
 
     def submit(self, write: Write) -> None:
         self._under_way.append(write)
@@ -37,6 +42,7 @@ class LaggingDriver(MemoryDriver):
             asyncio.get_running_loop().call_soon(self._end_first)
 
     def _end_first(self) -> None:
-        self._settle(((self._under_way.popleft(), None),))
+        problem = NotStored("the disk is full") if next(self._failures) else None
+        self._settle(((self._under_way.popleft(), problem),))
         if self._under_way:
             self._wait(next(self._lags))

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import asyncio
 from contextlib import suppress
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from hypothesis import given, settings
@@ -10,9 +10,12 @@ from hypothesis import strategies as st
 
 from plimsoll.core.quantity import Quantity
 from plimsoll.local.apiserver.refusals import Refusal
-from plimsoll.local.apiserver.storage import Delete, HistoryLimits, ListQuery, Put
+from plimsoll.local.apiserver.storage import Delete, HistoryLimits, ListQuery, NotStored, Put
 from tests.local.apiserver.admission.lagging_driver import LaggingDriver
 from tests.local.apiserver.admission.worlds import World, an, in_world, key_of, pod, quota, refused
+
+if TYPE_CHECKING:
+    from collections.abc import Coroutine
 
 Json = dict[str, Any]
 
@@ -265,6 +268,71 @@ def test_a_write_on_its_way_still_counts_when_the_quota_changes():
     assert "exceeded quota" in refused(story)["message"]
 
 
+def test_a_write_whose_caller_has_gone_counts_as_long_as_it_is_on_its_way():
+    async def story(world: World) -> None:
+        await world.furnish()
+        await world.put(quota(hard={"pods": "1"}))
+        await world.create(pod("before"))
+        await world.store.update(key_of(pod("before")), lambda _current: Delete())
+        await cancelled(world.create(pod("gone")), after=2)
+        assert world.store.is_under_way(key_of(pod("gone")))
+        with pytest.raises(Refusal, match="exceeded quota"):
+            await world.create(pod("next"))
+        await world.put(an("v1", "ConfigMap", "last"))
+        assert [one.name for one in world.store.list("pods").items] == ["gone"]
+
+    in_world(story, LaggingDriver([20] * 20))
+
+
+@pytest.mark.parametrize("pauses", range(5))
+def test_whoever_is_cancelled_while_the_status_is_told_is_not_charged(pauses: int):
+    async def story(world: World) -> list[str]:
+        await world.furnish()
+        await world.put(quota(hard={"pods": "1"}))
+        await cancelled(world.create(pod("gone")), after=pauses)
+        await world.create(pod("next"))
+        return [one.name for one in world.store.list("pods").items]
+
+    assert in_world(story, LaggingDriver([9] * 20)) == ["next"]
+
+
+def test_whoever_fails_because_the_status_cannot_be_told_is_not_charged():
+    driver = LaggingDriver([])
+
+    async def story(world: World) -> list[str]:
+        await world.furnish()
+        await world.put(quota(hard={"pods": "1"}))
+        driver.fail([True])
+        with pytest.raises(NotStored):
+            await world.create(pod("failed"))
+        driver.fail(())
+        await world.create(pod("next"))
+        return [one.name for one in world.store.list("pods").items]
+
+    assert in_world(story, driver) == ["next"]
+
+
+def test_what_an_update_frees_is_free_when_it_is_durable():
+    def service(name: str, kind: str) -> Json:
+        return an("v1", "Service", name, spec={"type": kind, "ports": [{"port": 80}]})
+
+    async def story(world: World) -> Json:
+        await world.furnish()
+        await world.put(quota(hard={"services.nodeports": "1"}))
+        await world.create(service("a", "NodePort"))
+        shrinking = asyncio.create_task(world.update(service("a", "ClusterIP"), pauses=50))
+        for _ in range(10):
+            await asyncio.sleep(0)
+        with pytest.raises(Refusal, match="exceeded quota"):
+            await world.create(service("b", "NodePort"))
+        await shrinking
+        told = world.get("v1", "ResourceQuota", "rq")["status"]["used"]
+        await world.create(service("b", "NodePort"))
+        return dict(told)
+
+    assert in_world(story) == {"services.nodeports": "0"}
+
+
 def test_the_status_is_written_under_the_servers_name():
     async def story(world: World) -> list[Json]:
         await world.furnish()
@@ -292,7 +360,7 @@ def test_the_status_is_written_under_the_servers_name():
 # What a client does, to which pod, after how many turns of others, how long it takes, and how much it asks for.
 STEPS = st.lists(
     st.tuples(
-        st.sampled_from(["create", "create", "create", "fail", "delete"]),
+        st.sampled_from(["create", "create", "create", "fail", "cancel", "delete"]),
         st.integers(0, 5),
         st.integers(0, 4),
         st.integers(0, 4),
@@ -302,12 +370,13 @@ STEPS = st.lists(
 )
 
 
-@given(steps=STEPS, lags=st.lists(st.integers(0, 3), max_size=6))
-@settings(max_examples=80)
-def test_no_interleaving_of_creates_and_deletes_exceeds_the_quota(
-    steps: list[tuple[str, int, int, int, str]], lags: list[int]
+@given(steps=STEPS, lags=st.lists(st.integers(0, 3), max_size=6), failures=st.lists(st.booleans(), max_size=4))
+@settings(max_examples=100, deadline=None)
+def test_no_interleaving_exceeds_the_quota_or_leaves_anything_charged(
+    steps: list[tuple[str, int, int, int, str]], lags: list[int], failures: list[bool]
 ):
     hard = {"pods": Quantity.of(3), "requests.cpu": Quantity.parse("1500m")}
+    driver = LaggingDriver(lags)
 
     async def story(world: World) -> None:
         await world.furnish()
@@ -317,24 +386,48 @@ def test_no_interleaving_of_creates_and_deletes_exceeds_the_quota(
             for _ in range(before):
                 await asyncio.sleep(0)
             made = pod(f"p{which}", requests={"cpu": cpu})
-            if what == "delete":
-                await world.store.update(key_of(made), lambda _current: Delete())
-            else:
-                with suppress(Refusal):
+            with suppress(Refusal, NotStored):
+                if what == "delete":
+                    await world.store.update(key_of(made), lambda _current: Delete())
+                elif what == "cancel":
+                    await cancelled(world.create(made), after=pauses)
+                else:
                     await world.create(made, pauses=pauses, fails=what == "fail")
             check(world, hard)
 
+        driver.fail(failures)
         await asyncio.gather(*(client(*step) for step in steps))
+        driver.fail(())
+        await world.put(an("v1", "ConfigMap", "last"))  # what was cancelled on its way has ended before
         check(world, hard)
         left = world.store.count("pods", "ns")
         for number in range(3 - left):
             await world.create(pod(f"more{number}", requests={"cpu": "0"}))
+        await check_books(world)
 
-    in_world(story, LaggingDriver(lags))
+    in_world(story, driver)
+
+
+async def cancelled(work: Coroutine[Any, Any, Any], *, after: int) -> None:
+    task = asyncio.create_task(work)
+    for _ in range(after):
+        await asyncio.sleep(0)
+    task.cancel()
+    with suppress(asyncio.CancelledError):
+        await task
+
+
+async def check_books(world: World) -> None:
+    for ledger in world.admission._quotas._ledgers.values():
+        await ledger.catch_up(world.clock.now())
+        assert ledger.used() == use_of_pods(world)
+
+
+def use_of_pods(world: World) -> dict[str, Quantity]:
+    pods = [one.body() for one in world.store.list("pods", ListQuery(namespace="ns")).items]
+    cpu = [Quantity.parse(one["spec"]["containers"][0]["resources"]["requests"]["cpu"]) for one in pods]
+    return {"pods": Quantity.of(len(pods)), "requests.cpu": sum(cpu, Quantity(0))}
 
 
 def check(world: World, hard: dict[str, Quantity]) -> None:
-    pods = [one.body() for one in world.store.list("pods", ListQuery(namespace="ns")).items]
-    cpu = [Quantity.parse(one["spec"]["containers"][0]["resources"]["requests"]["cpu"]) for one in pods]
-    assert Quantity.of(len(pods)) <= hard["pods"]
-    assert sum(cpu, Quantity(0)) <= hard["requests.cpu"]
+    assert all(amount <= hard[name] for name, amount in use_of_pods(world).items())

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from contextlib import suppress
 from copy import deepcopy
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -79,20 +80,30 @@ class World:
             await asyncio.sleep(0)
         if attempt.dry_run:
             return whole
-        try:
-            await self.store.update(key_of(whole), lambda current: _unless_there(current, whole, fails=fails))
-        except AlreadyThere:
-            self.admission.release(attempt)
+        with suppress(AlreadyThere):
+            await self._write(attempt, lambda current: _unless_there(current, whole, fails=fails))
         return whole
 
-    async def update(self, obj: Json, **details: Any) -> Json:
+    async def _write(self, attempt: Attempt, change: Callable[[Stored | None], Put]) -> None:
+        assert attempt.obj is not None
+        is_written = False
+        try:
+            await self.store.update(key_of(attempt.obj), change)
+            is_written = True
+        finally:
+            if not is_written:
+                self.admission.release(attempt)
+
+    async def update(self, obj: Json, *, pauses: int = 0, **details: Any) -> Json:
         stored = self.store.get(key_of(obj))
         assert stored is not None
         whole = default(deepcopy(obj))
         attempt = attempt_of("UPDATE", whole, old=stored.body(), **details)
         await self.admission.mutate(attempt)
         await self.admission.validate(attempt)
-        await self.store.update(key_of(whole), lambda _current: Put(whole))
+        for _ in range(pauses):
+            await asyncio.sleep(0)
+        await self._write(attempt, lambda _current: Put(whole))
         return whole
 
     async def delete(self, obj: Json) -> None:

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -19,6 +21,9 @@ from tests.local.apiserver.authorization.worlds import (
     rule,
 )
 
+if TYPE_CHECKING:
+    from plimsoll.local.apiserver.refusals import Refusal
+
 POWERS = rule("get list", "pods")
 
 
@@ -26,9 +31,19 @@ def world_of_bob(*rules: dict, others: tuple[dict, ...] = ()) -> World:
     return World(cluster_role("bobs", *rules), cluster_binding("bobs", "ClusterRole/bobs", "User bob"), *others)
 
 
-def refusal_text(world: World, obj: dict, user: User = BOB, old: dict | None = None) -> str | None:
+def refusal_of(
+    world: World, obj: dict, user: User = BOB, *, old: dict | None = None, stored_as: str = ""
+) -> Refusal | None:
+    """Of a write where an object of this kind belongs, unless another place is said."""
     namespace = obj["metadata"].get("namespace", "")
-    refusal = escalation_refusal(world.authorizer, user, obj, namespace=namespace, old=old)
+    where = stored_as or f"{GROUP}/{obj['kind'].lower()}s"
+    return escalation_refusal(world.authorizer, user, obj, stored_as=where, namespace=namespace, old=old)
+
+
+def refusal_text(
+    world: World, obj: dict, user: User = BOB, *, old: dict | None = None, stored_as: str = ""
+) -> str | None:
+    refusal = refusal_of(world, obj, user, old=old, stored_as=stored_as)
     return None if refusal is None else refusal.status["message"]
 
 
@@ -99,7 +114,7 @@ def test_who_may_bind_a_role_by_name_may_bind_that_one():
 
 
 def test_binding_a_role_that_is_not_there_is_not_found():
-    refusal = escalation_refusal(World().authorizer, BOB, binding("b", "Role/gone", "User bob"), namespace="default")
+    refusal = refusal_of(World(), binding("b", "Role/gone", "User bob"))
     assert refusal is not None
     assert refusal.code == 404
     assert refusal.status["message"] == 'role.rbac.authorization.k8s.io "gone" not found'
@@ -135,8 +150,24 @@ def test_finalizers_may_be_taken_from_a_role_one_does_not_cover():
     assert refusal_text(World(), relabelled, old=old) is not None
 
 
-def test_other_kinds_are_not_looked_at():
-    assert escalation_refusal(World().authorizer, BOB, {"kind": "Pod", "metadata": {}}, namespace="default") is None
+@pytest.mark.parametrize("stored_as", ["pods", "roles", "example.com/roles", f"{GROUP}/others"])
+def test_resources_that_grant_nothing_are_not_looked_at(stored_as: str):
+    assert refusal_text(World(), role("new", POWERS), stored_as=stored_as) is None
+
+
+@pytest.mark.parametrize("kind", ["Foo", "Pod", "RoleBinding", "", None])
+def test_a_role_is_checked_whatever_its_body_calls_itself(kind: str | None):
+    disguised = {**cluster_role("new", POWERS), "kind": kind}
+    text = refusal_text(World(), disguised, stored_as=f"{GROUP}/clusterroles") or ""
+    assert text.startswith('clusterroles.rbac.authorization.k8s.io "new" is forbidden: user "bob"')
+
+
+@pytest.mark.parametrize("kind", ["Foo", "Pod", "Role", "", None])
+def test_a_binding_is_checked_whatever_its_body_calls_itself(kind: str | None):
+    world = World(cluster_role("big", rule("*", "*", of="*")))
+    disguised = {**cluster_binding("new", "ClusterRole/big", "User bob"), "kind": kind}
+    text = refusal_text(world, disguised, stored_as=f"{GROUP}/clusterrolebindings") or ""
+    assert text.startswith('clusterrolebindings.rbac.authorization.k8s.io "new" is forbidden: user "bob"')
 
 
 def test_a_crafted_rule_is_refused_without_multiplying_it_out():
@@ -202,9 +233,8 @@ def test_no_sequence_of_writes_gives_people_more_than_they_had_together(given_: 
     before = powers(world)
     for user, obj, is_deletion in tries:
         old = world.get(obj)
-        namespace = obj["metadata"].get("namespace", "")
         if is_deletion:
             world.remove(obj)
-        elif escalation_refusal(world.authorizer, user, obj, namespace=namespace, old=old) is None:
+        elif refusal_of(world, obj, user, old=old) is None:
             world.put(obj)
     assert powers(world) <= before

@@ -89,7 +89,10 @@ def answer(line: Json, at: Court) -> Json | None:
         raise forbidden(attributes, decision)
     body = line["body"]
     if attributes.group == "rbac.authorization.k8s.io":
-        refusal = escalation_refusal(at.server.authorizer, user, body, namespace=attributes.namespace)
+        stored_as = f"{attributes.group}/{attributes.resource}"
+        refusal = escalation_refusal(
+            at.server.authorizer, user, body, stored_as=stored_as, namespace=attributes.namespace
+        )
         assert refusal is not None
         raise refusal
     if body is None:

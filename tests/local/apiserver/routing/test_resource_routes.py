@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from plimsoll.local.apiserver.catalogue import Catalogue
+from plimsoll.local.apiserver.catalogue import Catalogue, ServedResource
 from plimsoll.local.apiserver.exchange import Answer, Request
 from plimsoll.local.apiserver.identities import User
 from plimsoll.local.apiserver.refusals import Refusal
@@ -10,6 +10,21 @@ from plimsoll.local.apiserver.routing import ResourceRoute, attributes_of, route
 from plimsoll.local.apiserver.served_kinds import builtin_resources
 
 CATALOGUE = Catalogue(builtin_resources())
+
+
+def custom(group: str, plural: str, *, namespaced: bool) -> ServedResource:
+    return ServedResource(
+        group=group,
+        version="v1",
+        kind="Custom",
+        plural=plural,
+        singular="custom",
+        namespaced=namespaced,
+        stored_as=f"{group}/{plural}",
+        storage_version=f"{group}/v1",
+        list_kind="CustomList",
+        definition={},
+    )
 
 
 def routed(method: str, url: str) -> ResourceRoute:
@@ -43,6 +58,10 @@ def refused(method: str, url: str) -> int:
         ("GET", "/api/v1/namespaces/x/status", ("namespaces", "x", "x", "status", "get")),
         ("GET", "/api/v1/watch/namespaces/x/pods", ("pods", "x", "", "", "watch")),
         ("GET", "/api/v1/watch/namespaces/x/pods/p", ("pods", "x", "p", "", "watch")),
+        ("GET", "/api/v1/watch/namespaces", ("namespaces", "", "", "", "watch")),
+        ("GET", "/api/v1/watch/namespaces/x", ("namespaces", "x", "x", "", "watch")),
+        ("GET", "/api/v1/namespaces/namespaces", ("namespaces", "namespaces", "namespaces", "", "get")),
+        ("GET", "/api/v1/namespaces/namespaces/pods", ("pods", "namespaces", "", "", "list")),
     ],
 )
 def test_a_path_and_a_method_name_a_request(method: str, url: str, expected: tuple[str, ...]):
@@ -67,6 +86,18 @@ def test_below_an_unknown_group_there_is_only_a_page():
         "/api/v1/namespaces/x/foos",
         "/apis/apps/v2/deployments",
         "/api/v1/namespaces/x/nodes",
+        "/api/v1/namespaces/x/nodes/n",
+        "/api/v1/namespaces/x/namespaces",
+        "/api/v1/namespaces/x/namespaces/y",
+        "/api/v1/namespaces/x/namespaces/y/status",
+        "/api/v1/namespaces/x/namespaces/x",
+        "/api/v1/namespaces/x/namespaces/y/pods",
+        "/api/v1/watch/namespaces/x/namespaces",
+        "/api/v1/watch/namespaces/x/namespaces/y",
+        "/api/v1/watch/namespaces/x/status",
+        "/api/v1/watch/namespaces/x/pods/p/log",
+        "/api/v1/watch/pods/p",
+        "/api/v1/watch",
         "/api/v1/pods/p",
         "/api/v1/namespaces/x/pods/p/nosuch",
         "/api/v1/namespaces/x/configmaps/c/status",
@@ -88,6 +119,9 @@ def test_unknown_and_misplaced_resources_are_not_found(path: str):
         ("GET", "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews"),
         ("DELETE", "/api/v1/namespaces"),
         ("DELETE", "/api/v1/pods"),
+        ("POST", "/api/v1/watch/namespaces"),
+        ("DELETE", "/api/v1/watch/namespaces/x/pods"),
+        ("PUT", "/api/v1/watch/namespaces/x/pods/p"),
     ],
 )
 def test_what_a_resource_cannot_do_is_not_allowed(method: str, path: str):
@@ -98,6 +132,48 @@ def test_a_list_of_one_object_by_its_name_counts_as_a_request_for_it():
     request = Request.of("GET", "/api/v1/namespaces/x/pods?fieldSelector=metadata.name%3Dp")
     attributes = attributes_of(User(name="u"), request)
     assert (attributes.verb, attributes.resource, attributes.namespace, attributes.name) == ("list", "pods", "x", "p")
+
+
+@pytest.mark.parametrize(
+    ("path", "namespace", "name"),
+    [
+        ("/api/v1/namespaces", "", ""),
+        ("/api/v1/namespaces/a", "a", "a"),
+        ("/api/v1/namespaces/a/status", "a", "a"),
+        ("/api/v1/namespaces/a/namespaces", "a", ""),
+        ("/api/v1/namespaces/a/namespaces/b", "a", "b"),
+        ("/api/v1/watch/namespaces/a", "a", "a"),
+    ],
+)
+def test_roles_for_a_namespace_are_looked_up_in_itself_and_below_another_in_that_one(
+    path: str, namespace: str, name: str
+):
+    attributes = attributes_of(User(name="u"), Request.of("GET", path))
+    assert (attributes.resource, attributes.namespace, attributes.name) == ("namespaces", namespace, name)
+
+
+@pytest.mark.parametrize("method", ["GET", "POST", "PUT", "DELETE"])
+@pytest.mark.parametrize("path", ["/api/v1/watch/pods", "/api/v1/watch/namespaces/x/pods/p"])
+def test_below_watch_rules_are_asked_about_a_watch_whatever_the_method(method: str, path: str):
+    assert attributes_of(User(name="u"), Request.of(method, path)).verb == "watch"
+
+
+@pytest.mark.parametrize(
+    ("namespaced", "path", "is_served"),
+    [
+        (False, "/apis/example.com/v1/namespaces/x", True),
+        (False, "/apis/example.com/v1/namespaces/a/namespaces/x", False),
+        (True, "/apis/example.com/v1/namespaces/x", False),
+        (True, "/apis/example.com/v1/namespaces/a/namespaces/x", True),
+    ],
+)
+def test_a_custom_resource_may_be_called_namespaces(namespaced: bool, path: str, is_served: bool):
+    catalogue = Catalogue(builtin_resources())
+    catalogue.serve("namespaces.example.com", [custom("example.com", "namespaces", namespaced=namespaced)])
+    found = route(catalogue, Request.of("GET", path))
+    assert isinstance(found, ResourceRoute) is is_served
+    if namespaced and isinstance(found, ResourceRoute):
+        assert (found.namespace, found.name) == ("a", "x")
 
 
 def test_rules_are_asked_about_resources_nobody_serves():

@@ -77,9 +77,10 @@ class StoreMachine(RuleBasedStateMachine):
         self.model = Model()
         self.followers: list[Follower] = []
 
-    @initialize(changes=st.sampled_from([4, 10_000]))
-    def start(self, changes: int) -> None:
-        self.limits = HistoryLimits(changes_per_resource=changes)
+    @initialize(changes=st.sampled_from([4, 10_000]), in_all=st.sampled_from([1_000, 1_000_000]))
+    def start(self, changes: int, in_all: int) -> None:
+        self.limits = HistoryLimits(changes_per_resource=changes, bytes_in_all=in_all)
+        self.clock = StandingClock()
         self.store = self.opened()
 
     @property
@@ -88,7 +89,7 @@ class StoreMachine(RuleBasedStateMachine):
 
     def opened(self) -> Store:
         driver = MemoryDriver() if self.driver == "memory" else SqliteDriver(self.directory)
-        return Store.open(driver, clock=StandingClock(), limits=self.limits)
+        return Store.open(driver, clock=self.clock, limits=self.limits)
 
     def teardown(self) -> None:
         self.loop.run_until_complete(self.store.aclose())
@@ -143,6 +144,10 @@ class StoreMachine(RuleBasedStateMachine):
         self.store.compact(revision)
         for resource in ("pods", "apps/deployments"):
             assert self.store.oldest(resource) >= revision
+
+    @rule()
+    def let_history_age(self) -> None:
+        self.clock.elapsed_s += self.limits.age_s + 1
 
     # ---- reads
 
@@ -256,6 +261,12 @@ class StoreMachine(RuleBasedStateMachine):
     def revision_is_the_last_writes(self) -> None:
         if hasattr(self, "store"):
             assert self.store.revision == self.model.revision
+
+    @invariant()
+    def histories_keep_to_their_bound(self) -> None:
+        if hasattr(self, "store"):
+            held = [one.collection.history.superseded_bytes for one in self.store._resources.values()]
+            assert sum(held) == self.store._history_bytes <= self.limits.bytes_in_all
 
 
 class SqliteMachine(StoreMachine):

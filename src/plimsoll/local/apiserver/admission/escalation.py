@@ -5,15 +5,13 @@ Not a plugin of Kubernetes' but part of its storage of roles; it stands before e
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 from plimsoll.local.apiserver.authorization import RbacAuthorizer, escalation_refusal
 
 if TYPE_CHECKING:
     from plimsoll.local.apiserver.admission.attempts import Attempt
     from plimsoll.local.apiserver.identities import Authorizer
-
-_GROUP: Final = "rbac.authorization.k8s.io"
 
 
 class Escalation:
@@ -23,10 +21,15 @@ class Escalation:
         self._authorizer = authorizer if isinstance(authorizer, RbacAuthorizer) else None
 
     def validate(self, attempt: Attempt) -> None:
-        if self._authorizer is None or attempt.obj is None or attempt.resource.group != _GROUP:
+        if self._authorizer is None or attempt.obj is None:
             return
         refusal = escalation_refusal(
-            self._authorizer, attempt.user, attempt.obj, namespace=attempt.namespace, old=attempt.old
+            self._authorizer,
+            attempt.user,
+            attempt.obj,
+            stored_as=attempt.resource.stored_as,
+            namespace=attempt.namespace,
+            old=attempt.old,
         )
         if refusal is not None:
             raise refusal

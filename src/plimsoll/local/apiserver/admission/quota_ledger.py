@@ -5,6 +5,8 @@ there is. Kubernetes keeps this number in the quota's status and has a controlle
 are the truth, and what is freed by a deletion is free at once.
 
 A write that was let in is reserved until its object is seen in the store, or until somebody says it came to nothing.
+Even then it may still be on its way to the disk, when only its caller was cancelled; so it counts until it is settled.
+What a write will free is free once it is durable, not before.
 """
 
 from __future__ import annotations
@@ -57,6 +59,8 @@ class Ledger:
         self._stored: dict[Key, Amounts] = {}
         self._overdue_at: dict[Key, datetime] = {}
         self._reserved: dict[int, _Reservation] = {}
+        self._abandoned: set[int] = set()
+        """Reservations whose caller has gone while the write was on its way to the disk."""
         self._total: Amounts = {name: Quantity(0) for name in sorted(terms.names)}
         resources = sorted({found for name in terms.names if (found := resource_of(name)) is not None})
         self._watches: dict[str, Watch] = {}
@@ -66,6 +70,13 @@ class Ledger:
     def used(self) -> Amounts:
         """By name of `hard`; what is reserved counts."""
         return {name: self._total[name] for name in sorted(self.terms.names)}
+
+    def foreseen(self) -> Amounts:
+        """The use once all writes on their way have come about, for people to read: what they free is freed."""
+        total = self._total
+        for reservation in self._reserved.values():
+            total = plus(total, self._mine(_freed(reservation.amounts)))
+        return {name: total[name] for name in sorted(self.terms.names)}
 
     def about(self, stored_as: str, obj: Json) -> frozenset[str]:
         """The names of `hard` that this object counts against; none if the quota is not about it."""
@@ -79,6 +90,9 @@ class Ledger:
             except Expired:
                 self._follow(resource)
                 await self._take_in(resource, now)
+        for identity in tuple(self._abandoned):
+            if not self._store.is_under_way(self._reserved[identity].key):
+                self._drop(identity)
         for key in [key for key, due in self._overdue_at.items() if due < now]:
             stored = self._store.get(key)
             self._count(key, None if stored is None else stored.body(), now=now)
@@ -88,9 +102,13 @@ class Ledger:
 
     def release(self, attempt: Attempt) -> None:
         """Harmless for an attempt that is settled already."""
-        reservation = self._reserved.pop(id(attempt), None)
-        if reservation is not None:
-            self._total = minus(self._total, self._mine(reservation.amounts))
+        reservation = self._reserved.get(id(attempt))
+        if reservation is None:
+            return
+        if self._store.is_under_way(reservation.key):
+            self._abandoned.add(id(attempt))
+        else:
+            self._drop(id(attempt))
 
     def inherit(self, other: Ledger) -> None:
         """Take over what is on its way, from a ledger that was kept under other terms."""
@@ -98,6 +116,7 @@ class Ledger:
             assert reservation.attempt.obj is not None
             if self.about(reservation.key.resource, reservation.attempt.obj):
                 self._hold(reservation)
+        self._abandoned |= other._abandoned & self._reserved.keys()
 
     def close(self) -> None:
         for watch in self._watches.values():
@@ -105,7 +124,12 @@ class Ledger:
 
     def _hold(self, reservation: _Reservation) -> None:
         self._reserved[id(reservation.attempt)] = reservation
-        self._total = plus(self._total, self._mine(reservation.amounts))
+        self._total = plus(self._total, self._mine(_claimed(reservation.amounts)))
+
+    def _drop(self, identity: int) -> None:
+        reservation = self._reserved.pop(identity)
+        self._abandoned.discard(identity)
+        self._total = minus(self._total, self._mine(_claimed(reservation.amounts)))
 
     def _mine(self, amounts: Amounts) -> Amounts:
         return {name: amount for name, amount in amounts.items() if name in self.terms.names}
@@ -129,7 +153,7 @@ class Ledger:
             return  # whoever makes the object anew is still on the way
         for reservation in tuple(self._reserved.values()):
             if reservation.key == key and event.revision > reservation.since:
-                self.release(reservation.attempt)
+                self._drop(id(reservation.attempt))
 
     def _count(self, key: Key, obj: Json | None, *, now: datetime) -> None:
         """Put what the object uses now in the place of what it used."""
@@ -143,3 +167,11 @@ class Ledger:
             if due is not None and due >= now:
                 self._overdue_at[key] = due
         self._total = plus(minus(self._total, before), after)
+
+
+def _claimed(amounts: Amounts) -> Amounts:
+    return {name: amount for name, amount in amounts.items() if amount.nano > 0}
+
+
+def _freed(amounts: Amounts) -> Amounts:
+    return {name: amount for name, amount in amounts.items() if amount.nano < 0}

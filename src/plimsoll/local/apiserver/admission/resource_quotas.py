@@ -47,8 +47,7 @@ class ResourceQuotas:
             await ledger.catch_up(now)
         charged = self._judge(attempt, ledgers)
         if not attempt.dry_run:
-            for quota, ledger in charged:
-                await self._tell(quota, ledger)
+            await self._tell_all(attempt, charged)
 
     def release(self, attempt: Attempt) -> None:
         for ledger in self._ledgers.values():
@@ -99,11 +98,22 @@ class ResourceQuotas:
         self._ledgers[key] = made
         return made
 
+    async def _tell_all(self, attempt: Attempt, charged: list[tuple[Json, Ledger]]) -> None:
+        """Whoever is not let in after all, because telling failed or was cancelled, is not charged either."""
+        is_told = False
+        try:
+            for quota, ledger in charged:
+                await self._tell(quota, ledger)
+            is_told = True
+        finally:
+            if not is_told:
+                self.release(attempt)
+
     async def _tell(self, quota: Json, ledger: Ledger) -> None:
         metadata = quota["metadata"]
 
         def status(current: Json) -> Json:
-            used = {name: str(amount) for name, amount in ledger.used().items()}
+            used = {name: str(amount) for name, amount in ledger.foreseen().items()}
             return {**(current.get("status") or {}), "hard": current["spec"].get("hard") or {}, "used": used}
 
         key = Key(_QUOTAS, metadata["namespace"], metadata["name"])

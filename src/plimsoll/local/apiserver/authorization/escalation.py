@@ -1,7 +1,8 @@
 """Nobody grants what they do not have: the checks of every write to roles and bindings.
 
-Called before such a write with the object as it would be stored. The verbs `escalate` (on roles) and `bind` (on the
-role that is bound) and the group `system:masters` set the checks aside, as in Kubernetes.
+Called before such a write with the object as it would be stored, and where: what a body calls itself does not count.
+The verbs `escalate` (on roles) and `bind` (on the role that is bound) and the group `system:masters` set the checks
+aside, as in Kubernetes.
 """
 
 from __future__ import annotations
@@ -24,12 +25,9 @@ if TYPE_CHECKING:
 Json = dict[str, Any]
 
 GROUP: Final = "rbac.authorization.k8s.io"
-_RESOURCES: Final = {
-    "Role": "roles",
-    "ClusterRole": "clusterroles",
-    "RoleBinding": "rolebindings",
-    "ClusterRoleBinding": "clusterrolebindings",
-}
+_ROLES: Final = frozenset({"roles", "clusterroles"})
+_BINDINGS: Final = frozenset({"rolebindings", "clusterrolebindings"})
+_BOUND: Final = {"Role": "roles", "ClusterRole": "clusterroles"}
 _EVERYTHING: Final = (Rule(verbs=(ALL,), api_groups=(ALL,), resources=(ALL,)), Rule(verbs=(ALL,), urls=(ALL,)))
 _NEEDS_EVERYTHING: Final = "must have cluster-admin privileges to use an aggregationRule"
 # What the garbage collector and finalizers change, and what every write changes.
@@ -37,24 +35,27 @@ _BOOK_KEEPING: Final = frozenset({"ownerReferences", "finalizers", "managedField
 
 
 def escalation_refusal(
-    authorizer: RbacAuthorizer, user: User, obj: Json, *, namespace: str, old: Json | None = None
+    authorizer: RbacAuthorizer, user: User, obj: Json, *, stored_as: str, namespace: str, old: Json | None = None
 ) -> refusals.Refusal | None:
     """Why `user` may not write this role or binding, or None; `old` is what it replaces.
 
-    Objects of other kinds are none of its business. `namespace` is the request's: empty for the cluster's kinds.
+    `stored_as` is that of the resource that is written; those that grant nothing are none of its business.
+    `namespace` is the request's: empty for the cluster's resources.
     """
-    kind = obj.get("kind", "")
-    if kind not in _RESOURCES or MASTERS in user.groups or (old is not None and _is_book_keeping(obj, old)):
+    group, _, resource = stored_as.rpartition("/")
+    if group != GROUP or MASTERS in user.groups or (old is not None and _is_book_keeping(obj, old)):
         return None
-    if kind in {"Role", "ClusterRole"}:
-        return _role_refusal(authorizer, user, obj, namespace=namespace, old=old)
-    return _binding_refusal(authorizer, user, obj, namespace=namespace)
+    if resource in _ROLES:
+        return _role_refusal(authorizer, user, obj, resource=resource, namespace=namespace, old=old)
+    if resource in _BINDINGS:
+        return _binding_refusal(authorizer, user, obj, resource=resource, namespace=namespace)
+    return None
 
 
 def _role_refusal(
-    authorizer: RbacAuthorizer, user: User, role: Json, *, namespace: str, old: Json | None
+    authorizer: RbacAuthorizer, user: User, role: Json, *, resource: str, namespace: str, old: Json | None
 ) -> refusals.Refusal | None:
-    resource, name = _RESOURCES[role["kind"]], _name(role)
+    name = _name(role)
     escalate = Attributes(
         user=user,
         verb="escalate",
@@ -75,18 +76,18 @@ def _role_refusal(
 
 
 def _binding_refusal(
-    authorizer: RbacAuthorizer, user: User, binding: Json, *, namespace: str
+    authorizer: RbacAuthorizer, user: User, binding: Json, *, resource: str, namespace: str
 ) -> refusals.Refusal | None:
     ref = binding.get("roleRef") or {}
     kind, role_name = ref.get("kind", ""), ref.get("name", "")
-    if kind not in {"Role", "ClusterRole"}:
+    if kind not in _BOUND:
         return None  # grants nothing, and validation refuses it
     bind = Attributes(
         user=user,
         verb="bind",
         group=GROUP,
         version=ALL,
-        resource=_RESOURCES[kind],
+        resource=_BOUND[kind],
         namespace=namespace,
         name=role_name,
     )
@@ -98,7 +99,7 @@ def _binding_refusal(
     missing = _missing(authorizer, user, rules, namespace=namespace)
     if missing is None:
         return None
-    return forbidden_object(missing, group=GROUP, resource=_RESOURCES[binding["kind"]], name=_name(binding))
+    return forbidden_object(missing, group=GROUP, resource=resource, name=_name(binding))
 
 
 def _missing(authorizer: RbacAuthorizer, user: User, rules: Iterable[Rule], *, namespace: str) -> str | None:

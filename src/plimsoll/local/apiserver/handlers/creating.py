@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from plimsoll.local.apiserver import refusals
 from plimsoll.local.apiserver.handlers.answers import form_of, object_answer
-from plimsoll.local.apiserver.handlers.identity import check_identity, check_uid, key_of, settle_namespace
+from plimsoll.local.apiserver.handlers.identity import check_identity, check_uid, settle_namespace
 from plimsoll.local.apiserver.handlers.kinds import decoded_object
-from plimsoll.local.apiserver.handlers.writing import change_object, create_object
+from plimsoll.local.apiserver.handlers.writing import change_object, change_or_create_object, create_object
 from plimsoll.local.apiserver.strategies.finding import strategy_of
+from plimsoll.objects.schema.json_values import copy
 
 if TYPE_CHECKING:
     from plimsoll.local.apiserver.exchange import Answer
@@ -32,14 +32,12 @@ async def update(server: Server, call: Call) -> Answer:
     value.setdefault("metadata", {})
     settle_namespace(value, call)
     check_identity(value, call)
-    if server.store.get(key_of(call)) is None:
-        if call.subresource or not strategy_of(call.resource).creates_on_update:
-            raise refusals.not_found(call.name, group=call.resource.group, resource=call.resource.plural)
-        return object_answer(server, call, await create_object(server, call, value), status=201)
 
     def replaced(current: Json) -> Json:
         check_uid(value, current, call)
         return {**value, "metadata": dict(value["metadata"])}
 
-    obj = await change_object(server, call, replaced, subresource=call.subresource)
-    return object_answer(server, call, obj)
+    if call.subresource or not strategy_of(call.resource).creates_on_update:
+        return object_answer(server, call, await change_object(server, call, replaced, subresource=call.subresource))
+    obj, status = await change_or_create_object(server, call, replaced, lambda: copy(value))
+    return object_answer(server, call, obj, status=status)

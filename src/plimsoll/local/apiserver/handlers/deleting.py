@@ -14,6 +14,7 @@ from plimsoll.local.apiserver import refusals
 from plimsoll.local.apiserver.admission import Attempt
 from plimsoll.local.apiserver.handlers.identity import key_of
 from plimsoll.local.apiserver.handlers.options import DeleteOptions, read_delete_options
+from plimsoll.local.apiserver.handlers.turns import turn
 from plimsoll.local.apiserver.storage import Decision, Delete, Keep, Put, Stored
 from plimsoll.local.apiserver.strategies import definitions_deletion
 from plimsoll.local.apiserver.strategies.finding import strategy_of
@@ -25,7 +26,6 @@ if TYPE_CHECKING:
 
 Json = dict[str, Any]
 
-_TRIES: Final = 10
 _ORPHAN: Final = "orphan"
 _FOREGROUND: Final = "foregroundDeletion"
 _DEFAULT_GRACE_S: Final = 30
@@ -57,11 +57,14 @@ class _Plan(NamedTuple):
 async def delete_object(server: Server, call: Call, options: Json) -> tuple[Json, int]:
     """Delete the object of the call by its DeleteOptions; the body and the status code to answer with."""
     wanted = read_delete_options(options, dry_run=call.dry_run)
+    async with turn(server, key_of(call)):
+        return await _deleted(server, call, wanted)
+
+
+async def _deleted(server: Server, call: Call, wanted: DeleteOptions) -> tuple[Json, int]:
+    """Tries until nobody was faster: a client that named the state it means is told by `_check_preconditions`."""
     strategy = strategy_of(call.resource)
-    for _ in range(_TRIES):
-        stored = server.store.get(key_of(call))
-        if stored is None:
-            raise refusals.not_found(call.name, group=call.resource.group, resource=call.resource.plural)
+    while (stored := server.store.get(key_of(call))) is not None:
         old = strategy.present(stored.body())
         _check_preconditions(call, wanted, old)
         attempt = _attempt(call, old, dry_run=wanted.dry_run)
@@ -78,7 +81,7 @@ async def delete_object(server: Server, call: Call, options: Json) -> tuple[Json
         if call.resource.stored_as in _RETURNED:
             return plan.marked, 200
         return _success(call, old), 200
-    raise refusals.conflict(call.name, group=call.resource.group, resource=call.resource.plural)
+    raise refusals.not_found(call.name, group=call.resource.group, resource=call.resource.plural)
 
 
 async def _carried_out(server: Server, call: Call, plan: _Plan, *, stored: Stored) -> Json:

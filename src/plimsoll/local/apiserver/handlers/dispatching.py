@@ -1,4 +1,4 @@
-"""From an understood request to the handler that answers it, and what follows a write of definitions."""
+"""From an understood request to the handler that answers it, with what a change of definitions brings about."""
 
 from __future__ import annotations
 
@@ -55,21 +55,22 @@ def call_of(request: Request, route: ResourceRoute, user: User) -> Call:
 
 
 async def answer(server: Server, call: Call) -> Answer:
-    if call.verb in _CHANGES:
-        definitions.refuse_if_terminating(server, call)
+    if call.verb not in _CHANGES:
+        return await _answered(server, call)
+    definitions.refuse_if_terminating(server, call)
+    return await definitions.changing(server, call, lambda: _answered(server, call))
+
+
+async def _answered(server: Server, call: Call) -> Answer:
     if call.subresource:
-        answered = await answer_part(server, call)
-    elif call.verb == "create" and call.resource.group in _REVIEW_GROUPS:
+        return await answer_part(server, call)
+    if call.verb == "create" and call.resource.group in _REVIEW_GROUPS:
         body = read_object(call.request, kind=call.resource.kind, api_version=call.resource.api_version).value
         return object_answer(server, call, reviews.review(server, call, body), status=201)
-    elif call.resource.stored_as == "bindings":
+    if call.resource.stored_as == "bindings":
         body = read_object(call.request, kind="Binding", api_version="v1").value
         return Answer.json(await binding.bind(server, call, body), status=201)
-    else:
-        answered = await _HANDLERS[call.verb](server, call)
-    if call.verb in _CHANGES:
-        await definitions.follow(server, call)
-    return answered
+    return await _HANDLERS[call.verb](server, call)
 
 
 async def _delete(server: Server, call: Call) -> Answer:

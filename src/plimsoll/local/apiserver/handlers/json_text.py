@@ -6,7 +6,7 @@ Used for request bodies and patches. What is read was taken over (`schema.json_v
 from __future__ import annotations
 
 import json
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from plimsoll.core.values import Value
 from plimsoll.objects.schema.json_values import Refused, take_over
@@ -46,29 +46,38 @@ def _no_constant(name: str) -> Any:
     raise ValueError(name)
 
 
+class _Repeated(NamedTuple):
+    made: dict[str, Any]
+    keys: tuple[str, ...]
+
+
 class _Counting:
-    """Notes which objects had a key twice; objects are told apart by identity, and kept alive by the value itself."""
+    """Notes which objects had a key twice. They are told apart by identity, so each is kept alive beside its keys.
+
+    The value alone does not do that: what a later key replaced is freed while reading goes on.
+    """
 
     def __init__(self) -> None:
-        self.repeated: dict[int, tuple[str, ...]] = {}
+        self.repeated: dict[int, _Repeated] = {}
 
     def take(self, pairs: list[tuple[str, Any]]) -> dict[str, Any]:
         made = dict(pairs)
         if len(made) != len(pairs):
             seen: set[str] = set()
             again = [key for key, _ in pairs if key in seen or seen.add(key)]  # type: ignore[func-returns-value] # add returns None, which is the point
-            self.repeated[id(made)] = tuple(dict.fromkeys(again))
+            self.repeated[id(made)] = _Repeated(made, tuple(dict.fromkeys(again)))
         return made
 
 
-def _duplicate_paths(value: Any, repeated: dict[int, tuple[str, ...]]) -> tuple[str, ...]:
+def _duplicate_paths(value: Any, repeated: dict[int, _Repeated]) -> tuple[str, ...]:
     """Paths in document order; values that a later key replaced are gone, and with them what was wrong inside."""
     found: list[str] = []
     pending: list[tuple[str, Any]] = [("", value)]
     while pending and len(found) < _MOST_DUPLICATES:
         path, one = pending.pop()
         if isinstance(one, dict):
-            found += [f"{path}.{key}" if path else key for key in repeated.get(id(one), ())]
+            if id(one) in repeated:
+                found += [f"{path}.{key}" if path else key for key in repeated[id(one)].keys]
             inner = [(f"{path}.{key}" if path else key, item) for key, item in one.items()]
             pending += [pair for pair in reversed(inner) if isinstance(pair[1], dict | list)]
         else:

@@ -10,9 +10,9 @@ from plimsoll.local.apiserver import refusals
 from plimsoll.local.apiserver.apply.conflicts import ApplyRefused
 from plimsoll.local.apiserver.handlers.answers import form_of, object_answer
 from plimsoll.local.apiserver.handlers.bodies import media_type, unknown_format
-from plimsoll.local.apiserver.handlers.identity import check_identity, key_of
+from plimsoll.local.apiserver.handlers.identity import check_identity
 from plimsoll.local.apiserver.handlers.json_text import NotJson, Read, read_json
-from plimsoll.local.apiserver.handlers.writing import change_object, create_object
+from plimsoll.local.apiserver.handlers.writing import change_object, change_or_create_object
 from plimsoll.local.apiserver.handlers.yaml_bodies import read_yaml
 from plimsoll.local.apiserver.patches.json_patch import apply_json_patch
 from plimsoll.local.apiserver.patches.merge_patch import apply_merge_patch
@@ -173,13 +173,15 @@ async def _apply(server: Server, call: Call) -> Answer:
             raise refusals.unexpected(f"failed to convert merged object to last applied version: {decoded.problem}")
         return decoded.value
 
-    if server.store.get(key_of(call)) is not None:
+    if call.subresource:
         obj = await change_object(server, call, merged, subresource=call.subresource, is_tracked=False)
         return object_answer(server, call, obj)
-    if call.subresource:
-        raise refusals.not_found(call.name, group=call.resource.group, resource=call.resource.plural)
-    obj = await create_object(server, call, _new(call, applied, merged), is_tracked=False)
-    return object_answer(server, call, obj, status=201)
+
+    def new() -> Json:
+        return _new(call, applied, merged)
+
+    obj, status = await change_or_create_object(server, call, merged, new, is_tracked=False)
+    return object_answer(server, call, obj, status=status)
 
 
 def is_forced(call: Call) -> bool:

@@ -1,5 +1,7 @@
 """Watches: a stream of events from the store, with bookmarks, until its time is up or the client goes.
 
+A watch of custom resources also ends, after what it has, with the definition it was opened under.
+
 The plain form sends the bytes that the store encoded once for all watchers. Everything is one asynchronous generator
 without tasks of its own: closing it closes the watch.
 """
@@ -7,11 +9,14 @@ without tasks of its own: closing it closes the watch.
 from __future__ import annotations
 
 import asyncio
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 
 from plimsoll.local.apiserver import presentation, refusals
+from plimsoll.local.apiserver.definition_serving import served_now
+from plimsoll.local.apiserver.definition_work import work_of
 from plimsoll.local.apiserver.exchange import JSON, Answer
 from plimsoll.local.apiserver.handlers.answers import form_of
 from plimsoll.local.apiserver.handlers.options import ListOptions, list_options, parse_revision
@@ -21,7 +26,7 @@ from plimsoll.local.apiserver.storage import Compacted, Expired
 from plimsoll.local.apiserver.strategies.finding import strategy_of
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Callable
+    from collections.abc import AsyncIterator, Callable, Iterator
 
     from plimsoll.local.apiserver.handlers.context import Call
     from plimsoll.local.apiserver.presentation import Form
@@ -100,10 +105,32 @@ class _Session:
         self._next_bookmark_s = server.clock.monotonic_s() + _BOOKMARK_EVERY_S
         is_long = timeout_s > _BOOKMARKS_BEFORE_END_S[0]
         self._last_bookmarks_s = [self._ends_s - before for before in _BOOKMARKS_BEFORE_END_S] if is_long else []
+        self._waiting: asyncio.Timeout | None = None
+
+    def end(self) -> None:
+        """Its time is up now: what is at hand is still delivered."""
+        self._ends_s = self._server.clock.monotonic_s()
+        if self._waiting is not None and not self._waiting.expired():
+            self._waiting.reschedule(asyncio.get_running_loop().time())
+
+    @contextmanager
+    def _tied_to_definition(self) -> Iterator[None]:
+        if not self._resource.is_custom:
+            yield
+            return
+        work, definition = work_of(self._server), self._resource.full_name
+        current = served_now(self._server.catalogue, definition)
+        if current is None or current.compiled is not self._resource.compiled:
+            self.end()
+        work.watches(definition, self)
+        try:
+            yield
+        finally:
+            work.leaves(definition, self)
 
     async def frames(self) -> AsyncIterator[bytes]:
         owes_end_of_initial = bool(self._options.send_initial_events)
-        with self._stream as stream:
+        with self._stream as stream, self._tied_to_definition():
             while True:
                 if owes_end_of_initial and not stream.initial_left:
                     owes_end_of_initial = False
@@ -131,10 +158,12 @@ class _Session:
         if self._options.bookmarks:
             wakes_s = min(wakes_s, self._next_bookmark_s, *self._last_bookmarks_s)
         try:
-            async with asyncio.timeout(max(0.0, wakes_s - now_s)):
+            async with asyncio.timeout(max(0.0, wakes_s - now_s)) as self._waiting:
                 return await stream.next_batch()
         except TimeoutError:
             return None
+        finally:
+            self._waiting = None
 
     def _is_bookmark_due(self) -> bool:
         now_s = self._server.clock.monotonic_s()

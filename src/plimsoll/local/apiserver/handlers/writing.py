@@ -7,15 +7,20 @@ nothing is none.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
+import msgspec
+
 from plimsoll.core.errors import PlimsollError
-from plimsoll.local.apiserver import refusals
+from plimsoll.local.apiserver import authorization, refusals
 from plimsoll.local.apiserver.admission import Attempt
 from plimsoll.local.apiserver.apply.field_management import with_kept_times
 from plimsoll.local.apiserver.handlers.deleting import delete_object
 from plimsoll.local.apiserver.handlers.identity import check_identity, check_revision, key_of, settle_namespace
+from plimsoll.local.apiserver.handlers.surroundings import write_inside
+from plimsoll.local.apiserver.handlers.turns import turn
+from plimsoll.local.apiserver.routing import attributes_of
 from plimsoll.local.apiserver.storage import Decision, Delete, Key, Put, Stored
 from plimsoll.local.apiserver.strategies.finding import strategy_of
 from plimsoll.local.apiserver.strategies.interface import Undecodable
@@ -27,13 +32,11 @@ if TYPE_CHECKING:
     from plimsoll.local.apiserver.server import Server
     from plimsoll.local.apiserver.strategies.interface import Judgement, Strategy
 
-__all__ = ["change_object", "create_object", "delete_object"]
+__all__ = ["change_object", "change_or_create_object", "create_object", "delete_object"]
 
 Json = dict[str, Any]
 Change = Callable[[Json], Json]
 
-# Somebody else wrote in between so many times: the client may as well know.
-_TRIES: Final = 10
 # How often a generated name may be taken before the client is told.
 _NAMES_TRIED: Final = 8
 # Written by the server itself, so that nobody comes to own it; scale keeps its own books.
@@ -60,12 +63,36 @@ async def change_object(
     `Refusal`. A missing object is the 404 refusal. Preparation, defaulting, admission, validation, managedFields and
     generation follow by themselves; `is_tracked` is false where `change` has put managedFields right itself (apply).
     """
+    async with turn(server, key_of(call)):
+        changed = await _changed_if_there(server, call, change, subresource=subresource, is_tracked=is_tracked)
+    if changed is None:
+        raise refusals.not_found(call.name, group=call.resource.group, resource=call.resource.plural)
+    return changed
+
+
+async def change_or_create_object(
+    server: Server, call: Call, change: Change, make: Callable[[], Json], *, is_tracked: bool = True
+) -> tuple[Json, int]:
+    """`change_object` where there is one, else `create_object` of what `make` gives; with the status to answer.
+
+    Somebody who creates or deletes the object in between is no reason to fail: it goes round again.
+    """
+    async with turn(server, key_of(call)):
+        while True:
+            changed = await _changed_if_there(server, call, change, subresource="", is_tracked=is_tracked)
+            if changed is not None:
+                return changed, 200
+            made = await _created(server, call, _newly_owned(server, call, make(), is_tracked=is_tracked))
+            if made is not None:
+                return made, 201
+
+
+async def _changed_if_there(
+    server: Server, call: Call, change: Change, *, subresource: str, is_tracked: bool
+) -> Json | None:
+    """Tries until nobody was faster: a client that named the version it means is told by `check_revision`."""
     strategy = strategy_of(call.resource)
-    key = key_of(call)
-    for _ in range(_TRIES):
-        stored = server.store.get(key)
-        if stored is None:
-            raise refusals.not_found(call.name, group=call.resource.group, resource=call.resource.plural)
+    while (stored := server.store.get(key_of(call))) is not None:
         current = _Current(stored, strategy.present(stored.body()))
         new = _sharing(change(strategy.present(stored.body())), current.shown)
         settle_namespace(new, call)
@@ -78,7 +105,7 @@ async def change_object(
             return await _changed(server, call, strategy, current=current, new=new, subresource=subresource)
         except _Moved:
             continue
-    raise refusals.conflict(call.name, group=call.resource.group, resource=call.resource.plural)
+    return None
 
 
 def _sharing(new: Json, old: Json) -> Json:
@@ -96,7 +123,7 @@ async def _changed(
     attempt = _attempt(call, "UPDATE", name=call.name, obj=copy(new), old=old, subresource=subresource)
     new = _redecoded(strategy, new, await server.admission.mutate(attempt))
     new = strategy.prepare_update(new, old, subresource=subresource)
-    new = strategy.allocate(new, old, server.store)
+    asked, new = new, strategy.allocate(new, old, server.store)
     _judge(call, strategy.judge_update(new, old, subresource=subresource), new)
     new = with_kept_times(old, new)
     new["metadata"]["resourceVersion"] = old["metadata"]["resourceVersion"]
@@ -106,42 +133,46 @@ async def _changed(
     await server.admission.validate(attempt)
     if call.dry_run:
         return new
-    decision: Decision = Delete() if should_vanish(new) else Put(strategy.to_storage(new))
 
     def decide(found: Stored | None) -> Decision:
+        nonlocal new
         if found is None or found.revision != current.stored.revision:
             raise _Moved
-        return decision
+        if should_vanish(new):
+            return Delete()
+        new = strategy.allocate_again(new, old, server.store, asked=asked)
+        return Put(strategy.to_storage(new))
 
-    result = await _written(server, key_of(call), decide, attempt=attempt)
+    result = await _written(server, server.store.update(key_of(call), decide), attempt=attempt)
     return _with_revision(new, result.revision)
 
 
-async def create_object(server: Server, call: Call, value: Json, *, is_tracked: bool = True) -> Json:
+async def create_object(server: Server, call: Call, value: Json) -> Json:
     """Create the decoded `value`, which is used up; returns what is stored (or would be, on a dry run)."""
-    strategy = strategy_of(call.resource)
-    value = _with_identity(server, call, value)
-    if is_tracked:
-        ownership = strategy.field_management("")
-        value = ownership.update(None, value, manager=call.field_manager, now=server.clock.now())
+    value = _newly_owned(server, call, value, is_tracked=True)
     generates = not value["metadata"].get("name") and bool(value["metadata"].get("generateName"))
-    tries = _NAMES_TRIED if generates else 1
-    for attempt_number in range(1, tries + 1):
-        named = value
+    named = value
+    for _ in range(_NAMES_TRIED if generates else 1):
         if generates:
             prefix = value["metadata"]["generateName"][:_LONGEST_PREFIX]
             metadata = {**value["metadata"], "name": prefix + server.entropy.suffix()}
             named = copy({**value, "metadata": metadata})
-        try:
-            return await _created(server, call, strategy, named)
-        except _Moved:
-            if attempt_number == tries:
-                raise _exists(server, call, named, generated=generates) from None
-    raise AssertionError("the last try either returns or raises")
+        made = await _created(server, call, named)
+        if made is not None:
+            return made
+    raise _exists(server, call, named, generated=generates)
 
 
 # A generated name is at most 63 characters, five of them the suffix.
 _LONGEST_PREFIX: Final = 58
+
+
+def _newly_owned(server: Server, call: Call, value: Json, *, is_tracked: bool) -> Json:
+    value = _with_identity(server, call, value)
+    if not is_tracked:
+        return value
+    ownership = strategy_of(call.resource).field_management("")
+    return ownership.update(None, value, manager=call.field_manager, now=server.clock.now())
 
 
 def _with_identity(server: Server, call: Call, value: Json) -> Json:
@@ -155,14 +186,18 @@ def _with_identity(server: Server, call: Call, value: Json) -> Json:
     return made
 
 
-async def _created(server: Server, call: Call, strategy: Strategy, obj: Json) -> Json:
+async def _created(server: Server, call: Call, obj: Json) -> Json | None:
+    """The object as it is stored now; None if its name is taken."""
+    strategy = strategy_of(call.resource)
     name = obj["metadata"].get("name") or ""
     attempt = _attempt(call, "CREATE", name=name, obj=obj)
     obj = strategy.prepare_create(await server.admission.mutate(attempt))
     judgement = strategy.judge_create(obj)
+    asked = obj
     if not judgement.errors:
         obj = strategy.allocate(obj, None, server.store)
     _judge(call, judgement, obj)
+    _check_may_create(server, call)
     attempt = _attempt(call, "CREATE", name=name, obj=obj)
     await server.admission.validate(attempt)
     if obj["metadata"].get("resourceVersion"):
@@ -170,27 +205,38 @@ async def _created(server: Server, call: Call, strategy: Strategy, obj: Json) ->
         raise refusals.unexpected("resourceVersion should not be set on objects to be created")
     key = Key(call.resource.stored_as, _namespace(call), name)
     if call.dry_run:
-        if server.store.get(key) is not None:
-            raise _Moved
-        return obj
-    body = strategy.to_storage(obj)
+        return obj if server.store.get(key) is None else None
 
     def decide(found: Stored | None) -> Decision:
+        nonlocal obj
         if found is not None:
             raise _Moved
-        return Put(body)
+        obj = strategy.allocate_again(obj, None, server.store, asked=asked)
+        return Put(strategy.to_storage(obj))
 
-    result = await _written(server, key, decide, attempt=attempt)
+    try:
+        result = await _written(server, write_inside(server, key, decide, attempt=attempt), attempt=attempt)
+    except _Moved:
+        return None
     return _with_revision(obj, result.revision)
 
 
-async def _written(
-    server: Server, key: Key, decide: Callable[[Stored | None], Decision], *, attempt: Attempt
-) -> Stored:
+def _check_may_create(server: Server, call: Call) -> None:
+    """Who creates by PUT or by apply was asked for `update` or `patch` so far, and needs `create` as well."""
+    if call.verb == "create":
+        return
+    attributes = attributes_of(call.user, call.request)
+    asked = msgspec.structs.replace(attributes, verb="create")
+    decision = server.authorizer.decide(asked)
+    if not decision.allowed:
+        raise authorization.forbidden(asked, decision)
+
+
+async def _written(server: Server, writing: Awaitable[Stored | None], *, attempt: Attempt) -> Stored:
     """The write itself. If it does not come about, what admission charged for it is given back."""
     done = False
     try:
-        result = await server.store.update(key, decide)
+        result = await writing
         done = True
     finally:
         if not done:

@@ -18,6 +18,7 @@ from plimsoll.local.apiserver.storage.errors import (
     StoreCorrupt,
     StoreInUse,
     StoreUnusable,
+    TooLarge,
 )
 from plimsoll.local.apiserver.storage.history import HistoryLimits
 from plimsoll.local.apiserver.storage.memory import MemoryDriver
@@ -52,5 +53,6 @@ __all__ = [
     "StoreInUse",
     "StoreUnusable",
     "Stored",
+    "TooLarge",
     "Watch",
 ]

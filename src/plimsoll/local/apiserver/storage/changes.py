@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections import deque
 from enum import StrEnum
 from typing import TYPE_CHECKING, Final
+from weakref import ref
 
 import msgspec
 
@@ -33,26 +34,31 @@ _OPENING: Final = {kind: f'{{"type":"{kind.value}","object":'.encode() for kind 
 
 
 class EncodingMemory:
-    """Bounds what the encoded forms of events hold on to: the oldest are dropped, and made again if somebody asks."""
+    """Bounds what the encoded forms of events hold on to: the oldest are dropped, and made again if somebody asks.
+
+    It keeps no event alive: one that history and the watchers have let go of takes its encoded forms with it.
+    """
 
     def __init__(self, max_bytes: int) -> None:
         self._max_bytes = max_bytes
         self._bytes = 0
-        self._kept: deque[tuple[Event, int]] = deque()
+        self._kept: deque[tuple[ref[Event], int]] = deque()
 
     def keep(self, event: Event, size: int) -> None:
-        self._kept.append((event, size))
+        self._kept.append((ref(event), size))
         self._bytes += size
         while self._bytes > self._max_bytes:
-            oldest, freed = self._kept.popleft()
-            oldest.forget_encodings()
+            kept, freed = self._kept.popleft()
+            oldest = kept()
+            if oldest is not None:
+                oldest.forget_encodings()
             self._bytes -= freed
 
 
 class Event:
     """Something a watcher is told. `revision` is the write's; the object's metadata.resourceVersion equals it."""
 
-    __slots__ = ("_encodings", "_last", "_memory", "_object", "_wire", "revision", "type")
+    __slots__ = ("__weakref__", "_encodings", "_last", "_memory", "_object", "_wire", "revision", "type")
 
     def __init__(self, kind: EventType, revision: int, last: Stored, memory: EncodingMemory) -> None:
         self.type = kind
@@ -72,29 +78,33 @@ class Event:
         if self.type is not EventType.DELETED:
             return self._last
         if self._object is None:
-            self._object = restamped(self._last, self.revision)
+            made = self._object = restamped(self._last, self.revision)
+            self._memory.keep(self, len(made.data))
+            return made
         return self._object
 
     @property
     def wire(self) -> bytes:
         """`{"type":…,"object":…}` and a newline: a frame of a watch answer."""
         if self._wire is None:
-            self._wire = b"%b%b}\n" % (_OPENING[self.type], self.object.data)
-            self._memory.keep(self, len(self._wire))
+            wire = self._wire = b"%b%b}\n" % (_OPENING[self.type], self.object.data)
+            self._memory.keep(self, len(wire))
+            return wire
         return self._wire
 
     def encoded(self, form: Hashable, encode: Callable[[Event], bytes]) -> bytes:
         """The event in another form (Table, metadata only, another version), encoded by the first who asks."""
-        if self._encodings is None:
-            self._encodings = {}
-        data = self._encodings.get(form)
+        data = self._encodings.get(form) if self._encodings is not None else None
         if data is None:
-            data = self._encodings[form] = encode(self)
+            data = encode(self)
+            if self._encodings is None:
+                self._encodings = {}
+            self._encodings[form] = data
             self._memory.keep(self, len(data))
         return data
 
     def forget_encodings(self) -> None:
-        self._wire = self._encodings = None
+        self._object = self._wire = self._encodings = None
 
 
 class Change(msgspec.Struct, gc=False, eq=False):

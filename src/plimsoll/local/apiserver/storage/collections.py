@@ -11,13 +11,13 @@ from typing import TYPE_CHECKING, Final
 
 from plimsoll.core.values import Value
 from plimsoll.local.apiserver.storage.history import History
-from plimsoll.local.apiserver.storage.objects import FieldsOf, Stored, Traits
 from plimsoll.local.apiserver.storage.sorted_paths import SortedPaths
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from plimsoll.local.apiserver.storage.changes import Change, Matches
+    from plimsoll.local.apiserver.storage.objects import Stored, Traits
 
 # What follows the greatest path that starts with "namespace/": the slash's successor.
 _AFTER_SLASH: Final = chr(ord("/") + 1)
@@ -49,8 +49,8 @@ class Page(Value, frozen=True):
 class Collection:
     """The objects of one resource, by path."""
 
-    def __init__(self, resource: str, *, floor: int) -> None:
-        self.traits = Traits(resource)
+    def __init__(self, traits: Traits, *, floor: int) -> None:
+        self.traits = traits
         self.history = History(floor)
         self.objects: dict[str, Stored] = {}
         self._paths = SortedPaths()
@@ -69,8 +69,8 @@ class Collection:
         self.put(change.path, change.current)
         self.history.append(change)
 
-    def select_fields(self, fields_of: FieldsOf) -> None:
-        self.traits.fields_of = fields_of
+    def forget_fields(self) -> None:
+        """The function that reads them from an object is another now."""
         for one in self.objects.values():
             one.forget_fields()
         for change in self.history:

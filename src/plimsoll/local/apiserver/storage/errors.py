@@ -6,6 +6,7 @@
     │   ├── SchemaTooNew   written by a newer Plimsoll
     │   └── StoreCorrupt   not a database, or one whose content does not add up
     ├── StoreClosed        asked for something after `aclose`
+    ├── TooLarge           an object is more than may be stored; nothing was written
     ├── NotStored          a write did not reach the disk; nothing of it is visible, and the store goes on
     ├── Compacted          the revision asked for is older than what history still holds (410 Gone above)
     ├── RevisionAhead      the revision asked for does not exist yet
@@ -64,6 +65,13 @@ class StoreCorrupt(StoreUnusable):
 
 class StoreClosed(StorageError):
     """The store was closed, or its writer died."""
+
+
+class TooLarge(StorageError):
+    """An object has more bytes than the store takes. The words are etcd's, which clients know."""
+
+    def __init__(self) -> None:
+        super().__init__("etcdserver: request is too large")
 
 
 class NotStored(StorageError):

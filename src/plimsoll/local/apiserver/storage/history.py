@@ -8,8 +8,8 @@ Every change has a place, counted from the start of the process and never given 
 
 from __future__ import annotations
 
-from bisect import bisect_right
-from math import inf
+from bisect import bisect_left, bisect_right
+from heapq import merge
 from operator import attrgetter
 from typing import TYPE_CHECKING, Final
 
@@ -17,12 +17,13 @@ from plimsoll.core.values import Value
 from plimsoll.local.apiserver.storage.errors import Compacted
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
 
     from plimsoll.local.apiserver.storage.changes import Change
     from plimsoll.local.apiserver.storage.objects import Stored
 
 _revision: Final = attrgetter("revision")
+_at_s: Final = attrgetter("at_s")
 
 # When a limit is passed, history shrinks to this share of it, so that forgetting comes in lots and not at every write.
 _KEPT_SHARE: Final = 7 / 8
@@ -31,13 +32,14 @@ _KEPT_SHARE: Final = 7 / 8
 class HistoryLimits(Value, frozen=True):
     """How much is kept. Whatever is passed first makes the oldest changes go.
 
-    A real server's etcd is compacted every 5 minutes, hence the age; it is looked at on a write of the resource, and
-    a change stays at least `age_s` and at most twice that while writes come. The bytes are those of superseded states,
-    which only history keeps alive.
+    A real server's etcd is compacted every 5 minutes, hence the age; it is looked at on writes, of whatever resource,
+    and a change stays at least `age_s` and at most twice that while writes come. The bytes are those of superseded
+    states, which only history keeps alive; `bytes_in_all` bounds them over all resources together.
     """
 
     changes_per_resource: int = 10_000
     bytes_per_resource: int = 32 * 1024 * 1024
+    bytes_in_all: int = 128 * 1024 * 1024
     age_s: float = 300.0
 
 
@@ -85,21 +87,19 @@ class History:
             states.setdefault(change.path, change.previous)
         return states
 
-    def surplus(self, limits: HistoryLimits, now_s: float) -> int:
-        """How many of the oldest changes have to go to keep to the limits."""
+    def surplus(self, limits: HistoryLimits) -> int:
+        """How many of the oldest changes have to go to keep to the limits of one resource, but for that of age."""
         if not self._changes:
             return 0
         too_many = len(self._changes) > limits.changes_per_resource
         too_large = self.superseded_bytes > limits.bytes_per_resource
-        too_old = now_s - self._changes[0].at_s > 2 * limits.age_s
-        if not (too_many or too_large or too_old):
+        if not (too_many or too_large):
             return 0
         most = int(limits.changes_per_resource * (_KEPT_SHARE if too_many else 1))
         most_bytes = int(limits.bytes_per_resource * (_KEPT_SHARE if too_large else 1))
-        youngest_s = now_s - limits.age_s if too_old else -inf
         count, held = len(self._changes), self.superseded_bytes
         for index, change in enumerate(self._changes):
-            if count - index <= most and held <= most_bytes and change.at_s >= youngest_s:
+            if count - index <= most and held <= most_bytes:
                 return index
             held -= change.superseded_bytes
         return count
@@ -107,6 +107,10 @@ class History:
     def count_until(self, revision: int) -> int:
         """How many changes a watcher that stands at `revision` has seen."""
         return bisect_right(self._changes, revision, key=_revision)
+
+    def count_before(self, moment_s: float) -> int:
+        """How many changes were applied before a moment of the clock that never goes back."""
+        return bisect_left(self._changes, moment_s, key=_at_s)
 
     def forget(self, count: int) -> list[int]:
         """Drop the oldest `count`; returns the revisions whose bytes nobody needs any more."""
@@ -121,3 +125,19 @@ class History:
         del self._changes[:count]
         self.first_place += count
         return unneeded
+
+
+def revision_to_forget(histories: Iterable[History], *, held: int, most: int) -> int:
+    """The revision up to which the changes of all histories have to go to get from `held` bytes to less than `most`.
+
+    The oldest go first, whosever they are: that is what a compaction would do. 0: none has to go.
+    """
+    if held <= most:
+        return 0
+    revision = 0
+    for change in merge(*histories, key=_revision):
+        held -= change.superseded_bytes
+        revision = change.revision
+        if held <= most * _KEPT_SHARE:
+            break
+    return revision

@@ -11,8 +11,13 @@ from typing import Any, Final, NamedTuple
 
 import msgspec
 
+from plimsoll.local.apiserver.storage.errors import TooLarge
+
 JsonObject = dict[str, Any]
 FieldsOf = Callable[[Mapping[str, Any]], dict[str, str]]
+
+LARGEST_OBJECT_BYTES: Final = 1_572_864
+"""What etcd takes in one request unless it is told otherwise (1.5 MiB)."""
 
 _encoder: Final = msgspec.json.Encoder()
 _decoder: Final = msgspec.json.Decoder(JsonObject)
@@ -103,9 +108,14 @@ def _encoded(body: JsonObject) -> bytes:
 
 
 def stored(traits: Traits, key: Key, *, body: Mapping[str, Any], revision: int) -> Stored:
-    """`body` as it is kept: encoded once, with `revision` in it. The caller's dict stays as it is."""
+    """`body` as it is kept: encoded once, with `revision` in it. The caller's dict stays as it is.
+
+    Raises `TooLarge`.
+    """
     metadata = body["metadata"]
     data = _encoded({**body, "metadata": {**metadata, "resourceVersion": str(revision)}})
+    if len(data) > LARGEST_OBJECT_BYTES:
+        raise TooLarge
     labels = dict(metadata.get("labels") or ())
     return Stored(traits, key.namespace, key.name, revision, data, labels, traits.fields_of(body))
 

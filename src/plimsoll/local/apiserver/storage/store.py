@@ -21,19 +21,20 @@ from plimsoll.local.apiserver.storage.collections import Collection, ListQuery, 
 from plimsoll.local.apiserver.storage.decisions import Keep, Put
 from plimsoll.local.apiserver.storage.drivers import EVERYTHING, Forgotten, Write
 from plimsoll.local.apiserver.storage.errors import RevisionAhead, StoreClosed
-from plimsoll.local.apiserver.storage.history import HistoryLimits
-from plimsoll.local.apiserver.storage.objects import stored
+from plimsoll.local.apiserver.storage.history import HistoryLimits, revision_to_forget
+from plimsoll.local.apiserver.storage.objects import Traits, stored
 from plimsoll.local.apiserver.storage.recovery import rebuild
 from plimsoll.local.apiserver.storage.turns import Turns
 from plimsoll.local.apiserver.storage.watches import View, Watch, WatchHub
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
     from plimsoll.core.clock import Clock
     from plimsoll.local.apiserver.storage.changes import Matches
     from plimsoll.local.apiserver.storage.decisions import ChangeOne, Decision
     from plimsoll.local.apiserver.storage.drivers import Driver, Problem
+    from plimsoll.local.apiserver.storage.history import History
     from plimsoll.local.apiserver.storage.objects import FieldsOf, Key, Stored
 
     ChangeSeveral = Callable[[Sequence[Stored | None]], Sequence[Decision]]
@@ -61,12 +62,18 @@ class Store:
         self._clock = clock
         self._limits = limits
         self._resources: dict[str, _Resource] = {}
+        """Those that have objects, history or watchers. What else is known of a resource is small, and stays."""
+        self._traits: dict[str, Traits] = {}
         self._floors: dict[str, int] = {}
+        self._history_bytes = 0
+        self._next_ageing_s = clock.monotonic_s() + limits.age_s
         self._revision = _FIRST_REVISION
         self._given = _FIRST_REVISION
         """The last revision given to a write; ahead of the visible one while writes are on their way to the disk."""
         self._turns = Turns()
         self._encodings = EncodingMemory(_ENCODINGS_MAX_BYTES)
+        self._under_way: dict[Write, None] = {}
+        """Submitted and not settled, in the order of their revisions."""
         self._waiting: dict[asyncio.Future[None], int] = {}
         """Who waits for which revision to come."""
         self._closed = False
@@ -78,7 +85,7 @@ class Store:
         store = cls(driver, clock=clock, limits=limits or HistoryLimits())
         store._recover()
         driver.start(store._settle)
-        store._forget_surplus(store._resources)
+        store._forget_surplus(tuple(store._resources))
         return store
 
     def _recover(self) -> None:
@@ -87,6 +94,7 @@ class Store:
         now_s = self._clock.monotonic_s()
         unneeded = rebuild(recovered, lambda resource: self._of(resource).collection, now_s=now_s)
         self._revision = self._given = max(recovered.revision, _FIRST_REVISION)
+        self._history_bytes = sum(one.collection.history.superseded_bytes for one in self._resources.values())
         if unneeded:
             self._driver.forget(Forgotten(unneeded, {}))
 
@@ -96,7 +104,7 @@ class Store:
             return
         self._closed = True
         await self._driver.aclose(self._given)
-        for resource in self._resources.values():
+        for resource in tuple(self._resources.values()):
             resource.hub.close()
 
     # ---- reading
@@ -121,7 +129,7 @@ class Store:
         Raises `Compacted` or `RevisionAhead` if there is no such revision (any more, or yet).
         """
         query = query or ListQuery()
-        collection = self._of(resource).collection
+        collection = self._read(resource)
         if query.at is None or query.at == self._revision:
             return collection.page_now(query, revision=self._revision, matches=matches)
         if query.at > self._revision:
@@ -129,15 +137,31 @@ class Store:
         return collection.page_at(query, revision=query.at, matches=matches)
 
     def count(self, resource: str, namespace: str | None = None) -> int:
-        return self._of(resource).collection.count(namespace)
+        return self._read(resource).count(namespace)
 
     def resources(self) -> tuple[str, ...]:
         """Those that have objects."""
         return tuple(sorted(name for name, one in self._resources.items() if one.collection.objects))
 
+    def under_way(self, resource: str) -> Iterator[Stored]:
+        """The objects of `resource` as writes will leave them that are on their way to the disk, visible to nobody yet.
+
+        For whoever hands out what only one may have. Asked inside a change function, with what is visible, it is
+        everything: the decision is submitted before anybody else decides.
+        """
+        for write in self._under_way:
+            for change in write.changes:
+                if change.current is not None and change.key.resource == resource:
+                    yield change.current
+
+    def is_under_way(self, key: Key) -> bool:
+        """Whether a write of this object is on its way to the disk."""
+        return any(key in write.keys for write in self._under_way)
+
     def select_fields(self, resource: str, fields_of: FieldsOf) -> None:
         """Say how the fields that selectors may name are read from an object of `resource` (see `Stored.fields`)."""
-        self._of(resource).collection.select_fields(fields_of)
+        self._traits_of(resource).fields_of = fields_of
+        self._read(resource).forget_fields()
 
     async def wait_for(self, revision: int, *, timeout_s: float) -> bool:
         """Wait until reads are not older than `revision`; False if that did not come about in time."""
@@ -171,10 +195,13 @@ class Store:
         """
         hub = self._of(resource).hub
         view = View(namespace, matches)
-        if since is not None:
-            return hub.join(view, since=since)
-        state = self.list(resource, ListQuery(namespace=namespace), matches=matches)
-        return hub.join(view, since=state.revision, initial=state.items)
+        try:
+            if since is not None:
+                return hub.join(view, since=since)
+            state = self.list(resource, ListQuery(namespace=namespace), matches=matches)
+            return hub.join(view, since=state.revision, initial=state.items)
+        finally:
+            self._drop_if_idle(resource)
 
     # ---- writing
 
@@ -240,8 +267,7 @@ class Store:
         if self._closed:
             raise StoreClosed("the store is closed")
         if isinstance(decision, Put):
-            traits = self._of(key.resource).collection.traits
-            after = stored(traits, key, body=decision.body, revision=revision)
+            after = stored(self._traits_of(key.resource), key, body=decision.body, revision=revision)
         elif isinstance(decision, Keep) or current is None:
             return None
         else:
@@ -253,7 +279,12 @@ class Store:
             return None
         self._given = changes[-1].revision
         write = Write(keys, changes, asyncio.get_running_loop().create_future())
-        self._driver.submit(write)
+        self._under_way[write] = None
+        try:
+            self._driver.submit(write)
+        except StoreClosed:
+            self._under_way.pop(write)
+            raise
         return write
 
     def _result(self, change: Change | None, current: Stored | None) -> Stored | None:
@@ -270,10 +301,12 @@ class Store:
                 for change in write.changes:
                     last = change.last
                     resource = last.traits.resource
-                    self._resources[resource].collection.apply(change)
+                    self._of(resource).collection.apply(change)
+                    self._history_bytes += change.superseded_bytes
                     touched.setdefault(resource, set()).add(last.namespace)
                 self._revision = write.changes[-1].revision
         for write, problem in outcomes:
+            self._under_way.pop(write, None)
             for key in write.keys:
                 self._turns.give_back(key)
             if write.settled.done():  # whoever waited was cancelled
@@ -298,32 +331,92 @@ class Store:
         if revision <= self._floors.get(EVERYTHING, 0):
             return
         unneeded: list[int] = []
-        for collection, hub in self._resources.values():
-            hub.catch_up()
-            unneeded += collection.history.forget(collection.history.count_until(revision))
-            collection.history.floor = max(collection.history.floor, revision)
+        self._floors = {name: floor for name, floor in self._floors.items() if floor > revision}
         self._floors[EVERYTHING] = revision
+        for name, (collection, _hub) in tuple(self._resources.items()):
+            unneeded += self._forget(name, collection.history.count_until(revision))
+            collection.history.floor = max(collection.history.floor, revision)
+            self._drop_if_idle(name)
         self._driver.forget(Forgotten(unneeded, {EVERYTHING: revision}))
 
     def oldest(self, resource: str) -> int:
         """The least revision a watch of `resource` may start from, and a list of it may be asked for."""
-        return self._of(resource).collection.history.floor
+        return self._read(resource).history.floor
 
-    def _forget_surplus(self, resources: Iterable[str]) -> None:
+    def _forget_surplus(self, touched: Iterable[str]) -> None:
+        """Keep to the limits after writes of the resources `touched`."""
+        counts = {name: self._resources[name].collection.history.surplus(self._limits) for name in touched}
+        self._forget_several(counts)
         now_s = self._clock.monotonic_s()
-        for name in resources:
-            collection, hub = self._of(name)
-            count = collection.history.surplus(self._limits, now_s)
+        if now_s >= self._next_ageing_s:
+            self._next_ageing_s = now_s + self._limits.age_s
+            youngest_s = now_s - self._limits.age_s
+            self._forget_several({name: one.count_before(youngest_s) for name, one in self._histories()})
+        histories = (history for _name, history in self._histories())
+        revision = revision_to_forget(histories, held=self._history_bytes, most=self._limits.bytes_in_all)
+        if revision:
+            self._forget_several({name: one.count_until(revision) for name, one in self._histories()})
+
+    def _histories(self) -> Iterable[tuple[str, History]]:
+        return ((name, one.collection.history) for name, one in self._resources.items())
+
+    def _forget_several(self, counts: Mapping[str, int]) -> None:
+        """Forget so many of the oldest changes of each resource."""
+        unneeded: list[int] = []
+        floors: dict[str, int] = {}
+        for name, count in counts.items():
             if count:
-                hub.catch_up()
-                unneeded = collection.history.forget(count)
-                self._driver.forget(Forgotten(unneeded, {name: collection.history.floor}))
+                unneeded += self._forget(name, count)
+                floors[name] = self._resources[name].collection.history.floor
+            self._drop_if_idle(name)
+        if floors:
+            self._driver.forget(Forgotten(unneeded, floors))
+
+    def _forget(self, name: str, count: int) -> Sequence[int]:
+        collection, hub = self._resources[name]
+        hub.catch_up()
+        before = collection.history.superseded_bytes
+        unneeded = collection.history.forget(count)
+        self._history_bytes += collection.history.superseded_bytes - before
+        return unneeded
+
+    def _drop_if_idle(self, name: str) -> None:
+        """Hold nothing for a resource that nobody would miss: custom resources come and go under ever new names."""
+        found = self._resources.get(name)
+        if found is None or found.collection.objects or len(found.collection.history) or found.hub.is_watched:
+            return
+        floor = found.collection.history.floor
+        if floor > self._floors.get(EVERYTHING, 0):
+            self._floors[name] = floor
+        del self._resources[name]
 
     def _of(self, resource: str) -> _Resource:
+        """For changes and watchers, which the resource then exists for."""
         found = self._resources.get(resource)
         if found is None:
-            floor = max(self._floors.get(resource, 0), self._floors.get(EVERYTHING, 0))
-            collection = Collection(resource, floor=floor)
-            hub = WatchHub(collection.history, revision=lambda: self._revision, encodings=self._encodings)
+            collection = Collection(self._traits_of(resource), floor=self._floor(resource))
+            hub = WatchHub(
+                collection.history,
+                revision=lambda: self._revision,
+                encodings=self._encodings,
+                on_abandoned=lambda: self._drop_if_idle(resource),
+            )
             found = self._resources[resource] = _Resource(collection, hub)
+        return found
+
+    def _read(self, resource: str) -> Collection:
+        """For reads, which leave nothing behind: an empty collection stands for a resource that is not there."""
+        found = self._resources.get(resource)
+        if found is not None:
+            return found.collection
+        return Collection(Traits(resource), floor=self._floor(resource))
+
+    def _floor(self, resource: str) -> int:
+        return max(self._floors.get(resource, 0), self._floors.get(EVERYTHING, 0))
+
+    def _traits_of(self, resource: str) -> Traits:
+        """One for all objects there are, were and will be, so that `select_fields` reaches them all."""
+        found = self._traits.get(resource)
+        if found is None:
+            found = self._traits[resource] = Traits(resource)
         return found

@@ -167,12 +167,20 @@ class View:
 
 
 class WatchHub:
-    """The watchers of one resource, by the namespace they look at."""
+    """The watchers of one resource, by the namespace they look at. `on_abandoned` is called when the last has left."""
 
-    def __init__(self, history: History, *, revision: Callable[[], int], encodings: EncodingMemory) -> None:
+    def __init__(
+        self,
+        history: History,
+        *,
+        revision: Callable[[], int],
+        encodings: EncodingMemory,
+        on_abandoned: Callable[[], None],
+    ) -> None:
         self.history = history
         self.revision = revision
         self.encodings = encodings
+        self._on_abandoned = on_abandoned
         self._watches: dict[str | None, dict[Watch, None]] = {}
 
     def join(self, view: View, *, since: int, initial: Sequence[Stored] = ()) -> Watch:
@@ -186,6 +194,12 @@ class WatchHub:
         same_place.pop(watch, None)
         if not same_place:
             self._watches.pop(namespace, None)
+        if not self._watches:
+            self._on_abandoned()
+
+    @property
+    def is_watched(self) -> bool:
+        return bool(self._watches)
 
     def announce(self, namespaces: set[str]) -> None:
         """History has grown by changes in these namespaces."""

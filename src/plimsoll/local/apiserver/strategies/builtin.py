@@ -41,6 +41,7 @@ class BuiltinStrategy:
         self.api_version, self.kind = resource.api_version, resource.kind
         self.allows_unconditional_update = self.kind not in _CONDITIONAL
         self.creates_on_update = self.kind in _CREATED_BY_PUT
+        self._is_service = (self.api_version, self.kind) == ("v1", "Service")
         self.has_status = resource.subresource("status") is not None
         component = openapi.schema_name(self.api_version, self.kind)
         self._component = component or ""
@@ -100,7 +101,10 @@ class BuiltinStrategy:
         return updated
 
     def allocate(self, obj: Json, old: Json | None, store: Store) -> Json:
-        return services.allocated(obj, old, store) if (self.api_version, self.kind) == ("v1", "Service") else obj
+        return services.allocated(obj, old, store) if self._is_service else obj
+
+    def allocate_again(self, obj: Json, old: Json | None, store: Store, *, asked: Json) -> Json:
+        return services.allocated({**obj, "spec": asked["spec"]}, old, store) if self._is_service else obj
 
     def judge_create(self, obj: Json) -> Judgement:
         errors = [*checking.create_errors(obj), *preparations.further_errors(obj, self.api_version, self.kind)]

@@ -10,6 +10,8 @@ from functools import cache
 from typing import TYPE_CHECKING, Any, Literal
 from weakref import WeakKeyDictionary
 
+from msgspec.structs import replace
+
 from plimsoll.local.apiserver.apply.field_management import FieldManagement
 from plimsoll.local.apiserver.apply.resets import reset_fields
 from plimsoll.local.apiserver.apply.schemas import TypeSchema
@@ -38,7 +40,8 @@ class CustomStrategy:
 
     def __init__(self, resource: ServedResource) -> None:
         assert resource.definition is not None
-        self.resource = resource
+        # Without what was compiled: that is what a strategy is kept by, and a circle through it would keep it for ever.
+        self.resource = replace(resource, compiled=None)
         self._version = compiled_of(resource).version(resource.version)
         self.types = {
             f"{resource.group}/{version['name']}": TypeSchema.of_definition(version["schema"]["openAPIV3Schema"])
@@ -93,6 +96,9 @@ class CustomStrategy:
     def allocate(self, obj: Json, old: Json | None, store: Store) -> Json:  # noqa: ARG002 - nothing is taken from a stock
         return obj
 
+    def allocate_again(self, obj: Json, old: Json | None, store: Store, *, asked: Json) -> Json:  # noqa: ARG002 - as above
+        return obj
+
     def judge_create(self, obj: Json) -> Judgement:
         admission = self._version.admit_create(obj, field_validation="Ignore")
         return Judgement(errors=admission.errors, warnings=self._new(admission.warnings))
@@ -134,7 +140,7 @@ _KNOWN: WeakKeyDictionary[CompiledDefinition, dict[str, CustomStrategy]] = WeakK
 
 
 def custom_strategy(resource: ServedResource) -> CustomStrategy:
-    """Made once a definition and version; gone with the definition."""
+    """Made once a definition and version; gone with the last resource that holds what was compiled."""
     by_version = _KNOWN.setdefault(compiled_of(resource), {})
     found = by_version.get(resource.version)
     if found is None:

@@ -2,7 +2,7 @@
 
 A write goes through `decode`, `prepare_create` or `prepare_update`, and `judge_create` or `judge_update`, with field
 management and admission in between. Values are JSON objects in the version of the request; `present` and `to_storage`
-lead to and from the stored version. Nothing here reads the store, except `allocate`.
+lead to and from the stored version. Nothing here reads the store, except `allocate` and `allocate_again`.
 """
 
 from __future__ import annotations
@@ -61,6 +61,13 @@ class Strategy(Protocol):
 
     def allocate(self, obj: Json, old: Json | None, store: Store) -> Json:
         """What is taken from a common stock: a service's addresses and ports."""
+        ...
+
+    def allocate_again(self, obj: Json, old: Json | None, store: Store, *, asked: Json) -> Json:
+        """`allocate` at the instant of writing, when others may have taken what `obj` was given meanwhile.
+
+        `asked` is the object as it went into `allocate`. Nothing else of `obj` changes.
+        """
         ...
 
     def judge_create(self, obj: Json) -> Judgement: ...

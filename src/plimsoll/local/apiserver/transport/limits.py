@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Protocol
 
 from plimsoll.core.values import Value
 from plimsoll.local.apiserver.refusals import Refusal, failure
+from plimsoll.local.apiserver.routing import asks_to_watch
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -63,8 +64,7 @@ class Lane(StrEnum):
 def lane_of(request: Request) -> Lane:
     if request.method not in ("GET", "HEAD", "OPTIONS"):
         return Lane.MUTATING
-    watch = request.parameter("watch")
-    return Lane.READING if watch is None or watch.lower() in ("0", "false") else Lane.WATCHES
+    return Lane.WATCHES if asks_to_watch(request) else Lane.READING
 
 
 class InFlight:

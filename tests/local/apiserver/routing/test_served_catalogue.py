@@ -1,0 +1,68 @@
+"""Whatever definitions say, a built-in resource stays what it is."""
+
+from __future__ import annotations
+
+import pytest
+
+from plimsoll.local.apiserver.catalogue import Catalogue, ServedResource
+from plimsoll.local.apiserver.served_kinds import builtin_resources
+
+BUILTIN = tuple(builtin_resources())
+
+
+def custom(group: str, plural: str, *, version: str = "v1", stored_as: str = "") -> ServedResource:
+    return ServedResource(
+        group=group,
+        version=version,
+        kind="Custom",
+        plural=plural,
+        singular="custom",
+        namespaced=True,
+        stored_as=stored_as or f"{group}/{plural}",
+        storage_version=f"{group}/{version}",
+        list_kind="CustomList",
+        definition={},
+    )
+
+
+def catalogue_with(*resources: ServedResource) -> Catalogue:
+    catalogue = Catalogue(BUILTIN)
+    catalogue.serve("x", resources)
+    return catalogue
+
+
+def test_a_custom_resource_is_served_until_its_definition_ends():
+    catalogue = catalogue_with(custom("example.com", "foos"))
+    assert catalogue.find("example.com", "v1", "foos") == custom("example.com", "foos")
+    catalogue.serve("x", ())
+    assert catalogue.find("example.com", "v1", "foos") is None
+
+
+@pytest.mark.parametrize("builtin", BUILTIN, ids=lambda one: f"{one.full_name}/{one.version}")
+@pytest.mark.parametrize("version", ["v1", "v2", "v1alpha1"])
+def test_a_definition_with_the_name_of_a_builtin_resource_serves_nothing(builtin: ServedResource, version: str):
+    catalogue = catalogue_with(custom(builtin.group, builtin.plural, version=version))
+    assert tuple(catalogue) == BUILTIN
+    assert catalogue.find(builtin.group, builtin.version, builtin.plural) == builtin
+
+
+def test_no_custom_resource_lies_among_the_objects_of_a_builtin_one():
+    assert tuple(catalogue_with(custom("example.com", "foos", stored_as="secrets"))) == BUILTIN
+
+
+def test_a_builtin_group_may_have_custom_resources_of_other_names():
+    catalogue = catalogue_with(custom("apps", "foos"), custom("apps", "deployments"))
+    assert tuple(one.plural for one in catalogue if one.is_custom) == ("foos",)
+
+
+def test_a_definition_that_came_to_clash_ends_what_it_served():
+    catalogue = catalogue_with(custom("apps", "foos"))
+    catalogue.serve("x", [custom("apps", "deployments")])
+    assert tuple(catalogue) == BUILTIN
+
+
+def test_every_change_is_a_new_generation():
+    catalogue = Catalogue(BUILTIN)
+    before = catalogue.generation
+    catalogue.serve("x", [custom("example.com", "foos")])
+    assert catalogue.generation > before

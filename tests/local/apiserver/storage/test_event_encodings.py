@@ -1,0 +1,35 @@
+from __future__ import annotations
+
+from plimsoll.local.apiserver.storage.changes import EncodingMemory, Event, EventType
+from plimsoll.local.apiserver.storage.objects import Traits, stored
+from tests.local.apiserver.storage.builders import key, pod
+
+
+def deleted(memory: EncodingMemory, *, size: int = 1_000) -> Event:
+    last = stored(Traits("pods"), key(), body=pod(text="x" * size), revision=2)
+    return Event(EventType.DELETED, 3, last, memory)
+
+
+def test_the_object_of_a_deletion_is_counted_and_dropped():
+    memory = EncodingMemory(2_000)
+    first, second = deleted(memory), deleted(memory)
+    kept = first.object
+    assert first.object is kept
+    assert second.object.revision == 3
+    assert first.object is not kept
+    assert first.object.data == kept.data
+
+
+def test_more_than_the_bound_is_given_out_all_the_same():
+    event = deleted(EncodingMemory(10))
+    assert event.object.body()["metadata"]["resourceVersion"] == "3"
+    assert event.wire.startswith(b'{"type":"DELETED"')
+    assert event.encoded("name", lambda one: one.object.name.encode() * 10) == b"web" * 10
+
+
+def test_an_event_that_everybody_let_go_of_is_not_held():
+    memory = EncodingMemory(10_000)
+    event = deleted(memory)
+    assert event.wire
+    del event
+    assert memory._kept[0][0]() is None
