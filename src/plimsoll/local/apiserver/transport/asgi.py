@@ -62,9 +62,11 @@ class AsgiApplication:
         try:
             if (refusal := self._hosts.refusal(hosts, request.header("origin"))) is not None:
                 raise refusal
-            with self._in_flight.taking_part(request), self._in_flight.holding_body() as held:
+            with self._in_flight.holding_body() as held:
                 request = request._replace(body=await self._body(request, receive, held))
-                await self._respond(await self._handler.handle(request), exchange)
+                # Counted once it is whole: a client that sends half a body must not keep others from writing.
+                with self._in_flight.taking_part(request):
+                    await self._respond(await self._handler.handle(request), exchange)
         except Refusal as refused:
             answer = Answer.json(refused.status, status=refused.code, headers=refused.headers)
             await exchange.send_whole(answer, close=bool(request.header("expect")))
