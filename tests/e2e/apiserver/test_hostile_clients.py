@@ -98,11 +98,13 @@ async def test_half_a_body_ties_up_nothing_and_ends_with_408(tmp_path: Path):
 
 async def test_half_bodies_of_a_token_do_not_use_up_its_writes(tmp_path: Path):
     async with serving(FakeApplication(), tmp_path, Limits(mutating=1)) as server, server.client() as client:
-        for _ in range(3):
-            half = await server.connected()
+        halves = [await server.connected() for _ in range(3)]
+        for half in halves:
             await half.send(b"POST /echo HTTP/1.1\r\nHost: localhost\r\nContent-Length: 9\r\n\r\nhalf")
         assert await still_serves(server)
         assert (await client.ask("POST /echo", b"whole")).status == 200
+        for half in halves:
+            await half.close()
 
 
 async def test_all_bodies_together_have_a_limit(tmp_path: Path):
