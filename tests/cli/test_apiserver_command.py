@@ -74,3 +74,10 @@ def test_a_token_file_that_is_no_text(data: Path, tmp_path: Path):
 def test_options_that_make_no_sense(data: Path, arguments: list[str]):
     assert arguments[0] in refused("--data", data, *arguments)
     assert not data.exists()
+
+
+@pytest.mark.parametrize("data", ["", "."])
+def test_keys_are_not_strewn_among_other_files(data: str):
+    ended = plimsoll("apiserver", "--data", data)
+    assert ended.returncode == 2
+    assert "names no directory of its own" in ended.stderr

@@ -53,9 +53,12 @@ def apiserver(
       plimsoll apiserver --data ./cluster --port 7443 --durability power
       kubectl --kubeconfig ./cluster/kubeconfig get namespaces
     """
+    from plimsoll.core.errors import InvalidInput
     from plimsoll.local.apiserver.running import Settings
     from plimsoll.local.apiserver.storage import Durability
 
+    if not data.name:  # an empty text, or the folder we stand in: keys would lie among other files
+        raise InvalidInput("names no directory of its own; say e.g. --data ./cluster", path="--data")
     _serve(
         Settings(
             data=data,

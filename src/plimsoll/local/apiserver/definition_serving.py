@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any
 
 from plimsoll.local.apiserver.catalogue import ALL_VERBS, Catalogue, ServedResource, Subresource
 from plimsoll.local.apiserver.definition_names import is_reserved
-from plimsoll.local.apiserver.definition_work import work_of
 from plimsoll.local.apiserver.strategies.field_labels import reader, selectable
 from plimsoll.objects.schema.definitions import compile_definition
 from plimsoll.objects.schema.version_priority import priority
@@ -38,14 +37,14 @@ def serve(server: Server, definition: Json) -> None:
         fields = {path: absent for one in resources for path, absent in selectable(one).items()}
         server.store.select_fields(resources[0].stored_as, reader(fields.items()))
     if before is not None and before.compiled is not compiled:
-        work_of(server).end_watches(name)
+        server.definition_work.end_watches(name)
 
 
 def withdraw(server: Server, name: str) -> None:
     """Serve nothing of this definition any more."""
     if served_now(server.catalogue, name) is not None:
         server.catalogue.serve(name, ())
-        work_of(server).end_watches(name)
+        server.definition_work.end_watches(name)
 
 
 def served_now(catalogue: Catalogue, name: str) -> ServedResource | None:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import asyncio
 from typing import TYPE_CHECKING, Any, Final, Protocol, TypeVar
-from weakref import WeakKeyDictionary
 
 import structlog
 
@@ -16,8 +15,6 @@ from plimsoll.local.apiserver.refusals import Refusal
 
 if TYPE_CHECKING:
     from collections.abc import Coroutine
-
-    from plimsoll.local.apiserver.server import Server
 
 T = TypeVar("T")
 
@@ -64,16 +61,6 @@ class DefinitionWork:
     def end_watches(self, definition: str) -> None:
         for session in tuple(self._watches.get(definition, ())):
             session.end()
-
-
-_works: Final[WeakKeyDictionary[Server, DefinitionWork]] = WeakKeyDictionary()
-
-
-def work_of(server: Server) -> DefinitionWork:
-    found = _works.get(server)
-    if found is None:
-        found = _works[server] = DefinitionWork()
-    return found
 
 
 def _tell_failure(task: asyncio.Task[Any]) -> None:

@@ -16,7 +16,6 @@ from plimsoll.local.apiserver.apply.resets import reset_fields
 from plimsoll.local.apiserver.apply.schemas import TypeSchema
 from plimsoll.local.apiserver.definition_names import settled_status
 from plimsoll.local.apiserver.definition_serving import builtin_names, serve, served_now, stored_resource, withdraw
-from plimsoll.local.apiserver.definition_work import work_of
 from plimsoll.local.apiserver.exchange import Request
 from plimsoll.local.apiserver.handlers.context import Call
 from plimsoll.local.apiserver.handlers.deleting import delete_object
@@ -52,7 +51,7 @@ def restore(server: Server) -> None:
 
 async def resume(server: Server) -> None:
     """Go on with what a server that ended at the wrong moment had begun: names to settle, objects to delete."""
-    async with work_of(server).turn:
+    async with server.definition_work.turn:
         leaving = {one.full_name for one in server.catalogue if one.is_custom and _is_terminating(one)}
         for name in [*_waiting(server), *sorted(leaving)]:
             await _settle(server, name)
@@ -61,12 +60,12 @@ async def resume(server: Server) -> None:
 async def changing(server: Server, call: Call, change: Callable[[], Awaitable[T]]) -> T:
     """Make a change that a client asked for and follow it, also if it failed half-way or the client is gone."""
     if call.resource.stored_as == DEFINITIONS:
-        return await work_of(server).carry_out(_changing_definitions(server, call, change))
+        return await server.definition_work.carry_out(_changing_definitions(server, call, change))
     try:
         return await change()
     finally:
         if call.resource.is_custom and _is_terminating_now(server, call.resource):
-            await work_of(server).carry_out(_follow(server, lambda: [call.resource.full_name]))
+            await server.definition_work.carry_out(_follow(server, lambda: [call.resource.full_name]))
 
 
 async def _changing_definitions(server: Server, call: Call, change: Callable[[], Awaitable[T]]) -> T:
@@ -77,7 +76,7 @@ async def _changing_definitions(server: Server, call: Call, change: Callable[[],
 
 
 async def _follow(server: Server, written: Callable[[], list[str]]) -> None:
-    async with work_of(server).turn:
+    async with server.definition_work.turn:
         names = written()
         for name in names:
             await _settle(server, name)

@@ -7,6 +7,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from plimsoll.local.apiserver.definition_work import DefinitionWork
+from plimsoll.local.apiserver.handlers.turns import ObjectTurns
+
 if TYPE_CHECKING:
     from plimsoll.core.clock import Clock
     from plimsoll.core.entropy import Entropy
@@ -40,3 +43,5 @@ class Server:
         self.authorizer = authorizer
         self.admission = admission
         self.tokens = tokens
+        self.turns = ObjectTurns()
+        self.definition_work = DefinitionWork()

@@ -19,6 +19,7 @@ from plimsoll.local.apiserver.patches.merge_patch import apply_merge_patch
 from plimsoll.local.apiserver.patches.outcomes import PatchRefused
 from plimsoll.local.apiserver.patches.patch_schema import PatchSchema
 from plimsoll.local.apiserver.patches.strategic_merge import apply_strategic_merge_patch
+from plimsoll.local.apiserver.patches.values import go_kind
 from plimsoll.local.apiserver.strategies.finding import strategy_of
 from plimsoll.local.apiserver.strategies.interface import Undecodable
 from plimsoll.objects.schema import field_errors as fields
@@ -88,7 +89,7 @@ def carried_out(call: Call, media: str, current: Json, read: Read) -> tuple[Json
     value = outcome.value
     shown = go_text.plain(read.value) if media == STRATEGIC_PATCH else None
     if not isinstance(value, dict):
-        raise _does_not_decode(value, f"json: cannot unmarshal {type(value).__name__}", shown=shown)
+        raise _does_not_decode(value, f"json: cannot unmarshal {go_kind(value)}", shown=shown)
     # The real server decodes the text of the patched object, whose keys are sorted: problems come in that order.
     value = _sorted({**value, "kind": call.resource.kind, "apiVersion": call.resource.api_version})
     decoded = strategy_of(call.resource).decode(value)

@@ -10,8 +10,7 @@ change still has to be ready to find that the object has moved.
 from __future__ import annotations
 
 from contextlib import asynccontextmanager
-from typing import TYPE_CHECKING, Final
-from weakref import WeakKeyDictionary
+from typing import TYPE_CHECKING
 
 from plimsoll.local.apiserver.storage.turns import Turns
 
@@ -22,7 +21,7 @@ if TYPE_CHECKING:
     from plimsoll.local.apiserver.storage import Key
 
 
-class _Book:
+class ObjectTurns:
     """The turns of one server, and which of them are being used."""
 
     def __init__(self) -> None:
@@ -30,13 +29,10 @@ class _Book:
         self.in_use: set[Key] = set()
 
 
-_BOOKS: Final[WeakKeyDictionary[Server, _Book]] = WeakKeyDictionary()
-
-
 @asynccontextmanager
 async def turn(server: Server, key: Key) -> AsyncIterator[None]:
     """While it lasts, no other request changes the object."""
-    book = _BOOKS.setdefault(server, _Book())
+    book = server.turns
     await book.turns.take(key)
     book.in_use.add(key)
     try:
@@ -48,5 +44,4 @@ async def turn(server: Server, key: Key) -> AsyncIterator[None]:
 
 def is_changing(server: Server, key: Key) -> bool:
     """Whether a request is about to change the object."""
-    book = _BOOKS.get(server)
-    return book is not None and key in book.in_use
+    return key in server.turns.in_use

@@ -16,7 +16,6 @@ import msgspec
 
 from plimsoll.local.apiserver import presentation, refusals
 from plimsoll.local.apiserver.definition_serving import served_now
-from plimsoll.local.apiserver.definition_work import work_of
 from plimsoll.local.apiserver.exchange import JSON, Answer
 from plimsoll.local.apiserver.handlers.answers import form_of
 from plimsoll.local.apiserver.handlers.options import ListOptions, list_options, parse_revision
@@ -118,7 +117,7 @@ class _Session:
         if not self._resource.is_custom:
             yield
             return
-        work, definition = work_of(self._server), self._resource.full_name
+        work, definition = self._server.definition_work, self._resource.full_name
         current = served_now(self._server.catalogue, definition)
         if current is None or current.compiled is not self._resource.compiled:
             self.end()
