@@ -34,6 +34,11 @@ Time = Annotated[datetime, Meta(tz=True)]
 Json = Any
 
 
+def written_time(moment: datetime) -> str:
+    """A time as Kubernetes writes it into objects: whole seconds, in UTC."""
+    return moment.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
 class MicroTime(datetime):
     """A time that Kubernetes reads only with exactly six fractional digits: in leases, and an event's `eventTime`.
 

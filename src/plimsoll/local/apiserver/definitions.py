@@ -23,7 +23,7 @@ from plimsoll.local.apiserver.identities import User
 from plimsoll.local.apiserver.routing import ResourceRoute
 from plimsoll.local.apiserver.storage import Decision, Delete, Keep, Key, ListQuery, Put, Stored
 from plimsoll.local.apiserver.strategies.definitions_deletion import CLEANUP, TERMINATING, with_condition
-from plimsoll.local.apiserver.strategies.written_form import written_time
+from plimsoll.objects.meta import written_time
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from plimsoll.local.apiserver import bootstrap
 from plimsoll.local.apiserver.storage import Decision, Keep, Key, Put, Stored
-from plimsoll.local.apiserver.strategies.written_form import written_time
+from plimsoll.objects.meta import written_time
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence

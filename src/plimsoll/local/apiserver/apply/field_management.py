@@ -16,17 +16,11 @@ from plimsoll.local.apiserver.apply import conflicts, managed_entries
 from plimsoll.local.apiserver.apply.checking import problems_text
 from plimsoll.local.apiserver.apply.client_side import allowed_conflicts, with_last_applied
 from plimsoll.local.apiserver.apply.field_sets import FieldSet
-from plimsoll.local.apiserver.apply.managed_entries import (
-    APPLY,
-    UPDATE,
-    ManagerIdentity,
-    Managers,
-    Owned,
-    written_time,
-)
+from plimsoll.local.apiserver.apply.managed_entries import APPLY, UPDATE, ManagerIdentity, Managers, Owned
 from plimsoll.local.apiserver.apply.path_elements import InvalidFieldSet
 from plimsoll.local.apiserver.apply.types import BadItem
 from plimsoll.local.apiserver.apply.updating import Conflicts, Merged, Updater
+from plimsoll.objects.meta import written_time
 from plimsoll.objects.schema.json_values import same
 
 if TYPE_CHECKING:

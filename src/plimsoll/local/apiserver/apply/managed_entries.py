@@ -6,12 +6,13 @@ is strict, for the ownership of a whole object hangs on it; what becomes of an u
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import Any, Final
 
 from plimsoll.core.values import Value
 from plimsoll.local.apiserver.apply.field_sets import FieldSet
 from plimsoll.local.apiserver.apply.path_elements import InvalidFieldSet
+from plimsoll.objects.meta import written_time
 
 APPLY: Final = "Apply"
 UPDATE: Final = "Update"
@@ -95,10 +96,6 @@ def _time(value: Any) -> str | None:
     except ValueError:
         return None
     return written_time(moment) if moment is not None and moment.tzinfo is not None else None
-
-
-def written_time(moment: datetime) -> str:
-    return moment.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
 def encode(managers: Managers) -> list[dict[str, Any]]:

@@ -18,7 +18,7 @@ from plimsoll.local.apiserver.handlers.turns import turn
 from plimsoll.local.apiserver.storage import Decision, Delete, Keep, Put, Stored
 from plimsoll.local.apiserver.strategies import definitions_deletion
 from plimsoll.local.apiserver.strategies.finding import strategy_of
-from plimsoll.local.apiserver.strategies.written_form import written_time
+from plimsoll.objects.meta import written_time
 
 if TYPE_CHECKING:
     from plimsoll.local.apiserver.handlers.context import Call

@@ -24,7 +24,7 @@ from plimsoll.local.apiserver.routing import attributes_of
 from plimsoll.local.apiserver.storage import Decision, Delete, Key, Put, Stored
 from plimsoll.local.apiserver.strategies.finding import strategy_of
 from plimsoll.local.apiserver.strategies.interface import Undecodable
-from plimsoll.local.apiserver.strategies.written_form import written_time
+from plimsoll.objects.meta import written_time
 from plimsoll.objects.schema.json_values import copy, same
 
 if TYPE_CHECKING:

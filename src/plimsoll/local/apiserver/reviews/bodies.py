@@ -56,7 +56,3 @@ def head(known: Json, call: Call) -> Json:
         "apiVersion": call.resource.api_version,
         "metadata": known.get("metadata") or {},
     }
-
-
-def time(moment: datetime) -> str:
-    return moment.strftime("%Y-%m-%dT%H:%M:%SZ")

@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 from plimsoll.local.apiserver import refusals
 from plimsoll.local.apiserver.authentication.bearer import Authenticated, TokenAuthenticator, user_info
-from plimsoll.local.apiserver.reviews.bodies import head, time, tracked
+from plimsoll.local.apiserver.reviews.bodies import head, tracked
+from plimsoll.objects.meta import written_time
 
 if TYPE_CHECKING:
     from plimsoll.local.apiserver.handlers.context import Call
@@ -32,5 +33,5 @@ def token_review(server: Server, call: Call, asked: Json) -> Json:
 
 
 def self_subject_review(server: Server, call: Call, _asked: Json) -> Json:
-    beginning = head({"metadata": {"creationTimestamp": time(server.clock.now())}}, call)
+    beginning = head({"metadata": {"creationTimestamp": written_time(server.clock.now())}}, call)
     return {**beginning, "status": {"userInfo": user_info(call.user)}}

@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Any, Final
 from plimsoll.local.apiserver import refusals
 from plimsoll.local.apiserver.authentication.bearer import API_AUDIENCES
 from plimsoll.local.apiserver.authentication.tokens import BoundObject
-from plimsoll.local.apiserver.reviews.bodies import decoded, time, tracked
+from plimsoll.local.apiserver.reviews.bodies import decoded, tracked
 from plimsoll.local.apiserver.storage import Key
+from plimsoll.objects.meta import written_time
 from plimsoll.objects.schema import field_errors as fe
 
 if TYPE_CHECKING:
@@ -56,13 +57,13 @@ def create_token(server: Server, call: Call, body: Json) -> Json:
     return {
         "kind": "TokenRequest",
         "apiVersion": f"{GROUP}/v1",
-        "metadata": {**identity, "creationTimestamp": time(now), **known["metadata"], **identity},
+        "metadata": {**identity, "creationTimestamp": written_time(now), **known["metadata"], **identity},
         "spec": {
             "audiences": audiences,
             "expirationSeconds": lifetime_s,
             "boundObjectRef": spec.get("boundObjectRef"),
         },
-        "status": {"token": token, "expirationTimestamp": time(now + timedelta(seconds=lifetime_s))},
+        "status": {"token": token, "expirationTimestamp": written_time(now + timedelta(seconds=lifetime_s))},
     }
 
 

@@ -13,6 +13,7 @@ from typing import Any, Final, NamedTuple
 from plimsoll.local.apiserver.protobuf.presence import zeros_kept
 from plimsoll.objects.builtin import openapi
 from plimsoll.objects.builtin.go_types import struct_name
+from plimsoll.objects.meta import written_time
 
 Json = dict[str, Any]
 
@@ -136,8 +137,3 @@ def _utc(text: str, layout: str) -> str:
     except (ValueError, OverflowError):
         return text  # before the year 1, or after 9999, in UTC
     return written_time(moment) if layout == _SECONDS else moment.strftime("%Y-%m-%dT%H:%M:%S.%fZ")
-
-
-def written_time(moment: datetime) -> str:
-    """metav1.Time: whole seconds."""
-    return moment.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 from plimsoll.core.errors import InvalidSelector
 from plimsoll.core.selectors import NOTHING, LabelSelector, structured_requirement
 from plimsoll.local.apiserver import refusals
-from plimsoll.local.apiserver.subresources.pod_conditions import written
+from plimsoll.objects.meta import written_time
 
 if TYPE_CHECKING:
     from datetime import datetime
@@ -63,7 +63,7 @@ def charged(budget: Json, pod_name: str, *, now: datetime) -> Json:
     if allowed == 0:
         raise _too_many(_why_none(name, status))
     status["disruptionsAllowed"] = allowed - 1
-    status["disruptedPods"] = {**disrupted, pod_name: written(now)}
+    status["disruptedPods"] = {**disrupted, pod_name: written_time(now)}
     if allowed == 1:
         status["conditions"] = _exhausted(status, now)
     return status
@@ -107,7 +107,7 @@ def _exhausted(status: Json, now: datetime) -> list[Json]:
         "type": "DisruptionAllowed",
         "status": "False",
         "observedGeneration": status.get("observedGeneration", 0),
-        "lastTransitionTime": written(now),
+        "lastTransitionTime": written_time(now),
         "reason": "InsufficientPods",
         "message": "",
     }

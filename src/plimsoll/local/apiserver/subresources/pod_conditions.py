@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
+from plimsoll.objects.meta import written_time
+
 if TYPE_CHECKING:
     from datetime import datetime
 
@@ -12,14 +14,10 @@ Json = dict[str, Any]
 _SECONDS: Final = "%Y-%m-%dT%H:%M:%SZ"
 
 
-def written(moment: datetime) -> str:
-    return moment.strftime(_SECONDS)
-
-
 def set_condition(pod: Json, kind: str, *, now: datetime, **told: str) -> None:
     """Make the condition true, in its place or at the end; its time is that of the last change of its status."""
     conditions = pod.setdefault("status", {}).setdefault("conditions", [])
-    condition = {"type": kind, "status": "True", "lastProbeTime": None, "lastTransitionTime": written(now), **told}
+    condition = {"type": kind, "status": "True", "lastProbeTime": None, "lastTransitionTime": written_time(now), **told}
     for index, present in enumerate(conditions):
         if present.get("type") == kind:
             if present.get("status") == "True":
