@@ -1,0 +1,1 @@
+"""Speak Kubernetes: configuration and credentials, transports, client, watch, informer, work queue, lease, events."""

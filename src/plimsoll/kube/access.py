@@ -1,0 +1,69 @@
+"""How one API server is reached and as whom: what `kube.configuration` finds out and `kube.http` uses.
+
+Nothing here shows a secret when printed, logged or put into a traceback.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Protocol
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from datetime import datetime
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Credential:
+    """What proves who we are, at one moment: header fields, a client certificate, or nothing at all."""
+
+    headers: Mapping[str, str] = field(default_factory=dict, repr=False)
+    """`Authorization`, and the `Impersonate-…` ones."""
+    certificate_pem: bytes = field(default=b"", repr=False)
+    key_pem: bytes = field(default=b"", repr=False)
+    expires_at: datetime | None = None
+
+    @property
+    def has_certificate(self) -> bool:
+        return bool(self.certificate_pem)
+
+
+class Credentials(Protocol):
+    """Where credentials come from: a file that changes, a plugin that is run, or simply a value."""
+
+    async def current(self) -> Credential:
+        """What to present now; cached while it is good. Raises `CredentialsFailed`."""
+        ...
+
+    def refused(self, credential: Credential) -> None:
+        """The server answered 401 to this one: do not give it again if a fresh one can be had."""
+        ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Tls:
+    """How the server proves who it is."""
+
+    ca_pem: bytes = b""
+    """Empty: the machine's own authorities."""
+    ca_file: str = ""
+    """Where `ca_pem` was read from, for messages."""
+    server_name: str = ""
+    """Empty: the host of the address."""
+    is_insecure: bool = False
+    """Take any certificate."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Access:
+    """One server and one identity."""
+
+    server: str
+    """`https://host:port`, with a path if the API lies below one, without a slash at the end."""
+    credentials: Credentials
+    tls: Tls = field(default_factory=Tls)
+    proxy_url: str = field(default="", repr=False)
+    """May hold a password. Empty: what the environment says (HTTPS_PROXY, NO_PROXY)."""
+    namespace: str = "default"
+    origin: str = ""
+    """For messages: `context kind of /home/x/.kube/config`, `the service account of this pod`, `--server`."""
