@@ -16,7 +16,7 @@ from typing import Annotated, NoReturn
 
 import typer
 
-from plimsoll.cli import about, apiserver, up, validation
+from plimsoll.cli import about, apiserver, doctor, up, validation
 from plimsoll.core.errors import PlimsollError
 
 INTERRUPTED = 130
@@ -53,6 +53,7 @@ def plimsoll(
 app.command(name="up", short_help="Run everything on this machine (not built yet).")(up.up)
 app.command(name="apiserver", short_help="Run only the embedded Kubernetes API server.")(apiserver.apiserver)
 app.command(name="validate", short_help="Tell whether manifests are valid.")(validation.validate)
+app.command(name="doctor", short_help="Tell whether a cluster can be worked in.")(doctor.doctor)
 app.command(name="version", short_help="Print the version.")(about.version)
 app.command(name="completion", short_help="Print a completion script.")(about.completion)
 
@@ -65,7 +66,8 @@ def main(arguments: list[str] | None = None) -> NoReturn:
     try:
         code = app(given, prog_name="plimsoll", standalone_mode=False)
     except PlimsollError as error:
-        code = _complain(str(error), code=error.exit_code, given=given, path=getattr(error, "path", ""))
+        told = {"path": getattr(error, "path", ""), "hint": getattr(error, "hint", "")}
+        code = _complain(str(error), code=error.exit_code, given=given, **told)
     except typer.Exit as ended:
         code = ended.exit_code
     except typer.TyperException as error:

@@ -19,6 +19,8 @@ class Credential:
 
     headers: Mapping[str, str] = field(default_factory=dict, repr=False)
     """`Authorization`, and the `Impersonate-…` ones."""
+    repeated_headers: tuple[tuple[str, str], ...] = field(default=(), repr=False)
+    """Sent beside `headers`, a line each: `Impersonate-Group` may stand several times, and no server splits it."""
     certificate_pem: bytes = field(default=b"", repr=False)
     key_pem: bytes = field(default=b"", repr=False)
     expires_at: datetime | None = None

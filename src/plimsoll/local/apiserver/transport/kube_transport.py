@@ -1,14 +1,17 @@
-"""The embedded server as a `kube.exchange.Transport`: the client's calls become requests without a socket."""
+"""The embedded server as a `kube.exchange.Transport`: the client's calls become requests without a socket.
+
+The twin of `kube.http`: the same calls end in the same ways, timeouts and closing included, so that what a controller
+goes through under virtual time is what it goes through on a network. Nothing here leaves the loop.
+"""
 
 from __future__ import annotations
 
-import asyncio
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Self
 
-from plimsoll.core.errors import Unreachable
-from plimsoll.kube.errors import NotSent, TimedOut
+from plimsoll.kube.calls_under_way import CallsUnderWay
+from plimsoll.kube.errors import AnswerLost, NotSent, TimedOut
 from plimsoll.kube.exchange import Reply
-from plimsoll.local.apiserver.transport.in_process import InProcessTransport
+from plimsoll.local.apiserver.transport.in_process import InProcessTransport, Stream
 
 if TYPE_CHECKING:
     from plimsoll.kube.exchange import Call
@@ -22,27 +25,52 @@ class EmbeddedTransport:
     def __init__(self, application: Handler, *, token: str = "") -> None:
         self._door = InProcessTransport(application)
         self._identity = {"authorization": f"Bearer {token}"} if token else {}
+        self._calls = CallsUnderWay()
+        self._is_closed = False
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *_error: object) -> None:
+        await self.aclose()
 
     async def send(self, call: Call) -> Reply:
+        if self._is_closed:
+            raise NotSent("the transport to the embedded API server is closed")
+        headers = {**{name.lower(): value for name, value in call.headers.items()}, **self._identity}
         try:
-            async with asyncio.timeout(call.timeout_s):
-                answer = await self._door.request(
-                    call.method, call.url, headers={**self._identity, **call.headers}, body=call.body
-                )
+            async with self._calls.within(call.timeout_s):
+                answer = await self._door.request(call.method, call.url, headers=headers, body=call.body)
+                return await _reply(answer, call)
         except TimeoutError:
+            if self._is_closed:
+                raise AnswerLost(
+                    f"{call.method} {call.path}: the transport was closed before the answer came"
+                ) from None
             raise TimedOut(f"{call.method} {call.path}: no answer within {call.timeout_s:g} s") from None
-        except Unreachable as error:
-            raise NotSent(str(error)) from error
-        return await _reply(answer, call)
 
     async def aclose(self) -> None:
+        self._is_closed = True
+        self._calls.end_all()
         await self._door.aclose()
 
 
 async def _reply(answer: Answer, call: Call) -> Reply:
-    headers = {"content-type": answer.content_type, **{name.lower(): value for name, value in answer.headers}}
+    headers = _headers(answer)
     if isinstance(answer.body, bytes):
         return Reply(status=answer.status, headers=headers, body=answer.body)
-    if call.is_stream:
-        return Reply(status=answer.status, headers=headers, stream=answer.body)  # type: ignore[arg-type] # in_process gives its Stream
-    return Reply(status=answer.status, headers=headers, body=b"".join([chunk async for chunk in answer.body]))
+    assert isinstance(answer.body, Stream), "the in-process transport gives every stream a handle that can be closed"
+    if call.is_stream and 200 <= answer.status < 300:
+        return Reply(status=answer.status, headers=headers, stream=answer.body)
+    async with answer.body as chunks:
+        body = b"".join([chunk async for chunk in chunks])
+    return Reply(status=answer.status, headers=headers, body=body)
+
+
+def _headers(answer: Answer) -> dict[str, str]:
+    """Names in lower case; a field that stands several times is joined, as on the network."""
+    headers = {"content-type": answer.content_type}
+    for name, value in answer.headers:
+        known = name.lower()
+        headers[known] = f"{headers[known]}, {value}" if known in headers else value
+    return headers

@@ -1,0 +1,79 @@
+"""How every command that talks to a cluster finds it: kubectl's options, and the client they lead to."""
+
+from __future__ import annotations
+
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
+
+    from plimsoll.core.clock import Clock
+    from plimsoll.kube.access import Access
+    from plimsoll.kube.client import Client
+    from plimsoll.kube.selections import ClientSettings
+
+KubeconfigOption = Annotated[
+    str,
+    typer.Option(
+        "--kubeconfig",
+        help="Kubeconfig to use; else $KUBECONFIG, ~/.kube/config, or the service account of this pod.",
+        metavar="FILE",
+        show_default=False,
+    ),
+]
+ContextOption = Annotated[
+    str, typer.Option("--context", help="Context of the kubeconfig; else its current one.", show_default=False)
+]
+NamespaceOption = Annotated[
+    str, typer.Option("-n", "--namespace", help="Namespace to work in; else the context's.", show_default=False)
+]
+ServerOption = Annotated[
+    str,
+    typer.Option(
+        "-s",
+        "--server",
+        help="Address of the API server, instead of the kubeconfig's.",
+        metavar="URL",
+        show_default=False,
+    ),
+]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Connection:
+    """The options as they were given; empty means not given."""
+
+    kubeconfig: str = ""
+    context: str = ""
+    namespace: str = ""
+    server: str = ""
+
+    def access(self, *, clock: Clock) -> Access:
+        """Which server, as whom. Raises `InvalidInput` naming the file and the field."""
+        import os
+
+        from plimsoll.kube.configuration import find_access
+
+        return find_access(
+            kubeconfig=self.kubeconfig,
+            context=self.context,
+            namespace=self.namespace,
+            server=self.server,
+            environment=os.environ,
+            clock=clock,
+        )
+
+
+@asynccontextmanager
+async def connected(access: Access, settings: ClientSettings, *, clock: Clock) -> AsyncIterator[Client]:
+    """A client over the network, whose connections end with the block."""
+    from plimsoll.kube.client import Client
+    from plimsoll.kube.http import HttpTransport
+    from plimsoll.runtime.chance import SystemEntropy
+
+    async with HttpTransport(access, user_agent=settings.user_agent) as transport:
+        yield Client(transport, clock=clock, entropy=SystemEntropy(), settings=settings)

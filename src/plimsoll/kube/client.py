@@ -1,0 +1,334 @@
+"""Typed and raw access to one API server: what every controller, informer and command speaks Kubernetes through.
+
+A client knows kinds, sends in turn, asks its guard before it changes anything, tries again where that is harmless, and
+raises typed errors (`kube.errors`). It keeps no objects and starts no tasks; it belongs to one event loop. There is no
+PUT: structs are slices, and an object read through one would lose what the slice does not show.
+
+What a call does when it fails, and how often it is sent, is in `kube.retrying` and docs/reference/client.md.
+"""
+
+from __future__ import annotations
+
+import copy
+from typing import TYPE_CHECKING, Any, TypeVar, Unpack
+
+import msgspec
+
+from plimsoll.kube.calls import METADATA_LIST, Calls, encoded, namespace_in, patch_body, whole_body
+from plimsoll.kube.errors import ApiError, UnreadableAnswer
+from plimsoll.kube.exchange import APPLY_PATCH, JSON, JSON_PATCH, MERGE_PATCH, STRATEGIC_MERGE_PATCH
+from plimsoll.kube.paging import PartialObjectMetadata, RawPage, pages, whole_list
+from plimsoll.kube.rate_limits import RateLimit
+from plimsoll.kube.retrying import Sender, Shared
+from plimsoll.kube.selections import DEFAULT_SETTINGS, EVERYTHING, PLAINLY
+from plimsoll.kube.server_warnings import ServerWarnings
+from plimsoll.kube.subresources import (
+    Evicted,
+    Scale,
+    binding_body,
+    eviction_body,
+    eviction_refused,
+    scale_patch,
+)
+from plimsoll.objects.decoding import DecodedList, RawObject, decode_list, decode_list_with_raw, decode_object
+from plimsoll.objects.meta import WireObject
+from plimsoll.objects.pods import Pod
+from plimsoll.objects.problems import BadObject
+from plimsoll.objects.registry import KINDS
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Mapping, Sequence
+
+    from plimsoll.core.clock import Clock
+    from plimsoll.core.entropy import Entropy
+    from plimsoll.kube.calls import Body, Query
+    from plimsoll.kube.exchange import Call, Guard, Reply, Stream, Transport
+    from plimsoll.kube.selections import (
+        ApplyOptions,
+        ClientSettings,
+        DeleteOptions,
+        Selection,
+        WatchOptions,
+        WriteOptions,
+    )
+    from plimsoll.kube.subresources import Eviction
+    from plimsoll.objects.registry import Kinds, Resource
+
+T = TypeVar("T", bound=WireObject)
+
+
+class Client:
+    """`of` is always a struct of `kinds`, or a `Resource` for kinds that are in no table."""
+
+    def __init__(
+        self,
+        transport: Transport,
+        *,
+        clock: Clock,
+        entropy: Entropy,
+        settings: ClientSettings = DEFAULT_SETTINGS,
+        kinds: Kinds = KINDS,
+        guard: Guard | None = None,
+    ) -> None:
+        self.settings = settings
+        self.kinds = kinds
+        self.calls = Calls(settings, kinds)
+        limit = RateLimit(qps=settings.qps, burst=settings.burst, clock=clock)
+        shared = Shared(limit=limit, warnings=ServerWarnings())
+        self._sender = Sender(transport, clock=clock, entropy=entropy, settings=settings, shared=shared, guard=guard)
+
+    def guarded(self, guard: Guard | None) -> Client:
+        """The same server and rate limit under another guard."""
+        twin: Client = copy.copy(self)
+        twin._sender = self._sender.guarded(guard)
+        return twin
+
+    # ---- reading
+
+    async def get(self, of: type[T] | Resource, name: str, *, namespace: str = "", resource_version: str = "") -> T:
+        """One object. With a `resource_version` the server may answer from its cache, not older than that."""
+        path = self.calls.path(self.calls.resource(of), name, namespace=namespace)
+        query = [("resourceVersion", resource_version)] if resource_version else []
+        return await self._answered(of, self.calls.get(path, query))
+
+    async def get_raw(self, of: type[T] | Resource, name: str, *, namespace: str = "", subresource: str = "") -> bytes:
+        """One object as the server wrote it."""
+        path = self.calls.path(self.calls.resource(of), name, namespace=namespace, subresource=subresource)
+        return (await self._sender.send(self.calls.get(path))).body
+
+    async def get_with_raw(self, of: type[T] | Resource, name: str, *, namespace: str = "") -> RawObject[T]:
+        """One object with the bytes it was read from: for kinds whose objects are copied."""
+        call = self.calls.get(self.calls.path(self.calls.resource(of), name, namespace=namespace))
+        struct: type[T] = self._struct(of)
+        reply = await self._sender.send(call)
+        return RawObject(view=_object_in(struct, call, reply), raw=reply.body)
+
+    async def get_json(self, path: str, query: Query = ()) -> Any:
+        """Whatever JSON is at a path."""
+        call = self.calls.get(path, query)
+        return _json_in(call, await self._sender.send(call))
+
+    def pages(self, of: type[T] | Resource, selection: Selection = EVERYTHING) -> AsyncIterator[DecodedList[T]]:
+        """A list page by page, all of one moment. Raises `Expired` when the server no longer has that moment."""
+        struct: type[T] = self._struct(of)
+
+        async def fetch(query: Query) -> DecodedList[T]:
+            return decode_list(struct, await self._page(of, selection, query))
+
+        return pages(fetch, selection, page_size=self._page_size(selection), listed_in=lambda page: page)
+
+    def pages_with_raw(self, of: type[T] | Resource, selection: Selection = EVERYTHING) -> AsyncIterator[RawPage[T]]:
+        """The same with the bytes of every object."""
+        struct: type[T] = self._struct(of)
+
+        async def fetch(query: Query) -> RawPage[T]:
+            listed, raws = decode_list_with_raw(struct, await self._page(of, selection, query))
+            return RawPage(listed=listed, raws=raws)
+
+        return pages(fetch, selection, page_size=self._page_size(selection), listed_in=lambda page: page.listed)
+
+    def metadata_pages(
+        self, of: type[T] | Resource, selection: Selection = EVERYTHING
+    ) -> AsyncIterator[DecodedList[PartialObjectMetadata]]:
+        """Names, labels and owners only: of large objects a small part."""
+
+        async def fetch(query: Query) -> DecodedList[PartialObjectMetadata]:
+            return decode_list(PartialObjectMetadata, await self._page(of, selection, query, accept=METADATA_LIST))
+
+        return pages(fetch, selection, page_size=self._page_size(selection), listed_in=lambda page: page)
+
+    async def list(self, of: type[T] | Resource, selection: Selection = EVERYTHING) -> DecodedList[T]:
+        """All pages as one list, started over when it expires on the way. Its version is good to watch from."""
+        return await whole_list(lambda selected: self.pages(of, selected), selection)
+
+    async def watch(
+        self,
+        of: type[T] | Resource,
+        selection: Selection = EVERYTHING,
+        *,
+        resource_version: str = "",
+        **options: Unpack[WatchOptions],
+    ) -> Stream:
+        """Open a watch: one attempt, whose failure is the caller's to wait out. The chunks are cut anywhere."""
+        path = self.calls.listing(self.calls.resource(of), selection)
+        query = [*selection.query]
+        if resource_version:
+            query.append(("resourceVersion", resource_version))
+        if options.get("bookmarks", True):
+            query.append(("allowWatchBookmarks", "true"))
+        if options.get("send_initial_events", False):
+            query += [("sendInitialEvents", "true"), ("resourceVersionMatch", "NotOlderThan")]
+        if timeout := options.get("timeout_seconds", 0):
+            query.append(("timeoutSeconds", str(timeout)))
+        call = self.calls.watch(path, query)
+        reply = await self._sender.send_once(call)
+        if reply.stream is None:
+            raise UnreadableAnswer(f"{call.method} {call.path}: asked for a watch, got a document")
+        return reply.stream
+
+    # ---- writing
+
+    async def create(
+        self, of: type[T] | Resource, body: Body, *, namespace: str = "", **options: Unpack[WriteOptions]
+    ) -> T:
+        """Create an object: in `namespace`, or where it says itself. Bytes are sent as they are."""
+        resource = self.calls.resource(of)
+        path = self.calls.collection(resource, namespace=namespace or namespace_in(body))
+        return await self._answered(of, self.calls.post(path, whole_body(resource, body), options))
+
+    async def delete(
+        self, of: type[T] | Resource, name: str, *, namespace: str = "", options: DeleteOptions = PLAINLY
+    ) -> None:
+        """Ask for an object's end. It may stay for its grace period and its finalizers."""
+        path = self.calls.path(self.calls.resource(of), name, namespace=namespace)
+        await self._done(self.calls.delete(path, options))
+
+    async def merge_patch(
+        self,
+        of: type[T] | Resource,
+        name: str,
+        body: Body,
+        *,
+        namespace: str = "",
+        subresource: str = "",
+        **options: Unpack[WriteOptions],
+    ) -> T:
+        """Maps are merged, null removes, lists are replaced."""
+        path = self._path(of, name, namespace, subresource)
+        return await self._answered(of, self.calls.patch(path, patch_body(body), MERGE_PATCH, options))
+
+    async def strategic_patch(
+        self,
+        of: type[T] | Resource,
+        name: str,
+        body: Body,
+        *,
+        namespace: str = "",
+        subresource: str = "",
+        **options: Unpack[WriteOptions],
+    ) -> T:
+        """Like a merge patch, but lists are merged by their keys; only kinds that are built in take it."""
+        path = self._path(of, name, namespace, subresource)
+        return await self._answered(of, self.calls.patch(path, patch_body(body), STRATEGIC_MERGE_PATCH, options))
+
+    async def json_patch(
+        self,
+        of: type[T] | Resource,
+        name: str,
+        body: Sequence[Mapping[str, Any]] | bytes,
+        *,
+        namespace: str = "",
+        subresource: str = "",
+        **options: Unpack[WriteOptions],
+    ) -> T:
+        """Operations in order; with `test` among them, a precondition on any field."""
+        path = self._path(of, name, namespace, subresource)
+        return await self._answered(of, self.calls.patch(path, patch_body(body), JSON_PATCH, options))
+
+    async def apply(
+        self,
+        of: type[T] | Resource,
+        name: str,
+        body: Body,
+        *,
+        namespace: str = "",
+        subresource: str = "",
+        **options: Unpack[ApplyOptions],
+    ) -> T:
+        """Server-side apply: these fields are ours and have these values; those we no longer name are given up."""
+        path = self._path(of, name, namespace or namespace_in(body), subresource)
+        data = whole_body(self.calls.resource(of), body, name=name)
+        return await self._answered(of, self.calls.patch(path, data, APPLY_PATCH, options))
+
+    # ---- parts that are verbs
+
+    async def get_scale(self, of: type[T] | Resource, name: str, *, namespace: str = "") -> Scale:
+        call = self.calls.get(self._path(of, name, namespace, "scale"))
+        return _object_in(Scale, call, await self._sender.send(call))
+
+    async def scale(
+        self,
+        of: type[T] | Resource,
+        name: str,
+        replicas: int,
+        *,
+        namespace: str = "",
+        resource_version: str = "",
+        **options: Unpack[WriteOptions],
+    ) -> Scale:
+        """Set how many are wanted; with a `resource_version` only if nothing has changed since."""
+        body = encoded(scale_patch(replicas, resource_version=resource_version))
+        path = self._path(of, name, namespace, "scale")
+        call = self.calls.patch(path, body, MERGE_PATCH, options)
+        return _object_in(Scale, call, await self._sender.send(call))
+
+    async def evict(self, name: str, *, namespace: str, options: DeleteOptions = PLAINLY) -> Eviction:
+        """Ask a pod to go, as far as disruption budgets allow it now."""
+        body = encoded(eviction_body(name, namespace, options))
+        write: WriteOptions = {"dry_run": options.is_dry_run}
+        call = self.calls.post(self._path(Pod, name, namespace, "eviction"), body, write)
+        try:
+            await self._done(call)
+        except ApiError as error:
+            outcome = eviction_refused(error, options)
+            if outcome is None:
+                raise
+            return outcome
+        return Evicted()
+
+    async def bind(self, name: str, node: str, *, namespace: str, uid: str = "") -> None:
+        """Put a pod on a node; with a `uid` only if it is this very pod."""
+        body = encoded(binding_body(name, namespace, node=node, uid=uid))
+        await self._done(self.calls.post(self._path(Pod, name, namespace, "binding"), body, {}))
+
+    # ---- raw
+
+    async def call(self, call: Call) -> Reply:
+        """Send any call with everything a typed one gets: its turn, the guard, further attempts, typed errors."""
+        headers = {"User-Agent": self.settings.user_agent, **call.headers}
+        return await self._sender.send(call._replace(headers=headers))
+
+    # ---- inside
+
+    def _path(self, of: type[T] | Resource, name: str, namespace: str, subresource: str) -> str:
+        return self.calls.path(self.calls.resource(of), name, namespace=namespace, subresource=subresource)
+
+    def _struct(self, of: type[T] | Resource) -> type[T]:
+        return self.calls.resource(of).struct  # type: ignore[return-value] # who gives a Resource says what T is
+
+    def _page_size(self, selection: Selection) -> int:
+        return self.settings.page_size if selection.page_size is None else selection.page_size
+
+    async def _page(self, of: type[T] | Resource, selection: Selection, query: Query, *, accept: str = JSON) -> bytes:
+        path = self.calls.listing(self.calls.resource(of), selection)
+        return (await self._sender.send(self.calls.get(path, query, accept=accept))).body
+
+    async def _done(self, call: Call) -> None:
+        """For calls whose answer may be a Status or the object: a proxy's page with a 200 is neither."""
+        answer = _json_in(call, await self._sender.send(call))
+        if not isinstance(answer, dict):
+            raise UnreadableAnswer(f"{call.method} {call.path}: neither a Status nor an object")
+
+    async def _answered(self, of: type[T] | Resource, call: Call) -> T:
+        """The object that the answer to a call is."""
+        struct: type[T] = self._struct(of)
+        return _object_in(struct, call, await self._sender.send(call))
+
+
+def _object_in(struct: type[T], call: Call, reply: Reply) -> T:
+    decoded = decode_object(struct, reply.body)
+    if isinstance(decoded, BadObject):
+        raise UnreadableAnswer(f"{call.method} {call.path}: {_told(decoded)}")
+    return decoded
+
+
+def _json_in(call: Call, reply: Reply) -> Any:
+    try:
+        return msgspec.json.decode(reply.body)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+        raise UnreadableAnswer(f"{call.method} {call.path}: not JSON: {error}") from error
+
+
+def _told(bad: BadObject) -> str:
+    whose = "/".join(part for part in (bad.namespace, bad.name) if part)
+    return f"{bad.kind} {whose}: {bad.problem}" if whose else f"{bad.kind}: {bad.problem}"

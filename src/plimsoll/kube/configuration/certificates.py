@@ -1,0 +1,91 @@
+"""Certificates and keys in PEM: whether they can be used, found out before a connection fails on them.
+
+Takes what Go's client takes: other blocks in the same text are passed over (the kubelet keeps certificate and key in
+one file, openssl writes curve parameters before a key), and text between blocks is a comment.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Final
+
+from cryptography import x509
+from cryptography.exceptions import UnsupportedAlgorithm
+from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat, load_pem_private_key
+
+from plimsoll.core.errors import InvalidInput
+
+if TYPE_CHECKING:
+    from datetime import datetime
+
+_BLOCK: Final = re.compile(rb"-----BEGIN ([A-Z0-9 ]+)-----\r?\n.*?-----END \1-----", re.DOTALL)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClientPair:
+    """A client's certificate, with those that lead to its authority, and the key that belongs to it."""
+
+    certificate_pem: bytes = field(repr=False)
+    key_pem: bytes = field(repr=False)
+    expires_at: datetime
+
+
+def client_pair(certificate: bytes, key: bytes) -> ClientPair:
+    """The pair, checked. The path of an InvalidInput says which of the two is wrong: `certificate` or `key`."""
+    chain = _certificates(certificate)
+    keys = _keys(key)
+    if not chain:
+        raise InvalidInput("holds no certificate in PEM", path="certificate")
+    if not keys:
+        raise InvalidInput("holds no private key in PEM", path="key")
+    try:
+        leaf = x509.load_pem_x509_certificate(chain[0])
+        certified = leaf.public_key().public_bytes(Encoding.DER, PublicFormat.SubjectPublicKeyInfo)
+    except (ValueError, UnsupportedAlgorithm):
+        raise InvalidInput("is no certificate that can be read", path="certificate") from None
+    if _public_part(keys[0]) != certified:
+        raise InvalidInput("does not belong to the certificate", path="key")
+    return ClientPair(certificate_pem=_joined(chain), key_pem=_joined(keys[:1]), expires_at=leaf.not_valid_after_utc)
+
+
+def authorities(pem: bytes) -> bytes:
+    """The certificates of a bundle that can be read; InvalidInput if there is none."""
+    found = _certificates(pem)
+    if not found:
+        raise InvalidInput("holds no certificate in PEM")
+    usable = [block for block in found if _is_readable(block)]
+    if not usable:
+        raise InvalidInput("holds no certificate that can be read")
+    return _joined(usable)
+
+
+def _public_part(key: bytes) -> bytes:
+    try:
+        private = load_pem_private_key(key, password=None)
+    except TypeError:  # what `cryptography` says of a key that asks for a password
+        raise InvalidInput("is protected by a password, which is not supported", path="key") from None
+    except (ValueError, UnsupportedAlgorithm):
+        raise InvalidInput("is no private key that can be read", path="key") from None
+    return private.public_key().public_bytes(Encoding.DER, PublicFormat.SubjectPublicKeyInfo)
+
+
+def _is_readable(block: bytes) -> bool:
+    try:
+        x509.load_pem_x509_certificate(block)
+    except (ValueError, UnsupportedAlgorithm):
+        return False
+    return True
+
+
+def _certificates(pem: bytes) -> list[bytes]:
+    return [block[0] for block in _BLOCK.finditer(pem) if block[1] == b"CERTIFICATE"]
+
+
+def _keys(pem: bytes) -> list[bytes]:
+    """Of any kind: `RSA PRIVATE KEY`, `EC PRIVATE KEY`, `ENCRYPTED PRIVATE KEY`."""
+    return [block[0] for block in _BLOCK.finditer(pem) if block[1].endswith(b"PRIVATE KEY")]
+
+
+def _joined(blocks: list[bytes]) -> bytes:
+    return b"".join(block + b"\n" for block in blocks)

@@ -1,0 +1,140 @@
+"""A cluster entry of a kubeconfig: where the server is, and how it proves who it is.
+
+Also the form of addresses given by hand (`--server`). Nothing is connected to here.
+"""
+
+from __future__ import annotations
+
+import base64
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Final
+from urllib.parse import SplitResult, urlsplit
+
+from plimsoll.core.errors import InvalidInput
+from plimsoll.kube.access import Tls
+from plimsoll.kube.configuration.certificates import authorities
+from plimsoll.kube.configuration.files import read_referenced
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from plimsoll.kube.configuration.sections import Section
+
+EXEC_EXTENSION: Final = "client.authentication.k8s.io/exec"
+_PROXY_SCHEMES: Final = ("http", "https", "socks5")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Cluster:
+    """One server, as its entry describes it."""
+
+    server: str
+    tls: Tls = field(default_factory=Tls)
+    proxy_url: str = field(default="", repr=False)
+    plugin_config: Any = field(default=None, repr=False)
+    """What the entry has to say to exec plugins (its extension of that name); may hold anything."""
+
+    @property
+    def is_https(self) -> bool:
+        return self.server.startswith("https://")
+
+    def told_to_plugins(self) -> Mapping[str, Any]:
+        """`spec.cluster` of an ExecCredential, under the names it has there; empty fields are left out."""
+        told = {
+            "server": self.server,
+            "tls-server-name": self.tls.server_name,
+            "insecure-skip-tls-verify": self.tls.is_insecure,
+            "certificate-authority-data": base64.b64encode(self.tls.ca_pem).decode("ascii"),
+            "proxy-url": self.proxy_url,
+            "config": self.plugin_config,
+        }
+        return {name: value for name, value in told.items() if value or (name == "config" and value is not None)}
+
+
+def cluster_of(entry: Section, *, server: str = "") -> Cluster:
+    """The entry, read and checked; `server` is an address to use in place of its own."""
+    written = server or entry.text("server")
+    if not written:
+        raise entry.wrong("server", "must be given: the address of the API server")
+    try:
+        address = server_address(written)
+    except InvalidInput as error:
+        raise InvalidInput(error.problem, path="--server" if server else entry.place("server")) from None
+    return Cluster(
+        server=address,
+        tls=_tls(entry) if address.startswith("https://") else Tls(),
+        proxy_url=_proxy_url(entry),
+        plugin_config=_plugin_config(entry),
+    )
+
+
+def server_address(written: str) -> str:
+    """`https://host[:port][/path]` without a slash at the end. Without a scheme it is http, as for kubectl."""
+    has_scheme = "://" in written
+    url = _split(written if has_scheme else f"http://{written}")
+    if url.scheme not in {"http", "https"}:
+        raise InvalidInput(f'must start with https:// or http://, not "{url.scheme}://"')
+    if not url.hostname or (not has_scheme and url.path not in {"", "/"}):
+        raise InvalidInput("must be an address like https://host:6443, or host and port")
+    if "@" in url.netloc:
+        raise InvalidInput("must not hold a user name or password; those belong to an entry of `users`")
+    if any(letter.isspace() or not letter.isprintable() for letter in url.netloc + url.path):
+        raise InvalidInput("holds a space or a control character")
+    return f"{url.scheme}://{url.netloc}{url.path.rstrip('/')}"
+
+
+def _split(written: str) -> SplitResult:
+    try:
+        url = urlsplit(written)
+        port = url.port
+    except ValueError:
+        raise InvalidInput("is not an address: host or port cannot be understood") from None
+    if port == 0:
+        raise InvalidInput("is not an address: port 0")
+    return url
+
+
+def _tls(entry: Section) -> Tls:
+    data, file = entry.data("certificate-authority-data"), entry.file_path("certificate-authority")
+    if data and file:
+        raise entry.wrong("certificate-authority-data", "only one may be given, this or certificate-authority")
+    is_insecure = entry.flag("insecure-skip-tls-verify")
+    name = "certificate-authority-data" if data else "certificate-authority"
+    if is_insecure and (data or file):
+        raise entry.wrong(
+            "insecure-skip-tls-verify", f"specifying a root certificates file ({name}) with this flag is not allowed"
+        )
+    ca_pem = b""
+    if data or file:
+        try:
+            ca_pem = authorities(data or read_referenced(entry, "certificate-authority"))
+        except InvalidInput as error:
+            raise error if error.path else entry.wrong(name, f"{file} {error.problem}".strip()) from None
+    return Tls(
+        ca_pem=ca_pem,
+        ca_file="" if data else file,
+        server_name=entry.text("tls-server-name"),
+        is_insecure=is_insecure,
+    )
+
+
+def _proxy_url(entry: Section) -> str:
+    written = entry.text("proxy-url")
+    if not written:
+        return ""
+    schemes = f"{', '.join(_PROXY_SCHEMES[:-1])} or {_PROXY_SCHEMES[-1]}"
+    try:
+        url = urlsplit(written)
+        is_usable = url.scheme in _PROXY_SCHEMES and bool(url.hostname) and url.port != 0
+    except ValueError:
+        is_usable = False
+    if not is_usable:  # the address itself may hold a password
+        raise entry.wrong("proxy-url", f"must be an address with the scheme {schemes}")
+    return written
+
+
+def _plugin_config(entry: Section) -> Any:
+    for extension in entry.sections("extensions"):
+        if extension.text("name") == EXEC_EXTENSION:
+            return extension.raw("extension")
+    return None

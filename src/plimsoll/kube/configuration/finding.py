@@ -1,0 +1,177 @@
+"""Finds the API server to talk to, in the order kubectl and pods are used to.
+
+    --server alone  →  --kubeconfig  →  $KUBECONFIG  →  ~/.kube/config  →  the pod's service account
+
+`find_access` is what commands call. What surrounds it (terminal, processes, the pod's files) is in `Surroundings`, so
+that tests bring their own.
+"""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import structlog
+
+from plimsoll.core.errors import InvalidInput
+from plimsoll.core.names import dns1123_label_problems
+from plimsoll.kube.access import Access
+from plimsoll.kube.configuration.clusters import cluster_of, server_address
+from plimsoll.kube.configuration.credentials import ANONYMOUS
+from plimsoll.kube.configuration.files import Kubeconfig, read_kubeconfig
+from plimsoll.kube.configuration.in_cluster import SERVICE_ACCOUNT, Pod
+from plimsoll.kube.configuration.plugins import PluginHost
+from plimsoll.kube.configuration.processes import RealProcesses, has_terminal
+from plimsoll.kube.configuration.sections import Section
+from plimsoll.kube.configuration.users import UserReader
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from plimsoll.core.clock import Clock
+    from plimsoll.kube.configuration.processes import ProcessRunner
+
+log: structlog.typing.FilteringBoundLogger = structlog.get_logger(__name__)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Choice:
+    """What the user asked for; empty: whatever is configured."""
+
+    kubeconfig: str = ""
+    context: str = ""
+    server: str = ""
+    namespace: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Surroundings:
+    """The machine, as far as configuration depends on it."""
+
+    environment: Mapping[str, str] = field(repr=False)
+    clock: Clock
+    runner: ProcessRunner = field(default_factory=RealProcesses)
+    has_terminal: Callable[[], bool] = has_terminal
+    service_account: Path = SERVICE_ACCOUNT
+    plugin_timeout_s: float = 60.0
+
+    @property
+    def plugin_host(self) -> PluginHost:
+        return PluginHost(
+            runner=self.runner,
+            clock=self.clock,
+            environment=self.environment,
+            has_terminal=self.has_terminal,
+            timeout_s=self.plugin_timeout_s,
+        )
+
+    @property
+    def pod(self) -> Pod | None:
+        return Pod.around(self.environment, folder=self.service_account)
+
+
+def find_access(
+    *,
+    kubeconfig: str = "",
+    context: str = "",
+    server: str = "",
+    namespace: str = "",
+    environment: Mapping[str, str],
+    clock: Clock,
+) -> Access:
+    """The server and identity that the options and the environment name. Raises InvalidInput."""
+    choice = Choice(kubeconfig=kubeconfig, context=context, server=server, namespace=namespace)
+    return choose_access(choice, Surroundings(environment=environment, clock=clock))
+
+
+def choose_access(choice: Choice, surroundings: Surroundings) -> Access:
+    _check_namespace(choice.namespace, path="--namespace")
+    if choice.server and not choice.kubeconfig and not choice.context:
+        return _server_alone(choice)
+    files = _files(choice, surroundings.environment)
+    config = read_kubeconfig(files, may_be_missing=not choice.kubeconfig)
+    context = choice.context or config.current_context
+    if context:
+        return _access_of(config, context, choice=choice, surroundings=surroundings)
+    pod = None if choice.kubeconfig or choice.server else surroundings.pod
+    if pod is not None:
+        pod_namespace = surroundings.environment.get("POD_NAMESPACE", "")
+        return pod.access(clock=surroundings.clock, namespace=choice.namespace, pod_namespace=pod_namespace)
+    raise _nothing_chosen(config, files, environment=surroundings.environment)
+
+
+def _server_alone(choice: Choice) -> Access:
+    """Without credentials: those of a configured cluster are not for a server of another address."""
+    try:
+        address = server_address(choice.server)
+    except InvalidInput as error:
+        raise InvalidInput(error.problem, path="--server") from None
+    return Access(
+        server=address, credentials=ANONYMOUS, namespace=choice.namespace or "default", origin=f"--server {address}"
+    )
+
+
+def _files(choice: Choice, environment: Mapping[str, str]) -> list[str]:
+    if choice.kubeconfig:
+        return [choice.kubeconfig]
+    if listed := environment.get("KUBECONFIG", ""):
+        return list(dict.fromkeys(file for file in listed.split(os.pathsep) if file))
+    home = environment.get("HOME", "")
+    return [str(Path(home) / ".kube" / "config")] if home else []
+
+
+def _access_of(config: Kubeconfig, name: str, *, choice: Choice, surroundings: Surroundings) -> Access:
+    context = config.contexts.get(name)
+    if context is None:
+        where = "--context" if choice.context else f"{config.current_context_file}: current-context"
+        raise InvalidInput(f'there is no context "{name}"; {_known("contexts", config.contexts)}', path=where)
+    cluster = cluster_of(_referred(context, "cluster", config.clusters), server=choice.server)
+    user = _referred(context, "user", config.users) if context.text("user") else Section({}, file=context.file)
+    namespace = context.text("namespace")
+    _check_namespace(namespace, path=context.place("namespace"))
+    if not cluster.is_https and context.text("user"):
+        log.warning("kubeconfig.credentials_not_sent", context=name, reason="the server speaks http, not https")
+    return Access(
+        server=cluster.server,
+        credentials=UserReader(user, cluster, surroundings.plugin_host).credentials(),
+        tls=cluster.tls,
+        proxy_url=cluster.proxy_url,
+        namespace=choice.namespace or namespace or "default",
+        origin=f"context {name} of {context.file}",
+    )
+
+
+def _referred(context: Section, kind: str, entries: Mapping[str, Section]) -> Section:
+    name = context.text(kind)
+    if not name:
+        raise context.wrong(kind, f"must be given: the name of one of the {kind}s")
+    found = entries.get(name)
+    if found is None:
+        raise context.wrong(kind, f'there is no {kind} "{name}"; {_known(f"{kind}s", entries)}')
+    return found
+
+
+def _known(plural: str, entries: Mapping[str, Section]) -> str:
+    return f"known {plural}: {', '.join(sorted(entries))}" if entries else f"there are no {plural} at all"
+
+
+def _check_namespace(namespace: str, *, path: str) -> None:
+    if namespace and (problems := dns1123_label_problems(namespace)):
+        raise InvalidInput(f'"{namespace}" is no name of a namespace: {problems[0]}', path=path)
+
+
+def _nothing_chosen(config: Kubeconfig, files: list[str], *, environment: Mapping[str, str]) -> InvalidInput:
+    if config.contexts:
+        return InvalidInput(
+            f"no current-context is set; choose one with --context ({_known('contexts', config.contexts)})",
+            path=", ".join(config.files),
+        )
+    found = [f"{file} ({'has no contexts' if file in config.files else 'no such file'})" for file in files]
+    source = "KUBECONFIG" if environment.get("KUBECONFIG") else "KUBECONFIG is not set; the default file"
+    looked = f"{source}: {', '.join(found)}" if found else "neither KUBECONFIG nor HOME is set"
+    return InvalidInput(
+        f"no cluster is configured ({looked}; and this is not a pod with a service account); "
+        "give --kubeconfig FILE, set KUBECONFIG, or give --server URL"
+    )

@@ -1,0 +1,59 @@
+"""The header fields that say who we are: a bearer token, name and password, and whom we stand in for.
+
+Values are checked here, because a line break in a token would become a header of its own.
+"""
+
+from __future__ import annotations
+
+import base64
+import re
+from typing import TYPE_CHECKING, Final
+
+from plimsoll.core.errors import InvalidInput
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+AUTHORIZATION: Final = "Authorization"
+_SENDABLE: Final = re.compile(r"[\x21-\x7e](?:[\x20-\x7e]*[\x21-\x7e])?")
+# The characters of a header's name (RFC 9110) but for the percent sign, which is the escape itself.
+_PLAIN_IN_NAMES: Final = frozenset(b"!#$&'*+-.^_`|~0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ")
+
+
+def bearer(token: str) -> dict[str, str]:
+    return {AUTHORIZATION: f"Bearer {checked_value(token)}"}
+
+
+def basic(user: str, password: str) -> dict[str, str]:
+    together = base64.b64encode(f"{user}:{password}".encode()).decode("ascii")
+    return {AUTHORIZATION: f"Basic {together}"}
+
+
+def checked_value(value: str) -> str:
+    """What can be sent as one header line; the complaint does not quote it."""
+    if not _SENDABLE.fullmatch(value):
+        raise InvalidInput(
+            "holds characters that no HTTP header can hold: a line break, a space at an end, or no ASCII"
+        )
+    return value
+
+
+def impersonate_user(user: str, uid: str) -> dict[str, str]:
+    headers = {"Impersonate-User": checked_value(user)}
+    if uid:
+        headers["Impersonate-Uid"] = checked_value(uid)
+    return headers
+
+
+def impersonate_more(groups: Iterable[str], extra: Mapping[str, Iterable[str]]) -> tuple[tuple[str, str], ...]:
+    """Groups and extra attributes, a line for each value."""
+    lines = [("Impersonate-Group", checked_value(group)) for group in groups]
+    for key, values in extra.items():
+        name = f"Impersonate-Extra-{_escaped(key)}"
+        lines += [(name, checked_value(value)) for value in values]
+    return tuple(lines)
+
+
+def _escaped(key: str) -> str:
+    """Header names hold few characters; the server undoes percent signs."""
+    return "".join(chr(byte) if byte in _PLAIN_IN_NAMES else f"%{byte:02X}" for byte in key.encode())

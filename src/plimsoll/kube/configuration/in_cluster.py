@@ -1,0 +1,69 @@
+"""Access from inside a pod: the service account that the kubelet lays into its file system."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from plimsoll.core.errors import InvalidInput
+from plimsoll.kube.access import Access, Tls
+from plimsoll.kube.configuration.certificates import authorities
+from plimsoll.kube.configuration.clusters import server_address
+from plimsoll.kube.configuration.credentials import TokenFile
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from plimsoll.core.clock import Clock
+
+SERVICE_ACCOUNT: Final = Path("/var/run/secrets/kubernetes.io/serviceaccount")
+ORIGIN: Final = "the service account of this pod"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Pod:
+    """The pod we run in, if we run in one."""
+
+    host: str
+    port: str
+    folder: Path
+
+    @classmethod
+    def around(cls, environment: Mapping[str, str], *, folder: Path) -> Pod | None:
+        host = environment.get("KUBERNETES_SERVICE_HOST", "")
+        port = environment.get("KUBERNETES_SERVICE_PORT", "")
+        if not host or not port or not (folder / "token").is_file():
+            return None
+        return cls(host=host, port=port, folder=folder)
+
+    def access(self, *, clock: Clock, namespace: str = "", pod_namespace: str = "") -> Access:
+        """As the pod's service account, in the pod's namespace unless another is asked for."""
+        try:
+            server = server_address(f"https://{f'[{self.host}]' if ':' in self.host else self.host}:{self.port}")
+        except InvalidInput as error:
+            raise InvalidInput(error.problem, path="KUBERNETES_SERVICE_HOST and KUBERNETES_SERVICE_PORT") from None
+        return Access(
+            server=server,
+            credentials=TokenFile(str(self.folder / "token"), clock=clock),
+            tls=self._tls(),
+            namespace=namespace or pod_namespace or self._namespace() or "default",
+            origin=ORIGIN,
+        )
+
+    def _tls(self) -> Tls:
+        file = self.folder / "ca.crt"
+        try:
+            return Tls(ca_pem=authorities(file.read_bytes()), ca_file=str(file))
+        except FileNotFoundError:
+            return Tls()
+        except OSError as error:
+            raise InvalidInput(f"cannot be read: {error.strerror}", path=str(file)) from None
+        except InvalidInput as error:
+            raise InvalidInput(error.problem, path=str(file)) from None
+
+    def _namespace(self) -> str:
+        try:
+            return (self.folder / "namespace").read_text("utf-8").strip()
+        except (OSError, ValueError):
+            return ""

@@ -1,0 +1,113 @@
+"""What is said to an exec plugin, and what it answers: the ExecCredential of client.authentication.k8s.io.
+
+An answer that cannot be used is an InvalidInput that says why and quotes nothing of it: all of it may be secret.
+"""
+
+from __future__ import annotations
+
+import json
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any, Final
+
+import msgspec
+
+from plimsoll.core.errors import InvalidInput, UnreadableDocument
+from plimsoll.kube.access import Credential
+from plimsoll.kube.configuration.certificates import client_pair
+from plimsoll.kube.configuration.headers import bearer
+from plimsoll.kube.configuration.sections import Section
+from plimsoll.objects.manifests import read_documents
+from plimsoll.objects.meta import Time
+
+if TYPE_CHECKING:
+    from plimsoll.kube.configuration.plugin_entries import PluginEntry
+
+KIND: Final = "ExecCredential"
+_ANSWER: Final = "its answer"
+
+
+def question(entry: PluginEntry, *, is_interactive: bool) -> str:
+    """The text of KUBERNETES_EXEC_INFO."""
+    spec: dict[str, Any] = {"interactive": is_interactive}
+    if entry.cluster_info is not None:
+        spec["cluster"] = entry.cluster_info
+    return json.dumps({"kind": KIND, "apiVersion": entry.api_version, "spec": spec}, separators=(",", ":"))
+
+
+def credential_of(stdout: bytes, *, api_version: str, now: datetime) -> Credential:
+    """What the plugin gave us, checked."""
+    answer = _answer(stdout)
+    if answer.text("kind") != KIND:
+        raise answer.wrong("kind", f'must be "{KIND}"')
+    if answer.text("apiVersion") != api_version:
+        given = answer.text("apiVersion")
+        shown = f", and is {given}" if given.startswith("client.authentication.k8s.io/") and len(given) < 64 else ""
+        raise answer.wrong("apiVersion", f"must be {api_version}, as the configuration says{shown}")
+    if "status" not in answer:
+        raise answer.wrong("status", "is not there")
+    return _credential(answer.section("status"), now=now)
+
+
+def _answer(stdout: bytes) -> Section:
+    if not stdout.strip():
+        raise InvalidInput(f"{_ANSWER} is empty")
+    try:
+        document = next((value for _, value in read_documents(stdout, source="")), None)
+    except UnreadableDocument:
+        document = None
+    if not isinstance(document, dict):
+        raise InvalidInput(f"{_ANSWER} ({len(stdout)} bytes) is not an {KIND} in JSON")
+    return Section(document, file=_ANSWER)
+
+
+def _credential(status: Section, *, now: datetime) -> Credential:
+    token, certificate, key = (status.text(name) for name in ("token", "clientCertificateData", "clientKeyData"))
+    if not (token or certificate or key):
+        raise status.wrong("", "holds neither a token nor a client certificate")
+    if bool(certificate) != bool(key):
+        given, missing = ("clientCertificateData", "clientKeyData")[:: 1 if certificate else -1]
+        raise status.wrong(missing, f"is not there, but {given} is: they come as a pair")
+    pair = _pair(status, certificate, key) if certificate else (b"", b"")
+    return Credential(
+        headers=_headers(status, token) if token else {},
+        certificate_pem=pair[0],
+        key_pem=pair[1],
+        expires_at=_expiry(status, now=now),
+    )
+
+
+def _headers(status: Section, token: str) -> dict[str, str]:
+    try:
+        return bearer(token)
+    except InvalidInput as error:
+        raise status.wrong("token", error.problem) from None
+
+
+def _pair(status: Section, certificate: str, key: str) -> tuple[bytes, bytes]:
+    try:
+        pair = client_pair(certificate.encode(), key.encode())
+    except InvalidInput as error:
+        name = "clientKeyData" if error.path == "key" else "clientCertificateData"
+        raise status.wrong(name, error.problem) from None
+    return pair.certificate_pem, pair.key_pem
+
+
+def _expiry(status: Section, *, now: datetime) -> datetime | None:
+    written = status.text("expirationTimestamp")
+    if not written:
+        return None
+    try:
+        expires_at = msgspec.convert(written, Time).astimezone(UTC)
+    except (msgspec.ValidationError, OverflowError):
+        raise status.wrong("expirationTimestamp", "is no time like 2025-01-31T12:00:00Z") from None
+    if expires_at <= now:
+        raise status.wrong(
+            "expirationTimestamp",
+            f"the credential expired at {_shown(expires_at)}, and it is {_shown(now)} now: the plugin gives old ones, "
+            "or this machine's clock is wrong",
+        )
+    return expires_at
+
+
+def _shown(time: datetime) -> str:
+    return time.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")

@@ -1,0 +1,101 @@
+"""The `exec` section of a user: which plugin to run, and how. Only read and checked here; `plugins` runs it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import TYPE_CHECKING, Any, Final
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from plimsoll.kube.configuration.clusters import Cluster
+    from plimsoll.kube.configuration.sections import Section
+
+GROUP: Final = "client.authentication.k8s.io"
+V1: Final = f"{GROUP}/v1"
+V1BETA1: Final = f"{GROUP}/v1beta1"
+
+
+class InteractiveMode(StrEnum):
+    """Whether a plugin may talk with whoever sits at the terminal."""
+
+    NEVER = "Never"
+    IF_AVAILABLE = "IfAvailable"
+    ALWAYS = "Always"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PluginEntry:
+    """A plugin, ready to be run."""
+
+    place: str
+    """Of the section, for messages."""
+    api_version: str
+    command: str
+    arguments: tuple[str, ...] = field(default=(), repr=False)
+    environment: Mapping[str, str] = field(default_factory=dict, repr=False)
+    interactive_mode: InteractiveMode = InteractiveMode.IF_AVAILABLE
+    install_hint: str = ""
+    cluster_info: Mapping[str, Any] | None = field(default=None, repr=False)
+    """What it is told about the cluster; None: it did not ask."""
+
+
+def plugin_entry(section: Section, cluster: Cluster) -> PluginEntry:
+    """The section, read and checked."""
+    api_version = _api_version(section)
+    return PluginEntry(
+        place=section.place(""),
+        api_version=api_version,
+        command=_command(section),
+        arguments=section.texts("args"),
+        environment=_environment(section),
+        interactive_mode=_interactive_mode(section, api_version),
+        install_hint=_printable(section.text("installHint")),
+        cluster_info=cluster.told_to_plugins() if section.flag("provideClusterInfo") else None,
+    )
+
+
+def _api_version(section: Section) -> str:
+    written = section.text("apiVersion")
+    if written in {V1, V1BETA1}:
+        return written
+    wanted = f"must be {V1} or {V1BETA1}"
+    if written == f"{GROUP}/v1alpha1":
+        raise section.wrong("apiVersion", f"v1alpha1 is no longer supported, it {wanted}: use a newer plugin")
+    raise section.wrong("apiVersion", f'{wanted}, and is "{written}"' if written else f"must be given: it {wanted}")
+
+
+def _command(section: Section) -> str:
+    """A name is looked up in PATH; anything with a slash is a path, seen from where the file lies."""
+    written = section.text("command")
+    if not written:
+        raise section.wrong("command", "must be given: the plugin to run")
+    return section.file_path("command") if "/" in written else written
+
+
+def _environment(section: Section) -> dict[str, str]:
+    found: dict[str, str] = {}
+    for variable in section.sections("env"):
+        name = variable.text("name")
+        if not name or "=" in name:
+            raise variable.wrong("name", "must be the name of an environment variable")
+        found[name] = variable.text("value")
+    return found
+
+
+def _interactive_mode(section: Section, api_version: str) -> InteractiveMode:
+    written = section.text("interactiveMode")
+    if not written and api_version == V1BETA1:
+        return InteractiveMode.IF_AVAILABLE
+    try:
+        return InteractiveMode(written)
+    except ValueError:
+        wanted = f"must be {', '.join(InteractiveMode)}".replace(", Always", " or Always")
+        problem = f'{wanted}, and is "{written}"' if written else f"must be given with {V1}: it {wanted}"
+        raise section.wrong("interactiveMode", problem) from None
+
+
+def _printable(text: str) -> str:
+    """A hint is shown on a terminal, which obeys escape sequences."""
+    return "".join(letter if letter.isprintable() or letter == "\n" else " " for letter in text).strip()

@@ -1,0 +1,145 @@
+"""Credentials from an exec plugin: run when there is need, kept until they expire.
+
+Whoever comes while the plugin runs waits for that run and shares its outcome, good or bad; a plugin that hangs is thus
+waited for once. After a refusal it is run again, unless what was refused is no longer what we have.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Final
+
+import structlog
+
+from plimsoll.core.errors import InvalidInput
+from plimsoll.kube.configuration.credentials import has_part
+from plimsoll.kube.configuration.plugin_answers import credential_of, question
+from plimsoll.kube.configuration.plugin_entries import InteractiveMode
+from plimsoll.kube.configuration.processes import Command, Finished, Killed, NotStarted
+from plimsoll.kube.errors import CredentialsFailed
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from plimsoll.core.clock import Clock
+    from plimsoll.kube.access import Credential
+    from plimsoll.kube.configuration.plugin_entries import PluginEntry
+    from plimsoll.kube.configuration.processes import Outcome, ProcessRunner
+
+log: structlog.typing.FilteringBoundLogger = structlog.get_logger(__name__)
+
+EXEC_INFO: Final = "KUBERNETES_EXEC_INFO"
+_LONGEST_QUOTE: Final = 400
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PluginHost:
+    """What plugins run on."""
+
+    runner: ProcessRunner
+    clock: Clock
+    environment: Mapping[str, str] = field(repr=False)
+    has_terminal: Callable[[], bool]
+    timeout_s: float
+    interactive_timeout_s: float = 300.0
+    """Somebody has to find a password first."""
+
+
+class ExecPlugin:
+    """The credentials of one plugin."""
+
+    def __init__(self, entry: PluginEntry, host: PluginHost) -> None:
+        self._entry = entry
+        self._host = host
+        self._running = asyncio.Lock()
+        self._runs = 0
+        self._credential: Credential | None = None
+        self._failure: CredentialsFailed | None = None
+
+    def __repr__(self) -> str:
+        return f"ExecPlugin({self._entry.command})"
+
+    async def current(self) -> Credential:
+        runs_before = self._runs
+        while (credential := self._good()) is None:
+            async with self._running:
+                if self._runs == runs_before:
+                    await self._run()
+                elif self._failure is not None:
+                    raise CredentialsFailed(self._failure.problem, path=self._failure.path)
+                else:
+                    runs_before = self._runs  # it succeeded, and has expired or was refused since
+        return credential
+
+    def refused(self, credential: Credential) -> None:
+        if self._credential is not None and has_part(credential, self._credential):
+            log.info("credentials.plugin.refused", command=self._entry.command)
+            self._credential = None
+
+    def _good(self) -> Credential | None:
+        found = self._credential
+        if found is None or (found.expires_at is not None and self._host.clock.now() >= found.expires_at):
+            return None
+        return found
+
+    async def _run(self) -> None:
+        """One run. A cancelled one does not count: whoever waits next runs it anew."""
+        try:
+            self._credential, self._failure = await self._asked(), None
+        except CredentialsFailed as error:
+            self._credential, self._failure = None, error
+            self._runs += 1
+            raise
+        self._runs += 1
+        log.info("credentials.plugin.answered", command=self._entry.command, expires_at=self._credential.expires_at)
+
+    async def _asked(self) -> Credential:
+        is_interactive = self._is_interactive()
+        entry, host = self._entry, self._host
+        info = {EXEC_INFO: question(entry, is_interactive=is_interactive)}
+        outcome = await host.runner.run(
+            Command(
+                argv=(entry.command, *entry.arguments),
+                environment={**host.environment, **entry.environment, **info},
+                is_interactive=is_interactive,
+                timeout_s=host.interactive_timeout_s if is_interactive else host.timeout_s,
+            )
+        )
+        if not isinstance(outcome, Finished) or outcome.exit_code != 0:
+            raise self._failed(outcome)
+        try:
+            return credential_of(outcome.stdout, api_version=entry.api_version, now=host.clock.now())
+        except InvalidInput as error:
+            raise self._wrong(str(error)) from None
+
+    def _is_interactive(self) -> bool:
+        mode = self._entry.interactive_mode
+        if mode is InteractiveMode.NEVER:
+            return False
+        has_terminal = self._host.has_terminal()
+        if mode is InteractiveMode.ALWAYS and not has_terminal:
+            raise self._wrong("it has to talk with you (interactiveMode Always), and standard input is not a terminal")
+        return has_terminal
+
+    def _failed(self, outcome: Outcome) -> CredentialsFailed:
+        if isinstance(outcome, NotStarted):
+            told = "executable not found" if outcome.is_missing else f"cannot be started: {outcome.reason}"
+            return self._wrong(told, hint=self._entry.install_hint)
+        if isinstance(outcome, Killed):
+            return self._wrong(f"{outcome.reason}, and was killed{_quoted(outcome.stderr)}")
+        how = f"exit code {outcome.exit_code}" if outcome.exit_code > 0 else f"signal {-outcome.exit_code}"
+        return self._wrong(f"failed with {how}{_quoted(outcome.stderr)}", hint=self._entry.install_hint)
+
+    def _wrong(self, problem: str, *, hint: str = "") -> CredentialsFailed:
+        more = f"\n{hint}" if hint else ""
+        return CredentialsFailed(f"exec plugin {self._entry.command}: {problem}{more}", path=self._entry.place)
+
+
+def _quoted(stderr: bytes) -> str:
+    """The end of what it complained, on one line and without what a terminal would obey."""
+    text = " ".join(stderr.decode(errors="replace").split())
+    text = "".join(letter if letter.isprintable() else "?" for letter in text)
+    if not text:
+        return ""
+    return f': "{text}"' if len(text) <= _LONGEST_QUOTE else f': "…{text[-_LONGEST_QUOTE:]}"'

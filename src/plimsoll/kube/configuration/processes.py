@@ -1,0 +1,159 @@
+"""Runs a command to its end: the port through which exec plugins are started, and its live implementation.
+
+The outcome is a value, whatever it is. What a command prints on stdout may be a secret and appears in no repr; what it
+prints on stderr is passed on as it comes, and its end kept for messages.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import sys
+from contextlib import suppress
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Final, Protocol
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+MOST_OUTPUT_BYTES: Final = 1024 * 1024
+_STDERR_KEPT_BYTES: Final = 2048
+# A plugin may leave a daemon behind that holds its stdout open; what the plugin itself wrote has arrived by then.
+_AFTER_EXIT_S: Final = 1.0
+_REAPING_S: Final = 5.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Command:
+    """What to run. Only an interactive command is given our stdin and terminal."""
+
+    argv: Sequence[str] = field(repr=False)
+    environment: Mapping[str, str] = field(repr=False)
+    is_interactive: bool = False
+    timeout_s: float = 60.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Finished:
+    """It ended by itself. A negative code is the signal that ended it."""
+
+    exit_code: int
+    stdout: bytes = field(default=b"", repr=False)
+    stderr: bytes = field(default=b"", repr=False)
+    """The end of it; nothing when the command was interactive and had the terminal itself."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NotStarted:
+    """The machine could not start it."""
+
+    reason: str
+    is_missing: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Killed:
+    """It was ended by us, with everything it had started: it took too long, or said too much."""
+
+    reason: str
+    stderr: bytes = field(default=b"", repr=False)
+
+
+Outcome = Finished | NotStarted | Killed
+
+
+class ProcessRunner(Protocol):
+    """Starts processes; a fake one under virtual time."""
+
+    async def run(self, command: Command) -> Outcome: ...
+
+
+class RealProcesses:
+    """The machine's own processes. One that is not interactive gets a session of its own, and so no terminal."""
+
+    async def run(self, command: Command) -> Outcome:
+        loop = asyncio.get_running_loop()
+        conversation = _Conversation(loop)
+        try:
+            process, _ = await loop.subprocess_exec(
+                lambda: conversation,
+                *command.argv,
+                env=dict(command.environment),
+                stdin=None if command.is_interactive else asyncio.subprocess.DEVNULL,
+                stdout=asyncio.subprocess.PIPE,
+                stderr=None if command.is_interactive else asyncio.subprocess.PIPE,
+                start_new_session=not command.is_interactive,
+            )
+        except OSError as error:
+            return NotStarted(reason=error.strerror or str(error), is_missing=isinstance(error, FileNotFoundError))
+        try:
+            return await conversation.outcome(process, timeout_s=command.timeout_s)
+        finally:
+            await _end(process, conversation, has_group=not command.is_interactive)
+
+
+class _Conversation(asyncio.SubprocessProtocol):
+    """What a process says, until it has ended."""
+
+    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
+        self.exited: asyncio.Future[None] = loop.create_future()
+        self._closed: asyncio.Future[None] = loop.create_future()
+        self._flooded: asyncio.Future[None] = loop.create_future()
+        self._stdout = bytearray()
+        self._stderr = b""
+
+    def pipe_data_received(self, fd: int, data: bytes) -> None:
+        if fd == 2:
+            self._stderr = (self._stderr + data)[-_STDERR_KEPT_BYTES:]
+            _pass_on(data)
+        elif len(self._stdout) + len(data) <= MOST_OUTPUT_BYTES:
+            self._stdout += data
+        elif not self._flooded.done():
+            self._flooded.set_result(None)
+
+    def process_exited(self) -> None:
+        if not self.exited.done():
+            self.exited.set_result(None)
+
+    def connection_lost(self, _error: Exception | None) -> None:
+        if not self._closed.done():
+            self._closed.set_result(None)
+
+    async def outcome(self, process: asyncio.SubprocessTransport, *, timeout_s: float) -> Outcome:
+        await _first_of(self.exited, self._flooded, within_s=timeout_s)
+        if self.exited.done():
+            await _first_of(self._closed, self._flooded, within_s=_AFTER_EXIT_S)
+        if self._flooded.done():
+            return Killed(reason=f"it wrote more than {MOST_OUTPUT_BYTES} bytes", stderr=self._stderr)
+        exit_code = process.get_returncode()
+        if exit_code is None:
+            return Killed(reason=f"it did not end within {timeout_s:g} s", stderr=self._stderr)
+        return Finished(exit_code=exit_code, stdout=bytes(self._stdout), stderr=self._stderr)
+
+
+async def _first_of(*futures: asyncio.Future[None], within_s: float) -> None:
+    await asyncio.wait(futures, timeout=within_s, return_when=asyncio.FIRST_COMPLETED)
+
+
+async def _end(process: asyncio.SubprocessTransport, conversation: _Conversation, *, has_group: bool) -> None:
+    """Leave nothing behind: neither a process that runs, nor one that nobody has waited for, nor an open pipe."""
+    if process.get_returncode() is None:
+        with suppress(ProcessLookupError):
+            if has_group:
+                os.killpg(process.get_pid(), signal.SIGKILL)
+            else:
+                process.kill()
+        await _first_of(conversation.exited, within_s=_REAPING_S)
+    process.close()
+
+
+def _pass_on(data: bytes) -> None:
+    with suppress(OSError, ValueError):  # our own stderr may be closed
+        sys.stderr.write(data.decode(errors="replace"))
+        sys.stderr.flush()
+
+
+def has_terminal() -> bool:
+    """Whether somebody sits before our stdin."""
+    return sys.stdin is not None and not sys.stdin.closed and sys.stdin.isatty()

@@ -1,0 +1,122 @@
+"""A user entry of a kubeconfig: who we are, and as whom we act.
+
+Which of several kinds counts is as in client-go: a token or a password makes an exec plugin unnecessary; a token file
+comes before a token beside it as soon as it can be read; a certificate is presented beside any of them.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from plimsoll.core.errors import InvalidInput
+from plimsoll.kube.access import Credential
+from plimsoll.kube.configuration.credentials import (
+    ANONYMOUS,
+    CertificatePair,
+    Fixed,
+    PemSource,
+    Together,
+    TokenFile,
+)
+from plimsoll.kube.configuration.files import read_referenced
+from plimsoll.kube.configuration.headers import basic, bearer, impersonate_more, impersonate_user
+from plimsoll.kube.configuration.plugin_entries import plugin_entry
+from plimsoll.kube.configuration.plugins import ExecPlugin
+
+if TYPE_CHECKING:
+    from plimsoll.kube.access import Credentials
+    from plimsoll.kube.configuration.clusters import Cluster
+    from plimsoll.kube.configuration.plugins import PluginHost
+    from plimsoll.kube.configuration.sections import Section
+
+
+@dataclass(frozen=True, slots=True)
+class UserReader:
+    """Makes credentials of one entry, for one cluster."""
+
+    entry: Section
+    cluster: Cluster
+    host: PluginHost
+
+    def credentials(self) -> Credentials:
+        parts = [*self._proofs(), *self._impersonation()]
+        if not parts:
+            return ANONYMOUS
+        return parts[0] if len(parts) == 1 else Together(parts)
+
+    def _proofs(self) -> list[Credentials]:
+        """Nothing is proved to a server that does not prove itself: kubectl sends no credentials over http."""
+        if not self.cluster.is_https:
+            return []
+        parts = [*self._certificate(), *self._header()]
+        if "auth-provider" in self.entry:
+            raise self.entry.wrong(
+                "auth-provider",
+                "auth providers are no longer part of Kubernetes clients (since 1.26); use an exec plugin (`exec`)",
+            )
+        if "exec" in self.entry:
+            plugin = ExecPlugin(plugin_entry(self.entry.section("exec"), self.cluster), self.host)
+            is_needed = not any(self.entry.raw(name) for name in ("token", "tokenFile", "username", "password"))
+            parts += [plugin] if is_needed else []
+        return parts
+
+    def _header(self) -> list[Credentials]:
+        token, file = self.entry.text("token"), self.entry.file_path("tokenFile")
+        user, password = self.entry.text("username"), self.entry.text("password")
+        if (user or password) and (token or file):
+            raise self.entry.wrong("username", "only one may be given: username and password, or a token")
+        if user or password:
+            return [Fixed(Credential(headers=basic(user, password)))]
+        if token:
+            self._check_token(token)
+        if not file:
+            return [Fixed(Credential(headers=bearer(token)))] if token else []
+        if not token and not read_referenced(self.entry, "tokenFile").strip():
+            raise self.entry.wrong("tokenFile", f"{file} is empty")
+        return [TokenFile(file, clock=self.host.clock, fallback=token)]
+
+    def _check_token(self, token: str) -> None:
+        try:
+            bearer(token)
+        except InvalidInput as error:
+            raise self.entry.wrong("token", error.problem) from None
+
+    def _certificate(self) -> list[Credentials]:
+        certificate, key = self._pem("client-certificate"), self._pem("client-key")
+        if certificate is None and key is None:
+            return []
+        if certificate is None:
+            raise self.entry.wrong(
+                "client-certificate", "must be given, this or client-certificate-data: there is a key"
+            )
+        if key is None:
+            raise self.entry.wrong("client-key", "must be given, this or client-key-data: there is a certificate")
+        pair = CertificatePair(certificate, key)
+        pair.check()
+        return [pair]
+
+    def _pem(self, name: str) -> PemSource | None:
+        data, file = self.entry.data(f"{name}-data"), self.entry.file_path(name)
+        if data and file:
+            raise self.entry.wrong(f"{name}-data", f"only one may be given, this or {name}")
+        if data:
+            return PemSource(place=self.entry.place(f"{name}-data"), data=data)
+        return PemSource(place=self.entry.place(name), file=file) if file else None
+
+    def _impersonation(self) -> list[Credentials]:
+        user, uid, groups = self.entry.text("as"), self.entry.text("as-uid"), self.entry.texts("as-groups")
+        section = self.entry.section("as-user-extra")
+        extra = {key: section.texts(key) for key in section.names()}
+        if not user:
+            given = next((name for name in ("as-uid", "as-groups", "as-user-extra") if self.entry.raw(name)), "")
+            if given:
+                raise self.entry.wrong(given, "can be given only with `as`, the user to stand in for")
+            return []
+        try:
+            credential = Credential(
+                headers=impersonate_user(user, uid), repeated_headers=impersonate_more(groups, extra)
+            )
+        except InvalidInput as error:
+            raise self.entry.wrong("as", f"or one of the as-… fields beside it {error.problem}") from None
+        return [Fixed(credential)]

@@ -1,0 +1,117 @@
+"""What we may do: every permission of every controller put to the server, and the rule for each that is missing."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+import msgspec
+
+from plimsoll.core.errors import PlimsollError
+from plimsoll.core.values import Value
+from plimsoll.kube.diagnosis.asking import ask_each
+from plimsoll.kube.diagnosis.findings import Finding, Level
+from plimsoll.kube.diagnosis.permissions import Permission, Places, Question, only_missing, role_manifests
+from plimsoll.kube.errors import UnreadableAnswer
+from plimsoll.kube.exchange import JSON, Call
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from plimsoll.kube.client import Client
+    from plimsoll.kube.diagnosis.needs import Needs
+
+_REVIEWS: Final = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews"
+
+Answers = dict[Question, "bool | PlimsollError"]
+
+
+class _Status(Value):
+    allowed: bool = False
+
+
+class _Review(Value):
+    status: _Status
+
+
+async def review(client: Client, questions: Iterable[Question]) -> Answers:
+    """Each question once."""
+    distinct = tuple(dict.fromkeys(questions))
+    answers = await ask_each(distinct, lambda question: _is_allowed(client, question))
+    return dict(zip(distinct, answers, strict=True))
+
+
+async def _is_allowed(client: Client, question: Question) -> bool:
+    attributes = {name: value for name, value in msgspec.to_builtins(question).items() if value}
+    body = {
+        "apiVersion": "authorization.k8s.io/v1",
+        "kind": "SelfSubjectAccessReview",
+        "spec": {"resourceAttributes": attributes},
+    }
+    headers = {"content-type": JSON, "accept": JSON}
+    reply = await client.call(Call("POST", _REVIEWS, headers=headers, body=msgspec.json.encode(body)))
+    try:
+        return msgspec.json.decode(reply.body, type=_Review).status.allowed
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+        raise UnreadableAnswer(f"not a SelfSubjectAccessReview: {error}") from error
+
+
+def judge(needs: Needs, answers: Mapping[Question, bool | PlimsollError], *, places: Places, user: str) -> Finding:
+    """Whether the controller has what it needs."""
+    check = f"permissions.{needs.controller}"
+    asked = list(dict.fromkeys(one for permission in needs.permissions for one in permission.questions(places)))
+    refusal = next((answers[one] for one in asked if isinstance(answers[one], PlimsollError)), None)
+    if refusal is not None:
+        return Finding(
+            check=check,
+            level=Level.FAIL,
+            message=f"the server does not say what we may do: {refusal}",
+            fix="let us create selfsubjectaccessreviews.authorization.k8s.io (the role system:basic-user does)",
+        )
+    missing = [one for one in asked if not answers[one]]
+    if not missing:
+        message = f"has all {len(asked)} permissions it needs"
+        return Finding(check=check, level=Level.OK, message=message, details={"needed": len(asked)})
+    lacking = [one for one in (only_missing(need, missing, places) for need in needs.permissions) if one is not None]
+    return Finding(
+        check=check,
+        level=Level.FAIL,
+        message=f"{len(missing)} of {len(asked)} permissions it needs are missing",
+        fix=_advice(needs, lacking, places=places, user=user),
+        details={
+            "needed": len(asked),
+            "missing": [_told(one, permission) for permission in lacking for one in permission.questions(places)],
+            "rules": [{**_where(one, places), **one.rule()} for one in lacking],
+            "manifests": list(role_manifests(needs.permissions, role=_role(needs), user=user, places=places)),
+        },
+    )
+
+
+def _role(needs: Needs) -> str:
+    return f"plimsoll-{needs.controller}"
+
+
+def _told(question: Question, permission: Permission) -> dict[str, Any]:
+    return {**msgspec.to_builtins(question), "why": permission.why}
+
+
+def _where(permission: Permission, places: Places) -> dict[str, str]:
+    namespace = permission.namespace_in(places)
+    return {"namespace": namespace} if namespace else {}
+
+
+def _advice(needs: Needs, lacking: list[Permission], *, places: Places, user: str) -> str:
+    """The missing rules, each under the reason for it."""
+    lines = [f"grant {user or 'this user'} these rules:"]
+    namespaces = sorted({permission.namespace_in(places) for permission in lacking})
+    for namespace in namespaces:
+        lines.append(f"in a Role of namespace {namespace}:" if namespace else "in a ClusterRole:")
+        for permission in lacking:
+            if permission.namespace_in(places) == namespace:
+                lines += [f"  # {permission.why}", f"  - {_flow(permission.rule())}"]
+    whole = f"plimsoll doctor --controller {needs.controller} -o json | jq '.findings[].details.manifests[]?'"
+    return "\n".join([*lines, f"or, as an administrator, all it needs: {whole} | kubectl apply -f -"])
+
+
+def _flow(rule: dict[str, Any]) -> str:
+    """A rule on one line of YAML."""
+    return "{" + ", ".join(f"{key}: {msgspec.json.encode(value).decode()}" for key, value in rule.items()) + "}"

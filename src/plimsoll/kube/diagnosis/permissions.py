@@ -1,0 +1,162 @@
+"""Permissions as data: what a controller must be allowed to do, where, and why.
+
+`needs` lists them for every controller, `access_reviews` asks the server about them. The same value gives the questions
+(one a verb, as `SelfSubjectAccessReview` has it) and the RBAC rule that would answer them with yes, so that the advice
+cannot differ from what is asked.
+"""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import TYPE_CHECKING, Any, Final
+
+from msgspec.structs import replace
+
+from plimsoll.core.values import Value
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+RBAC_GROUP: Final = "rbac.authorization.k8s.io"
+_SERVICE_ACCOUNT: Final = "system:serviceaccount:"
+
+
+class Scope(StrEnum):
+    """Which objects a permission is about."""
+
+    EVERYWHERE = "everywhere"
+    """Of no namespace, or of all of them."""
+    WATCHED = "watched"
+    """In the namespaces the controller looks after: all, or the one it was told."""
+    HOME = "home"
+    """In the namespace the controller lives in: its own lease."""
+    ONE = "one"
+    """In a namespace that is always the same."""
+
+
+class Places(Value):
+    """What `Scope` means in one run."""
+
+    home: str = "default"
+    watched: str = ""
+    """Empty: all namespaces."""
+
+
+class Question(Value):
+    """One verb on one resource: what a `SelfSubjectAccessReview` asks. Equal ones are asked once."""
+
+    verb: str
+    group: str
+    resource: str
+    subresource: str = ""
+    namespace: str = ""
+    """Empty: of the whole cluster."""
+    name: str = ""
+    """Empty: whatever its name."""
+
+    @property
+    def target(self) -> str:
+        """`pods/eviction`, `leases.coordination.k8s.io`: as kubectl writes it."""
+        resource = f"{self.resource}.{self.group}" if self.group else self.resource
+        return f"{resource}/{self.subresource}" if self.subresource else resource
+
+    def __str__(self) -> str:
+        named = f" {self.name}" if self.name else ""
+        return f"{self.verb} {self.target}{named} in {self.namespace or 'the whole cluster'}"
+
+
+class Permission(Value):
+    """Verbs on a resource that a controller needs, with the reason."""
+
+    group: str
+    resource: str
+    verbs: tuple[str, ...]
+    why: str
+    subresource: str = ""
+    scope: Scope = Scope.EVERYWHERE
+    namespace: str = ""
+    """Of `Scope.ONE`."""
+    names: tuple[str, ...] = ()
+    """Only these objects; `create` cannot be limited so."""
+
+    @property
+    def path(self) -> str:
+        """The resource as RBAC rules and discovery name it."""
+        return f"{self.resource}/{self.subresource}" if self.subresource else self.resource
+
+    def namespace_in(self, places: Places) -> str:
+        """The namespace it must hold in; empty for the whole cluster."""
+        match self.scope:
+            case Scope.EVERYWHERE:
+                return ""
+            case Scope.WATCHED:
+                return places.watched
+            case Scope.HOME:
+                return places.home
+            case Scope.ONE:
+                return self.namespace
+
+    def questions(self, places: Places) -> Iterator[Question]:
+        for name in self.names or ("",):
+            for verb in self.verbs:
+                yield Question(
+                    verb=verb,
+                    group=self.group,
+                    resource=self.resource,
+                    subresource=self.subresource,
+                    namespace=self.namespace_in(places),
+                    name=name,
+                )
+
+    def rule(self) -> dict[str, Any]:
+        """The RBAC rule that grants it."""
+        named = {"resourceNames": list(self.names)} if self.names else {}
+        return {"apiGroups": [self.group], "resources": [self.path], **named, "verbs": list(self.verbs)}
+
+
+def only_missing(permission: Permission, missing: Iterable[Question], places: Places) -> Permission | None:
+    """What of it is not granted; none if everything is."""
+    lacking = set(missing).intersection(permission.questions(places))
+    verbs = tuple(verb for verb in permission.verbs if any(one.verb == verb for one in lacking))
+    names = tuple(name for name in permission.names if any(one.name == name for one in lacking))
+    if not verbs:
+        return None
+    return replace(permission, verbs=verbs, names=names)
+
+
+def role_manifests(
+    permissions: Iterable[Permission], *, role: str, user: str, places: Places
+) -> tuple[dict[str, Any], ...]:
+    """Roles with these permissions and bindings of them to the user, ready to be applied.
+
+    A role for the whole cluster and one for each namespace: what is needed in one place is not granted in others.
+    """
+    rules: dict[str, list[dict[str, Any]]] = {}
+    for permission in permissions:
+        rules.setdefault(permission.namespace_in(places), []).append(permission.rule())
+    return tuple(
+        manifest
+        for namespace in sorted(rules)
+        for manifest in _role_and_binding(rules[namespace], role=role, user=user, namespace=namespace)
+    )
+
+
+def _role_and_binding(
+    rules: list[dict[str, Any]], *, role: str, user: str, namespace: str
+) -> tuple[dict[str, Any], dict[str, Any]]:
+    kind = "Role" if namespace else "ClusterRole"
+    metadata = {"name": role, **({"namespace": namespace} if namespace else {})}
+    shared = {"apiVersion": f"{RBAC_GROUP}/v1", "metadata": metadata}
+    reference = {"apiGroup": RBAC_GROUP, "kind": kind, "name": role}
+    return (
+        {**shared, "kind": kind, "rules": rules},
+        {**shared, "kind": f"{kind}Binding", "roleRef": reference, "subjects": [subject(user)]},
+    )
+
+
+def subject(user: str) -> dict[str, str]:
+    """How a binding names the user: service accounts have a form of their own."""
+    if user.startswith(_SERVICE_ACCOUNT) and user.count(":") == 3:
+        namespace, _, name = user.removeprefix(_SERVICE_ACCOUNT).partition(":")
+        return {"kind": "ServiceAccount", "name": name, "namespace": namespace}
+    return {"apiGroup": RBAC_GROUP, "kind": "User", "name": user}

@@ -1,0 +1,198 @@
+"""What the server serves: the built-in API groups each controller speaks, and the custom resources it works with.
+
+Built-in groups are read from discovery, which everybody may. Custom resources are read from their definitions, which
+tell why one is not served; where we may not read those, discovery has to do.
+"""
+
+from __future__ import annotations
+
+from importlib.resources import files
+from typing import TYPE_CHECKING, Any, Final
+
+from plimsoll.core.errors import PlimsollError
+from plimsoll.core.values import Value
+from plimsoll.kube.diagnosis.asking import ask_each
+from plimsoll.kube.diagnosis.findings import Finding, Level
+from plimsoll.kube.errors import ApiError, NotFound
+from plimsoll.objects.definitions import CustomResourceDefinition
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from plimsoll.kube.client import Client
+    from plimsoll.kube.diagnosis.needs import Definition, Needs
+
+BUILTIN_VERSION: Final = "v1"
+
+Served = frozenset[str]
+"""Names of resources and subresources in one version of a group; empty if the version is not served."""
+
+
+async def served_groups(client: Client, groups: Iterable[str]) -> dict[str, Served | PlimsollError]:
+    """What version v1 of each group holds."""
+    distinct = tuple(dict.fromkeys(groups))
+    answers = await ask_each(distinct, lambda group: _resources(client, group, BUILTIN_VERSION))
+    return dict(zip(distinct, answers, strict=True))
+
+
+async def _resources(client: Client, group: str, version: str) -> Served:
+    path = f"/apis/{group}/{version}" if group else f"/api/{version}"
+    try:
+        listed = await client.get_json(path)
+    except NotFound:
+        return frozenset()
+    resources = listed.get("resources") if isinstance(listed, dict) else None
+    return frozenset(str(one.get("name")) for one in resources or () if isinstance(one, dict))
+
+
+def judge_groups(needs: Needs, served: Mapping[str, Served | PlimsollError]) -> Finding:
+    """Whether the server has the built-in resources a controller uses."""
+    check = f"apis.{needs.controller}"
+    groups = needs.builtin_groups
+    for group in groups:
+        answer = served[group]
+        if isinstance(answer, PlimsollError):
+            message = f"the server does not tell what it serves: {answer}"
+            return Finding(check=check, level=Level.UNKNOWN, message=message)
+    lacking = sorted(
+        {
+            f"{permission.path} ({_api_version(permission.group)})"
+            for permission in needs.permissions
+            if permission.group in groups and permission.path not in _names(served[permission.group])
+        }
+    )
+    details = {"apiVersions": [_api_version(group) for group in groups], "missing": lacking}
+    if not lacking:
+        message = f"all {len(groups)} API versions it uses are served"
+        return Finding(check=check, level=Level.OK, message=message, details=details)
+    return Finding(
+        check=check,
+        level=Level.FAIL,
+        message=f"not served: {', '.join(lacking)}",
+        fix="switch these APIs on (--runtime-config of the API server), or upgrade Kubernetes",
+        details=details,
+    )
+
+
+def _names(served: Served | PlimsollError) -> Served:
+    return frozenset() if isinstance(served, PlimsollError) else served
+
+
+def _api_version(group: str) -> str:
+    return f"{group}/{BUILTIN_VERSION}" if group else BUILTIN_VERSION
+
+
+# ---- custom resources
+
+
+class Sighting(Value):
+    """What is known about one definition. `problem` is empty if it can be used."""
+
+    definition: Definition
+    versions: tuple[str, ...] = ()
+    problem: str = ""
+    is_known: bool = True
+    """Whether we could look at all."""
+
+
+async def sightings(client: Client, definitions: Iterable[Definition]) -> dict[str, Sighting]:
+    """Each definition by its name."""
+    distinct = {one.name: one for one in definitions}
+    answers = await ask_each(distinct.values(), lambda one: _seen(client, one))
+    return {
+        one.name: Sighting(definition=one, is_known=False, problem=str(answer))
+        if isinstance(answer, PlimsollError)
+        else answer
+        for one, answer in zip(distinct.values(), answers, strict=True)
+    }
+
+
+async def _seen(client: Client, definition: Definition) -> Sighting:
+    try:
+        found = await client.get(CustomResourceDefinition, definition.name)
+    except NotFound:
+        return Sighting(definition=definition, problem="not there")
+    except ApiError:
+        return await _seen_from_outside(client, definition)
+    versions = tuple(one.name for one in found.spec.versions if one.served)
+    conditions = {one.type: one for one in found.status.conditions}
+    refused = conditions.get("NamesAccepted")
+    established = conditions.get("Established")
+    if refused is not None and refused.status == "False":
+        return Sighting(definition=definition, versions=versions, problem=f"its names clash ({refused.message})")
+    if established is None or established.status != "True":
+        return Sighting(definition=definition, versions=versions, problem="not established yet")
+    return _judged(definition, versions)
+
+
+async def _seen_from_outside(client: Client, definition: Definition) -> Sighting:
+    served = [
+        version
+        for version in definition.versions
+        if definition.plural in await _resources(client, definition.group, version)
+    ]
+    if not served:
+        return Sighting(definition=definition, problem="not there, or in no version we know")
+    return _judged(definition, tuple(served))
+
+
+def _judged(definition: Definition, versions: tuple[str, ...]) -> Sighting:
+    if set(versions) & set(definition.versions):
+        return Sighting(definition=definition, versions=versions)
+    wanted = " or ".join(definition.versions)
+    problem = f"served in {', '.join(versions) or 'no version'}, not in {wanted}"
+    return Sighting(definition=definition, versions=versions, problem=problem)
+
+
+def judge_definitions(needs: Needs, seen: Mapping[str, Sighting], *, is_asked_for: bool) -> Finding | None:
+    """Whether the custom resources of a controller are there; nothing to say if it has none.
+
+    Where nobody asked for this very controller, a missing definition only means that it cannot run here: a warning.
+    """
+    if not needs.definitions:
+        return None
+    found = [seen[one.name] for one in needs.definitions]
+    details = {"definitions": [_details(one) for one in found]}
+    check = f"definitions.{needs.controller}"
+    hidden = [one for one in found if not one.is_known]
+    lacking = [one for one in found if one.problem and one.is_known and not one.definition.is_optional]
+    if lacking:
+        return Finding(
+            check=check,
+            level=Level.FAIL if is_asked_for else Level.WARN,
+            message=_by_problem(lacking),
+            fix="\n".join(dict.fromkeys(_advice(one.definition) for one in lacking)),
+            details=details,
+        )
+    if hidden:
+        message = f"could not be looked at: {hidden[0].problem}"
+        return Finding(check=check, level=Level.UNKNOWN, message=message, details=details)
+    unused = [one.definition.name for one in found if one.problem]
+    message = f"{len(found) - len(unused)} custom resources are there"
+    if unused:
+        message += f"; not there, and not needed by all: {', '.join(unused)}"
+    return Finding(check=check, level=Level.OK, message=message, details=details)
+
+
+def _by_problem(lacking: list[Sighting]) -> str:
+    names: dict[str, list[str]] = {}
+    for one in lacking:
+        names.setdefault(one.problem, []).append(one.definition.name)
+    return "; ".join(f"{problem}: {', '.join(names)}" for problem, names in names.items())
+
+
+def _details(one: Sighting) -> dict[str, Any]:
+    return {
+        "name": one.definition.name,
+        "versions": list(one.versions),
+        "wanted": list(one.definition.versions),
+        "optional": one.definition.is_optional,
+        "problem": one.problem,
+    }
+
+
+def _advice(definition: Definition) -> str:
+    shipped = files("plimsoll.objects").joinpath("crds", f"{definition.plural}.yaml")
+    if shipped.is_file():
+        return f"kubectl apply -f {shipped}"
+    return f"install {definition.source}, which brings {definition.group}"

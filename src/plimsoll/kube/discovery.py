@@ -1,0 +1,110 @@
+"""What a server is and what it serves: for `doctor`, and for controllers that wait for a definition to appear."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import msgspec
+
+from plimsoll.core.values import Value, Wire
+from plimsoll.kube.errors import NotFound, UnreadableAnswer
+from plimsoll.objects.meta import WireObject
+from plimsoll.objects.shapes import without_nulls
+
+if TYPE_CHECKING:
+    from plimsoll.kube.client import Client
+    from plimsoll.objects.registry import Resource
+
+T = TypeVar("T", bound=WireObject)
+W = TypeVar("W", bound=Wire)
+
+
+class ServerVersion(Wire):
+    """`/version`."""
+
+    major: str = ""
+    minor: str = ""
+    git_version: str = ""
+    platform: str = ""
+
+    @property
+    def number(self) -> tuple[int, int]:
+        """(1, 34); providers write `34+`. Zeros where nothing can be read."""
+        return _leading_number(self.major), _leading_number(self.minor)
+
+
+class ServedResource(Wire):
+    """One line of a version's discovery document. A subresource has a slash in its name."""
+
+    name: str = ""
+    kind: str = ""
+    namespaced: bool = False
+    verbs: tuple[str, ...] = ()
+    short_names: tuple[str, ...] = ()
+
+
+class Group(Value, frozen=True):
+    """An API group and its versions, the preferred one first."""
+
+    name: str
+    versions: tuple[str, ...]
+
+
+class _ResourceList(Wire):
+    resources: tuple[ServedResource, ...] = ()
+
+
+async def server_version(client: Client) -> ServerVersion:
+    return _read(ServerVersion, "/version", await client.get_json("/version"))
+
+
+async def groups(client: Client) -> tuple[Group, ...]:
+    """All groups, the core one (whose name is empty) first."""
+    core = _strings(_member(await client.get_json("/api"), "versions"))
+    listed = _member(await client.get_json("/apis"), "groups")
+    return (Group(name="", versions=core), *(_group(one) for one in listed if isinstance(one, dict)))
+
+
+async def resources(client: Client, api_version: str) -> tuple[ServedResource, ...]:
+    """What is served in a version (`v1`, `apps/v1`), subresources included. Nothing if it is not served at all."""
+    path = f"/apis/{api_version}" if "/" in api_version else f"/api/{api_version}"
+    try:
+        return _read(_ResourceList, path, await client.get_json(path)).resources
+    except NotFound:
+        return ()
+
+
+async def is_served(client: Client, of: type[T] | Resource, *, subresource: str = "") -> bool:
+    """Whether the server knows the kind in the version we speak (and this part of it)."""
+    resource = client.calls.resource(of)
+    name = f"{resource.plural}/{subresource}" if subresource else resource.plural
+    return any(one.name == name for one in await resources(client, resource.api_version))
+
+
+def _group(value: dict[str, Any]) -> Group:
+    listed = [str(one.get("version", "")) for one in _member(value, "versions") if isinstance(one, dict)]
+    preferred = value.get("preferredVersion")
+    first = str(preferred.get("version", "")) if isinstance(preferred, dict) else ""
+    versions = sorted(listed, key=lambda version: version != first)
+    return Group(name=str(value.get("name", "")), versions=tuple(versions))
+
+
+def _read(struct: type[W], path: str, value: Any) -> W:
+    try:
+        return msgspec.convert(without_nulls(value, msgspec.inspect.type_info(struct)), struct)
+    except msgspec.ValidationError as error:
+        raise UnreadableAnswer(f"GET {path}: {error}") from error
+
+
+def _member(value: Any, name: str) -> list[Any]:
+    member = value.get(name) if isinstance(value, dict) else None
+    return member if isinstance(member, list) else []
+
+
+def _strings(values: list[Any]) -> tuple[str, ...]:
+    return tuple(value for value in values if isinstance(value, str))
+
+
+def _leading_number(text: str) -> int:
+    digits = text[: len(text) - len(text.lstrip("0123456789"))]
+    return int(digits) if digits else 0

@@ -1,0 +1,87 @@
+"""The sockets and the session that calls go through."""
+
+from __future__ import annotations
+
+import socket
+from typing import TYPE_CHECKING, Final
+
+import aiohttp
+
+if TYPE_CHECKING:
+    from types import SimpleNamespace
+
+    from aiohttp.client_middlewares import ClientHandlerType
+
+IDLE_S: Final = 90.0
+"""How long an unused connection is kept: as Go's clients do, less than servers keep theirs."""
+_HEADER_BYTES: Final = 64 * 1024
+_READ_AHEAD_BYTES: Final = 256 * 1024
+
+# A peer that is gone without a word is noticed after 45 s, as client-go's HTTP/2 pings do it: silent for 30 s, then
+# asked every 5 s. The user timeout does the same for bytes that we sent and nobody acknowledges.
+_SOCKET_OPTIONS: Final = {"TCP_KEEPIDLE": 30, "TCP_KEEPINTVL": 5, "TCP_KEEPCNT": 3, "TCP_USER_TIMEOUT": 45_000}
+
+
+class Progress:
+    """How far a call has got, so that a failure can be told: before `is_sent` the server cannot have acted on it."""
+
+    __slots__ = ("doing", "is_sent")
+
+    def __init__(self) -> None:
+        self.doing = "waiting for credentials"
+        self.is_sent = False
+
+
+class ConnectionBroke(aiohttp.ClientError):
+    """A connection ended during an exchange; the cause is what aiohttp said."""
+
+
+def new_session() -> aiohttp.ClientSession:
+    """For the running loop. It holds any number of connections: streams must not starve calls, which are counted."""
+    tracing = aiohttp.TraceConfig()
+    tracing.on_request_headers_sent.append(_mark_sent)
+    connector = aiohttp.TCPConnector(
+        limit=0, keepalive_timeout=IDLE_S, resolver=aiohttp.ThreadedResolver(), socket_factory=_socket
+    )
+    return aiohttp.ClientSession(
+        connector=connector,
+        cookie_jar=aiohttp.DummyCookieJar(),
+        timeout=aiohttp.ClientTimeout(total=None, sock_connect=None),
+        skip_auto_headers=("Content-Type", "User-Agent"),
+        read_bufsize=_READ_AHEAD_BYTES,
+        max_line_size=_HEADER_BYTES,
+        max_field_size=_HEADER_BYTES,
+        middlewares=(_send_once,),
+        trace_configs=[tracing],
+    )
+
+
+async def _mark_sent(
+    _session: aiohttp.ClientSession, context: SimpleNamespace, _parameters: aiohttp.TraceRequestHeadersSentParams
+) -> None:
+    context.trace_request_ctx.is_sent = True
+
+
+async def _send_once(request: aiohttp.ClientRequest, send: ClientHandlerType) -> aiohttp.ClientResponse:
+    """Keeps aiohttp from sending PUT and DELETE again when a kept connection turns out closed: the client decides."""
+    try:
+        return await send(request)
+    except aiohttp.ClientConnectorError:
+        raise
+    except (aiohttp.ClientOSError, aiohttp.ServerDisconnectedError) as error:
+        raise ConnectionBroke(str(error)) from error
+
+
+def _socket(
+    address: tuple[
+        socket.AddressFamily | int, socket.SocketKind | int, int, str, tuple[str, int] | tuple[str, int, int, int]
+    ],
+) -> socket.socket:
+    family, kind, protocol, _, _ = address
+    made = socket.socket(family=family, type=kind, proto=protocol)
+    made.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+    for name, value in _SOCKET_OPTIONS.items():
+        option = getattr(socket, name, None)  # not every system has all of them
+        if option is not None:
+            made.setsockopt(socket.IPPROTO_TCP, option, value)
+    return made

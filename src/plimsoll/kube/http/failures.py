@@ -1,0 +1,124 @@
+"""What went wrong with a connection, in plain words, and which of `kube.errors` it is.
+
+The one question that matters to callers is whether the server may have acted: `NotSent` says no, `AnswerLost` says
+perhaps. Messages name the server and what can be done; they never show a query, a header or a proxy's password.
+"""
+
+from __future__ import annotations
+
+import errno
+import socket
+import ssl
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+import aiohttp
+
+from plimsoll.kube.errors import AnswerLost, NotSent, TimedOut
+from plimsoll.kube.http.connections import ConnectionBroke
+
+if TYPE_CHECKING:
+    from plimsoll.core.errors import Unreachable
+    from plimsoll.kube.exchange import Call
+    from plimsoll.kube.http.addresses import ServerAddress
+    from plimsoll.kube.http.connections import Progress
+    from plimsoll.kube.http.proxies import Proxy
+
+_BY_ERRNO: Final = {
+    errno.ECONNREFUSED: "connection refused",
+    errno.EHOSTUNREACH: "no route to the host",
+    errno.ENETUNREACH: "the network is unreachable",
+    errno.ETIMEDOUT: "nobody answers there",
+    errno.ECONNRESET: "the connection was reset",
+    errno.EPIPE: "the connection was closed",
+    errno.EACCES: "this machine does not allow the connection",
+    errno.EPERM: "this machine does not allow the connection",
+    errno.EMFILE: "this process has too many open files",
+    errno.ENFILE: "this machine has too many open files",
+}
+_UNKNOWN_NAMES: Final = frozenset({socket.EAI_NONAME, getattr(socket, "EAI_NODATA", socket.EAI_NONAME)})
+
+
+class Route(NamedTuple):
+    """Where calls go: for messages."""
+
+    address: ServerAddress
+    proxy: Proxy | None = None
+
+    def __str__(self) -> str:
+        return self.address.base if self.proxy is None else f"{self.address.base} through the proxy {self.proxy.url}"
+
+
+def closed(route: Route, *, is_sent: bool = False) -> Unreachable:
+    if is_sent:
+        return AnswerLost(f"the connection to {route} was closed on our side before the answer came")
+    return NotSent(f"the transport to {route} is closed")
+
+
+def late(call: Call, progress: Progress, route: Route) -> Unreachable:
+    """Time is up."""
+    if progress.is_sent:
+        return TimedOut(f"{call.method} {call.path}: no answer from {route} within {call.timeout_s:g} s")
+    return NotSent(f"cannot reach {route}: after {call.timeout_s:g} s still {progress.doing}")
+
+
+def broken(error: Exception, *, is_sent: bool, route: Route) -> Unreachable:
+    """The error for a connection that failed, or was never made, for other reasons than TLS."""
+    if is_sent:
+        return AnswerLost(f"no answer from {route}: {_reason(error)}")
+    if isinstance(error, aiohttp.ClientHttpProxyError):
+        return NotSent(f"cannot reach {route}: {_proxy_answer(error)}")
+    return NotSent(f"cannot reach {route}: {_reason(error)}{_advice(error, route)}")
+
+
+def tls_error(error: BaseException) -> ssl.SSLError | None:
+    """What OpenSSL complained about, if that is what is behind the error."""
+    if isinstance(error, aiohttp.ClientConnectorCertificateError):
+        inner: BaseException | None = error.certificate_error
+    elif isinstance(error, aiohttp.ClientConnectorError):
+        inner = error.os_error
+    elif isinstance(error, ConnectionBroke) and error.__cause__ is not None:
+        inner = error.__cause__.__cause__
+    else:
+        inner = None
+    return inner if isinstance(inner, ssl.SSLError) else None
+
+
+def _reason(error: BaseException) -> str:
+    match error:
+        case ConnectionBroke():
+            return _reason(error.__cause__) if error.__cause__ is not None else "the connection broke"
+        case aiohttp.ServerDisconnectedError():
+            return "the connection was closed before an answer came"
+        case aiohttp.ClientConnectorDNSError():
+            return _name_problem(error.host, error.os_error)
+        case aiohttp.ClientConnectorError():
+            return _reason(error.os_error)
+        case aiohttp.ClientPayloadError():
+            return "the connection was closed in the middle of the answer"
+        case aiohttp.ClientResponseError():
+            return "what came back is not HTTP"
+        case ssl.SSLError():
+            return "the connection was closed during the TLS handshake"
+        case OSError():
+            return _BY_ERRNO.get(error.errno or 0, "") or error.strerror or "the connection was closed"
+        case _:
+            return "the connection was closed"
+
+
+def _name_problem(host: str, error: OSError) -> str:
+    if error.errno in _UNKNOWN_NAMES:
+        return f"no such host: {host}"
+    return f"the name {host} cannot be resolved now ({error.strerror or 'the resolver does not answer'})"
+
+
+def _proxy_answer(error: aiohttp.ClientHttpProxyError) -> str:
+    if error.status == 407:
+        return "the proxy asks for a user and password, or does not accept those in its URL (407)"
+    return f"the proxy answered {error.status} {error.message}".rstrip()
+
+
+def _advice(error: Exception, route: Route) -> str:
+    refused = isinstance(error, aiohttp.ClientConnectorError) and error.os_error.errno == errno.ECONNREFUSED
+    if not refused:
+        return ""
+    return "; is the proxy running?" if route.proxy is not None else "; is the API server running?"

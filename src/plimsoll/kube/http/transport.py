@@ -1,0 +1,227 @@
+"""`HttpTransport`: one server, one identity, one event loop.
+
+The flow of a call: wait for a place, get the credential, send, read; on a 401 once more with a fresh credential. All of
+that together is bounded by the call's own timeout, also the wait for credentials: a call must not be made after the
+moment its caller allowed it for (a lease may have ended). Whoever needs a person to log in first asks the credentials
+beforehand.
+
+The client above it decides about retries, limits rates and reads statuses; none of that is here.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import io
+import os
+from contextlib import AsyncExitStack
+from typing import TYPE_CHECKING, Final, Self
+
+import aiohttp
+from multidict import CIMultiDict
+
+from plimsoll import __version__
+from plimsoll.core.values import Value
+from plimsoll.kube.calls_under_way import CallsUnderWay
+from plimsoll.kube.errors import CredentialsFailed, UnreadableAnswer
+from plimsoll.kube.exchange import Reply
+from plimsoll.kube.http.addresses import ServerAddress
+from plimsoll.kube.http.connections import Progress, new_session
+from plimsoll.kube.http.failures import Route, broken, closed, late, tls_error
+from plimsoll.kube.http.proxies import proxy_for
+from plimsoll.kube.http.streams import HttpStream
+from plimsoll.kube.http.tls_contexts import TlsContexts
+from plimsoll.kube.http.tls_failures import refusal, refuses_client
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from plimsoll.core.errors import Unreachable
+    from plimsoll.kube.access import Access, Credential
+    from plimsoll.kube.exchange import Call
+
+DEFAULT_USER_AGENT: Final = f"plimsoll/{__version__}"
+_GIB: Final = 1024**3
+_UNSENDABLE: Final = frozenset("\r\n\0")
+# aiohttp writes bytes above this size in one go and warns of it; a file-like body is written in pieces.
+_WRITTEN_AT_ONCE_BYTES: Final = 512 * 1024
+
+
+class HttpLimits(Value):
+    """How much one transport takes upon itself."""
+
+    max_answer_bytes: int = _GIB
+    """Of a whole body, unpacked. A page has 500 objects, etcd takes none above 1.5 MiB: nothing useful is larger."""
+    calls_at_once: int = 64
+    """More of them wait. Streams do not count: each lasts for minutes and would keep calls out."""
+
+
+class HttpTransport:
+    """Carries calls over the network; a `kube.exchange.Transport`, and an async context manager."""
+
+    def __init__(
+        self,
+        access: Access,
+        *,
+        user_agent: str = DEFAULT_USER_AGENT,
+        limits: HttpLimits | None = None,
+        environment: Mapping[str, str] | None = None,
+    ) -> None:
+        """Raises `InvalidInput` for an address or a proxy that cannot be used. `environment`: where proxies are set."""
+        address = ServerAddress.parse(access.server)
+        surroundings = os.environ if environment is None else environment
+        self._access = access
+        self._user_agent = user_agent
+        self._limits = limits or HttpLimits()
+        self._route = Route(address, proxy_for(address, proxy_url=access.proxy_url, environment=surroundings))
+        self._tls = TlsContexts(access.tls)
+        self._calls = CallsUnderWay()
+        self._places = asyncio.Semaphore(self._limits.calls_at_once)
+        self._streams: set[HttpStream] = set()
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._session: aiohttp.ClientSession | None = None
+        self._is_closed = False
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *_error: object) -> None:
+        await self.aclose()
+
+    async def send(self, call: Call) -> Reply:
+        session = self._opened()
+        progress = Progress()
+        try:
+            async with self._calls.within(call.timeout_s):
+                return await self._carried(call, session, progress)
+        except TimeoutError:
+            if self._is_closed:
+                raise closed(self._route, is_sent=progress.is_sent) from None
+            raise late(call, progress, self._route) from None
+
+    async def aclose(self) -> None:
+        self._stay_in_loop()
+        self._is_closed = True
+        self._calls.end_all()
+        for stream in tuple(self._streams):
+            await stream.aclose()
+        if self._session is not None:
+            await self._session.close()
+
+    def _opened(self) -> aiohttp.ClientSession:
+        self._stay_in_loop()
+        if self._is_closed:
+            raise closed(self._route)
+        if self._session is None:
+            self._session = new_session()
+        return self._session
+
+    def _stay_in_loop(self) -> None:
+        loop = asyncio.get_running_loop()
+        if self._loop is None:
+            self._loop = loop
+        elif loop is not self._loop:
+            raise RuntimeError("an HttpTransport belongs to the event loop it was first used in; make one for each")
+
+    # ---- one call
+
+    async def _carried(self, call: Call, session: aiohttp.ClientSession, progress: Progress) -> Reply:
+        async with AsyncExitStack() as held:
+            if not call.is_stream:
+                progress.doing = f"waiting for one of {self._limits.calls_at_once} calls to end"
+                await held.enter_async_context(self._places)
+            credential = await self._credential(progress)
+            reply = await self._exchanged(call, credential, session, progress)
+            if reply.status != 401:
+                return reply
+            self._access.credentials.refused(credential)
+            fresh = await self._credential(progress)
+            return reply if fresh == credential else await self._exchanged(call, fresh, session, progress)
+
+    async def _credential(self, progress: Progress) -> Credential:
+        progress.is_sent = False  # a call that was answered 401 did nothing
+        progress.doing = "waiting for credentials"
+        return await self._access.credentials.current()
+
+    async def _exchanged(
+        self, call: Call, credential: Credential, session: aiohttp.ClientSession, progress: Progress
+    ) -> Reply:
+        progress.doing = "waiting for a connection"
+        address, proxy = self._route
+        tls = self._tls.context_for(credential) if address.is_tls else True
+        headers = self._headers(call, credential)
+        if self._is_closed:
+            raise closed(self._route)
+        try:
+            response = await session.request(
+                call.method,
+                address.url(call.url),
+                headers=headers,
+                data=_payload(call.body),
+                allow_redirects=False,
+                ssl=tls,
+                server_hostname=self._access.tls.server_name or None,
+                proxy=proxy.url if proxy else None,
+                proxy_headers=proxy.headers if proxy else None,
+                trace_request_ctx=progress,
+            )
+        except (aiohttp.ClientError, OSError) as error:
+            raise await self._failure(error, progress) from None
+        return await self._read(call, response)
+
+    def _headers(self, call: Call, credential: Credential) -> CIMultiDict[str]:
+        """Ours, then the call's, then the credential's, which nothing overrides."""
+        address, proxy = self._route
+        # Inflating costs less than a network, and more than the loopback interface, takes for the bytes saved.
+        unpacked = call.is_stream or address.is_loopback
+        headers = CIMultiDict({"User-Agent": self._user_agent, "Accept-Encoding": "identity" if unpacked else "gzip"})
+        headers.update(call.headers)
+        if proxy is not None and not address.is_tls:
+            headers.update(proxy.headers)
+        identity = (*credential.headers.items(), *credential.repeated_headers)
+        for name, value in identity:
+            if _UNSENDABLE.intersection(value):
+                raise CredentialsFailed("holds a line break", path=f"header {name}")
+            headers.popall(name, None)
+        headers.extend(identity)
+        return headers
+
+    async def _read(self, call: Call, response: aiohttp.ClientResponse) -> Reply:
+        headers = _reply_headers(response)
+        if call.is_stream and 200 <= response.status < 300:
+            stream = HttpStream(response, server=str(self._route), siblings=self._streams)
+            return Reply(status=response.status, headers=headers, stream=stream)
+        chunks: list[bytes] = []
+        size_bytes = 0
+        try:
+            while chunk := await response.content.readany():
+                chunks.append(chunk)
+                size_bytes += len(chunk)
+                if size_bytes > self._limits.max_answer_bytes:
+                    limit = self._limits.max_answer_bytes
+                    raise UnreadableAnswer(f"{call.method} {call.path}: the answer is larger than {limit} bytes")
+        except (aiohttp.ClientError, OSError) as error:
+            raise broken(error, is_sent=True, route=self._route) from None
+        finally:
+            response.close()  # a connection whose answer was read to its end is back in the pool already
+        return Reply(status=response.status, headers=headers, body=b"".join(chunks))
+
+    async def _failure(self, error: aiohttp.ClientError | OSError, progress: Progress) -> Unreachable:
+        tls = tls_error(error)
+        if tls is not None and (not progress.is_sent or refuses_client(tls)):
+            return await refusal(tls, route=self._route, tls=self._access.tls)
+        return broken(error, is_sent=progress.is_sent, route=self._route)
+
+
+def _payload(body: bytes) -> bytes | io.BytesIO | None:
+    if len(body) > _WRITTEN_AT_ONCE_BYTES:
+        return io.BytesIO(body)
+    return body or None
+
+
+def _reply_headers(response: aiohttp.ClientResponse) -> dict[str, str]:
+    """Names in lower case; a field that stands several times is joined, as HTTP allows it."""
+    headers: dict[str, str] = {}
+    for name, value in response.headers.items():
+        known = name.lower()
+        headers[known] = f"{headers[known]}, {value}" if known in headers else value
+    return headers

@@ -1,0 +1,121 @@
+"""The objects of one kind as far as we know them: read by everybody, written by `tracking` alone.
+
+Objects lie in a map of maps, by namespace and by name, whose keys are texts the objects hold anyway: that takes the
+least memory, and what lies in a namespace is known without an index. Objects that could not be read are apart, in
+`bad`: they are present and nobody may act as if they were not, but there is no object to give.
+"""
+
+from __future__ import annotations
+
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Generic
+
+from plimsoll.core.errors import InvalidInput
+from plimsoll.kube.informer.changes import Key, V
+from plimsoll.kube.informer.indexes import Index
+from plimsoll.objects.problems import BadObject
+
+if TYPE_CHECKING:
+    from collections.abc import Hashable, Iterator, Mapping
+
+    from plimsoll.kube.informer.indexes import KeysOf
+
+
+class Cache(Generic[V]):
+    """Reading. What comes out is immutable and may be kept; it does not change when the cache does."""
+
+    def __init__(self) -> None:
+        self._by_namespace: dict[str, dict[str, V]] = {}
+        self._bad: dict[Key, BadObject] = {}
+        self._indexes: dict[str, Index[V]] = {}
+        self._count = 0
+
+    def get(self, name: str, namespace: str = "") -> V | None:
+        """The object; None if it is not there, or is `bad`."""
+        return self._by_namespace.get(namespace, {}).get(name)
+
+    def list(self, namespace: str | None = None) -> tuple[V, ...]:
+        """All objects, or those of one namespace."""
+        if namespace is not None:
+            return tuple(self._by_namespace.get(namespace, {}).values())
+        return tuple(one for same in self._by_namespace.values() for one in same.values())
+
+    def by_index(self, index: str, value: Hashable) -> tuple[V, ...]:
+        """The objects filed under `value`. Raises `InvalidInput` for an index that nobody added."""
+        found = self._indexes.get(index)
+        if found is None:
+            raise InvalidInput(f"there is no index {index!r}", path="index")
+        return found.get(value)
+
+    @property
+    def bad(self) -> Mapping[Key, BadObject]:
+        """Those that are there and cannot be read."""
+        return MappingProxyType(self._bad)
+
+    @property
+    def namespaces(self) -> tuple[str, ...]:
+        return tuple(self._by_namespace)
+
+    def keys(self) -> Iterator[Key]:
+        """Of all objects, bad ones too. Not to be held while anything is awaited."""
+        for namespace, same in self._by_namespace.items():
+            for name in same:
+                yield Key(namespace, name)
+        yield from self._bad
+
+    def state(self, key: Key) -> V | BadObject | None:
+        """The object, in whatever state it is."""
+        found = self._by_namespace.get(key.namespace, {}).get(key.name)
+        return found if found is not None else self._bad.get(key)
+
+    def __len__(self) -> int:
+        """How many can be read."""
+        return self._count
+
+    def __iter__(self) -> Iterator[V]:
+        return iter(self.list())
+
+    def __contains__(self, key: object) -> bool:
+        return isinstance(key, Key) and self.state(key) is not None
+
+
+class WritableCache(Cache[V]):
+    """The same with writing."""
+
+    def add_index(self, name: str, keys_of: KeysOf[V]) -> None:
+        """Raises `InvalidInput` for a name that is taken. Over a full cache it is filled at once."""
+        if name in self._indexes:
+            raise InvalidInput(f"there is an index {name!r} already", path="name")
+        index = self._indexes[name] = Index(name, keys_of)
+        for one in self.list():
+            index.replace(None, one)
+
+    def put(self, key: Key, new: V | BadObject) -> None:
+        if isinstance(new, BadObject):
+            self._remove_good(key)
+            self._bad[key] = new
+            return
+        self._bad.pop(key, None)
+        same = self._by_namespace.get(key.namespace)
+        if same is None:
+            same = self._by_namespace[key.namespace] = {}
+        old = same.get(key.name)
+        self._count += old is None
+        same[key.name] = new
+        for index in self._indexes.values():
+            index.replace(old, new)
+
+    def remove(self, key: Key) -> None:
+        self._remove_good(key)
+        self._bad.pop(key, None)
+
+    def _remove_good(self, key: Key) -> None:
+        same = self._by_namespace.get(key.namespace, {})
+        old = same.pop(key.name, None)
+        if old is None:
+            return
+        self._count -= 1
+        if not same:
+            del self._by_namespace[key.namespace]
+        for index in self._indexes.values():
+            index.replace(old, None)

@@ -1,0 +1,167 @@
+"""What handlers are told, and how it follows from two states of one object.
+
+For every object a handler hears a history without gaps: `Added`, any number of `Updated`, `Deleted`; `Updated.old` is
+what it was told last. An object of another uid under the same name is a `Deleted` and an `Added`.
+
+An object that is there but cannot be read is neither added nor deleted: it is `TurnedBad` (whether or not it was
+readable before), then `Added` when it can be read again, or `BadGone` when it is no more. Handlers that only know the
+first three kinds of change lose nothing but that.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Generic, NamedTuple, TypeAlias, TypeVar
+
+from plimsoll.core.values import Value
+from plimsoll.objects.decoding import RawObject
+from plimsoll.objects.problems import BadObject
+
+if TYPE_CHECKING:
+    from typing import Any
+
+    from plimsoll.objects.meta import WireObject
+
+V = TypeVar("V", bound="WireObject | RawObject[Any]")
+
+
+class Key(NamedTuple):
+    """What an object is found by. The namespace is empty where the kind has none."""
+
+    namespace: str
+    name: str
+
+    def __str__(self) -> str:
+        return f"{self.namespace}/{self.name}" if self.namespace else self.name
+
+
+class Identity(NamedTuple):
+    """Which object it is and in which version, of anything that can be in a cache. Empty: not known."""
+
+    uid: str
+    version: str
+
+    def is_other_object(self, other: Identity) -> bool:
+        return bool(self.uid and other.uid) and self.uid != other.uid
+
+    def is_same_version(self, other: Identity) -> bool:
+        return bool(self.version) and self.version == other.version and not self.is_other_object(other)
+
+
+class Added(Value, Generic[V]):
+    """An object the handler did not know, or could not be told of because nobody could read it."""
+
+    new: V
+
+    @property
+    def key(self) -> Key:
+        return key_of(self.new)
+
+
+class Updated(Value, Generic[V]):
+    """`old` is what the handler was told last; versions between the two may have been passed over."""
+
+    old: V
+    new: V
+
+    @property
+    def key(self) -> Key:
+        return key_of(self.new)
+
+
+class Deleted(Value, Generic[V]):
+    """`last` is the last known state, which may be newer than what the handler was told.
+
+    `is_inferred`: nobody saw it go; it was missing when all objects were listed again, or another had taken its name.
+    """
+
+    last: V
+    is_inferred: bool = False
+
+    @property
+    def key(self) -> Key:
+        return key_of(self.last)
+
+
+class TurnedBad(Value, Generic[V]):
+    """The object is there and cannot be read. `last` is what the handler knew of it, if anything."""
+
+    bad: BadObject
+    last: V | None = None
+
+    @property
+    def key(self) -> Key:
+        return Key(self.bad.namespace, self.bad.name)
+
+
+class BadGone(Value):
+    """An object that could not be read is no more."""
+
+    bad: BadObject
+
+    @property
+    def key(self) -> Key:
+        return Key(self.bad.namespace, self.bad.name)
+
+
+Change: TypeAlias = Added[V] | Updated[V] | Deleted[V] | TurnedBad[V] | BadGone
+
+
+class Departure(NamedTuple, Generic[V]):
+    """How an object left: the state it was in, and whether that was seen or only follows."""
+
+    last: V | BadObject | None
+    is_inferred: bool
+
+
+def changes_between(
+    before: V | BadObject | None, after: V | BadObject | None, departure: Departure[V] | None = None
+) -> tuple[Change[V], ...]:
+    """What a handler that was told of `before` must hear now that there is `after`; None is an object not there."""
+    if before is None:
+        return () if after is None else (_arrival(after),)
+    if after is None:
+        return (_leaving(before, departure),)
+    was, now = identity_of(before), identity_of(after)
+    if was.is_other_object(now):
+        return (_leaving(before, departure), _arrival(after))
+    if was.is_same_version(now) and isinstance(before, BadObject) == isinstance(after, BadObject):
+        return ()
+    if isinstance(before, BadObject):
+        return (_arrival(after),)
+    if isinstance(after, BadObject):
+        return (TurnedBad(bad=after, last=before),)
+    return (Updated(old=before, new=after),)
+
+
+def _arrival(after: V | BadObject) -> Added[V] | TurnedBad[V]:
+    return TurnedBad(bad=after) if isinstance(after, BadObject) else Added(new=after)
+
+
+def _leaving(before: V | BadObject, departure: Departure[V] | None) -> Deleted[V] | BadGone:
+    if isinstance(before, BadObject):
+        return BadGone(bad=before)
+    if departure is None:
+        return Deleted(last=before, is_inferred=True)
+    last = departure.last
+    if last is None or isinstance(last, BadObject) or identity_of(last).is_other_object(identity_of(before)):
+        last = before
+    return Deleted(last=last, is_inferred=departure.is_inferred)
+
+
+def view_of(value: V) -> WireObject:
+    """The struct, whether or not its bytes are kept with it."""
+    return value.view if isinstance(value, RawObject) else value
+
+
+def key_of(value: V | BadObject) -> Key:
+    if isinstance(value, BadObject):
+        return Key(value.namespace, value.name)
+    metadata = view_of(value).metadata
+    return Key(metadata.namespace, metadata.name)
+
+
+def identity_of(value: V | BadObject) -> Identity:
+    if isinstance(value, BadObject):
+        return Identity(value.uid, value.resource_version)
+    metadata = view_of(value).metadata
+    return Identity(metadata.uid, metadata.resource_version)

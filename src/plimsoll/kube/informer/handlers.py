@@ -1,0 +1,148 @@
+"""Hands changes to whoever asked for them, each at its own pace.
+
+A feed holds, for each object its handler has not heard the latest of, what it was told last; what it is told next
+follows from that and the cache at the moment of telling. So a slow handler skips versions but never sees one twice or
+out of order, and what waits for it is bounded by the number of objects, not of events. Handlers do not wait for each
+other, and the informer waits for none of them. One that raises is reported, and goes on with the next change.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+from typing import TYPE_CHECKING, Final, Generic
+
+import structlog
+
+from plimsoll.kube.informer.changes import Departure, Key, V, changes_between, identity_of
+from plimsoll.kube.informer.turns import Turns
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
+
+    from plimsoll.kube.informer.cache import Cache
+    from plimsoll.kube.informer.changes import Change
+    from plimsoll.objects.problems import BadObject
+
+    Handler = Callable[[Change[V]], Awaitable[None] | None]
+
+log: structlog.typing.FilteringBoundLogger = structlog.get_logger(__name__)
+
+# Handlers are Python, not C: a few of their calls take as long as decoding hundreds of objects.
+_CALLS_AT_ONCE: Final = 32
+
+
+class HandlerFeed(Generic[V]):
+    """One handler and what it has still to hear. `add_handler` of an informer gives it, to ask how far it is."""
+
+    def __init__(self, name: str, handler: Handler[V], *, cache: Cache[V]) -> None:
+        self.name = name
+        self.failures = 0
+        self.handled = 0
+        self._handler = handler
+        self._cache = cache
+        # What the handler knows of each object it must hear about: None if nothing. In the order of first change.
+        self._waiting: dict[Key, V | BadObject | None] = dict.fromkeys(cache.keys())
+        self._in_hand: dict[Key, V | BadObject | None] = {}
+        self._departures: dict[Key, Departure[V]] = {}
+        self._has_work = asyncio.Event()
+        self._is_busy = False
+        self._batches_to_sync: int | None = None
+        self._synced = asyncio.Event()
+        if self._waiting:
+            self._has_work.set()
+
+    # ---- asked by everybody
+
+    @property
+    def pending(self) -> int:
+        """How many objects the handler has yet to hear about."""
+        return len(self._waiting) + len(self._in_hand)
+
+    @property
+    def has_synced(self) -> bool:
+        """Whether the handler has heard of everything that was there at the start."""
+        return self._synced.is_set()
+
+    async def synced(self) -> None:
+        await self._synced.wait()
+
+    # ---- told by the tracker
+
+    def changed(self, key: Key, before: V | BadObject | None, departure: Departure[V] | None = None) -> None:
+        """The object was in state `before` and is now as the cache has it. If it left, `departure` says how."""
+        if key in self._in_hand:
+            known = self._in_hand[key]
+        else:
+            # What the handler was told before this began to wait stands, whatever happened since.
+            known = self._waiting.setdefault(key, before)
+            self._has_work.set()
+        if departure is None:
+            return
+        if known is None:
+            # Came and went unheard of. Kept, such objects would fill the memory while a handler is stuck.
+            self._waiting.pop(key, None)
+        elif not _is_of_another(departure, known):
+            self._departures[key] = departure
+
+    def all_known(self) -> None:
+        """The cache is complete for the first time: when all that waits now is heard, the handler is in sync."""
+        if self._batches_to_sync is None:
+            self._batches_to_sync = 1 + self._is_busy
+            self._has_work.set()
+
+    # ---- the task
+
+    async def run(self) -> None:
+        turns = Turns(objects_at_once=_CALLS_AT_ONCE)
+        while True:
+            if not self._in_hand:
+                await self._has_work.wait()
+                self._has_work.clear()
+                self._in_hand, self._waiting = self._waiting, {}
+            self._is_busy = True
+            # Popped one by one: a change of what is still in hand needs no second telling.
+            for key in tuple(self._in_hand):
+                known = self._in_hand.pop(key)
+                for change in changes_between(known, self._cache.state(key), self._departures.pop(key, None)):
+                    await self._tell(change)
+                await turns.worked()
+            self._is_busy = False
+            self._batch_told()
+
+    def _batch_told(self) -> None:
+        if self._batches_to_sync:
+            self._batches_to_sync -= 1
+            if not self._batches_to_sync:
+                self._synced.set()
+
+    async def _tell(self, change: Change[V]) -> None:
+        try:
+            outcome = self._handler(change)
+            if inspect.isawaitable(outcome):
+                await outcome
+        except asyncio.CancelledError as error:
+            task = asyncio.current_task()
+            if task is None or task.cancelling():
+                raise
+            # Something the handler waited for was cancelled, not we.
+            self._report(change, error)
+        except Exception as error:  # noqa: BLE001 - a handler is somebody else's code; its bug must not stop the informer
+            self._report(change, error)
+        else:
+            self.handled += 1
+
+    def _report(self, change: Change[V], error: BaseException) -> None:
+        self.failures += 1
+        log.error(
+            "informer.handler_failed",
+            handler=self.name,
+            change=type(change).__name__,
+            object=str(change.key),
+            error=f"{type(error).__name__}: {error}"[:500],
+            failures=self.failures,
+        )
+
+
+def _is_of_another(departure: Departure[V], known: V | BadObject) -> bool:
+    return departure.last is not None and identity_of(departure.last).is_other_object(identity_of(known))

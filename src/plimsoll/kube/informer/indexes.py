@@ -1,0 +1,71 @@
+"""Objects found by what they say: pods by node, replica sets by owner. Kept up to date object by object.
+
+An index function is somebody else's code and meets odd objects: if it fails on one, the object is left out of that
+index, this is told once, and everything else goes on. It must give the same keys for the same object each time it is
+asked, because an object's old keys are not kept but asked for again when it goes.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Generic
+
+import structlog
+
+from plimsoll.kube.informer.changes import V, key_of, view_of
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Hashable, Iterable
+
+    KeysOf = Callable[[V], Iterable[Hashable]]
+
+log: structlog.typing.FilteringBoundLogger = structlog.get_logger(__name__)
+
+
+class Index(Generic[V]):
+    """One index. `keys_of` says under which keys an object is to be found; none is fine."""
+
+    def __init__(self, name: str, keys_of: KeysOf[V]) -> None:
+        self.name = name
+        self.failures = 0
+        self._keys_of = keys_of
+        # By uid, a text that the object holds anyway: a key of namespace and name would be one more for each object.
+        self._filed: dict[Hashable, dict[str, V]] = {}
+
+    def get(self, key: Hashable) -> tuple[V, ...]:
+        return tuple(self._filed.get(key, {}).values())
+
+    def keys(self) -> tuple[Hashable, ...]:
+        return tuple(self._filed)
+
+    def replace(self, old: V | None, new: V | None) -> None:
+        """`old` is in the cache no more, `new` is; one of them may be missing."""
+        if old is not None:
+            ident = _ident(old)
+            for key in self._keys(old):
+                filed = self._filed.get(key, {})
+                filed.pop(ident, None)
+                if not filed:
+                    self._filed.pop(key, None)
+        if new is not None:
+            ident = _ident(new)
+            for key in self._keys(new):
+                self._filed.setdefault(key, {})[ident] = new
+
+    def _keys(self, value: V) -> tuple[Hashable, ...]:
+        try:
+            keys = tuple(self._keys_of(value))
+            for key in keys:
+                hash(key)
+        except Exception as error:  # noqa: BLE001 - whatever an index function raises, the informer must go on
+            self._report(value, error)
+            return ()
+        return keys
+
+    def _report(self, value: Any, error: Exception) -> None:
+        self.failures += 1
+        if self.failures == 1:
+            log.warning("informer.index_failed", index=self.name, object=str(key_of(value)), error=repr(error)[:500])
+
+
+def _ident(value: V) -> str:
+    return view_of(value).metadata.uid or str(key_of(value))

@@ -1,0 +1,196 @@
+"""The informer: a cache of one kind that keeps itself up to date, with indexes and handlers. What controllers use.
+
+    pods = Informer(client, Pod, clock=clock, entropy=entropy)
+    pods.add_index("node", lambda pod: [pod.spec.node_name])
+    pods.add_handler(queue_owner, name="owners")
+    …run `pods.run()` as a service…
+    await pods.synced()
+    pods.cache.by_index("node", "n1")
+
+Whoever is about to remove something asks `age_s()` first: a cache that has not heard from its server is not evidence.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import math
+from datetime import timedelta
+from typing import TYPE_CHECKING, Any, Final, Generic, Literal, TypeVar, overload
+
+from plimsoll.core.errors import InvalidInput
+from plimsoll.kube.informer.cache import Cache, WritableCache
+from plimsoll.kube.informer.changes import V
+from plimsoll.kube.informer.handlers import HandlerFeed
+from plimsoll.kube.informer.origins import Origin
+from plimsoll.kube.informer.reflector import Reflector
+from plimsoll.kube.informer.settings import InformerSettings
+from plimsoll.kube.informer.statuses import HandlerStatus, InformerStatus
+from plimsoll.kube.informer.tracking import Tracker
+from plimsoll.kube.selections import EVERYTHING
+from plimsoll.objects.meta import WireObject
+
+if TYPE_CHECKING:
+    from plimsoll.core.clock import Clock
+    from plimsoll.core.entropy import Entropy
+    from plimsoll.kube.client import Client
+    from plimsoll.kube.informer.handlers import Handler
+    from plimsoll.kube.informer.indexes import KeysOf
+    from plimsoll.kube.selections import Selection
+    from plimsoll.objects.decoding import RawObject
+    from plimsoll.objects.registry import Resource
+
+T = TypeVar("T", bound=WireObject)
+
+DEFAULT_SETTINGS: Final = InformerSettings()
+
+
+class Informer(Generic[V]):
+    """One kind, one selection. With `keep_raw` the cache holds `RawObject`s: for kinds whose objects are copied."""
+
+    @overload
+    def __init__(
+        self: Informer[T],
+        client: Client,
+        of: type[T] | Resource,
+        *,
+        clock: Clock,
+        entropy: Entropy,
+        selection: Selection = ...,
+        settings: InformerSettings = ...,
+        keep_raw: Literal[False] = ...,
+    ) -> None: ...
+
+    @overload
+    def __init__(
+        self: Informer[RawObject[T]],
+        client: Client,
+        of: type[T] | Resource,
+        *,
+        clock: Clock,
+        entropy: Entropy,
+        selection: Selection = ...,
+        settings: InformerSettings = ...,
+        keep_raw: Literal[True],
+    ) -> None: ...
+
+    def __init__(  # noqa: PLR0913 - what every user names; a struct around it would only be unpacked
+        self,
+        client: Client,
+        of: type[Any] | Resource,
+        *,
+        clock: Clock,
+        entropy: Entropy,
+        selection: Selection = EVERYTHING,
+        settings: InformerSettings = DEFAULT_SETTINGS,
+        keep_raw: bool = False,
+    ) -> None:
+        if selection.resource_version:
+            raise InvalidInput("an informer always begins with the newest state", path="selection.resource_version")
+        self._clock = clock
+        self._origin = Origin(
+            client, of, selection=selection, keep_raw=keep_raw, list_timeout_s=settings.list_timeout_s
+        )
+        self._cache: WritableCache[V] = WritableCache()
+        self._tracker: Tracker[V] = Tracker(self._origin.name, cache=self._cache)
+        self._reflector: Reflector[V] = Reflector(
+            self._origin,
+            self._tracker,
+            settings=settings,
+            clock=clock,
+            entropy=entropy,
+            on_synced=self._listed,
+        )
+        self._synced = asyncio.Event()
+        self._group: asyncio.TaskGroup | None = None
+
+    @property
+    def cache(self) -> Cache[V]:
+        return self._cache
+
+    @property
+    def resource(self) -> str:
+        """`pods`, `deployments.apps`."""
+        return self._origin.name
+
+    def add_index(self, name: str, keys_of: KeysOf[V]) -> None:
+        """Find objects by `cache.by_index(name, …)` from now on. Best done before `run`: it goes through all there are.
+
+        `keys_of` must be quick and give the same keys for the same object each time.
+        """
+        self._cache.add_index(name, keys_of)
+
+    def add_handler(self, handler: Handler[V], *, name: str) -> HandlerFeed[V]:
+        """Tell `handler`, a function or a coroutine function, of every change; of what is there already as `Added`."""
+        if any(feed.name == name for feed in self._tracker.feeds):
+            raise InvalidInput(f"there is a handler {name!r} already", path="name")
+        feed = HandlerFeed(name, handler, cache=self._cache)
+        self._tracker.feeds.append(feed)
+        if self.has_synced:
+            feed.all_known()
+        if self._group is not None:
+            self._start(feed, self._group)
+        return feed
+
+    async def run(self) -> None:
+        """Until cancelled. After a restart the cache is still there, and a list brings it up to date."""
+        if self._group is not None:
+            raise InvalidInput(f"the informer of {self.resource} is already running")
+        async with asyncio.TaskGroup() as group:
+            self._group = group
+            try:
+                for feed in self._tracker.feeds:
+                    self._start(feed, group)
+                await self._reflector.run()
+            finally:
+                self._group = None
+
+    def _start(self, feed: HandlerFeed[V], group: asyncio.TaskGroup) -> None:
+        group.create_task(feed.run(), name=f"informer {self.resource}: {feed.name}")
+
+    def _listed(self) -> None:
+        if not self.has_synced:
+            self._synced.set()
+            for feed in self._tracker.feeds:
+                feed.all_known()
+
+    # ---- how it is doing
+
+    @property
+    def has_synced(self) -> bool:
+        """Whether the cache has been complete once."""
+        return self._synced.is_set()
+
+    async def synced(self) -> None:
+        await self._synced.wait()
+
+    def age_s(self) -> float:
+        """Seconds since the server was last heard: how old the cache may be. Infinite before the first list.
+
+        A quiet watch is up to a bit more than a minute old, the time between two bookmarks.
+        """
+        if not self.has_synced:
+            return math.inf
+        return self._clock.monotonic_s() - self._origin.progress.heard_s
+
+    @property
+    def status(self) -> InformerStatus:
+        progress = self._origin.progress
+        heard_at = self._clock.now() - timedelta(seconds=self.age_s()) if self.has_synced else None
+        return InformerStatus(
+            resource=self.resource,
+            has_synced=self.has_synced,
+            synced_at=progress.synced_at,
+            last_heard_at=heard_at,
+            resource_version=self._tracker.position,
+            objects=len(self._cache),
+            bad=len(self._cache.bad),
+            relists=max(0, progress.lists - 1),
+            reconnects=progress.reconnects,
+            unreadable=self._tracker.unreadable,
+            bytes_read=progress.bytes_read,
+            trouble=progress.trouble,
+            handlers=tuple(
+                HandlerStatus(name=feed.name, pending=feed.pending, handled=feed.handled, failures=feed.failures)
+                for feed in self._tracker.feeds
+            ),
+        )

@@ -1,0 +1,247 @@
+"""Talks to the server: lists, watches, resumes, and starts over where it must. What it hears goes to `tracking`.
+
+    list ──→ watch from the list's version ──→ ends or breaks ──→ watch from the last version heard
+      ↑                                                                      │
+      └── the version is gone (410), the server went back, something was unreadable ──┘
+
+Failures never end it and never empty the cache: it waits, tries again, and its `progress` says why. A list is always a
+consistent read (no resourceVersion), so it is never older than what was known; only a server that was restored from a
+backup goes back, which a look at its version tells after it was away.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING, Final, Generic
+
+import structlog
+
+from plimsoll.core.errors import Unreachable
+from plimsoll.kube.errors import (
+    AnswerLost,
+    ApiError,
+    BadRequest,
+    CredentialsFailed,
+    Expired,
+    Forbidden,
+    Invalid,
+    NotSent,
+    ServerFailed,
+    TimedOut,
+    TooManyRequests,
+    Unauthorized,
+    UnreadableAnswer,
+)
+from plimsoll.kube.informer.changes import V
+from plimsoll.kube.informer.initial_events import InitialEvents, NoInitialEvents
+from plimsoll.kube.informer.listing import Lister
+from plimsoll.kube.informer.tracking import went_back
+from plimsoll.kube.informer.turns import Turns
+from plimsoll.kube.informer.watch_events import Bookmark, FrameReader, FrameSplitter, Garbled, Gone, Present, Refused
+from plimsoll.runtime.backoff import BackoffState
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from plimsoll.core.clock import Clock
+    from plimsoll.core.entropy import Entropy
+    from plimsoll.kube.exchange import Stream
+    from plimsoll.kube.informer.origins import Origin
+    from plimsoll.kube.informer.settings import InformerSettings
+    from plimsoll.kube.informer.statuses import Progress
+    from plimsoll.kube.informer.tracking import Tracker
+
+log: structlog.typing.FilteringBoundLogger = structlog.get_logger(__name__)
+
+_TROUBLE: Final = (Unreachable, ApiError, UnreadableAnswer, CredentialsFailed)
+# After these the version we have is still good to go on from.
+_PASSING: Final = (Unauthorized, Forbidden, TooManyRequests, ServerFailed)
+
+
+class Reflector(Generic[V]):
+    """One kind, one selection. `on_synced` is called after each complete list."""
+
+    def __init__(
+        self,
+        origin: Origin,
+        tracker: Tracker[V],
+        *,
+        settings: InformerSettings,
+        clock: Clock,
+        entropy: Entropy,
+        on_synced: Callable[[], None],
+    ) -> None:
+        self._origin = origin
+        self._tracker = tracker
+        self._settings = settings
+        self._clock = clock
+        self._entropy = entropy
+        self._on_synced = on_synced
+        self._frames: FrameReader[V] = FrameReader(origin.struct, keep_raw=origin.keep_raw)
+        self._lister: Lister[V] = Lister(origin, tracker, settings=settings, progress=origin.progress)
+        self._turns = Turns()
+        self._must_list = True
+        self._was_away = False
+        self._may_stream_initial = settings.uses_watch_list
+        self._last_suspicion_s: float | None = None
+
+    @property
+    def _progress(self) -> Progress:
+        return self._origin.progress
+
+    async def run(self) -> None:
+        """For ever, until cancelled. Begins with a list, also after an earlier run."""
+        self._must_list = True
+        backoff = BackoffState(policy=self._settings.backoff)
+        while True:
+            try:
+                await self._list_and_watch()
+            except NoInitialEvents as error:
+                self._may_stream_initial = False
+                log.info("informer.no_watch_list", resource=self._origin.name, why=str(error))
+            except _TROUBLE as error:
+                self._learn_from(error)
+                now_s = self._clock.monotonic_s()
+                at_least_s = self._settings.backoff.hinted_s(error)
+                backoff = backoff.after_failure(now_s, self._entropy, at_least_s=at_least_s)
+                await self._clock.sleep(backoff.ready_at - now_s)
+
+    async def _list_and_watch(self) -> None:
+        if self._must_list and self._may_stream_initial:
+            await self._watch(InitialEvents(self._tracker))
+            return
+        if self._was_away and not self._must_list:
+            self._must_list = went_back(await self._lister.newest_version(), self._tracker.position)
+        if self._must_list:
+            await self._lister.list()
+            self._complete()
+        self._was_away = False
+        await self._watch(None)
+
+    def _complete(self) -> None:
+        """Everything was listed."""
+        self._must_list = self._was_away = False
+        self._heard()
+        self._progress.lists += 1
+        if self._progress.synced_at is None:
+            self._progress.synced_at = self._clock.now()
+        log.debug("informer.listed", resource=self._origin.name, version=self._tracker.position)
+        self._on_synced()
+
+    # ---- watching
+
+    async def _watch(self, initial: InitialEvents[V] | None) -> None:
+        """One connection, to its end; returns where it may be opened again at once."""
+        opened_s = self._clock.monotonic_s()
+        stream = await self._open(initial)
+        try:
+            said_something = await self._read(stream, initial)
+        finally:
+            await stream.aclose()
+        if self._must_list:
+            return
+        self._progress.reconnects += 1
+        lived_s = self._clock.monotonic_s() - opened_s
+        if lived_s < self._settings.reopen_after_s:
+            if not said_something:
+                raise AnswerLost("the watch ended as soon as it was opened")
+            await self._clock.sleep(self._settings.reopen_after_s - lived_s)
+
+    async def _open(self, initial: InitialEvents[V] | None) -> Stream:
+        settings = self._settings
+        seconds = int(self._entropy.uniform(settings.shortest_watch_s, settings.longest_watch_s + 1))
+        if initial is None:
+            return await self._origin.watch(self._tracker.position, timeout_seconds=seconds)
+        try:
+            return await self._origin.watch_list(timeout_seconds=seconds)
+        except (BadRequest, Invalid) as error:
+            raise NoInitialEvents(str(error)) from error
+
+    async def _read(self, stream: Stream, initial: InitialEvents[V] | None) -> bool:
+        splitter = FrameSplitter()
+        said_something = False
+        while (chunk := await self._next_chunk(stream, initial)) is not None:
+            said_something = True
+            self._heard()
+            self._progress.bytes_read += len(chunk)
+            for frame in splitter.feed(chunk):
+                if initial is not None:
+                    initial = await self._take_initial(frame, initial)
+                else:
+                    self._take(frame)
+                await self._turns.worked(size_bytes=len(frame))
+            if initial is None and self._is_suspicion_due():
+                self._must_list = True
+                break
+        if initial is not None:
+            raise NoInitialEvents("the watch ended before it told that the first events were over")
+        return said_something
+
+    async def _next_chunk(self, stream: Stream, initial: InitialEvents[V] | None) -> bytes | None:
+        silence_s = self._settings.silence_s if initial is None else self._settings.watch_list_patience_s
+        try:
+            async with asyncio.timeout(silence_s):
+                return await anext(stream)
+        except StopAsyncIteration:
+            return None
+        except TimeoutError:
+            if initial is not None:
+                raise NoInitialEvents(f"no end of the first events within {silence_s:g} s") from None
+            # Not a word, not even a bookmark: the other end is gone, and nobody told us.
+            raise TimedOut(f"the watch of {self._origin.name} said nothing for {silence_s:g} s") from None
+
+    def _take(self, frame: bytes) -> None:
+        match self._frames.read(frame):
+            case Present(value):
+                self._tracker.present(value)
+            case Gone(value):
+                self._tracker.gone(value)
+            case Bookmark(version):
+                self._tracker.bookmarked(version)
+            case Refused(error):
+                raise error
+            case Garbled(problem):
+                self._tracker.could_not_read(problem)
+
+    async def _take_initial(self, frame: bytes, initial: InitialEvents[V]) -> InitialEvents[V] | None:
+        """The same before the first events are over; None when they are."""
+        if not initial.take(self._frames.read(frame)):
+            return initial
+        for key in self._tracker.not_listed():
+            self._tracker.infer_deletion(key)
+            await self._turns.worked()
+        self._tracker.list_ended(initial.version)
+        self._complete()
+        return None
+
+    def _is_suspicion_due(self) -> bool:
+        """Whether it is time for a list because something could not be read; not again and again."""
+        if not self._tracker.is_suspect:
+            return False
+        now_s = self._clock.monotonic_s()
+        if self._last_suspicion_s is not None and now_s - self._last_suspicion_s < self._settings.suspicion_s:
+            return False
+        self._last_suspicion_s = now_s
+        return True
+
+    # ---- learning
+
+    def _heard(self) -> None:
+        self._progress.heard_s = self._clock.monotonic_s()
+        if self._progress.trouble:
+            log.info("informer.recovered", resource=self._origin.name, from_trouble=self._progress.trouble)
+            self._progress.trouble = ""
+
+    def _learn_from(self, error: Exception) -> None:
+        """What to do next, by what went wrong."""
+        self._was_away = self._was_away or isinstance(error, NotSent | TimedOut | ServerFailed)
+        if isinstance(error, ApiError) and not isinstance(error, _PASSING):
+            self._must_list = True
+        self._progress.reconnects += 1
+        if isinstance(error, Expired):
+            log.info("informer.expired", resource=self._origin.name, version=self._tracker.position)
+            return
+        trouble = f"{type(error).__name__}: {error}"[:500]
+        if trouble != self._progress.trouble:
+            self._progress.trouble = trouble
+            log.warning("informer.trouble", resource=self._origin.name, problem=trouble)

@@ -1,0 +1,173 @@
+"""Keeps the cache as the server's answers say it must be, and tells the feeds: without I/O, time or tasks.
+
+Two sources speak here. A list is the truth: what it holds is put in, whatever version the cache had (a server restored
+from a backup goes back), and what it does not hold is deleted, without anybody having seen it go. A watch tells what
+happened since, in the order of versions; events not newer than where the watch stands are replays and do nothing.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final, Generic
+
+import structlog
+
+from plimsoll.kube.informer.changes import Departure, Key, V, identity_of, key_of
+from plimsoll.objects.problems import BadObject
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from plimsoll.kube.informer.cache import WritableCache
+    from plimsoll.kube.informer.handlers import HandlerFeed
+
+log: structlog.typing.FilteringBoundLogger = structlog.get_logger(__name__)
+
+# Complaints remembered so as not to be repeated.
+_MOST_COMPLAINTS: Final = 1000
+
+
+class Tracker(Generic[V]):
+    """`position` is the version up to which everything is known: where a watch goes on. Empty before the first list."""
+
+    def __init__(self, resource: str, *, cache: WritableCache[V]) -> None:
+        self.position = ""
+        self.feeds: list[HandlerFeed[V]] = []
+        self.is_suspect = False
+        """Something could not be read at all: only a list can tell what we missed."""
+        self.unreadable = 0
+        self.replays = 0
+        self._resource = resource
+        self._cache = cache
+        self._unlisted: dict[str, set[str]] = {}
+        self._has_nameless = False
+        self._complaints: dict[tuple[str, str], None] = {}
+
+    # ---- a list
+
+    def list_begins(self) -> None:
+        """From here on count what of the cache is not in the list; once more from the start, if it was broken off."""
+        self._has_nameless = False
+        self._unlisted = {}
+        for key in self._cache.keys():  # noqa: SIM118 - an iterator over keys; the cache itself iterates over objects
+            self._unlisted.setdefault(key.namespace, set()).add(key.name)
+
+    def listed(self, values: Iterable[V | BadObject]) -> None:
+        for value in values:
+            key = key_of(value)
+            if not key.name:
+                self._has_nameless = True
+                self.could_not_read(value.problem if isinstance(value, BadObject) else "metadata.name: missing")
+                continue
+            self._unlisted.get(key.namespace, set()).discard(key.name)
+            self._put(key, value)
+
+    def not_listed(self) -> Iterator[Key]:
+        """What the whole list did not hold, to be given to `infer_deletion` one by one.
+
+        Nothing, if it held something that could not be told apart: that may be any of them, and what we cannot see
+        must not shrink anything.
+        """
+        unlisted, self._unlisted = self._unlisted, {}
+        if self._has_nameless:
+            missing = sum(map(len, unlisted.values()))
+            log.warning("informer.deletions_not_inferred", resource=self._resource, missing=missing)
+            return
+        for namespace, names in unlisted.items():
+            for name in sorted(names):
+                yield Key(namespace, name)
+
+    def infer_deletion(self, key: Key) -> None:
+        self._remove(key, last=None, is_inferred=True)
+
+    def list_ended(self, version: str) -> None:
+        """Everything up to `version` is known now, even if that is less than before."""
+        self.position = version
+        self.is_suspect = self._has_nameless
+
+    # ---- a watch
+
+    def present(self, value: V | BadObject) -> None:
+        """ADDED or MODIFIED: which of them is the server's view of a history that we may not share."""
+        if self._advance(identity_of(value).version):
+            self._put(key_of(value), value)
+
+    def gone(self, value: V | BadObject) -> None:
+        if self._advance(identity_of(value).version):
+            self._remove(key_of(value), last=value, is_inferred=False)
+
+    def gone_while_listing(self, value: V | BadObject) -> None:
+        """Deleted while the first events of a watch are still coming."""
+        key = key_of(value)
+        self._unlisted.get(key.namespace, set()).discard(key.name)
+        self._remove(key, last=value, is_inferred=False)
+
+    def bookmarked(self, version: str) -> None:
+        self._advance(version)
+
+    def could_not_read(self, problem: str) -> None:
+        """Something happened to we do not know whom."""
+        self.unreadable += 1
+        self.is_suspect = True
+        self._complain("", problem)
+
+    def _advance(self, version: str) -> bool:
+        """Whether this is news. Versions that are no numbers cannot be compared, and always are."""
+        if not version:
+            return True
+        if not is_newer(version, self.position):
+            self.replays += 1
+            return False
+        self.position = version
+        return True
+
+    # ---- both
+
+    def _put(self, key: Key, new: V | BadObject) -> None:
+        old = self._cache.state(key)
+        if old is not None and _is_same(old, new):
+            return
+        if isinstance(new, BadObject):
+            self._complain(new.uid or str(key), new.problem, name=str(key))
+        self._cache.put(key, new)
+        for feed in self.feeds:
+            feed.changed(key, old)
+
+    def _remove(self, key: Key, *, last: V | BadObject | None, is_inferred: bool) -> None:
+        old = self._cache.state(key)
+        if old is None:
+            return
+        self._cache.remove(key)
+        departure = Departure(last=last, is_inferred=is_inferred)
+        for feed in self.feeds:
+            feed.changed(key, old, departure)
+
+    def _complain(self, whose: str, problem: str, *, name: str = "") -> None:
+        """Once for each object and problem, however many versions of it come."""
+        if (whose, problem) in self._complaints:
+            return
+        if len(self._complaints) >= _MOST_COMPLAINTS:
+            self._complaints.clear()
+        self._complaints[whose, problem] = None
+        log.warning("informer.bad_object", resource=self._resource, object=name, problem=problem[:500])
+
+
+def is_newer(version: str, than: str) -> bool:
+    """Whether the version is after the other; also where they cannot be compared, unless they are the same."""
+    if _is_number(version) and _is_number(than):
+        return int(version) > int(than)
+    return version != than
+
+
+def went_back(version: str, position: str) -> bool:
+    """Whether a server that is at `version` cannot be the one that was at `position`."""
+    return _is_number(version) and _is_number(position) and int(version) < int(position)
+
+
+def _is_number(version: str) -> bool:
+    return version.isascii() and version.isdigit() and len(version) < 40
+
+
+def _is_same(old: V | BadObject, new: V | BadObject) -> bool:
+    return isinstance(old, BadObject) == isinstance(new, BadObject) and identity_of(old).is_same_version(
+        identity_of(new)
+    )

@@ -1,0 +1,199 @@
+"""From the chunks of a watch to events: cuts them into frames, and reads each frame as far as it can be read.
+
+A frame is one line of JSON: `{"type": "ADDED", "object": {…}}`. The fast path is one typed parse of the whole frame;
+what does not fit (an object with nulls, an odd object, a bookmark, an error) is taken apart. Nothing here raises on
+what a server sends, except for a frame without end.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import TYPE_CHECKING, Any, Final, Generic, NamedTuple, TypeVar
+
+import msgspec
+from msgspec import Raw
+
+from plimsoll.core.values import Wire
+from plimsoll.kube.errors import ApiError, Status, UnreadableAnswer, error_of
+from plimsoll.kube.informer.changes import V
+from plimsoll.kube.statuses import status_error
+from plimsoll.objects.decoding import decode_object, decode_with_raw
+from plimsoll.objects.meta import MicroTime, WireObject
+from plimsoll.objects.problems import BadObject, problem_of
+from plimsoll.objects.spans import members
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+T = TypeVar("T", bound=WireObject)
+
+_UNREADABLE: Final = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
+_LONGEST_FRAME_BYTES: Final = 256 * 1024 * 1024
+INITIAL_EVENTS_END: Final = "k8s.io/initial-events-end"
+
+
+class Present(NamedTuple, Generic[V]):
+    """The object is there, in this state: ADDED or MODIFIED, which of them does not matter."""
+
+    value: V | BadObject
+
+
+class Gone(NamedTuple, Generic[V]):
+    """The object is no more; this was its last state."""
+
+    value: V | BadObject
+
+
+class Bookmark(NamedTuple):
+    """Nothing happened up to `version`. `ends_initial`: the objects that were there at the start have all been told."""
+
+    version: str
+    ends_initial: bool = False
+
+
+class Refused(NamedTuple):
+    """The server ends the watch, and says why."""
+
+    error: ApiError
+
+
+class Garbled(NamedTuple):
+    """A frame that nothing can be learnt from: something happened, and we do not know what."""
+
+    problem: str
+
+
+class FrameSplitter:
+    """Joins chunks and cuts them at line ends. One for each connection: what is left when it breaks is worthless."""
+
+    def __init__(self, *, longest_bytes: int = _LONGEST_FRAME_BYTES) -> None:
+        self._longest_bytes = longest_bytes
+        self._begun: list[bytes] = []
+        self._begun_bytes = 0
+
+    def feed(self, chunk: bytes) -> list[bytes]:
+        """The frames that `chunk` completes. Raises `UnreadableAnswer` when one grows beyond all measure."""
+        *complete, rest = chunk.split(b"\n")
+        if complete:
+            # Joined once, when the frame is whole: a frame of megabytes comes in a thousand chunks.
+            complete[0] = b"".join((*self._begun, complete[0]))
+            self._begun, self._begun_bytes = [], 0
+        if rest:
+            self._begun.append(rest)
+            self._begun_bytes += len(rest)
+            if self._begun_bytes > self._longest_bytes:
+                raise UnreadableAnswer(f"a watch event of more than {self._longest_bytes} bytes")
+        return [frame for frame in complete if frame and not frame.isspace()]
+
+
+class _Frame(Wire, Generic[T]):
+    type: str = ""
+    object: T | None = None
+
+
+class _RawFrame(Wire):
+    type: str = ""
+    object: Raw = Raw(b"null")
+
+
+class _Metadata(Wire):
+    resource_version: str | None = None
+    annotations: dict[str, str] | None = None
+
+
+class _Marked(Wire):
+    """Of a bookmark only the metadata is meant; the rest is an empty object, nulls where lists should be."""
+
+    metadata: _Metadata | None = None
+
+
+class FrameReader(Generic[V]):
+    """Reads the frames of one kind. With `keep_raw` objects come with their bytes."""
+
+    def __init__(self, struct: type[WireObject], *, keep_raw: bool = False) -> None:
+        self._struct = struct
+        self._kinds = ("", struct.kind_name())
+        self._fast = None if keep_raw else _frame_decoder(struct)
+        self._decode: Callable[[type[WireObject], bytes | Raw], Any] = decode_with_raw if keep_raw else decode_object
+
+    def read(self, frame: bytes) -> Present[V] | Gone[V] | Bookmark | Refused | Garbled:
+        if self._fast is not None:
+            try:
+                event = self._fast.decode(frame)
+            except _UNREADABLE:
+                return self._read_apart(frame)
+            value: Any = event.object
+            if value is not None and value.kind in self._kinds:
+                if event.type in ("ADDED", "MODIFIED"):
+                    return Present(value)
+                if event.type == "DELETED":
+                    return Gone(value)
+        return self._read_apart(frame)
+
+    def _read_apart(self, frame: bytes) -> Present[V] | Gone[V] | Bookmark | Refused | Garbled:
+        try:
+            event = msgspec.json.decode(frame, type=_RawFrame)
+        except RecursionError as error:
+            # The object is nested too deeply, and still says who it is.
+            parts = members(frame)
+            kind = parts.get("type", b"").strip(b'"').decode(errors="replace")
+            if "object" not in parts:
+                return Garbled(problem_of(error))
+            event = _RawFrame(type=kind, object=Raw(parts["object"]))
+        except _UNREADABLE as error:
+            return Garbled(problem_of(error))
+        match event.type:
+            case "ADDED" | "MODIFIED":
+                return self._about(event, Present)
+            case "DELETED":
+                return self._about(event, Gone)
+            case "BOOKMARK":
+                return _bookmark(event.object)
+            case "ERROR":
+                return _refused(event.object)
+            case unknown:
+                return Garbled(f"type: unknown kind of event {unknown[:64]!r}")
+
+    def _about(self, event: _RawFrame, kind: type[Present[V] | Gone[V]]) -> Present[V] | Gone[V] | Garbled:
+        value = self._decode(self._struct, event.object)
+        if isinstance(value, BadObject) and not value.name:
+            return Garbled(value.problem)
+        return kind(value)
+
+
+def _bookmark(data: Raw) -> Bookmark | Garbled:
+    try:
+        marked = msgspec.json.decode(data, type=_Marked)
+    except _UNREADABLE as error:
+        return Garbled(f"bookmark: {problem_of(error)}")
+    metadata = marked.metadata or _Metadata()
+    ends_initial = (metadata.annotations or {}).get(INITIAL_EVENTS_END) == "true"
+    return Bookmark(metadata.resource_version or "", ends_initial=ends_initial)
+
+
+def _refused(data: Raw) -> Refused:
+    error = status_error(bytes(data))
+    if error is None:
+        # client-go, too, takes an error that is no Status for one of the server's own.
+        message = "the watch ended with an error that is no Status"
+        error = error_of(Status(kind="Status", status="Failure", code=500, reason="InternalError", message=message))
+    return Refused(error)
+
+
+def from_wire(kind: type[Any], value: Any) -> Any:
+    """Msgspec's hook for the one type it does not know."""
+    if kind is MicroTime and isinstance(value, str):
+        return MicroTime.parse(value)
+    # Told as msgspec tells it, so that the slow path has its say.
+    raise ValueError(f"cannot read {kind.__name__}")
+
+
+@cache
+def _frame_decoder(struct: type[T]) -> msgspec.json.Decoder[_Frame[T]]:
+    return msgspec.json.Decoder(_Frame[struct], dec_hook=from_wire)  # type: ignore[valid-type] # made at run time
+
+
+@cache
+def items_decoder(struct: type[T]) -> msgspec.json.Decoder[tuple[T, ...]]:
+    """An array of objects in one parse; raises whatever msgspec raises."""
+    return msgspec.json.Decoder(tuple[struct, ...], dec_hook=from_wire)  # type: ignore[valid-type] # made at run time

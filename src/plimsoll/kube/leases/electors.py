@@ -1,0 +1,243 @@
+"""The loop of an election: looks at the Lease, does what `election` decides, and tells the `LeaseHolder`.
+
+It runs as a task of the loop it is in: in its own thread when live (`threads`), beside everything else under virtual
+time (`tasks`). One elector is one candidacy: it contends, leads, and ends with a loss or, when those who act have stood
+down, by giving the lease back. It never gives back a lease under which somebody may still act.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from datetime import timedelta
+from typing import TYPE_CHECKING, Final
+
+import structlog
+
+from plimsoll.core.errors import PlimsollError, Unreachable
+from plimsoll.kube.errors import AnswerLost, ApiError, Conflict, CredentialsFailed, NotFound, UnreadableAnswer
+from plimsoll.kube.leases.election import Election, Step
+from plimsoll.kube.leases.records import micro_time
+
+if TYPE_CHECKING:
+    from plimsoll.core.entropy import Entropy
+    from plimsoll.kube.leases.election import Write
+    from plimsoll.kube.leases.holders import LeaseHolder
+    from plimsoll.kube.leases.lease_objects import LeasePort
+    from plimsoll.kube.leases.records import Record
+
+log: structlog.typing.FilteringBoundLogger = structlog.get_logger(__name__)
+
+_FAILURES: Final = (ApiError, Unreachable, UnreadableAnswer, CredentialsFailed)
+_WRITING: Final = (Step.CREATE, Step.TAKE, Step.RENEW)
+_RELEASE_ATTEMPTS: Final = 3
+# A wait that ends at a moment may end a rounding error before it.
+_SHORTEST_WAIT_S: Final = 0.001
+
+
+class Elector:
+    """One candidacy."""
+
+    def __init__(self, holder: LeaseHolder, port: LeasePort, *, entropy: Entropy) -> None:
+        self.holder = holder
+        self._port = port
+        self._entropy = entropy
+        self._clock = holder.clock
+        self._settings = holder.settings
+        self._election = Election(identity=holder.identity, settings=holder.settings)
+        self._log = log.bind(lease=f"{holder.settings.namespace}/{holder.settings.name}", identity=holder.identity)
+
+    async def run(self) -> None:
+        """Returns after a loss (`holder.loss_reason`), or after a stand-down and the release. Cancelled: lost."""
+        try:
+            await self._contend()
+            await self._lead()
+        finally:
+            self.holder.lose("this process no longer takes part in the election")
+        if self.holder.has_stood_down:
+            await self._release()
+
+    # -- contending
+
+    async def _contend(self) -> None:
+        while not self.holder.has_stood_down:
+            try:
+                await self._look_and_claim(self._settings.request_timeout_s)
+            except _FAILURES as error:
+                self._failed(error)
+            if self._take_office():
+                return
+            await self._pause(self._challenger_wait_s())
+            self._election = self._election.lost_sight()
+
+    def _challenger_wait_s(self) -> float:
+        wait_s = self._settings.next_look_s(self._entropy)
+        decision = self._election.decide(self._clock.monotonic_s())
+        if decision.step is Step.WAIT:
+            wait_s = min(wait_s, decision.until_s - self._clock.monotonic_s())
+        return max(wait_s, _SHORTEST_WAIT_S)
+
+    def _take_office(self) -> bool:
+        own = self._standing_write()
+        if own is None or not self._is_in_time(own):
+            return False
+        self.holder.grant(own.sent_at_s + self._settings.validity_s)
+        self._log.info("lease.acquired", transitions=own.transitions)
+        return True
+
+    def _is_in_time(self, own: Write) -> bool:
+        """An acquisition that was answered too late is good for nothing but to be renewed."""
+        return self._clock.monotonic_s() < own.sent_at_s + self._settings.renew_deadline_s
+
+    # -- leading
+
+    async def _lead(self) -> None:
+        failures, wait_s, renewed_at_s = 0, self._settings.retry_period_s, self._renewed_at_s()
+        while not await self._pause(wait_s):
+            left_s = renewed_at_s + self._settings.renew_deadline_s - self._clock.monotonic_s()
+            if left_s <= 0:
+                self._lose(f"it could not be renewed for {self._settings.renew_deadline_s:g} s")
+                return
+            error = await self._try_to_renew(min(left_s, self._settings.request_timeout_s))
+            if self._is_taken():
+                self._lose(f"it is held by {self.holder.observed_holder or 'nobody'}", is_certain=True)
+                return
+            failures = 0 if error is None else failures + 1
+            renewed_at_s = self._renewed_at_s(or_else=renewed_at_s)
+            wait_s = self._leader_wait_s(error, failures, renewed_at_s)
+
+    async def _try_to_renew(self, timeout_s: float) -> PlimsollError | None:
+        error: PlimsollError | None = None
+        try:
+            await self._look_and_claim(timeout_s)
+        except _FAILURES as failure:
+            error = failure
+            self._failed(failure)
+        else:
+            self.holder.renewals += self._standing_write() is not None
+        return error
+
+    def _leader_wait_s(self, error: PlimsollError | None, failures: int, renewed_at_s: float) -> float:
+        """Until the next renewal is due; not at all, once, if a look may show that the last one did succeed."""
+        period_s, now_s = self._settings.retry_period_s, self._clock.monotonic_s()
+        if error is None:
+            return max(renewed_at_s + period_s - now_s, period_s / 10)
+        if failures == 1 and isinstance(error, Conflict | AnswerLost):
+            return _SHORTEST_WAIT_S
+        return max(min(period_s, renewed_at_s + self._settings.renew_deadline_s - now_s), _SHORTEST_WAIT_S)
+
+    def _renewed_at_s(self, or_else: float = 0.0) -> float:
+        own = self._standing_write()
+        return or_else if own is None else own.sent_at_s
+
+    def _is_taken(self) -> bool:
+        seen = self._election.seen
+        return seen is not None and seen.is_current and seen.record is not None and self._election.own_write is None
+
+    def _lose(self, reason: str, *, is_certain: bool = False) -> None:
+        self._log.error("lease.lost", reason=reason)
+        self.holder.lose(reason, is_certain=is_certain)
+
+    # -- releasing
+
+    async def _release(self) -> None:
+        for _ in range(_RELEASE_ATTEMPTS if self._election.writes else 0):
+            try:
+                if await self._try_to_release():
+                    return
+            except _FAILURES as error:
+                self._election = self._election.lost_sight()
+                self._failed(error)
+        if self._election.writes:
+            self._log.warning("lease.not_released", error=self.holder.last_error)
+
+    async def _try_to_release(self) -> bool:
+        timeout_s = self._settings.request_timeout_s
+        if self._election.decide(self._clock.monotonic_s()).step is Step.LOOK:
+            self._saw(await self._port.read(timeout_s=timeout_s))
+        seen = self._election.seen
+        if seen is None or seen.record is None or self._election.own_write is None:
+            return True
+        claim = self._election.release(self._fresh_time())
+        self._saw(await self._port.replace(claim, version=seen.record.version, timeout_s=timeout_s))
+        self._log.info("lease.released")
+        return True
+
+    # -- one exchange with the server
+
+    async def _look_and_claim(self, timeout_s: float) -> None:
+        """Look if need be, then create, take or renew if that is our turn."""
+        if self._election.decide(self._clock.monotonic_s()).step is Step.LOOK:
+            self._saw(await self._port.read(timeout_s=timeout_s))
+            own = self._standing_write()
+            if own is not None and not self.holder.has_led and self._is_in_time(own):
+                # An acquisition whose answer was lost.
+                return
+        step = self._election.decide(self._clock.monotonic_s()).step
+        if step not in _WRITING:
+            return
+        try:
+            await self._write(step, timeout_s)
+        except NotFound:
+            if step is Step.CREATE:
+                raise
+            self._saw(None)
+            if self._election.decide(self._clock.monotonic_s()).step is Step.CREATE:
+                await self._write(Step.CREATE, timeout_s)
+
+    async def _write(self, step: Step, timeout_s: float) -> None:
+        seen = self._election.seen
+        claim = self._election.claim(self._fresh_time())
+        self._election = self._election.sent(claim, now_s=self._clock.monotonic_s())
+        try:
+            if step is Step.CREATE or seen is None or seen.record is None:
+                record = await self._port.create(claim, timeout_s=timeout_s)
+            else:
+                record = await self._port.replace(claim, version=seen.record.version, timeout_s=timeout_s)
+        except _FAILURES:
+            self._election = self._election.lost_sight()
+            raise
+        self._saw(record)
+
+    def _saw(self, record: Record | None) -> None:
+        before = self._election.seen
+        self._election = self._election.saw(record, now_s=self._clock.monotonic_s())
+        if record is None:
+            # Somebody removed it. If we lead, we may not act before we have it again (see `election`).
+            self.holder.suspend()
+        own = self._election.own_write
+        if own is not None and self.holder.has_led:
+            self.holder.grant(own.sent_at_s + self._settings.validity_s)
+        if before is not None and self._election.seen is not None and before.since_s == self._election.seen.since_s:
+            return
+        if record is not None and record.oddities:
+            self._log.warning("lease.odd_record", oddities=record.oddities, holder=record.holder)
+        holder = record.holder if record is not None else ""
+        if holder != self.holder.observed_holder:
+            self.holder.observed_holder = holder
+            self._log.info("lease.observed", holder=holder)
+
+    def _standing_write(self) -> Write | None:
+        """Our write that is known to stand there now."""
+        seen = self._election.seen
+        return self._election.own_write if seen is not None and seen.is_current else None
+
+    def _fresh_time(self) -> str:
+        """The wall clock, a little later if that stands there already: a write must change something."""
+        moment = self._clock.now()
+        while self._election.is_used(micro_time(moment)):
+            moment += timedelta(microseconds=1)
+        return micro_time(moment)
+
+    def _failed(self, error: PlimsollError) -> None:
+        self.holder.failures += 1
+        self.holder.last_error = f"{type(error).__name__}: {error}"
+        self._log.warning("lease.attempt_failed", phase=self.holder.phase, error=self.holder.last_error)
+
+    async def _pause(self, seconds: float) -> bool:
+        """Wait; True, and at once, if those who act stand down."""
+        try:
+            async with asyncio.timeout(max(seconds, 0.0)):
+                await self.holder.stood_down()
+        except TimeoutError:
+            return self.holder.has_stood_down
+        return True

@@ -1,0 +1,189 @@
+"""What a process knows about its own leadership: read by everything that acts, written by the elector alone.
+
+`LeaseHolder` is the guard of a client (`kube.exchange.Guard`): asked before each call that changes something, from any
+thread, it answers from one tuple and its clock. It does not need the elector to be alive: a process that was stopped
+for an hour finds by the clock that its time is over, before anybody could tell it.
+
+Between a guard's answer and the bytes on the wire lie some instructions; a process that is stopped right there sends
+late. The call's own timeout, which the guard has cut to the lease, does not help against that, nor against a network
+that delivers late. Where this matters an actuation carries its own precondition (a resourceVersion, a uid).
+"""
+
+from __future__ import annotations
+
+import math
+import threading
+from enum import StrEnum
+from typing import TYPE_CHECKING, NamedTuple
+
+from plimsoll.core.values import Value
+from plimsoll.kube.errors import NotAllowed
+from plimsoll.kube.leases.flags import Flag
+
+if TYPE_CHECKING:
+    from plimsoll.core.clock import Clock
+    from plimsoll.kube.leases.settings import LeaseSettings
+
+
+class NotLeading(NotAllowed):
+    """The lease is not ours, or not for long enough."""
+
+
+class Phase(StrEnum):
+    """Where a holder is in its one life; it only goes forward."""
+
+    CONTENDING = "contending"
+    LEADING = "leading"
+    LOST = "lost"
+    """others may lead by now; whoever acts must stop"""
+    STOOD_DOWN = "stood-down"
+    """nothing acts any more, by our own will or after a loss"""
+
+
+class LeaseStatus(Value):
+    """One moment, for metrics, logs and `doctor`."""
+
+    lease: str
+    identity: str
+    phase: Phase
+    valid_for_s: float
+    renewals: int
+    failures: int
+    observed_holder: str
+    last_error: str
+
+
+class ActingInterval(NamedTuple):
+    """When this process may act, on its lease clock. `until_s` moves with each renewal."""
+
+    from_s: float
+    until_s: float
+
+
+class _Validity(NamedTuple):
+    from_s: float = math.inf
+    until_s: float = -math.inf
+    promised_until_s: float = -math.inf
+    """No call that was ever allowed lasts longer; `until_s` may be taken back, this may not."""
+
+
+class LeaseHolder:
+    """One candidacy of this process, from contending to the end. After a loss a new one is made."""
+
+    def __init__(self, settings: LeaseSettings, *, identity: str, clock: Clock) -> None:
+        self.settings = settings
+        self.identity = identity
+        self.clock = clock
+        self.loss_reason = ""
+        self.observed_holder = ""
+        self.last_error = ""
+        self.renewals = 0
+        self.failures = 0
+        self._lock = threading.Lock()
+        self._validity = _Validity()
+        self._has_led, self._is_lost, self._has_stood_down = Flag(), Flag(), Flag()
+
+    # -- for those who act
+
+    def allowed_s(self, wanted_s: float) -> float:
+        """How long a call may last so that the lease outlives it. Raises `NotLeading` if that is not worth it."""
+        left_s = self._validity.until_s - self.clock.monotonic_s()
+        if left_s <= 0:
+            raise NotLeading(f"{self._lease}: not held by {self.identity}")
+        if left_s < min(wanted_s, self.settings.shortest_call_s):
+            raise NotLeading(f"{self._lease}: held for another {left_s:.3f} s only")
+        return min(wanted_s, left_s)
+
+    @property
+    def is_leading(self) -> bool:
+        return self.phase is Phase.LEADING and self.clock.monotonic_s() < self._validity.until_s
+
+    @property
+    def acting_interval(self) -> ActingInterval | None:
+        """None if it may not act."""
+        validity = self._validity
+        return ActingInterval(validity.from_s, validity.until_s) if self.is_leading else None
+
+    @property
+    def promised_until_s(self) -> float:
+        """When the last call that was ever allowed is over; never, before the first."""
+        return self._validity.promised_until_s
+
+    @property
+    def phase(self) -> Phase:
+        if self._has_stood_down.is_set():
+            return Phase.STOOD_DOWN
+        if self._is_lost.is_set():
+            return Phase.LOST
+        return Phase.LEADING if self._has_led.is_set() else Phase.CONTENDING
+
+    async def acquired(self) -> None:
+        """Wait until this process leads. For ever, if it never does: wait for `lost` and a stop beside it."""
+        await self._has_led.wait()
+
+    async def lost(self) -> None:
+        """Wait until it leads no longer, or never will, without having wanted so."""
+        await self._is_lost.wait()
+
+    def stand_down(self) -> None:
+        """Nothing acts any more, and nothing will: the lease may be given back. For good."""
+        with self._lock:
+            self._validity = self._validity._replace(until_s=-math.inf)
+            self._has_stood_down.set()
+
+    async def stood_down(self) -> None:
+        await self._has_stood_down.wait()
+
+    @property
+    def has_led(self) -> bool:
+        return self._has_led.is_set()
+
+    @property
+    def has_stood_down(self) -> bool:
+        return self._has_stood_down.is_set()
+
+    def status(self) -> LeaseStatus:
+        return LeaseStatus(
+            lease=self._lease,
+            identity=self.identity,
+            phase=self.phase,
+            valid_for_s=max(0.0, self._validity.until_s - self.clock.monotonic_s()),
+            renewals=self.renewals,
+            failures=self.failures,
+            observed_holder=self.observed_holder,
+            last_error=self.last_error,
+        )
+
+    # -- for the elector
+
+    def grant(self, until_s: float) -> None:
+        """May act until then. After a loss or a stand-down this is too late and changes nothing."""
+        with self._lock:
+            if self._is_lost.is_set() or self._has_stood_down.is_set():
+                return
+            now_s, before = self.clock.monotonic_s(), self._validity
+            self._validity = _Validity(
+                from_s=min(before.from_s, now_s),
+                until_s=until_s,
+                promised_until_s=max(before.promised_until_s, until_s),
+            )
+            self._has_led.set()
+
+    def suspend(self) -> None:
+        """May not act for now."""
+        with self._lock:
+            self._validity = self._validity._replace(until_s=-math.inf)
+
+    def lose(self, reason: str, *, is_certain: bool = False) -> None:
+        """It is over. What was granted may be used up for a clean end, unless `is_certain` that somebody else leads."""
+        with self._lock:
+            if self._is_lost.is_set() or self._has_stood_down.is_set():
+                return
+            if is_certain:
+                self._validity = self._validity._replace(until_s=-math.inf)
+            self.loss_reason = reason
+            self._is_lost.set()
+
+    @property
+    def _lease(self) -> str:
+        return f"lease {self.settings.namespace}/{self.settings.name}"

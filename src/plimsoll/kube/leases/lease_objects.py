@@ -1,0 +1,95 @@
+"""The Lease on the API server, as an elector needs it: read it, create it, replace exactly the version that was seen.
+
+It speaks over a bare `Transport` and not through the client, because a client's rate limit, retries and respect for
+Retry-After are all waits, and a wait costs the lease. Trying again is the elector's business.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final, Protocol
+
+import msgspec
+
+from plimsoll.kube.errors import NotFound, UnreadableAnswer
+from plimsoll.kube.exchange import JSON, MERGE_PATCH, Call
+from plimsoll.kube.leases.records import record_of
+from plimsoll.kube.statuses import refusal
+from plimsoll.objects.leases import Lease
+from plimsoll.objects.registry import KINDS
+
+if TYPE_CHECKING:
+    from plimsoll.core.clock import Clock
+    from plimsoll.kube.exchange import Transport
+    from plimsoll.kube.leases.records import Claim, Record
+    from plimsoll.kube.leases.settings import LeaseSettings
+
+_UNREADABLE: Final = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
+
+
+class LeasePort(Protocol):
+    """One Lease. Every method raises what `kube.errors` lists."""
+
+    async def read(self, *, timeout_s: float) -> Record | None:
+        """What stands there; None if there is no such Lease."""
+        ...
+
+    async def create(self, claim: Claim, *, timeout_s: float) -> Record:
+        """Raises `AlreadyExists` if somebody was faster."""
+        ...
+
+    async def replace(self, claim: Claim, *, version: str, timeout_s: float) -> Record:
+        """Raises `Conflict` if another version stands there, `NotFound` if none does."""
+        ...
+
+
+class LeaseObject:
+    """A `LeasePort` over a transport."""
+
+    def __init__(self, transport: Transport, settings: LeaseSettings, *, clock: Clock) -> None:
+        resource = KINDS.by_struct(Lease)
+        assert resource is not None
+        self._transport = transport
+        self._settings = settings
+        self._clock = clock
+        self._header = {"apiVersion": resource.api_version, "kind": resource.kind}
+        self._collection = resource.path(settings.namespace)
+        self._path = resource.path(settings.namespace, settings.name)
+
+    async def read(self, *, timeout_s: float) -> Record | None:
+        try:
+            return await self._ask(Call("GET", self._path, headers={"accept": JSON}, timeout_s=timeout_s))
+        except NotFound:
+            return None
+
+    async def create(self, claim: Claim, *, timeout_s: float) -> Record:
+        metadata = {"name": self._settings.name, "namespace": self._settings.namespace}
+        lease = {**self._header, "metadata": metadata, "spec": claim.spec()}
+        call = self._writing("POST", self._collection, content_type=JSON, body=lease)
+        return await self._ask(call._replace(timeout_s=timeout_s))
+
+    async def replace(self, claim: Claim, *, version: str, timeout_s: float) -> Record:
+        # A resourceVersion inside a patch is a precondition: the server answers 409 if another one stands there.
+        patch = {"metadata": {"resourceVersion": version}, "spec": claim.spec()}
+        call = self._writing("PATCH", self._path, content_type=MERGE_PATCH, body=patch)
+        return await self._ask(call._replace(timeout_s=timeout_s))
+
+    def _writing(self, method: str, path: str, *, content_type: str, body: Any) -> Call:
+        return Call(
+            method,
+            path,
+            query=(("fieldManager", self._settings.field_manager),),
+            headers={"accept": JSON, "content-type": content_type},
+            body=msgspec.json.encode(body),
+        )
+
+    async def _ask(self, call: Call) -> Record:
+        reply = await self._transport.send(call)
+        if not reply.is_success:
+            raise refusal(reply, call, now=self._clock.now())
+        try:
+            lease = msgspec.json.decode(reply.body)
+        except _UNREADABLE as error:
+            raise UnreadableAnswer(f"{call.method} {call.path}: not JSON: {error}") from error
+        if not isinstance(lease, dict) or lease.get("kind") != self._header["kind"]:
+            raise UnreadableAnswer(f"{call.method} {call.path}: the answer is not a Lease")
+        return record_of(lease, self._settings)

@@ -1,0 +1,128 @@
+"""What stands in a Lease, read from whatever somebody put there, and what we write into it.
+
+The fields are those of client-go's lease lock (`coordination.k8s.io/v1`), so that its electors and ours exclude each
+other on one Lease. Reading never fails: a field that makes no sense is replaced by what is safe, and named in
+`oddities`. Times are text that is compared for being the same, never for being earlier: every machine's clock is off.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from plimsoll.core.values import Value
+from plimsoll.kube.leases.settings import INT32_MAX
+from plimsoll.objects.meta import MicroTime
+
+if TYPE_CHECKING:
+    from datetime import datetime
+
+    from plimsoll.kube.leases.settings import LeaseSettings
+
+UNREADABLE_HOLDER = "(unreadable)"
+
+
+class Record(Value):
+    """One version of the Lease. `holder` is empty if nobody holds it; `duration_s` is how long that is respected."""
+
+    version: str
+    holder: str
+    duration_s: float
+    acquire_time: str = ""
+    renew_time: str = ""
+    transitions: int = 0
+    oddities: tuple[str, ...] = ()
+
+    @property
+    def stamp(self) -> tuple[str, str, str]:
+        """What tells one write from every other one of any holder."""
+        return (self.holder, self.acquire_time, self.renew_time)
+
+
+class Claim(Value):
+    """What we write: all fields of client-go's record."""
+
+    holder: str
+    duration_s: int
+    acquire_time: str
+    renew_time: str
+    transitions: int
+
+    @property
+    def stamp(self) -> tuple[str, str, str]:
+        return (self.holder, self.acquire_time, self.renew_time)
+
+    def spec(self) -> dict[str, Any]:
+        return {
+            "holderIdentity": self.holder,
+            "leaseDurationSeconds": self.duration_s,
+            "acquireTime": self.acquire_time,
+            "renewTime": self.renew_time,
+            "leaseTransitions": self.transitions,
+        }
+
+
+def micro_time(moment: datetime) -> str:
+    """Six digits, always: a real server refuses every other number of them."""
+    return MicroTime.of(moment).text()
+
+
+def record_of(lease: Any, settings: LeaseSettings) -> Record:
+    """The record in a decoded Lease object."""
+    oddities: list[str] = []
+    spec = _mapping(lease, "spec", oddities)
+    return Record(
+        version=_text(_mapping(lease, "metadata", oddities), "resourceVersion", oddities),
+        holder=_holder(spec, oddities),
+        duration_s=_duration_s(spec, settings, oddities),
+        acquire_time=_text(spec, "acquireTime", oddities),
+        renew_time=_text(spec, "renewTime", oddities),
+        transitions=_transitions(spec, oddities),
+        oddities=tuple(oddities),
+    )
+
+
+def _mapping(parent: Any, field: str, oddities: list[str]) -> dict[str, Any]:
+    value = parent.get(field) if isinstance(parent, dict) else None
+    if isinstance(value, dict):
+        return value
+    if value is not None:
+        oddities.append(f"{field}: not an object")
+    return {}
+
+
+def _text(parent: dict[str, Any], field: str, oddities: list[str]) -> str:
+    value = parent.get(field)
+    if value is None or isinstance(value, str):
+        return value or ""
+    oddities.append(f"{field}: not text")
+    return ""
+
+
+def _holder(spec: dict[str, Any], oddities: list[str]) -> str:
+    """A holder that cannot be read is one: somebody may well be acting under it."""
+    value = spec.get("holderIdentity")
+    if value is None or isinstance(value, str):
+        return value or ""
+    oddities.append("holderIdentity: not text")
+    return UNREADABLE_HOLDER
+
+
+def _duration_s(spec: dict[str, Any], settings: LeaseSettings, oddities: list[str]) -> float:
+    value = spec.get("leaseDurationSeconds")
+    if not isinstance(value, int) or isinstance(value, bool) or value < 1:
+        if spec.get("holderIdentity"):
+            oddities.append(f"leaseDurationSeconds: {value!r:.40}, counted as {settings.duration_s}")
+        return settings.duration_s
+    if value > settings.longest_duration_s:
+        oddities.append(f"leaseDurationSeconds: {value}, counted as {settings.longest_duration_s}")
+    return min(value, settings.longest_duration_s)
+
+
+def _transitions(spec: dict[str, Any], oddities: list[str]) -> int:
+    value = spec.get("leaseTransitions")
+    if value is None:
+        return 0
+    if isinstance(value, int) and not isinstance(value, bool) and 0 <= value <= INT32_MAX:
+        return value
+    oddities.append(f"leaseTransitions: {value!r:.40}, counted as 0")
+    return 0

@@ -1,0 +1,109 @@
+"""An election in a thread of its own, with its own event loop and its own connection: for live processes.
+
+A leader whose event loop is busy (a large list being decoded, a planner that forgot to leave the loop) must still
+renew; and one that cannot renew must stop, even if its loop is so stuck that it cannot be told. So the thread also
+watches the end: if the time that was granted is over and the rest of the process has not confirmed that it stands down,
+the process is ended on the spot. What cannot be helped: code that keeps Python's global lock for longer than the lease
+lasts also keeps this thread from running; the guard then still refuses, by the clock, whatever comes after.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import threading
+from typing import TYPE_CHECKING, Any, Final
+
+import structlog
+
+from plimsoll.core.errors import PlimsollError
+from plimsoll.kube.leases.electors import Elector
+from plimsoll.kube.leases.flags import Flag
+from plimsoll.kube.leases.lease_objects import LeaseObject
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from contextlib import AbstractAsyncContextManager
+
+    from plimsoll.core.entropy import Entropy
+    from plimsoll.kube.exchange import Transport
+    from plimsoll.kube.leases.holders import LeaseHolder
+
+log: structlog.typing.FilteringBoundLogger = structlog.get_logger(__name__)
+
+LOST_EXIT_CODE: Final = 4
+_SHORTEST_WAIT_S: Final = 0.001
+
+
+class LeaseThread:
+    """`async with LeaseThread(…) as holder`: leaving says that nothing acts any more, and gives the lease back.
+
+    `open_transport` is called inside the thread. `end_process` must not return to whoever acts: `os._exit`.
+    """
+
+    def __init__(
+        self,
+        holder: LeaseHolder,
+        open_transport: Callable[[], AbstractAsyncContextManager[Transport]],
+        *,
+        entropy: Entropy,
+        end_process: Callable[[int], Any] = os._exit,  # the plain way out would run what others put on the exit stack
+    ) -> None:
+        self.holder = holder
+        self._open_transport = open_transport
+        self._entropy = entropy
+        self._end_process = end_process
+        self._has_ended = Flag()
+        # A daemon, so that a main thread that ends without standing down is not kept alive by its own lease.
+        self._thread = threading.Thread(target=self._run, name=f"lease {holder.settings.name}", daemon=True)
+
+    async def __aenter__(self) -> LeaseHolder:
+        self._thread.start()
+        return self.holder
+
+    async def __aexit__(self, *_error: object) -> None:
+        self.holder.stand_down()
+        await self._has_ended.wait()
+        self._thread.join()
+
+    def _run(self) -> None:
+        try:
+            asyncio.run(self._elect_and_watch())
+        finally:
+            self._has_ended.set()
+
+    async def _elect_and_watch(self) -> None:
+        watching = asyncio.create_task(self._watch_the_end(), name="watching the end of the lease")
+        try:
+            await self._elect()
+        except PlimsollError as error:
+            log.critical("lease.thread_failed", error=str(error))
+            self.holder.lose(str(error))
+        finally:
+            self.holder.lose("the lease thread failed")
+            await watching
+
+    async def _elect(self) -> None:
+        async with self._open_transport() as transport:
+            port = LeaseObject(transport, self.holder.settings, clock=self.holder.clock)
+            await Elector(self.holder, port, entropy=self._entropy).run()
+
+    async def _watch_the_end(self) -> None:
+        """Until those who act have stood down; at the latest until the time they were granted is over."""
+        while not self.holder.has_stood_down:
+            left_s = self._left_s()
+            if left_s <= 0:
+                log.critical("lease.process_ended", reason=self.holder.loss_reason or "the lease ran out")
+                self._end_process(LOST_EXIT_CODE)
+                return
+            try:
+                async with asyncio.timeout(max(left_s, _SHORTEST_WAIT_S)):
+                    await self.holder.stood_down()
+            except TimeoutError:
+                continue
+
+    def _left_s(self) -> float:
+        """How long the process may go on without a word; before it ever led, it need not be watched closely."""
+        if not self.holder.has_led:
+            return self.holder.settings.retry_period_s
+        return self.holder.promised_until_s - self.holder.clock.monotonic_s()

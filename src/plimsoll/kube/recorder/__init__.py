@@ -1,0 +1,10 @@
+"""Events: what happened to an object, told where `kubectl describe` shows it, without flooding anybody.
+
+`recording` takes them in and writes them, `correlation` decides what becomes of one more, `texts` gives them form.
+"""
+
+from plimsoll.kube.recorder.correlation import CorrelationSettings
+from plimsoll.kube.recorder.recording import EventRecorder, RecorderSettings, RecorderStatus
+from plimsoll.kube.recorder.texts import EventType, reference_to
+
+__all__ = ["CorrelationSettings", "EventRecorder", "EventType", "RecorderSettings", "RecorderStatus", "reference_to"]

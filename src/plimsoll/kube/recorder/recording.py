@@ -1,0 +1,237 @@
+"""Takes events from everybody and writes them in the background.
+
+Controllers call `record` in the middle of their work: it neither waits nor fails, whatever state the server is in. The
+supervisor runs `run`, which writes one event after the other. Telling must never hold up doing, so everything here is
+bounded and everything left out is counted: a queue of so many (the oldest give way: the newest say how things are),
+so many tries for one event, a grace to finish on shutdown. A namespace we may not write to is reported once.
+
+Give it a client of its own rate limit, without the leader's guard: who is not leading may still say so.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter, deque
+from typing import TYPE_CHECKING, Any, Final
+
+import structlog
+
+from plimsoll.core.errors import PlimsollError, Unreachable
+from plimsoll.core.values import Value
+from plimsoll.kube.errors import AlreadyExists, NotFound, NotSent, ServerFailed, TooManyRequests
+from plimsoll.kube.recorder.correlation import CorrelationSettings, Correlator, Entry, Written
+from plimsoll.kube.recorder.texts import (
+    ACTION_BYTES,
+    MESSAGE_BYTES,
+    REASON_BYTES,
+    EventType,
+    Occurrence,
+    counted,
+    cut,
+    event_body,
+    event_name,
+    unix_ns,
+)
+from plimsoll.objects.events import Event, EventSource
+from plimsoll.objects.meta import written_time
+from plimsoll.runtime.backoff import Backoff
+
+if TYPE_CHECKING:
+    from plimsoll.core.clock import Clock
+    from plimsoll.core.entropy import Entropy
+    from plimsoll.kube.client import Client
+    from plimsoll.objects.meta import ObjectReference
+
+log: structlog.typing.FilteringBoundLogger = structlog.get_logger(__name__)
+
+_PASSING: Final = (Unreachable, TooManyRequests, ServerFailed)
+# What was reported already is remembered for so many namespaces and reasons.
+_REPORTS: Final = 1_000
+
+
+class RecorderSettings(Value):
+    """How much is held and how long it is tried; client-go's numbers."""
+
+    queued: int = 1_000
+    retry: Backoff = Backoff(initial_s=10.0, factor=1.0, cap_s=10.0, jitter=0.2, max_attempts=12)
+    grace_s: float = 5.0
+    correlation: CorrelationSettings = CorrelationSettings()
+
+
+class RecorderStatus(Value):
+    """What became of the events so far. `dropped` is by cause: overflow, chatter, refused, unreachable, stopped."""
+
+    recorded: int
+    written: int
+    pending: int
+    dropped: dict[str, int]
+
+
+class EventRecorder:
+    """Events of one component (`plimsoll-nodes`) on one host or in one pod."""
+
+    def __init__(
+        self,
+        client: Client,
+        source: EventSource,
+        *,
+        clock: Clock,
+        entropy: Entropy,
+        settings: RecorderSettings | None = None,
+    ) -> None:
+        self._client = client
+        self._source = source
+        self._clock = clock
+        self._entropy = entropy
+        self._settings = settings or RecorderSettings()
+        self._correlator = Correlator(self._settings.correlation)
+        self._pending: deque[Occurrence] = deque()
+        self._has_news = asyncio.Event()
+        self._is_stopping = False
+        self._last_name_ns = 0
+        self._recorded = self._written = 0
+        self._dropped: Counter[str] = Counter()
+        self._reported: set[tuple[str, str]] = set()
+
+    def record(
+        self, about: ObjectReference, event_type: EventType, *, reason: str, message: str, action: str = ""
+    ) -> None:
+        """Something happened to an object. Never waits, never fails; texts that are too long are cut."""
+        self._recorded += 1
+        if len(self._pending) >= self._settings.queued:
+            self._drop(self._pending.popleft(), "overflow")
+        occurrence = Occurrence(
+            about=about,
+            type=event_type,
+            reason=cut(reason, REASON_BYTES),
+            message=cut(message, MESSAGE_BYTES),
+            action=cut(action, ACTION_BYTES),
+            at=self._clock.now(),
+        )
+        self._pending.append(occurrence)
+        self._has_news.set()
+
+    @property
+    def status(self) -> RecorderStatus:
+        dropped = dict(sorted(self._dropped.items()))
+        return RecorderStatus(
+            recorded=self._recorded, written=self._written, pending=len(self._pending), dropped=dropped
+        )
+
+    async def run(self) -> None:
+        """Write events until cancelled; then those that wait, as far as that goes within the grace."""
+        self._is_stopping = False
+        async with asyncio.TaskGroup() as group:
+            writing = group.create_task(self._write_all(), name=f"events of {self._source.component}")
+            try:
+                await asyncio.wait((writing,))
+            finally:
+                self._is_stopping = True
+                self._has_news.set()
+                await asyncio.wait((writing,), timeout=self._settings.grace_s)
+                writing.cancel()
+
+    # ---- inside
+
+    async def _write_all(self) -> None:
+        try:
+            while self._pending or not self._is_stopping:
+                while self._pending:
+                    await self._write_one(self._pending.popleft())
+                self._has_news.clear()
+                if not self._is_stopping:
+                    await self._has_news.wait()
+        except asyncio.CancelledError:
+            while self._pending:
+                self._drop(self._pending.popleft(), "stopped")
+            raise
+
+    async def _write_one(self, occurrence: Occurrence) -> None:
+        entry = self._correlator.entry_for(occurrence, self._clock.monotonic_s())
+        if entry is None:
+            self._drop(occurrence, "chatter")
+            return
+        try:
+            written = await self._sent(_Draft(occurrence, entry, self._new_name(occurrence)))
+        except asyncio.CancelledError:
+            self._drop(occurrence, "stopped")
+            raise
+        except _PASSING as error:
+            self._drop(occurrence, "unreachable", error)
+        except PlimsollError as error:
+            self._drop(occurrence, "refused", error)
+        else:
+            self._written += 1
+            self._correlator.wrote(entry, written, self._clock.monotonic_s())
+
+    async def _sent(self, draft: _Draft) -> Written:
+        """Write it, again and again while the trouble may pass. Sending it twice leaves one event with one count."""
+        policy = self._settings.retry
+        failures = 0
+        while True:
+            try:
+                return await self._send(draft)
+            except _PASSING as error:
+                draft.may_be_there |= not isinstance(error, NotSent)
+                failures += 1
+                if policy.is_used_up(failures):
+                    raise
+                wait_s = max(policy.delay_s(failures, self._entropy), policy.hinted_s(error))
+            await self._clock.sleep(wait_s)
+
+    async def _send(self, draft: _Draft) -> Written:
+        occurrence, before = draft.occurrence, draft.entry.before
+        if before is None:
+            return await self._create(draft, Written(name=draft.name, count=1, first_at=occurrence.at))
+        now = Written(name=before.name, count=before.count + 1, first_at=before.first_at)
+        patch = counted(message=draft.entry.message, count=now.count, last_at=occurrence.at)
+        try:
+            await self._client.merge_patch(Event, now.name, patch, namespace=occurrence.namespace)
+        except NotFound:
+            # Servers forget events after an hour.
+            return await self._create(draft, now)
+        return now
+
+    async def _create(self, draft: _Draft, new: Written) -> Written:
+        try:
+            await self._client.create(Event, draft.body(new, self._source), namespace=draft.occurrence.namespace)
+        except AlreadyExists:
+            if draft.may_be_there:
+                return new
+            # Somebody else's, of the same nanosecond.
+            draft.name = self._new_name(draft.occurrence)
+            new = Written(name=draft.name, count=new.count, first_at=new.first_at)
+            await self._client.create(Event, draft.body(new, self._source), namespace=draft.occurrence.namespace)
+        return new
+
+    def _new_name(self, occurrence: Occurrence) -> str:
+        """No two alike: a clock that stands still is helped on."""
+        self._last_name_ns = max(unix_ns(occurrence.at), self._last_name_ns + 1)
+        return event_name(occurrence.about.name, self._last_name_ns, self._entropy)
+
+    def _drop(self, occurrence: Occurrence, cause: str, error: PlimsollError | None = None) -> None:
+        self._dropped[cause] += 1
+        report = (occurrence.namespace, cause)
+        if report in self._reported or len(self._reported) >= _REPORTS:
+            return
+        self._reported.add(report)
+        told = "" if error is None else str(error)
+        log.warning("event.dropped", namespace=occurrence.namespace, cause=cause, reason=occurrence.reason, error=told)
+
+
+class _Draft:
+    """An event on its way to the server."""
+
+    def __init__(self, occurrence: Occurrence, entry: Entry, name: str) -> None:
+        self.occurrence = occurrence
+        self.entry = entry
+        self.name = name
+        self.may_be_there = False
+
+    def body(self, new: Written, source: EventSource) -> dict[str, Any]:
+        return {
+            **event_body(self.occurrence, source),
+            **counted(message=self.entry.message, count=new.count, last_at=self.occurrence.at),
+            "metadata": {"name": new.name, "namespace": self.occurrence.namespace},
+            "firstTimestamp": written_time(new.first_at),
+        }

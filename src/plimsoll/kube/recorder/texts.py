@@ -1,0 +1,99 @@
+"""What an event looks like on the wire: its name, its limits, its fields. Pure.
+
+Events are core/v1 objects in the older style (count, first and last timestamp; no `eventTime`), as controllers still
+write them: it is the style that can be counted up by a patch, and the one `kubectl describe` folds into "x12 over 5m".
+"""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from enum import StrEnum
+from typing import TYPE_CHECKING, Any, Final
+
+import msgspec
+
+from plimsoll.core.names import subdomain_problems
+from plimsoll.core.values import Value
+from plimsoll.objects.events import EventSource  # noqa: TC001 -- msgspec resolves the annotations of Values at run time
+from plimsoll.objects.meta import ObjectReference, WireObject, written_time
+
+if TYPE_CHECKING:
+    from plimsoll.core.entropy import Entropy
+    from plimsoll.objects.registry import Resource
+
+# The limits of the API server's validation (pkg/apis/core/validation/events.go).
+MESSAGE_BYTES: Final = 1024
+REASON_BYTES: Final = 128
+ACTION_BYTES: Final = 128
+
+_EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+class EventType(StrEnum):
+    """The two there are."""
+
+    NORMAL = "Normal"
+    WARNING = "Warning"
+
+
+class Occurrence(Value):
+    """Something happened to an object. Texts are within their limits."""
+
+    about: ObjectReference
+    type: EventType
+    reason: str
+    message: str
+    action: str
+    at: datetime
+
+    @property
+    def namespace(self) -> str:
+        """Where the event is kept: an object without a namespace has its events in `default`."""
+        return self.about.namespace or "default"
+
+
+def reference_to(resource: Resource, value: WireObject) -> ObjectReference:
+    """Who an event is about; objects of a list do not say their kind themselves."""
+    return ObjectReference(
+        api_version=resource.api_version,
+        kind=resource.kind,
+        namespace=value.metadata.namespace,
+        name=value.metadata.name,
+        uid=value.metadata.uid,
+        resource_version=value.metadata.resource_version,
+    )
+
+
+def cut(text: str, limit_bytes: int) -> str:
+    """At most so many bytes of UTF-8, never half a character; what has no UTF-8 form becomes a question mark."""
+    return text.encode(errors="replace")[:limit_bytes].decode(errors="ignore")
+
+
+def unix_ns(moment: datetime) -> int:
+    return (moment - _EPOCH) // timedelta(microseconds=1) * 1_000
+
+
+def event_name(about: str, at_ns: int, entropy: Entropy) -> str:
+    """`<object>.<time in hex>`; an object whose name an event cannot bear (`system:node`) gives way to a random one."""
+    name = f"{about}.{at_ns:x}"
+    return f"{entropy.uid()}.{at_ns:x}" if subdomain_problems(name) else name
+
+
+def event_body(occurrence: Occurrence, source: EventSource) -> dict[str, Any]:
+    """A new event, without name, message, count and times."""
+    body = {
+        "apiVersion": "v1",
+        "kind": "Event",
+        "involvedObject": msgspec.to_builtins(occurrence.about),
+        "type": occurrence.type.value,
+        "reason": occurrence.reason,
+        "source": msgspec.to_builtins(source),
+        "reportingComponent": source.component,
+        "reportingInstance": source.host,
+    }
+    return {**body, "action": occurrence.action} if occurrence.action else body
+
+
+def counted(*, message: str, count: int, last_at: datetime) -> dict[str, Any]:
+    """What changes when it happens once more."""
+    return {"message": message, "count": count, "lastTimestamp": written_time(last_at)}

@@ -1,0 +1,89 @@
+"""The parts of objects that are verbs: scale, evict, bind. What is sent, and what the answers mean."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from plimsoll.core.values import Value, Wire
+from plimsoll.kube.errors import Conflict, NotFound, TooManyRequests
+from plimsoll.kube.retrying import is_budgets_no
+from plimsoll.objects.meta import WireObject
+
+if TYPE_CHECKING:
+    from plimsoll.kube.errors import ApiError
+    from plimsoll.kube.selections import DeleteOptions
+
+
+class ScaleSpec(Wire):
+    """How many are wanted."""
+
+    replicas: int = 0
+
+
+class ScaleStatus(Wire):
+    """How many there are, and the selector that finds them, as text."""
+
+    replicas: int = 0
+    selector: str = ""
+
+
+class Scale(WireObject):
+    """How many of something: the same for every kind that can be scaled."""
+
+    spec: ScaleSpec = ScaleSpec()
+    status: ScaleStatus = ScaleStatus()
+
+
+class Evicted(Value, frozen=True):
+    """The pod was told to go (or would be: dry run)."""
+
+
+class Blocked(Value, frozen=True):
+    """A disruption budget does not allow it now. `reasons` tell which and why."""
+
+    message: str
+    reasons: tuple[str, ...] = ()
+    retry_after_s: float | None = None
+
+
+class Gone(Value, frozen=True):
+    """There is no such pod any more, or only another one of its name."""
+
+    message: str
+
+
+Eviction = Evicted | Blocked | Gone
+
+
+def eviction_body(name: str, namespace: str, options: DeleteOptions) -> dict[str, Any]:
+    body: dict[str, Any] = {
+        "apiVersion": "policy/v1",
+        "kind": "Eviction",
+        "metadata": {"name": name, "namespace": namespace},
+    }
+    return {**body, "deleteOptions": options.body} if options.body else body
+
+
+def eviction_refused(error: ApiError, options: DeleteOptions) -> Blocked | Gone | None:
+    """What a refused eviction means; None: an error like any other."""
+    match error:
+        case NotFound() if error.status.details.kind == "pods":
+            return Gone(message=str(error))
+        case Conflict() if options.uid and "UID" in str(error):
+            return Gone(message=str(error))
+        case TooManyRequests() if is_budgets_no(error):
+            reasons = tuple(cause.message for cause in error.causes)
+            return Blocked(message=str(error), reasons=reasons, retry_after_s=error.retry_after_s)
+        case _:
+            return None
+
+
+def binding_body(name: str, namespace: str, *, node: str, uid: str) -> dict[str, Any]:
+    metadata = {"name": name, "namespace": namespace, **({"uid": uid} if uid else {})}
+    target = {"apiVersion": "v1", "kind": "Node", "name": node}
+    return {"apiVersion": "v1", "kind": "Binding", "metadata": metadata, "target": target}
+
+
+def scale_patch(replicas: int, *, resource_version: str) -> dict[str, Any]:
+    precondition = {"metadata": {"resourceVersion": resource_version}} if resource_version else {}
+    return {**precondition, "spec": {"replicas": replicas}}

@@ -1,0 +1,94 @@
+"""Clusters to examine: the embedded server with its first objects, and users who may do little."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from plimsoll.kube.client import Client
+from plimsoll.kube.diagnosis import Places, Scrutiny, examine
+from plimsoll.local.apiserver.first_objects import put_first_objects
+from plimsoll.runtime.chance import SeededEntropy
+from plimsoll.runtime.virtual_runs import VirtualRun
+from tests.kube.worlds import UNLIMITED, KubeWorld, ScriptedTransport
+from tests.local.apiserver.application.worlds import ADMIN, GUEST, START
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
+    from plimsoll.kube.diagnosis import Examination, Finding, Permission, Target
+    from plimsoll.kube.exchange import Call, Reply, Transport
+
+RBAC = "/apis/rbac.authorization.k8s.io/v1"
+
+
+class Cluster(KubeWorld):
+    """A fresh cluster as `plimsoll apiserver` starts one: roles of Kubernetes, namespaces, no controllers."""
+
+    def __enter__(self) -> Cluster:
+        super().__enter__()
+        self.do(put_first_objects(self.server.server, ca_certificate=""))
+        return self
+
+    def examined(
+        self,
+        *controllers: str,
+        token: str = ADMIN,
+        places: Places = Places(),  # noqa: B008 - a value that nobody changes
+        through: Callable[[Transport], Transport] = lambda transport: transport,
+    ) -> Examination:
+        client = self.new_client(token=token, through=through)
+        return self.do(examine(client, Scrutiny(controllers=controllers, places=places), clock=self.clock))
+
+    def service_account(self, name: str = "plimsoll", namespace: str = "kube-system") -> str:
+        """The token of a new service account, who may do nothing yet."""
+        path = f"/api/v1/namespaces/{namespace}/serviceaccounts"
+        self.made(path, {"metadata": {"name": name}})
+        return str(self.made(f"{path}/{name}/token", {"spec": {"expirationSeconds": 3600}})["status"]["token"])
+
+    def apply(self, *manifests: dict[str, Any]) -> None:
+        for manifest in manifests:
+            namespace = manifest["metadata"].get("namespace", "")
+            collection = f"{RBAC}/namespaces/{namespace}" if namespace else RBAC
+            self.made(f"{collection}/{manifest['kind'].lower()}s", manifest)
+
+    def define(self, plural: str, group: str, *versions: str) -> None:
+        schema = {"openAPIV3Schema": {"type": "object", "x-kubernetes-preserve-unknown-fields": True}}
+        listed = [
+            {"name": one, "served": True, "storage": index == 0, "schema": schema} for index, one in enumerate(versions)
+        ]
+        names = {"plural": plural, "kind": plural.capitalize(), "singular": plural}
+        body = {
+            "apiVersion": "apiextensions.k8s.io/v1",
+            "kind": "CustomResourceDefinition",
+            "metadata": {"name": f"{plural}.{group}"},
+            "spec": {"group": group, "scope": "Namespaced", "names": names, "versions": listed},
+        }
+        self.made("/apis/apiextensions.k8s.io/v1/customresourcedefinitions", body)
+        self.run.advance_by(10)
+
+
+def found(examination: Examination, check: str) -> Finding:
+    (finding,) = [one for one in examination.findings if one.check == check]
+    return finding
+
+
+def questions(permissions: Iterable[Permission], places: Places) -> set[tuple[str, ...]]:
+    return {
+        (one.verb, one.target, one.namespace, one.name)
+        for permission in permissions
+        for one in permission.questions(places)
+    }
+
+
+def examined_script(
+    *script: Reply | Exception | Callable[[Call], Reply], target: Target, controllers: tuple[str, ...] = ("kubelet",)
+) -> Examination:
+    """The examination of a server that answers from a script."""
+    with VirtualRun(start=START) as run:
+        client = Client(
+            ScriptedTransport(*script), clock=run.clock, entropy=SeededEntropy("script"), settings=UNLIMITED
+        )
+        return run.until(examine(client, Scrutiny(controllers=controllers, target=target), clock=run.clock))
+
+
+__all__ = ["ADMIN", "GUEST", "Cluster", "examined_script", "found", "questions"]

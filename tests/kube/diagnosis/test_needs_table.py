@@ -1,0 +1,71 @@
+"""The table of needs keeps to the least, and gives a reason for each."""
+
+from __future__ import annotations
+
+import pytest
+
+from plimsoll.cli.doctor import Controller
+from plimsoll.kube.diagnosis import CONTROLLERS, NEEDS, Needs, Places, Scope
+from plimsoll.objects.registry import KINDS
+
+VERBS = {"get", "list", "watch", "create", "patch", "update", "delete"}
+
+every_controller = pytest.mark.parametrize("needs", NEEDS.values(), ids=NEEDS.keys())
+
+
+def test_every_controller_can_be_asked_for_on_the_command_line():
+    assert [one.value for one in Controller] == [*CONTROLLERS, "all"]
+
+
+@every_controller
+def test_every_permission_has_a_reason_and_names_verbs_and_resources_one_by_one(needs: Needs):
+    for permission in needs.permissions:
+        assert permission.why.startswith("to "), permission
+        assert permission.verbs
+        assert set(permission.verbs) <= VERBS
+        assert "*" not in (permission.group, permission.resource, permission.subresource, *permission.names)
+
+
+@every_controller
+def test_no_secret_is_listed_or_watched(needs: Needs):
+    verbs = {verb for one in needs.permissions if one.resource == "secrets" for verb in one.verbs}
+    assert not verbs & {"list", "watch"}
+
+
+@every_controller
+def test_creation_is_never_limited_by_name_because_rbac_cannot_do_that(needs: Needs):
+    assert not [one for one in needs.permissions if "create" in one.verbs and one.names]
+
+
+@every_controller
+def test_no_permission_is_listed_twice(needs: Needs):
+    asked = [one for permission in needs.permissions for one in permission.questions(Places())]
+    assert len(asked) == len(set(asked))
+
+
+@every_controller
+def test_what_is_not_a_custom_resource_is_a_kind_of_kubernetes(needs: Needs):
+    for permission in needs.permissions:
+        if permission.group in needs.builtin_groups:
+            version = f"{permission.group}/v1" if permission.group else "v1"
+            assert KINDS.by_plural(version, permission.resource) is not None, permission
+
+
+@every_controller
+def test_every_custom_resource_that_is_used_is_defined_somewhere(needs: Needs):
+    defined = {(one.group, one.plural) for one in needs.definitions}
+    used = {(one.group, one.resource) for one in needs.permissions if one.group not in needs.builtin_groups}
+    assert used == defined
+
+
+@every_controller
+def test_a_place_of_its_own_is_named_only_where_it_is_always_the_same(needs: Needs):
+    for permission in needs.permissions:
+        assert bool(permission.namespace) is (permission.scope is Scope.ONE), permission
+
+
+def test_the_node_autoscaler_shares_the_lease_of_cluster_autoscaler():
+    leases = [one for one in NEEDS["nodes"].permissions if one.names == ("cluster-autoscaler",)]
+    assert [(one.resource, one.namespace, one.verbs) for one in leases] == [
+        ("leases", "kube-system", ("get", "patch")),
+    ]

@@ -1,0 +1,114 @@
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from plimsoll.kube.diagnosis import NEEDS, Places
+from plimsoll.kube.diagnosis.odd_objects import shelves
+from plimsoll.kube.exchange import Call, Reply
+from tests.kube.diagnosis.examinations import GUEST, Cluster, found
+from tests.kube.worlds import status_reply
+from tests.local.apiserver.application.worlds import pod
+
+
+class Spoiling:
+    """Another writer's mistake: lists of pods hold a field of the wrong type."""
+
+    def __init__(self, inner: Any) -> None:
+        self.inner = inner
+        self.expired = 0
+
+    async def send(self, call: Call) -> Reply:
+        reply = await self.inner.send(call)
+        if call.path != "/api/v1/pods":
+            return reply
+        listed = json.loads(reply.body)
+        for item in listed["items"]:
+            if item["metadata"]["name"].startswith("odd"):
+                item["spec"]["priority"] = "high"
+        return reply._replace(body=json.dumps(listed).encode())
+
+    async def aclose(self) -> None:
+        await self.inner.aclose()
+
+
+def with_pods(cluster: Cluster, *names: str) -> None:
+    cluster.namespace("here")
+    for name in names:
+        cluster.made("/api/v1/namespaces/here/pods", pod(name))
+
+
+def test_readable_objects_are_counted():
+    with Cluster() as cluster:
+        with_pods(cluster, "a", "b")
+        finding = found(cluster.examined("nodes"), "objects")
+    assert finding.level == "ok"
+    assert "all readable" in finding.message
+    assert finding.details["objects"]["pods"] == 2
+
+
+def test_an_object_that_cannot_be_read_is_named_with_its_field():
+    with Cluster() as cluster:
+        with_pods(cluster, "a", "odd-1", "odd-2")
+        examination = cluster.examined("nodes", through=Spoiling)
+    finding = found(examination, "objects.pods")
+    assert finding.level == "warn"
+    assert finding.message.startswith("2 of 3 pods cannot be read: here/odd-1: spec.priority: Expected `int")
+    assert [(one["namespace"], one["name"]) for one in finding.details["objects"]] == [
+        ("here", "odd-1"),
+        ("here", "odd-2"),
+    ]
+    assert examination.is_healthy
+
+
+def test_what_may_not_be_listed_is_not_known():
+    with Cluster() as cluster:
+        examination = cluster.examined("nodes", token=GUEST)
+    finding = found(examination, "objects")
+    assert finding.level == "unknown"
+    assert "forbidden" in finding.details["notSeen"]["pods"]
+    assert found(examination, "rivals.nodes").level == "unknown"
+
+
+def test_a_list_that_expires_on_the_way_is_started_over():
+    asked: list[str] = []
+
+    class Forgetful(Spoiling):
+        async def send(self, call: Call) -> Reply:
+            if call.path == "/api/v1/pods":
+                asked.append(call.path)
+                if len(asked) == 1:
+                    return status_reply(410, "too old", reason="Expired")
+            return await self.inner.send(call)
+
+    with Cluster() as cluster:
+        finding = found(cluster.examined("kubelet", through=Forgetful), "objects")
+    assert finding.level == "ok"
+    assert len(asked) == 2
+
+
+def test_long_lists_come_page_by_page():
+    limits: set[str] = set()
+
+    class Watching(Spoiling):
+        async def send(self, call: Call) -> Reply:
+            limits.update(value for name, value in call.query if name == "limit")
+            return await self.inner.send(call)
+
+    with Cluster() as cluster:
+        cluster.examined("kubelet", through=Watching)
+    assert limits == {"500"}
+
+
+def test_nobodys_secrets_and_config_maps_are_listed():
+    listed = {one.resource.plural for one in shelves(NEEDS.values(), Places())}
+    assert {"nodes", "pods", "poddisruptionbudgets", "daemonsets", "replicasets"} <= listed
+    assert not listed & {"secrets", "configmaps"}
+
+
+def test_with_a_namespace_only_its_objects_are_listed():
+    places = Places(home="kafka", watched="kafka")
+    assert {one.namespace for one in shelves([NEEDS["kafka"]], places)} == {"kafka"}
+    # The node autoscaler lists pods everywhere anyway.
+    both = [one for one in shelves([NEEDS["kafka"], NEEDS["nodes"]], places) if one.resource.plural == "pods"]
+    assert [one.namespace for one in both] == [""]

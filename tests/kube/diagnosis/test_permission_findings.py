@@ -1,0 +1,115 @@
+from __future__ import annotations
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from plimsoll.kube.diagnosis import CONTROLLERS, NEEDS, Places
+from plimsoll.kube.diagnosis.permissions import role_manifests
+from plimsoll.kube.exchange import Call, Reply
+from tests.kube.diagnosis.examinations import GUEST, Cluster, found, questions
+from tests.kube.worlds import status_reply
+
+ACCOUNT = "system:serviceaccount:kube-system:plimsoll"
+
+
+def told_missing(finding) -> set[tuple[str, ...]]:
+    def target(one: dict[str, str]) -> str:
+        resource = f"{one['resource']}.{one['group']}" if one["group"] else one["resource"]
+        return f"{resource}/{one['subresource']}" if one["subresource"] else resource
+
+    return {(one["verb"], target(one), one["namespace"], one["name"]) for one in finding.details["missing"]}
+
+
+def test_an_administrator_has_everything():
+    with Cluster() as cluster:
+        examination = cluster.examined()
+    assert examination.is_healthy
+    assert {found(examination, f"permissions.{name}").level for name in CONTROLLERS} == {"ok"}
+
+
+def test_a_stranger_lacks_everything_and_each_is_told_with_its_reason():
+    with Cluster() as cluster:
+        examination = cluster.examined("nodes", token=GUEST)
+    finding = found(examination, "permissions.nodes")
+    assert not examination.is_healthy
+    assert finding.level == "fail"
+    assert told_missing(finding) == questions(NEEDS["nodes"].permissions, Places())
+    assert "to move pods off a machine before it goes" in finding.fix
+    assert '{apiGroups: [""], resources: ["pods/eviction"], verbs: ["create"]}' in finding.fix
+
+
+@given(data=st.data(), controller=st.sampled_from(CONTROLLERS))
+@settings(max_examples=6, deadline=None)
+def test_exactly_what_no_role_grants_is_missing_and_the_manifests_mend_it(data: st.DataObject, controller: str):
+    permissions = NEEDS[controller].permissions
+    places = Places(home="default", watched=data.draw(st.sampled_from(["", "default"])))
+    granted = data.draw(st.lists(st.sampled_from(permissions), unique_by=id))
+    with Cluster() as cluster:
+        token = cluster.service_account()
+        cluster.apply(*role_manifests(granted, role="some", user=ACCOUNT, places=places))
+        finding = found(cluster.examined(controller, token=token, places=places), f"permissions.{controller}")
+        expected = questions(permissions, places) - questions(granted, places)
+        assert told_missing(finding) == expected if expected else finding.level == "ok"
+        cluster.apply(*finding.details.get("manifests", ()))
+        assert found(cluster.examined(controller, token=token, places=places), finding.check).level == "ok"
+
+
+def test_with_a_namespace_only_that_one_is_asked_about():
+    places = Places(home="kafka", watched="kafka")
+    with Cluster() as cluster:
+        cluster.namespace("kafka")
+        token = cluster.service_account()
+        manifests = role_manifests(NEEDS["kafka"].permissions, role="kafka", user=ACCOUNT, places=places)
+        assert {one["kind"] for one in manifests} == {"Role", "RoleBinding"}
+        cluster.apply(*manifests)
+        inside = cluster.examined("kafka", token=token, places=places)
+        everywhere = cluster.examined("kafka", token=token)
+    assert found(inside, "permissions.kafka").level == "ok"
+    assert found(everywhere, "permissions.kafka").level == "fail"
+
+
+def test_a_server_that_does_not_answer_reviews_is_no_permission():
+    class NoReviews:
+        def __init__(self, inner):
+            self.inner = inner
+
+        async def send(self, call: Call) -> Reply:
+            if call.path.endswith("selfsubjectaccessreviews"):
+                return status_reply(403, "reviews are forbidden", reason="Forbidden")
+            return await self.inner.send(call)
+
+        async def aclose(self) -> None:
+            await self.inner.aclose()
+
+    with Cluster() as cluster:
+        finding = found(cluster.examined("nodes", through=NoReviews), "permissions.nodes")
+    assert finding.level == "fail"
+    assert "reviews are forbidden" in finding.message
+
+
+def test_each_question_is_asked_once_and_only_a_few_at_a_time():
+    asked: list[bytes] = []
+    under_way = [0, 0]
+
+    class Counting:
+        def __init__(self, inner):
+            self.inner = inner
+
+        async def send(self, call: Call) -> Reply:
+            under_way[0] += 1
+            under_way[1] = max(under_way)
+            if call.path.endswith("selfsubjectaccessreviews"):
+                asked.append(call.body)
+            await cluster.clock.sleep(0.01)
+            try:
+                return await self.inner.send(call)
+            finally:
+                under_way[0] -= 1
+
+        async def aclose(self) -> None:
+            await self.inner.aclose()
+
+    with Cluster() as cluster:
+        cluster.examined(through=Counting)
+    assert len(asked) == len(set(asked)) > 100
+    assert 1 < under_way[1] <= 8

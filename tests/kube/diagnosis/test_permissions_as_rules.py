@@ -1,0 +1,102 @@
+from __future__ import annotations
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from plimsoll.kube.diagnosis import NEEDS, Permission, Places, Question, Scope
+from plimsoll.kube.diagnosis.access_reviews import judge
+from plimsoll.kube.diagnosis.permissions import only_missing, role_manifests, subject
+
+
+def permission(**given: object) -> Permission:
+    return Permission(**{"group": "", "resource": "pods", "verbs": ("get", "list"), "why": "to see", **given})
+
+
+@pytest.mark.parametrize(
+    ("scope", "namespace"),
+    [(Scope.EVERYWHERE, ""), (Scope.WATCHED, "w"), (Scope.HOME, "h"), (Scope.ONE, "kube-system")],
+)
+def test_a_scope_says_in_which_namespace_is_asked(scope: Scope, namespace: str):
+    one = permission(scope=scope, namespace="kube-system" if scope is Scope.ONE else "")
+    assert {asked.namespace for asked in one.questions(Places(home="h", watched="w"))} == {namespace}
+
+
+def test_one_question_for_each_verb_and_name():
+    asked = [*permission(names=("a", "b"), group="g", subresource="status").questions(Places())]
+    assert [str(one) for one in asked] == [
+        "get pods.g/status a in the whole cluster",
+        "list pods.g/status a in the whole cluster",
+        "get pods.g/status b in the whole cluster",
+        "list pods.g/status b in the whole cluster",
+    ]
+
+
+def test_a_rule_as_rbac_writes_it():
+    assert permission(subresource="eviction", verbs=("create",)).rule() == {
+        "apiGroups": [""],
+        "resources": ["pods/eviction"],
+        "verbs": ["create"],
+    }
+    assert permission(names=("a",)).rule()["resourceNames"] == ["a"]
+
+
+def test_only_what_is_missing_of_a_permission_is_asked_for():
+    missing = {Question(verb="list", group="", resource="pods")}
+    assert only_missing(permission(), missing, Places()) == permission(verbs=("list",))
+    assert only_missing(permission(resource="nodes"), missing, Places()) is None
+
+
+@pytest.mark.parametrize(
+    ("user", "named"),
+    [
+        ("bob", {"apiGroup": "rbac.authorization.k8s.io", "kind": "User", "name": "bob"}),
+        ("system:serviceaccount:ns:app", {"kind": "ServiceAccount", "name": "app", "namespace": "ns"}),
+        ("system:node:n1", {"apiGroup": "rbac.authorization.k8s.io", "kind": "User", "name": "system:node:n1"}),
+    ],
+)
+def test_a_binding_names_service_accounts_in_their_own_form(user: str, named: dict[str, str]):
+    assert subject(user) == named
+
+
+def test_what_is_needed_in_one_namespace_is_granted_only_there():
+    manifests = role_manifests(
+        [permission(), permission(resource="leases", scope=Scope.HOME)],
+        role="plimsoll-x",
+        user="bob",
+        places=Places(home="h"),
+    )
+    assert [(one["kind"], one["metadata"].get("namespace")) for one in manifests] == [
+        ("ClusterRole", None),
+        ("ClusterRoleBinding", None),
+        ("Role", "h"),
+        ("RoleBinding", "h"),
+    ]
+
+
+@given(data=st.data(), controller=st.sampled_from([*NEEDS]), watched=st.sampled_from(["", "kafka"]))
+@settings(max_examples=60, deadline=None)
+def test_exactly_what_the_server_refuses_is_told_and_the_rules_cover_it(
+    data: st.DataObject, controller: str, watched: str
+):
+    needs, places = NEEDS[controller], Places(home="home", watched=watched)
+    asked = [one for need in needs.permissions for one in need.questions(places)]
+    answers = {one: data.draw(st.booleans()) for one in asked}
+    finding = judge(needs, answers, places=places, user="bob")
+    refused = {one for one, allowed in answers.items() if not allowed}
+    assert (finding.level == "fail") is bool(refused)
+    for one in refused:
+        assert any(_grants(rule, one) for rule in finding.details["rules"]), one
+    told = {(one["verb"], one["resource"], one["namespace"], one["name"]) for one in finding.details.get("missing", ())}
+    assert {(one.verb, one.resource, one.namespace, one.name) for one in refused} <= told
+
+
+def _grants(rule: dict[str, object], asked: Question) -> bool:
+    path = f"{asked.resource}/{asked.subresource}" if asked.subresource else asked.resource
+    return (
+        rule.get("namespace", "") == asked.namespace
+        and rule["apiGroups"] == [asked.group]
+        and rule["resources"] == [path]
+        and asked.verb in rule["verbs"]  # type: ignore[operator]
+        and asked.name in rule.get("resourceNames", [""])  # type: ignore[operator]
+    )

@@ -1,0 +1,91 @@
+"""Whether the server may have acted, and why there is no answer, by what happened to the connection."""
+
+from __future__ import annotations
+
+import errno
+import socket
+from types import SimpleNamespace
+from typing import Any
+
+import aiohttp
+import pytest
+
+from plimsoll.kube.errors import AnswerLost, NotSent, TimedOut
+from plimsoll.kube.exchange import Call
+from plimsoll.kube.http.addresses import ServerAddress
+from plimsoll.kube.http.connections import ConnectionBroke, Progress
+from plimsoll.kube.http.failures import Route, broken, closed, late
+from plimsoll.kube.http.proxies import Proxy
+
+DIRECT = Route(ServerAddress.parse("https://api.example.com:6443"))
+PROXIED = Route(DIRECT.address, Proxy.parse("http://user:hidden@proxy:3128", path="proxy-url"))
+KEY: Any = SimpleNamespace(host="api.example.com", port=6443, is_ssl=True, ssl=True)
+
+
+def connecting(number: int, text: str = "") -> aiohttp.ClientConnectorError:
+    return aiohttp.ClientConnectorError(KEY, OSError(number, text))
+
+
+def resolving(number: int) -> aiohttp.ClientConnectorDNSError:
+    return aiohttp.ClientConnectorDNSError(KEY, socket.gaierror(number, "of the resolver"))
+
+
+@pytest.mark.parametrize(
+    ("error", "message"),
+    [
+        (connecting(errno.ECONNREFUSED), "connection refused; is the API server running?"),
+        (connecting(errno.EHOSTUNREACH), "no route to the host"),
+        (connecting(errno.ENETUNREACH), "the network is unreachable"),
+        (connecting(errno.EMFILE), "this process has too many open files"),
+        (connecting(errno.EADDRNOTAVAIL, "no address left"), "no address left"),
+        (resolving(socket.EAI_NONAME), "no such host: api.example.com"),
+        (resolving(socket.EAI_AGAIN), "the name api.example.com cannot be resolved now (of the resolver)"),
+    ],
+)
+def test_what_was_never_sent_is_told_with_address_and_reason(error: Exception, message: str):
+    told = broken(error, is_sent=False, route=DIRECT)
+    assert isinstance(told, NotSent)
+    assert str(told) == f"cannot reach https://api.example.com:6443: {message}"
+
+
+def test_what_broke_after_it_was_sent_may_have_been_done():
+    error = ConnectionBroke()
+    error.__cause__ = aiohttp.ClientOSError(errno.ECONNRESET, "Connection reset by peer")
+    told = broken(error, is_sent=True, route=DIRECT)
+    assert isinstance(told, AnswerLost)
+    assert str(told) == "no answer from https://api.example.com:6443: the connection was reset"
+
+
+def test_the_proxy_is_named_without_its_password():
+    told = str(broken(connecting(errno.ECONNREFUSED), is_sent=False, route=PROXIED))
+    where = "https://api.example.com:6443 through the proxy http://proxy:3128"
+    assert told == f"cannot reach {where}: connection refused; is the proxy running?"
+
+
+@pytest.mark.parametrize(("status", "part"), [(407, "asks for a user and password"), (502, "answered 502 Bad Gateway")])
+def test_a_proxy_that_refuses_is_quoted(status: int, part: str):
+    error = aiohttp.ClientHttpProxyError(KEY, (), status=status, message="Bad Gateway")
+    told = broken(error, is_sent=False, route=PROXIED)
+    assert isinstance(told, NotSent)
+    assert part in str(told)
+
+
+def test_time_that_is_up_before_sending_changed_nothing():
+    progress = Progress()
+    progress.doing = "waiting for credentials"
+    told = late(Call("POST", "/api", timeout_s=2), progress, DIRECT)
+    assert isinstance(told, NotSent)
+    assert str(told).endswith("after 2 s still waiting for credentials")
+
+
+def test_time_that_is_up_after_sending_leaves_it_open_and_shows_no_query():
+    progress = Progress()
+    progress.is_sent = True
+    told = late(Call("GET", "/api", (("continue", "hidden"),), timeout_s=0.5), progress, DIRECT)
+    assert isinstance(told, TimedOut)
+    assert str(told) == "GET /api: no answer from https://api.example.com:6443 within 0.5 s"
+
+
+def test_a_closed_transport_tells_whether_the_call_was_sent():
+    assert isinstance(closed(DIRECT), NotSent)
+    assert isinstance(closed(DIRECT, is_sent=True), AnswerLost)

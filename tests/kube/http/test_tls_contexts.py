@@ -1,0 +1,77 @@
+"""Whom we believe and what we show, without a connection."""
+
+from __future__ import annotations
+
+import ssl
+from pathlib import Path
+
+import pytest
+
+from plimsoll.core.errors import InvalidInput
+from plimsoll.kube.access import Credential, Tls
+from plimsoll.kube.errors import CredentialsFailed
+from plimsoll.kube.http.tls_contexts import TlsContexts, trusting
+from tests.kube.http.authorities import Authority, Pair
+
+CA = Authority()
+
+
+def showing(pair: Pair) -> Credential:
+    return Credential(certificate_pem=pair.certificate_pem, key_pem=pair.key_pem)
+
+
+def open_files() -> int:
+    return len(list(Path("/proc/self/fd").iterdir()))
+
+
+def test_only_the_given_authorities_are_believed():
+    context = trusting(Tls(ca_pem=CA.pem))
+    assert context.cert_store_stats()["x509"] == 1
+    assert (context.verify_mode, context.check_hostname) == (ssl.CERT_REQUIRED, True)
+    assert context.minimum_version >= ssl.TLSVersion.TLSv1_2
+
+
+def test_remarks_in_any_language_between_authorities_do_no_harm():
+    bundle = "# Größte Behörde\n".encode() + CA.pem + "# Zweite\xa0\n".encode() + Authority("two").pem
+    assert trusting(Tls(ca_pem=bundle)).cert_store_stats()["x509"] == 2
+
+
+def test_everybody_is_believed_on_demand():
+    context = trusting(Tls(ca_pem=CA.pem, is_insecure=True))
+    assert (context.verify_mode, context.check_hostname) == (ssl.CERT_NONE, False)
+
+
+@pytest.mark.parametrize("ca_pem", [b"nothing", b"-----BEGIN CERTIFICATE-----\nbroken\n-----END CERTIFICATE-----\n"])
+def test_authorities_that_are_none_are_refused_by_file(ca_pem: bytes):
+    with pytest.raises(InvalidInput, match=r"^/etc/ca\.crt: holds no certificate authority in PEM form$"):
+        trusting(Tls(ca_pem=ca_pem, ca_file="/etc/ca.crt"))
+
+
+def test_a_context_is_kept_until_the_certificate_changes():
+    contexts = TlsContexts(Tls(ca_pem=CA.pem))
+    first, second = CA.issue(), CA.issue()
+    kept = contexts.context_for(showing(first))
+    assert contexts.context_for(showing(Pair(*first))) is kept
+    assert contexts.context_for(Credential(certificate_pem=first[0], key_pem=first[1], headers={"A": "b"})) is kept
+    assert contexts.context_for(showing(second)) is not kept
+
+
+def test_loading_a_certificate_leaves_no_file_open():
+    before = open_files()
+    TlsContexts(Tls()).context_for(showing(CA.issue()))
+    assert open_files() == before
+
+
+@pytest.mark.parametrize(
+    ("pair", "message"),
+    [
+        (Pair(CA.issue().certificate_pem, CA.issue().key_pem), "do not belong together"),
+        (Pair(b"nothing", CA.issue().key_pem), "not usable PEM"),
+        (Pair(CA.issue().certificate_pem, b"nothing"), "not usable PEM"),
+        (CA.issue(passphrase=b"open sesame"), "is encrypted"),
+    ],
+)
+def test_a_certificate_that_cannot_be_shown_is_a_clear_error_without_a_secret(pair: Pair, message: str):
+    with pytest.raises(CredentialsFailed, match=message) as caught:
+        TlsContexts(Tls()).context_for(showing(pair))
+    assert "PRIVATE" not in str(caught.value)

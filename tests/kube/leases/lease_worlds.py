@@ -1,0 +1,217 @@
+"""An API server in memory with electors around it whose network and processes misbehave as told, in virtual time."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from datetime import timedelta
+from typing import TYPE_CHECKING, Any
+
+from plimsoll.kube.errors import AnswerLost, NotSent
+from plimsoll.kube.exchange import JSON, MERGE_PATCH, Call, Reply
+from plimsoll.kube.leases import Elector, LeaseHolder, LeaseObject, LeaseSettings, NotLeading
+from plimsoll.local.apiserver.application import Application
+from plimsoll.local.apiserver.transport.kube_transport import EmbeddedTransport
+from plimsoll.runtime.chance import SeededEntropy
+from tests.local.apiserver.application.worlds import ADMIN, new_server
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Callable
+    from datetime import datetime
+
+    from plimsoll.core.clock import Clock
+    from plimsoll.kube.exchange import Transport
+
+NAMESPACE, NAME = "kube-system", "cluster-autoscaler"
+COLLECTION = f"/apis/coordination.k8s.io/v1/namespaces/{NAMESPACE}/leases"
+PATH = f"{COLLECTION}/{NAME}"
+SETTINGS = LeaseSettings(name=NAME, namespace=NAMESPACE)
+
+
+class SkewedClock:
+    """The world's clock with a wall clock that is off by some time and may jump."""
+
+    def __init__(self, clock: Clock, *, off_by_s: float = 0.0) -> None:
+        self._clock = clock
+        self.off_by_s = off_by_s
+
+    def now(self) -> datetime:
+        return self._clock.now() + timedelta(seconds=self.off_by_s)
+
+    def monotonic_s(self) -> float:
+        return self._clock.monotonic_s()
+
+    async def sleep(self, seconds: float) -> None:
+        await self._clock.sleep(seconds)
+
+
+@dataclass
+class Freezer:
+    """Whether a process is stopped: whatever it does next happens when it goes on."""
+
+    thawed: asyncio.Event = field(default_factory=asyncio.Event)
+
+    def __post_init__(self) -> None:
+        self.thawed.set()
+
+    def freeze(self) -> None:
+        self.thawed.clear()
+
+    def thaw(self) -> None:
+        self.thawed.set()
+
+    async def passes(self) -> None:
+        await self.thawed.wait()
+
+
+@dataclass(frozen=True)
+class Fate:
+    """What becomes of one call."""
+
+    to_server_s: float = 0.0
+    to_us_s: float = 0.0
+    outcome: str = "ok"
+    """`ok`, `lost` (done, not answered), `unsent`, `failed` (500, not done), `failed-late` (done, answered 500)"""
+
+
+class FatefulTransport:
+    """Between one process and the server: delays, losses and failures by `fate`, and the process's own freezing.
+
+    A call that is given up by its sender still reaches the server, as on a real network.
+    """
+
+    def __init__(self, transport: Transport, *, clock: Clock, freezer: Freezer, background: asyncio.TaskGroup) -> None:
+        self._transport = transport
+        self._clock = clock
+        self._freezer = freezer
+        self._background = background
+        self.fate: Callable[[Call], Fate] = lambda _: Fate()
+        self.calls: list[Call] = []
+
+    async def send(self, call: Call) -> Reply:
+        await self._freezer.passes()
+        self.calls.append(call)
+        fate = self.fate(call)
+        if fate.outcome == "unsent":
+            raise NotSent("no route")
+        under_way = self._background.create_task(self._carried(call, fate))
+        try:
+            async with asyncio.timeout(call.timeout_s):
+                reply = await asyncio.shield(under_way)
+                await self._clock.sleep(fate.to_us_s)
+        except TimeoutError:
+            await self._freezer.passes()
+            raise AnswerLost("no answer in time") from None
+        await self._freezer.passes()
+        if fate.outcome == "lost":
+            raise AnswerLost("connection reset")
+        return reply
+
+    async def _carried(self, call: Call, fate: Fate) -> Reply:
+        await self._clock.sleep(fate.to_server_s)
+        if fate.outcome == "failed":
+            return Reply(500, body=b"{}")
+        reply = await self._transport.send(call)
+        return Reply(500, body=b"{}") if fate.outcome == "failed-late" else reply
+
+    async def aclose(self) -> None:
+        await self._transport.aclose()
+
+
+@dataclass
+class Contender:
+    """One process: its elector's world, and when it acted."""
+
+    holder: LeaseHolder
+    elector: Elector
+    network: FatefulTransport
+    freezer: Freezer
+    clock: SkewedClock
+    acted: list[tuple[float, float]] = field(default_factory=list)
+
+    async def act(self, *, call_s: float = 0.4, pause_s: float = 0.1) -> None:
+        """Act whenever the guard lets it. A call that was sent goes on while its sender is frozen."""
+        while True:
+            await self.freezer.passes()
+            try:
+                allowed_s = self.holder.allowed_s(call_s)
+            except NotLeading:
+                await self.clock.sleep(pause_s)
+                continue
+            now_s = self.clock.monotonic_s()
+            self.acted.append((now_s, now_s + allowed_s))
+            await self.clock.sleep(allowed_s)
+
+
+class LeaseWorld:
+    """The server, and processes by name. Made with `async with lease_world(clock) as world`."""
+
+    def __init__(self, clock: Clock, background: asyncio.TaskGroup) -> None:
+        self.clock = clock
+        self._application = Application(new_server(clock))
+        self._background = background
+        self.admin = EmbeddedTransport(self._application, token=ADMIN)
+
+    def contender(self, identity: str = "a", *, settings: LeaseSettings = SETTINGS, off_by_s: float = 0.0) -> Contender:
+        clock, freezer = SkewedClock(self.clock, off_by_s=off_by_s), Freezer()
+        transport = EmbeddedTransport(self._application, token=ADMIN)
+        network = FatefulTransport(transport, clock=self.clock, freezer=freezer, background=self._background)
+        holder = LeaseHolder(settings, identity=identity, clock=clock)
+        port = LeaseObject(network, settings, clock=clock)
+        elector = Elector(holder, port, entropy=SeededEntropy(identity))
+        return Contender(holder, elector, network, freezer, clock)
+
+    def start(self, contender: Contender) -> asyncio.Task[None]:
+        return self._background.create_task(contender.elector.run())
+
+    # -- what an administrator does
+
+    async def ask(self, call: Call) -> Any:
+        reply = await self.admin.send(call)
+        assert reply.is_success, reply
+        return json.loads(reply.body)
+
+    async def spec(self) -> dict[str, Any]:
+        return (await self.ask(Call("GET", PATH))).get("spec", {})
+
+    async def put_record(self, **spec: Any) -> None:
+        lease = {"apiVersion": "coordination.k8s.io/v1", "kind": "Lease", "metadata": {"name": NAME}, "spec": spec}
+        headers = {"content-type": JSON}
+        await self.ask(Call("POST", COLLECTION, headers=headers, body=json.dumps(lease).encode()))
+
+    async def patch(self, patch: Any) -> None:
+        """As kubectl patch does it: with the version that stands there."""
+        version = (await self.ask(Call("GET", PATH)))["metadata"]["resourceVersion"]
+        whole = {**patch, "metadata": {**patch.get("metadata", {}), "resourceVersion": version}}
+        headers = {"content-type": MERGE_PATCH}
+        await self.ask(Call("PATCH", PATH, headers=headers, body=json.dumps(whole).encode()))
+
+    async def delete(self) -> None:
+        await self.ask(Call("DELETE", PATH))
+
+
+@asynccontextmanager
+async def lease_world(clock: Clock) -> AsyncIterator[LeaseWorld]:
+    """A world whose processes end with it."""
+    async with asyncio.TaskGroup() as group:
+        world = LeaseWorld(clock, group)
+        namespace = json.dumps({"metadata": {"name": NAMESPACE}}).encode()
+        reply = await world.admin.send(Call("POST", "/api/v1/namespaces", headers={"content-type": JSON}, body=namespace))
+        assert reply.status in (201, 409), reply
+        try:
+            yield world
+        finally:
+            for task in list(group._tasks):
+                task.cancel()
+
+
+def overlapping(contenders: list[Contender]) -> list[tuple[str, str, float, float]]:
+    """Every moment at which two processes acted."""
+    spans = sorted((begin, end, one.holder.identity) for one in contenders for begin, end in one.acted)
+    return [
+        (who, other, begin, end_before)
+        for (_, end_before, who), (begin, _, other) in zip(spans, spans[1:], strict=False)
+        if who != other and begin < end_before
+    ]

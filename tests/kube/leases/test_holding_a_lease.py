@@ -1,0 +1,215 @@
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+import pytest
+
+from plimsoll.kube.leases import NotLeading, Phase
+from plimsoll.runtime.virtual_runs import run_virtual
+from tests.kube.leases.lease_worlds import PATH, Fate, lease_world
+
+if TYPE_CHECKING:
+    from plimsoll.runtime.clocks import VirtualClock
+
+
+def test_the_first_to_come_creates_the_lease_with_the_fields_of_client_go():
+    async def main(clock: VirtualClock):
+        async with lease_world(clock) as world:
+            a = world.contender("a")
+            world.start(a)
+            await a.holder.acquired()
+            return await world.spec()
+
+    spec = run_virtual(main)
+    assert spec == {
+        "holderIdentity": "a",
+        "leaseDurationSeconds": 15,
+        "acquireTime": spec["renewTime"],
+        "renewTime": spec["renewTime"],
+        "leaseTransitions": 0,
+    }
+    assert re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{6}Z", spec["renewTime"])
+
+
+def test_the_leader_renews_every_retry_period_and_keeps_its_acquire_time():
+    async def main(clock: VirtualClock):
+        async with lease_world(clock) as world:
+            a = world.contender()
+            world.start(a)
+            await a.holder.acquired()
+            first = await world.spec()
+            await clock.sleep(20.5)
+            return first, await world.spec(), a.holder.renewals, len(a.network.calls)
+
+    first, last, renewals, calls = run_virtual(main)
+    assert renewals == 10
+    assert calls == 2 + renewals, "a renewal is one call"
+    assert last["acquireTime"] == first["acquireTime"]
+    assert last["leaseTransitions"] == 0
+    assert last["renewTime"] > first["renewTime"]
+
+
+def test_a_renewal_is_a_patch_that_carries_the_version_it_replaces():
+    async def main(clock: VirtualClock):
+        async with lease_world(clock) as world:
+            a = world.contender()
+            world.start(a)
+            await clock.sleep(3)
+            return a.network.calls[-1]
+
+    call = run_virtual(main)
+    assert (call.method, call.path) == ("PATCH", PATH)
+    assert call.headers["content-type"] == "application/merge-patch+json"
+    assert b'"resourceVersion":"' in call.body
+
+
+def test_a_call_may_last_as_long_as_the_lease_counted_from_before_the_renewal_was_sent():
+    async def main(clock: VirtualClock):
+        async with lease_world(clock) as world:
+            a = world.contender()
+            a.network.fate = lambda _: Fate(to_server_s=0.5, to_us_s=0.5)
+            world.start(a)
+            await a.holder.acquired()
+            return a.holder.allowed_s(30.0), a.holder.allowed_s(3.0)
+
+    longest_s, wanted_s = run_virtual(main)
+    assert longest_s == pytest.approx(15 - 0.75 - 1.0)
+    assert wanted_s == 3.0
+
+
+def test_who_does_not_hold_the_lease_may_not_act():
+    async def main(clock: VirtualClock):
+        async with lease_world(clock) as world:
+            a, b = world.contender("a"), world.contender("b")
+            world.start(a)
+            await a.holder.acquired()
+            world.start(b)
+            await clock.sleep(60)
+            with pytest.raises(NotLeading, match="not held by b"):
+                b.holder.allowed_s(0.1)
+            return a.holder.is_leading, b.holder.is_leading, b.holder.observed_holder, b.holder.acting_interval
+
+    assert run_virtual(main) == (True, False, "a", None)
+
+
+def test_a_call_is_not_begun_in_the_last_moments_of_the_lease():
+    async def main(clock: VirtualClock):
+        async with lease_world(clock) as world:
+            a = world.contender()
+            world.start(a)
+            await a.holder.acquired()
+            a.network.fate = lambda _: Fate(outcome="unsent")
+            await clock.sleep(14.0)
+            assert a.holder.allowed_s(0.1) == 0.1
+            with pytest.raises(NotLeading, match=r"another 0\.2"):
+                a.holder.allowed_s(5.0)
+            await clock.sleep(0.25)
+            with pytest.raises(NotLeading):
+                a.holder.allowed_s(0.0)
+
+    run_virtual(main)
+
+
+def test_a_leader_that_cannot_renew_by_the_deadline_has_lost_and_tries_no_more():
+    async def main(clock: VirtualClock):
+        async with lease_world(clock) as world:
+            a = world.contender()
+            running = world.start(a)
+            await a.holder.acquired()
+            a.network.fate = lambda _: Fate(outcome="unsent")
+            began_s = clock.monotonic_s()
+            await a.holder.lost()
+            assert clock.monotonic_s() - began_s == pytest.approx(10, abs=0.01)
+            await running
+            assert a.holder.phase is Phase.LOST
+            assert "could not be renewed for 10 s" in a.holder.loss_reason
+            assert not a.holder.is_leading
+            assert a.holder.allowed_s(30) == pytest.approx(4.25, abs=0.01), "what is left serves a clean end"
+            a.network.fate = lambda _: Fate()
+            renewed = await world.spec()
+            await clock.sleep(60)
+            assert await world.spec() == renewed
+
+    run_virtual(main)
+
+
+def test_one_lost_answer_does_not_extend_the_lease_and_is_found_by_looking():
+    async def main(clock: VirtualClock):
+        async with lease_world(clock) as world:
+            a = world.contender()
+            world.start(a)
+            await a.holder.acquired()
+            until_s = a.holder.promised_until_s
+            fates = iter([Fate(outcome="lost"), Fate(to_server_s=0.5)])
+            a.network.fate = lambda _: next(fates, Fate())
+            await clock.sleep(2.2)
+            assert a.holder.promised_until_s == until_s
+            await clock.sleep(0.5)
+            methods = [call.method for call in a.network.calls[2:]]
+            return methods, a.holder.promised_until_s - until_s, a.holder.failures
+
+    methods, gained_s, failures = run_virtual(main)
+    assert methods == ["PATCH", "GET", "PATCH"]
+    assert gained_s == pytest.approx(2.5, abs=0.01)
+    assert failures == 1
+
+
+@pytest.mark.parametrize("outcome", ["lost", "failed-late"])
+def test_an_acquisition_whose_answer_is_lost_counts_from_when_it_was_sent(outcome: str):
+    async def main(clock: VirtualClock):
+        async with lease_world(clock) as world:
+            a = world.contender()
+            fates = iter([Fate(), Fate(outcome=outcome)])
+            a.network.fate = lambda _: next(fates, Fate())
+            world.start(a)
+            await a.holder.acquired()
+            return a.holder.promised_until_s, [call.method for call in a.network.calls]
+
+    until_s, methods = run_virtual(main)
+    assert methods == ["GET", "POST", "GET"]
+    assert until_s == pytest.approx(14.25), "the write of the first instant"
+
+
+def test_somebody_who_labels_the_lease_does_not_end_a_leadership():
+    async def main(clock: VirtualClock):
+        async with lease_world(clock) as world:
+            a = world.contender()
+            world.start(a)
+            await a.holder.acquired()
+            await world.patch({"metadata": {"labels": {"team": "data"}}})
+            await clock.sleep(30)
+            return a.holder.is_leading, a.holder.failures
+
+    assert run_virtual(main) == (True, 1)
+
+
+def test_a_wall_clock_that_stands_still_or_goes_back_still_gives_renewals_that_change_something():
+    async def main(clock: VirtualClock):
+        async with lease_world(clock) as world:
+            a, b = world.contender("a"), world.contender("b")
+            stopped = clock.now()
+            a.clock.now = lambda: stopped  # type: ignore[method-assign] # a clock that is stuck
+            world.start(a)
+            await a.holder.acquired()
+            world.start(b)
+            await clock.sleep(60)
+            a.clock.off_by_s = -86_400
+            await clock.sleep(60)
+            return a.holder.is_leading, b.holder.is_leading, a.holder.failures
+
+    assert run_virtual(main) == (True, False, 0)
+
+
+def test_the_status_tells_what_a_metric_needs():
+    async def main(clock: VirtualClock):
+        async with lease_world(clock) as world:
+            a = world.contender()
+            world.start(a)
+            await clock.sleep(4.5)
+            return a.holder.status()
+
+    status = run_virtual(main)
+    assert (status.lease, status.identity, status.phase) == ("lease kube-system/cluster-autoscaler", "a", "leading")
+    assert (status.renewals, status.failures, status.last_error, status.observed_holder) == (2, 0, "", "a")
+    assert status.valid_for_s == pytest.approx(13.75)

@@ -1,0 +1,121 @@
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from plimsoll.kube.leases import LeadershipLost, Phase, electing, run_while_leading
+from plimsoll.runtime.virtual_runs import run_virtual
+from tests.kube.leases.lease_worlds import Fate, lease_world
+
+if TYPE_CHECKING:
+    from plimsoll.core.clock import Clock
+    from plimsoll.runtime.clocks import VirtualClock
+    from tests.kube.leases.lease_worlds import Contender
+
+
+async def lead(contender: Contender, main: Any) -> Any:
+    async with electing(contender.elector) as holder:
+        return await run_while_leading(holder, main)
+
+
+def test_main_runs_when_the_lease_is_acquired_and_its_end_gives_the_lease_back():
+    async def main(clock: VirtualClock):
+        async with lease_world(clock) as world:
+            a = world.contender()
+
+            async def work() -> str:
+                assert a.holder.is_leading
+                await clock.sleep(40)
+                return "done"
+
+            return await lead(a, work), (await world.spec())["holderIdentity"], a.holder.phase
+
+    assert run_virtual(main) == ("done", "", Phase.STOOD_DOWN)
+
+
+def test_the_error_of_main_comes_out_as_it_is_and_the_lease_is_given_back():
+    async def main(clock: VirtualClock):
+        async with lease_world(clock) as world:
+
+            async def work() -> None:
+                raise ZeroDivisionError
+
+            with pytest.raises(ZeroDivisionError):
+                await lead(world.contender(), work)
+            return (await world.spec())["holderIdentity"]
+
+    assert run_virtual(main) == ""
+
+
+def test_a_loss_cancels_main_and_does_not_touch_the_lease():
+    async def main(clock: VirtualClock):
+        async with lease_world(clock) as world:
+            a, ended_at_s = world.contender(), []
+
+            async def work() -> None:
+                try:
+                    a.network.fate = lambda _: Fate(outcome="unsent")
+                    await clock.sleep(1000)
+                finally:
+                    ended_at_s.append(clock.monotonic_s())
+
+            with pytest.raises(LeadershipLost, match="could not be renewed"):
+                await lead(a, work)
+            return ended_at_s, (await world.spec())["holderIdentity"]
+
+    ended_at_s, holder = run_virtual(main)
+    assert ended_at_s == [pytest.approx(10, abs=0.01)]
+    assert holder == "a"
+
+
+async def slow_to_stop(clock: Clock) -> None:
+    try:
+        await clock.sleep(1000)
+    finally:
+        await clock.sleep(3)
+
+
+def test_a_cancelled_main_holds_the_lease_until_it_has_ended():
+    async def main(clock: VirtualClock):
+        async with lease_world(clock) as world:
+            a = world.contender()
+            leading = asyncio.create_task(lead(a, lambda: slow_to_stop(clock)))
+            await clock.sleep(10)
+            leading.cancel()
+            await clock.sleep(2.5)
+            during = (await world.spec())["holderIdentity"], a.holder.is_leading
+            with pytest.raises(asyncio.CancelledError):
+                await leading
+            return during, clock.monotonic_s(), (await world.spec())["holderIdentity"]
+
+    assert run_virtual(main) == (("a", True), 13, "")
+
+
+def test_who_is_cancelled_before_it_leads_leaves_no_trace():
+    async def main(clock: VirtualClock):
+        async with lease_world(clock) as world:
+            a, b = world.contender("a"), world.contender("b")
+            world.start(a)
+            await a.holder.acquired()
+            waiting = asyncio.create_task(lead(b, lambda: slow_to_stop(clock)))
+            await clock.sleep(5)
+            waiting.cancel()
+            with pytest.raises(asyncio.CancelledError):
+                await waiting
+            return clock.monotonic_s(), b.holder.phase, (await world.spec())["holderIdentity"]
+
+    assert run_virtual(main) == (5, Phase.STOOD_DOWN, "a")
+
+
+def test_after_standing_down_nothing_is_allowed_however_long_the_lease_is_good():
+    async def main(clock: VirtualClock):
+        async with lease_world(clock) as world:
+            a = world.contender()
+            a.network.fate = lambda call: Fate(outcome="unsent" if call.method == "PATCH" else "ok")
+            async with electing(a.elector) as holder:
+                await holder.acquired()
+            return holder.is_leading, holder.acting_interval, (await world.spec())["holderIdentity"]
+
+    assert run_virtual(main) == (False, None, "a")

@@ -1,0 +1,278 @@
+"""The recorder against a whole API server: what stands there, what was dropped, and that nobody waits for it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Self
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from plimsoll.kube.errors import AnswerLost, NotSent
+from plimsoll.kube.recorder import CorrelationSettings, EventRecorder, EventType, RecorderSettings, reference_to
+from plimsoll.objects.events import EventSource
+from plimsoll.objects.meta import ObjectMeta, ObjectReference
+from plimsoll.objects.nodes import Node
+from plimsoll.objects.registry import KINDS
+from plimsoll.runtime.backoff import Backoff
+from tests.faults import Answer5xx, Fault, Flaky, LoseAnswers
+from tests.kube.worlds import KubeWorld
+from tests.local.apiserver.application.worlds import GUEST
+
+if TYPE_CHECKING:
+    import asyncio
+    from collections.abc import Iterator
+
+    from plimsoll.kube.client import Client
+
+POD = ObjectReference(api_version="v1", kind="Pod", namespace="here", name="p", uid="u1")
+SOURCE = EventSource(component="plimsoll-nodes", host="host-1")
+TALKATIVE = CorrelationSettings(burst=10_000)
+
+
+class Desk:
+    """A recorder at work on a server."""
+
+    def __init__(self, *, through: Fault | None = None, client: Client | None = None, **settings: Any) -> None:
+        self.world = KubeWorld(through=(through or Fault()).wrap)
+        self._client = client
+        self._settings = RecorderSettings(**settings)
+
+    def __enter__(self) -> Self:
+        self.world.__enter__()
+        self.world.namespace("here")
+        self.recorder = self.new_recorder(self._client or self.world.client)
+        self.running = self.start()
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self.world.__exit__(*error)
+
+    def new_recorder(self, client: Client) -> EventRecorder:
+        world = self.world
+        return EventRecorder(client, SOURCE, clock=world.clock, entropy=world.entropy, settings=self._settings)
+
+    def start(self) -> asyncio.Task[None]:
+        return self.world.run.spawn(self.recorder.run())
+
+    def tell(self, message: str = "m", *, about: ObjectReference = POD, reason: str = "Scaled", **more: Any) -> None:
+        self.recorder.record(about, EventType.NORMAL, reason=reason, message=message, **more)
+
+    def events(self, namespace: str = "here") -> list[dict[str, Any]]:
+        items = self.world.ask("GET", f"/api/v1/namespaces/{namespace}/events")["items"]
+        return sorted(items, key=lambda one: one["metadata"]["name"])
+
+    @property
+    def counts(self) -> list[int]:
+        return [one["count"] for one in self.events()]
+
+
+@pytest.fixture
+def desk() -> Iterator[Desk]:
+    with Desk() as desk:
+        yield desk
+
+
+def test_an_event_says_who_what_when_and_by_whom(desk: Desk):
+    desk.recorder.record(POD, EventType.WARNING, reason="ScaleUpFailed", message="no machine", action="ScaleUp")
+    desk.world.run.settle()
+    (event,) = desk.events()
+    assert event["metadata"]["name"] == f"p.{1767225600 * 10**9:x}"
+    del event["metadata"]
+    assert event == {
+        "involvedObject": {"apiVersion": "v1", "kind": "Pod", "namespace": "here", "name": "p", "uid": "u1"},
+        "type": "Warning",
+        "reason": "ScaleUpFailed",
+        "message": "no machine",
+        "action": "ScaleUp",
+        "count": 1,
+        "firstTimestamp": "2026-01-01T00:00:00Z",
+        "lastTimestamp": "2026-01-01T00:00:00Z",
+        "eventTime": None,
+        "source": {"component": "plimsoll-nodes", "host": "host-1"},
+        "reportingComponent": "plimsoll-nodes",
+        "reportingInstance": "host-1",
+    }
+
+
+def test_the_same_again_counts_up_the_same_object(desk: Desk):
+    for _ in range(3):
+        desk.tell()
+        desk.world.run.advance_by(60)
+    (event,) = desk.events()
+    assert (event["count"], event["firstTimestamp"], event["lastTimestamp"]) == (
+        3,
+        "2026-01-01T00:00:00Z",
+        "2026-01-01T00:02:00Z",
+    )
+
+
+def test_similar_ones_are_combined_and_tell_the_last_message(desk: Desk):
+    for number in range(12):
+        desk.tell(f"m{number}")
+    desk.world.run.settle()
+    assert sorted(desk.counts) == [1] * 9 + [3]
+    (combined,) = [one for one in desk.events() if one["count"] == 3]
+    assert combined["message"] == "(combined from similar events): m11"
+
+
+def test_an_object_without_a_namespace_has_its_events_in_default(desk: Desk):
+    resource = KINDS.by_struct(Node)
+    assert resource is not None
+    desk.tell(about=reference_to(resource, Node(metadata=ObjectMeta(name="n1", uid="n"))))
+    desk.world.run.settle()
+    (event,) = desk.events("default")
+    assert event["involvedObject"] == {"apiVersion": "v1", "kind": "Node", "name": "n1", "uid": "n"}
+
+
+def test_texts_that_are_too_long_are_cut(desk: Desk):
+    desk.tell("ü" * 2000, reason="R" * 200, action="A" * 200)
+    desk.world.run.settle()
+    (event,) = desk.events()
+    assert event["message"] == "ü" * 512
+    assert (len(event["reason"]), len(event["action"])) == (128, 128)
+
+
+def test_recording_waits_for_nothing_and_fails_for_nothing(desk: Desk):
+    desk.running.cancel()
+    desk.world.run.settle()
+    desk.tell("\ud800", about=ObjectReference())
+    assert desk.recorder.status.pending == 1
+
+
+def test_an_event_the_server_forgot_is_made_anew_with_its_count(desk: Desk):
+    desk.tell()
+    desk.tell()
+    desk.world.run.settle()
+    (event,) = desk.events()
+    desk.world.ask("DELETE", f"/api/v1/namespaces/here/events/{event['metadata']['name']}")
+    desk.tell()
+    desk.world.run.settle()
+    assert desk.counts == [3]
+
+
+def test_more_than_the_queue_holds_pushes_the_oldest_out():
+    with Desk(queued=3, correlation=TALKATIVE) as desk:
+        for number in range(5):
+            desk.tell(f"m{number}")
+        desk.world.run.settle()
+        assert [one["message"] for one in desk.events()] == ["m2", "m3", "m4"]
+        assert desk.recorder.status.dropped == {"overflow": 2}
+
+
+def test_chatter_is_dropped_and_counted(desk: Desk):
+    for _ in range(30):
+        desk.tell()
+    desk.world.run.settle()
+    assert desk.counts == [25]
+    assert desk.recorder.status.dropped == {"chatter": 5}
+
+
+def test_what_we_may_not_write_is_dropped_and_the_rest_goes_on(desk: Desk):
+    guest = desk.new_recorder(desk.world.new_client(token=GUEST))
+    desk.world.run.spawn(guest.run())
+    for number in range(3):
+        guest.record(POD, EventType.NORMAL, reason="R", message=f"m{number}")
+    desk.world.run.settle()
+    assert guest.status.dropped == {"refused": 3}
+    assert desk.events() == []
+
+
+def test_an_event_in_a_namespace_that_is_gone_is_dropped(desk: Desk):
+    desk.tell(about=ObjectReference(kind="Pod", namespace="elsewhere", name="p"))
+    desk.tell()
+    desk.world.run.settle()
+    assert desk.recorder.status.dropped == {"refused": 1}
+    assert desk.counts == [1]
+
+
+def test_a_server_that_comes_back_gets_the_event():
+    with Desk(through=Answer5xx(1, times=30, error=lambda _: NotSent("refused"))) as desk:
+        desk.tell()
+        desk.world.run.advance_by(120)
+        assert desk.counts == [1]
+
+
+def test_an_unreachable_server_is_given_up_after_twelve_tries():
+    with Desk(through=Answer5xx(1, times=10_000, error=lambda _: AnswerLost("no answer"))) as desk:
+        desk.tell()
+        desk.world.run.advance_by(80)
+        assert desk.recorder.status.dropped == {}
+        desk.world.run.advance_by(120)
+        assert desk.recorder.status.dropped == {"unreachable": 1}
+
+
+@pytest.mark.parametrize("lost", [1, 2, 3])
+def test_a_lost_answer_makes_neither_a_second_event_nor_a_second_count(lost: int):
+    with Desk(through=LoseAnswers(lost, error=lambda: AnswerLost("lost"))) as desk:
+        for _ in range(3):
+            desk.tell()
+        desk.world.run.advance_by(60)
+        assert desk.counts == [3]
+
+
+def test_an_event_of_the_same_name_by_somebody_else_is_left_alone(desk: Desk):
+    other = desk.new_recorder(desk.world.client)
+    desk.world.run.spawn(other.run())
+    desk.tell("mine")
+    other.record(POD, EventType.NORMAL, reason="Scaled", message="theirs")
+    desk.world.run.settle()
+    assert sorted(one["message"] for one in desk.events()) == ["mine", "theirs"]
+
+
+# ---- shutdown
+
+
+def test_what_waits_is_written_on_shutdown(desk: Desk):
+    desk.world.run.settle()
+    for number in range(5):
+        desk.tell(f"m{number}")
+    desk.running.cancel()
+    desk.world.run.settle()
+    assert desk.running.cancelled()
+    assert desk.counts == [1] * 5
+
+
+def test_shutdown_takes_no_longer_than_its_grace_and_counts_the_rest():
+    with Desk(through=Answer5xx(1, times=10_000, error=lambda _: NotSent("refused")), grace_s=5) as desk:
+        for number in range(3):
+            desk.tell(f"m{number}")
+        desk.world.run.settle()
+        desk.running.cancel()
+        desk.world.run.advance_by(4.9)
+        assert not desk.running.done()
+        desk.world.run.advance_by(0.2)
+        assert desk.running.cancelled()
+        assert desk.recorder.status.dropped == {"stopped": 3}
+
+
+def test_a_recorder_that_is_started_again_goes_on_counting(desk: Desk):
+    desk.tell()
+    desk.running.cancel()
+    desk.world.run.settle()
+    desk.tell()
+    desk.start()
+    desk.world.run.settle()
+    assert desk.counts == [2]
+
+
+# ---- nothing is lost without being counted
+
+
+@settings(max_examples=40, deadline=None)
+@given(
+    story=st.lists(st.tuples(st.sampled_from("abcdefghijklm"), st.sampled_from("pq"), st.integers(0, 30)), max_size=30),
+    seed=st.integers(0, 1_000),
+)
+def test_counts_on_the_server_and_drops_add_up_to_what_was_recorded(story: list[tuple[str, str, int]], seed: int):
+    flaky = Flaky(seed, share=0.3, error=lambda: AnswerLost("lost"))
+    retry = Backoff(initial_s=1, factor=1, jitter=0, max_attempts=50)
+    tight = CorrelationSettings(burst=8, similar=4)
+    with Desk(through=flaky, queued=4, retry=retry, correlation=tight) as desk:
+        for message, name, after_s in story:
+            desk.tell(message, about=ObjectReference(kind="Pod", namespace="here", name=name))
+            desk.world.run.advance_by(after_s)
+        desk.world.run.advance_by(10_000)
+        status = desk.recorder.status
+        assert status.pending == 0
+        assert sum(desk.counts) + sum(status.dropped.values()) == status.recorded == len(story)
