@@ -22,6 +22,7 @@ SUBJECTS = {
     "virtual_time": "timers of the virtual loop",
     "storage": "the API server's store: writes, reads, watches, memory, growth",
     "apiserver": "the API server over TLS: creates, gets, lists, watches, memory, growth",
+    "informer": "informers over TLS: sync and watch of pods, against the official client",
 }
 RESULTS = Path(".benchmarks/latest.json")
 

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import asyncio
 import gc
+import itertools
 import json
 import os
 import sys
@@ -22,15 +23,23 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from benchmarks.real_pods import APPS
+from plimsoll.kube.client import Client
+from plimsoll.kube.configuration import find_access
+from plimsoll.kube.http import HttpTransport
+from plimsoll.kube.informer import Informer
+from plimsoll.kube.selections import Selection
+from plimsoll.objects.pods import Pod
+from plimsoll.runtime.chance import SystemEntropy
+from plimsoll.runtime.clocks import RealClock
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable
 
-    from plimsoll.kube.client import Client
     from plimsoll.kube.exchange import Call, Reply, Transport
 
 _TICK_S: Final = 0.002
 _PATIENCE_S: Final = 300.0
+_OTHER_OBJECTS: Final = 500
 
 
 class Meter:
@@ -82,13 +91,9 @@ class Stalls:
 
 
 @asynccontextmanager
-async def _connected(kubeconfig: str, wrapped: Callable[[Transport], Transport] = lambda one: one) -> AsyncIterator[Client]:
-    from plimsoll.kube.client import Client  # noqa: PLC0415 - what the official client's process must not pay
-    from plimsoll.kube.configuration import find_access  # noqa: PLC0415
-    from plimsoll.kube.http import HttpTransport  # noqa: PLC0415
-    from plimsoll.runtime.chance import SystemEntropy  # noqa: PLC0415
-    from plimsoll.runtime.clocks import RealClock  # noqa: PLC0415
-
+async def _connected(
+    kubeconfig: str, wrapped: Callable[[Transport], Transport] = lambda one: one
+) -> AsyncIterator[Client]:
     clock = RealClock()
     access = find_access(kubeconfig=kubeconfig, environment=os.environ, clock=clock)
     async with HttpTransport(access, user_agent="plimsoll-bench") as transport:
@@ -97,12 +102,9 @@ async def _connected(kubeconfig: str, wrapped: Callable[[Transport], Transport] 
 
 async def plimsoll_sync(kubeconfig: str, count: int) -> dict[str, float]:
     """Until the informer has synced all of the server's pods."""
-    from plimsoll.kube.informer import Informer  # noqa: PLC0415
-    from plimsoll.objects.pods import Pod  # noqa: PLC0415
-
     async with _connected(kubeconfig) as client:
-        await anext(aiter(client.pages(Pod, _one_pod())))
-        informer = Informer(client, Pod, **_ports())
+        await anext(client.pages(Pod, Selection(page_size=1)))
+        informer = Informer(client, Pod, clock=RealClock(), entropy=SystemEntropy())
         stalls, meter = Stalls(), Meter()
         watching = asyncio.create_task(stalls.watch())
         running = asyncio.create_task(informer.run())
@@ -117,9 +119,6 @@ async def plimsoll_sync(kubeconfig: str, count: int) -> dict[str, float]:
 
 async def plimsoll_watch(kubeconfig: str, count: int) -> dict[str, float]:
     """Until so many events were decoded, put into the cache and told to a handler."""
-    from plimsoll.kube.informer import Informer  # noqa: PLC0415
-    from plimsoll.objects.pods import Pod  # noqa: PLC0415
-
     seen, done = 0, asyncio.Event()
 
     def handle(_change: object) -> None:
@@ -129,12 +128,11 @@ async def plimsoll_watch(kubeconfig: str, count: int) -> dict[str, float]:
             done.set()
 
     async with _connected(kubeconfig, lambda transport: Rewound(transport, count)) as client:
-        informer = Informer(client, Pod, **_ports())
-        running = asyncio.create_task(informer.run())
-        await informer.synced()
+        informer = Informer(client, Pod, clock=RealClock(), entropy=SystemEntropy())
         informer.add_handler(handle, name="bench")
         stalls, meter = Stalls(), Meter()
         watching = asyncio.create_task(stalls.watch())
+        running = asyncio.create_task(informer.run())
         async with asyncio.timeout(_PATIENCE_S):
             await done.wait()
         found = meter.read()
@@ -149,22 +147,27 @@ async def _ended(*tasks: asyncio.Task[None]) -> None:
 
 
 class Rewound:
-    """A transport that opens every watch some versions before the one asked for, so that history comes first."""
+    """A transport that lists nothing, at the version before the last so many pods: all of them are news to a watch."""
 
-    def __init__(self, transport: Transport, versions: int) -> None:
+    def __init__(self, transport: Transport, count: int) -> None:
         self._transport = transport
-        self._versions = versions
+        self._count = count
 
     async def send(self, call: Call) -> Reply:
         if call.is_stream:
-            call = call._replace(query=[(key, self._earlier(key, value)) for key, value in call.query])
-        return await self._transport.send(call)
-
-    def _earlier(self, key: str, value: str) -> str:
-        return str(int(value) - self._versions) if key == "resourceVersion" and int(value) else value
+            return await self._transport.send(call)
+        reply = await self._transport.send(call._replace(query=[("limit", "1")]))
+        newest = json.loads(reply.body)["metadata"]["resourceVersion"]
+        listed = {"kind": "PodList", "metadata": {"resourceVersion": _before(newest, self._count)}, "items": []}
+        return reply._replace(body=json.dumps(listed).encode())
 
     async def aclose(self) -> None:
         await self._transport.aclose()
+
+
+def _before(newest: str, count: int) -> str:
+    """A version with so many pods after it. After the pods the server wrote a few objects of its own."""
+    return str(int(newest) - count - _OTHER_OBJECTS)
 
 
 # ---- the official client
@@ -199,13 +202,10 @@ def official_watch(kubeconfig: str, count: int) -> dict[str, float]:
 
     config.load_kube_config(kubeconfig)
     api = client.CoreV1Api()
-    newest = int(api.list_pod_for_all_namespaces(limit=1).metadata.resource_version)
-    stream, seen = watch.Watch(), 0
+    newest = api.list_pod_for_all_namespaces(limit=1).metadata.resource_version
     meter = Meter()
-    for _ in stream.stream(api.list_pod_for_all_namespaces, resource_version=str(newest - count)):
-        seen += 1
-        if seen == count:
-            break
+    events = watch.Watch().stream(api.list_pod_for_all_namespaces, resource_version=_before(newest, count))
+    assert sum(1 for _ in itertools.islice(events, count)) == count
     return meter.read()
 
 

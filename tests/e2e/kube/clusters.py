@@ -12,10 +12,11 @@ from contextlib import asynccontextmanager, contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from plimsoll.kube.client import Client, ClientSettings
+from plimsoll.kube.client import Client
 from plimsoll.kube.configuration import find_access
 from plimsoll.kube.errors import NotFound
 from plimsoll.kube.http import HttpTransport
+from plimsoll.kube.selections import ClientSettings
 from plimsoll.objects.configuration import Namespace
 from plimsoll.objects.rbac import ServiceAccount
 from plimsoll.objects.registry import KINDS

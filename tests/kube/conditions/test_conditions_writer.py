@@ -300,7 +300,8 @@ def test_a_type_kubernetes_does_not_take_cannot_be_owned(desk: Desk):
 
 def test_nodes_have_conditions_without_a_generation(desk: Desk):
     world = desk.world
-    beat = {"type": "Ready", "status": "True", "reason": "KubeletReady", "lastHeartbeatTime": "2026-01-01T00:00:00Z"}
+    times = dict.fromkeys(("lastHeartbeatTime", "lastTransitionTime"), "2025-01-01T00:00:00Z")
+    beat = {"type": "Ready", "status": "True", "reason": "KubeletReady", **times}
     world.made("/api/v1/nodes", {"metadata": {"name": "n"}})
     world.ask("PATCH", "/api/v1/nodes/n/status", {"status": {"conditions": [beat]}}, content=MERGE)
     writer = ConditionsWriter(world.client, owned=["plimsoll.dev/Draining"], field_manager="us", clock=world.clock)

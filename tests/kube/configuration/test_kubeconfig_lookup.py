@@ -121,9 +121,9 @@ def test_nothing_at_all_says_what_was_looked_for_and_what_helps(machine: Machine
     with pytest.raises(InvalidInput) as caught:
         machine.access()
     assert str(caught.value) == (
-        f"no cluster is configured (KUBECONFIG is not set; the default file: {machine.folder}/.kube/config (no such "
-        "file); and this is not a pod with a service account); give --kubeconfig FILE, set KUBECONFIG, or give --server "
-        "URL"
+        f"no cluster is configured (KUBECONFIG is not set; the default file: {machine.folder}/.kube/config "
+        "(no such file); and this is not a pod with a service account); give --kubeconfig FILE, set KUBECONFIG, or "
+        "give --server URL"
     )
 
 

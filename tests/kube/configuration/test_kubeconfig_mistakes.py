@@ -176,7 +176,21 @@ JSON = st.recursive(
 @given(
     section=st.sampled_from(["cluster", "user", "context"]),
     field=st.sampled_from(
-        ["server", "certificate-authority-data", "proxy-url", "extensions", "token", "tokenFile", "exec", "as", "as-user-extra", "namespace", "client-key-data", "username", "insecure-skip-tls-verify"]
+        [
+            "server",
+            "certificate-authority-data",
+            "proxy-url",
+            "extensions",
+            "token",
+            "tokenFile",
+            "exec",
+            "as",
+            "as-user-extra",
+            "namespace",
+            "client-key-data",
+            "username",
+            "insecure-skip-tls-verify",
+        ]
     ),
     value=JSON,
 )

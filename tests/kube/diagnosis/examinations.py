@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self
 
 from plimsoll.kube.client import Client
 from plimsoll.kube.diagnosis import Places, Scrutiny, examine
@@ -18,13 +18,27 @@ if TYPE_CHECKING:
     from plimsoll.kube.diagnosis import Examination, Finding, Permission, Target
     from plimsoll.kube.exchange import Call, Reply, Transport
 
+
+class Between:
+    """Stands between a client and a server; whoever inherits changes what passes."""
+
+    def __init__(self, inner: Transport) -> None:
+        self.inner = inner
+
+    async def send(self, call: Call) -> Reply:
+        return await self.inner.send(call)
+
+    async def aclose(self) -> None:
+        await self.inner.aclose()
+
+
 RBAC = "/apis/rbac.authorization.k8s.io/v1"
 
 
 class Cluster(KubeWorld):
     """A fresh cluster as `plimsoll apiserver` starts one: roles of Kubernetes, namespaces, no controllers."""
 
-    def __enter__(self) -> Cluster:
+    def __enter__(self) -> Self:
         super().__enter__()
         self.do(put_first_objects(self.server.server, ca_certificate=""))
         return self
@@ -91,4 +105,4 @@ def examined_script(
         return run.until(examine(client, Scrutiny(controllers=controllers, target=target), clock=run.clock))
 
 
-__all__ = ["ADMIN", "GUEST", "Cluster", "examined_script", "found", "questions"]
+__all__ = ["ADMIN", "GUEST", "Between", "Cluster", "examined_script", "found", "questions"]

@@ -1,22 +1,20 @@
 from __future__ import annotations
 
 import json
-from typing import Any
+from typing import TYPE_CHECKING
 
 from plimsoll.kube.diagnosis import NEEDS, Places
 from plimsoll.kube.diagnosis.odd_objects import shelves
-from plimsoll.kube.exchange import Call, Reply
-from tests.kube.diagnosis.examinations import GUEST, Cluster, found
+from tests.kube.diagnosis.examinations import GUEST, Between, Cluster, found
 from tests.kube.worlds import status_reply
 from tests.local.apiserver.application.worlds import pod
 
+if TYPE_CHECKING:
+    from plimsoll.kube.exchange import Call, Reply
 
-class Spoiling:
+
+class Spoiling(Between):
     """Another writer's mistake: lists of pods hold a field of the wrong type."""
-
-    def __init__(self, inner: Any) -> None:
-        self.inner = inner
-        self.expired = 0
 
     async def send(self, call: Call) -> Reply:
         reply = await self.inner.send(call)
@@ -27,9 +25,6 @@ class Spoiling:
             if item["metadata"]["name"].startswith("odd"):
                 item["spec"]["priority"] = "high"
         return reply._replace(body=json.dumps(listed).encode())
-
-    async def aclose(self) -> None:
-        await self.inner.aclose()
 
 
 def with_pods(cluster: Cluster, *names: str) -> None:
@@ -73,7 +68,7 @@ def test_what_may_not_be_listed_is_not_known():
 def test_a_list_that_expires_on_the_way_is_started_over():
     asked: list[str] = []
 
-    class Forgetful(Spoiling):
+    class Forgetful(Between):
         async def send(self, call: Call) -> Reply:
             if call.path == "/api/v1/pods":
                 asked.append(call.path)
@@ -90,7 +85,7 @@ def test_a_list_that_expires_on_the_way_is_started_over():
 def test_long_lists_come_page_by_page():
     limits: set[str] = set()
 
-    class Watching(Spoiling):
+    class Watching(Between):
         async def send(self, call: Call) -> Reply:
             limits.update(value for name, value in call.query if name == "limit")
             return await self.inner.send(call)

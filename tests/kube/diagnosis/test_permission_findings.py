@@ -1,18 +1,22 @@
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from plimsoll.kube.diagnosis import CONTROLLERS, NEEDS, Places
+from plimsoll.kube.diagnosis import CONTROLLERS, NEEDS, Finding, Places
 from plimsoll.kube.diagnosis.permissions import role_manifests
-from plimsoll.kube.exchange import Call, Reply
-from tests.kube.diagnosis.examinations import GUEST, Cluster, found, questions
+from tests.kube.diagnosis.examinations import GUEST, Between, Cluster, found, questions
 from tests.kube.worlds import status_reply
+
+if TYPE_CHECKING:
+    from plimsoll.kube.exchange import Call, Reply
 
 ACCOUNT = "system:serviceaccount:kube-system:plimsoll"
 
 
-def told_missing(finding) -> set[tuple[str, ...]]:
+def told_missing(finding: Finding) -> set[tuple[str, ...]]:
     def target(one: dict[str, str]) -> str:
         resource = f"{one['resource']}.{one['group']}" if one["group"] else one["resource"]
         return f"{resource}/{one['subresource']}" if one["subresource"] else resource
@@ -69,17 +73,11 @@ def test_with_a_namespace_only_that_one_is_asked_about():
 
 
 def test_a_server_that_does_not_answer_reviews_is_no_permission():
-    class NoReviews:
-        def __init__(self, inner):
-            self.inner = inner
-
+    class NoReviews(Between):
         async def send(self, call: Call) -> Reply:
             if call.path.endswith("selfsubjectaccessreviews"):
                 return status_reply(403, "reviews are forbidden", reason="Forbidden")
             return await self.inner.send(call)
-
-        async def aclose(self) -> None:
-            await self.inner.aclose()
 
     with Cluster() as cluster:
         finding = found(cluster.examined("nodes", through=NoReviews), "permissions.nodes")
@@ -91,10 +89,7 @@ def test_each_question_is_asked_once_and_only_a_few_at_a_time():
     asked: list[bytes] = []
     under_way = [0, 0]
 
-    class Counting:
-        def __init__(self, inner):
-            self.inner = inner
-
+    class Counting(Between):
         async def send(self, call: Call) -> Reply:
             under_way[0] += 1
             under_way[1] = max(under_way)
@@ -105,9 +100,6 @@ def test_each_question_is_asked_once_and_only_a_few_at_a_time():
                 return await self.inner.send(call)
             finally:
                 under_way[0] -= 1
-
-        async def aclose(self) -> None:
-            await self.inner.aclose()
 
     with Cluster() as cluster:
         cluster.examined(through=Counting)

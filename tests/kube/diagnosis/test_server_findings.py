@@ -8,7 +8,7 @@ import pytest
 
 from plimsoll.kube.diagnosis import NoExamination, Target
 from plimsoll.kube.errors import NotSent, TlsRefused
-from tests.kube.diagnosis.examinations import GUEST, Cluster, examined_script, found
+from tests.kube.diagnosis.examinations import GUEST, Between, Cluster, examined_script, found
 from tests.kube.worlds import json_reply, status_reply
 from tests.local.apiserver.application.worlds import START
 
@@ -149,19 +149,13 @@ def test_clocks_may_be_a_few_seconds_apart(ahead_s: float, level: str, words: st
 def test_half_of_the_round_trip_is_the_way_to_the_server():
     """The answer takes 4 s; the server reads its clock, which is right, in the middle."""
 
-    class Slow:
-        def __init__(self, inner):
-            self.inner = inner
-
+    class Slow(Between):
         async def send(self, call: Call) -> Reply:
             await cluster.clock.sleep(2)
             reply = await self.inner.send(call)
             date = format_datetime(cluster.clock.now(), usegmt=True)
             await cluster.clock.sleep(2)
             return reply._replace(headers={**reply.headers, "date": date})
-
-        async def aclose(self) -> None:
-            await self.inner.aclose()
 
     with Cluster() as cluster:
         examination = cluster.examined("kubelet", through=Slow)

@@ -26,6 +26,12 @@ def connecting(number: int, text: str = "") -> aiohttp.ClientConnectorError:
     return aiohttp.ClientConnectorError(KEY, OSError(number, text))
 
 
+def sending() -> Progress:
+    progress = Progress()
+    progress.is_sent = True
+    return progress
+
+
 def resolving(number: int) -> aiohttp.ClientConnectorDNSError:
     return aiohttp.ClientConnectorDNSError(KEY, socket.gaierror(number, "of the resolver"))
 
@@ -43,7 +49,7 @@ def resolving(number: int) -> aiohttp.ClientConnectorDNSError:
     ],
 )
 def test_what_was_never_sent_is_told_with_address_and_reason(error: Exception, message: str):
-    told = broken(error, is_sent=False, route=DIRECT)
+    told = broken(error, Progress(), DIRECT)
     assert isinstance(told, NotSent)
     assert str(told) == f"cannot reach https://api.example.com:6443: {message}"
 
@@ -51,13 +57,22 @@ def test_what_was_never_sent_is_told_with_address_and_reason(error: Exception, m
 def test_what_broke_after_it_was_sent_may_have_been_done():
     error = ConnectionBroke()
     error.__cause__ = aiohttp.ClientOSError(errno.ECONNRESET, "Connection reset by peer")
-    told = broken(error, is_sent=True, route=DIRECT)
+    told = broken(error, sending(), DIRECT)
     assert isinstance(told, AnswerLost)
     assert str(told) == "no answer from https://api.example.com:6443: the connection was reset"
 
 
+def test_a_first_call_over_tls_that_breaks_may_be_about_certificates():
+    fresh = sending()
+    fresh.is_first = True
+    hint = "if it asks for client certificates, it may not have accepted ours"
+    assert hint in str(broken(ConnectionBroke(), fresh, DIRECT))
+    assert hint not in str(broken(ConnectionBroke(), fresh, Route(ServerAddress.parse("http://host"))))
+    assert hint not in str(broken(ConnectionBroke(), sending(), DIRECT))
+
+
 def test_the_proxy_is_named_without_its_password():
-    told = str(broken(connecting(errno.ECONNREFUSED), is_sent=False, route=PROXIED))
+    told = str(broken(connecting(errno.ECONNREFUSED), Progress(), PROXIED))
     where = "https://api.example.com:6443 through the proxy http://proxy:3128"
     assert told == f"cannot reach {where}: connection refused; is the proxy running?"
 
@@ -65,7 +80,7 @@ def test_the_proxy_is_named_without_its_password():
 @pytest.mark.parametrize(("status", "part"), [(407, "asks for a user and password"), (502, "answered 502 Bad Gateway")])
 def test_a_proxy_that_refuses_is_quoted(status: int, part: str):
     error = aiohttp.ClientHttpProxyError(KEY, (), status=status, message="Bad Gateway")
-    told = broken(error, is_sent=False, route=PROXIED)
+    told = broken(error, Progress(), PROXIED)
     assert isinstance(told, NotSent)
     assert part in str(told)
 
@@ -79,9 +94,7 @@ def test_time_that_is_up_before_sending_changed_nothing():
 
 
 def test_time_that_is_up_after_sending_leaves_it_open_and_shows_no_query():
-    progress = Progress()
-    progress.is_sent = True
-    told = late(Call("GET", "/api", (("continue", "hidden"),), timeout_s=0.5), progress, DIRECT)
+    told = late(Call("GET", "/api", (("continue", "hidden"),), timeout_s=0.5), sending(), DIRECT)
     assert isinstance(told, TimedOut)
     assert str(told) == "GET /api: no answer from https://api.example.com:6443 within 0.5 s"
 

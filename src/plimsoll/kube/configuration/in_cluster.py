@@ -33,7 +33,7 @@ class Pod:
     def around(cls, environment: Mapping[str, str], *, folder: Path) -> Pod | None:
         host = environment.get("KUBERNETES_SERVICE_HOST", "")
         port = environment.get("KUBERNETES_SERVICE_PORT", "")
-        if not host or not port or not (folder / "token").is_file():
+        if not host or not port or not _is_file(folder / "token"):
             return None
         return cls(host=host, port=port, folder=folder)
 
@@ -67,3 +67,10 @@ class Pod:
             return (self.folder / "namespace").read_text("utf-8").strip()
         except (OSError, ValueError):
             return ""
+
+
+def _is_file(path: Path) -> bool:
+    try:
+        return path.is_file()
+    except OSError:  # a folder above it that we may not enter
+        return False

@@ -25,11 +25,13 @@ _SOCKET_OPTIONS: Final = {"TCP_KEEPIDLE": 30, "TCP_KEEPINTVL": 5, "TCP_KEEPCNT":
 class Progress:
     """How far a call has got, so that a failure can be told: before `is_sent` the server cannot have acted on it."""
 
-    __slots__ = ("doing", "is_sent")
+    __slots__ = ("doing", "is_first", "is_sent")
 
     def __init__(self) -> None:
         self.doing = "waiting for credentials"
         self.is_sent = False
+        self.is_first = False
+        """Whether nothing went over its connection before."""
 
 
 class ConnectionBroke(aiohttp.ClientError):
@@ -39,6 +41,7 @@ class ConnectionBroke(aiohttp.ClientError):
 def new_session() -> aiohttp.ClientSession:
     """For the running loop. It holds any number of connections: streams must not starve calls, which are counted."""
     tracing = aiohttp.TraceConfig()
+    tracing.on_connection_create_end.append(_mark_first)
     tracing.on_request_headers_sent.append(_mark_sent)
     connector = aiohttp.TCPConnector(
         limit=0, keepalive_timeout=IDLE_S, resolver=aiohttp.ThreadedResolver(), socket_factory=_socket
@@ -54,6 +57,12 @@ def new_session() -> aiohttp.ClientSession:
         middlewares=(_send_once,),
         trace_configs=[tracing],
     )
+
+
+async def _mark_first(
+    _session: aiohttp.ClientSession, context: SimpleNamespace, _parameters: aiohttp.TraceConnectionCreateEndParams
+) -> None:
+    context.trace_request_ctx.is_first = True
 
 
 async def _mark_sent(

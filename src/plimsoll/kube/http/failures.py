@@ -61,10 +61,13 @@ def late(call: Call, progress: Progress, route: Route) -> Unreachable:
     return NotSent(f"cannot reach {route}: after {call.timeout_s:g} s still {progress.doing}")
 
 
-def broken(error: Exception, *, is_sent: bool, route: Route) -> Unreachable:
+def broken(error: Exception, progress: Progress, route: Route) -> Unreachable:
     """The error for a connection that failed, or was never made, for other reasons than TLS."""
-    if is_sent:
-        return AnswerLost(f"no answer from {route}: {_reason(error)}")
+    if progress.is_sent:
+        # With TLS 1.3 a server refuses a client's certificate after the handshake, and its words may get lost.
+        is_suspect = progress.is_first and route.address.is_tls and isinstance(error, ConnectionBroke)
+        hint = "; if it asks for client certificates, it may not have accepted ours" if is_suspect else ""
+        return AnswerLost(f"no answer from {route}: {_reason(error)}{hint}")
     if isinstance(error, aiohttp.ClientHttpProxyError):
         return NotSent(f"cannot reach {route}: {_proxy_answer(error)}")
     return NotSent(f"cannot reach {route}: {_reason(error)}{_advice(error, route)}")

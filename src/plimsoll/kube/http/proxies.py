@@ -101,7 +101,7 @@ def _matches(entry: str, host: str, port: int) -> bool:
         return False
     if _is_address(name):
         return _is_address(host) and ip_address(name) == ip_address(host)
-    # `x.com` means it and what lies below it; `.x.com` and `*.x.com` only what lies below. Go compares addresses so, too.
+    # `x.com` means it and what lies below it; `.x.com` and `*.x.com` only what lies below; so with addresses.
     suffix = name.removeprefix("*")
     if suffix.startswith("."):
         return host.endswith(suffix)

@@ -138,7 +138,7 @@ class HttpTransport:
             return reply if fresh == credential else await self._exchanged(call, fresh, session, progress)
 
     async def _credential(self, progress: Progress) -> Credential:
-        progress.is_sent = False  # a call that was answered 401 did nothing
+        progress.is_sent = progress.is_first = False  # a call that was answered 401 did nothing
         progress.doing = "waiting for credentials"
         return await self._access.credentials.current()
 
@@ -166,7 +166,7 @@ class HttpTransport:
             )
         except (aiohttp.ClientError, OSError) as error:
             raise await self._failure(error, progress) from None
-        return await self._read(call, response)
+        return await self._read(call, response, progress)
 
     def _headers(self, call: Call, credential: Credential) -> CIMultiDict[str]:
         """Ours, then the call's, then the credential's, which nothing overrides."""
@@ -185,7 +185,7 @@ class HttpTransport:
         headers.extend(identity)
         return headers
 
-    async def _read(self, call: Call, response: aiohttp.ClientResponse) -> Reply:
+    async def _read(self, call: Call, response: aiohttp.ClientResponse, progress: Progress) -> Reply:
         headers = _reply_headers(response)
         if call.is_stream and 200 <= response.status < 300:
             stream = HttpStream(response, server=str(self._route), siblings=self._streams)
@@ -200,7 +200,7 @@ class HttpTransport:
                     limit = self._limits.max_answer_bytes
                     raise UnreadableAnswer(f"{call.method} {call.path}: the answer is larger than {limit} bytes")
         except (aiohttp.ClientError, OSError) as error:
-            raise broken(error, is_sent=True, route=self._route) from None
+            raise broken(error, progress, self._route) from None
         finally:
             response.close()  # a connection whose answer was read to its end is back in the pool already
         return Reply(status=response.status, headers=headers, body=b"".join(chunks))
@@ -209,7 +209,7 @@ class HttpTransport:
         tls = tls_error(error)
         if tls is not None and (not progress.is_sent or refuses_client(tls)):
             return await refusal(tls, route=self._route, tls=self._access.tls)
-        return broken(error, is_sent=progress.is_sent, route=self._route)
+        return broken(error, progress, self._route)
 
 
 def _payload(body: bytes) -> bytes | io.BytesIO | None:

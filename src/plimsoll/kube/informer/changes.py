@@ -124,13 +124,20 @@ def changes_between(
     was, now = identity_of(before), identity_of(after)
     if was.is_other_object(now):
         return (_leaving(before, departure), _arrival(after))
-    if was.is_same_version(now) and isinstance(before, BadObject) == isinstance(after, BadObject):
+    if is_unchanged(before, after):
         return ()
     if isinstance(before, BadObject):
         return (_arrival(after),)
     if isinstance(after, BadObject):
         return (TurnedBad(bad=after, last=before),)
     return (Updated(old=before, new=after),)
+
+
+def is_unchanged(old: V | BadObject, new: V | BadObject) -> bool:
+    """Whether it is the same state of the same object. The version alone does not say so: a server that was restored
+    from a backup gives versions a second time, to other states.
+    """
+    return identity_of(old).is_same_version(identity_of(new)) and old == new
 
 
 def _arrival(after: V | BadObject) -> Added[V] | TurnedBad[V]:

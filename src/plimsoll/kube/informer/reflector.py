@@ -104,6 +104,7 @@ class Reflector(Generic[V]):
                 now_s = self._clock.monotonic_s()
                 at_least_s = self._settings.backoff.hinted_s(error)
                 backoff = backoff.after_failure(now_s, self._entropy, at_least_s=at_least_s)
+                self._was_away = self._was_away or backoff.failures > 1
                 await self._clock.sleep(backoff.ready_at - now_s)
 
     async def _list_and_watch(self) -> None:

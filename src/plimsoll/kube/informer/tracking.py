@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final, Generic
 
 import structlog
 
-from plimsoll.kube.informer.changes import Departure, Key, V, identity_of, key_of
+from plimsoll.kube.informer.changes import Departure, Key, V, identity_of, is_unchanged, key_of
 from plimsoll.objects.problems import BadObject
 
 if TYPE_CHECKING:
@@ -124,7 +124,7 @@ class Tracker(Generic[V]):
 
     def _put(self, key: Key, new: V | BadObject) -> None:
         old = self._cache.state(key)
-        if old is not None and _is_same(old, new):
+        if old is not None and is_unchanged(old, new):
             return
         if isinstance(new, BadObject):
             self._complain(new.uid or str(key), new.problem, name=str(key))
@@ -165,9 +165,3 @@ def went_back(version: str, position: str) -> bool:
 
 def _is_number(version: str) -> bool:
     return version.isascii() and version.isdigit() and len(version) < 40
-
-
-def _is_same(old: V | BadObject, new: V | BadObject) -> bool:
-    return isinstance(old, BadObject) == isinstance(new, BadObject) and identity_of(old).is_same_version(
-        identity_of(new)
-    )

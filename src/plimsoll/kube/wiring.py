@@ -1,0 +1,75 @@
+"""From "this object changed" to "look at that key": how informers feed controllers.
+
+    enqueue_on(pods, controller, of_owner(KAFKA))
+
+A `Keys` function reads a change and names the keys it concerns; it looks at the state before and after, because an
+object that changed its owner concerns both.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from plimsoll.kube.informer.changes import Added, Deleted, Key, TurnedBad, Updated, view_of
+from plimsoll.objects.owners import controller_of
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Hashable, Iterable
+
+    from plimsoll.kube.controllers import Controller
+    from plimsoll.kube.informer import Informer
+    from plimsoll.kube.informer.changes import Change
+    from plimsoll.objects.meta import OwnerReference, WireObject
+    from plimsoll.objects.registry import Resource
+
+    Keys = Callable[[Change[Any]], Iterable["H"]]
+
+H = TypeVar("H", bound="Hashable")
+
+
+def enqueue_on(informer: Informer[Any], controller: Controller[H], keys: Keys[H]) -> None:
+    """Have `controller` look at `keys` of every change, and start only when the informer is in sync."""
+
+    def enqueue(change: Change[Any]) -> None:
+        for key in keys(change):
+            controller.queue.add(key)
+
+    controller.starts_after(informer)
+    informer.add_handler(enqueue, name=controller.name)
+
+
+def of_itself(change: Change[Any]) -> Iterable[Key]:
+    """The object's own key; also of one that cannot be read, which is there and wants to be looked at."""
+    return (change.key,)
+
+
+def of_owner(resource: Resource) -> Keys[Key]:
+    """The keys of the objects of kind `resource` that manage the changed one. Any version of the kind will do."""
+
+    def keys(change: Change[Any]) -> Iterable[Key]:
+        owners = (controller_of(view.metadata) for view in states_in(change))
+        names = {owner.name: None for owner in owners if owner is not None and _is_of(owner, resource)}
+        namespace = change.key.namespace if resource.namespaced else ""
+        return [Key(namespace, name) for name in names]
+
+    return keys
+
+
+def states_in(change: Change[Any]) -> list[WireObject]:
+    """The readable states a change tells of, the older first."""
+    match change:
+        case Added(new=new):
+            return [view_of(new)]
+        case Updated(old=old, new=new):
+            return [view_of(old), view_of(new)]
+        case Deleted(last=last):
+            return [view_of(last)]
+        case TurnedBad(last=last) if last is not None:
+            return [view_of(last)]
+        case _:
+            return []
+
+
+def _is_of(owner: OwnerReference, resource: Resource) -> bool:
+    group = owner.api_version.rpartition("/")[0]
+    return owner.kind == resource.kind and group == resource.group

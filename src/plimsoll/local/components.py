@@ -1,0 +1,80 @@
+"""What the simulated parts of a cluster work with: a client in the name of the real part, shared informers, events.
+
+On a real cluster the deployment controller writes as `kube-controller-manager` and tells events as
+`deployment-controller`; here likewise, so that managed fields and events read the same. Who puts a cluster together
+makes one `Components`, hands a `Component` to each part, and runs the services of both.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from plimsoll.kube.informer.shared import Informers
+from plimsoll.kube.recorder import EventRecorder
+from plimsoll.objects.events import EventSource
+from plimsoll.runtime.services import Service
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from plimsoll.core.clock import Clock
+    from plimsoll.core.entropy import Entropy
+    from plimsoll.kube.client import Client
+
+    Connect = Callable[[str], Client]
+    """A client whose field manager and user agent are the given name."""
+
+CONTROLLER_MANAGER: Final = "kube-controller-manager"
+SCHEDULER: Final = "kube-scheduler"
+KUBELET: Final = "kubelet"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Component:
+    """One part's tools. `name` is what its events are signed with."""
+
+    name: str
+    client: Client
+    informers: Informers
+    recorder: EventRecorder
+    clock: Clock
+    entropy: Entropy
+
+
+class Components:
+    """Makes components that share informers, and one client for each name they write under."""
+
+    def __init__(self, connect: Connect, *, clock: Clock, entropy: Entropy) -> None:
+        self._connect = connect
+        self._clock = clock
+        self._entropy = entropy
+        self._clients: dict[str, Client] = {}
+        self._recorders: dict[str, EventRecorder] = {}
+        self.informers = Informers(self._client(CONTROLLER_MANAGER), clock=clock, entropy=entropy)
+
+    def component(self, name: str, *, manager: str = CONTROLLER_MANAGER) -> Component:
+        """Tools for the part called `name`, which writes as `manager`. The same name shares one recorder."""
+        client = self._client(manager)
+        if name not in self._recorders:
+            self._recorders[name] = EventRecorder(
+                client, EventSource(component=name), clock=self._clock, entropy=self._entropy
+            )
+        return Component(
+            name=name,
+            client=client,
+            informers=self.informers,
+            recorder=self._recorders[name],
+            clock=self._clock,
+            entropy=self._entropy,
+        )
+
+    def services(self) -> list[Service]:
+        """Recorders and informers: to be started before the parts that use them, and stopped after."""
+        recorders = [Service(name=f"events of {name}", run=recorder.run) for name, recorder in self._recorders.items()]
+        return [*recorders, *self.informers.services()]
+
+    def _client(self, manager: str) -> Client:
+        if manager not in self._clients:
+            self._clients[manager] = self._connect(manager)
+        return self._clients[manager]

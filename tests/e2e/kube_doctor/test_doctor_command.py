@@ -1,0 +1,214 @@
+"""`plimsoll doctor` as a user runs it, against `plimsoll apiserver` as a process of its own."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import pytest
+import yaml
+
+from plimsoll.kube.diagnosis import NEEDS, Places
+from plimsoll.kube.diagnosis.permissions import role_manifests
+from tests.e2e.apiserver.processes import ApiServer, running
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+PATIENCE_S = 60
+RBAC = "/apis/rbac.authorization.k8s.io/v1"
+E2E_KUBECONFIG = os.environ.get("PLIMSOLL_E2E_KUBECONFIG", "")
+
+
+class Ended(NamedTuple):
+    code: int
+    stdout: str
+    stderr: str
+
+    @property
+    def told(self) -> dict[str, Any]:
+        return json.loads(self.stdout)
+
+    @property
+    def error(self) -> dict[str, Any]:
+        return json.loads(self.stderr)["error"]
+
+    def finding(self, check: str) -> dict[str, Any]:
+        (found,) = [one for one in self.told["findings"] if one["check"] == check]
+        return found
+
+
+def doctor(*arguments: str | Path, home: Path | None = None) -> Ended:
+    """Run it with nothing of this machine's own configuration around."""
+    foreign = {"KUBECONFIG", "KUBERNETES_SERVICE_HOST", "HTTPS_PROXY", "https_proxy"}
+    environment = {name: value for name, value in os.environ.items() if name not in foreign}
+    if home is not None:
+        environment["HOME"] = str(home)
+    ended = subprocess.run(
+        [sys.executable, "-m", "plimsoll", "doctor", *map(str, arguments)],
+        capture_output=True,
+        text=True,
+        check=False,
+        env=environment,
+        timeout=PATIENCE_S,
+    )
+    assert "Traceback" not in ended.stderr, ended.stderr
+    return Ended(ended.returncode, ended.stdout, ended.stderr)
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ApiServer]:
+    folder = tmp_path_factory.mktemp("doctor")
+    users = folder / "users.csv"
+    users.write_text('bobs-secret,bob,1,"dev"\n')
+    with running(folder / "cluster", "--token-file", str(users)) as started:
+        yield started
+
+
+def kubeconfig(server: ApiServer, folder: Path, **changes: Any) -> Path:
+    """The server's own kubeconfig with another user or cluster."""
+    config = server.config
+    if "user" in changes:
+        config["users"][0]["user"] = changes["user"]
+    config["clusters"][0]["cluster"].update(changes.get("cluster", {}))
+    file = folder / "kubeconfig"
+    file.write_text(yaml.safe_dump(config))
+    return file
+
+
+def test_a_fresh_server_is_well(server: ApiServer):
+    ended = doctor("--kubeconfig", server.kubeconfig, "--controller", "nodes")
+    assert ended.code == 0, ended.stdout
+    lines = ended.stdout.splitlines()
+    assert lines[1].startswith(f"api                ok       {server.url} answers in ")
+    assert "identity           ok       we are admin" in lines
+    assert "clock              ok       agrees with the server's to a second" in lines
+    assert lines[-1] == "everything needed is there"
+    assert ended.stderr == ""
+
+
+def test_all_controllers_are_examined_unless_one_is_named(server: ApiServer):
+    ended = doctor("--kubeconfig", server.kubeconfig, "-o", "json")
+    assert ended.code == 0
+    assert ended.told["healthy"]
+    assert ended.told["controllers"] == [*NEEDS]
+    assert ended.finding("definitions.kafka")["level"] == "warn"
+
+
+def test_a_custom_resource_that_is_missing_fails_the_controller_that_was_named(server: ApiServer):
+    ended = doctor("--kubeconfig", server.kubeconfig, "--controller", "kafka", "-o", "name")
+    assert (ended.code, ended.stdout) == (1, "definitions.kafka\n")
+
+
+def test_the_kubeconfig_is_found_in_the_home_directory(server: ApiServer, tmp_path: Path):
+    (tmp_path / ".kube").mkdir()
+    (tmp_path / ".kube" / "config").write_text(server.kubeconfig.read_text())
+    ended = doctor("--controller", "nodes", "-o", "json", home=tmp_path)
+    assert ended.code == 0
+    assert str(tmp_path) in ended.finding("api")["details"]["origin"]
+
+
+def test_without_any_configuration_it_says_what_was_looked_for(tmp_path: Path):
+    ended = doctor(home=tmp_path)
+    assert ended.code == 2
+    assert "--kubeconfig" in ended.stderr
+
+
+@pytest.mark.parametrize("output", ["table", "json"])
+def test_a_wrong_port_is_exit_code_4_and_names_the_address(server: ApiServer, tmp_path: Path, output: str):
+    wrong = kubeconfig(server, tmp_path, cluster={"server": "https://127.0.0.1:1"})
+    ended = doctor("--kubeconfig", wrong, "-o", output)
+    assert (ended.code, ended.stdout) == (4, "")
+    if output == "json":
+        assert ended.error["exitCode"] == 4
+        assert "https://127.0.0.1:1: connection refused" in ended.error["message"]
+        assert str(wrong) in ended.error["hint"]
+    else:
+        assert ended.stderr.startswith("error: cannot reach https://127.0.0.1:1: connection refused")
+        assert f"of {wrong}; check host and port" in ended.stderr
+
+
+def test_a_wrong_authority_is_exit_code_4_and_says_whose_certificate_it_is(server: ApiServer, tmp_path: Path):
+    with running(tmp_path / "other") as other:
+        theirs = other.config["clusters"][0]["cluster"]["certificate-authority-data"]
+    wrong = kubeconfig(server, tmp_path, cluster={"certificate-authority-data": theirs})
+    ended = doctor("--kubeconfig", wrong, "-o", "json")
+    assert (ended.code, ended.stdout) == (4, "")
+    assert server.url in ended.error["message"]
+    assert "certificate" in ended.error["message"]
+    assert "a new certificate authority" in ended.error["hint"]
+
+
+def test_a_server_given_alone_is_asked_without_credentials_and_not_trusted_blindly(server: ApiServer, tmp_path: Path):
+    ended = doctor("--server", server.url, home=tmp_path)
+    assert ended.code == 4
+    assert "certificate" in ended.stderr
+
+
+def test_a_token_that_nobody_knows_is_exit_code_1(server: ApiServer, tmp_path: Path):
+    ended = doctor("--kubeconfig", kubeconfig(server, tmp_path, user={"token": "unheard-of"}), "-o", "json")
+    assert ended.code == 1
+    assert [one["check"] for one in ended.told["findings"]] == ["api", "identity"]
+    assert ended.finding("identity")["level"] == "fail"
+    assert "unheard-of" not in ended.stdout + ended.stderr
+
+
+def test_few_rights_are_exit_code_1_with_exactly_what_is_missing(server: ApiServer, tmp_path: Path):
+    """All but two of the kubelet's permissions are granted; the role in the answer grants the rest."""
+    kept = [one for one in NEEDS["kubelet"].permissions if one.path not in {"pods/status", "leases"}]
+    for manifest in role_manifests(kept, role="bobs", user="bob", places=Places()):
+        assert server.ask("POST", f"{RBAC}/{manifest['kind'].lower()}s", manifest)[0] == 201
+    bob = kubeconfig(server, tmp_path, user={"token": "bobs-secret"})
+    ended = doctor("--kubeconfig", bob, "--controller", "kubelet", "-o", "json")
+    assert ended.code == 1
+    missing = ended.finding("permissions.kubelet")["details"]["missing"]
+    assert {(one["verb"], one["resource"], one["subresource"], one["namespace"]) for one in missing} == {
+        ("patch", "pods", "status", ""),
+        ("get", "leases", "", "kube-node-lease"),
+        ("create", "leases", "", "kube-node-lease"),
+        ("patch", "leases", "", "kube-node-lease"),
+    }
+    assert "bobs-secret" not in ended.stdout + ended.stderr
+    for manifest in ended.finding("permissions.kubelet")["details"]["manifests"]:
+        namespace = manifest["metadata"].get("namespace")
+        where = f"{RBAC}/namespaces/{namespace}" if namespace else RBAC
+        assert server.ask("POST", f"{where}/{manifest['kind'].lower()}s", manifest)[0] == 201
+    assert doctor("--kubeconfig", bob, "--controller", "kubelet").code == 0
+
+
+def test_a_mistake_in_the_kubeconfig_is_exit_code_2_with_the_path_of_the_field(server: ApiServer, tmp_path: Path):
+    wrong = kubeconfig(server, tmp_path, user={"token": 7})
+    ended = doctor("--kubeconfig", wrong, "-o", "json")
+    assert (ended.code, ended.stdout) == (2, "")
+    assert f"{wrong}: users[0].user.token" in ended.error["message"]
+
+
+def test_a_context_that_is_not_there_is_exit_code_2_and_the_others_are_named(server: ApiServer):
+    ended = doctor("--kubeconfig", server.kubeconfig, "--context", "prod")
+    assert ended.code == 2
+    assert server.config["contexts"][0]["name"] in ended.stderr
+
+
+def test_insecure_connections_are_a_warning(server: ApiServer, tmp_path: Path):
+    config = server.config
+    cluster = {"server": server.url, "insecure-skip-tls-verify": True}
+    config["clusters"][0]["cluster"] = cluster
+    file = tmp_path / "kubeconfig"
+    file.write_text(yaml.safe_dump(config))
+    ended = doctor("--kubeconfig", file, "--controller", "nodes", "-o", "json")
+    assert ended.code == 0
+    assert ended.finding("api")["level"] == "warn"
+
+
+@pytest.mark.skipif(not E2E_KUBECONFIG, reason="PLIMSOLL_E2E_KUBECONFIG names no cluster")
+def test_any_cluster_can_be_examined():
+    ended = doctor("--kubeconfig", E2E_KUBECONFIG, "--controller", "nodes", "-o", "json")
+    assert ended.code in {0, 1}, ended.stderr
+    assert ended.finding("api")["level"] in {"ok", "warn"}
+    assert ended.finding("identity")["level"] == "ok"
+    assert ended.finding("apis.nodes")["level"] == "ok"
+    assert (ended.code == 0) is ended.told["healthy"]

@@ -1,0 +1,355 @@
+"""The loop of a controller: what becomes of a key, and how the loop ends."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING, Any
+
+import pytest
+import structlog
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from plimsoll.core.errors import InvalidInput, NotEnoughData
+from plimsoll.kube.controllers import Again, Controller, ControllerSettings, Done
+from plimsoll.kube.errors import Conflict, NotAllowed, NotFound, Status, TooManyRequests
+from plimsoll.kube.workqueue import QueueSettings
+from plimsoll.runtime.backoff import Backoff
+from plimsoll.runtime.chance import SeededEntropy
+from plimsoll.runtime.virtual_runs import VirtualRun
+from tests.faults import Crashed
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+STEADY = QueueSettings(backoff=Backoff(initial_s=1, factor=2, cap_s=60, jitter=0), retries_per_s=0)
+
+
+class Desk:
+    """A controller whose reconcile follows a script for each key; without one it is done at once."""
+
+    def __init__(self, *, keys: tuple[str, ...] = (), takes_s: float = 0.0, **more: Any) -> None:
+        self.run = VirtualRun()
+        self.script: dict[str, list[Any]] = {}
+        self.takes_s = takes_s
+        self.story: list[tuple[float, str]] = []
+        self.finished: list[str] = []
+        self.keys = keys
+        self.controller: Controller[str] = Controller(
+            "desk",
+            self.reconcile,
+            clock=self.run.clock,
+            entropy=SeededEntropy("desk"),
+            all_keys=lambda: self.keys,
+            settings=ControllerSettings(**{"queue": STEADY, "resync_s": 0, **more}),
+        )
+
+    def start(self) -> asyncio.Task[None]:
+        self.running = self.run.spawn(self.controller.run())
+        self.run.settle()
+        return self.running
+
+    def stop(self) -> None:
+        self.running.cancel()
+        self.run.settle()
+
+    def add(self, *keys: str) -> None:
+        for key in keys:
+            self.controller.queue.add(key)
+        self.run.settle()
+
+    async def reconcile(self, key: str) -> Done | Again:
+        self.story.append((self.run.clock.monotonic_s(), key))
+        if self.takes_s:
+            await asyncio.sleep(self.takes_s)
+        script = self.script.get(key)
+        step = script.pop(0) if script else Done()
+        if isinstance(step, BaseException):
+            raise step
+        self.finished.append(key)
+        return step
+
+    def times(self, key: str) -> list[float]:
+        return [round(at, 6) for at, one in self.story if one == key]
+
+    @property
+    def turns(self) -> dict[str, int]:
+        return self.controller.status.turns
+
+
+@pytest.fixture
+def desk() -> Iterator[Desk]:
+    desk = Desk()
+    with desk.run:
+        desk.start()
+        yield desk
+
+
+# ---- what becomes of a key
+
+
+def test_a_key_that_is_done_rests(desk: Desk):
+    desk.add("a")
+    desk.run.advance_by(1_000)
+    assert desk.times("a") == [0]
+
+
+def test_a_key_is_looked_at_again_when_it_asked_for_it(desk: Desk):
+    desk.script["a"] = [Again(after_s=30), Again(after_s=5)]
+    desk.add("a")
+    desk.run.advance_by(1_000)
+    assert desk.times("a") == [0, 30, 35]
+
+
+def test_a_conflict_is_tried_again_soon(desk: Desk):
+    desk.script["a"] = [Conflict(Status(code=409))]
+    desk.add("a")
+    desk.run.advance_by(1)
+    assert desk.times("a") == [0, 1]
+    assert desk.turns == {"conflict": 1, "done": 1}
+
+
+@pytest.mark.parametrize("error", [NotFound(Status(code=404)), NotEnoughData("no metrics"), ValueError("a bug")])
+def test_failures_back_off_until_it_goes_well(desk: Desk, error: Exception):
+    desk.script["a"] = [error, error, error]
+    desk.add("a")
+    desk.run.advance_by(1_000)
+    assert desk.times("a") == [0, 1, 3, 7]
+    desk.script["a"] = [error]
+    desk.add("a")
+    desk.run.advance_by(1)
+    assert desk.times("a")[-2:] == [1000, 1001]
+
+
+def test_the_servers_retry_after_is_honoured(desk: Desk):
+    desk.script["a"] = [TooManyRequests(Status(code=429), retry_after_s=42)]
+    desk.add("a")
+    desk.run.advance_by(100)
+    assert desk.times("a") == [0, 42]
+
+
+def test_who_is_not_leading_drops_the_key(desk: Desk):
+    desk.script["a"] = [NotAllowed("not leading")]
+    desk.add("a")
+    desk.run.advance_by(1_000)
+    assert desk.times("a") == [0]
+    assert desk.turns == {"not allowed": 1}
+
+
+def test_a_bug_with_one_key_does_not_stop_the_others(desk: Desk):
+    desk.script["bad"] = [ZeroDivisionError()] * 1_000
+    desk.add("bad", "good")
+    desk.run.advance_by(100)
+    desk.add("good")
+    assert desk.times("good") == [0, 100]
+    assert not desk.running.done()
+
+
+def test_a_cancellation_nobody_asked_for_does_not_cost_a_worker(desk: Desk):
+    desk.script["a"] = [asyncio.CancelledError()]
+    desk.add("a")
+    desk.run.advance_by(1)
+    assert desk.times("a") == [0, 1]
+
+
+def test_a_crash_is_not_taken_for_an_error():
+    desk = Desk(workers=2)
+    with desk.run:
+        desk.start()
+        desk.script["a"] = [Crashed()]
+        with pytest.raises(BaseExceptionGroup) as caught:
+            desk.add("a")
+        assert caught.group_contains(Crashed)
+
+
+def test_what_happens_while_a_key_is_looked_at_is_looked_at():
+    desk = Desk(takes_s=10)
+    with desk.run:
+        desk.start()
+        desk.add("a")
+        desk.run.advance_by(5)
+        desk.add("a", "a")
+        desk.run.advance_by(100)
+        assert desk.times("a") == [0, 10]
+
+
+def test_workers_look_at_different_keys_at_the_same_time():
+    desk = Desk(workers=3, takes_s=10)
+    with desk.run:
+        desk.start()
+        desk.add("a", "b", "c", "d")
+        desk.run.advance_by(100)
+        assert desk.story == [(0, "a"), (0, "b"), (0, "c"), (10, "d")]
+
+
+def test_a_controller_without_workers_is_refused():
+    with pytest.raises(InvalidInput, match="^workers: "):
+        ControllerSettings(workers=0)
+
+
+def test_every_turn_tells_its_sentence(desk: Desk):
+    desk.script["a"] = [Done(said="added 3 machines for 41 pods")]
+    with structlog.testing.capture_logs() as logs:
+        desk.add("a")
+    assert [(one["event"], one["key"], one["said"]) for one in logs] == [
+        ("reconcile.done", "a", "added 3 machines for 41 pods")
+    ]
+
+
+def test_a_failure_is_told_with_its_error_and_the_next_try(desk: Desk):
+    desk.script["a"] = [NotEnoughData("no metrics")]
+    with structlog.testing.capture_logs() as logs:
+        desk.add("a")
+    (told,) = logs
+    assert told["event"] == "reconcile.failed"
+    assert (told["error"], told["tries"], told["again_s"]) == ("NotEnoughData: no metrics", 1, 1)
+
+
+# ---- start and resync
+
+
+class Source:
+    def __init__(self) -> None:
+        self.ready = asyncio.Event()
+
+    async def synced(self) -> None:
+        await self.ready.wait()
+
+
+def test_work_starts_when_all_informers_are_in_sync():
+    desk = Desk(keys=("a",))
+    with desk.run:
+        sources = [Source(), Source()]
+        for source in sources:
+            desk.controller.starts_after(source)
+        desk.start()
+        desk.add("b")
+        sources[0].ready.set()
+        desk.run.advance_by(10)
+        assert not desk.story
+        assert not desk.controller.status.has_started
+        sources[1].ready.set()
+        desk.run.settle()
+        assert {key for _, key in desk.story} == {"a", "b"}
+        assert desk.controller.status.has_started
+
+
+def test_everything_is_looked_at_from_time_to_time():
+    desk = Desk(keys=("a", "b"), resync_s=600, resync_jitter=0.1)
+    with desk.run:
+        desk.start()
+        desk.run.advance_by(6_000)
+        times = desk.times("a")
+        waits = [later - earlier for earlier, later in zip(times, times[1:], strict=False)]
+        assert len(times) >= 11
+        assert all(540 <= wait_s <= 600 for wait_s in waits)
+        assert len(set(waits)) > 1
+        assert desk.times("b") == times
+
+
+def test_a_new_leader_can_ask_for_everything(desk: Desk):
+    desk.keys = ("a", "b")
+    desk.controller.resync()
+    desk.run.settle()
+    assert desk.finished == ["a", "b"]
+
+
+# ---- the end
+
+
+def test_stopping_an_idle_controller_takes_no_time(desk: Desk):
+    desk.stop()
+    assert desk.running.cancelled()
+    assert desk.run.clock.monotonic_s() == 0
+
+
+def test_what_is_under_way_may_finish_and_nothing_new_is_begun():
+    desk = Desk(takes_s=5, grace_s=8)
+    with desk.run:
+        desk.start()
+        desk.add("a", "b")
+        desk.stop()
+        assert not desk.running.done()
+        desk.run.advance_by(5)
+        assert desk.running.cancelled()
+        assert desk.finished == ["a"]
+        assert desk.controller.queue.status.depth == 1
+
+
+def test_what_takes_longer_than_the_grace_is_cut_off():
+    desk = Desk(takes_s=100, grace_s=8)
+    with desk.run:
+        desk.start()
+        desk.add("a")
+        desk.stop()
+        desk.run.advance_by(7.9)
+        assert not desk.running.done()
+        desk.run.advance_by(0.2)
+        assert desk.running.cancelled()
+        assert desk.finished == []
+
+
+def test_stopping_twice_does_not_wait_for_the_grace():
+    desk = Desk(takes_s=100, grace_s=8)
+    with desk.run:
+        desk.start()
+        desk.add("a")
+        desk.stop()
+        desk.stop()
+        assert desk.running.cancelled()
+
+
+def test_a_controller_that_is_started_again_takes_up_what_was_cut_off():
+    desk = Desk(takes_s=100, grace_s=1)
+    with desk.run:
+        desk.start()
+        desk.add("a", "b")
+        desk.stop()
+        desk.run.advance_by(1)
+        desk.takes_s = 0
+        desk.start()
+        assert sorted(desk.finished) == ["a", "b"]
+
+
+def test_a_closed_queue_ends_the_controller_after_the_last_key(desk: Desk):
+    desk.controller.queue.add("a")
+    desk.controller.queue.close()
+    desk.run.settle()
+    assert desk.finished == ["a"]
+    assert desk.running.result() is None
+
+
+# ---- whatever happens
+
+
+OUTCOMES = st.sampled_from(
+    [Done(), Again(after_s=3), Conflict(Status(code=409)), NotEnoughData("none"), KeyError("bug"), NotAllowed("no")]
+)
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    script=st.dictionaries(st.sampled_from("abcd"), st.lists(OUTCOMES, max_size=6)),
+    workers=st.integers(1, 3),
+    stops=st.lists(st.integers(1, 20), max_size=3),
+)
+def test_every_key_comes_to_its_end_through_errors_and_restarts(
+    script: dict[str, list[Any]], workers: int, stops: list[int]
+):
+    desk = Desk(workers=workers, takes_s=2, grace_s=1, keys=tuple(script))
+    with desk.run:
+        desk.script = {key: list(steps) for key, steps in script.items()}
+        desk.start()
+        for after_s in stops:
+            desk.run.advance_by(after_s)
+            desk.stop()
+            desk.run.advance_by(1)
+            assert desk.running.cancelled()
+            desk.start()
+        desk.run.advance_by(2_000)
+        status = desk.controller.queue.status
+        assert (status.depth, status.working, status.delayed) == (0, 0, 0)
+        for key, steps in script.items():
+            left = desk.script[key]
+            # What "not allowed" stopped is left; everything else was gone through to the end.
+            assert not left or NotAllowed in {type(step) for step in steps}

@@ -1,0 +1,115 @@
+"""Whatever happens on the way, the cache ends as the server is, and every handler heard a history that leads there."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from plimsoll.kube.informer import InformerSettings
+from tests.kube.informer.histories import Witness
+from tests.kube.informer.widgets import BAD, WidgetWorld, known
+from tests.kube.worlds import status_reply
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from tests.kube.informer.widgets import Backup
+
+NAMES = st.sampled_from(["a", "b", "c", "d", "e"])
+SIZES = st.one_of(st.integers(0, 3), st.just(BAD))
+GARBAGE = st.sampled_from([b"\n", b'{"type":"ADDED","object":{"metada\n', b"\xff\xfe\n", b"[]\n", b'{"type":"NEW"}\n'])
+
+writes = st.one_of(
+    st.tuples(st.just("put"), NAMES, SIZES),
+    st.tuples(st.just("put"), NAMES, SIZES),
+    st.tuples(st.just("delete"), NAMES),
+    st.tuples(st.just("replace"), NAMES, SIZES),
+)
+faults = st.one_of(
+    st.tuples(st.just("break")),
+    st.tuples(st.just("break_after"), st.integers(0, 900)),
+    st.tuples(st.just("repeat"), st.integers(1, 8)),
+    st.tuples(st.just("pieces"), st.integers(1, 400)),
+    st.tuples(st.just("delay"), st.floats(0, 150)),
+    st.tuples(st.just("silence")),
+    st.tuples(st.just("garbage"), GARBAGE),
+    st.tuples(st.just("refuse"), st.sampled_from([400, 401, 403, 404, 410, 429, 500, 503, 504]), st.integers(1, 3)),
+    st.tuples(st.just("compact")),
+    st.tuples(st.just("restart"), st.floats(0, 90)),
+    st.tuples(st.just("backup")),
+    st.tuples(st.just("restore")),
+    st.tuples(st.just("handler")),
+)
+pauses = st.tuples(st.just("pause"), st.sampled_from([0.0, 0.5, 5.0, 70.0, 700.0]))
+stories = st.lists(st.one_of(writes, writes, faults, pauses), max_size=25)
+
+
+class Story:
+    """Does step after step to a world."""
+
+    def __init__(self, world: WidgetWorld, configuration: InformerSettings, *, keep_raw: bool) -> None:
+        self.world = world
+        self.informer = world.informer(configuration, keep_raw=keep_raw)
+        self.witnesses: list[Witness] = []
+        for witness in (Witness(world), Witness(world, takes_s=7.0), Witness(world, fails_every=2)):
+            self._add(witness)
+        self._backup: Backup = world.backup()
+        self._steps: dict[str, Callable[..., Any]] = {
+            "put": world.put,
+            "delete": world.delete,
+            "replace": world.replace,
+            "pause": world.run.advance_by,
+            "break": lambda: world.run.until(world.line.break_all()),
+            "break_after": lambda size: self._strike("ends_after_bytes", size),
+            "repeat": lambda count: self._strike("repeats", count),
+            "pieces": lambda size: self._strike("piece_bytes", size),
+            "delay": lambda seconds: self._strike("delay_s", seconds),
+            "silence": lambda: self._strike("is_silent", True),  # noqa: FBT003 - the value of an attribute
+            "garbage": lambda text: self._strike("garbage", text),
+            "refuse": lambda code, times: world.line.replies.extend([status_reply(code)] * times),
+            "compact": world.compact,
+            "restart": lambda seconds: world.restart(down_s=seconds),
+            "backup": self._make_backup,
+            "restore": lambda: world.restore(self._backup),
+            "handler": lambda: self._add(Witness(world)),
+        }
+        world.run.spawn(self.informer.run())
+
+    def _add(self, witness: Witness) -> None:
+        self.witnesses.append(witness)
+        self.informer.add_handler(witness, name=f"witness {len(self.witnesses)}")
+
+    def _strike(self, fault: str, value: Any) -> None:
+        for stream in self.world.line.streams:
+            setattr(stream, fault, value)
+
+    def _make_backup(self) -> None:
+        self._backup = self.world.backup()
+
+    def tell(self, step: tuple[Any, ...]) -> None:
+        self._steps[step[0]](*step[1:])
+
+    def end(self) -> None:
+        """Nothing more goes wrong, and what must be waited for has passed: silence, suspicion, slow handlers."""
+        self.world.line.replies.clear()
+        self.world.run.advance_by(1500)
+
+
+@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(story=stories, watch_list=st.booleans(), keep_raw=st.booleans())
+def test_cache_and_handlers_end_as_the_server_is(story, watch_list, keep_raw):
+    with WidgetWorld() as world:
+        configuration = InformerSettings(page_size=2, uses_watch_list=watch_list)
+        told = Story(world, configuration, keep_raw=keep_raw)
+        for step in story:
+            told.tell(step)
+        told.end()
+
+        assert known(told.informer) == world.truth()
+        for witness in told.witnesses:
+            assert witness.complaints == []
+            assert witness.known == world.truth()
+        assert told.informer.age_s() < 100
+        assert told.informer.status.trouble == ""

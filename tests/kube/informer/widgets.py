@@ -1,0 +1,307 @@
+"""A server of widgets, and a transport between it and the informer on which everything can go wrong.
+
+Widgets are a custom kind whose schema takes anything, so that objects which our struct cannot read are really there.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from functools import cache
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from plimsoll.core.values import Wire
+from plimsoll.kube.client import Client
+from plimsoll.kube.errors import AnswerLost, NotSent
+from plimsoll.kube.exchange import Reply
+from plimsoll.kube.informer import Informer, InformerSettings
+from plimsoll.kube.informer.changes import identity_of, view_of
+from plimsoll.kube.selections import ClientSettings
+from plimsoll.local.apiserver.application import Application
+from plimsoll.local.apiserver.storage import MemoryDriver
+from plimsoll.local.apiserver.storage.drivers import EVERYTHING, Recovered, Row
+from plimsoll.local.apiserver.transport.kube_transport import EmbeddedTransport
+from plimsoll.objects.meta import WireObject
+from plimsoll.objects.registry import KINDS, Resource
+from plimsoll.runtime.backoff import Backoff
+from plimsoll.runtime.chance import SeededEntropy
+from tests.local.apiserver.application.worlds import ADMIN, World, definition, new_server
+
+if TYPE_CHECKING:
+    from plimsoll.kube.exchange import Call, Stream, Transport
+    from plimsoll.local.apiserver.storage import Store
+
+HERE = "/apis/ex.com/v1/namespaces/here/widgets"
+MERGE = "application/merge-patch+json"
+# The client gives up at once, so that what fails is seen by the informer.
+IMPATIENT = ClientSettings(qps=0, retry=Backoff(max_attempts=1))
+
+
+class WidgetSpec(Wire):
+    size: int = 0
+
+
+class Widget(WireObject):
+    spec: WidgetSpec = WidgetSpec()
+
+
+WIDGETS = Resource(
+    group="ex.com", version="v1", kind="Widget", plural="widgets", singular="widget", namespaced=True, struct=Widget
+)
+KINDS_WITH_WIDGETS = KINDS.extended([WIDGETS])
+
+
+def widget(name: str, size: Any = 1) -> dict[str, Any]:
+    """Bad, if the size is no number."""
+    return {"apiVersion": "ex.com/v1", "kind": "Widget", "metadata": {"name": name}, "spec": {"size": size}}
+
+
+class Backup(NamedTuple):
+    rows: tuple[Row, ...]
+    revision: int
+
+    @classmethod
+    def of(cls, store: Store) -> Backup:
+        stored = [one for resource in store.resources() for one in store.list(resource).items]
+        rows = (Row(one.revision, *one.key, one.data) for one in stored)
+        return cls(tuple(sorted(rows)), store.revision)
+
+
+class BackupDriver(MemoryDriver):
+    """A store that begins as it was at a moment, with no memory of what came before."""
+
+    def __init__(self, backup: Backup) -> None:
+        super().__init__()
+        self._backup = backup
+
+    def recover(self) -> Recovered:
+        return Recovered(rows=self._backup.rows, floors={EVERYTHING: self._backup.revision}, revision=self._backup.revision)
+
+
+@cache
+def empty_server() -> Backup:
+    """With the kind and a namespace: made once, because that takes longer than what most tests do."""
+    schema = {"openAPIV3Schema": {"type": "object", "x-kubernetes-preserve-unknown-fields": True}}
+    with World() as world:
+        versions = [{"name": "v1", "served": True, "storage": True, "schema": schema}]
+        world.made("/apis/apiextensions.k8s.io/v1/customresourcedefinitions", definition(versions=versions))
+        world.namespace("here")
+        world.run.advance_by(10)
+        return Backup.of(world.server.store)
+
+
+class WidgetWorld:
+    """The server, the faulty line to it, and informers. `with WidgetWorld() as world:`."""
+
+    def __init__(self) -> None:
+        self._world = World(driver=BackupDriver(empty_server()))
+        self.run = self._world.run
+        self.clock = self.run.clock
+        self.line = FaultyLine(self._transport())
+        self.entropy = SeededEntropy("widgets")
+        self.client = self.client_through(self.line)
+        self.has_gone_back = False
+
+    def client_through(self, transport: Transport) -> Client:
+        return Client(
+            transport, clock=self.clock, entropy=self.entropy, settings=IMPATIENT, kinds=KINDS_WITH_WIDGETS
+        )
+
+    def __enter__(self) -> WidgetWorld:
+        self._world.__enter__()
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self._world.__exit__(*error)
+
+    @property
+    def store(self) -> Store:
+        return self._world.server.store
+
+    def informer(self, settings: InformerSettings | None = None, *, keep_raw: bool = False) -> Informer[Any]:
+        informer: Informer[Any] = Informer(
+            self.client,
+            Widget,
+            clock=self.clock,
+            entropy=self.entropy,
+            settings=settings or InformerSettings(),
+            keep_raw=keep_raw,  # type: ignore[arg-type] # either of the two
+        )
+        return informer
+
+    def running(self, settings: InformerSettings | None = None, *, keep_raw: bool = False) -> Informer[Any]:
+        informer = self.informer(settings, keep_raw=keep_raw)
+        self.run.spawn(informer.run())
+        self.run.until(informer.synced())
+        self.run.settle()
+        return informer
+
+    # ---- what happens at the server
+
+    def put(self, name: str, size: Any = 1) -> None:
+        """Create, or change."""
+        reply = self._world.ask("PATCH", f"{HERE}/{name}", {"spec": {"size": size}}, content=MERGE)
+        if reply.status == 404:
+            self._world.made(HERE, widget(name, size))
+
+    def delete(self, name: str) -> None:
+        self._world.ask("DELETE", f"{HERE}/{name}")
+
+    def replace(self, name: str, size: Any = 1) -> None:
+        """Another object of the same name."""
+        self.delete(name)
+        self.put(name, size)
+
+    def compact(self) -> None:
+        self.store.compact(self.store.revision)
+
+    def restart(self, *, down_s: float = 0.0) -> None:
+        """The process goes and comes back; what it stored is there."""
+        self._down(down_s)
+        self._world.application = Application(self._world.server)
+        self._up()
+
+    def backup(self) -> Backup:
+        return Backup.of(self.store)
+
+    def restore(self, backup: Backup) -> None:
+        """The operator brings back an older state. That takes a while, and writes begin a while later."""
+        self._down(60.0)
+        self.has_gone_back = self.has_gone_back or backup.revision < self.store.revision
+        self._world.server = new_server(self.clock, driver=BackupDriver(backup))
+        self._world.application = Application(self._world.server)
+        self._up()
+        self.run.advance_by(60.0)
+
+    def _down(self, seconds: float) -> None:
+        self.line.is_down = True
+        self.run.until(self.line.break_all())
+        self.run.advance_by(seconds)
+
+    def _up(self) -> None:
+        self.line.inner = self._transport()
+        self.line.is_down = False
+
+    def _transport(self) -> EmbeddedTransport:
+        return EmbeddedTransport(self._world.application, token=ADMIN)
+
+    def truth(self) -> dict[str, tuple[str, str, Any]]:
+        """Name → uid, version, size: what the server holds."""
+        listed = {}
+        for one in self.store.list("ex.com/widgets").items:
+            body = one.body()
+            listed[one.name] = (body["metadata"]["uid"], str(one.revision), body["spec"]["size"])
+        return listed
+
+
+def known(informer: Informer[Any]) -> dict[str, tuple[str, str, Any]]:
+    """The same of a cache; the sizes of bad ones are as bad as they are made here."""
+    good = {view_of(one).metadata.name: (*identity_of(one), view_of(one).spec.size) for one in informer.cache.list()}
+    bad = {key.name: (*identity_of(one), BAD) for key, one in informer.cache.bad.items()}
+    return {**good, **bad}
+
+
+BAD = "many"
+
+
+class FaultyLine:
+    """A transport with faults: of everything (`is_down`), of the next answers (`replies`), and of open watches."""
+
+    def __init__(self, inner: Transport) -> None:
+        self.inner = inner
+        self.is_down = False
+        self.replies: list[Reply] = []
+        """Given instead of the server's, to watches and lists alike, until used up."""
+        self.streams: list[FaultyStream] = []
+        self.sent: list[Call] = []
+
+    async def send(self, call: Call) -> Reply:
+        self.sent.append(call)
+        if self.is_down:
+            raise NotSent("connection refused")
+        if self.replies:
+            return self.replies.pop(0)
+        reply = await self.inner.send(call)
+        if reply.stream is None:
+            return reply
+        stream = FaultyStream(reply.stream)
+        self.streams = [*(one for one in self.streams if not one.is_closed), stream]
+        return reply._replace(stream=stream)
+
+    async def aclose(self) -> None:
+        await self.inner.aclose()
+
+    async def break_all(self) -> None:
+        for stream in self.streams:
+            await stream.break_off()
+
+    @property
+    def lists(self) -> list[Call]:
+        return [call for call in self.sent if not call.is_stream and ("limit", "1") not in call.query]
+
+    @property
+    def watches(self) -> list[Call]:
+        return [call for call in self.sent if call.is_stream]
+
+
+class FaultyStream:
+    """Chunks of a watch, delivered late, twice, in pieces, in part, or not at all. Faults strike with the next chunk."""
+
+    def __init__(self, inner: Stream) -> None:
+        self._inner = inner
+        self._told: list[bytes] = []
+        self._ready: list[bytes] = []
+        self._breaks = False
+        self.is_closed = False
+        self.is_silent = False
+        self.ends_after_bytes: int | None = None
+        self.repeats = 0
+        self.piece_bytes = 0
+        self.delay_s = 0.0
+        self.garbage = b""
+
+    def __aiter__(self) -> FaultyStream:
+        return self
+
+    async def __anext__(self) -> bytes:
+        if self._ready:
+            return self._ready.pop(0)
+        if self._breaks:
+            raise AnswerLost("connection reset")
+        try:
+            chunk = await anext(self._inner)
+        except StopAsyncIteration:
+            if self._breaks:
+                raise AnswerLost("connection reset") from None
+            raise
+        if self.is_silent:
+            await asyncio.get_running_loop().create_future()
+        if self.delay_s:
+            delay_s, self.delay_s = self.delay_s, 0.0
+            await asyncio.sleep(delay_s)
+        self._ready = self._pieces(self._distorted(chunk))
+        return self._ready.pop(0) if self._ready else await self.__anext__()
+
+    def _distorted(self, chunk: bytes) -> bytes:
+        frames = chunk.splitlines(keepends=True)
+        if self.garbage:
+            # In the place of what really happened.
+            frames[0], self.garbage = self.garbage, b""
+        self._told = [*self._told, *frames][-20:]
+        if self.repeats:
+            frames, self.repeats = [*frames, *self._told[-self.repeats :]], 0
+        whole = b"".join(frames)
+        if self.ends_after_bytes is not None:
+            whole, self._breaks = whole[: self.ends_after_bytes], True
+        return whole
+
+    def _pieces(self, chunk: bytes) -> list[bytes]:
+        size = self.piece_bytes or len(chunk) or 1
+        return [chunk[start : start + size] for start in range(0, len(chunk), size)]
+
+    async def break_off(self) -> None:
+        self._breaks = True
+        await self._inner.aclose()
+
+    async def aclose(self) -> None:
+        self.is_closed = True
+        await self._inner.aclose()
