@@ -6,7 +6,6 @@ import json
 import os
 import subprocess
 import sys
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import pytest
@@ -18,6 +17,7 @@ from tests.e2e.apiserver.processes import ApiServer, running
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from pathlib import Path
 
 PATIENCE_S = 60
 RBAC = "/apis/rbac.authorization.k8s.io/v1"
