@@ -61,9 +61,11 @@ def doctor(
     Tell whether a cluster can be worked in: reached, of a good version, with the permissions each controller needs.
 
     Looks also at clocks, custom resources, objects that cannot be read, and others who do the same work. Changes
-    nothing. With -n the controllers are thought to look after that namespace only. Without --controller all are asked
-    for, and a custom resource that is missing is only a warning. Exit 0 if all is well, 1 if something needed is
-    missing, 2 if the configuration cannot be used, 4 if the server cannot be reached.
+    nothing. With -n the Kafka and TiDB controllers are thought to look after that namespace only. Without --controller
+    all are asked for, and a custom resource that is missing is only a warning.
+
+    Exit 0 if all is well, 1 if something needed is missing, 2 if the configuration cannot be used, 4 if the server
+    cannot be reached.
 
     \b
     Examples:

@@ -13,6 +13,8 @@ if TYPE_CHECKING:
 
     from plimsoll.kube.access import Access
 
+    Pair = tuple[asyncio.StreamWriter, asyncio.StreamWriter]
+
 _CHUNK_BYTES = 65_536
 
 
@@ -24,8 +26,12 @@ class Proxy:
         self._moving = asyncio.Event()
         self._moving.set()
         self._refuses = False
-        self._pairs: set[tuple[asyncio.StreamWriter, asyncio.StreamWriter]] = set()
-        self.accepted = 0
+        self._pairs: set[Pair] = set()
+        self._silent: set[Pair] = set()
+
+    @property
+    def open_connections(self) -> int:
+        return len(self._pairs)
 
     def cut(self) -> int:
         """Every connection ends at once, without goodbye; how many there were."""
@@ -40,6 +46,10 @@ class Proxy:
         for downstream, _ in self._pairs:
             with suppress(OSError):
                 downstream.write_eof()
+
+    def swallow(self) -> None:
+        """Connections that are open stay so, and say nothing any more, ever; new ones work."""
+        self._silent.update(self._pairs)
 
     def stall(self) -> None:
         """Connections stay open and nothing moves on them any more, in neither direction."""
@@ -56,7 +66,6 @@ class Proxy:
         self._refuses = False
 
     async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        self.accepted += 1
         if self._refuses:
             writer.transport.abort()
             return
@@ -69,17 +78,20 @@ class Proxy:
         self._pairs.add(pair)
         try:
             async with asyncio.TaskGroup() as group:
-                group.create_task(self._forward(reader, upstream_writer))
-                group.create_task(self._forward(upstream_reader, writer))
+                group.create_task(self._forward(reader, upstream_writer, pair))
+                group.create_task(self._forward(upstream_reader, writer, pair))
         finally:
             self._pairs.discard(pair)
+            self._silent.discard(pair)
             for one in pair:
                 one.transport.abort()
 
-    async def _forward(self, source: asyncio.StreamReader, sink: asyncio.StreamWriter) -> None:
+    async def _forward(self, source: asyncio.StreamReader, sink: asyncio.StreamWriter, pair: Pair) -> None:
         with suppress(OSError):
             while data := await source.read(_CHUNK_BYTES):
                 await self._moving.wait()
+                if pair in self._silent:
+                    continue
                 sink.write(data)
                 await sink.drain()
             if sink.can_write_eof():
@@ -107,5 +119,5 @@ async def proxied(access: Access) -> AsyncIterator[tuple[Proxy, Access]]:
 
 async def until_idle(proxy: Proxy) -> None:
     async with asyncio.timeout(30):
-        while proxy._pairs:
+        while proxy.open_connections:
             await asyncio.sleep(0.01)

@@ -92,10 +92,8 @@ def test_no_proxy_names_hosts_suffixes_addresses_and_networks(entry: str, host: 
     assert chosen(f"https://{shown}:6443", HTTPS_PROXY="http://p", no_proxy=entry) == wanted
 
 
-@given(
-    st.text(alphabet="ab.*:/[]019,- ", max_size=30), st.from_regex(r"[a-z0-9]{1,8}(\.[a-z]{1,5}){0,3}", fullmatch=True)
-)
-@settings(max_examples=300, deadline=None)
+@given(st.text(alphabet="ab.*:/[]019,- ", max_size=30), st.sampled_from(("a", "a.b", "b.a.b", "10.0.0.1", "ab-1.b")))
+@settings(max_examples=100, deadline=None)
 def test_no_list_however_odd_breaks_the_choice_and_a_star_in_it_ends_it(no_proxy: str, host: str):
     assert is_exempt(host, port=443, no_proxy=no_proxy) in {True, False}
     assert is_exempt(host, port=443, no_proxy=f"{no_proxy},*")

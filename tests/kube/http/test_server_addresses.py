@@ -60,7 +60,7 @@ def test_the_path_of_the_server_stands_before_the_path_of_the_call():
 
 
 @given(st.text(max_size=20), st.text(max_size=10))
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=200, deadline=None)
 def test_the_escapes_of_a_call_are_sent_exactly_as_they_are(name: str, value: str):
     call = Call("GET", f"/api/v1/namespaces/{name}", (("fieldSelector", value),))
     assert ServerAddress.parse("https://host/x").url(call.url).raw_path_qs == "/x" + call.url

@@ -13,6 +13,7 @@ from plimsoll.core.errors import PlimsollError
 from plimsoll.core.values import Value
 from plimsoll.kube.diagnosis.asking import ask_each
 from plimsoll.kube.diagnosis.findings import Finding, Level
+from plimsoll.kube.discovery import resources
 from plimsoll.kube.errors import ApiError, NotFound
 from plimsoll.objects.definitions import CustomResourceDefinition
 
@@ -36,13 +37,8 @@ async def served_groups(client: Client, groups: Iterable[str]) -> dict[str, Serv
 
 
 async def _resources(client: Client, group: str, version: str) -> Served:
-    path = f"/apis/{group}/{version}" if group else f"/api/{version}"
-    try:
-        listed = await client.get_json(path)
-    except NotFound:
-        return frozenset()
-    resources = listed.get("resources") if isinstance(listed, dict) else None
-    return frozenset(str(one.get("name")) for one in resources or () if isinstance(one, dict))
+    api_version = f"{group}/{version}" if group else version
+    return frozenset(one.name for one in await resources(client, api_version))
 
 
 def judge_groups(needs: Needs, served: Mapping[str, Served | PlimsollError]) -> Finding:

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-import re
 from datetime import UTC, datetime, timedelta
 from email.utils import parsedate_to_datetime
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 import msgspec
 
 from plimsoll.core.errors import Unreachable
 from plimsoll.core.values import Value
 from plimsoll.kube.diagnosis.findings import Finding, Level, NoExamination
+from plimsoll.kube.discovery import ServerVersion
 from plimsoll.kube.errors import ApiError, Forbidden, NotFound, ServerFailed, TlsRefused, Unauthorized, UnreadableAnswer
 from plimsoll.kube.exchange import JSON, Call
 
@@ -23,7 +23,6 @@ if TYPE_CHECKING:
 
 LEAST_VERSION: Final = (1, 28)
 """The first with SelfSubjectReview in v1; everything else Plimsoll uses is older."""
-TESTED_VERSION: Final = (1, 34)
 
 SKEW_WORTH_A_WARNING_S: Final = 5.0
 LEASE_S: Final = 15.0
@@ -53,7 +52,7 @@ class Greeting(Value):
     """What the first few exchanges with the server tell."""
 
     latency_s: float
-    version: dict[str, Any] = {}
+    version: ServerVersion = ServerVersion()
     ahead_s: float | None = None
     """How far the server's clock is ahead of ours; None if it does not tell its time."""
     is_unknown_to_server: bool = False
@@ -107,12 +106,11 @@ def _waiting() -> str:
     return "it may still be starting: try again in a minute, and look at its /readyz?verbose"
 
 
-def _version_in(reply: Reply) -> dict[str, Any]:
+def _version_in(reply: Reply) -> ServerVersion:
     try:
-        version = msgspec.json.decode(reply.body)
+        return msgspec.json.decode(reply.body, type=ServerVersion)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-        return {}
-    return version if isinstance(version, dict) else {}
+        return ServerVersion()
 
 
 def _ahead_s(reply: Reply, our_time: datetime) -> float | None:
@@ -148,25 +146,20 @@ def reachable(greeting: Greeting, target: Target) -> Finding:
 
 
 def version(greeting: Greeting) -> Finding:
-    told = greeting.version.get("gitVersion")
-    numbers = _numbers(greeting.version)
+    told, number = greeting.version.git_version, greeting.version.number
     least = ".".join(map(str, LEAST_VERSION))
-    if numbers is None or not isinstance(told, str):
+    if not told or not all(number):
         return Finding(check="version", level=Level.UNKNOWN, message="the server does not tell its version")
     details = {"gitVersion": told, "leastVersion": least}
-    if numbers < LEAST_VERSION:
-        message = f"Kubernetes {told} is older than {least}, the oldest that Plimsoll works with"
-        return Finding(
-            check="version", level=Level.FAIL, message=message, fix=f"upgrade to {least} or later", details=details
-        )
-    return Finding(check="version", level=Level.OK, message=f"Kubernetes {told}", details=details)
-
-
-def _numbers(version: dict[str, Any]) -> tuple[int, int] | None:
-    """Clouds write `30+` for a minor version they have changed."""
-    texts = [re.match(r"\d{1,9}", str(version.get(part, ""))) for part in ("major", "minor")]
-    numbers = [int(text[0]) for text in texts if text]
-    return (numbers[0], numbers[1]) if len(numbers) == 2 else None
+    if number >= LEAST_VERSION:
+        return Finding(check="version", level=Level.OK, message=f"Kubernetes {told}", details=details)
+    return Finding(
+        check="version",
+        level=Level.FAIL,
+        message=f"Kubernetes {told} is older than {least}, the oldest that Plimsoll works with",
+        fix=f"upgrade to {least} or later",
+        details=details,
+    )
 
 
 def clock_skew(greeting: Greeting) -> Finding:

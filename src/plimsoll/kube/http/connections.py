@@ -81,6 +81,17 @@ async def _send_once(request: aiohttp.ClientRequest, send: ClientHandlerType) ->
         raise ConnectionBroke(str(error)) from error
 
 
+def let_go(response: aiohttp.ClientResponse) -> None:
+    """Of an answer read to its end this does nothing, its connection is in use elsewhere; any other loses its own.
+
+    At once: a polite end of TLS would wait half a minute for a peer that may be gone.
+    """
+    connection = response.connection
+    if connection is not None and connection.transport is not None:
+        connection.transport.abort()
+    response.close()
+
+
 def _socket(
     address: tuple[
         socket.AddressFamily | int, socket.SocketKind | int, int, str, tuple[str, int] | tuple[str, int, int, int]

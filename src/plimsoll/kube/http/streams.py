@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Self
 import aiohttp
 
 from plimsoll.kube.errors import AnswerLost
+from plimsoll.kube.http.connections import let_go
 
 if TYPE_CHECKING:
     from collections.abc import MutableSet
@@ -60,4 +61,4 @@ class HttpStream:
 
     def _end(self) -> None:
         self._siblings.discard(self)
-        self._response.close()
+        let_go(self._response)

@@ -25,7 +25,7 @@ from plimsoll.kube.calls_under_way import CallsUnderWay
 from plimsoll.kube.errors import CredentialsFailed, UnreadableAnswer
 from plimsoll.kube.exchange import Reply
 from plimsoll.kube.http.addresses import ServerAddress
-from plimsoll.kube.http.connections import Progress, new_session
+from plimsoll.kube.http.connections import Progress, let_go, new_session
 from plimsoll.kube.http.failures import Route, broken, closed, late, tls_error
 from plimsoll.kube.http.proxies import proxy_for
 from plimsoll.kube.http.streams import HttpStream
@@ -202,7 +202,7 @@ class HttpTransport:
         except (aiohttp.ClientError, OSError) as error:
             raise broken(error, progress, self._route) from None
         finally:
-            response.close()  # a connection whose answer was read to its end is back in the pool already
+            let_go(response)
         return Reply(status=response.status, headers=headers, body=b"".join(chunks))
 
     async def _failure(self, error: aiohttp.ClientError | OSError, progress: Progress) -> Unreachable:

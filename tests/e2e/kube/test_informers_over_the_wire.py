@@ -1,0 +1,204 @@
+"""Informers on a real connection: sync, changes, and a network that cuts, stalls and half-closes it."""
+
+from __future__ import annotations
+
+import asyncio
+from contextlib import asynccontextmanager
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+import pytest
+
+from plimsoll.kube.informer import Added, Deleted, Informer, InformerSettings, Key, TurnedBad, Updated
+from plimsoll.kube.selections import Selection
+from plimsoll.objects.configuration import ConfigMap
+from plimsoll.runtime.backoff import Backoff
+from tests.e2e.kube.clusters import CLOCK, ENTROPY, connected, until_so
+from tests.e2e.kube.custom_objects import defined_gauges, gauge
+from tests.e2e.kube.pods_and_maps import config_map, made_maps
+from tests.e2e.kube.tcp_proxies import proxied
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
+
+    from plimsoll.kube.access import Access
+    from plimsoll.kube.client import Client
+
+pytestmark = pytest.mark.asyncio
+
+BRISK = InformerSettings(
+    page_size=2,
+    silence_s=3.0,
+    reopen_after_s=0.05,
+    backoff=Backoff(initial_s=0.05, cap_s=0.5),
+)
+PATHS = ("pages", "watch list")
+
+
+def settings(path: str) -> InformerSettings:
+    return InformerSettings(
+        page_size=BRISK.page_size,
+        silence_s=BRISK.silence_s,
+        reopen_after_s=BRISK.reopen_after_s,
+        backoff=BRISK.backoff,
+        uses_watch_list=path == "watch list",
+    )
+
+
+@asynccontextmanager
+async def running(informer: Informer[Any]) -> AsyncIterator[None]:
+    task = asyncio.create_task(informer.run())
+    try:
+        async with asyncio.timeout(30):
+            await informer.synced()
+        yield
+    finally:
+        task.cancel()
+        await asyncio.wait((task,))
+    assert task.cancelled()
+
+
+def informer_of(client: Client, of: Any, namespace: str, path: str = "pages") -> Informer[Any]:
+    selection = Selection(namespace=namespace)
+    return Informer(client, of, selection=selection, settings=settings(path), clock=CLOCK, entropy=ENTROPY)
+
+
+def names(informer: Informer[Any]) -> set[str]:
+    """Without what a cluster puts into every namespace by itself."""
+    return {one.metadata.name for one in informer.cache.list()} - {"kube-root-ca.crt"}
+
+
+@pytest.mark.parametrize("path", PATHS)
+async def test_the_cache_is_complete_once_it_has_synced(client: Client, namespace: str, path: str):
+    made = {f"map-{number}" for number in range(5)}
+    await made_maps(client, namespace, sorted(made))
+    informer = informer_of(client, ConfigMap, namespace, path)
+    async with running(informer):
+        assert names(informer) == made
+        assert informer.cache.get("map-3", namespace) is not None
+        assert informer.status.trouble == ""
+
+
+@pytest.mark.parametrize("path", PATHS)
+async def test_changes_are_told_in_order(client: Client, namespace: str, path: str):
+    await made_maps(client, namespace, ["old"])
+    informer = informer_of(client, ConfigMap, namespace, path)
+    heard: list[Any] = []
+    informer.add_handler(heard.append, name="test")
+
+    def told(name: str) -> list[type]:
+        return [type(change) for change in heard if change.key == Key(namespace, name)]
+
+    async with running(informer):
+        await until_so(lambda: told("old") == [Added])
+        await client.create(ConfigMap, config_map("new"), namespace=namespace)
+        await until_so(lambda: told("new") == [Added])
+        await client.merge_patch(ConfigMap, "new", {"data": {"colour": "red"}}, namespace=namespace)
+        await until_so(lambda: told("new") == [Added, Updated])
+        await client.delete(ConfigMap, "new", namespace=namespace)
+        await until_so(lambda: told("new") == [Added, Updated, Deleted])
+        (last,) = [change for change in heard if isinstance(change, Deleted)]
+        assert last.last.data == {"colour": "red"}
+        assert not last.is_inferred
+        assert names(informer) == {"old"}
+
+
+async def test_an_index_follows_the_objects(client: Client, namespace: str):
+    await client.create(ConfigMap, config_map("one", colour="red"), namespace=namespace)
+    informer = informer_of(client, ConfigMap, namespace)
+    informer.add_index("colour", lambda one: [one.data["colour"]] if "colour" in one.data else [])
+    async with running(informer):
+        assert [one.metadata.name for one in informer.cache.by_index("colour", "red")] == ["one"]
+        await client.merge_patch(ConfigMap, "one", {"data": {"colour": "blue"}}, namespace=namespace)
+        await until_so(lambda: informer.cache.by_index("colour", "blue"))
+        assert informer.cache.by_index("colour", "red") == ()
+
+
+@pytest.mark.parametrize("path", PATHS)
+async def test_an_object_that_cannot_be_read_is_reported_and_hides_nobody(client: Client, namespace: str, path: str):
+    async with defined_gauges(client) as gauges:
+        raw = {**gauge("odd", "high"), "apiVersion": gauges.api_version, "kind": gauges.kind}
+        await client.call(client.calls.post(gauges.path(namespace), msgspec.json.encode(raw), {}))
+        await client.create(gauges, gauge("good"), namespace=namespace)
+        informer = informer_of(client, gauges, namespace, path)
+        heard: list[Any] = []
+        informer.add_handler(heard.append, name="test")
+        odd = Key(namespace, "odd")
+        async with running(informer):
+            assert names(informer) == {"good"}
+            assert set(informer.cache.bad) == {odd}
+            await client.create(gauges, gauge("better"), namespace=namespace)
+            await until_so(lambda: names(informer) == {"good", "better"})
+            patch = [{"op": "replace", "path": "/spec/level", "value": 5}]
+            await client.json_patch(gauges, "odd", patch, namespace=namespace)
+            await until_so(lambda: names(informer) == {"good", "better", "odd"})
+            await until_so(lambda: [type(one) for one in heard if one.key == odd] == [TurnedBad, Added])
+            assert not informer.cache.bad
+
+
+# ---- a network that fails
+
+
+async def test_after_a_cut_connection_nothing_is_missing(access: Access, client: Client, namespace: str):
+    await made_maps(client, namespace, ["before", "doomed"])
+    async with proxied(access) as (proxy, through), connected(through) as shaky:
+        informer = informer_of(shaky, ConfigMap, namespace)
+        async with running(informer):
+            proxy.refuse()
+            assert proxy.cut() >= 1
+            await client.create(ConfigMap, config_map("during"), namespace=namespace)
+            await client.delete(ConfigMap, "doomed", namespace=namespace)
+            await until_so(lambda: informer.status.trouble != "")
+            proxy.accept()
+            await until_so(lambda: names(informer) == {"before", "during"})
+            await until_so(lambda: informer.status.trouble == "")
+            assert informer.status.reconnects >= 1
+            assert informer.status.relists == 0, "a resumed watch needs no list"
+
+
+async def test_connections_that_are_cut_again_and_again_lose_nothing(access: Access, client: Client, namespace: str):
+    async with proxied(access) as (proxy, through), connected(through) as shaky:
+        informer = informer_of(shaky, ConfigMap, namespace)
+        async with running(informer):
+            for number in range(5):
+                await client.create(ConfigMap, config_map(f"map-{number}"), namespace=namespace)
+                proxy.cut()
+            await until_so(lambda: names(informer) == {f"map-{number}" for number in range(5)})
+
+
+async def test_a_half_closed_connection_is_noticed(access: Access, client: Client, namespace: str):
+    async with proxied(access) as (proxy, through), connected(through) as shaky:
+        informer = informer_of(shaky, ConfigMap, namespace)
+        async with running(informer):
+            proxy.half_close()
+            await client.create(ConfigMap, config_map("after"), namespace=namespace)
+            await until_so(lambda: names(informer) == {"after"})
+
+
+async def test_a_connection_that_went_silent_is_given_up(access: Access, client: Client, namespace: str):
+    async with proxied(access) as (proxy, through), connected(through) as shaky:
+        informer = informer_of(shaky, ConfigMap, namespace)
+        async with running(informer):
+            reconnects = informer.status.reconnects
+            proxy.swallow()
+            await client.create(ConfigMap, config_map("after"), namespace=namespace)
+            await until_so(lambda: informer.status.reconnects > reconnects)
+            await until_so(lambda: names(informer) == {"after"})
+
+
+async def test_a_stalled_connection_that_moves_again_delivers(access: Access, client: Client, namespace: str):
+    async with proxied(access) as (proxy, through), connected(through) as shaky:
+        informer = informer_of(shaky, ConfigMap, namespace)
+        async with running(informer):
+            proxy.stall()
+            await client.create(ConfigMap, config_map("after"), namespace=namespace)
+            proxy.move()
+            await until_so(lambda: names(informer) == {"after"})
+
+
+async def test_a_stopped_informer_leaves_no_connection_behind(access: Access, namespace: str):
+    async with proxied(access) as (proxy, through):
+        async with connected(through) as client:
+            async with running(informer_of(client, ConfigMap, namespace)):
+                assert proxy.open_connections >= 1
+        await until_so(lambda: proxy.open_connections == 0)
