@@ -19,7 +19,6 @@ from plimsoll.kube.http import HttpTransport
 from plimsoll.kube.selections import ClientSettings
 from plimsoll.objects.configuration import Namespace
 from plimsoll.objects.rbac import ServiceAccount
-from plimsoll.objects.registry import KINDS
 from plimsoll.runtime.chance import SystemEntropy
 from plimsoll.runtime.clocks import RealClock
 from tests.e2e.apiserver.processes import running
@@ -28,7 +27,7 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 
     from plimsoll.kube.access import Access
-    from plimsoll.objects.registry import Kinds
+    from plimsoll.kube.exchange import Transport
 
 KUBECONFIG_VARIABLE: Final = "PLIMSOLL_E2E_KUBECONFIG"
 PATIENCE_S: Final = 30.0
@@ -51,11 +50,13 @@ def access_of(kubeconfig: Path) -> Access:
 
 
 @asynccontextmanager
-async def connected(access: Access, *, kinds: Kinds = KINDS) -> AsyncIterator[Client]:
+async def connected(
+    access: Access, *, wrapped: Callable[[Transport], Transport] = lambda one: one
+) -> AsyncIterator[Client]:
     """A client without a rate limit: the suite is short of time, the cluster is not."""
     settings = ClientSettings(user_agent=USER_AGENT, field_manager=USER_AGENT, qps=0)
     async with HttpTransport(access, user_agent=USER_AGENT) as transport:
-        yield Client(transport, clock=CLOCK, entropy=ENTROPY, settings=settings, kinds=kinds)
+        yield Client(wrapped(transport), clock=CLOCK, entropy=ENTROPY, settings=settings)
 
 
 @asynccontextmanager

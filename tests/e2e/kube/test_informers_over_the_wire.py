@@ -26,23 +26,11 @@ if TYPE_CHECKING:
 
 pytestmark = pytest.mark.asyncio
 
-BRISK = InformerSettings(
-    page_size=2,
-    silence_s=3.0,
-    reopen_after_s=0.05,
-    backoff=Backoff(initial_s=0.05, cap_s=0.5),
-)
-PATHS = ("pages", "watch list")
+BRISK = InformerSettings(page_size=2, reopen_after_s=0.05, backoff=Backoff(initial_s=0.05, cap_s=0.5))
+STREAMING = msgspec.structs.replace(BRISK, uses_watch_list=True)
+IMPATIENT = msgspec.structs.replace(BRISK, silence_s=1.0)
 
-
-def settings(path: str) -> InformerSettings:
-    return InformerSettings(
-        page_size=BRISK.page_size,
-        silence_s=BRISK.silence_s,
-        reopen_after_s=BRISK.reopen_after_s,
-        backoff=BRISK.backoff,
-        uses_watch_list=path == "watch list",
-    )
+both_ways = pytest.mark.parametrize("settings", [BRISK, STREAMING], ids=["pages", "watch-list"])
 
 
 @asynccontextmanager
@@ -58,9 +46,9 @@ async def running(informer: Informer[Any]) -> AsyncIterator[None]:
     assert task.cancelled()
 
 
-def informer_of(client: Client, of: Any, namespace: str, path: str = "pages") -> Informer[Any]:
+def informer_of(client: Client, of: Any, namespace: str, settings: InformerSettings = BRISK) -> Informer[Any]:
     selection = Selection(namespace=namespace)
-    return Informer(client, of, selection=selection, settings=settings(path), clock=CLOCK, entropy=ENTROPY)
+    return Informer(client, of, selection=selection, settings=settings, clock=CLOCK, entropy=ENTROPY)
 
 
 def names(informer: Informer[Any]) -> set[str]:
@@ -68,21 +56,21 @@ def names(informer: Informer[Any]) -> set[str]:
     return {one.metadata.name for one in informer.cache.list()} - {"kube-root-ca.crt"}
 
 
-@pytest.mark.parametrize("path", PATHS)
-async def test_the_cache_is_complete_once_it_has_synced(client: Client, namespace: str, path: str):
+@both_ways
+async def test_the_cache_is_complete_once_it_has_synced(client: Client, namespace: str, settings: InformerSettings):
     made = {f"map-{number}" for number in range(5)}
     await made_maps(client, namespace, sorted(made))
-    informer = informer_of(client, ConfigMap, namespace, path)
+    informer = informer_of(client, ConfigMap, namespace, settings)
     async with running(informer):
         assert names(informer) == made
         assert informer.cache.get("map-3", namespace) is not None
         assert informer.status.trouble == ""
 
 
-@pytest.mark.parametrize("path", PATHS)
-async def test_changes_are_told_in_order(client: Client, namespace: str, path: str):
+@both_ways
+async def test_changes_are_told_in_order(client: Client, namespace: str, settings: InformerSettings):
     await made_maps(client, namespace, ["old"])
-    informer = informer_of(client, ConfigMap, namespace, path)
+    informer = informer_of(client, ConfigMap, namespace, settings)
     heard: list[Any] = []
     informer.add_handler(heard.append, name="test")
 
@@ -114,13 +102,15 @@ async def test_an_index_follows_the_objects(client: Client, namespace: str):
         assert informer.cache.by_index("colour", "red") == ()
 
 
-@pytest.mark.parametrize("path", PATHS)
-async def test_an_object_that_cannot_be_read_is_reported_and_hides_nobody(client: Client, namespace: str, path: str):
+@both_ways
+async def test_an_object_that_cannot_be_read_is_reported_and_hides_nobody(
+    client: Client, namespace: str, settings: InformerSettings
+):
     async with defined_gauges(client) as gauges:
         raw = {**gauge("odd", "high"), "apiVersion": gauges.api_version, "kind": gauges.kind}
         await client.call(client.calls.post(gauges.path(namespace), msgspec.json.encode(raw), {}))
         await client.create(gauges, gauge("good"), namespace=namespace)
-        informer = informer_of(client, gauges, namespace, path)
+        informer = informer_of(client, gauges, namespace, settings)
         heard: list[Any] = []
         informer.add_handler(heard.append, name="test")
         odd = Key(namespace, "odd")
@@ -177,13 +167,14 @@ async def test_a_half_closed_connection_is_noticed(access: Access, client: Clien
 
 async def test_a_connection_that_went_silent_is_given_up(access: Access, client: Client, namespace: str):
     async with proxied(access) as (proxy, through), connected(through) as shaky:
-        informer = informer_of(shaky, ConfigMap, namespace)
+        informer = informer_of(shaky, ConfigMap, namespace, IMPATIENT)
         async with running(informer):
-            reconnects = informer.status.reconnects
+            await client.create(ConfigMap, config_map("before"), namespace=namespace)
+            await until_so(lambda: names(informer) == {"before"})  # so the watch is open
             proxy.swallow()
             await client.create(ConfigMap, config_map("after"), namespace=namespace)
-            await until_so(lambda: informer.status.reconnects > reconnects)
-            await until_so(lambda: names(informer) == {"after"})
+            await until_so(lambda: names(informer) == {"before", "after"})
+            assert informer.status.reconnects >= 1
 
 
 async def test_a_stalled_connection_that_moves_again_delivers(access: Access, client: Client, namespace: str):
@@ -198,7 +189,6 @@ async def test_a_stalled_connection_that_moves_again_delivers(access: Access, cl
 
 async def test_a_stopped_informer_leaves_no_connection_behind(access: Access, namespace: str):
     async with proxied(access) as (proxy, through):
-        async with connected(through) as client:
-            async with running(informer_of(client, ConfigMap, namespace)):
-                assert proxy.open_connections >= 1
+        async with connected(through) as client, running(informer_of(client, ConfigMap, namespace)):
+            assert proxy.open_connections >= 1
         await until_so(lambda: proxy.open_connections == 0)

@@ -78,7 +78,7 @@ async def test_a_budget_blocks_the_eviction_until_it_is_removed(client: Client, 
     await client.delete(PodDisruptionBudget, "db", namespace=namespace)
 
     async def is_evicted() -> bool:
-        return await client.evict("one", namespace=namespace) in (Evicted(),)
+        return await client.evict("one", namespace=namespace) == Evicted()
 
     await until(is_evicted)
 

@@ -94,6 +94,7 @@ async def serving(script: Script, *, tls: ssl.SSLContext | None = None) -> Async
             task.cancel()
         if connections:
             await asyncio.wait(tuple(connections))
+            await asyncio.sleep(0)  # connections that were aborted close their sockets in the loop's next round
 
 
 def server_tls(pair: Pair, *, clients: bytes = b"", version: ssl.TLSVersion | None = None) -> ssl.SSLContext:
@@ -171,9 +172,12 @@ class Proxying:
         host, _, port = head.target.rpartition(":")
         reader, writer = await asyncio.open_connection(host, int(port))
         await peer.say(b"HTTP/1.1 200 Connection established\r\n\r\n")
-        async with asyncio.TaskGroup() as both_ways:
-            both_ways.create_task(_copy(peer.reader, writer))
-            both_ways.create_task(_copy(reader, peer.writer))
+        try:
+            async with asyncio.TaskGroup() as both_ways:
+                both_ways.create_task(_copy(peer.reader, writer))
+                both_ways.create_task(_copy(reader, peer.writer))
+        finally:
+            writer.transport.abort()
 
 
 async def _copy(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
