@@ -14,7 +14,7 @@ from tests.cli.commands import REPOSITORY, plimsoll
 if TYPE_CHECKING:
     from pathlib import Path
 
-COMMANDS = ["up", "apiserver", "validate", "version", "completion"]
+COMMANDS = ["up", "apiserver", "doctor", "validate", "version", "completion"]
 # What --help must not pay for. typer itself is allowed, rich only on a terminal.
 HEAVY = ["asyncio", "cel", "msgspec", "re2", "rich", "structlog", "yaml", "plimsoll.objects", "plimsoll.scheduling"]
 HEAVY += ["cryptography", "ssl", "uvicorn", "plimsoll.local"]

@@ -15,6 +15,7 @@ There is no local cluster to run yet: no controller, no scheduler, no simulated 
 What is here works without one:
 
   {command} apiserver --data DIR     a Kubernetes API server on this machine, for kubectl
+  {command} doctor                   what do the controllers need of a cluster, and is it there?
   {command} validate -f FILE         is this manifest valid, as Kubernetes would judge it?
   {command} version                  what is installed
   {command} completion bash          completion for your shell

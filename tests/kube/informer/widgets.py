@@ -74,7 +74,9 @@ class BackupDriver(MemoryDriver):
         self._backup = backup
 
     def recover(self) -> Recovered:
-        return Recovered(rows=self._backup.rows, floors={EVERYTHING: self._backup.revision}, revision=self._backup.revision)
+        return Recovered(
+            rows=self._backup.rows, floors={EVERYTHING: self._backup.revision}, revision=self._backup.revision
+        )
 
 
 @cache
@@ -102,9 +104,7 @@ class WidgetWorld:
         self.has_gone_back = False
 
     def client_through(self, transport: Transport) -> Client:
-        return Client(
-            transport, clock=self.clock, entropy=self.entropy, settings=IMPATIENT, kinds=KINDS_WITH_WIDGETS
-        )
+        return Client(transport, clock=self.clock, entropy=self.entropy, settings=IMPATIENT, kinds=KINDS_WITH_WIDGETS)
 
     def __enter__(self) -> WidgetWorld:
         self._world.__enter__()
