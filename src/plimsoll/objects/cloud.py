@@ -113,7 +113,7 @@ class CallFault(Wire):
     name: str = ""
     kind: str = FaultKind.FAIL
     call: str = ""
-    """As the provider interface names it: `IncreaseSize`, `DeleteNodes`, …; empty: every call that changes something."""
+    """As the provider interface names it: `IncreaseSize`, `DeleteNodes`, …; empty: every call that changes things."""
     group: str = ""
     message: str = ""
     seconds: float = 0.0
@@ -134,7 +134,7 @@ class CloudSpec(Wire):
 
 
 class Spending(Wire):
-    """What machines of a group that are gone have cost. `amount` in `currency`; a text, because it is exact."""
+    """What machines of a group that are gone have cost. `amount` in `currency`; texts: no float is exact enough."""
 
     group: str = ""
     currency: str = ""
@@ -256,8 +256,8 @@ class MachineSpec(Wire):
     price: float = 0.0
     currency: str = "USD"
     capacity_type: str = CapacityType.ON_DEMAND
-    boot_seconds: float | None = 0.0
-    """None: it never finishes."""
+    boot_seconds: float = 0.0
+    never_boots: bool = False
 
 
 class MachineStatus(Wire):

@@ -30,7 +30,7 @@ UNSCHEDULABLE_REASON: Final = "Unschedulable"
 NO_NODES: Final = "no nodes available to schedule pods"
 
 # What the dynamic resources plugin, which comes before preemption, adds to every failure.
-_NO_CLAIMS: Final = "no new claims to deallocate"
+NO_CLAIMS: Final = "no new claims to deallocate"
 # What it adds when scheduling ended before it could prepare: the text of a missing piece of its own state.
 _NOT_PREPARED: Final = "not found"
 
@@ -60,7 +60,7 @@ def scheduling_outcome(
     if rules.everywhere:
         text = refused_everywhere(rules.everywhere[0], len(view.nodes))
         return NotSchedulable(reason=UNSCHEDULABLE_REASON, message=text)
-    answers = _with_named_nodes_only(verdicts(pod, view, profile=profile), rules.named_nodes)
+    answers = with_named_nodes_only(verdicts(pod, view, profile=profile), rules.named_nodes)
     fitting = tuple(name for name, verdict in answers.items() if isinstance(verdict, Fits))
     if fitting:
         return Schedulable(nodes=fitting)
@@ -75,7 +75,7 @@ def _after_preemption(pod: Pod, view: ClusterView, answers: Mapping[str, Verdict
         if found.candidates:
             return NotSchedulable(reason=UNSCHEDULABLE_REASON, message=first_half, preempt=found.choice)
         said = counted(found.refusals.values())
-    text = f"{first_half} {_NO_CLAIMS}, preemption: {said}"
+    text = f"{first_half} {NO_CLAIMS}, preemption: {said}"
     return NotSchedulable(reason=UNSCHEDULABLE_REASON, message=text)
 
 
@@ -93,7 +93,7 @@ def refused_everywhere(refusal: Refusal, nodes: int) -> str:
     return f"0/{nodes} nodes are available: {', '.join(refusal.messages)}. {_NOT_PREPARED}"
 
 
-def _with_named_nodes_only(answers: dict[str, Verdict], named: frozenset[str] | None) -> dict[str, Verdict]:
+def with_named_nodes_only(answers: dict[str, Verdict], named: frozenset[str] | None) -> dict[str, Verdict]:
     """Where the pod's affinity names nodes, kube-scheduler asks only these and says so of the others."""
     if named is None:
         return answers

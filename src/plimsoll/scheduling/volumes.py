@@ -109,16 +109,22 @@ class _Binding:
         return Refusal(plugin=VOLUME_BINDING, messages=tuple(reasons), detail=", ".join(self._missing))
 
     def _all_pending_can_bind(self, place: NodeState) -> bool:
+        return self.choices(place) is not None
+
+    def choices(self, place: NodeState) -> dict[str, str] | None:
+        """The volume each waiting claim would get there, empty if one is to be provisioned; None if one cannot."""
+        chosen: dict[str, str] = {}
         taken: set[str] = set()
         for claim in self._pending:
             if claim.is_decided_elsewhere(place):
-                return False
+                return None
             offer = None if claim.is_being_provisioned else claim.offer_on(place, taken)
             if offer is not None:
                 taken.add(offer.name)
             elif not claim.can_be_provisioned_on(place):
-                return False
-        return True
+                return None
+            chosen[claim.name] = "" if offer is None else offer.name
+        return chosen
 
 
 def _reaches(nodes: NodeSelector | None, place: NodeState) -> bool:
@@ -149,6 +155,15 @@ def prepare_binding(pod: Pod, view: ClusterView) -> _Binding | Refusal | None:
         )
     except InvalidInput as error:
         return malformed(VOLUME_BINDING, str(error))
+
+
+def volume_choices(pod: Pod, place: NodeState, view: ClusterView) -> dict[str, str]:
+    """What is to be bound before a pod can run on a node it fits on: each waiting claim, and the volume it would get.
+
+    No volume (empty) means that one is to be provisioned. For whoever places the pod.
+    """
+    binding = prepare_binding(pod, view)
+    return (binding.choices(place) or {}) if isinstance(binding, _Binding) else {}
 
 
 def _claims_in_order(pod: Pod, storage: Storage) -> list[PersistentVolumeClaim] | Refusal:

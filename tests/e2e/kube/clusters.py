@@ -16,9 +16,13 @@ from plimsoll.kube.client import Client
 from plimsoll.kube.configuration import find_access
 from plimsoll.kube.errors import NotFound
 from plimsoll.kube.http import HttpTransport
-from plimsoll.kube.selections import ClientSettings
-from plimsoll.objects.configuration import Namespace
-from plimsoll.objects.rbac import ServiceAccount
+from plimsoll.kube.selections import ClientSettings, DeleteOptions, Selection
+from plimsoll.objects.configuration import ConfigMap, Namespace
+from plimsoll.objects.leases import Lease
+from plimsoll.objects.pods import Pod
+from plimsoll.objects.policy import PodDisruptionBudget
+from plimsoll.objects.rbac import Role, RoleBinding, ServiceAccount
+from plimsoll.objects.workloads import Deployment, ReplicaSet
 from plimsoll.runtime.chance import SystemEntropy
 from plimsoll.runtime.clocks import RealClock
 from tests.e2e.apiserver.processes import running
@@ -34,6 +38,21 @@ PATIENCE_S: Final = 30.0
 CLOCK: Final = RealClock()
 ENTROPY: Final = SystemEntropy()
 USER_AGENT: Final = "plimsoll-e2e"
+
+# Owners before what they own. Events stay: they end with the namespace, and tests ask for their own ones.
+_MADE_KINDS: Final = (
+    Deployment,
+    ReplicaSet,
+    Pod,
+    PodDisruptionBudget,
+    ConfigMap,
+    Lease,
+    RoleBinding,
+    Role,
+    ServiceAccount,
+)
+_MADE_BY_THE_CLUSTER: Final = ("default", "kube-root-ca.crt")
+_AT_ONCE: Final = DeleteOptions(grace_s=0, propagation="Background")
 
 
 @contextmanager
@@ -59,18 +78,44 @@ async def connected(
         yield Client(wrapped(transport), clock=CLOCK, entropy=ENTROPY, settings=settings)
 
 
-@asynccontextmanager
-async def fresh_namespace(client: Client) -> AsyncIterator[str]:
-    """A namespace in which pods can be made, which takes its ServiceAccount; removed whatever happens."""
-    body = {"metadata": {"generateName": "plimsoll-e2e-"}}
-    made = await client.create(Namespace, body)
-    name = made.metadata.name
-    try:
-        await until(lambda: exists(client, ServiceAccount, "default", namespace=name))
-        yield name
-    finally:
+async def make_namespace(access: Access) -> str:
+    """A namespace in which pods can be made, which takes its ServiceAccount."""
+    async with connected(access) as client:
+        made = await client.create(Namespace, {"metadata": {"generateName": "plimsoll-e2e-"}})
+        name = made.metadata.name
+        try:
+            await until(lambda: exists(client, ServiceAccount, "default", namespace=name))
+        except TimeoutError:
+            await client.delete(Namespace, name)
+            raise
+        return name
+
+
+async def delete_namespace(access: Access, name: str) -> None:
+    """Ask for its end, which a cluster with a namespace controller brings about in its own time."""
+    async with connected(access) as client:
         with suppress(NotFound):
             await client.delete(Namespace, name)
+
+
+async def empty_namespace(client: Client, name: str) -> None:
+    """Delete what tests and, on their behalf, controllers made, until nothing of it is left."""
+    await until(lambda: _delete_all(client, Selection(namespace=name)))
+
+
+async def _delete_all(client: Client, selection: Selection) -> bool:
+    """Whether there was nothing to delete any more."""
+    found = 0
+    for kind in _MADE_KINDS:
+        listed = await client.list(kind, selection)
+        for one in listed.items:
+            if one.metadata.name in _MADE_BY_THE_CLUSTER:
+                continue
+            found += 1
+            with suppress(NotFound):
+                # No kubelet may be there to confirm the end of a pod.
+                await client.delete(kind, one.metadata.name, namespace=selection.namespace, options=_AT_ONCE)
+    return not found
 
 
 async def exists(client: Client, of: Any, name: str, *, namespace: str = "") -> bool:
@@ -84,7 +129,7 @@ async def exists(client: Client, of: Any, name: str, *, namespace: str = "") -> 
 async def until(condition: Callable[[], Awaitable[Any]], *, within_s: float = PATIENCE_S) -> Any:
     """Ask again until the answer is true; a condition that does not come about fails the test."""
     async with asyncio.timeout(within_s):
-        while not (found := await condition()):
+        while not (found := await condition()):  # noqa: ASYNC110 -- what a cluster does tells no event
             await asyncio.sleep(0.02)
     return found
 

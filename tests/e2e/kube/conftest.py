@@ -1,13 +1,17 @@
-"""One cluster for the suite, a client and a namespace for every test."""
+"""One cluster and one namespace for the suite; every test finds the namespace empty, and has a client of its own.
+
+One namespace, because a cluster takes seconds to remove one, and minutes for dozens.
+"""
 
 from __future__ import annotations
 
+import asyncio
 from typing import TYPE_CHECKING
 
 import pytest
 import pytest_asyncio
 
-from tests.e2e.kube.clusters import cluster_access, connected, fresh_namespace
+from tests.e2e.kube.clusters import cluster_access, connected, delete_namespace, empty_namespace, make_namespace
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Iterator
@@ -28,7 +32,18 @@ async def client(access: Access) -> AsyncIterator[Client]:
         yield made
 
 
-@pytest_asyncio.fixture
-async def namespace(client: Client) -> AsyncIterator[str]:
-    async with fresh_namespace(client) as name:
+@pytest.fixture(scope="session")
+def namespace_of_the_suite(access: Access) -> Iterator[str]:
+    name = asyncio.run(make_namespace(access))
+    try:
         yield name
+    finally:
+        asyncio.run(delete_namespace(access, name))
+
+
+@pytest_asyncio.fixture
+async def namespace(client: Client, namespace_of_the_suite: str) -> AsyncIterator[str]:
+    try:
+        yield namespace_of_the_suite
+    finally:
+        await empty_namespace(client, namespace_of_the_suite)

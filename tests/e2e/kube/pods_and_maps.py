@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from plimsoll.kube.client import Client
 from plimsoll.objects.configuration import ConfigMap
 from plimsoll.objects.pods import Pod
+
+if TYPE_CHECKING:
+    from plimsoll.kube.client import Client
 
 
 def config_map(name: str, *, labels: dict[str, str] | None = None, **data: str) -> dict[str, Any]:
@@ -24,9 +26,10 @@ def pod(name: str, *, labels: dict[str, str] | None = None) -> dict[str, Any]:
     }
 
 
-async def made_maps(client: Client, namespace: str, names: list[str]) -> list[ConfigMap]:
-    labels = {"made-by": "e2e"}
-    return [await client.create(ConfigMap, config_map(name, labels=labels), namespace=namespace) for name in names]
+async def make_maps(client: Client, namespace: str, names: list[str]) -> None:
+    """Labelled `made-by: e2e`, which the ones a cluster puts into every namespace are not."""
+    for name in names:
+        await client.create(ConfigMap, config_map(name, labels={"made-by": "e2e"}), namespace=namespace)
 
 
 async def running_pod(client: Client, namespace: str, name: str, *, labels: dict[str, str]) -> Pod:

@@ -8,6 +8,8 @@ from contextlib import asynccontextmanager, suppress
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
+from tests.e2e.kube.clusters import until_so
+
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
@@ -114,10 +116,4 @@ async def proxied(access: Access) -> AsyncIterator[tuple[Proxy, Access]]:
         listener.close()
         proxy.move()
         proxy.cut()
-        await until_idle(proxy)
-
-
-async def until_idle(proxy: Proxy) -> None:
-    async with asyncio.timeout(30):
-        while proxy.open_connections:
-            await asyncio.sleep(0.01)
+        await until_so(lambda: not proxy.open_connections)

@@ -15,7 +15,7 @@ from plimsoll.objects.configuration import ConfigMap
 from plimsoll.runtime.backoff import Backoff
 from tests.e2e.kube.clusters import CLOCK, ENTROPY, connected, until_so
 from tests.e2e.kube.custom_objects import defined_gauges, gauge
-from tests.e2e.kube.pods_and_maps import config_map, made_maps
+from tests.e2e.kube.pods_and_maps import config_map, make_maps
 from tests.e2e.kube.tcp_proxies import proxied
 
 if TYPE_CHECKING:
@@ -59,7 +59,7 @@ def names(informer: Informer[Any]) -> set[str]:
 @both_ways
 async def test_the_cache_is_complete_once_it_has_synced(client: Client, namespace: str, settings: InformerSettings):
     made = {f"map-{number}" for number in range(5)}
-    await made_maps(client, namespace, sorted(made))
+    await make_maps(client, namespace, sorted(made))
     informer = informer_of(client, ConfigMap, namespace, settings)
     async with running(informer):
         assert names(informer) == made
@@ -69,7 +69,7 @@ async def test_the_cache_is_complete_once_it_has_synced(client: Client, namespac
 
 @both_ways
 async def test_changes_are_told_in_order(client: Client, namespace: str, settings: InformerSettings):
-    await made_maps(client, namespace, ["old"])
+    await make_maps(client, namespace, ["old"])
     informer = informer_of(client, ConfigMap, namespace, settings)
     heard: list[Any] = []
     informer.add_handler(heard.append, name="test")
@@ -130,7 +130,7 @@ async def test_an_object_that_cannot_be_read_is_reported_and_hides_nobody(
 
 
 async def test_after_a_cut_connection_nothing_is_missing(access: Access, client: Client, namespace: str):
-    await made_maps(client, namespace, ["before", "doomed"])
+    await make_maps(client, namespace, ["before", "doomed"])
     async with proxied(access) as (proxy, through), connected(through) as shaky:
         informer = informer_of(shaky, ConfigMap, namespace)
         async with running(informer):

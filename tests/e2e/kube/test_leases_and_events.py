@@ -122,7 +122,7 @@ async def recording(client: Client) -> AsyncIterator[EventRecorder]:
 
 
 async def test_an_event_that_repeats_is_counted(client: Client, namespace: str):
-    about = await client.create(ConfigMap, config_map("settings"), namespace=namespace)
+    about = await client.create(ConfigMap, config_map("flooded"), namespace=namespace)
     reference = reference_to(resource_of(ConfigMap), about)
     async with recording(client) as recorder:
         for _ in range(4):
@@ -130,7 +130,7 @@ async def test_an_event_that_repeats_is_counted(client: Client, namespace: str):
         recorder.record(reference, EventType.NORMAL, reason="Drained", message="below the line")
         await until_so(lambda: recorder.status.written == 5)
         assert recorder.status.dropped == {}
-    selected = Selection(namespace=namespace, fields="involvedObject.name=settings")
+    selected = Selection(namespace=namespace, fields="involvedObject.name=flooded")
     events = {one.reason: one for one in (await client.list(Event, selected)).items}
     assert {reason: (one.type, one.count) for reason, one in events.items()} == {
         "Flooded": ("Warning", 4),
@@ -141,13 +141,13 @@ async def test_an_event_that_repeats_is_counted(client: Client, namespace: str):
 
 
 async def test_events_that_wait_are_written_before_the_end(client: Client, namespace: str):
-    about = await client.create(ConfigMap, config_map("settings"), namespace=namespace)
+    about = await client.create(ConfigMap, config_map("leaving"), namespace=namespace)
     reference = reference_to(resource_of(ConfigMap), about)
     async with recording(client) as recorder:
         for number in range(10):
             recorder.record(reference, EventType.NORMAL, reason=f"Step{number}", message="on the way out")
         await asyncio.sleep(0)  # it has begun
-    events = await client.list(Event, Selection(namespace=namespace, fields="involvedObject.name=settings"))
+    events = await client.list(Event, Selection(namespace=namespace, fields="involvedObject.name=leaving"))
     assert {one.reason for one in events.items} == {f"Step{number}" for number in range(10)}
 
 

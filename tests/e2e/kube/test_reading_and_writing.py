@@ -13,7 +13,7 @@ from plimsoll.objects.configuration import ConfigMap
 from plimsoll.objects.pods import Pod
 from plimsoll.objects.workloads import Deployment
 from tests.e2e.kube.clusters import exists, until
-from tests.e2e.kube.pods_and_maps import config_map, made_maps, pod
+from tests.e2e.kube.pods_and_maps import config_map, make_maps, pod
 
 if TYPE_CHECKING:
     from plimsoll.kube.client import Client
@@ -43,7 +43,7 @@ async def test_a_generated_name_is_completed_by_the_server(client: Client, names
 
 
 async def test_pages_together_are_the_whole_list(client: Client, namespace: str):
-    await made_maps(client, namespace, [f"map-{number}" for number in range(7)])
+    await make_maps(client, namespace, [f"map-{number}" for number in range(7)])
     selected = Selection(namespace=namespace, labels="made-by=e2e", page_size=3)
     pages = [page async for page in client.pages(ConfigMap, selected)]
     whole = await client.list(ConfigMap, selected.unpaged())
@@ -53,14 +53,15 @@ async def test_pages_together_are_the_whole_list(client: Client, namespace: str)
 
 
 async def test_a_list_of_small_pages_is_the_list_of_one_page(client: Client, namespace: str):
-    await made_maps(client, namespace, [f"map-{number}" for number in range(5)])
-    small = await client.list(ConfigMap, Selection(namespace=namespace, page_size=2))
-    large = await client.list(ConfigMap, Selection(namespace=namespace, page_size=0))
+    await make_maps(client, namespace, [f"map-{number}" for number in range(5)])
+    selected = Selection(namespace=namespace, labels="made-by=e2e", page_size=2)
+    small, large = await client.list(ConfigMap, selected), await client.list(ConfigMap, selected.unpaged())
+    assert len(small.items) == 5
     assert small.items == large.items
 
 
 async def test_selectors_narrow_a_list(client: Client, namespace: str):
-    await made_maps(client, namespace, ["one", "two"])
+    await make_maps(client, namespace, ["one", "two"])
     by_label = await client.list(ConfigMap, Selection(namespace=namespace, labels="made-by in (e2e)"))
     by_field = await client.list(ConfigMap, Selection(namespace=namespace, fields="metadata.name=two"))
     assert [one.metadata.name for one in by_label.items] == ["one", "two"]

@@ -69,6 +69,23 @@ async def test_a_proxy_over_tls_is_tunnelled_through_as_well():
         assert (await sent(secure(port, OURS, proxy_url=f"https://127.0.0.1:{proxy_port}"))).is_success
 
 
+async def test_a_proxy_that_is_not_believed_is_not_taken_for_the_server():
+    pair = Authority("other").issue(*LOOPBACK)
+    async with serving(Proxying(), tls=server_tls(pair)) as proxy_port:
+        with pytest.raises(TlsRefused, match="the proxy's certificate is not accepted"):
+            await sent(secure(6443, OURS, proxy_url=f"https://127.0.0.1:{proxy_port}"))
+
+
+async def test_a_proxy_without_tls_is_told_so():
+    async def grumbles(peer: Peer) -> None:
+        await peer.reader.read(100)
+        await peer.say(b"HTTP/1.1 400 Bad Request\r\n\r\n")
+
+    async with serving(grumbles) as proxy_port:
+        with pytest.raises(TlsRefused, match="the proxy does not speak TLS"):
+            await sent(secure(6443, OURS, proxy_url=f"https://127.0.0.1:{proxy_port}"))
+
+
 async def test_a_proxy_gets_its_password_and_nobody_else_does():
     proxy, application = Proxying(BASIC), Answering()
     async with serving(application, tls=server_tls(CA.issue(*LOOPBACK))) as port, serving(proxy) as proxy_port:

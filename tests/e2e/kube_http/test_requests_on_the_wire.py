@@ -8,9 +8,9 @@ import gzip
 import pytest
 
 from plimsoll.kube.access import Access, Credential
-from plimsoll.kube.errors import CredentialsFailed, NotSent
+from plimsoll.kube.errors import CredentialsFailed, NotSent, UnreadableAnswer
 from plimsoll.kube.exchange import Call
-from plimsoll.kube.http import HttpTransport
+from plimsoll.kube.http import HttpLimits, HttpTransport
 from tests.e2e.kube_http.servers import OK, Answering, Proxying, Shown, Tokens, opened, plain, reaching, sent, serving
 
 pytestmark = pytest.mark.asyncio
@@ -73,11 +73,12 @@ async def test_a_large_body_arrives_whole():
     assert application.heads[0].body == body
 
 
-async def test_connections_are_kept():
+@pytest.mark.parametrize("call", [Call("GET", "/"), Call("POST", "/", body=b"{}")], ids=["GET", "POST"])
+async def test_connections_are_kept(call: Call):
     application = Answering()
     async with serving(application) as port, reaching(plain(port)) as transport:
         for _ in range(5):
-            await transport.send(Call("GET", "/"))
+            await transport.send(call)
     assert application.connections == 1
 
 
@@ -115,6 +116,16 @@ async def test_packed_answers_are_asked_for_beyond_loopback_and_unpacked():
     assert proxy.heads[0].values("accept-encoding") == ["gzip"]
 
 
+async def test_an_answer_that_swells_when_unpacked_is_stopped_at_the_limit():
+    packed = gzip.compress(bytes(100_000_000), 1)
+    answer = b"HTTP/1.1 200 OK\r\nContent-Encoding: gzip\r\nContent-Length: %d\r\n\r\n%s" % (len(packed), packed)
+    async with serving(Answering(answer)) as port:
+        limits = HttpLimits(max_answer_bytes=1_000_000)
+        async with HttpTransport(plain(port), limits=limits, environment={}) as transport:
+            with pytest.raises(UnreadableAnswer, match="larger than 1000000 bytes"):
+                await transport.send(Call("GET", "/"))
+
+
 async def test_streams_are_never_packed():
     proxy = Proxying()
     async with serving(proxy) as port:
@@ -129,11 +140,8 @@ async def test_streams_are_never_packed():
 
 async def test_a_refused_token_is_replaced_once():
     application = Answering(UNAUTHORIZED, OK)
-    access = plain(0, "old", "new")
-    async with serving(application) as port, reaching(plain(port)) as _:
-        renewed = Access(server=f"http://127.0.0.1:{port}", credentials=access.credentials)
-        async with reaching(renewed) as transport:
-            reply = await transport.send(Call("POST", "/", body=b"{}"))
+    async with serving(application) as port, reaching(plain(port, "old", "new")) as transport:
+        reply = await transport.send(Call("POST", "/", body=b"{}"))
     assert reply.status == 200
     assert [head.values("authorization") for head in application.heads] == [["Bearer old"], ["Bearer new"]]
     assert [head.body for head in application.heads] == [b"{}", b"{}"]

@@ -122,6 +122,15 @@ async def test_a_server_that_hangs_up_in_the_handshake_may_be_asked_again():
     assert not isinstance(caught.value, TlsRefused)
 
 
+async def test_a_server_that_never_answers_the_handshake_was_sent_nothing():
+    async def silent(peer: Peer) -> None:
+        await peer.reader.read()
+
+    async with serving(silent) as port:
+        with pytest.raises(NotSent, match=r"after 0\.2 s still waiting for a connection"):
+            await sent(secure(port, OURS), timeout_s=0.2)
+
+
 @pytest.mark.parametrize("version", [ssl.TLSVersion.TLSv1_2, ssl.TLSVersion.TLSv1_3])
 async def test_the_client_certificate_is_shown(version: ssl.TLSVersion):
     mine = CA.issue(subject="me")

@@ -45,7 +45,7 @@ def bad(version: str, *, uid: str = "u") -> BadObject:
         (bad("1"), good("2", uid="v"), (BadGone(bad=bad("1")), Added(new=good("2", uid="v")))),
     ],
 )
-def test_what_is_told_follows_from_two_states(before, after, told):
+def test_what_is_told_follows_from_two_states(before: Any, after: Any, told: tuple[Any, ...]):
     assert changes_between(before, after) == told
 
 
@@ -136,7 +136,7 @@ def test_a_handler_of_an_empty_world_is_in_sync_after_the_first_list():
 
 
 @pytest.mark.parametrize("error", [RuntimeError("a bug"), asyncio.CancelledError()])
-def test_a_handler_that_raises_is_counted_and_hears_the_next_change(error):
+def test_a_handler_that_raises_is_counted_and_hears_the_next_change(error: Any):
     told: list[str] = []
 
     def failing(change: Change[Any]) -> None:

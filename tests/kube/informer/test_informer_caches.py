@@ -67,7 +67,7 @@ objects = st.builds(good, st.sampled_from("abc"), size=st.integers(0, 2)) | st.b
 
 @settings(max_examples=100)
 @given(st.lists(st.one_of(objects, st.sampled_from("abc"))))
-def test_an_index_always_holds_what_a_search_would_find(steps):
+def test_an_index_always_holds_what_a_search_would_find(steps: list[Any]):
     cache: WritableCache[Widget] = WritableCache()
     cache.add_index("size", by_size)
     for step in steps:
@@ -87,7 +87,7 @@ def test_an_index_added_late_knows_what_is_there():
 
 
 @pytest.mark.parametrize("keys_of", [lambda _one: 1 / 0, lambda _one: [[]], lambda _one: 5])
-def test_an_index_function_that_fails_is_told_once_and_leaves_the_object_out(keys_of):
+def test_an_index_function_that_fails_is_told_once_and_leaves_the_object_out(keys_of: Any):
     cache: WritableCache[Widget] = WritableCache()
     cache.add_index("odd", keys_of)
     with capture_logs() as logs:

@@ -98,7 +98,7 @@ def test_pages_that_expire_on_the_way_are_listed_from_the_start():
 
 
 @pytest.mark.parametrize("code", [401, 403, 429, 500, 503])
-def test_a_refusal_keeps_the_cache_is_told_once_and_does_not_mean_listing_again(code):
+def test_a_refusal_keeps_the_cache_is_told_once_and_does_not_mean_listing_again(code: int):
     with WidgetWorld() as world, capture_logs() as logs:
         world.put("a")
         informer = world.running()
@@ -208,7 +208,7 @@ def test_first_events_of_a_watch_take_the_place_of_a_list():
 
 
 @pytest.mark.parametrize("code", [400, 422])
-def test_a_server_without_first_events_is_listed(code):
+def test_a_server_without_first_events_is_listed(code: int):
     with WidgetWorld() as world:
         world.put("a")
         world.line.replies.append(status_reply(code))

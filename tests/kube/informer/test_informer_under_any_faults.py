@@ -43,7 +43,29 @@ faults = st.one_of(
     st.tuples(st.just("handler")),
 )
 pauses = st.tuples(st.just("pause"), st.sampled_from([0.0, 0.5, 5.0, 70.0, 700.0]))
-stories = st.lists(st.one_of(writes, writes, faults, pauses), max_size=25)
+steps = st.lists(st.one_of(writes, writes, writes, faults, pauses), min_size=1, max_size=6)
+work = st.lists(writes, min_size=1, max_size=6)
+
+
+def episode(before: list[Any], during: list[Any], after: list[Any]) -> list[Any]:
+    return [*before, *during, *after]
+
+
+# What single steps drawn at random would seldom come to: changes while nobody listens, and history forgotten.
+PAUSE = ("pause", 1.0)
+episodes = st.one_of(
+    steps,
+    st.builds(episode, st.just([PAUSE, ("break",)]), work, st.sampled_from([[PAUSE], [("compact",), PAUSE]])),
+    st.builds(episode, st.just([PAUSE, ("repeat", 6)]), work, st.just([("pause", 0.0)])),
+    st.builds(episode, st.just([PAUSE, ("backup",)]), work, st.just([PAUSE, ("restore",)])),
+    st.builds(episode, st.just([PAUSE, ("silence",)]), work, st.sampled_from([[("compact",)], [("restart", 5.0)]])),
+)
+beginnings = st.lists(st.tuples(st.just("put"), NAMES, SIZES), max_size=5)
+stories = st.builds(
+    lambda beginning, parts: [*beginning, *(step for part in parts for step in part)],
+    beginnings,
+    st.lists(episodes, min_size=2, max_size=6),
+)
 
 
 class Story:
@@ -99,7 +121,7 @@ class Story:
 
 @settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(story=stories, watch_list=st.booleans(), keep_raw=st.booleans())
-def test_cache_and_handlers_end_as_the_server_is(story, watch_list, keep_raw):
+def test_cache_and_handlers_end_as_the_server_is(story: list[tuple[Any, ...]], watch_list: bool, keep_raw: bool):
     with WidgetWorld() as world:
         configuration = InformerSettings(page_size=2, uses_watch_list=watch_list)
         told = Story(world, configuration, keep_raw=keep_raw)

@@ -48,7 +48,7 @@ items = st.builds(item, st.sampled_from("abc"), st.one_of(st.integers(0, 9), dec
 
 @settings(max_examples=200, deadline=None)
 @given(objects=st.lists(items, max_size=8), cut_bytes=st.integers(1, 400), indent=st.sampled_from([None, 1]))
-def test_portions_hold_what_the_whole_holds(objects, cut_bytes, indent):
+def test_portions_hold_what_the_whole_holds(objects: list[Any], cut_bytes: int, indent: int | None):
     body = json.dumps({"kind": "WidgetList", "items": objects, "metadata": {"resourceVersion": "7"}}, indent=indent)
     values, reader = read(body.encode(), cut_bytes=cut_bytes)
 
@@ -92,7 +92,7 @@ def test_bytes_are_kept_of_each_object_alone():
 
 
 @pytest.mark.parametrize("items_text", [b"[]", b"null"])
-def test_an_empty_list_is_a_list(items_text):
+def test_an_empty_list_is_a_list(items_text: bytes):
     body = b'{"kind":"WidgetList","metadata":{"resourceVersion":"7"},"items":' + items_text + b"}"
     values, reader = read(body)
     assert values == []
@@ -117,7 +117,7 @@ def test_an_empty_list_is_a_list(items_text):
     ],
 )
 @pytest.mark.parametrize("whole_bytes", [0, 1000])
-def test_what_is_no_list_is_refused_and_not_an_empty_one(body, whole_bytes):
+def test_what_is_no_list_is_refused_and_not_an_empty_one(body: bytes, whole_bytes: int):
     reader: ListReader[Any] = ListReader(Widget, body)
     with pytest.raises(UnreadableAnswer):
         list(reader.portions(whole_bytes=whole_bytes, cut_bytes=100))

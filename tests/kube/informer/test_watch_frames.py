@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 from typing import Any
 
@@ -39,11 +40,11 @@ def read(text: bytes, struct: Any = Widget, *, keep_raw: bool = False) -> Any:
     frames=st.lists(st.binary(min_size=1).map(lambda data: data.replace(b"\n", b"x") + b"|"), max_size=6),
     cuts=st.lists(st.integers(0, 60)),
 )
-def test_frames_do_not_depend_on_where_chunks_are_cut(frames, cuts):
+def test_frames_do_not_depend_on_where_chunks_are_cut(frames: list[bytes], cuts: list[int]):
     text = b"".join(one + b"\n" for one in frames)
     edges = sorted({0, len(text), *(cut for cut in cuts if cut < len(text))})
     splitter = FrameSplitter()
-    got = [one for start, end in zip(edges, edges[1:], strict=False) for one in splitter.feed(text[start:end])]
+    got = [one for start, end in itertools.pairwise(edges) for one in splitter.feed(text[start:end])]
     assert got == frames
 
 
@@ -61,7 +62,7 @@ def test_a_frame_without_end_is_refused():
 
 
 @pytest.mark.parametrize(("kind", "event"), [("ADDED", Present), ("MODIFIED", Present), ("DELETED", Gone)])
-def test_an_object_is_there_or_gone(kind, event):
+def test_an_object_is_there_or_gone(kind: str, event: type[Any]):
     got = read(frame(kind, widget("a", 3)))
     assert isinstance(got, event)
     assert got.value.spec.size == 3
@@ -115,7 +116,7 @@ def test_the_bookmark_that_ends_the_first_events_is_known_by_its_annotation():
 
 
 @pytest.mark.parametrize(("code", "error"), [(410, Expired), (429, TooManyRequests), (500, ServerFailed)])
-def test_an_error_is_what_its_status_says(code, error):
+def test_an_error_is_what_its_status_says(code: int, error: Any):
     got = read(frame("ERROR", {"kind": "Status", "status": "Failure", "code": code, "metadata": {}}))
     assert isinstance(got, Refused)
     assert isinstance(got.error, error)
@@ -138,5 +139,5 @@ def test_an_error_that_is_no_status_is_the_servers_failure():
         frame("BOOKMARK", {"metadata": 5}),
     ],
 )
-def test_what_nothing_can_be_learnt_from_is_garbled(text):
+def test_what_nothing_can_be_learnt_from_is_garbled(text: bytes):
     assert isinstance(read(text), Garbled)

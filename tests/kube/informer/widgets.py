@@ -7,12 +7,11 @@ from __future__ import annotations
 
 import asyncio
 from functools import cache
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 from plimsoll.core.values import Wire
 from plimsoll.kube.client import Client
 from plimsoll.kube.errors import AnswerLost, NotSent
-from plimsoll.kube.exchange import Reply
 from plimsoll.kube.informer import Informer, InformerSettings
 from plimsoll.kube.informer.changes import identity_of, view_of
 from plimsoll.kube.selections import ClientSettings
@@ -27,7 +26,7 @@ from plimsoll.runtime.chance import SeededEntropy
 from tests.local.apiserver.application.worlds import ADMIN, World, definition, new_server
 
 if TYPE_CHECKING:
-    from plimsoll.kube.exchange import Call, Stream, Transport
+    from plimsoll.kube.exchange import Call, Reply, Stream, Transport
     from plimsoll.local.apiserver.storage import Store
 
 HERE = "/apis/ex.com/v1/namespaces/here/widgets"
@@ -106,7 +105,7 @@ class WidgetWorld:
     def client_through(self, transport: Transport) -> Client:
         return Client(transport, clock=self.clock, entropy=self.entropy, settings=IMPATIENT, kinds=KINDS_WITH_WIDGETS)
 
-    def __enter__(self) -> WidgetWorld:
+    def __enter__(self) -> Self:
         self._world.__enter__()
         return self
 
@@ -244,7 +243,7 @@ class FaultyLine:
 
 
 class FaultyStream:
-    """Chunks of a watch, delivered late, twice, in pieces, in part, or not at all. Faults strike with the next chunk."""
+    """Chunks of a watch: late, twice, in pieces, in part, or not at all. Faults strike with the next chunk."""
 
     def __init__(self, inner: Stream) -> None:
         self._inner = inner
@@ -264,6 +263,8 @@ class FaultyStream:
 
     async def __anext__(self) -> bytes:
         if self._ready:
+            # Time for the handlers: what is told in one breath they may never see.
+            await asyncio.sleep(0.001)
             return self._ready.pop(0)
         if self._breaks:
             raise AnswerLost("connection reset")
@@ -279,6 +280,7 @@ class FaultyStream:
             delay_s, self.delay_s = self.delay_s, 0.0
             await asyncio.sleep(delay_s)
         self._ready = self._pieces(self._distorted(chunk))
+        self._ready += self._repeated()
         return self._ready.pop(0) if self._ready else await self.__anext__()
 
     def _distorted(self, chunk: bytes) -> bytes:
@@ -287,12 +289,17 @@ class FaultyStream:
             # In the place of what really happened.
             frames[0], self.garbage = self.garbage, b""
         self._told = [*self._told, *frames][-20:]
-        if self.repeats:
-            frames, self.repeats = [*frames, *self._told[-self.repeats :]], 0
         whole = b"".join(frames)
         if self.ends_after_bytes is not None:
             whole, self._breaks = whole[: self.ends_after_bytes], True
         return whole
+
+    def _repeated(self) -> list[bytes]:
+        """Frames that were told before, once more."""
+        if self._breaks or not self.repeats:
+            return []
+        repeats, self.repeats = self.repeats, 0
+        return self._told[-repeats:]
 
     def _pieces(self, chunk: bytes) -> list[bytes]:
         size = self.piece_bytes or len(chunk) or 1

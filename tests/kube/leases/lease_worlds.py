@@ -7,6 +7,7 @@ import json
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from datetime import timedelta
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 from plimsoll.kube.errors import AnswerLost, NotSent
@@ -18,11 +19,13 @@ from plimsoll.runtime.chance import SeededEntropy
 from tests.local.apiserver.application.worlds import ADMIN, new_server
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Callable
+    from collections.abc import AsyncIterator, Callable, Coroutine
     from datetime import datetime
 
     from plimsoll.core.clock import Clock
     from plimsoll.kube.exchange import Transport
+
+    Spawn = Callable[[Coroutine[Any, Any, Any]], asyncio.Task[Any]]
 
 NAMESPACE, NAME = "kube-system", "cluster-autoscaler"
 COLLECTION = f"/apis/coordination.k8s.io/v1/namespaces/{NAMESPACE}/leases"
@@ -82,11 +85,11 @@ class FatefulTransport:
     A call that is given up by its sender still reaches the server, as on a real network.
     """
 
-    def __init__(self, transport: Transport, *, clock: Clock, freezer: Freezer, background: asyncio.TaskGroup) -> None:
+    def __init__(self, transport: Transport, *, clock: Clock, freezer: Freezer, spawn: Spawn) -> None:
         self._transport = transport
         self._clock = clock
         self._freezer = freezer
-        self._background = background
+        self._spawn = spawn
         self.fate: Callable[[Call], Fate] = lambda _: Fate()
         self.calls: list[Call] = []
 
@@ -96,7 +99,7 @@ class FatefulTransport:
         fate = self.fate(call)
         if fate.outcome == "unsent":
             raise NotSent("no route")
-        under_way = self._background.create_task(self._carried(call, fate))
+        under_way = self._spawn(self._carried(call, fate))
         try:
             async with asyncio.timeout(call.timeout_s):
                 reply = await asyncio.shield(under_way)
@@ -146,27 +149,34 @@ class Contender:
 
 
 class LeaseWorld:
-    """The server, and processes by name. Made with `async with lease_world(clock) as world`."""
+    """The server, and processes by name. `spawn` starts what goes on by itself."""
 
-    def __init__(self, clock: Clock, background: asyncio.TaskGroup) -> None:
+    def __init__(self, clock: Clock, spawn: Spawn) -> None:
         self.clock = clock
         self._application = Application(new_server(clock))
-        self._background = background
+        self.spawn = spawn
         self.admin = EmbeddedTransport(self._application, token=ADMIN)
 
     def contender(self, identity: str = "a", *, settings: LeaseSettings = SETTINGS, off_by_s: float = 0.0) -> Contender:
         clock, freezer = SkewedClock(self.clock, off_by_s=off_by_s), Freezer()
         transport = EmbeddedTransport(self._application, token=ADMIN)
-        network = FatefulTransport(transport, clock=self.clock, freezer=freezer, background=self._background)
+        network = FatefulTransport(transport, clock=self.clock, freezer=freezer, spawn=self.spawn)
         holder = LeaseHolder(settings, identity=identity, clock=clock)
         port = LeaseObject(network, settings, clock=clock)
         elector = Elector(holder, port, entropy=SeededEntropy(identity))
         return Contender(holder, elector, network, freezer, clock)
 
     def start(self, contender: Contender) -> asyncio.Task[None]:
-        return self._background.create_task(contender.elector.run())
+        return self.spawn(contender.elector.run())
 
     # -- what an administrator does
+
+    async def open(self) -> None:
+        namespace = json.dumps({"metadata": {"name": NAMESPACE}}).encode()
+        reply = await self.admin.send(
+            Call("POST", "/api/v1/namespaces", headers={"content-type": JSON}, body=namespace)
+        )
+        assert reply.status in (201, 409), reply
 
     async def ask(self, call: Call) -> Any:
         reply = await self.admin.send(call)
@@ -196,10 +206,8 @@ class LeaseWorld:
 async def lease_world(clock: Clock) -> AsyncIterator[LeaseWorld]:
     """A world whose processes end with it."""
     async with asyncio.TaskGroup() as group:
-        world = LeaseWorld(clock, group)
-        namespace = json.dumps({"metadata": {"name": NAMESPACE}}).encode()
-        reply = await world.admin.send(Call("POST", "/api/v1/namespaces", headers={"content-type": JSON}, body=namespace))
-        assert reply.status in (201, 409), reply
+        world = LeaseWorld(clock, group.create_task)
+        await world.open()
         try:
             yield world
         finally:
@@ -212,6 +220,6 @@ def overlapping(contenders: list[Contender]) -> list[tuple[str, str, float, floa
     spans = sorted((begin, end, one.holder.identity) for one in contenders for begin, end in one.acted)
     return [
         (who, other, begin, end_before)
-        for (_, end_before, who), (begin, _, other) in zip(spans, spans[1:], strict=False)
+        for (_, end_before, who), (begin, _, other) in pairwise(spans)
         if who != other and begin < end_before
     ]

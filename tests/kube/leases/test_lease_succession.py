@@ -137,7 +137,9 @@ def test_cluster_autoscaler_is_waited_for_as_long_as_its_record_says():
 def test_a_record_with_odd_fields_is_waited_for_and_taken(change: Any, at_least_s: float, at_most_s: float):
     async def main(clock: VirtualClock):
         async with lease_world(clock) as world:
-            await world.put_record(**{key: value for key, value in {**CLIENT_GO, **change}.items() if value is not None})
+            await world.put_record(
+                **{key: value for key, value in {**CLIENT_GO, **change}.items() if value is not None}
+            )
             took_s = await seconds_until_acquired(world, world.contender())
             await clock.sleep(20)
             return took_s, await world.spec()
@@ -292,7 +294,7 @@ def test_a_frozen_leader_does_not_act_after_it_wakes():
             world.start(a)
             await a.holder.acquired()
             world.start(b)
-            acting = [world._background.create_task(one.act()) for one in (a, b)]
+            acting = [world.spawn(one.act()) for one in (a, b)]
             await clock.sleep(7)
             a.freezer.freeze()
             frozen_at_s = clock.monotonic_s()

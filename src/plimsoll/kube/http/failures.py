@@ -12,6 +12,7 @@ import ssl
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 import aiohttp
+from yarl import URL
 
 from plimsoll.kube.errors import AnswerLost, NotSent, TimedOut
 from plimsoll.kube.http.connections import ConnectionBroke
@@ -84,6 +85,14 @@ def tls_error(error: BaseException) -> ssl.SSLError | None:
     else:
         inner = None
     return inner if isinstance(inner, ssl.SSLError) else None
+
+
+def is_about_the_proxy(error: BaseException, route: Route) -> bool:
+    """Whether it was the connection to the proxy that failed, not the one through it."""
+    if route.proxy is None or not isinstance(error, aiohttp.ClientConnectorError):
+        return False
+    proxy = URL(route.proxy.url)
+    return (error.host, error.port) == (proxy.host, proxy.port)
 
 
 def _reason(error: BaseException) -> str:

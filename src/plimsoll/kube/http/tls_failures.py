@@ -91,6 +91,17 @@ async def refusal(error: ssl.SSLError, *, route: Route, tls: Tls) -> NotSent:
     return TlsRefused(f"{route}: {disagreement(error.reason or '', route=route)}")
 
 
+def proxy_refusal(error: ssl.SSLError, *, route: Route, tls: Tls) -> NotSent:
+    """The error for a failed handshake with an https proxy; as in Go, the same authorities vouch for it."""
+    if isinstance(error, ssl.SSLCertVerificationError):
+        why = f"the proxy's certificate is not accepted ({error.verify_message}), checked against {authorities(tls)}"
+    elif error.reason in _NOT_TLS:
+        why = "the proxy does not speak TLS; its URL may have to begin with http://"
+    else:
+        why = f"the TLS handshake with the proxy failed ({error.reason or 'no reason given'})"
+    return TlsRefused(f"{route}: {why}")
+
+
 def refuses_client(error: ssl.SSLError) -> bool:
     """Whether it is the server that does not accept us; with TLS 1.3 it says so only after our handshake is done."""
     return error.reason in _CLIENT_CERTIFICATE_ALERTS

@@ -134,8 +134,9 @@ def changes_between(
 
 
 def is_unchanged(old: V | BadObject, new: V | BadObject) -> bool:
-    """Whether it is the same state of the same object. The version alone does not say so: a server that was restored
-    from a backup gives versions a second time, to other states.
+    """Whether it is the same state of the same object.
+
+    The version alone does not say so: a server that was restored from a backup gives versions a second time.
     """
     return identity_of(old).is_same_version(identity_of(new)) and old == new
 

@@ -135,6 +135,8 @@ class Reflector(Generic[V]):
         """One connection, to its end; returns where it may be opened again at once."""
         opened_s = self._clock.monotonic_s()
         stream = await self._open(initial)
+        # It takes us from where we are: nothing is known to be missing.
+        self._heard()
         try:
             said_something = await self._read(stream, initial)
         finally:

@@ -173,7 +173,8 @@ class Elector:
                 # An acquisition whose answer was lost.
                 return
         step = self._election.decide(self._clock.monotonic_s()).step
-        if step not in _WRITING:
+        # A leader does not take: whoever changed its record by hand wants it to give way.
+        if step not in _WRITING or (step is Step.TAKE and self.holder.has_led):
             return
         try:
             await self._write(step, timeout_s)

@@ -1,0 +1,32 @@
+"""A simulated cloud on any API server: what it sells, node groups and machines as objects, and everything that fails.
+
+`SimulatedCloud` is the cloud's interface, as a node autoscaler's provider calls it; `controllers(component)` is the
+cloud itself, which makes the objects true. The two meet only in the objects (`plimsoll.objects.cloud`).
+"""
+
+from plimsoll.local.cloud.call_logs import CallLog, CallRecord
+from plimsoll.local.cloud.controller import CloudController, CloudSettings, controllers
+from plimsoll.local.cloud.errors import (
+    CloudError,
+    CloudFailed,
+    CloudRefused,
+    CloudTimedOut,
+    NoSuchGroup,
+    NotSupported,
+)
+from plimsoll.local.cloud.interface import SimulatedCloud
+
+__all__ = [
+    "CallLog",
+    "CallRecord",
+    "CloudController",
+    "CloudError",
+    "CloudFailed",
+    "CloudRefused",
+    "CloudSettings",
+    "CloudTimedOut",
+    "NoSuchGroup",
+    "NotSupported",
+    "SimulatedCloud",
+    "controllers",
+]

@@ -1,0 +1,126 @@
+"""Catalogues of machine types: JSON files, shipped with the package or given by people, read once at the edge.
+
+`catalogues/catalogue.schema.json` is the contract; the schema of `Cloud.spec.machineTypes` says the same. What a schema
+cannot say (a quantity that is one, a name that is there once) is checked here. Every complaint names its field:
+`machineTypes[3].price`.
+"""
+
+from __future__ import annotations
+
+import functools
+from importlib.resources import files
+from typing import TYPE_CHECKING, Any, Final
+
+import msgspec
+
+from plimsoll.core.errors import InvalidInput, UnreadableDocument
+from plimsoll.core.quantity import Quantity
+from plimsoll.core.values import Value
+from plimsoll.objects.cloud import MachineType
+from plimsoll.objects.schema.pruning import prune
+from plimsoll.objects.schema.structural import parse_schema
+from plimsoll.objects.schema.validation import ValueValidator
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from plimsoll.objects.cloud import CloudSpec
+    from plimsoll.objects.schema.structural import StructuralSchema
+
+_FOLDER: Final = files("plimsoll.local.cloud").joinpath("catalogues")
+_SCHEMA: Final = "catalogue.schema.json"
+_INHERITED: Final = ("currency", "source", "date")
+
+
+class Catalogue(Value):
+    """Machine types under a name."""
+
+    name: str
+    machine_types: tuple[MachineType, ...]
+
+
+class Offer(Value):
+    """What a cloud sells, by name, and what in its description could not be used."""
+
+    machine_types: dict[str, MachineType]
+    problems: tuple[str, ...] = ()
+
+
+def shipped_names() -> tuple[str, ...]:
+    names = (file.name for file in _FOLDER.iterdir())
+    return tuple(sorted(name.removesuffix(".json") for name in names if name.endswith(".json") and name != _SCHEMA))
+
+
+@functools.cache
+def shipped_catalogue(name: str) -> Catalogue:
+    """A catalogue by name; raises InvalidInput for one that is not shipped."""
+    if name not in shipped_names():
+        raise InvalidInput(f"there is no catalogue {name!r}; shipped are {', '.join(shipped_names())}", path="name")
+    return read_catalogue(_FOLDER.joinpath(f"{name}.json").read_bytes(), source=f"{name}.json")
+
+
+def read_catalogue(data: bytes, *, source: str) -> Catalogue:
+    """Parse a catalogue; raises InvalidInput with the path of the first field that is wrong."""
+    try:
+        document = msgspec.json.decode(data)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+        raise UnreadableDocument(f"is not JSON: {error}", path=source) from error
+    schema = catalogue_schema()
+    for wrong in ValueValidator(schema).validate(document):
+        raise InvalidInput(wrong.message, path=wrong.path or source)
+    for unknown in prune(document, schema, is_resource=False):
+        raise InvalidInput("is not a field of a catalogue", path=unknown)
+    inherited = {field: document[field] for field in _INHERITED if field in document}
+    types = [msgspec.convert({**inherited, **one}, MachineType) for one in document["machineTypes"]]
+    for error in machine_type_errors(types):
+        raise error
+    return Catalogue(name=document["name"], machine_types=tuple(types))
+
+
+@functools.cache
+def catalogue_schema() -> StructuralSchema:
+    document: dict[str, Any] = msgspec.json.decode(_FOLDER.joinpath(_SCHEMA).read_bytes())
+    return parse_schema({name: part for name, part in document.items() if not name.startswith("$")}, "")
+
+
+def machine_type_errors(types: Iterable[MachineType]) -> list[InvalidInput]:
+    """What the schema cannot see."""
+    errors: list[InvalidInput] = []
+    names: set[str] = set()
+    for position, one in enumerate(types):
+        path = f"machineTypes[{position}]"
+        if one.name in names:
+            errors.append(InvalidInput(f"{one.name!r} is there twice", path=f"{path}.name"))
+        names.add(one.name)
+        amounts = {f"{path}.cpu": one.cpu, f"{path}.memory": one.memory}
+        amounts |= {f"{path}.allocatable.{resource}": amount for resource, amount in one.allocatable.items()}
+        errors += _amount_errors(amounts)
+    return errors
+
+
+def offer_of(spec: CloudSpec) -> Offer:
+    """All types of the cloud: those of its catalogues, and its own, which go before. What is wrong is left out."""
+    offered: dict[str, MachineType] = {}
+    problems: list[str] = []
+    for position, name in enumerate(spec.catalogues):
+        try:
+            offered |= {one.name: one for one in shipped_catalogue(name).machine_types}
+        except InvalidInput as error:
+            problems.append(f"spec.catalogues[{position}]: {error.problem}")
+    for position, one in enumerate(spec.machine_types):
+        errors = machine_type_errors([one])
+        problems += (f"spec.{error}".replace("machineTypes[0]", f"machineTypes[{position}]") for error in errors)
+        if not errors:
+            offered[one.name] = one
+    return Offer(machine_types=offered, problems=tuple(problems))
+
+
+def _amount_errors(amounts: Mapping[str, str | float]) -> list[InvalidInput]:
+    errors: list[InvalidInput] = []
+    for path, amount in amounts.items():
+        try:
+            if Quantity.parse(amount).nano <= 0:
+                errors.append(InvalidInput(f"must be more than 0, is {amount}", path=path))
+        except InvalidInput as error:
+            errors.append(error.under(path))
+    return errors

@@ -1,0 +1,118 @@
+"""Where does this pod go? One pod, the board as it is now, an answer. Never awaits, never changes anything.
+
+The answer is a node, or why there is none, in kube-scheduler's words. Pods for which room is being made (nominated)
+count as if they were there already, towards pods that do not outrank them; a pod that is itself nominated tries its
+node first.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from plimsoll.core.values import Value
+from plimsoll.local.scheduler.preferences import best_of
+from plimsoll.local.scheduler.shapes import WIDE
+from plimsoll.scheduling.feasibility import prepared
+from plimsoll.scheduling.messages import NO_NODES, counted, refused_everywhere, with_named_nodes_only
+from plimsoll.scheduling.verdicts import FITS, DoesNotFit, Verdict
+from plimsoll.scheduling.view import PlacedPod
+
+if TYPE_CHECKING:
+    from plimsoll.local.scheduler.board import Board
+    from plimsoll.local.scheduler.shapes import Judgement, Shape, Shapes
+    from plimsoll.objects.pods import Pod
+    from plimsoll.scheduling.feasibility import Prepared
+    from plimsoll.scheduling.view import ClusterView, NodeState
+
+NODES: Final = "nodes"
+"""Stands among the rules that refused where there was no node to ask."""
+
+
+class Chosen(Value, frozen=True):
+    """The node the pod is to run on."""
+
+    node: str
+
+
+class Refused(Value, frozen=True):
+    """No node takes it. `answers` are those of the nodes, by name in order; empty if none was asked."""
+
+    message: str
+    refused_by: frozenset[str]
+    answers: dict[str, Verdict] = {}
+
+
+def decide(pod: Pod, board: Board, shapes: Shapes) -> Chosen | Refused:
+    view = board.view
+    if not view.nodes:
+        return Refused(message=NO_NODES, refused_by=frozenset({NODES}))
+    shape = shapes.of(pod)
+    wide = prepared(pod, view, profile=WIDE)
+    everywhere = (*shape.rules.everywhere, *wide.everywhere)
+    if everywhere:
+        text = refused_everywhere(everywhere[0], len(view.nodes))
+        return Refused(message=text, refused_by=frozenset({everywhere[0].plugin}))
+    question = _Question(pod, view, shape=shape, wide=wide, board=board)
+    preferred = view.node(board.node_of_nomination(pod))
+    if preferred is not None and question.fits(preferred) is not None:
+        return Chosen(node=preferred.name)
+    fitting = [judged for place in question.candidates() if (judged := question.fits(place)) is not None]
+    return Chosen(node=best_of(pod, fitting, view)) if fitting else _refused(question)
+
+
+def _refused(question: _Question) -> Refused:
+    named = question.shape.rules.named_nodes
+    places = sorted(question.view.nodes.items())
+    answers = with_named_nodes_only({name: question.verdict(place) for name, place in places}, named)
+    reasons = [verdict.reason for verdict in answers.values() if isinstance(verdict, DoesNotFit)]
+    return Refused(
+        message=counted(reason.messages for reason in reasons),
+        refused_by=frozenset(reason.plugin for reason in reasons),
+        answers=answers,
+    )
+
+
+class _Question:
+    """One pod, asked about several nodes."""
+
+    def __init__(self, pod: Pod, view: ClusterView, *, shape: Shape, wide: Prepared, board: Board) -> None:
+        self.pod = pod
+        self.view = view
+        self.shape = shape
+        self._wide = wide
+        self._nominated = board.nominated_against(pod)
+
+    def candidates(self) -> list[NodeState]:
+        """All nodes, or those that the pod's affinity names (pods of a DaemonSet name one)."""
+        named = self.shape.rules.named_nodes
+        if named is None:
+            return [*self.view.nodes.values()]
+        return [place for name in sorted(named) if (place := self.view.node(name)) is not None]
+
+    def fits(self, place: NodeState) -> Judgement | None:
+        judged = self.shape.judgement(place)
+        if judged.verdict is not FITS or (self._wide.rules and self._wide.verdict(place) is not FITS):
+            return None
+        if place.name in self._nominated and self._beside_nominated(place) is not FITS:
+            return None
+        return judged
+
+    def verdict(self, place: NodeState) -> Verdict:
+        """With the pods that are to come first, as kube-scheduler asks; their refusal is the one that is told."""
+        if place.name in self._nominated:
+            crowded = self._beside_nominated(place)
+            if crowded is not FITS:
+                return crowded
+        judged = self.shape.judgement(place).verdict
+        return self._wide.verdict(place) if judged is FITS else judged
+
+    def _beside_nominated(self, place: NodeState) -> Verdict:
+        coming = [PlacedPod(one) for one in self._nominated[place.name]]
+        crowded = place.with_pods(coming)
+        narrow = self.shape.rules.verdict(crowded)
+        if narrow is not FITS or not self._wide.rules:
+            return narrow
+        view = self.view
+        for one in coming:
+            view = view.with_pod(one.pod, place.name)
+        return prepared(self.pod, view, profile=WIDE).verdict(view.nodes[place.name])

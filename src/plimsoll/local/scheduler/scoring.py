@@ -1,0 +1,101 @@
+"""How good a node is for a pod, looking at the node alone: kube-scheduler's scores of its default profile.
+
+Least allocated and balanced resources, PreferNoSchedule taints, preferred node affinity, each out of 100 with
+kube-scheduler's weights; whole numbers throughout. Scores that kube-scheduler scales by the best node are here out of
+what could be reached, so that a node's score does not depend on others and can be remembered. What looks beyond the
+node is in `preferences`. Images are not looked at.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from plimsoll.core.errors import InvalidQuantity, InvalidSelector
+from plimsoll.core.resources import CPU, MEMORY, ZERO
+from plimsoll.objects.placement import NodeSelector
+from plimsoll.scheduling.demands import pod_demand
+from plimsoll.scheduling.selection import node_selector
+from plimsoll.scheduling.taints import Tolerations
+
+if TYPE_CHECKING:
+    from plimsoll.core import node_selectors
+    from plimsoll.objects.pods import Pod
+    from plimsoll.scheduling.view import NodeState
+
+BEST: Final = 100
+_TAINTS_WEIGHT: Final = 3
+_AFFINITY_WEIGHT: Final = 2
+# What a pod that asks for nothing is taken to use, so that such pods do not all go to one node.
+_UNASKED: Final = {CPU: 100, MEMORY: 200 * 1024 * 1024}
+
+
+class NodeScores:
+    """Scores for pods of one shape."""
+
+    def __init__(self, pod: Pod) -> None:
+        try:
+            self._demand = pod_demand(pod)
+        except InvalidQuantity:
+            self._demand = ZERO  # nothing is scored for it: the rules refuse it everywhere
+        self._tolerations = Tolerations(one for one in pod.spec.tolerations if one.effect in {"", "PreferNoSchedule"})
+        self._preferred = _preferred_terms(pod)
+        self._reachable = sum(weight for weight, _ in self._preferred)
+
+    def of(self, place: NodeState) -> int:
+        return (
+            self._least_allocated(place)
+            + self._balanced(place)
+            + _TAINTS_WEIGHT * self._untainted(place)
+            + _AFFINITY_WEIGHT * self._affine(place)
+        )
+
+    def _least_allocated(self, place: NodeState) -> int:
+        scores = []
+        for name, unasked in _UNASKED.items():
+            offered = place.allocatable[name]
+            if offered <= 0:
+                continue
+            used = sum(placed.demand[name] or unasked for placed in place.pods.values())
+            left = offered - used - (self._demand[name] or unasked)
+            scores.append(max(left, 0) * BEST // offered)
+        return sum(scores) // len(scores) if scores else 0
+
+    def _balanced(self, place: NodeState) -> int:
+        """How evenly cpu and memory would be used; the same everywhere for a pod that asks for neither."""
+        if not (self._demand[CPU] or self._demand[MEMORY]):
+            return 0
+        parts = []
+        for name in _UNASKED:
+            offered = place.allocatable[name]
+            if offered > 0:
+                parts.append(min((place.used[name] + self._demand[name]) * BEST // offered, BEST))
+        return BEST - abs(parts[0] - parts[-1]) // 2 if parts else 0
+
+    def _untainted(self, place: NodeState) -> int:
+        disliked = sum(
+            taint.effect == "PreferNoSchedule" and not self._tolerations.accept(taint)
+            for taint in place.node.spec.taints
+        )
+        return BEST // (1 + disliked)
+
+    def _affine(self, place: NodeState) -> int:
+        if not self._reachable:
+            return 0
+        reached = sum(weight for weight, nodes in self._preferred if nodes.matches(place.labels, name=place.name))
+        return reached * BEST // self._reachable
+
+
+def _preferred_terms(pod: Pod) -> list[tuple[int, node_selectors.NodeSelector]]:
+    affinity = pod.spec.affinity
+    if affinity is None or affinity.node_affinity is None:
+        return []
+    terms = []
+    for one in affinity.node_affinity.preferred_during_scheduling_ignored_during_execution:
+        if one.weight <= 0 or not (one.preference.match_expressions or one.preference.match_fields):
+            continue
+        try:
+            nodes = node_selector(NodeSelector(node_selector_terms=(one.preference,)), path="preference")
+        except InvalidSelector:
+            continue  # a preference nobody can read is no reason to keep a pod waiting
+        terms.append((one.weight, nodes))
+    return terms

@@ -1,0 +1,26 @@
+"""What can be set on the scheduler. The defaults are kube-scheduler's."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from plimsoll.core.values import Value
+
+
+class SchedulerSettings(Value, frozen=True):
+    """Effort is counted, never timed: the same world is worked through in the same steps on any machine."""
+
+    name: str = "default-scheduler"
+    """Only pods that ask for this scheduler are looked at; events are signed with it."""
+    host: str = "local"
+    initial_backoff_s: float = 1.0
+    max_backoff_s: float = 10.0
+    flush_after_s: float = 300.0
+    """A pod that nothing has helped for so long is tried again anyhow."""
+    nodes_at_once: int = 1_000
+    """So many nodes are judged for the first time, or judged again, before others may run."""
+    pods_at_once: int = 8
+    binds_at_once: int = 32
+
+
+DEFAULT_SETTINGS: Final = SchedulerSettings()

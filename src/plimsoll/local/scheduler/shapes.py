@@ -1,0 +1,125 @@
+"""Verdicts remembered for pods that ask for the same: replicas, mostly.
+
+The first rules in kube-scheduler's order look at one node only (taints, affinity, ports, resources). For two pods of
+one shape they say the same of a node until something about that node changes, which the board shows by giving it
+another state object. So placing the next replica judges one node anew instead of all. The rules that look further
+(`WIDE`) are asked every time, and only about nodes that passed the first ones.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+import msgspec
+
+from plimsoll.local.scheduler.scoring import NodeScores
+from plimsoll.scheduling.feasibility import RULES, Prepared, Profile
+from plimsoll.scheduling.gates import SCHEDULING_GATES
+from plimsoll.scheduling.host_ports import NODE_PORTS
+from plimsoll.scheduling.node_affinity import NODE_AFFINITY
+from plimsoll.scheduling.demands import RESOURCES_FIT
+from plimsoll.scheduling.taints import NODE_NAME, NODE_UNSCHEDULABLE, TAINT_TOLERATION
+from plimsoll.scheduling.verdicts import FITS
+from plimsoll.scheduling.view import ClusterView, NodeState
+from plimsoll.scheduling.storage import Storage
+
+if TYPE_CHECKING:
+    from plimsoll.objects.pods import Pod
+    from plimsoll.scheduling.verdicts import Verdict
+
+_NARROW: Final = frozenset(
+    {
+        SCHEDULING_GATES,
+        NODE_UNSCHEDULABLE,
+        NODE_NAME,
+        TAINT_TOLERATION,
+        NODE_AFFINITY,
+        NODE_PORTS,
+        RESOURCES_FIT,
+    }
+)
+NARROW: Final = Profile(disabled=frozenset(RULES) - _NARROW)
+WIDE: Final = Profile(disabled=_NARROW)
+
+# The narrow rules look at no view; they are only prepared with one.
+_NO_VIEW: Final = ClusterView({}, namespaces={}, storage=Storage(), anti_affine={})
+
+
+class Judgement(NamedTuple):
+    """What the narrow rules say of one state of a node, and how good it is there."""
+
+    place: NodeState
+    verdict: Verdict
+    score: int
+    siblings: int
+    """Pods on the node that no selector can tell from this one."""
+
+
+class Shape:
+    """Pods that ask for the same, with what was found out for them."""
+
+    def __init__(self, pod: Pod) -> None:
+        self.rules = Prepared(pod, _NO_VIEW, profile=NARROW)
+        self._scores = NodeScores(pod)
+        self._kin = (pod.metadata.namespace, frozenset(pod.metadata.labels.items()))
+        self._judgements: dict[str, Judgement] = {}
+
+    def judgement(self, place: NodeState) -> Judgement:
+        known = self._judgements.get(place.name)
+        if known is not None and known.place is place:
+            return known
+        return self._judge(place)
+
+    def _judge(self, place: NodeState) -> Judgement:
+        verdict = self.rules.verdict(place)
+        if verdict is FITS:
+            siblings = sum(placed.kin == self._kin for placed in place.pods.values() if not placed.leaving)
+            found = Judgement(place, verdict, self._scores.of(place), siblings)
+        else:
+            found = Judgement(place, verdict, 0, 0)
+        self._judgements[place.name] = found
+        return found
+
+
+class Shapes:
+    """The shapes used lately."""
+
+    def __init__(self, *, remembered: int = 64) -> None:
+        self._remembered = remembered
+        self._shapes: OrderedDict[bytes, Shape] = OrderedDict()
+
+    def of(self, pod: Pod) -> Shape:
+        key = shape_key(pod)
+        shape = self._shapes.get(key)
+        if shape is None:
+            shape = self._shapes[key] = Shape(pod)
+            if len(self._shapes) > self._remembered:
+                self._shapes.popitem(last=False)
+        else:
+            self._shapes.move_to_end(key)
+        return shape
+
+
+_ENCODER: Final = msgspec.json.Encoder(order="deterministic")
+
+
+def shape_key(pod: Pod) -> bytes:
+    """Everything of a pod that the narrow rules and the scores look at."""
+    spec = pod.spec
+    return _ENCODER.encode(
+        (
+            pod.metadata.namespace,
+            pod.metadata.labels,
+            spec.containers,
+            spec.init_containers,
+            spec.resources,
+            spec.overhead,
+            spec.node_name,
+            spec.node_selector,
+            spec.affinity,
+            spec.tolerations,
+            spec.host_network,
+            [gate.name for gate in spec.scheduling_gates],
+        )
+    )

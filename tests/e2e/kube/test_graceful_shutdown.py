@@ -1,0 +1,62 @@
+"""A process of informers and recorders that is told to stop: what it owes is done, and nothing is left open."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from plimsoll.kube.informer import Informer
+from plimsoll.kube.recorder import EventRecorder, EventType, reference_to
+from plimsoll.kube.selections import Selection
+from plimsoll.objects.configuration import ConfigMap
+from plimsoll.objects.events import Event, EventSource
+from plimsoll.objects.pods import Pod
+from plimsoll.objects.registry import KINDS
+from plimsoll.runtime.services import Service
+from plimsoll.runtime.supervisor import Supervisor
+from tests.e2e.kube.clusters import CLOCK, ENTROPY, PATIENCE_S, connected, until_so
+from tests.e2e.kube.pods_and_maps import config_map
+from tests.e2e.kube.tcp_proxies import proxied
+
+if TYPE_CHECKING:
+    from plimsoll.kube.access import Access
+    from plimsoll.kube.client import Client
+    from plimsoll.kube.informer import Change
+
+pytestmark = pytest.mark.asyncio
+
+
+async def test_what_was_seen_is_still_told_and_every_connection_is_closed(
+    access: Access, client: Client, namespace: str
+):
+    resource = KINDS.by_struct(ConfigMap)
+    assert resource is not None
+    async with proxied(access) as (proxy, through):
+        async with connected(through) as ours:
+            recorder = EventRecorder(ours, EventSource(component="plimsoll-e2e"), clock=CLOCK, entropy=ENTROPY)
+
+            def tell(change: Change[Any]) -> None:
+                if change.key.name == "settings":
+                    about = reference_to(resource, change.new)
+                    recorder.record(about, EventType.NORMAL, reason="Seen", message="on the last day")
+                    supervising.cancel()
+
+            selection = Selection(namespace=namespace)
+            maps = Informer(ours, ConfigMap, selection=selection, clock=CLOCK, entropy=ENTROPY)
+            pods = Informer(ours, Pod, selection=selection, clock=CLOCK, entropy=ENTROPY)
+            maps.add_handler(tell, name="teller")
+            services = [
+                Service(name="events", run=recorder.run),
+                Service(name="maps", run=maps.run),
+                Service(name="pods", run=pods.run),
+            ]
+            supervising = asyncio.create_task(Supervisor(services, clock=CLOCK, entropy=ENTROPY).run())
+            await client.create(ConfigMap, config_map("settings"), namespace=namespace)
+            await asyncio.wait((supervising,), timeout=PATIENCE_S)
+            assert supervising.cancelled()
+            assert recorder.status.written == 1
+        await until_so(lambda: proxy.open_connections == 0)
+    events = await client.list(Event, Selection(namespace=namespace, fields="reason=Seen"))
+    assert [one.involved_object.name for one in events.items] == ["settings"]

@@ -1,0 +1,127 @@
+"""Contender processes around one Lease of a real server, and what their journal tells."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+import uuid
+from contextlib import ExitStack, contextmanager
+from itertools import pairwise
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
+
+from tests.e2e.apiserver.processes import running
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+CONTENDER = Path(__file__).with_name("contender.py")
+# How long a test waits for what takes a second on an idle machine.
+PATIENCE_S = 60
+
+
+class Line(NamedTuple):
+    kind: str
+    pid: int
+    at_s: float
+    allowed_s: float
+
+
+class Act(NamedTuple):
+    """One actuation: it ends when it is over, at the latest when its timeout ends it."""
+
+    begin_s: float
+    end_s: float
+    pid: int
+
+
+def now_s() -> float:
+    return time.clock_gettime(time.CLOCK_BOOTTIME)
+
+
+class Contest:
+    """Processes are started with `enter` and killed at the end."""
+
+    def __init__(self, kubeconfig: Path, folder: Path, *, duration_s: int = 1) -> None:
+        self._kubeconfig = kubeconfig
+        self._journal = folder / "journal"
+        self._name = f"contest-{uuid.uuid4().hex[:8]}"
+        self.duration_s = duration_s
+        self.processes: dict[int, subprocess.Popen[bytes]] = {}
+
+    def enter(self) -> int:
+        arguments = [str(self._kubeconfig), self._name, "default", str(self._journal), str(self.duration_s)]
+        errors = (self._journal.parent / "errors").open("ab")
+        with errors:
+            process = subprocess.Popen([sys.executable, str(CONTENDER), *arguments], stdout=errors, stderr=errors)
+        self.processes[process.pid] = process
+        return process.pid
+
+    def send(self, pid: int, number: signal.Signals) -> None:
+        self.processes[pid].send_signal(number)
+        if number == signal.SIGKILL:
+            self.processes.pop(pid).wait()
+
+    def end(self) -> None:
+        for process in self.processes.values():
+            process.kill()
+            process.wait()
+
+    # -- the journal
+
+    def lines(self) -> list[Line]:
+        if not self._journal.exists():
+            return []
+        texts = self._journal.read_text().splitlines()
+        return [Line(kind, int(pid), float(at_s), float(allowed)) for kind, pid, at_s, allowed in map(str.split, texts)]
+
+    def acts(self) -> list[Act]:
+        begun: dict[int, Line] = {}
+        acts = []
+        for line in self.lines():
+            if line.kind == "begin":
+                begun[line.pid] = line
+            elif line.kind == "end" and line.pid in begun:
+                begin = begun.pop(line.pid)
+                acts.append(Act(begin.at_s, min(line.at_s, begin.at_s + begin.allowed_s), line.pid))
+        # A process that was killed in the middle: its call may go on until its timeout.
+        acts += [Act(begin.at_s, begin.at_s + begin.allowed_s, begin.pid) for begin in begun.values()]
+        return sorted(acts)
+
+    def overlaps(self) -> list[tuple[Act, Act]]:
+        return [(one, two) for one, two in pairwise(self.acts()) if one.pid != two.pid and two.begin_s < one.end_s]
+
+    def leader_after(self, moment_s: float) -> Line | None:
+        return next((line for line in self.lines() if line.kind == "begin" and line.at_s > moment_s), None)
+
+    def await_leader(self, moment_s: float, *, but_not: int = 0) -> Line:
+        """The first act after `moment_s` by somebody else."""
+
+        def first() -> Line | None:
+            acts = (line for line in self.lines() if line.kind == "begin" and line.at_s > moment_s)
+            return next((line for line in acts if line.pid != but_not), None)
+
+        return self.awaited(first)
+
+    def awaited(self, look: Callable[[], Line | None]) -> Line:
+        deadline_s = now_s() + PATIENCE_S
+        while now_s() < deadline_s:
+            found = look()
+            if found is not None:
+                return found
+            time.sleep(0.02)
+        raise AssertionError(f"nothing within {PATIENCE_S} s: {(self._journal.parent / 'errors').read_text()[-2000:]}")
+
+
+@contextmanager
+def contest(folder: Path, *, duration_s: int = 1) -> Iterator[Contest]:
+    """On the cluster that PLIMSOLL_E2E_KUBECONFIG names, else on an API server of our own."""
+    with ExitStack() as stack:
+        given = os.environ.get("PLIMSOLL_E2E_KUBECONFIG")
+        kubeconfig = Path(given) if given else stack.enter_context(running(folder / "data")).kubeconfig
+        one = Contest(kubeconfig, folder, duration_s=duration_s)
+        stack.callback(one.end)
+        yield one

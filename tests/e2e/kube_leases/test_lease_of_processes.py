@@ -1,0 +1,63 @@
+from __future__ import annotations
+
+import signal
+import time
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tests.e2e.kube_leases.contests import contest, now_s
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+# A bound for a loaded machine; `make bench` measures.
+GENEROUS = 10
+
+
+@pytest.mark.parametrize(("processes", "kills"), [(2, 25), (3, 25)])
+def test_killing_the_leader_again_and_again_never_lets_two_act(tmp_path: Path, processes: int, kills: int):
+    with contest(tmp_path) as one:
+        for _ in range(processes):
+            one.enter()
+        leader = one.await_leader(0)
+        for _ in range(kills):
+            killed_at_s = now_s()
+            one.send(leader.pid, signal.SIGKILL)
+            one.enter()
+            leader = one.await_leader(killed_at_s, but_not=leader.pid)
+            assert leader.at_s - killed_at_s < GENEROUS * one.duration_s
+        assert one.overlaps() == []
+        assert len({act.pid for act in one.acts()}) == kills + 1
+        assert len(one.acts()) > kills
+
+
+def test_a_stopped_leader_does_not_act_after_it_wakes(tmp_path: Path):
+    with contest(tmp_path) as one:
+        one.enter()
+        frozen = one.await_leader(0)
+        other = one.enter()
+        one.awaited(lambda: next((line for line in one.lines() if (line.kind, line.pid) == ("contends", other)), None))
+        time.sleep(2 * one.duration_s)
+        one.send(frozen.pid, signal.SIGSTOP)
+        stopped_at_s = now_s()
+        assert one.await_leader(stopped_at_s, but_not=frozen.pid).pid == other
+        one.send(frozen.pid, signal.SIGCONT)
+        assert one.processes.pop(frozen.pid).wait(timeout=60) != 0, "a process that lost its lease ends"
+        later_s = now_s()
+        assert one.await_leader(later_s).pid == other
+        assert max(act.begin_s for act in one.acts() if act.pid == frozen.pid) <= stopped_at_s
+        assert one.overlaps() == []
+
+
+def test_a_leader_that_is_told_to_stop_hands_over_at_once(tmp_path: Path):
+    with contest(tmp_path, duration_s=30) as one:
+        first = one.enter()
+        assert one.await_leader(0).pid == first
+        other = one.enter()
+        one.awaited(lambda: next((line for line in one.lines() if (line.kind, line.pid) == ("contends", other)), None))
+        stopped_at_s = now_s()
+        one.send(first, signal.SIGTERM)
+        assert one.processes.pop(first).wait(timeout=60) == 0
+        assert one.await_leader(stopped_at_s, but_not=first).at_s - stopped_at_s < one.duration_s
+        assert one.overlaps() == []

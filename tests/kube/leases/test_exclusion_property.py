@@ -1,0 +1,183 @@
+"""Whatever network and processes do: no two of them act at the same time, and when it is over somebody leads."""
+
+from __future__ import annotations
+
+import asyncio
+import functools
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from plimsoll.kube.leases import LeaseSettings
+from plimsoll.runtime.chance import SeededEntropy
+from plimsoll.runtime.virtual_runs import run_virtual
+from tests.faults import sweep_crashes
+from tests.kube.leases.lease_worlds import NAME, NAMESPACE, Fate, LeaseWorld, lease_world, overlapping
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from plimsoll.kube.exchange import Call
+    from plimsoll.runtime.clocks import VirtualClock
+    from tests.kube.leases.lease_worlds import Contender
+
+TIMES = LeaseSettings(name=NAME, namespace=NAMESPACE, duration_s=5, renew_deadline_s=3.0, retry_period_s=0.5)
+LONGEST_DELAY_S = 4.0
+OUTCOMES = ("lost", "unsent", "failed", "failed-late")
+
+
+@dataclass
+class Weather:
+    """What becomes of calls: by a seed, until it clears up."""
+
+    seed: int
+    bad_share: float
+    slow_share: float
+    is_clear: bool = False
+    _entropy: SeededEntropy = field(init=False)
+
+    def __post_init__(self) -> None:
+        self._entropy = SeededEntropy(self.seed)
+
+    def fate(self, _call: Call) -> Fate:
+        if self.is_clear:
+            return Fate(to_server_s=0.01, to_us_s=0.01)
+        draw = functools.partial(self._entropy.uniform, 0, 1)
+        longest_s = LONGEST_DELAY_S if draw() < self.slow_share else 0.05
+        outcome = OUTCOMES[int(draw() * len(OUTCOMES)) % len(OUTCOMES)] if draw() < self.bad_share else "ok"
+        return Fate(to_server_s=draw() * longest_s, to_us_s=draw() * longest_s, outcome=outcome)
+
+
+class Process:
+    """Dies, is frozen, and is started again with a new identity whenever its candidacy ends."""
+
+    def __init__(self, world: LeaseWorld, number: int, weather: Weather) -> None:
+        self.world, self.number, self.weather = world, number, weather
+        self.lives: list[Contender] = []
+        self._life: asyncio.Task[None] | None = None
+
+    @property
+    def current(self) -> Contender:
+        return self.lives[-1]
+
+    async def run(self) -> None:
+        while True:
+            one = self.world.contender(f"{self.number}_{len(self.lives)}", settings=TIMES, off_by_s=self.number * 1e5)
+            one.network.fate = self.weather.fate
+            self.lives.append(one)
+            async with asyncio.TaskGroup() as group:
+                self._life = group.create_task(one.elector.run())
+                acting = group.create_task(one.act(call_s=0.3, pause_s=0.05))
+                self._life.add_done_callback(lambda _, acting=acting: acting.cancel())
+            await self.world.clock.sleep(0.3)
+
+    def crash(self) -> None:
+        if self._life is not None:
+            self._life.cancel()
+
+
+EVENTS = st.lists(
+    st.tuples(
+        st.floats(0.1, 4.0),
+        st.integers(0, 3),
+        st.sampled_from(["crash", "crash-leader", "freeze", "freeze-leader", "thaw", "clock"]),
+    ),
+    max_size=12,
+)
+
+
+def happen(kind: str, process: Process, processes: list[Process]) -> None:
+    leaders = [one for one in processes if one.current.holder.is_leading]
+    target = leaders[0] if kind.endswith("-leader") and leaders else process
+    if kind.startswith("crash"):
+        target.current.freezer.thaw()
+        target.crash()
+    elif kind.startswith("freeze"):
+        target.current.freezer.freeze()
+    elif kind == "thaw":
+        target.current.freezer.thaw()
+    else:
+        target.current.clock.off_by_s = -target.current.clock.off_by_s
+
+
+@settings(max_examples=25, deadline=None)
+@given(
+    count=st.integers(2, 4),
+    weather=st.builds(Weather, st.integers(0, 2**32), st.floats(0, 0.5), st.floats(0, 0.4)),
+    events=EVENTS,
+)
+def test_no_two_processes_act_at_once_and_somebody_leads_when_the_faults_are_over(
+    count: int, weather: Weather, events: list[tuple[float, int, str]]
+):
+    async def main(clock: VirtualClock):
+        async with lease_world(clock) as world:
+            processes = [Process(world, number, weather) for number in range(count)]
+            for process in processes:
+                world.spawn(process.run())
+            await clock.sleep(1)
+            for wait_s, number, kind in events:
+                await clock.sleep(wait_s)
+                happen(kind, processes[number % count], processes)
+            weather.is_clear = True
+            for process in processes:
+                process.current.freezer.thaw()
+            # A write may be under way that long and start a lease anew; then the promise counts.
+            await clock.sleep(2 * LONGEST_DELAY_S)
+            await clock.sleep(TIMES.duration_s + 2 * TIMES.retry_period_s)
+            leading = sum(process.current.holder.is_leading for process in processes)
+            lives = [life for process in processes for life in process.lives]
+            return leading, overlapping(lives), sum(len(life.acted) for life in lives)
+
+    leading, overlaps, acts = run_virtual(main)
+    assert overlaps == []
+    assert leading == 1
+    assert acts > 0
+
+
+class Candidate:
+    def __init__(self, world: LeaseWorld, through: Callable[[Any], Any], name: str) -> None:
+        self.contender = world.contender(name, settings=TIMES)
+        self.contender.elector._port = through(self.contender.elector._port)
+
+    async def run(self) -> None:
+        """Lead, act for a while, stand down."""
+        running = asyncio.create_task(self.contender.elector.run())
+        try:
+            await self.contender.holder.acquired()
+            acting = asyncio.create_task(self.contender.act())
+            await self.contender.clock.sleep(2.2)
+            acting.cancel()
+            await asyncio.wait((acting,))
+            begin_s, end_s = self.contender.acted[-1]
+            self.contender.acted[-1] = (begin_s, min(end_s, self.contender.clock.monotonic_s()))
+            self.contender.holder.stand_down()
+            await running
+        finally:
+            running.cancel()
+            await asyncio.wait((running,))
+
+
+def test_after_a_crash_at_any_call_the_next_process_leads_and_leaves_a_free_lease():
+    built: list[Candidate] = []
+
+    async def build_world(clock: VirtualClock) -> LeaseWorld:
+        built.clear()
+        world = LeaseWorld(clock, asyncio.create_task)
+        await world.open()
+        return world
+
+    def build_instance(world: LeaseWorld, through: Callable[[Any], Any]) -> Candidate:
+        built.append(Candidate(world, through, f"life-{len(built)}"))
+        return built[-1]
+
+    async def check(world: LeaseWorld) -> None:
+        assert (await world.spec())["holderIdentity"] == ""
+        assert overlapping([one.contender for one in built]) == []
+        assert built[-1].contender.acted
+
+    points = sweep_crashes(
+        build_world=build_world, build_instance=build_instance, run=lambda candidate: candidate.run(), check=check
+    )
+    assert points >= 5, "read, create, renewals, release"
