@@ -146,6 +146,7 @@ KINDS: Final = Kinds(
         ),
         *_resources(
             "apps/v1",
+            (workloads.ControllerRevision, "controllerrevisions", _NAMESPACED, ""),
             (workloads.DaemonSet, "daemonsets", _NAMESPACED, "ds +all"),
             (workloads.Deployment, "deployments", _NAMESPACED, "deploy +all"),
             (workloads.ReplicaSet, "replicasets", _NAMESPACED, "rs +all"),

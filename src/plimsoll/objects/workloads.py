@@ -1,4 +1,6 @@
-"""Workload controllers' objects: Deployment, ReplicaSet, StatefulSet, DaemonSet, ReplicationController and Job.
+"""Workload controllers' objects: Deployment, ReplicaSet, StatefulSet, DaemonSet, ReplicationController, Job.
+
+And ControllerRevision, in which stateful and daemon sets keep the templates they had.
 
 The simulated controllers run them; the node autoscaler asks who owns a pod, and what a daemon set would add to a node.
 A selector may be absent (None) although the API requires it: a selector that is missing must not select everything.
@@ -7,7 +9,7 @@ A selector may be absent (None) although the API requires it: a selector that is
 # ruff: noqa: D101 - a struct means what the API type of the same name means; docstrings only where that surprises
 
 from plimsoll.core.values import Wire
-from plimsoll.objects.meta import IntOrString, LabelSelector, Time, WireObject
+from plimsoll.objects.meta import IntOrString, Json, LabelSelector, Time, WireObject
 from plimsoll.objects.pods import PodTemplateSpec
 from plimsoll.objects.volumes import PersistentVolumeClaim
 
@@ -213,6 +215,13 @@ class DaemonSet(WireObject):
     status: DaemonSetStatus = DaemonSetStatus()
 
 
+class ControllerRevision(WireObject):
+    """`data` is the patch that leads back to this revision; whoever owns it knows its shape."""
+
+    data: Json = None
+    revision: int = 0
+
+
 class JobCondition(Wire):
     type: str = ""
     status: str = ""
@@ -239,6 +248,13 @@ class JobSpec(Wire):
     template: PodTemplateSpec = PodTemplateSpec()
 
 
+class UncountedTerminatedPods(Wire):
+    """Uids of pods that ended and are not in `succeeded` or `failed` yet: the book that makes counting safe."""
+
+    succeeded: tuple[str, ...] = ()
+    failed: tuple[str, ...] = ()
+
+
 class JobStatus(Wire):
     active: int = 0
     ready: int | None = None
@@ -247,6 +263,7 @@ class JobStatus(Wire):
     failed: int = 0
     completed_indexes: str = ""
     failed_indexes: str = ""
+    uncounted_terminated_pods: UncountedTerminatedPods | None = None
     start_time: Time | None = None
     completion_time: Time | None = None
     conditions: tuple[JobCondition, ...] = ()

@@ -1,7 +1,8 @@
 """A process that wants to lead, and acts as fast as it is allowed while it does. Started by the tests beside it.
 
 Arguments: kubeconfig, lease name, namespace, journal, duration in seconds. Every line of the journal is one write in
-append mode, `kind pid seconds allowed`, with seconds of CLOCK_BOOTTIME, which all processes of the machine share.
+append mode, `kind pid seconds allowed`, with seconds of CLOCK_BOOTTIME, which all processes of the machine share. With
+CONTENDER_BLOCKS in its environment it blocks its event loop as soon as it leads.
 """
 
 from __future__ import annotations
@@ -9,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import os
 import sys
+import time
 
 from plimsoll.kube.configuration import find_access
 from plimsoll.kube.http import HttpTransport
@@ -37,7 +39,9 @@ class Journal:
 
 
 async def act(holder: LeaseHolder, journal: Journal) -> None:
-    journal.write("leads")
+    if "CONTENDER_BLOCKS" in os.environ:
+        journal.write("begin", holder.allowed_s(CALL_S))
+        time.sleep(600)  # noqa: ASYNC251 -- what must not happen in a loop, and does
     while True:
         try:
             allowed_s = holder.allowed_s(CALL_S)

@@ -52,11 +52,16 @@ class Contest:
         self.duration_s = duration_s
         self.processes: dict[int, subprocess.Popen[bytes]] = {}
 
-    def enter(self) -> int:
+    def enter(self, **environment: str) -> int:
         arguments = [str(self._kubeconfig), self._name, "default", str(self._journal), str(self.duration_s)]
         errors = (self._journal.parent / "errors").open("ab")
         with errors:
-            process = subprocess.Popen([sys.executable, str(CONTENDER), *arguments], stdout=errors, stderr=errors)
+            process = subprocess.Popen(
+                [sys.executable, str(CONTENDER), *arguments],
+                stdout=errors,
+                stderr=errors,
+                env={**os.environ, **environment},
+            )
         self.processes[process.pid] = process
         return process.pid
 
@@ -93,9 +98,6 @@ class Contest:
 
     def overlaps(self) -> list[tuple[Act, Act]]:
         return [(one, two) for one, two in pairwise(self.acts()) if one.pid != two.pid and two.begin_s < one.end_s]
-
-    def leader_after(self, moment_s: float) -> Line | None:
-        return next((line for line in self.lines() if line.kind == "begin" and line.at_s > moment_s), None)
 
     def await_leader(self, moment_s: float, *, but_not: int = 0) -> Line:
         """The first act after `moment_s` by somebody else."""

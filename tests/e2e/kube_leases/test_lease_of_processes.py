@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.e2e.kube_leases.contests import contest, now_s
+from tests.e2e.apiserver.processes import running
+from tests.e2e.kube_leases.contests import Contest, contest, now_s
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -61,3 +62,19 @@ def test_a_leader_that_is_told_to_stop_hands_over_at_once(tmp_path: Path):
         assert one.processes.pop(first).wait(timeout=60) == 0
         assert one.await_leader(stopped_at_s, but_not=first).at_s - stopped_at_s < one.duration_s
         assert one.overlaps() == []
+
+
+def test_a_leader_whose_loop_is_blocked_renews_and_is_ended_when_it_can_no_longer(tmp_path: Path):
+    with running(tmp_path / "data") as server:
+        one = Contest(server.kubeconfig, tmp_path)
+        try:
+            blocked = one.enter(CONTENDER_BLOCKS="1")
+            assert one.await_leader(0).pid == blocked
+            other = one.enter()
+            one.awaited(lambda: next((line for line in one.lines() if line.pid == other), None))
+            time.sleep(3 * one.duration_s)
+            assert {act.pid for act in one.acts()} == {blocked}, "the thread renews"
+            server.stop(signal.SIGKILL)
+            assert one.processes.pop(blocked).wait(timeout=60) == 4
+        finally:
+            one.end()

@@ -180,3 +180,20 @@ def test_an_informer_that_was_stopped_goes_on_where_its_handlers_were():
         world.run.advance_by(1)
         assert [(type(one), one.key.name) for one in told[2:]] == [(Added, "c"), (Deleted, "a")]
         assert told[-1].is_inferred
+
+
+def test_a_handler_that_was_cancelled_with_its_last_change_still_comes_into_sync():
+    with WidgetWorld() as world:
+        slow = Slow()
+        informer = world.informer()
+        feed = informer.add_handler(slow, name="slow")
+        world.put("a")
+        first = world.run.spawn(informer.run())
+        world.run.until(informer.synced())
+        world.run.settle()
+        first.cancel()
+        world.run.settle()
+        slow.gate.set()
+        world.run.spawn(informer.run())
+        world.run.advance_by(1)
+        assert feed.has_synced

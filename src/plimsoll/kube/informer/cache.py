@@ -18,6 +18,7 @@ from plimsoll.objects.problems import BadObject
 if TYPE_CHECKING:
     from collections.abc import Hashable, Iterator, Mapping
 
+    from plimsoll.kube.informer.changes import Place
     from plimsoll.kube.informer.indexes import KeysOf
 
 
@@ -56,17 +57,18 @@ class Cache(Generic[V]):
     def namespaces(self) -> tuple[str, ...]:
         return tuple(self._by_namespace)
 
-    def keys(self) -> Iterator[Key]:
-        """Of all objects, bad ones too. Not to be held while anything is awaited."""
-        for namespace, same in self._by_namespace.items():
-            for name in same:
-                yield Key(namespace, name)
-        yield from self._bad
+    def names(self) -> dict[str, dict[str, None]]:
+        """Of all objects, bad ones too, by namespace. Maps, because those copy fastest and keep their order."""
+        names = {namespace: dict.fromkeys(same) for namespace, same in self._by_namespace.items()}
+        for key in self._bad:
+            names.setdefault(key.namespace, {})[key.name] = None
+        return names
 
-    def state(self, key: Key) -> V | BadObject | None:
+    def state(self, place: Place) -> V | BadObject | None:
         """The object, in whatever state it is."""
-        found = self._by_namespace.get(key.namespace, {}).get(key.name)
-        return found if found is not None else self._bad.get(key)
+        namespace, name = place
+        found = self._by_namespace.get(namespace, {}).get(name)
+        return found if found is not None else self._bad.get(Key(namespace, name))
 
     def __len__(self) -> int:
         """How many can be read."""
@@ -90,32 +92,35 @@ class WritableCache(Cache[V]):
         for one in self.list():
             index.replace(None, one)
 
-    def put(self, key: Key, new: V | BadObject) -> None:
+    def put(self, place: Place, new: V | BadObject) -> None:
+        namespace, name = place
         if isinstance(new, BadObject):
-            self._remove_good(key)
-            self._bad[key] = new
+            self._remove_good(place)
+            self._bad[Key(namespace, name)] = new
             return
-        self._bad.pop(key, None)
-        same = self._by_namespace.get(key.namespace)
+        if self._bad:
+            self._bad.pop(Key(namespace, name), None)
+        same = self._by_namespace.get(namespace)
         if same is None:
-            same = self._by_namespace[key.namespace] = {}
-        old = same.get(key.name)
+            same = self._by_namespace[namespace] = {}
+        old = same.get(name)
         self._count += old is None
-        same[key.name] = new
+        same[name] = new
         for index in self._indexes.values():
             index.replace(old, new)
 
-    def remove(self, key: Key) -> None:
-        self._remove_good(key)
-        self._bad.pop(key, None)
+    def remove(self, place: Place) -> None:
+        self._remove_good(place)
+        self._bad.pop(Key(*place), None)
 
-    def _remove_good(self, key: Key) -> None:
-        same = self._by_namespace.get(key.namespace, {})
-        old = same.pop(key.name, None)
+    def _remove_good(self, place: Place) -> None:
+        namespace, name = place
+        same = self._by_namespace.get(namespace, {})
+        old = same.pop(name, None)
         if old is None:
             return
         self._count -= 1
         if not same:
-            del self._by_namespace[key.namespace]
+            del self._by_namespace[namespace]
         for index in self._indexes.values():
             index.replace(old, None)

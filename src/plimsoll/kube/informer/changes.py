@@ -34,6 +34,11 @@ class Key(NamedTuple):
         return f"{self.namespace}/{self.name}" if self.namespace else self.name
 
 
+# The same inside the informer. A `Key` equals it and may be given for it, but the garbage collector never lets go of
+# named tuples, and walks a hundred thousand of them again and again; plain ones of texts it forgets.
+Place: TypeAlias = tuple[str, str]
+
+
 class Identity(NamedTuple):
     """Which object it is and in which version, of anything that can be in a cache. Empty: not known."""
 
@@ -162,10 +167,14 @@ def view_of(value: V) -> WireObject:
 
 
 def key_of(value: V | BadObject) -> Key:
+    return Key(*place_of(value))
+
+
+def place_of(value: V | BadObject) -> Place:
     if isinstance(value, BadObject):
-        return Key(value.namespace, value.name)
+        return (value.namespace, value.name)
     metadata = view_of(value).metadata
-    return Key(metadata.namespace, metadata.name)
+    return (metadata.namespace, metadata.name)
 
 
 def identity_of(value: V | BadObject) -> Identity:

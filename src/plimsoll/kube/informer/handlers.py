@@ -10,18 +10,19 @@ from __future__ import annotations
 
 import asyncio
 import inspect
+from itertools import islice
 from typing import TYPE_CHECKING, Final, Generic
 
 import structlog
 
-from plimsoll.kube.informer.changes import Departure, Key, V, changes_between, identity_of
+from plimsoll.kube.informer.changes import Departure, V, changes_between, identity_of
 from plimsoll.kube.informer.turns import Turns
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
     from plimsoll.kube.informer.cache import Cache
-    from plimsoll.kube.informer.changes import Change
+    from plimsoll.kube.informer.changes import Change, Place
     from plimsoll.objects.problems import BadObject
 
     Handler = Callable[[Change[V]], Awaitable[None] | None]
@@ -30,6 +31,7 @@ log: structlog.typing.FilteringBoundLogger = structlog.get_logger(__name__)
 
 # Handlers are Python, not C: a few of their calls take as long as decoding hundreds of objects.
 _CALLS_AT_ONCE: Final = 32
+_UNHEARD_AT_ONCE: Final = 1000
 
 
 class HandlerFeed(Generic[V]):
@@ -42,14 +44,16 @@ class HandlerFeed(Generic[V]):
         self._handler = handler
         self._cache = cache
         # What the handler knows of each object it must hear about: None if nothing. In the order of first change.
-        self._waiting: dict[Key, V | BadObject | None] = dict.fromkeys(cache.keys())
-        self._in_hand: dict[Key, V | BadObject | None] = {}
-        self._departures: dict[Key, Departure[V]] = {}
+        self._waiting: dict[Place, V | BadObject | None] = {}
+        self._in_hand: dict[Place, V | BadObject | None] = {}
+        # What was there when the handler came, and it knows nothing of yet: told before anything else.
+        self._unheard = cache.names()
+        self._departures: dict[Place, Departure[V]] = {}
         self._has_work = asyncio.Event()
         self._is_busy = False
         self._batches_to_sync: int | None = None
         self._synced = asyncio.Event()
-        if self._waiting:
+        if self._unheard:
             self._has_work.set()
 
     # ---- asked by everybody
@@ -57,7 +61,7 @@ class HandlerFeed(Generic[V]):
     @property
     def pending(self) -> int:
         """How many objects the handler has yet to hear about."""
-        return len(self._waiting) + len(self._in_hand)
+        return len(self._waiting) + len(self._in_hand) + sum(map(len, self._unheard.values()))
 
     @property
     def has_synced(self) -> bool:
@@ -69,21 +73,26 @@ class HandlerFeed(Generic[V]):
 
     # ---- told by the tracker
 
-    def changed(self, key: Key, before: V | BadObject | None, departure: Departure[V] | None = None) -> None:
+    def changed(self, place: Place, before: V | BadObject | None, departure: Departure[V] | None = None) -> None:
         """The object was in state `before` and is now as the cache has it. If it left, `departure` says how."""
-        if key in self._in_hand:
-            known = self._in_hand[key]
+        namespace, name = place
+        if place in self._in_hand:
+            known = self._in_hand[place]
+        elif name in self._unheard.get(namespace, ()):
+            if departure is not None:
+                del self._unheard[namespace][name]
+            return
         else:
             # What the handler was told before this began to wait stands, whatever happened since.
-            known = self._waiting.setdefault(key, before)
+            known = self._waiting.setdefault(place, before)
             self._has_work.set()
         if departure is None:
             return
         if known is None:
             # Came and went unheard of. Kept, such objects would fill the memory while a handler is stuck.
-            self._waiting.pop(key, None)
+            self._waiting.pop(place, None)
         elif not _is_of_another(departure, known):
-            self._departures[key] = departure
+            self._departures[place] = departure
 
     def all_known(self) -> None:
         """The cache is complete for the first time: when all that waits now is heard, the handler is in sync."""
@@ -95,25 +104,47 @@ class HandlerFeed(Generic[V]):
 
     async def run(self) -> None:
         turns = Turns(objects_at_once=_CALLS_AT_ONCE)
+        # After an earlier run that was cancelled there may be work that nobody announces.
+        self._has_work.set()
         while True:
             if not self._in_hand:
                 await self._has_work.wait()
-                self._has_work.clear()
-                self._in_hand, self._waiting = self._waiting, {}
-            self._is_busy = True
+                self._take_in_hand()
             # Popped one by one: a change of what is still in hand needs no second telling.
-            for key in tuple(self._in_hand):
-                known = self._in_hand.pop(key)
-                for change in changes_between(known, self._cache.state(key), self._departures.pop(key, None)):
+            for place in tuple(self._in_hand):
+                known = self._in_hand.pop(place)
+                for change in changes_between(known, self._cache.state(place), self._departures.pop(place, None)):
                     await self._tell(change)
                 await turns.worked()
-            self._is_busy = False
             self._batch_told()
 
+    def _take_in_hand(self) -> None:
+        """Some of what was never heard of; when there is no more of that, everything that waits."""
+        while self._unheard:
+            namespace, names = next(iter(self._unheard.items()))
+            some = tuple(islice(names, _UNHEARD_AT_ONCE))
+            if len(some) == len(names):
+                del self._unheard[namespace]
+            else:
+                for name in some:
+                    del names[name]
+            if some:
+                self._in_hand = {(namespace, name): None for name in some}
+                return
+        self._has_work.clear()
+        self._in_hand, self._waiting = self._waiting, {}
+        self._is_busy = True
+
     def _batch_told(self) -> None:
+        if not self._is_busy:
+            return
+        self._is_busy = False
         if self._batches_to_sync:
             self._batches_to_sync -= 1
-            if not self._batches_to_sync:
+            if self._batches_to_sync:
+                # The next may be empty, and must come all the same.
+                self._has_work.set()
+            else:
                 self._synced.set()
 
     async def _tell(self, change: Change[V]) -> None:

@@ -17,6 +17,8 @@ import math
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any, Final, Generic, Literal, TypeVar, overload
 
+import structlog
+
 from plimsoll.core.errors import InvalidInput
 from plimsoll.kube.informer.cache import Cache, WritableCache
 from plimsoll.kube.informer.changes import V
@@ -40,6 +42,8 @@ if TYPE_CHECKING:
     from plimsoll.objects.registry import Resource
 
 T = TypeVar("T", bound=WireObject)
+
+log: structlog.typing.FilteringBoundLogger = structlog.get_logger(__name__)
 
 DEFAULT_SETTINGS: Final = InformerSettings()
 
@@ -148,6 +152,8 @@ class Informer(Generic[V]):
         group.create_task(feed.run(), name=f"informer {self.resource}: {feed.name}")
 
     def _listed(self) -> None:
+        told = "informer.relisted" if self.has_synced else "informer.synced"
+        log.info(told, resource=self.resource, items=len(self._cache), bad=len(self._cache.bad))
         if not self.has_synced:
             self._synced.set()
             for feed in self._tracker.feeds:

@@ -60,8 +60,8 @@ class Lister(Generic[V]):
             listed = await self._page(limit, token)
             if listed.continue_ == token:
                 raise UnreadableAnswer("a list without end: the server continues it where it began")
-        for key in self._tracker.not_listed():
-            self._tracker.infer_deletion(key)
+        for place in self._tracker.not_listed():
+            self._tracker.infer_deletion(place)
             await self._turns.worked()
         self._tracker.list_ended(listed.resource_version)
 

@@ -126,7 +126,6 @@ class Reflector(Generic[V]):
         self._progress.lists += 1
         if self._progress.synced_at is None:
             self._progress.synced_at = self._clock.now()
-        log.debug("informer.listed", resource=self._origin.name, version=self._tracker.position)
         self._on_synced()
 
     # ---- watching
@@ -210,8 +209,8 @@ class Reflector(Generic[V]):
         """The same before the first events are over; None when they are."""
         if not initial.take(self._frames.read(frame)):
             return initial
-        for key in self._tracker.not_listed():
-            self._tracker.infer_deletion(key)
+        for place in self._tracker.not_listed():
+            self._tracker.infer_deletion(place)
             await self._turns.worked()
         self._tracker.list_ended(initial.version)
         self._complete()

@@ -11,13 +11,14 @@ from typing import TYPE_CHECKING, Final, Generic
 
 import structlog
 
-from plimsoll.kube.informer.changes import Departure, Key, V, identity_of, is_unchanged, key_of
+from plimsoll.kube.informer.changes import Departure, V, identity_of, is_unchanged, key_of, place_of
 from plimsoll.objects.problems import BadObject
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
     from plimsoll.kube.informer.cache import WritableCache
+    from plimsoll.kube.informer.changes import Place
     from plimsoll.kube.informer.handlers import HandlerFeed
 
 log: structlog.typing.FilteringBoundLogger = structlog.get_logger(__name__)
@@ -38,7 +39,7 @@ class Tracker(Generic[V]):
         self.replays = 0
         self._resource = resource
         self._cache = cache
-        self._unlisted: dict[str, set[str]] = {}
+        self._unlisted: dict[str, dict[str, None]] = {}
         self._has_nameless = False
         self._complaints: dict[tuple[str, str], None] = {}
 
@@ -47,21 +48,21 @@ class Tracker(Generic[V]):
     def list_begins(self) -> None:
         """From here on count what of the cache is not in the list; once more from the start, if it was broken off."""
         self._has_nameless = False
-        self._unlisted = {}
-        for key in self._cache.keys():  # noqa: SIM118 - an iterator over keys; the cache itself iterates over objects
-            self._unlisted.setdefault(key.namespace, set()).add(key.name)
+        self._unlisted = self._cache.names()
 
     def listed(self, values: Iterable[V | BadObject]) -> None:
         for value in values:
-            key = key_of(value)
-            if not key.name:
+            place = place_of(value)
+            namespace, name = place
+            if not name:
                 self._has_nameless = True
                 self.could_not_read(value.problem if isinstance(value, BadObject) else "metadata.name: missing")
                 continue
-            self._unlisted.get(key.namespace, set()).discard(key.name)
-            self._put(key, value)
+            if namespace in self._unlisted:
+                self._unlisted[namespace].pop(name, None)
+            self._put(place, value)
 
-    def not_listed(self) -> Iterator[Key]:
+    def not_listed(self) -> Iterator[Place]:
         """What the whole list did not hold, to be given to `infer_deletion` one by one.
 
         Nothing, if it held something that could not be told apart: that may be any of them, and what we cannot see
@@ -74,10 +75,10 @@ class Tracker(Generic[V]):
             return
         for namespace, names in unlisted.items():
             for name in sorted(names):
-                yield Key(namespace, name)
+                yield (namespace, name)
 
-    def infer_deletion(self, key: Key) -> None:
-        self._remove(key, last=None, is_inferred=True)
+    def infer_deletion(self, place: Place) -> None:
+        self._remove(place, last=None, is_inferred=True)
 
     def list_ended(self, version: str) -> None:
         """Everything up to `version` is known now, even if that is less than before."""
@@ -89,17 +90,17 @@ class Tracker(Generic[V]):
     def present(self, value: V | BadObject) -> None:
         """ADDED or MODIFIED: which of them is the server's view of a history that we may not share."""
         if self._advance(identity_of(value).version):
-            self._put(key_of(value), value)
+            self._put(place_of(value), value)
 
     def gone(self, value: V | BadObject) -> None:
         if self._advance(identity_of(value).version):
-            self._remove(key_of(value), last=value, is_inferred=False)
+            self._remove(place_of(value), last=value, is_inferred=False)
 
     def gone_while_listing(self, value: V | BadObject) -> None:
         """Deleted while the first events of a watch are still coming."""
-        key = key_of(value)
-        self._unlisted.get(key.namespace, set()).discard(key.name)
-        self._remove(key, last=value, is_inferred=False)
+        namespace, name = place = place_of(value)
+        self._unlisted.get(namespace, {}).pop(name, None)
+        self._remove(place, last=value, is_inferred=False)
 
     def bookmarked(self, version: str) -> None:
         self._advance(version)
@@ -122,24 +123,24 @@ class Tracker(Generic[V]):
 
     # ---- both
 
-    def _put(self, key: Key, new: V | BadObject) -> None:
-        old = self._cache.state(key)
+    def _put(self, place: Place, new: V | BadObject) -> None:
+        old = self._cache.state(place)
         if old is not None and is_unchanged(old, new):
             return
         if isinstance(new, BadObject):
-            self._complain(new.uid or str(key), new.problem, name=str(key))
-        self._cache.put(key, new)
+            self._complain(new.uid or str(key_of(new)), new.problem, name=str(key_of(new)))
+        self._cache.put(place, new)
         for feed in self.feeds:
-            feed.changed(key, old)
+            feed.changed(place, old)
 
-    def _remove(self, key: Key, *, last: V | BadObject | None, is_inferred: bool) -> None:
-        old = self._cache.state(key)
+    def _remove(self, place: Place, *, last: V | BadObject | None, is_inferred: bool) -> None:
+        old = self._cache.state(place)
         if old is None:
             return
-        self._cache.remove(key)
+        self._cache.remove(place)
         departure = Departure(last=last, is_inferred=is_inferred)
         for feed in self.feeds:
-            feed.changed(key, old, departure)
+            feed.changed(place, old, departure)
 
     def _complain(self, whose: str, problem: str, *, name: str = "") -> None:
         """Once for each object and problem, however many versions of it come."""

@@ -14,7 +14,8 @@ from plimsoll.local.cloud.errors import (
     NoSuchGroup,
     NotSupported,
 )
-from plimsoll.local.cloud.interface import SimulatedCloud
+from plimsoll.local.cloud.interface import Instance, SimulatedCloud
+from plimsoll.local.cloud.interventions import Interventions
 
 __all__ = [
     "CallLog",
@@ -25,6 +26,8 @@ __all__ = [
     "CloudRefused",
     "CloudSettings",
     "CloudTimedOut",
+    "Instance",
+    "Interventions",
     "NoSuchGroup",
     "NotSupported",
     "SimulatedCloud",

@@ -72,8 +72,8 @@ def read_catalogue(data: bytes, *, source: str) -> Catalogue:
         raise InvalidInput("is not a field of a catalogue", path=unknown)
     inherited = {field: document[field] for field in _INHERITED if field in document}
     types = [msgspec.convert({**inherited, **one}, MachineType) for one in document["machineTypes"]]
-    for error in machine_type_errors(types):
-        raise error
+    for mistake in machine_type_errors(types):
+        raise mistake
     return Catalogue(name=document["name"], machine_types=tuple(types))
 
 

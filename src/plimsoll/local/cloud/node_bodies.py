@@ -1,7 +1,7 @@
 """The Node object a machine becomes when it has booted.
 
 Pure. A node comes as a kubelet registers it: with its capacity, labels and taints, and not ready, for the virtual
-kubelet to take over. Where no kubelet runs (a stepped scenario, a boot time of 0) it comes ready.
+kubelet to take over. The server taints every new node as not ready. Where no kubelet runs (a stepped scenario, a boot time of 0) it comes ready.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from plimsoll.local.cloud.shapes import Shape
 
-_NOT_READY_TAINT: Final = {"key": "node.kubernetes.io/not-ready", "effect": "NoSchedule"}
+NOT_READY: Final = "node.kubernetes.io/not-ready"
 # What a kubelet says of itself when nothing is wrong, in its order.
 _PRESSURES: Final = (
     ("MemoryPressure", "KubeletHasSufficientMemory", "kubelet has sufficient memory available"),
@@ -29,8 +29,6 @@ _PRESSURES: Final = (
 
 def node_body(shape: Shape, name: str, *, zone: str, provider_id: str, ready: bool, now: datetime) -> dict[str, Any]:
     taints = [msgspec.to_builtins(taint) for taint in shape.taints]
-    if not ready:
-        taints.append(_NOT_READY_TAINT)
     where = {ZONE: zone} if zone else {}
     return {
         "apiVersion": "v1",

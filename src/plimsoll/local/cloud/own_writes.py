@@ -1,8 +1,8 @@
 """What we know although our cache does not yet: the objects we have just written.
 
 A cache lags behind our own writes. Who plans from it alone would make a machine twice; who waits for it would crawl. So
-each answer of the server is kept until the cache has come as far. Nothing here outlives the process: after a restart the
-cache begins with everything.
+each answer of the server is kept until the cache has come as far. Nothing here outlives the process: after a restart
+the cache begins with everything.
 """
 
 from __future__ import annotations

@@ -96,7 +96,8 @@ class Plan(Value):
 
     @property
     def is_empty(self) -> bool:
-        return not (self.new or self.retries or self.boots or self.removals or self.orphans)
+        """Nothing is certain to be done: whether orphans are is for whoever asks about their group."""
+        return not (self.new or self.retries or self.boots or self.removals)
 
 
 def plan(view: View) -> Plan:
@@ -139,7 +140,7 @@ class Planner:
 
     def plan(self) -> Plan:
         self._count_what_is_there()
-        # Those that promised all or nothing are served first: who came after them must not take what they were promised.
+        # Groups that grow all or nothing go first: who came after them must not take what they were promised.
         for group in sorted(self._view.groups, key=lambda one: (not one.spec.atomic, one.metadata.name)):
             self._plan_group(group)
         if any(one.status.state == MachineState.FAILED for one in self._view.machines) or any(

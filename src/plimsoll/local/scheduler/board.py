@@ -88,6 +88,9 @@ class Board:
     def is_assumed(self, key: PodKey) -> bool:
         return key in self._assumed
 
+    def assumed(self) -> list[PodKey]:
+        return list(self._assumed)
+
     def nominated_against(self, pod: Pod) -> dict[str, list[Pod]]:
         """Pods for which room was made, by node: those that `pod` must not take the room from."""
         found: dict[str, list[Pod]] = {}
@@ -97,8 +100,8 @@ class Board:
                 found.setdefault(name, []).append(other)
         return found
 
-    def node_of_nomination(self, pod: Pod) -> str:
-        found = self._nominated.get(pod_key(pod))
+    def node_nominated_for(self, key: PodKey) -> str:
+        found = self._nominated.get(key)
         return "" if found is None else found[0]
 
     def nominated_on(self, name: str) -> list[Pod]:

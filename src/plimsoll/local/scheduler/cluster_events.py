@@ -21,6 +21,10 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
 
+NO_NODE: Final = "no node"
+"""Stands among the rules that refused where there was no node to ask."""
+
+
 class ClusterEvent(StrEnum):
     """Something that may have made room, or made a pod welcome."""
 
@@ -47,6 +51,7 @@ _STORAGE: Final = {
 
 # Rules that look beyond one node and the pods on it. What is not here is helped by its node alone.
 HELPFUL: Final[Mapping[str, frozenset[ClusterEvent]]] = {
+    NO_NODE: frozenset({_NODE}),
     VOLUME_RESTRICTIONS: frozenset({_NODE, _LEFT, ClusterEvent.CLAIM_CHANGED}),
     VOLUME_LIMITS: frozenset({_NODE, _LEFT, *_STORAGE}),
     VOLUME_BINDING: frozenset({_NODE, *_STORAGE}),

@@ -7,15 +7,16 @@ node first.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 from plimsoll.core.values import Value
+from plimsoll.local.scheduler.cluster_events import NO_NODE
 from plimsoll.local.scheduler.preferences import best_of
 from plimsoll.local.scheduler.shapes import WIDE
 from plimsoll.scheduling.feasibility import prepared
 from plimsoll.scheduling.messages import NO_NODES, counted, refused_everywhere, with_named_nodes_only
 from plimsoll.scheduling.verdicts import FITS, DoesNotFit, Verdict
-from plimsoll.scheduling.view import PlacedPod
+from plimsoll.scheduling.view import PlacedPod, pod_key
 
 if TYPE_CHECKING:
     from plimsoll.local.scheduler.board import Board
@@ -23,9 +24,6 @@ if TYPE_CHECKING:
     from plimsoll.objects.pods import Pod
     from plimsoll.scheduling.feasibility import Prepared
     from plimsoll.scheduling.view import ClusterView, NodeState
-
-NODES: Final = "nodes"
-"""Stands among the rules that refused where there was no node to ask."""
 
 
 class Chosen(Value, frozen=True):
@@ -42,10 +40,11 @@ class Refused(Value, frozen=True):
     answers: dict[str, Verdict] = {}
 
 
-def decide(pod: Pod, board: Board, shapes: Shapes) -> Chosen | Refused:
+def decide(pod: Pod, board: Board, shapes: Shapes, *, reserved: str = "") -> Chosen | Refused:
+    """`reserved` is a node chosen before, for which volumes are being bound: it is kept if it still fits."""
     view = board.view
     if not view.nodes:
-        return Refused(message=NO_NODES, refused_by=frozenset({NODES}))
+        return Refused(message=NO_NODES, refused_by=frozenset({NO_NODE}))
     shape = shapes.of(pod)
     wide = prepared(pod, view, profile=WIDE)
     everywhere = (*shape.rules.everywhere, *wide.everywhere)
@@ -53,7 +52,7 @@ def decide(pod: Pod, board: Board, shapes: Shapes) -> Chosen | Refused:
         text = refused_everywhere(everywhere[0], len(view.nodes))
         return Refused(message=text, refused_by=frozenset({everywhere[0].plugin}))
     question = _Question(pod, view, shape=shape, wide=wide, board=board)
-    preferred = view.node(board.node_of_nomination(pod))
+    preferred = view.node(reserved or board.node_nominated_for(pod_key(pod)))
     if preferred is not None and question.fits(preferred) is not None:
         return Chosen(node=preferred.name)
     fitting = [judged for place in question.candidates() if (judged := question.fits(place)) is not None]

@@ -45,13 +45,15 @@ class _Place(Enum):
 class Queued:
     """A pod that has no node yet."""
 
-    __slots__ = ("failed_s", "failures", "is_dirty", "missed", "place", "pod", "queued_s", "refused_by")
+    __slots__ = ("entry", "failed_s", "failures", "is_dirty", "missed", "place", "pod", "queued_s", "refused_by")
 
     def __init__(self, pod: Pod, queued_s: float) -> None:
         self.pod = pod
         self.queued_s = queued_s
         self.failed_s = 0.0
         self.failures = 0
+        self.entry = 0
+        """The number of the one entry in a heap that counts."""
         self.refused_by: frozenset[str] = frozenset()
         self.place = _Place.ACTIVE
         self.missed: list[tuple[ClusterEvent, Helps]] = []
@@ -125,7 +127,7 @@ class SchedulingQueue:
         """The next pod, which is in hand until it is `parked` or `dropped`."""
         while self._active:
             _, number, queued = heapq.heappop(self._active)
-            if self._is_current(queued, _Place.ACTIVE, number):
+            if self._is_current(queued, number):
                 return self._taken(queued)
         return self._popped_from_waiting(now_s)
 
@@ -150,7 +152,7 @@ class SchedulingQueue:
             queued.is_dirty = False
             self._wait(queued, _Place.BACKING_OFF)
         else:
-            queued.place = _Place.UNSCHEDULABLE
+            queued.place, queued.entry = _Place.UNSCHEDULABLE, 0
             self._unschedulable[pod_key(queued.pod)] = queued
 
     def park_in_error(self, queued: Queued, now_s: float) -> None:
@@ -158,6 +160,12 @@ class SchedulingQueue:
         if self._gave_back(queued, now_s):
             queued.missed, queued.is_dirty = [], False
             self._wait(queued, _Place.IN_ERROR)
+
+    def give_back_all(self) -> None:
+        """Whoever had pods in hand is no more."""
+        for queued in (*self._in_hand.values(),):
+            self._activate(queued)
+        self._in_hand.clear()
 
     # ---- what brings pods back
 
@@ -174,7 +182,7 @@ class SchedulingQueue:
         """Back-offs that are over, and pods that have waited so long that they are tried anyhow."""
         while self._waiting and self._waiting[0][0] <= now_s:
             _, _, number, queued = heapq.heappop(self._waiting)
-            if self._is_waiting(queued, number):
+            if self._is_current(queued, number):
                 self._activate(queued)
         due_s = now_s - self._settings.flush_after_s
         for key in [key for key, queued in self._unschedulable.items() if queued.failed_s <= due_s]:
@@ -188,10 +196,6 @@ class SchedulingQueue:
             times.append(first + self._settings.flush_after_s)
         return min(times, default=None)
 
-    @property
-    def has_active(self) -> bool:
-        return bool(self._active) or any(self._is_poppable(entry[3], entry[2]) for entry in self._waiting)
-
     def backoff_s(self, failures: int) -> float:
         settings = self._settings
         # Doubling ends where the cap is reached: a pod may fail for years.
@@ -200,7 +204,7 @@ class SchedulingQueue:
     # ---- inside
 
     def _taken(self, queued: Queued) -> Queued:
-        queued.place = _Place.IN_HAND
+        queued.place, queued.entry = _Place.IN_HAND, 0
         queued.missed, queued.is_dirty = [], False
         self._in_hand[pod_key(queued.pod)] = queued
         return queued
@@ -215,9 +219,7 @@ class SchedulingQueue:
         return True
 
     def _activate(self, queued: Queued) -> None:
-        queued.place = _Place.ACTIVE
-        self._number += 1
-        heapq.heappush(self._active, (queued.order, self._number, queued))
+        heapq.heappush(self._active, (queued.order, self._numbered(queued, _Place.ACTIVE), queued))
 
     def _wait_or_activate(self, queued: Queued, now_s: float) -> None:
         if queued.failed_s + self.backoff_s(max(queued.failures, 1)) <= now_s:
@@ -226,10 +228,13 @@ class SchedulingQueue:
             self._wait(queued, _Place.BACKING_OFF)
 
     def _wait(self, queued: Queued, place: _Place) -> None:
-        queued.place = place
-        self._number += 1
         until_s = queued.failed_s + self.backoff_s(queued.failures)
-        heapq.heappush(self._waiting, (until_s, queued.order, self._number, queued))
+        heapq.heappush(self._waiting, (until_s, queued.order, self._numbered(queued, place), queued))
+
+    def _numbered(self, queued: Queued, place: _Place) -> int:
+        self._number += 1
+        queued.place, queued.entry = place, self._number
+        return self._number
 
     def _popped_from_waiting(self, now_s: float) -> Queued | None:
         """The pod whose back-off ends first; one in error only once it has ended."""
@@ -238,7 +243,7 @@ class SchedulingQueue:
         while self._waiting and found is None:
             entry = heapq.heappop(self._waiting)
             until_s, _, number, queued = entry
-            if not self._is_waiting(queued, number):
+            if not self._is_current(queued, number):
                 continue
             if queued.place is _Place.BACKING_OFF or until_s <= now_s:
                 found = queued
@@ -248,14 +253,8 @@ class SchedulingQueue:
             heapq.heappush(self._waiting, entry)
         return None if found is None else self._taken(found)
 
-    def _is_poppable(self, queued: Queued, number: int) -> bool:
-        return queued.place is _Place.BACKING_OFF and self._is_waiting(queued, number)
-
-    def _is_waiting(self, queued: Queued, number: int) -> bool:
-        return any(self._is_current(queued, place, number) for place in (_Place.BACKING_OFF, _Place.IN_ERROR))
-
-    def _is_current(self, queued: Queued, place: _Place, _number: int) -> bool:
-        return queued.place is place and self._queued.get(pod_key(queued.pod)) is queued
+    def _is_current(self, queued: Queued, number: int) -> bool:
+        return queued.entry == number and self._queued.get(pod_key(queued.pod)) is queued
 
 
 def _helps(queued: Queued, event: ClusterEvent, helps: Helps) -> bool:

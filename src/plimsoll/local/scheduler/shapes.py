@@ -14,18 +14,18 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 import msgspec
 
 from plimsoll.local.scheduler.scoring import NodeScores
+from plimsoll.scheduling.demands import RESOURCES_FIT
 from plimsoll.scheduling.feasibility import RULES, Prepared, Profile
 from plimsoll.scheduling.gates import SCHEDULING_GATES
 from plimsoll.scheduling.host_ports import NODE_PORTS
 from plimsoll.scheduling.node_affinity import NODE_AFFINITY
-from plimsoll.scheduling.demands import RESOURCES_FIT
+from plimsoll.scheduling.storage import Storage
 from plimsoll.scheduling.taints import NODE_NAME, NODE_UNSCHEDULABLE, TAINT_TOLERATION
 from plimsoll.scheduling.verdicts import FITS
 from plimsoll.scheduling.view import ClusterView, NodeState
-from plimsoll.scheduling.storage import Storage
 
 if TYPE_CHECKING:
-    from plimsoll.objects.pods import Pod
+    from plimsoll.objects.pods import Pod, PodSpec
     from plimsoll.scheduling.verdicts import Verdict
 
 _NARROW: Final = frozenset(
@@ -41,6 +41,8 @@ _NARROW: Final = frozenset(
 )
 NARROW: Final = Profile(disabled=frozenset(RULES) - _NARROW)
 WIDE: Final = Profile(disabled=_NARROW)
+
+_PODS_OF_A_SHAPE: Final = 64
 
 # The narrow rules look at no view; they are only prepared with one.
 _NO_VIEW: Final = ClusterView({}, namespaces={}, storage=Storage(), anti_affine={})
@@ -71,6 +73,9 @@ class Shape:
             return known
         return self._judge(place)
 
+    def forget(self, name: str) -> None:
+        self._judgements.pop(name, None)
+
     def _judge(self, place: NodeState) -> Judgement:
         verdict = self.rules.verdict(place)
         if verdict is FITS:
@@ -85,11 +90,30 @@ class Shape:
 class Shapes:
     """The shapes used lately."""
 
-    def __init__(self, *, remembered: int = 64) -> None:
+    def __init__(self, *, remembered: int = 256) -> None:
         self._remembered = remembered
         self._shapes: OrderedDict[bytes, Shape] = OrderedDict()
+        # A pod waiting for room is asked about again and again: its shape is read once for each version of it.
+        self._of_pods: OrderedDict[str, tuple[PodSpec, Shape]] = OrderedDict()
 
     def of(self, pod: Pod) -> Shape:
+        known = self._of_pods.get(pod.metadata.uid)
+        if known is not None and known[0] is pod.spec:
+            return known[1]
+        shape = self._read(pod)
+        self._of_pods[pod.metadata.uid] = (pod.spec, shape)
+        if len(self._of_pods) > self._remembered * _PODS_OF_A_SHAPE:
+            self._of_pods.popitem(last=False)
+        return shape
+
+    def forget_pod(self, uid: str) -> None:
+        self._of_pods.pop(uid, None)
+
+    def forget_node(self, name: str) -> None:
+        for shape in self._shapes.values():
+            shape.forget(name)
+
+    def _read(self, pod: Pod) -> Shape:
         key = shape_key(pod)
         shape = self._shapes.get(key)
         if shape is None:

@@ -1,0 +1,288 @@
+"""The cloud itself: makes machines of what node groups want, boots them into nodes, removes them, counts the cost.
+
+One key, one worker: stock and quotas bind all groups together, so they are planned together. The controller keeps
+nothing that is not in the objects; its timers are due times of objects, reckoned anew every turn, so a restart takes
+over where it was. It never schedules pods, drains nodes or makes them ready: that is the kubelet's.
+
+Who deletes a Machine by hand pulls its plug: node and machine go, and the group gets another one. Who deletes a Node
+by hand deletes only that: as in a real cloud the machine goes on, costs, and has no node.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+import structlog
+
+from plimsoll.core.values import Value
+from plimsoll.kube.controllers import Again, Controller, ControllerSettings, Done
+from plimsoll.kube.errors import AlreadyExists, NotFound
+from plimsoll.kube.informer import Added, BadGone, Deleted, TurnedBad, Updated
+from plimsoll.kube.wiring import enqueue_on
+from plimsoll.local.cloud.actuators import MachineActuator, exact_time
+from plimsoll.local.cloud.catalogue import offer_of
+from plimsoll.local.cloud.ledgers import quota_problems
+from plimsoll.local.cloud.own_writes import OwnWrites
+from plimsoll.local.cloud.planning import SeenNode, View, next_number, plan
+from plimsoll.local.cloud.spending import bills, costs_by_group, settlement
+from plimsoll.objects.cloud import GROUP_LABEL, THE_CLOUD, Cloud, Machine, MachineState, NodeGroup
+from plimsoll.objects.nodes import Node
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from plimsoll.kube.informer import Change
+    from plimsoll.local.cloud.planning import Plan
+    from plimsoll.local.components import Component
+
+log: structlog.typing.FilteringBoundLogger = structlog.get_logger(__name__)
+
+EVERYTHING: Final = "the cloud"
+
+
+class CloudSettings(Value):
+    """`nodes_come_ready`: without a kubelet, as in stepped scenarios. The bill is written at least every `bill_s`."""
+
+    nodes_come_ready: bool = False
+    bill_s: float = 300.0
+
+
+DEFAULT_SETTINGS: Final = CloudSettings()
+
+
+def controllers(component: Component, settings: CloudSettings = DEFAULT_SETTINGS) -> Sequence[Controller[str]]:
+    return [CloudController(component, settings).controller]
+
+
+class CloudController:
+    """Observes through shared informers, acts through its component's client."""
+
+    def __init__(self, component: Component, settings: CloudSettings = DEFAULT_SETTINGS) -> None:
+        self._client = component.client
+        self._clock = component.clock
+        self._settings = settings
+        informers = component.informers
+        self._clouds, self._nodes = informers.of(Cloud), informers.of(Node)
+        self._group_informer, machine_informer = informers.of(NodeGroup), informers.of(Machine)
+        self._groups, self._machines = OwnWrites(self._group_informer), OwnWrites(machine_informer)
+        self._actuator = MachineActuator(self._client, clock=self._clock, machines=self._machines)
+        self.controller: Controller[str] = Controller(
+            "cloud",
+            self.reconcile,
+            clock=component.clock,
+            entropy=component.entropy,
+            all_keys=lambda: (EVERYTHING,),
+            settings=ControllerSettings(workers=1),
+        )
+        enqueue_on(self._clouds, self.controller, _of_new_generation)
+        enqueue_on(self._group_informer, self.controller, _of_new_generation)
+        enqueue_on(machine_informer, self.controller, lambda _: (EVERYTHING,))
+        enqueue_on(self._nodes, self.controller, _of_coming_and_going)
+
+    async def reconcile(self, _key: str) -> Done | Again:
+        """Observe, plan, act, tell."""
+        view = await self._observe()
+        planned = plan(view)
+        await self._grow(planned)
+        await self._tell_groups(view)
+        await self._boot(planned)
+        orphans = [one for one in planned.orphans if await self._is_orphan(one)]
+        await self._shrink([*planned.removals, *orphans])
+        await self._tell_groups(view)
+        has_acted = bool(orphans) or not planned.is_empty
+        await self._tell_bill(view, has_news=has_acted)
+        return self._next(planned, has_acted=has_acted)
+
+    # ---- observe
+
+    async def _observe(self) -> View:
+        cloud = self._clouds.cache.get(THE_CLOUD)
+        if cloud is None:
+            cloud = await self._make_cloud()
+        machines = self._machines.list()
+        return View(
+            cloud=cloud.spec,
+            offer=offer_of(cloud.spec),
+            groups=self._groups.list(),
+            machines=machines,
+            nodes=await self._seen_nodes({one.metadata.name for one in machines}),
+            now=self._clock.now(),
+        )
+
+    async def _make_cloud(self) -> Cloud:
+        """Groups may describe their machines themselves; but there must be books."""
+        try:
+            return await self._client.create(Cloud, {"metadata": {"name": THE_CLOUD}, "spec": {}})
+        except AlreadyExists:
+            return await self._client.get(Cloud, THE_CLOUD)
+
+    async def _seen_nodes(self, machines: set[str]) -> tuple[SeenNode, ...]:
+        seen = []
+        for node in sorted(self._nodes.cache.list(), key=lambda one: one.metadata.name):
+            group = node.metadata.labels.get(GROUP_LABEL, "")
+            is_ours = group and node.metadata.name not in machines
+            if is_ours and not await self._is_there(node):
+                continue
+            seen.append(
+                SeenNode(name=node.metadata.name, group=group, provider_id=node.spec.provider_id, uid=node.metadata.uid)
+            )
+        return tuple(seen)
+
+    async def _is_there(self, node: Node) -> bool:
+        """Asked before a node is adopted: our cache may still show one that we have just removed."""
+        try:
+            live = await self._client.get(Node, node.metadata.name)
+        except NotFound:
+            return False
+        return live.metadata.uid == node.metadata.uid and live.metadata.deletion_timestamp is None
+
+    # ---- act
+
+    async def _grow(self, planned: Plan) -> None:
+        for raised in planned.raised:
+            self._groups.wrote(await self._actuator.raise_target(raised))
+        for new in planned.new:
+            await self._actuator.make(new)
+        for retry in planned.retries:
+            await self._actuator.retry(retry)
+
+    async def _boot(self, planned: Plan) -> None:
+        for boot in planned.boots:
+            ready = self._settings.nodes_come_ready or boot.machine.spec.boot_seconds == 0
+            await self._actuator.boot(boot, ready=ready)
+
+    async def _shrink(self, unwanted: list[Machine]) -> None:
+        if not unwanted:
+            return
+        leaving = [await self._actuator.begin_removal(one) for one in unwanted]
+        for machine in leaving:
+            await self._actuator.remove_node(machine)
+        await self._settle(leaving)
+        for machine in leaving:
+            await self._actuator.finish_removal(machine)
+
+    async def _is_orphan(self, machine: Machine) -> bool:
+        """Asked before machines go with their group: a group that our cache cannot read, or not yet, is there."""
+        if any(key.name == machine.spec.group for key in self._group_informer.cache.bad):
+            return False
+        try:
+            await self._client.get(NodeGroup, machine.spec.group)
+        except NotFound:
+            return True
+        return False
+
+    async def _settle(self, leaving: list[Machine]) -> None:
+        cloud = await self._client.get(Cloud, THE_CLOUD)
+        present = {one.metadata.uid for one in self._machines.list()}
+        books = settlement(cloud.status, leaving, present=present, now=self._clock.now())
+        body = {"metadata": {"resourceVersion": cloud.metadata.resource_version}, "status": books}
+        await self._client.merge_patch(Cloud, THE_CLOUD, body, subresource="status")
+
+    # ---- tell
+
+    async def _tell_groups(self, view: View) -> None:
+        """Also keeps the next number: it is written before a machine goes, so that no name comes back."""
+        machines = self._machines.list()
+        members: dict[str, list[Machine]] = {}
+        for machine in machines:
+            members.setdefault(machine.spec.group, []).append(machine)
+        names = {one.metadata.name for one in machines}
+        seen = {one.metadata.name for one in view.groups}
+        for group in self._groups.list():
+            if group.metadata.name not in seen:
+                continue
+            if set(group.spec.deletions) - names:
+                group = await self._actuator.forget_deletions(group, names)  # noqa: PLW2901 - the same, newer
+                self._groups.wrote(group)
+            await self._tell_group(group, members.get(group.metadata.name, []))
+
+    async def _tell_group(self, group: NodeGroup, members: list[Machine]) -> None:
+        status = _group_status(group, members)
+        before = group.status
+        known = {
+            "observedGeneration": before.observed_generation,
+            "machines": before.machines,
+            "creating": before.creating,
+            "running": before.running,
+            "deleting": before.deleting,
+            "failed": before.failed,
+            "nextNumber": before.next_number,
+            "message": before.message,
+        }
+        if status != known:
+            name = group.metadata.name
+            body = {"metadata": {"uid": group.metadata.uid}, "status": status}
+            self._groups.wrote(await self._client.merge_patch(NodeGroup, name, body, subresource="status"))
+
+    async def _tell_bill(self, view: View, *, has_news: bool) -> None:
+        cloud = self._clouds.cache.get(THE_CLOUD)
+        if cloud is None:
+            return
+        billed = cloud.status.billed_until
+        is_due = billed is not None and (view.now - billed).total_seconds() >= self._settings.bill_s
+        problems = [*view.offer.problems, *quota_problems(view.cloud)]
+        if not (has_news or (is_due and view.machines) or problems != list(cloud.status.problems)):
+            return
+        live = await self._client.get(Cloud, THE_CLOUD)
+        machines, now = self._machines.list(), self._clock.now()
+        status: dict[str, Any] = {
+            "machines": len(machines),
+            "bills": bills(costs_by_group(live.status, machines, now=now)),
+            "billedUntil": exact_time(now),
+            "problems": problems or None,
+        }
+        body = {"metadata": {"resourceVersion": live.metadata.resource_version}, "status": status}
+        await self._client.merge_patch(Cloud, THE_CLOUD, body, subresource="status")
+
+    def _next(self, planned: Plan, *, has_acted: bool) -> Done | Again:
+        if has_acted:
+            # What was made may be due at once: a boot time of 0.
+            return Again(after_s=0.0, said=_said(planned))
+        waits = [self._settings.bill_s] if self._machines.list() else []
+        if planned.wake_at is not None:
+            waits.append(max(0.0, (planned.wake_at - self._clock.now()).total_seconds()))
+        return Again(after_s=min(waits)) if waits else Done()
+
+
+def _group_status(group: NodeGroup, members: list[Machine]) -> dict[str, Any]:
+    count = {state: sum(one.status.state == state for one in members) for state in MachineState}
+    errors = {one.status.error.message: None for one in members if one.status.error is not None}
+    return {
+        "observedGeneration": group.metadata.generation,
+        "machines": len(members) - count[MachineState.DELETING],
+        "creating": count[MachineState.CREATING],
+        "running": count[MachineState.RUNNING],
+        "deleting": count[MachineState.DELETING],
+        "failed": count[MachineState.FAILED],
+        "nextNumber": next_number(group, members),
+        "message": "; ".join(errors),
+    }
+
+
+def _said(planned: Plan) -> str:
+    parts = (
+        ("made", len(planned.new)),
+        ("started again", len(planned.retries)),
+        ("booted", len(planned.boots)),
+        ("removed", len(planned.removals) + len(planned.orphans)),
+    )
+    return ", ".join(f"{what} {count}" for what, count in parts if count)
+
+
+def _of_new_generation(change: Change[Any]) -> Iterable[str]:
+    """Not of a status that we wrote ourselves."""
+    match change:
+        case Updated(old=old, new=new) if old.metadata.generation == new.metadata.generation:
+            return ()
+        case _:
+            return (EVERYTHING,)
+
+
+def _of_coming_and_going(change: Change[Any]) -> Iterable[str]:
+    """Not of heartbeats: a node concerns the cloud when it comes, goes, or changes its group."""
+    match change:
+        case Added() | Deleted() | TurnedBad() | BadGone():
+            return (EVERYTHING,)
+        case Updated(old=old, new=new):
+            before, after = (one.metadata.labels.get(GROUP_LABEL) for one in (old, new))
+            return (EVERYTHING,) if before != after else ()

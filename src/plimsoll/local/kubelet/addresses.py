@@ -1,0 +1,57 @@
+"""Addresses for nodes and pods: each given out once while it is in use.
+
+Which ones are in use stands in the objects; a pool only remembers what it was told of and what it gave out. They are
+given out in turn, so that an address just freed is not somebody else's a moment later.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+from typing import TYPE_CHECKING
+
+from plimsoll.core.errors import InvalidInput
+
+if TYPE_CHECKING:
+    from collections.abc import Hashable
+
+
+class AddressPool:
+    """The addresses of one network, without its own and the broadcast address. Users are known by a key."""
+
+    def __init__(self, network: str) -> None:
+        try:
+            self._network = ipaddress.ip_network(network)
+        except ValueError as error:
+            raise InvalidInput(str(error)) from error
+        self._size = max(self._network.num_addresses - 2, 0)
+        self._next = 0
+        self._user_of: dict[str, Hashable] = {}
+        self._address_of: dict[Hashable, str] = {}
+
+    def address_of(self, user: Hashable, *, has: str = "") -> str:
+        """The user's address: the one it `has`, the one it was given before, or a new one; empty if all are taken."""
+        if has:
+            self._claim(user, has)
+            return has
+        return self._address_of.get(user) or self._new(user)
+
+    def release(self, user: Hashable) -> None:
+        address = self._address_of.pop(user, None)
+        if address is not None and self._user_of.get(address) == user:
+            del self._user_of[address]
+
+    def _claim(self, user: Hashable, address: str) -> None:
+        if self._address_of.get(user) == address:
+            return
+        self.release(user)
+        self._address_of[user] = address
+        self._user_of.setdefault(address, user)
+
+    def _new(self, user: Hashable) -> str:
+        for _ in range(min(len(self._user_of) + 1, self._size)):
+            address = str(self._network[self._next + 1])
+            self._next = (self._next + 1) % self._size
+            if address not in self._user_of:
+                self._claim(user, address)
+                return address
+        return ""

@@ -1,0 +1,89 @@
+"""Whether a node takes a pod: a kubelet refuses what its node has no room for, whoever bound it there.
+
+The scheduler counts the same way, so this speaks up only for pods bound by hand, by a stale scheduler, or to a node
+that shrank. The books hold what the pods of a node take as a running sum, because ten thousand pods that start at once
+must not each add up all others. They can be thrown away at any time: all of it stands in the pods.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from plimsoll.core.errors import InvalidQuantity
+from plimsoll.core.resources import ZERO, ResourceVector
+from plimsoll.core.values import Value
+from plimsoll.scheduling.demands import pod_demand
+
+if TYPE_CHECKING:
+    from plimsoll.objects.nodes import Node
+    from plimsoll.objects.pods import Pod
+
+
+class Refused(Value, frozen=True):
+    """The reason and message of the pod's end."""
+
+    reason: str
+    message: str
+
+
+class Books:
+    """What pods take on the nodes that admitted them."""
+
+    def __init__(self) -> None:
+        self._used: dict[str, ResourceVector] = {}
+        self._taken: dict[str, tuple[str, ResourceVector]] = {}
+
+    def has_opened(self, node_name: str) -> bool:
+        return node_name in self._used
+
+    def open(self, node_name: str) -> None:
+        self._used.setdefault(node_name, ZERO)
+
+    def has(self, pod: Pod) -> bool:
+        """Whether the pod was admitted by us."""
+        return pod.metadata.uid in self._taken
+
+    def enter(self, pod: Pod) -> None:
+        """The pod is on its node. Entered again, it counts once, with what it takes now."""
+        self.leave(pod.metadata.uid)
+        name, demand = pod.spec.node_name, _demand(pod)
+        self._taken[pod.metadata.uid] = (name, demand)
+        self._used[name] = self._used.get(name, ZERO) + demand
+
+    def leave(self, uid: str) -> None:
+        name, demand = self._taken.pop(uid, ("", ZERO))
+        if name in self._used:
+            self._used[name] -= demand
+
+    def close(self, node_name: str) -> None:
+        """The node is gone. Its pods leave by themselves."""
+        self._used.pop(node_name, None)
+
+    def refusal(self, pod: Pod, node: Node) -> Refused | None:
+        """None: the node has room for the pod beside those entered."""
+        return refusal(_demand(pod), self._used.get(node.metadata.name, ZERO), node)
+
+
+def refusal(asked: ResourceVector, used: ResourceVector, node: Node) -> Refused | None:
+    """The first resource that falls short. Only what a node says it has is counted."""
+    try:
+        capacity = ResourceVector.from_quantities(node.status.allocatable)
+    except InvalidQuantity:
+        return None  # a size nobody can read is nobody's reason to refuse
+    for name in asked:
+        if name in node.status.allocatable and asked[name] > capacity[name] - used[name]:
+            return Refused(
+                reason=f"OutOf{name}",
+                message=(
+                    f"Node didn't have enough resource: {name}, requested: {asked[name]}, "
+                    f"used: {used[name]}, capacity: {capacity[name]}"
+                ),
+            )
+    return None
+
+
+def _demand(pod: Pod) -> ResourceVector:
+    try:
+        return pod_demand(pod)
+    except InvalidQuantity:
+        return ZERO

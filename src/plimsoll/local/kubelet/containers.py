@@ -1,0 +1,248 @@
+"""The life of a container, read from its status and the time: starts, ends, waits, starts again. Pure.
+
+`pod_status` asks for each container of a pod. A state that has begun keeps the times that stand in the object; a new
+one gets them from the clock. Ids are hashes of what makes a container this one, so a kubelet that writes a state twice
+writes the same.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from datetime import datetime, timedelta
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+from plimsoll.core.values import Value
+from plimsoll.objects.meta import written_time
+from plimsoll.objects.pods import ContainerStatus
+
+if TYPE_CHECKING:
+    from plimsoll.local.kubelet.settings import Pace
+    from plimsoll.objects.pods import Container, ContainerStateTerminated, Pod
+
+# The kubelet's crash loop: the first restart is at once, then 10 s, doubled up to 5 min; forgotten after 10 min of work.
+_FIRST_BACKOFF_S: Final = 10.0
+_LONGEST_BACKOFF_S: Final = 300.0
+_FORGIVEN_AFTER_S: Final = 600.0
+KILLED: Final = 137
+
+
+class Seen(NamedTuple):
+    """One container of a pod, as the object shows it."""
+
+    pod: Pod
+    container: Container
+    status: ContainerStatus
+
+    @property
+    def restarts(self) -> int:
+        return self.status.restart_count
+
+
+class Became(Value, frozen=True):
+    """A container's status from now on, and when it changes by itself; None: never."""
+
+    status: dict[str, Any]
+    until: datetime | None = None
+
+    @property
+    def is_running(self) -> bool:
+        return "running" in self.status["state"]
+
+    @property
+    def exit_code(self) -> int | None:
+        """None while it may still run."""
+        ended = self.status["state"].get("terminated")
+        return None if ended is None else int(ended["exitCode"])
+
+
+def seen(pod: Pod, container: Container, statuses: tuple[ContainerStatus, ...]) -> Seen:
+    status = next((one for one in statuses if one.name == container.name), _UNKNOWN)
+    return Seen(pod=pod, container=container, status=status)
+
+
+# ---- what a container can be
+
+
+def waiting(one: Seen, reason: str) -> Became:
+    """It was not started yet."""
+    status = {"image": one.container.image, "imageID": "", "ready": False, "started": False}
+    return Became(status=_status(one, {"waiting": {"reason": reason}}, restarts=one.restarts, extra=status))
+
+
+def running(one: Seen, now: datetime, *, restarts: int | None = None, last: dict[str, Any] | None = None) -> Became:
+    """It runs: since when its status says, or from now on."""
+    count = one.restarts if restarts is None else restarts
+    before = one.status.state.running if restarts is None else None
+    since = (before.started_at if before is not None else None) or now
+    state = {"running": {"startedAt": written_time(since)}}
+    return Became(status=_status(one, state, restarts=count, last=last, extra={"ready": True, "started": True}))
+
+
+def completed_init(one: Seen, now: datetime) -> Became:
+    """An init container that did its work; the kubelet calls it ready."""
+    before = one.status.state.terminated
+    ended = _kept(one, before) if before is not None else _ended(one, 0, started=now, finished=now)
+    return Became(status=_status(one, {"terminated": ended}, restarts=0, extra={"ready": True, "started": False}))
+
+
+def stopped(one: Seen, now: datetime, *, exit_code: int) -> Became:
+    """It was asked to end, or killed. What never ran is not known to the runtime."""
+    state = one.status.state
+    if state.terminated is not None:
+        ended = _kept(one, state.terminated)
+    elif state.running is not None:
+        ended = _ended(one, exit_code, started=state.running.started_at or now, finished=now)
+    else:
+        ended = {
+            "exitCode": KILLED,
+            "reason": "ContainerStatusUnknown",
+            "message": "The container could not be located when the pod was terminated",
+        }
+    return Became(status=_status(one, {"terminated": ended}, restarts=one.restarts, extra=_OVER))
+
+
+def lived_on(one: Seen, now: datetime, *, pace: Pace, restart_policy: str) -> Became:
+    """A container that was started, as time went on: it runs, has ended, or waits to be started again."""
+    state = one.status.state
+    over = state.terminated or one.status.last_state.terminated
+    if state.running is not None:
+        started = state.running.started_at or now
+        finished = None if pace.run_s is None else started + timedelta(seconds=pace.run_s)
+        if finished is None or now < finished:
+            return Became(status=running(one, now).status | _last_of(one), until=finished)
+        ended = _ended(one, pace.exit_code, started=started, finished=finished)
+        return _after_end(one, now, ended=ended, finished=finished, ran_s=pace.run_s or 0.0, policy=restart_policy)
+    if over is None:
+        return _run_for(one, now, pace)
+    finished = over.finished_at or now
+    ran_s = (finished - (over.started_at or finished)).total_seconds()
+    ended = _kept(one, over)
+    return _after_end(one, now, ended=ended, finished=finished, ran_s=ran_s, policy=restart_policy)
+
+
+# ---- inside
+
+_UNKNOWN: Final = ContainerStatus()
+_OVER: Final = {"ready": False, "started": False}
+
+
+def _run_for(one: Seen, now: datetime, pace: Pace) -> Became:
+    until = None if pace.run_s is None else now + timedelta(seconds=pace.run_s)
+    return Became(status=running(one, now).status, until=until)
+
+
+def _after_end(
+    one: Seen, now: datetime, *, ended: dict[str, Any], finished: datetime, ran_s: float, policy: str
+) -> Became:
+    code = int(ended["exitCode"])
+    if policy == "Never" or (policy == "OnFailure" and code == 0):
+        return Became(status=_status(one, {"terminated": ended}, restarts=one.restarts, extra=_OVER) | _last_of(one))
+    backoff_s = _backoff_s(one.restarts, ran_s)
+    again_at = finished + timedelta(seconds=backoff_s)
+    if again_at <= now:
+        return running(one, now, restarts=one.restarts + 1, last={"terminated": ended})
+    text = f"back-off {_go_duration(backoff_s)} restarting failed container={one.container.name} pod={_full_name(one)}"
+    state = {"waiting": {"reason": "CrashLoopBackOff", "message": text}}
+    status = _status(one, state, restarts=one.restarts, last={"terminated": ended}, extra=_OVER)
+    return Became(status=status, until=again_at)
+
+
+def _backoff_s(restarts: int, ran_s: float) -> float:
+    if restarts == 0 or ran_s >= _FORGIVEN_AFTER_S:
+        return 0.0
+    return min(_FIRST_BACKOFF_S * 2.0 ** min(restarts - 1, 10), _LONGEST_BACKOFF_S)
+
+
+def _go_duration(seconds: float) -> str:
+    minutes, rest = divmod(int(seconds), 60)
+    return f"{minutes}m{rest}s" if minutes else f"{rest}s"
+
+
+def _status(
+    one: Seen,
+    state: dict[str, Any],
+    *,
+    restarts: int,
+    last: dict[str, Any] | None = None,
+    extra: dict[str, Any],
+) -> dict[str, Any]:
+    container = one.container
+    status: dict[str, Any] = {
+        "name": container.name,
+        "state": state,
+        "lastState": last or {},
+        "restartCount": restarts,
+        "image": image_name(container.image),
+        "imageID": _image_id(container.image),
+        **extra,
+    }
+    if last or _has_run(state):
+        status["containerID"] = _container_id(one, restarts)
+    if container.resources.requests or container.resources.limits:
+        given = {"requests": container.resources.requests, "limits": container.resources.limits}
+        status["resources"] = {name: amounts for name, amounts in given.items() if amounts}
+        if container.resources.requests:
+            status["allocatedResources"] = container.resources.requests
+    return status
+
+
+def _has_run(state: dict[str, Any]) -> bool:
+    return "running" in state or ("terminated" in state and "startedAt" in state["terminated"])
+
+
+def _last_of(one: Seen) -> dict[str, Any]:
+    """How it ended before, which stays in sight while it runs again."""
+    before = one.status.last_state.terminated
+    return {} if before is None else {"lastState": {"terminated": _kept(one, before, restarts=one.restarts - 1)}}
+
+
+def _ended(one: Seen, exit_code: int, *, started: datetime, finished: datetime) -> dict[str, Any]:
+    return {
+        "exitCode": exit_code,
+        "reason": "Error" if exit_code else "Completed",
+        "startedAt": written_time(started),
+        "finishedAt": written_time(finished),
+        "containerID": _container_id(one, one.restarts),
+    }
+
+
+def _kept(one: Seen, ended: ContainerStateTerminated, *, restarts: int | None = None) -> dict[str, Any]:
+    kept: dict[str, Any] = {
+        "exitCode": ended.exit_code,
+        "reason": ended.reason,
+    }
+    if ended.message:
+        kept["message"] = ended.message
+    if ended.finished_at is not None:
+        kept["finishedAt"] = written_time(ended.finished_at)
+    if ended.started_at is not None:
+        kept["startedAt"] = written_time(ended.started_at)
+        kept["containerID"] = _container_id(one, one.restarts if restarts is None else restarts)
+    return kept
+
+
+def _full_name(one: Seen) -> str:
+    metadata = one.pod.metadata
+    return f"{metadata.name}_{metadata.namespace}({metadata.uid})"
+
+
+def _container_id(one: Seen, restarts: int) -> str:
+    return f"containerd://{_digest(f'{one.pod.metadata.uid}/{one.container.name}/{restarts}')}"
+
+
+def _image_id(image: str) -> str:
+    repository = image_name(image).partition("@")[0]
+    head, slash, last = repository.rpartition("/")
+    return f"{head}{slash}{last.partition(':')[0]}@sha256:{_digest(image_name(image))}"
+
+
+def image_name(image: str) -> str:
+    """An image by its full name, as a container runtime calls it: `nginx` is `docker.io/library/nginx:latest`."""
+    first, slash, _ = image.partition("/")
+    is_host = bool(slash) and ("." in first or ":" in first or first == "localhost")
+    full = image if is_host else f"docker.io/{image}" if slash else f"docker.io/library/{image}"
+    return full if "@" in full or ":" in full.rpartition("/")[2] else f"{full}:latest"
+
+
+def _digest(text: str) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()

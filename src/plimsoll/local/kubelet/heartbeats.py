@@ -1,0 +1,222 @@
+"""How the world learns that a node lives: by Leases written every ten seconds, or by being told once.
+
+Written heartbeats are for API servers with a node lifecycle controller of their own, and for everything that lasts.
+Told ones are for virtual time, where nobody outside the process listens; a Lease is still written when a node comes
+up, so that the objects are there. Who runs the kubelet chooses.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import heapq
+from typing import TYPE_CHECKING, Any, Final, Protocol
+
+import structlog
+
+from plimsoll.core.errors import PlimsollError
+from plimsoll.kube.errors import AlreadyExists, NotFound
+from plimsoll.local.liveness import NODE_LEASES
+from plimsoll.objects.leases import Lease
+from plimsoll.objects.meta import MicroTime
+from plimsoll.runtime.services import Service
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from plimsoll.core.clock import Clock
+    from plimsoll.kube.client import Client
+    from plimsoll.local.kubelet.settings import KubeletSettings
+    from plimsoll.local.liveness import ToldLiveness
+    from plimsoll.objects.nodes import Node
+
+log: structlog.typing.FilteringBoundLogger = structlog.get_logger(__name__)
+
+# Nodes share the rounds of renewals evenly: so many slots in a round, each node in the emptiest.
+_SLOTS: Final = 100
+
+
+class Heartbeats(Protocol):
+    """Where the kubelet says which of its nodes live."""
+
+    @property
+    def are_written(self) -> bool:
+        """Whether node statuses are to be repeated as well."""
+        ...
+
+    async def lives(self, node: Node) -> None:
+        """The node is up, from now on until something else is said. Said again and again; costs nothing then."""
+        ...
+
+    def fell_silent(self, name: str) -> None: ...
+
+    def forget(self, name: str) -> None:
+        """The node is no more, or no longer ours."""
+        ...
+
+    def services(self) -> Sequence[Service]: ...
+
+
+class Leases:
+    """Writes the Lease of a node as its kubelet does: owned by the Node, held in its name."""
+
+    def __init__(self, client: Client, *, clock: Clock, settings: KubeletSettings) -> None:
+        self._client = client
+        self._clock = clock
+        self._lease_s = settings.lease_s
+
+    async def take(self, node: Node) -> None:
+        """Write all of it: it may be another kubelet's, another node's of the same name, or not be there."""
+        metadata: dict[str, Any] = {"ownerReferences": [_owner(node)]}
+        body = {"metadata": metadata, "spec": self._spec(node.metadata.name)}
+        await self._write(node, body)
+
+    async def renew(self, node: Node) -> None:
+        body = {"spec": {"renewTime": self._now()}}
+        await self._write(node, body)
+
+    async def _write(self, node: Node, patch: dict[str, Any]) -> None:
+        name = node.metadata.name
+        try:
+            await self._client.merge_patch(Lease, name, patch, namespace=NODE_LEASES)
+        except NotFound:
+            metadata = {"name": name, "namespace": NODE_LEASES, "ownerReferences": [_owner(node)]}
+            try:
+                await self._client.create(Lease, {"metadata": metadata, "spec": self._spec(name)}, namespace=NODE_LEASES)
+            except AlreadyExists:
+                log.debug("kubelet.lease_was_made", node=name)
+
+    def _spec(self, name: str) -> dict[str, Any]:
+        return {"holderIdentity": name, "leaseDurationSeconds": self._lease_s, "renewTime": self._now()}
+
+    def _now(self) -> str:
+        return MicroTime.of(self._clock.now()).text()
+
+
+class ToldHeartbeats:
+    """Tells a `ToldLiveness`; the Lease is written once for each time a node comes up."""
+
+    are_written = False
+
+    def __init__(self, liveness: ToldLiveness, leases: Leases) -> None:
+        self._liveness = liveness
+        self._leases = leases
+        self._alive: dict[str, str] = {}
+
+    async def lives(self, node: Node) -> None:
+        name, uid = node.metadata.name, node.metadata.uid
+        if self._alive.get(name) != uid:
+            await self._leases.take(node)
+            self._alive[name] = uid
+        self._liveness.lives(name)
+
+    def fell_silent(self, name: str) -> None:
+        self._alive.pop(name, None)
+        self._liveness.fell_silent(name)
+
+    def forget(self, name: str) -> None:
+        self._alive.pop(name, None)
+        self._liveness.forget(name)
+
+    def services(self) -> Sequence[Service]:
+        return ()
+
+
+class WrittenHeartbeats:
+    """Renews the Lease of every living node once a round, spread evenly over the round."""
+
+    are_written = True
+
+    def __init__(self, leases: Leases, *, clock: Clock, settings: KubeletSettings) -> None:
+        self._leases = leases
+        self._clock = clock
+        self._round_s = settings.renew_s
+        self._at_a_time = asyncio.Semaphore(settings.workers)
+        self._alive: dict[str, Node] = {}
+        self._slot_of: dict[str, int] = {}
+        self._slots = [0] * _SLOTS
+        self._timetable: list[tuple[float, str]] = []
+        self._under_way: set[str] = set()
+        self._has_news = asyncio.Event()
+
+    async def lives(self, node: Node) -> None:
+        name = node.metadata.name
+        known = self._alive.get(name)
+        if known is not None and known.metadata.uid == node.metadata.uid:
+            return
+        await self._leases.take(node)
+        self._alive[name] = node
+        if name not in self._slot_of:
+            self._enter(name)
+
+    def fell_silent(self, name: str) -> None:
+        self._alive.pop(name, None)
+        slot = self._slot_of.pop(name, None)
+        if slot is not None:
+            self._slots[slot] -= 1
+
+    def forget(self, name: str) -> None:
+        self.fell_silent(name)
+
+    def services(self) -> Sequence[Service]:
+        return (Service(name="kubelet: heartbeats", run=self.run),)
+
+    async def run(self) -> None:
+        """Renew until cancelled."""
+        self._under_way.clear()
+        async with asyncio.TaskGroup() as group:
+            while True:
+                await self._next_is_due()
+                now_s = self._clock.monotonic_s()
+                while self._timetable and self._timetable[0][0] <= now_s:
+                    _, name = heapq.heappop(self._timetable)
+                    if name in self._slot_of and self._is_its_turn(name, now_s) and name not in self._under_way:
+                        self._under_way.add(name)
+                        group.create_task(self._renew(name), name=f"lease of {name}")
+
+    # ---- inside
+
+    def _enter(self, name: str) -> None:
+        slot = min(range(_SLOTS), key=self._slots.__getitem__)
+        self._slots[slot] += 1
+        self._slot_of[name] = slot
+        self._schedule(name, self._clock.monotonic_s())
+        self._has_news.set()
+
+    def _schedule(self, name: str, after_s: float) -> None:
+        """At the next moment of the node's slot, which is at most one round ahead."""
+        offset_s = self._slot_of[name] * self._round_s / _SLOTS
+        rounds = (after_s - offset_s) // self._round_s + 1
+        heapq.heappush(self._timetable, (rounds * self._round_s + offset_s, name))
+
+    def _is_its_turn(self, name: str, now_s: float) -> bool:
+        """A node that left and came back has two entries; the one of its present slot counts, and goes on."""
+        self._schedule(name, now_s)
+        return True
+
+    async def _next_is_due(self) -> None:
+        self._has_news.clear()
+        wait_s = self._timetable[0][0] - self._clock.monotonic_s() if self._timetable else None
+        if wait_s is not None and wait_s <= 0:
+            return
+        try:
+            async with asyncio.timeout(wait_s):
+                await self._has_news.wait()
+        except TimeoutError:
+            return
+
+    async def _renew(self, name: str) -> None:
+        """One that fails is made good by the next: a lease lasts four rounds."""
+        try:
+            async with self._at_a_time:
+                node = self._alive.get(name)
+                if node is not None:
+                    async with asyncio.timeout(self._round_s):
+                        await self._leases.renew(node)
+        except (PlimsollError, TimeoutError) as error:
+            log.warning("kubelet.lease_not_renewed", node=name, error=str(error) or type(error).__name__)
+        finally:
+            self._under_way.discard(name)
+
+
+def _owner(node: Node) -> dict[str, Any]:
+    return {"apiVersion": "v1", "kind": "Node", "name": node.metadata.name, "uid": node.metadata.uid}

@@ -1,0 +1,138 @@
+"""What a node's kubelet says about its node at a given moment. Pure: asked by `nodes` and `pods`, and by nobody else.
+
+Everything follows from the Node object and the time, so a kubelet that takes a node over says what the one before it
+would have said. What somebody else wrote (capacity, a machine's own nodeInfo, further conditions) stays.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from datetime import datetime, timedelta
+from typing import TYPE_CHECKING, Any, Final
+
+from plimsoll.core.values import Value
+from plimsoll.local.kubelet.settings import SILENT, KubeletSettings, boot_s_of
+from plimsoll.objects.meta import written_time
+
+if TYPE_CHECKING:
+    from plimsoll.objects.nodes import Node, NodeCondition
+
+# What a healthy kubelet reports, in its order (kubernetes pkg/kubelet/nodestatus).
+_CONDITIONS: Final = (
+    ("MemoryPressure", "False", "KubeletHasSufficientMemory", "kubelet has sufficient memory available"),
+    ("DiskPressure", "False", "KubeletHasNoDiskPressure", "kubelet has no disk pressure"),
+    ("PIDPressure", "False", "KubeletHasSufficientPID", "kubelet has sufficient PID available"),
+    ("Ready", "True", "KubeletReady", "kubelet is posting ready status"),
+)
+_OS_IMAGE: Final = "Debian GNU/Linux 12 (bookworm)"
+_KERNEL: Final = "6.1.0-37-cloud-amd64"
+_RUNTIME: Final = "containerd://2.1.4"
+
+
+class Up(Value, frozen=True):
+    """The kubelet runs."""
+
+
+class Silent(Value, frozen=True):
+    """It is cut off: nobody hears of the node, and nothing happens on it."""
+
+
+class Booting(Value, frozen=True):
+    """The machine comes up; its kubelet runs from `until` on."""
+
+    until: datetime
+
+
+class Report(Value, frozen=True):
+    """Write this into the node's status."""
+
+    status: dict[str, Any]
+    became_ready: bool
+
+
+class Wait(Value, frozen=True):
+    """Nothing to say before `until`; None: before something changes."""
+
+    until: datetime | None = None
+
+
+def node_state_at(node: Node, now: datetime, settings: KubeletSettings) -> Up | Silent | Booting:
+    """Whether the node's kubelet runs."""
+    if node.metadata.annotations.get(SILENT) == "true":
+        return Silent()
+    if node.metadata.creation_timestamp is None:
+        return Up()
+    until = node.metadata.creation_timestamp + timedelta(seconds=boot_s_of(node, settings))
+    return Booting(until=until) if now < until else Up()
+
+
+def node_status_at(
+    node: Node, now: datetime, *, address: str, settings: KubeletSettings, repeats: bool
+) -> Report | Wait:
+    """What is to be written about a node that is up. `repeats`: also every few minutes though nothing changed."""
+    known = {one.type: one for one in node.status.conditions}
+    due = _due(known.get("Ready"), node.metadata.name, settings.report_s) if repeats else None
+    conditions = [_condition(spec, known.get(spec[0]), now) for spec in _CONDITIONS]
+    changed: dict[str, Any] = {}
+    if any(_differs(one, known.get(one["type"])) for one in conditions) or (due is not None and due <= now):
+        changed["conditions"] = conditions
+    addresses = {one.type: one.address for one in node.status.addresses}
+    wanted = {"InternalIP": addresses.get("InternalIP") or address, "Hostname": node.metadata.name}
+    if missing := [{"type": type_, "address": ip} for type_, ip in wanted.items() if ip and type_ not in addresses]:
+        changed["addresses"] = [*({"type": one.type, "address": one.address} for one in node.status.addresses), *missing]
+    if info := _missing_info(node, settings):
+        changed["nodeInfo"] = info
+    if not changed:
+        return Wait(until=due)
+    ready = known.get("Ready")
+    return Report(status=changed, became_ready=ready is None or ready.status != "True")
+
+
+def internal_ip(node: Node) -> str:
+    return next((one.address for one in node.status.addresses if one.type == "InternalIP"), "")
+
+
+def _condition(spec: tuple[str, str, str, str], before: NodeCondition | None, now: datetime) -> dict[str, Any]:
+    type_, status, reason, message = spec
+    moved = before is None or before.status != status or before.last_transition_time is None
+    since = now if moved or before is None or before.last_transition_time is None else before.last_transition_time
+    return {
+        "type": type_,
+        "status": status,
+        "lastHeartbeatTime": written_time(now),
+        "lastTransitionTime": written_time(since),
+        "reason": reason,
+        "message": message,
+    }
+
+
+def _differs(wanted: dict[str, Any], before: NodeCondition | None) -> bool:
+    return before is None or (before.status, before.reason) != (wanted["status"], wanted["reason"])
+
+
+def _due(ready: NodeCondition | None, name: str, report_s: float) -> datetime | None:
+    """When the next report is due. Nodes that came up together part ways with their second report."""
+    if ready is None or ready.last_heartbeat_time is None:
+        return None
+    is_first = ready.last_heartbeat_time == ready.last_transition_time
+    chance = int.from_bytes(hashlib.sha256(name.encode()).digest()[:4], "big") / 2**32
+    share = 0.1 + 0.9 * chance if is_first else 1.0
+    return ready.last_heartbeat_time + timedelta(seconds=report_s * share)
+
+
+def _missing_info(node: Node, settings: KubeletSettings) -> dict[str, str]:
+    """A machine's facts, as far as nobody wrote them; ids follow from the node's uid."""
+    labels, info, uid = node.metadata.labels, node.status.node_info, node.metadata.uid
+    digest = hashlib.sha256(uid.encode()).hexdigest()
+    wanted = {
+        "machineID": (info.machine_id, digest[:32]),
+        "systemUUID": (info.system_uuid, uid),
+        "bootID": (info.boot_id, uid),
+        "kernelVersion": (info.kernel_version, _KERNEL),
+        "osImage": (info.os_image, _OS_IMAGE),
+        "containerRuntimeVersion": (info.container_runtime_version, _RUNTIME),
+        "kubeletVersion": (info.kubelet_version, settings.kubelet_version),
+        "operatingSystem": (info.operating_system, labels.get("kubernetes.io/os", "linux")),
+        "architecture": (info.architecture, labels.get("kubernetes.io/arch", "amd64")),
+    }
+    return {field: value for field, (has, value) in wanted.items() if not has}

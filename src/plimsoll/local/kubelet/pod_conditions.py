@@ -1,0 +1,127 @@
+"""The conditions a kubelet of 1.34 writes into a pod's status, with its reasons and messages. Pure."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+from plimsoll.objects.meta import written_time
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+    from datetime import datetime
+
+    from plimsoll.objects.pods import Pod, PodCondition
+
+READY: Final = "Ready"
+CONTAINERS_READY: Final = "ContainersReady"
+INITIALIZED: Final = "Initialized"
+SCHEDULED: Final = "PodScheduled"
+SANDBOX: Final = "PodReadyToStartContainers"
+
+_ENDED: Final = {"Succeeded": "PodCompleted", "Failed": "PodFailed"}
+
+
+class Says(NamedTuple):
+    """What one condition says."""
+
+    status: bool
+    reason: str = ""
+    message: str = ""
+
+
+class Facts(NamedTuple):
+    """What the conditions follow from."""
+
+    phase: str
+    has_sandbox: bool
+    uninitialized: Sequence[str]
+    """Names of init containers that are not through."""
+    unready: Sequence[str]
+    """Names of containers that are not ready."""
+
+
+def conditions(pod: Pod, facts: Facts, now: datetime) -> list[dict[str, Any]]:
+    """All five, in the kubelet's order. One whose status stays keeps its time."""
+    known = {one.type: one for one in pod.status.conditions}
+    containers = _containers_ready(facts)
+    said = {
+        SANDBOX: Says(facts.has_sandbox),
+        INITIALIZED: _initialized(facts),
+        READY: _ready(pod, containers, known),
+        CONTAINERS_READY: containers,
+        SCHEDULED: Says(status=True),
+    }
+    generation = pod.metadata.generation
+    return [_written(type_, says, known.get(type_), now, generation) for type_, says in said.items()]
+
+
+def is_said(wanted: Mapping[str, Any], known: PodCondition | None) -> bool:
+    """Whether the object shows this condition already."""
+    return known is not None and (
+        known.status,
+        known.reason,
+        known.message,
+        known.observed_generation,
+    ) == (wanted["status"], wanted.get("reason", ""), wanted.get("message", ""), wanted.get("observedGeneration", 0))
+
+
+def _initialized(facts: Facts) -> Says:
+    if facts.phase == "Succeeded":
+        return Says(status=True, reason="PodCompleted")
+    if facts.uninitialized:
+        listed = " ".join(facts.uninitialized)
+        return Says(
+            status=False,
+            reason="ContainersNotInitialized",
+            message=f"containers with incomplete status: [{listed}]",
+        )
+    return Says(status=True)
+
+
+def _containers_ready(facts: Facts) -> Says:
+    if facts.phase in _ENDED:
+        return Says(status=False, reason=_ENDED[facts.phase])
+    if facts.unready:
+        listed = " ".join(facts.unready)
+        return Says(
+            status=False, reason="ContainersNotReady", message=f"containers with unready status: [{listed}]"
+        )
+    return Says(status=True)
+
+
+def _ready(pod: Pod, containers: Says, known: Mapping[str, PodCondition]) -> Says:
+    """As the containers are, and with every readiness gate opened by whoever keeps it."""
+    if not containers.status:
+        return containers
+    missing = []
+    for gate in pod.spec.readiness_gates:
+        one = known.get(gate.condition_type)
+        if one is None:
+            missing.append(f'corresponding condition of pod readiness gate "{gate.condition_type}" does not exist.')
+        elif one.status != "True":
+            missing.append(
+                f'the status of pod readiness gate "{gate.condition_type}" is not "True", but {one.status}'
+            )
+    if missing:
+        return Says(status=False, reason="ReadinessGatesNotReady", message=", ".join(missing))
+    return Says(status=True)
+
+
+def _written(
+    type_: str, says: Says, before: PodCondition | None, now: datetime, generation: int
+) -> dict[str, Any]:
+    status = "True" if says.status else "False"
+    stayed = before is not None and before.status == status
+    since = before.last_transition_time if before is not None and stayed else None
+    written: dict[str, Any] = {
+        "type": type_,
+        "status": status,
+        "lastTransitionTime": written_time(since or now),
+    }
+    if generation:
+        written["observedGeneration"] = generation
+    if says.reason:
+        written["reason"] = says.reason
+    if says.message:
+        written["message"] = says.message
+    return written

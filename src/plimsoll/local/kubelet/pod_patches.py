@@ -1,0 +1,54 @@
+"""From the status a pod should show to the patch that makes it show it. Pure.
+
+A strategic merge patch, as real kubelets send: conditions are merged by their type, so those that others keep in the
+same list (readiness gates, DisruptionTarget) stay. In such a merge a field that is to go must be named with null.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+import msgspec
+
+from plimsoll.local.kubelet.pod_conditions import is_said
+from plimsoll.objects.pods import Pod, PodStatus
+
+if TYPE_CHECKING:
+    from plimsoll.objects.pods import PodCondition
+
+# The fields that are ours as wholes, and the fields of the slim view they are compared by.
+_FIELDS: Final = (
+    ("phase", "phase"),
+    ("startTime", "start_time"),
+    ("hostIP", "host_ip"),
+    ("podIP", "pod_ip"),
+    ("initContainerStatuses", "init_container_statuses"),
+    ("containerStatuses", "container_statuses"),
+    ("observedGeneration", "observed_generation"),
+)
+_WITH: Final = {"hostIP": "hostIPs", "podIP": "podIPs"}
+_TEXTS: Final = ("reason", "message")
+
+
+def status_patch(pod: Pod, wanted: dict[str, Any]) -> dict[str, Any]:
+    """What of `wanted` the pod does not show yet; empty if it shows all of it."""
+    shown, view = pod.status, msgspec.convert(wanted, PodStatus)
+    patch: dict[str, Any] = {}
+    for name, field in _FIELDS:
+        if name in wanted and getattr(view, field) != getattr(shown, field):
+            patch[name] = wanted[name]
+            if name in _WITH:
+                patch[_WITH[name]] = wanted[_WITH[name]]
+    for name in _TEXTS:
+        if getattr(view, name) != getattr(shown, name):
+            patch[name] = wanted.get(name)
+    known = {one.type: one for one in shown.conditions}
+    if not all(is_said(one, known.get(one["type"])) for one in wanted["conditions"]):
+        patch["conditions"] = [_cleared(one, known.get(one["type"])) for one in wanted["conditions"]]
+    return patch
+
+
+def _cleared(wanted: dict[str, Any], before: PodCondition | None) -> dict[str, Any]:
+    """The condition, with null for the texts that it no longer has."""
+    gone = {name: None for name in _TEXTS if before is not None and getattr(before, name) and name not in wanted}
+    return wanted | gone

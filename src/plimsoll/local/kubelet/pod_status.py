@@ -1,0 +1,232 @@
+"""What a pod's kubelet says about the pod at a given moment, and when it must look again. Pure.
+
+    Pending ──start──▶ Running ──containers end──▶ Succeeded | Failed
+       └──────────────────┴──────────deleted──────────────┘ ──▶ removed
+
+`pod_status_at` reads the pod, what it says about its own pace, and the time. The times a pod's future hangs on stand in
+its status (`startTime`, `startedAt`, `finishedAt`) and metadata (`deletionTimestamp`), so another kubelet that takes
+the node over goes on where this one was. Whole seconds: that is what Kubernetes keeps.
+"""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta
+from typing import TYPE_CHECKING, Any, Final
+
+from plimsoll.core.values import Value
+from plimsoll.local.kubelet.containers import (
+    KILLED,
+    Became,
+    Seen,
+    completed_init,
+    lived_on,
+    running,
+    seen,
+    stopped,
+    waiting,
+)
+from plimsoll.local.kubelet.pod_conditions import Facts, conditions
+from plimsoll.local.kubelet.pod_patches import status_patch
+from plimsoll.objects.meta import written_time
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from plimsoll.local.kubelet.settings import Pace
+    from plimsoll.objects.pods import Container, Pod
+
+TERMINAL: Final = frozenset({"Succeeded", "Failed"})
+
+_SIGTERM_EXIT: Final = 143
+
+
+class Place(Value, frozen=True):
+    """Where the pod is: the node's address and its own."""
+
+    host_ip: str
+    pod_ip: str
+
+
+class Report(Value, frozen=True):
+    """Patch the pod's status so; look again at `until`."""
+
+    patch: dict[str, Any]
+    until: datetime | None
+    phase: str
+
+
+class Wait(Value, frozen=True):
+    """Everything is said. Look again at `until`; None: when something changes."""
+
+    until: datetime | None = None
+
+
+class Remove(Value, frozen=True):
+    """The pod was to go and nothing of it runs any more: delete the object."""
+
+
+def pod_status_at(pod: Pod, now: datetime, *, place: Place, pace: Pace) -> Report | Wait | Remove:
+    """What is to be done about a pod which its node has admitted."""
+    metadata, status = pod.metadata, pod.status
+    if status.phase in TERMINAL:
+        return _over(pod)
+    if metadata.deletion_timestamp is not None:
+        return _terminating(pod, now, place=place, pace=pace)
+    deadline = _deadline(pod)
+    if deadline is not None and deadline <= now:
+        return _said(pod, _past_deadline(pod, now, place))
+    starts_at = (status.start_time or now) + timedelta(seconds=pace.start_s)
+    if now < starts_at and not _has_started(pod):
+        return _said(pod, _pending(pod, now, place), _earliest(starts_at, deadline))
+    wanted, until = _started(pod, now, place=place, pace=pace)
+    return _said(pod, wanted, _earliest(until, deadline))
+
+
+def rejected(pod: Pod, now: datetime, *, reason: str, message: str) -> Report:
+    """The node does not take the pod."""
+    wanted = {
+        "phase": "Failed",
+        "reason": reason,
+        "message": f"Pod was rejected: {message}",
+        "startTime": written_time(pod.status.start_time or now),
+    }
+    if pod.metadata.generation:
+        wanted["observedGeneration"] = pod.metadata.generation
+    return Report(patch=wanted, until=None, phase="Failed")
+
+
+# ---- the states
+
+
+def _over(pod: Pod) -> Wait | Remove:
+    """With finalizers the object stays, and its grace period of 0 shows that we are through with it."""
+    is_going = pod.metadata.deletion_timestamp is not None
+    return Remove() if is_going and pod.metadata.deletion_grace_period_seconds != 0 else Wait()
+
+
+def _terminating(pod: Pod, now: datetime, *, place: Place, pace: Pace) -> Report | Wait | Remove:
+    metadata = pod.metadata
+    killed_at = metadata.deletion_timestamp or now
+    grace_s = metadata.deletion_grace_period_seconds or 0
+    ends_at = min(killed_at, killed_at + timedelta(seconds=pace.stop_s - grace_s))
+    if now < ends_at:
+        return Wait(until=ends_at)
+    if pace.stop_s > grace_s:
+        exit_code = KILLED
+    else:
+        # A server told to stop has done what it should; work that was cut short has not.
+        exit_code = 0 if pod.spec.restart_policy in {"", "Always"} else _SIGTERM_EXIT
+    return _said(pod, _ended(pod, now, place=place, exit_code=exit_code))
+
+
+def _past_deadline(pod: Pod, now: datetime, place: Place) -> dict[str, Any]:
+    wanted = _ended(pod, now, place=place, exit_code=KILLED)
+    message = "Pod was active on the node longer than the specified deadline"
+    return wanted | {"phase": "Failed", "reason": "DeadlineExceeded", "message": message}
+
+
+def _pending(pod: Pod, now: datetime, place: Place) -> dict[str, Any]:
+    reason = "PodInitializing" if pod.spec.init_containers else "ContainerCreating"
+    inits = [waiting(one, reason) for one in _inits(pod)]
+    mains = [waiting(one, reason) for one in _mains(pod)]
+    facts = Facts(
+        phase="Pending",
+        has_sandbox=False,
+        uninitialized=[one.name for one in pod.spec.init_containers],
+        unready=_unready(pod, inits, mains),
+    )
+    return _status(pod, now, facts=facts, place=Place(host_ip=place.host_ip, pod_ip=""), inits=inits, mains=mains)
+
+
+def _started(pod: Pod, now: datetime, *, place: Place, pace: Pace) -> tuple[dict[str, Any], datetime | None]:
+    policy = pod.spec.restart_policy or "Always"
+    mains = [lived_on(one, now, pace=pace, restart_policy=policy) for one in _mains(pod)]
+    codes = [one.exit_code for one in mains]
+    if all(code is not None for code in codes):
+        inits = [stopped(one, now, exit_code=0) if _is_sidecar(one.container) else completed_init(one, now) for one in _inits(pod)]
+        phase = "Failed" if any(codes) else "Succeeded"
+        facts = Facts(phase=phase, has_sandbox=False, uninitialized=(), unready=())
+        return _status(pod, now, facts=facts, place=place, inits=inits, mains=mains), None
+    inits = [running(one, now) if _is_sidecar(one.container) else completed_init(one, now) for one in _inits(pod)]
+    facts = Facts(phase="Running", has_sandbox=True, uninitialized=(), unready=_unready(pod, inits, mains))
+    wanted = _status(pod, now, facts=facts, place=place, inits=inits, mains=mains)
+    return wanted, _earliest(*(one.until for one in mains))
+
+
+def _ended(pod: Pod, now: datetime, *, place: Place, exit_code: int) -> dict[str, Any]:
+    mains = [stopped(one, now, exit_code=exit_code) for one in _mains(pod)]
+    inits = [stopped(one, now, exit_code=exit_code) for one in _inits(pod)]
+    phase = "Failed" if any(one.exit_code for one in mains) else "Succeeded"
+    has_begun = _has_started(pod)
+    facts = Facts(
+        phase=phase,
+        has_sandbox=False,
+        uninitialized=() if has_begun else [one.name for one in pod.spec.init_containers],
+        unready=(),
+    )
+    place = place if has_begun else Place(host_ip=place.host_ip, pod_ip="")
+    return _status(pod, now, facts=facts, place=place, inits=inits, mains=mains)
+
+
+# ---- parts
+
+
+def _said(pod: Pod, wanted: dict[str, Any], until: datetime | None = None) -> Report | Wait:
+    patch = status_patch(pod, wanted)
+    return Report(patch=patch, until=until, phase=wanted["phase"]) if patch else Wait(until=until)
+
+
+def _status(
+    pod: Pod, now: datetime, *, facts: Facts, place: Place, inits: Sequence[Became], mains: Sequence[Became]
+) -> dict[str, Any]:
+    status: dict[str, Any] = {
+        "phase": facts.phase,
+        "conditions": conditions(pod, facts, now),
+        "startTime": written_time(pod.status.start_time or now),
+        "containerStatuses": [one.status for one in mains],
+    }
+    if inits:
+        status["initContainerStatuses"] = [one.status for one in inits]
+    if pod.metadata.generation:
+        status["observedGeneration"] = pod.metadata.generation
+    if place.host_ip:
+        status |= {"hostIP": place.host_ip, "hostIPs": [{"ip": place.host_ip}]}
+    if place.pod_ip:
+        status |= {"podIP": place.pod_ip, "podIPs": [{"ip": place.pod_ip}]}
+    return status
+
+
+def _mains(pod: Pod) -> list[Seen]:
+    return [seen(pod, one, pod.status.container_statuses) for one in pod.spec.containers]
+
+
+def _inits(pod: Pod) -> list[Seen]:
+    return [seen(pod, one, pod.status.init_container_statuses) for one in pod.spec.init_containers]
+
+
+def _is_sidecar(container: Container) -> bool:
+    return container.restart_policy == "Always"
+
+
+def _unready(pod: Pod, inits: Sequence[Became], mains: Sequence[Became]) -> list[str]:
+    """Sidecars count among the containers whose readiness is the pod's."""
+    sidecars = [
+        became for one, became in zip(pod.spec.init_containers, inits, strict=True) if _is_sidecar(one)
+    ]
+    return [one.status["name"] for one in (*sidecars, *mains) if not one.status["ready"]]
+
+
+def _has_started(pod: Pod) -> bool:
+    return any(
+        one.state.running is not None or one.state.terminated is not None or one.last_state.terminated is not None
+        for one in pod.status.container_statuses
+    )
+
+
+def _deadline(pod: Pod) -> datetime | None:
+    allowed_s, since = pod.spec.active_deadline_seconds, pod.status.start_time
+    return None if allowed_s is None or since is None else since + timedelta(seconds=allowed_s)
+
+
+def _earliest(*moments: datetime | None) -> datetime | None:
+    return min((moment for moment in moments if moment is not None), default=None)

@@ -1,0 +1,135 @@
+"""When a node was last heard of: what the simulated node lifecycle controller decides by.
+
+Where kubelets write, the answer is in the Leases of `kube-node-lease`: `LeaseLiveness`. In virtual time a hundred nodes
+would write 36,000 of them an hour to say that nothing happened; there the virtual kubelet of the same process tells
+`ToldLiveness` once that a node lives, and once that it no longer does. Nothing here writes anything.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final, Protocol
+
+from plimsoll.kube.informer.changes import Added, Updated
+from plimsoll.kube.selections import Selection
+from plimsoll.objects.leases import Lease
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from datetime import datetime
+
+    from plimsoll.core.clock import Clock
+    from plimsoll.kube.informer import Informer
+    from plimsoll.kube.informer.changes import Change
+    from plimsoll.kube.informer.shared import Informers
+
+    OnChange = Callable[[str], None]
+    """Called with a node's name. It must not wait, and must not fail."""
+
+NODE_LEASES: Final = "kube-node-lease"
+
+
+class Liveness(Protocol):
+    """What is known about nodes being alive."""
+
+    def last_heartbeat(self, node_name: str) -> datetime | None:
+        """When the node was last heard of; None if never."""
+        ...
+
+    def is_steady(self, node_name: str) -> bool:
+        """Whether the node lives until a change says otherwise: then it need not be looked at again before that."""
+        ...
+
+    def on_change(self, tell: OnChange) -> None:
+        """Have `tell` called with the name of every node about which something new is known."""
+        ...
+
+
+class LeaseLiveness:
+    """What the Leases say. Every renewal is a change, and no node is ever steady.
+
+    A lease counts from when it was seen to be renewed, not from the time written in it, which is of another clock;
+    one that was there at the start counts from its own time, or from now if that lies ahead.
+    """
+
+    def __init__(self, leases: Informer[Lease], *, clock: Clock) -> None:
+        self._leases = leases
+        self._clock = clock
+        self._renewed: dict[str, datetime] = {}
+        self._tells: list[OnChange] = []
+        leases.add_handler(self._changed, name="node liveness")
+
+    @classmethod
+    def over(cls, informers: Informers, *, clock: Clock) -> LeaseLiveness:
+        return cls(informers.of(Lease, Selection(namespace=NODE_LEASES)), clock=clock)
+
+    def last_heartbeat(self, node_name: str) -> datetime | None:
+        return self._renewed.get(node_name)
+
+    def is_steady(self, node_name: str) -> bool:  # noqa: ARG002 -- the port's signature
+        return False
+
+    def on_change(self, tell: OnChange) -> None:
+        self._tells.append(tell)
+
+    async def synced(self) -> None:
+        """Return once all leases are known."""
+        await self._leases.synced()
+
+    def _changed(self, change: Change[Lease]) -> None:
+        name = change.key.name
+        match change:
+            case Updated(old=old, new=new):
+                if old.spec.renew_time == new.spec.renew_time:
+                    return
+                self._renewed[name] = self._clock.now()
+            case Added(new=new):
+                now = self._clock.now()
+                self._renewed[name] = min(new.spec.renew_time or now, now)
+            case _:
+                self._renewed.pop(name, None)
+        for tell in self._tells:
+            tell(name)
+
+
+class ToldLiveness:
+    """What the virtual kubelet of this process says. A node that lives is heard of at every moment."""
+
+    def __init__(self, *, clock: Clock) -> None:
+        self._clock = clock
+        self._alive: set[str] = set()
+        self._last: dict[str, datetime] = {}
+        self._tells: list[OnChange] = []
+
+    def last_heartbeat(self, node_name: str) -> datetime | None:
+        return self._clock.now() if node_name in self._alive else self._last.get(node_name)
+
+    def is_steady(self, node_name: str) -> bool:
+        return node_name in self._alive
+
+    def on_change(self, tell: OnChange) -> None:
+        self._tells.append(tell)
+
+    # ---- for the kubelet
+
+    def lives(self, node_name: str) -> None:
+        if node_name not in self._alive:
+            self._alive.add(node_name)
+            self._tell(node_name)
+
+    def fell_silent(self, node_name: str) -> None:
+        if node_name in self._alive:
+            self._alive.remove(node_name)
+            self._last[node_name] = self._clock.now()
+            self._tell(node_name)
+
+    def forget(self, node_name: str) -> None:
+        """There is no such node any more."""
+        was_known = node_name in self._alive or node_name in self._last
+        self._alive.discard(node_name)
+        self._last.pop(node_name, None)
+        if was_known:
+            self._tell(node_name)
+
+    def _tell(self, node_name: str) -> None:
+        for tell in self._tells:
+            tell(node_name)

@@ -1,0 +1,73 @@
+"""Claims that wait for their first consumer: says on which node it will run, and whether they are bound yet.
+
+The binding itself is the volume controller's. A claim to be provisioned is annotated with the node; a volume that is
+there already is reserved for its claim. Both can be done twice without harm, so after a crash it is simply done again.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from plimsoll.kube.errors import Conflict, NotFound
+from plimsoll.objects.volumes import PersistentVolume, PersistentVolumeClaim
+from plimsoll.scheduling.volumes import volume_choices
+
+if TYPE_CHECKING:
+    from plimsoll.kube.client import Client
+    from plimsoll.objects.pods import Pod
+    from plimsoll.scheduling.view import ClusterView
+
+SELECTED_NODE: Final = "volume.kubernetes.io/selected-node"
+_BOUND_BY_CONTROLLER: Final = "pv.kubernetes.io/bound-by-controller"
+
+
+def unbound_claims(pod: Pod, node: str, view: ClusterView) -> dict[str, str]:
+    """Claims still to be bound before the pod can go there, with the volume each gets; empty: to be provisioned."""
+    if not any(one.persistent_volume_claim or one.ephemeral for one in pod.spec.volumes):
+        return {}
+    place = view.node(node)
+    return {} if place is None else volume_choices(pod, place, view)
+
+
+class ClaimWrites:
+    """Tells the volume controller what was chosen."""
+
+    def __init__(self, client: Client) -> None:
+        self._client = client
+
+    async def choose(self, claim: PersistentVolumeClaim, node: str, volume: PersistentVolume | None) -> bool:
+        """False if claim or volume are not as they were: the pod has to be looked at again."""
+        try:
+            if volume is None:
+                await self._annotate(claim, node)
+            else:
+                await self._reserve(volume, claim)
+        except (NotFound, Conflict):
+            return False
+        return True
+
+    async def _annotate(self, claim: PersistentVolumeClaim, node: str) -> None:
+        meta = claim.metadata
+        if meta.annotations.get(SELECTED_NODE) == node:
+            return
+        identity = {"uid": meta.uid, "resourceVersion": meta.resource_version}
+        body = {"metadata": {**identity, "annotations": {SELECTED_NODE: node}}}
+        await self._client.merge_patch(PersistentVolumeClaim, meta.name, body, namespace=meta.namespace)
+
+    async def _reserve(self, volume: PersistentVolume, claim: PersistentVolumeClaim) -> None:
+        meta = claim.metadata
+        reference = volume.spec.claim_ref
+        if reference is not None and reference.uid == meta.uid:
+            return
+        wanted = {
+            "kind": "PersistentVolumeClaim",
+            "apiVersion": "v1",
+            "namespace": meta.namespace,
+            "name": meta.name,
+            "uid": meta.uid,
+            "resourceVersion": meta.resource_version,
+        }
+        identity = {"uid": volume.metadata.uid, "resourceVersion": volume.metadata.resource_version}
+        by_us = {"annotations": {_BOUND_BY_CONTROLLER: "yes"}} if reference is None else {}
+        body = {"metadata": {**identity, **by_us}, "spec": {"claimRef": wanted}}
+        await self._client.merge_patch(PersistentVolume, volume.metadata.name, body)

@@ -1,0 +1,267 @@
+"""The embedded scheduler: gives pods their nodes as kube-scheduler does, on any API server.
+
+Live, `run` (or `service`) takes one pod after the other from the queue: observe, decide, act, tell; bindings are under
+way while the next pod is looked at. In stepped worlds `schedule_once` places all it can, once, whatever waits for
+what. Not both at a time.
+
+Nothing is kept but what can be had again: pods without a node are the queue, nominations stand in their status. A
+scheduler that is killed between any two writes leaves at worst a pod that the next one looks at again; a pod is never
+bound twice, because the server binds it once.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING, Final
+
+import structlog
+
+from plimsoll.core.errors import PlimsollError
+from plimsoll.core.values import Value
+from plimsoll.local.scheduler.announcing import Announcer, failed_scheduling, preempted, scheduled
+from plimsoll.local.scheduler.board import Board
+from plimsoll.local.scheduler.claims import ClaimWrites, unbound_claims
+from plimsoll.local.scheduler.cluster_events import ClusterEvent
+from plimsoll.local.scheduler.deciding import Chosen, Refused, decide
+from plimsoll.local.scheduler.preempting import Room, find_room
+from plimsoll.local.scheduler.queue import Queued, SchedulingQueue
+from plimsoll.local.scheduler.settings import DEFAULT_SETTINGS
+from plimsoll.local.scheduler.shapes import Shapes
+from plimsoll.local.scheduler.watching import Watching
+from plimsoll.local.scheduler.writing import SCHEDULER_ERROR, BindFailed, Bound, PodWrites
+from plimsoll.runtime.services import Service
+from plimsoll.scheduling.messages import UNSCHEDULABLE_REASON
+from plimsoll.scheduling.priorities import outranks
+from plimsoll.scheduling.view import PodKey, pod_key
+from plimsoll.scheduling.volumes import VOLUME_BINDING
+
+if TYPE_CHECKING:
+    from plimsoll.local.components import Component
+    from plimsoll.local.scheduler.settings import SchedulerSettings
+    from plimsoll.objects.pods import Pod
+    from plimsoll.scheduling.preemption import Candidate
+
+log: structlog.typing.FilteringBoundLogger = structlog.get_logger(__name__)
+
+_WAITS_FOR_VOLUMES: Final = frozenset({VOLUME_BINDING})
+
+
+class ScheduledOnce(Value, frozen=True):
+    """What one go came to: the pods that got a node, and those that did not, each in the order they were tried."""
+
+    bound: tuple[tuple[PodKey, str], ...] = ()
+    unschedulable: tuple[PodKey, ...] = ()
+
+
+class Scheduler:
+    """Made before the informers are started; `component` writes as kube-scheduler."""
+
+    def __init__(self, component: Component, settings: SchedulerSettings = DEFAULT_SETTINGS) -> None:
+        self._settings = settings
+        self._clock = component.clock
+        self._board = Board()
+        self._shapes = Shapes()
+        self._queue = SchedulingQueue(settings)
+        self._has_news = asyncio.Event()
+        self._watching = Watching(
+            component,
+            scheduler=settings.name,
+            board=self._board,
+            queue=self._queue,
+            shapes=self._shapes,
+            on_news=self._has_news.set,
+        )
+        self._announcer = Announcer(component, settings)
+        self._writes = PodWrites(component.client, clock=component.clock, scheduler=settings.name)
+        self._claim_writes = ClaimWrites(component.client)
+        self._binding = asyncio.Semaphore(settings.binds_at_once)
+        # Where pods are to go whose volumes are being bound.
+        self._reserved: dict[PodKey, str] = {}
+
+    def service(self) -> Service:
+        return Service(name="scheduler", run=self.run)
+
+    async def run(self) -> None:
+        """Until cancelled."""
+        await self._watching.synced()
+        self._take_stock()
+        async with asyncio.TaskGroup() as group:
+            group.create_task(self._announcer.run(), name="events of the scheduler")
+            tried = 0
+            while True:
+                queued = await self._next()
+                chosen = await self._attempt(queued)
+                if chosen is not None:
+                    await self._binding.acquire()
+                    group.create_task(self._bind_aside(queued, chosen.node), name=f"bind {pod_key(queued.pod)}")
+                tried += 1
+                if tried % self._settings.pods_at_once == 0:
+                    await asyncio.sleep(0)
+
+    async def schedule_once(self) -> ScheduledOnce:
+        """Try every pending pod in the order of the queue, back-off or not, and write what came of it."""
+        await self._watching.synced()
+        while self._watching.is_behind:  # noqa: ASYNC110 - the feeds have work, and only need their turn
+            await asyncio.sleep(0)
+        bound: list[tuple[PodKey, str]] = []
+        unschedulable: list[PodKey] = []
+        for queued in self._queue.all_in_order():
+            key = pod_key(queued.pod)
+            if key not in self._queue:
+                continue
+            self._queue.take(queued)
+            chosen = await self._attempt(queued)
+            if chosen is not None and await self._bind(queued, chosen.node):
+                bound.append((key, chosen.node))
+            elif key in self._queue:
+                unschedulable.append(key)
+        await self._announcer.flush()
+        return ScheduledOnce(bound=tuple(bound), unschedulable=tuple(unschedulable))
+
+    # ---- the next pod
+
+    def _take_stock(self) -> None:
+        """What an earlier run of this instance had in hand is looked at again."""
+        for key in self._board.assumed():
+            pod = self._watching.pods.cache.get(key.name, key.namespace)
+            self._board.forget(key)
+            if pod is not None and not pod.spec.node_name:
+                self._queue.put(pod, self._clock.monotonic_s())
+        self._queue.give_back_all()
+
+    async def _next(self) -> Queued:
+        while True:
+            self._has_news.clear()
+            now_s = self._clock.monotonic_s()
+            self._queue.tick(now_s)
+            queued = self._queue.pop(now_s)
+            if queued is not None:
+                return queued
+            await self._wait(self._queue.next_tick_s())
+
+    async def _wait(self, until_s: float | None) -> None:
+        timeout = None if until_s is None else max(until_s - self._clock.monotonic_s(), 0.0)
+        try:
+            async with asyncio.timeout(timeout):
+                await self._has_news.wait()
+        except TimeoutError:
+            return
+
+    # ---- one pod
+
+    async def _attempt(self, queued: Queued) -> Chosen | None:
+        """Decide for one pod; a node is counted as taken at once, a refusal is told."""
+        pod = queued.pod
+        key = pod_key(pod)
+        reserved = self._reserved.pop(key, "")
+        self._board.forget(key)
+        current = self._watching.pods.cache.get(key.name, key.namespace)
+        if current is None or current.metadata.uid != pod.metadata.uid:
+            self._queue.drop(key)  # its end is on its way to us
+            return None
+        decision = decide(pod, self._board, self._shapes, reserved=reserved)
+        if isinstance(decision, Chosen):
+            self._board.assume(pod, decision.node)
+            return decision
+        await self._refuse(queued, decision)
+        return None
+
+    async def _refuse(self, queued: Queued, refused: Refused) -> None:
+        pod = queued.pod
+        room = await find_room(pod, self._board, refused.answers) if refused.answers else Room()
+        message = f"{refused.message} {room.said}" if room.said else refused.message
+        nomination = room.choice.node if room.choice else None if room.may_keep_nomination else ""
+        # Back in the queue before anything is awaited: what happens from now on may help it.
+        self._queue.park(queued, refused.refused_by, self._clock.monotonic_s())
+        if pod_key(pod) not in self._queue:
+            return
+        if nomination is not None:
+            self._board.nominate(pod, nomination)
+        log.info("pod.unschedulable", pod=str(pod_key(pod)), why=message)
+        self._announcer.announce(failed_scheduling(pod, message))
+        try:
+            await self._writes.tell_failure(pod, reason=UNSCHEDULABLE_REASON, message=message, nomination=nomination)
+            if room.choice is not None:
+                await self._make_room(pod, room.choice)
+        except PlimsollError as error:
+            # It is tried again with the next change or flush, and told then.
+            log.warning("scheduler.write_failed", pod=str(pod_key(pod)), error=str(error))
+
+    async def _make_room(self, pod: Pod, choice: Candidate) -> None:
+        for victim in choice.victims:
+            if await self._writes.send_away(victim):
+                log.info("pod.preempted", pod=str(pod_key(victim)), by=str(pod_key(pod)), node=choice.node)
+                self._announcer.announce(preempted(victim, pod, choice.node))
+        for other in self._board.nominated_on(choice.node):
+            if outranks(pod, other):
+                self._board.nominate(other, "")
+                await self._writes.clear_nomination(other)
+
+    # ---- binding
+
+    async def _bind_aside(self, queued: Queued, node: str) -> None:
+        try:
+            await self._bind(queued, node)
+        finally:
+            self._binding.release()
+
+    async def _bind(self, queued: Queued, node: str) -> bool:
+        """Put the pod on its node, volumes first. Gives whether it is there."""
+        pod = queued.pod
+        key = pod_key(pod)
+        if not await self._has_volumes(queued, node):
+            return False
+        outcome = await self._writes.bind(pod, node)
+        if isinstance(outcome, Bound):
+            self._queue.drop(key)
+            log.info("pod.bound", pod=str(key), node=node)
+            self._announcer.announce(scheduled(pod, node))
+            return True
+        if isinstance(outcome, BindFailed):
+            await self._bind_failed(queued, node, outcome.problem)
+        else:
+            self._queue.drop(key)
+            self._let_go(key)
+        return False
+
+    async def _has_volumes(self, queued: Queued, node: str) -> bool:
+        """Whether every claim is bound. If not, the choice is told, and the pod keeps its place until they are."""
+        pod = queued.pod
+        key = pod_key(pod)
+        board = self._board
+        chosen = unbound_claims(pod, node, board.view)
+        if not chosen:
+            return True
+        claims = [
+            (board.claims.get((key.namespace, name)), board.volumes.get(volume)) for name, volume in chosen.items()
+        ]
+        self._reserved[key] = node
+        self._queue.park(queued, _WAITS_FOR_VOLUMES, self._clock.monotonic_s())
+        try:
+            told = [await self._claim_writes.choose(claim, node, volume) for claim, volume in claims if claim]
+        except PlimsollError as error:
+            log.warning("scheduler.write_failed", pod=str(key), error=str(error))
+            told = [False]
+        if not all(told):
+            self._let_go(key)
+        return False
+
+    async def _bind_failed(self, queued: Queued, node: str, problem: str) -> None:
+        pod = queued.pod
+        message = f"binding rejected: {problem}"
+        log.warning("pod.bind_failed", pod=str(pod_key(pod)), node=node, error=problem)
+        self._let_go(pod_key(pod))
+        self._queue.park_in_error(queued, self._clock.monotonic_s())
+        self._has_news.set()
+        self._announcer.announce(failed_scheduling(pod, message))
+        try:
+            await self._writes.tell_failure(pod, reason=SCHEDULER_ERROR, message=message, nomination="")
+        except PlimsollError as error:
+            log.warning("scheduler.write_failed", pod=str(pod_key(pod)), error=str(error))
+
+    def _let_go(self, key: PodKey) -> None:
+        """It does not take the room that was counted for it: others may."""
+        self._reserved.pop(key, None)
+        node = self._board.forget(key)
+        if node:
+            self._watching.happened(ClusterEvent.POD_LEFT, node)

@@ -1,0 +1,141 @@
+"""Whose is an object: controllers take over orphans their selector matches and let go of what it no longer matches.
+
+Used by every workload controller for its pods, by the deployment controller for replica sets. An object has at most one
+controller; it is never taken from another.
+"""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from enum import StrEnum
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+from plimsoll.core.errors import InvalidInput
+from plimsoll.kube.errors import Conflict, Invalid, NotFound
+from plimsoll.kube.informer.changes import V, view_of
+from plimsoll.local.workloads.pod_making import controller_reference
+from plimsoll.objects.owners import controller_of
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from plimsoll.core.selectors import LabelSelector
+    from plimsoll.kube.client import Client
+    from plimsoll.kube.informer import Informer
+    from plimsoll.objects.meta import ObjectMeta, WireObject
+    from plimsoll.objects.registry import Resource
+
+_BY_CONTROLLER: Final = "workloads/by-controller"
+
+
+class _Orphans(NamedTuple):
+    """Under which the index files objects that nobody manages."""
+
+    namespace: str
+
+
+class Claim(StrEnum):
+    """What an object is to an owner, and what has to be done about it."""
+
+    OURS = "ours"
+    ADOPT = "adopt"
+    RELEASE = "release"
+    NOT_OURS = "not ours"
+
+
+def claim_on(candidate: ObjectMeta, owner: ObjectMeta, selector: LabelSelector) -> Claim:
+    """How `owner` stands to an object. An owner that is being deleted changes nothing any more."""
+    controller = controller_of(candidate)
+    matches = selector.matches(candidate.labels)
+    if controller is not None:
+        if controller.uid != owner.uid:
+            return Claim.NOT_OURS
+        if matches:
+            return Claim.OURS
+        return Claim.NOT_OURS if owner.deletion_timestamp is not None else Claim.RELEASE
+    if not matches or owner.deletion_timestamp is not None or candidate.deletion_timestamp is not None:
+        return Claim.NOT_OURS
+    return Claim.ADOPT
+
+
+def index_by_controller(informer: Informer[Any]) -> None:
+    """Let `candidates` find objects; every controller that looks for them asks for it, the first one adds it."""
+    with suppress(InvalidInput):
+        informer.add_index(_BY_CONTROLLER, _controller_or_namespace)
+
+
+def candidates(informer: Informer[V], owner: ObjectMeta) -> list[V]:
+    """What `owner` manages, and the orphans of its namespace, the oldest first."""
+    cache = informer.cache
+    found = [*cache.by_index(_BY_CONTROLLER, owner.uid), *cache.by_index(_BY_CONTROLLER, _Orphans(owner.namespace))]
+    return sorted(found, key=_by_age)
+
+
+def managed_by(informer: Informer[V], uid: str) -> list[V]:
+    """What the owner with this uid manages, the oldest first."""
+    return sorted(informer.cache.by_index(_BY_CONTROLLER, uid), key=_by_age)
+
+
+class Adoption:
+    """Carries claims out, for owners of the kind `owners` on objects of the kind `of`."""
+
+    def __init__(self, client: Client, of: type[WireObject], owners: Resource) -> None:
+        self._client = client
+        self._of = of
+        self._owners = owners
+
+    async def claimed(self, owner: ObjectMeta, selector: LabelSelector, found: Iterable[V]) -> list[V]:
+        """Those of `found` that are the owner's after taking over and letting go."""
+        ours: list[V] = []
+        may_adopt: bool | None = None
+        for one in found:
+            metadata = view_of(one).metadata
+            match claim_on(metadata, owner, selector):
+                case Claim.OURS:
+                    ours.append(one)
+                case Claim.RELEASE:
+                    await self._release(metadata, owner)
+                case Claim.ADOPT:
+                    if may_adopt is None:
+                        may_adopt = await self._may_adopt(owner)
+                    if may_adopt and await self._adopt(metadata, owner):
+                        ours.append(one)
+                case Claim.NOT_OURS:
+                    pass
+        return ours
+
+    async def _may_adopt(self, owner: ObjectMeta) -> bool:
+        """Asked of the server, not of the cache: an owner deleted meanwhile would orphan what it adopts for good."""
+        try:
+            live: WireObject = await self._client.get(self._owners, owner.name, namespace=owner.namespace)
+        except NotFound:
+            return False
+        return live.metadata.uid == owner.uid and live.metadata.deletion_timestamp is None
+
+    async def _adopt(self, metadata: ObjectMeta, owner: ObjectMeta) -> bool:
+        reference = controller_reference(self._owners, owner)
+        body = {"metadata": {"uid": metadata.uid, "ownerReferences": [reference]}}
+        try:
+            await self._client.strategic_patch(self._of, metadata.name, body, namespace=metadata.namespace)
+        except (NotFound, Conflict, Invalid):
+            # Gone, another one of its name, or somebody else's by now.
+            return False
+        return True
+
+    async def _release(self, metadata: ObjectMeta, owner: ObjectMeta) -> None:
+        gone = {"$patch": "delete", "uid": owner.uid}
+        body = {"metadata": {"uid": metadata.uid, "ownerReferences": [gone]}}
+        with suppress(NotFound, Conflict, Invalid):
+            await self._client.strategic_patch(self._of, metadata.name, body, namespace=metadata.namespace)
+
+
+def _controller_or_namespace(value: Any) -> list[str | _Orphans]:
+    metadata = view_of(value).metadata
+    controller = controller_of(metadata)
+    return [_Orphans(metadata.namespace) if controller is None else controller.uid]
+
+
+def _by_age(value: Any) -> tuple[float, str]:
+    metadata = view_of(value).metadata
+    made = metadata.creation_timestamp
+    return (made.timestamp() if made is not None else 0.0, metadata.name)

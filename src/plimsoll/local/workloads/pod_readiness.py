@@ -1,0 +1,48 @@
+"""Whether a pod counts: active, ready, available. The words every workload controller uses in its status. Pure."""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from plimsoll.objects.pods import Pod, PodCondition
+
+
+def is_active(pod: Pod) -> bool:
+    """Neither ended nor on its way out. Where its node is plays no role: whoever cleans up after nodes deletes it."""
+    return pod.status.phase not in {"Succeeded", "Failed"} and pod.metadata.deletion_timestamp is None
+
+
+def ready_condition(pod: Pod) -> PodCondition | None:
+    return next((one for one in pod.status.conditions if one.type == "Ready"), None)
+
+
+def is_ready(pod: Pod) -> bool:
+    condition = ready_condition(pod)
+    return condition is not None and condition.status == "True"
+
+
+def ready_since(pod: Pod) -> datetime | None:
+    """Since when the pod has been ready; None if it is not, or nobody says."""
+    condition = ready_condition(pod)
+    return condition.last_transition_time if condition is not None and condition.status == "True" else None
+
+
+def is_available(pod: Pod, *, min_ready_s: int, now: datetime) -> bool:
+    """Ready for as long as its owner asks."""
+    if not is_ready(pod):
+        return False
+    since = ready_since(pod)
+    return min_ready_s == 0 or (since is not None and since + timedelta(seconds=min_ready_s) <= now)
+
+
+def next_availability_s(pods: Iterable[Pod], *, min_ready_s: int, now: datetime) -> float | None:
+    """In how many seconds the next pod that is ready becomes available; None if there is none to wait for."""
+    if min_ready_s == 0:
+        return None
+    since = [since for pod in pods if (since := ready_since(pod)) is not None]
+    waits = [(one + timedelta(seconds=min_ready_s) - now).total_seconds() for one in since]
+    return min((wait for wait in waits if wait > 0), default=None)

@@ -1,0 +1,158 @@
+"""The replica set controller: as many pods of a template as are wanted, and a status that says how they are.
+
+One turn: look at the set and its pods, take over and let go of pods, create or delete what the plan says, write the
+status. While the cache does not show what an earlier turn wrote nothing is created or deleted, so nothing is done twice.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from plimsoll.kube.controllers import Again, Controller, ControllerSettings, Done
+from plimsoll.kube.errors import NotFound
+from plimsoll.kube.informer.changes import Key, key_of
+from plimsoll.kube.wiring import enqueue_on, of_itself, states_in
+from plimsoll.local.workloads.adoption import Adoption, candidates, index_by_controller, managed_by
+from plimsoll.local.workloads.own_writes import LOOK_AGAIN_S, OwnWrites
+from plimsoll.local.workloads.pod_making import PodMaking, all_at_once, in_growing_batches, template_in
+from plimsoll.local.workloads.pod_readiness import is_active
+from plimsoll.local.workloads.replica_set_plans import Failure, next_look_s, replica_plan, replica_status
+from plimsoll.local.workloads.statuses import condition_body, count_fields
+from plimsoll.objects.owners import controller_of
+from plimsoll.objects.pods import Pod
+from plimsoll.objects.workloads import ReplicaSet
+from plimsoll.runtime.services import Service
+from plimsoll.scheduling.selection import label_selector
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from plimsoll.core.errors import PlimsollError
+    from plimsoll.core.selectors import LabelSelector
+    from plimsoll.kube.informer.changes import Change
+    from plimsoll.local.components import Component, Components
+    from plimsoll.objects.decoding import RawObject
+    from plimsoll.objects.workloads import ReplicaSetStatus
+
+NAME = "replicaset-controller"
+
+
+def replica_set_services(components: Components) -> list[Service]:
+    controller = ReplicaSetController(components.component(NAME)).controller
+    return [Service(name=controller.name, run=controller.run)]
+
+
+class ReplicaSetController:
+    """`controller` is what runs."""
+
+    def __init__(self, component: Component, *, workers: int = 5) -> None:
+        self._client = component.client
+        self._clock = component.clock
+        self._resource = component.client.calls.resource(ReplicaSet)
+        self._sets = component.informers.with_raw(ReplicaSet)
+        self._pods = component.informers.of(Pod)
+        index_by_controller(self._sets)
+        index_by_controller(self._pods)
+        self._own_writes = OwnWrites(self._pods, clock=component.clock)
+        self._making = PodMaking(component, self._resource, self._own_writes)
+        self._adoption = Adoption(component.client, Pod, self._resource)
+        self.controller: Controller[Key] = Controller(
+            NAME,
+            self.reconcile,
+            clock=component.clock,
+            entropy=component.entropy,
+            all_keys=lambda: [key_of(one) for one in self._sets.cache],
+            settings=ControllerSettings(workers=workers),
+        )
+        enqueue_on(self._sets, self.controller, of_itself)
+        enqueue_on(self._pods, self.controller, self._sets_of)
+
+    async def reconcile(self, key: Key) -> Done | Again:
+        found = self._sets.cache.get(key.name, key.namespace)
+        if found is None:
+            return Done()
+        replica_set = found.view
+        metadata = replica_set.metadata
+        selector = label_selector(replica_set.spec.selector)
+        active = [pod for pod in candidates(self._pods, metadata) if is_active(pod)]
+        pods = await self._adoption.claimed(metadata, selector, active)
+
+        error = None
+        if self._own_writes.are_seen(metadata.uid):
+            error = await self._act(found, pods)
+        if error is not None or self._own_writes.are_seen(metadata.uid):
+            # Otherwise the pods are not the ones that are there by now: the status is written when they are seen.
+            await self._tell(replica_set, pods, error)
+        if error is not None:
+            raise error
+        return self._next_look(replica_set, pods)
+
+    async def _act(self, found: RawObject[ReplicaSet], pods: Sequence[Pod]) -> PlimsollError | None:
+        metadata = found.view.metadata
+        plan = replica_plan(found.view, pods, self._clock.now(), related=self._related(found.view))
+        if plan.create:
+            template = template_in(found.raw)
+            return await in_growing_batches(plan.create, lambda _: self._making.create(template, metadata))
+        if plan.delete:
+            return await all_at_once([self._making.delete(pod, metadata) for pod in plan.delete])
+        return None
+
+    def _related(self, replica_set: ReplicaSet) -> list[Pod]:
+        """The pods of all sets with the same owner, this one's among them."""
+        owner = controller_of(replica_set.metadata)
+        siblings = [replica_set] if owner is None else [one.view for one in managed_by(self._sets, owner.uid)]
+        return [pod for one in siblings for pod in managed_by(self._pods, one.metadata.uid)]
+
+    async def _tell(self, replica_set: ReplicaSet, pods: Sequence[Pod], error: PlimsollError | None) -> None:
+        failure = None if error is None else Failure(message=str(error))
+        status = replica_status(replica_set, pods, self._clock.now(), failure=failure)
+        if status == replica_set.status:
+            return
+        metadata = replica_set.metadata
+        # Nobody else writes this status, so it need not wait for whoever changes the rest: the uid is enough.
+        body = {"metadata": {"uid": metadata.uid}, "status": _status_body(status, replica_set.status)}
+        try:
+            await self._client.merge_patch(
+                ReplicaSet, metadata.name, body, namespace=metadata.namespace, subresource="status"
+            )
+        except NotFound:
+            # It was deleted meanwhile.
+            return
+
+    def _next_look(self, replica_set: ReplicaSet, pods: Sequence[Pod]) -> Done | Again:
+        if not self._own_writes.are_seen(replica_set.metadata.uid):
+            return Again(after_s=LOOK_AGAIN_S)
+        wait_s = next_look_s(replica_set, pods, self._clock.now())
+        return Done() if wait_s is None else Again(after_s=wait_s)
+
+    # ---- which sets a pod's change concerns
+
+    def _sets_of(self, change: Change[Any]) -> Iterable[Key]:
+        keys: dict[Key, None] = {}
+        for pod in states_in(change):
+            owner = controller_of(pod.metadata)
+            if owner is None:
+                keys.update(dict.fromkeys(self._matching(pod.metadata.namespace, pod.metadata.labels)))
+            elif owner.kind == self._resource.kind and owner.api_version == self._resource.api_version:
+                keys[Key(pod.metadata.namespace, owner.name)] = None
+        return keys
+
+    def _matching(self, namespace: str, labels: dict[str, str]) -> Iterable[Key]:
+        """Sets that might take an orphan over."""
+        for one in self._sets.cache.list(namespace):
+            selector: LabelSelector = label_selector(one.view.spec.selector)
+            if selector.matches(labels):
+                yield key_of(one)
+
+
+def _status_body(status: ReplicaSetStatus, before: ReplicaSetStatus) -> dict[str, Any]:
+    counts = {
+        "fullyLabeledReplicas": status.fully_labeled_replicas,
+        "readyReplicas": status.ready_replicas,
+        "availableReplicas": status.available_replicas,
+        "observedGeneration": status.observed_generation,
+    }
+    body = {"replicas": status.replicas, **count_fields(counts)}
+    if status.conditions != before.conditions:
+        body["conditions"] = [condition_body(one) for one in status.conditions] or None
+    return body

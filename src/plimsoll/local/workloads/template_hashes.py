@@ -1,0 +1,78 @@
+"""Templates told apart: whether two are the same, and the short hash that names and labels what came of one. Pure.
+
+The hash has the form Kubernetes gives it (a 32-bit FNV-1a number in letters and digits that spell no words), but
+Kubernetes hashes the memory of a Go program; ours is over the canonical JSON, so the values are not a real cluster's.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+import msgspec
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+POD_TEMPLATE_HASH: Final = "pod-template-hash"
+_LETTERS: Final = "bcdfghjklmnpqrstvwxz2456789"
+_FNV_OFFSET: Final = 0x811C9DC5
+_FNV_PRIME: Final = 0x01000193
+_MOST_REMEMBERED: Final = 10_000
+
+_canonical = msgspec.json.Encoder(order="sorted")
+
+
+def template_hash(template: Any, collisions: int | None = None) -> str:
+    """Of a template, and of how often its hash was found taken by another."""
+    salt = b"" if collisions is None else collisions.to_bytes(8, "little", signed=True)
+    return safe_text(str(_fnv32(_canonical.encode(without_nulls(template)) + salt)))
+
+
+def safe_text(text: str) -> str:
+    """Letters and digits of which no word can be made, one for each character."""
+    return "".join(_LETTERS[ord(character) % len(_LETTERS)] for character in text)
+
+
+def without_hash_label(template: Mapping[str, Any]) -> dict[str, Any]:
+    """A template as the owner of a replica set wrote it, without the label that its hash became."""
+    metadata = dict(template.get("metadata") or {})
+    labels = {key: value for key, value in (metadata.get("labels") or {}).items() if key != POD_TEMPLATE_HASH}
+    return {**template, "metadata": {**metadata, "labels": labels}}
+
+
+def fingerprint(template: Mapping[str, Any]) -> bytes:
+    """Equal for templates that differ in nothing but the hash label."""
+    return _canonical.encode(without_nulls(without_hash_label(template)))
+
+
+class Fingerprints:
+    """Remembers the fingerprints of objects' templates: they change only with an object's generation."""
+
+    def __init__(self) -> None:
+        self._known: dict[str, tuple[int, bytes]] = {}
+
+    def of(self, uid: str, generation: int, raw: bytes) -> bytes:
+        known = self._known.get(uid)
+        if known is not None and known[0] == generation:
+            return known[1]
+        found = fingerprint(msgspec.json.decode(raw)["spec"]["template"])
+        if len(self._known) >= _MOST_REMEMBERED:
+            del self._known[next(iter(self._known))]
+        self._known[uid] = (generation, found)
+        return found
+
+
+def without_nulls(value: Any) -> Any:
+    """Null means the same as nothing being there; empty maps (`emptyDir: {}`) do not."""
+    if isinstance(value, dict):
+        return {key: without_nulls(one) for key, one in value.items() if one is not None}
+    if isinstance(value, list):
+        return [without_nulls(one) for one in value]
+    return value
+
+
+def _fnv32(data: bytes) -> int:
+    number = _FNV_OFFSET
+    for byte in data:
+        number = ((number ^ byte) * _FNV_PRIME) & 0xFFFFFFFF
+    return number

@@ -1,0 +1,136 @@
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from plimsoll.core.errors import InvalidInput
+from plimsoll.kube.leases import LeaseSettings, unique_identity
+from plimsoll.kube.leases.election import Election, Step
+from plimsoll.kube.leases.records import UNREADABLE_HOLDER, Record, record_of
+from plimsoll.runtime.chance import SeededEntropy
+
+SETTINGS = LeaseSettings(name="lock", namespace="here")
+ELECTION = Election(identity="us", settings=SETTINGS)
+
+
+def record(version: str = "1", **fields: Any) -> Record:
+    return Record(**{"version": version, "holder": "them", "duration_s": 15, "renew_time": version, **fields})
+
+
+def step(election: Election, now_s: float) -> Step:
+    return election.decide(now_s).step
+
+
+def test_nothing_is_decided_before_looking():
+    assert step(ELECTION, 0) is Step.LOOK
+
+
+def test_no_lease_is_created_at_once_by_who_never_saw_one():
+    assert step(ELECTION.saw(None, now_s=5), 5) is Step.CREATE
+
+
+def test_a_record_is_waited_for_from_when_it_was_first_seen_not_from_when_it_was_last_seen():
+    election = ELECTION.saw(record(), now_s=100).saw(record(), now_s=114)
+    assert election.decide(114.9).until_s == 115
+    assert step(election, 114.9) is Step.WAIT
+    assert step(election, 115) is Step.TAKE
+
+
+def test_every_new_version_begins_the_wait_anew():
+    election = ELECTION.saw(record("1"), now_s=100).saw(record("2"), now_s=114)
+    assert election.decide(120).until_s == 129
+
+
+def test_a_version_that_cannot_be_read_is_never_the_same():
+    election = ELECTION.saw(record(""), now_s=100).saw(record(""), now_s=114)
+    assert election.decide(115).until_s == 129
+
+
+def test_losing_sight_does_not_begin_the_wait_anew():
+    election = ELECTION.saw(record(), now_s=100).lost_sight()
+    assert step(election, 120) is Step.LOOK
+    assert step(election.saw(record(), now_s=120), 120) is Step.TAKE
+
+
+def test_a_record_gone_after_it_was_seen_held_is_respected_from_when_it_was_gone():
+    election = ELECTION.saw(record(), now_s=100).saw(None, now_s=110)
+    assert election.decide(110).until_s == 125
+    assert step(election, 125) is Step.CREATE
+
+
+def test_a_released_record_that_is_gone_is_created_at_once():
+    election = ELECTION.saw(record(holder=""), now_s=100).saw(None, now_s=110)
+    assert step(election, 110) is Step.CREATE
+
+
+@pytest.mark.parametrize(("gone_at_s", "expected"), [(114, Step.CREATE), (115, Step.WAIT)])
+def test_our_own_record_gone_is_created_at_once_only_while_it_is_good(gone_at_s: float, expected: Step):
+    election = ELECTION.saw(None, now_s=0)
+    claim = election.claim("t1")
+    ours = record("1", holder="us", acquire_time="t1", renew_time="t1")
+    election = election.sent(claim, now_s=100).saw(ours, now_s=101)
+    assert step(election, 101) is Step.RENEW
+    assert step(election.saw(None, now_s=gone_at_s), gone_at_s) is expected
+
+
+def test_only_what_this_process_wrote_is_its_own():
+    election = ELECTION.saw(record(holder="us", renew_time="t0"), now_s=0)
+    assert election.own_write is None
+    assert step(election, 1) is Step.WAIT
+
+
+def test_a_late_write_counts_from_when_it_was_sent():
+    election = ELECTION.saw(record("1", holder="", transitions=3), now_s=0)
+    first = election.claim("t1")
+    election = election.sent(first, now_s=1).lost_sight()
+    election = election.sent(election.claim("t2"), now_s=7).lost_sight()
+    landed = record("2", holder="us", acquire_time="t1", renew_time="t1", transitions=4)
+    own = election.saw(landed, now_s=8).own_write
+    assert own is not None
+    assert own.sent_at_s == 1
+    assert first.transitions == 4
+
+
+@pytest.mark.parametrize(
+    "garbage", [None, [], "text", {"spec": 5, "metadata": "x"}, {"spec": {"leaseTransitions": {}}}]
+)
+def test_any_json_is_a_record(garbage: Any):
+    read = record_of(garbage, SETTINGS)
+    assert (read.holder, read.duration_s, read.transitions) == ("", 15, 0)
+
+
+@pytest.mark.parametrize("duration", [0, -3, True, 1.5, "15", None])
+def test_a_duration_that_makes_no_sense_is_counted_as_our_own_and_told(duration: Any):
+    read = record_of({"spec": {"holderIdentity": "x", "leaseDurationSeconds": duration}}, SETTINGS)
+    assert read.duration_s == 15
+    assert read.oddities[0].startswith("leaseDurationSeconds: ")
+
+
+def test_a_holder_that_cannot_be_read_is_one():
+    assert record_of({"spec": {"holderIdentity": {"a": 1}}}, SETTINGS).holder == UNREADABLE_HOLDER
+
+
+@pytest.mark.parametrize(
+    ("change", "path"),
+    [
+        ({"duration_s": 0}, "duration_s"),
+        ({"duration_s": 1.5}, "duration_s"),
+        ({"renew_deadline_s": 15.0}, "renew_deadline_s"),
+        ({"renew_deadline_s": 2.4}, "renew_deadline_s"),
+        ({"retry_period_s": 0.0}, "retry_period_s"),
+        ({"margin_s": 15.0}, "margin_s"),
+        ({"margin_s": 6.0}, "renew_deadline_s"),
+        ({"jitter": -1.0}, "jitter"),
+        ({"name": ""}, "name"),
+    ],
+)
+def test_times_that_cannot_work_are_refused_by_name(change: Any, path: str):
+    with pytest.raises(InvalidInput) as caught:
+        LeaseSettings(**{"name": "lock", "namespace": "here", **change})
+    assert caught.value.path == path
+
+
+def test_two_processes_of_one_host_have_two_identities():
+    entropy = SeededEntropy(1)
+    assert unique_identity("h", entropy) != unique_identity("h", entropy)
