@@ -117,9 +117,9 @@ LOW: tuple[SetUp, ...] = (
     priority("hi", 1000),
     priority("hinever", 1000, preemptionPolicy="Never"),
     # Bound by the scheduler, as they were then: it leaves a condition.
-    pod("low0", cpu="3", nodeSelector={"kubernetes.io/hostname": "n1"}),
-    pod("low1", cpu="3", nodeSelector={"kubernetes.io/hostname": "n2"}),
-    pod("low2", cpu="1500m", nodeSelector={"kubernetes.io/hostname": "n3"}),
+    pod("low0", labels={"app": "low"}, cpu="3", nodeSelector={"kubernetes.io/hostname": "n1"}),
+    pod("low1", labels={"app": "low"}, cpu="3", nodeSelector={"kubernetes.io/hostname": "n2"}),
+    pod("low2", labels={"app": "low"}, cpu="1500m", nodeSelector={"kubernetes.io/hostname": "n3"}),
 )
 _AVOIDING = {
     "podAntiAffinity": {

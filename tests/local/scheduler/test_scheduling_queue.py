@@ -1,0 +1,242 @@
+"""Which pod is next: priority, time, back-off, what brings a pod back."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from msgspec import structs
+
+from plimsoll.local.scheduler.cluster_events import NO_NODE, ClusterEvent
+from plimsoll.local.scheduler.queue import SchedulingQueue
+from plimsoll.local.scheduler.settings import SchedulerSettings
+from plimsoll.scheduling.demands import RESOURCES_FIT
+from plimsoll.scheduling.interpod import INTER_POD_AFFINITY
+from plimsoll.scheduling.view import pod_key
+from plimsoll.scheduling.volumes import VOLUME_BINDING
+from tests.scheduling.cluster import pod
+
+if TYPE_CHECKING:
+    from plimsoll.objects.pods import Pod
+
+SHORT = frozenset({RESOURCES_FIT})
+
+
+def queue(*pods: Pod, at_s: float = 0.0) -> SchedulingQueue:
+    made = SchedulingQueue(SchedulerSettings())
+    for one in pods:
+        made.put(one, at_s)
+    return made
+
+
+def ranked(name: str, priority: int) -> Pod:
+    return pod(name, priority=priority)
+
+
+def popped(made: SchedulingQueue, now_s: float = 0.0) -> list[str]:
+    names = []
+    while (queued := made.pop(now_s)) is not None:
+        names.append(queued.pod.metadata.name)
+    return names
+
+
+def failed(made: SchedulingQueue, now_s: float = 0.0, refused_by: frozenset[str] = SHORT) -> None:
+    queued = made.pop(now_s)
+    assert queued is not None
+    made.park(queued, refused_by, now_s)
+
+
+def in_error(made: SchedulingQueue, now_s: float = 0.0) -> None:
+    queued = made.pop(now_s)
+    assert queued is not None
+    made.park_in_error(queued, now_s)
+
+
+def test_the_highest_priority_comes_first():
+    assert popped(queue(ranked("low", 1), ranked("high", 9), ranked("middle", 5))) == ["high", "middle", "low"]
+
+
+def test_among_equals_who_came_first_comes_first():
+    made = queue(pod("z"), at_s=1.0)
+    made.put(pod("a"), 2.0)
+
+    assert popped(made) == ["z", "a"]
+
+
+def test_pods_of_one_moment_go_by_age_and_then_by_name():
+    old = pod("z")
+    old = structs.replace(old, metadata=structs.replace(old.metadata, creation_timestamp=datetime(2020, 1, 1, tzinfo=UTC)))
+
+    young = datetime(2021, 1, 1, tzinfo=UTC)
+    others = [structs.replace(one, metadata=structs.replace(one.metadata, creation_timestamp=young)) for one in (pod("b"), pod("a"))]
+
+    assert popped(queue(*others, old)) == ["z", "a", "b"]
+
+
+def test_a_pod_that_failed_waits_until_something_may_help():
+    made = queue(pod("p"))
+
+    failed(made)
+
+    assert made.pop(200.0) is None
+
+
+@pytest.mark.parametrize(
+    ("refused_by", "event", "is_back"),
+    [
+        ({RESOURCES_FIT}, ClusterEvent.CLAIM_CHANGED, False),
+        ({RESOURCES_FIT}, ClusterEvent.POD_PLACED, False),
+        ({VOLUME_BINDING}, ClusterEvent.CLAIM_CHANGED, True),
+        ({VOLUME_BINDING}, ClusterEvent.POD_LEFT, False),
+        ({INTER_POD_AFFINITY}, ClusterEvent.POD_PLACED, True),
+        ({RESOURCES_FIT, INTER_POD_AFFINITY}, ClusterEvent.POD_PLACED, True),
+        ({NO_NODE}, ClusterEvent.NODE_CHANGED, True),
+    ],
+)
+def test_an_event_helps_whom_a_rule_refused_that_it_concerns(refused_by: set[str], event: ClusterEvent, *, is_back: bool):
+    made = queue(pod("p"))
+    failed(made, refused_by=frozenset(refused_by))
+
+    made.happened(event, 1.0, helps=lambda _: False)
+
+    assert (made.pop(1.0) is not None) == is_back
+
+
+@pytest.mark.parametrize("fits", [True, False])
+def test_a_node_helps_a_pod_that_it_would_take(*, fits: bool):
+    made = queue(pod("p"))
+    failed(made)
+
+    made.happened(ClusterEvent.POD_LEFT, 1.0, helps=lambda _: fits)
+
+    assert (made.pop(1.0) is not None) == fits
+
+
+def test_what_happens_while_a_pod_is_in_hand_is_not_missed():
+    made = queue(pod("p"))
+    queued = made.pop(0.0)
+    assert queued is not None
+    made.happened(ClusterEvent.NODE_CHANGED, 0.0, helps=lambda _: True)
+
+    made.park(queued, SHORT, 0.0)
+
+    assert popped(made) == ["p"]
+
+
+def test_pods_that_back_off_come_after_all_active_ones():
+    made = queue(ranked("failed", 9))
+    failed(made)
+    made.happened(ClusterEvent.NODE_CHANGED, 0.1, helps=lambda _: True)
+    made.put(ranked("new", 0), 0.1)
+
+    assert popped(made, 0.1) == ["new", "failed"]
+
+
+def test_when_its_back_off_is_over_priority_counts_again():
+    made = queue(ranked("failed", 9))
+    failed(made)
+    made.happened(ClusterEvent.NODE_CHANGED, 0.1, helps=lambda _: True)
+    made.put(ranked("new", 0), 0.1)
+
+    made.tick(1.0)
+
+    assert popped(made, 1.0) == ["failed", "new"]
+
+
+def test_back_off_doubles_from_one_second_to_ten():
+    made = queue()
+
+    assert [made.backoff_s(failures) for failures in (1, 2, 3, 4, 5, 6, 1_000_000)] == [1, 2, 4, 8, 10, 10, 10]
+
+
+def test_after_an_error_a_pod_waits_though_nothing_else_is_to_be_done():
+    made = queue(pod("p"))
+    in_error(made)
+
+    assert made.pop(0.9) is None
+    assert made.next_tick_s() == 1.0
+    made.tick(1.0)
+    assert popped(made, 1.0) == ["p"]
+
+
+def test_after_five_minutes_it_is_tried_anyhow():
+    made = queue(pod("p"))
+    failed(made)
+
+    assert made.next_tick_s() == 300.0
+    made.tick(299.9)
+    assert made.pop(299.9) is None
+    made.tick(300.0)
+
+    assert popped(made, 300.0) == ["p"]
+
+
+def test_a_changed_pod_is_tried_again():
+    made = queue(pod("p"))
+    failed(made)
+
+    made.put(pod("p", labels={"is": "new"}), 5.0)
+
+    assert popped(made, 5.0) == ["p"]
+
+
+def test_a_pod_that_is_dropped_while_in_hand_does_not_come_back():
+    made = queue(pod("p"))
+    queued = made.pop(0.0)
+    assert queued is not None
+    made.drop(pod_key(queued.pod))
+
+    made.park(queued, SHORT, 0.0)
+    made.tick(1_000.0)
+
+    assert made.pop(1_000.0) is None
+
+
+def test_for_one_go_every_pod_is_there_in_order():
+    made = queue(ranked("waiting", 5))
+    failed(made)
+    made.put(ranked("new", 1), 0.0)
+    made.put(ranked("urgent", 9), 0.0)
+
+    assert [one.pod.metadata.name for one in made.all_in_order()] == ["urgent", "waiting", "new"]
+
+
+STEPS = st.lists(
+    st.one_of(
+        st.tuples(st.just("put"), st.integers(0, 5), st.integers(0, 3)),
+        st.tuples(st.just("try"), st.booleans(), st.booleans()),
+        st.tuples(st.just("event"), st.booleans(), st.just(0)),
+        st.tuples(st.just("drop"), st.integers(0, 5), st.just(0)),
+    ),
+    max_size=40,
+)
+
+
+@given(steps=STEPS)
+@settings(max_examples=150, deadline=None)
+def test_no_pod_is_lost_and_none_is_in_hand_twice(steps: list[tuple[str, int, int]]):
+    """Whatever happens, every pod that was not dropped is tried again within the flush and the longest back-off."""
+    made = queue()
+    there: set[str] = set()
+    now_s = 0.0
+    for what, one, other in steps:
+        now_s += 0.5
+        made.tick(now_s)
+        if what == "put":
+            made.put(ranked(f"p{one}", other), now_s)
+            there.add(f"p{one}")
+        elif what == "drop":
+            made.drop(pod_key(pod(f"p{one}")))
+            there.discard(f"p{one}")
+        elif what == "event":
+            made.happened(ClusterEvent.NODE_CHANGED, now_s, helps=lambda _, one=one: bool(one))
+        elif (queued := made.pop(now_s)) is not None:
+            assert queued.pod.metadata.name in there
+            made.park(queued, SHORT, now_s) if one else made.park_in_error(queued, now_s)
+
+    made.tick(now_s + 400.0)
+
+    assert sorted(popped(made, now_s + 400.0)) == sorted(there)
