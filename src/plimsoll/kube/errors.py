@@ -3,7 +3,8 @@
 PlimsollError
 ├── Unreachable                  (core)
 │   ├── NotSent                  nothing arrived: refused, no route, no such name; may be tried again
-│   │   └── TlsRefused           we do not trust the server, or it does not trust us; trying again will not help
+│   │   ├── Closed               our own transport is closed: we are stopping
+    │   │   └── TlsRefused           we do not trust the server, or it does not trust us; trying again will not help
 │   └── AnswerLost               sent and not answered: it may or may not have been done
 │       └── TimedOut
 ├── CredentialsFailed            a token file, certificate or exec plugin gave nothing usable
@@ -28,6 +29,10 @@ from plimsoll.core.values import Wire
 
 class NotSent(Unreachable):
     """The call did not reach the server, so it did nothing."""
+
+
+class Closed(NotSent):
+    """Our transport was closed; no other attempt will get through it."""
 
 
 class TlsRefused(NotSent):

@@ -81,7 +81,7 @@ class Transport(Protocol):
         ...
 
     async def aclose(self) -> None:
-        """End every exchange; later calls are refused with `NotSent`."""
+        """End every exchange; later calls are refused with `Closed`."""
         ...
 
 

@@ -6,7 +6,8 @@ arrival of the call would do (`Effect`) and on how sure it is that the first one
 | failure                              | changes nothing | repeats itself | only once |
 |--------------------------------------|-----------------|----------------|-----------|
 | not sent (refused, no route)         | again           | again          | again     |
-| not sent (certificate not accepted)  | no              | no             | no        |
+| not sent (certificate not accepted,  | no              | no             | no        |
+| or our transport is closed)          |                 |                |           |
 | answer lost, timed out               | again           | again          | no        |
 | 429, unless a disruption budget's    | again           | again          | again     |
 | 502, 503, 504                        | again           | no             | no        |
@@ -22,7 +23,7 @@ from typing import TYPE_CHECKING, Any, Final
 import msgspec
 
 from plimsoll.core.errors import Unreachable
-from plimsoll.kube.errors import ApiError, NotSent, ServerFailed, TlsRefused, TooManyRequests
+from plimsoll.kube.errors import ApiError, Closed, NotSent, ServerFailed, TlsRefused, TooManyRequests
 from plimsoll.kube.exchange import APPLY_PATCH, MERGE_PATCH
 from plimsoll.kube.selections import DRY_RUN
 from plimsoll.kube.statuses import refusal
@@ -98,7 +99,7 @@ def _mapping(value: Any) -> dict[str, Any]:
 def is_worth_another(error: Unreachable | ApiError, effect: Effect) -> bool:
     """The table above."""
     match error:
-        case TlsRefused():
+        case TlsRefused() | Closed():
             return False
         case NotSent():
             return True

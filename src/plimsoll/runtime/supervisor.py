@@ -2,7 +2,7 @@
 
 `app.py` builds one supervisor and awaits `run()`. Cancelling that await is how the program is stopped: services are
 cancelled one after the other, last started first, each given `grace_s`; cancelling once more cancels all the rest at
-once. This is the one module with a broad `except`: a bug in one controller must not take the others down. It logs,
+once. Here a broad `except` is at home: a bug in one service must not take the others down. It logs,
 counts and restarts; it never swallows `BaseException` (a `Crashed` of the tests, a KeyboardInterrupt), which ends the
 whole without an orderly stop.
 """

@@ -13,6 +13,7 @@ from plimsoll.kube.client import Client
 from plimsoll.kube.errors import (
     AnswerLost,
     ApiError,
+    Closed,
     NotAllowed,
     NotSent,
     ServerFailed,
@@ -130,6 +131,12 @@ def test_what_was_not_sent_is_sent_again(act: Callable[[Client], Awaitable[Any]]
 def test_a_certificate_that_is_not_accepted_will_not_be_accepted_later(act: Callable[[Client], Awaitable[Any]]):
     told = Told(TlsRefused("unknown authority"), NODE).of(act)
     assert (told.sends, type(told.error)) == (1, TlsRefused)
+
+
+@pytest.mark.parametrize("act", [*CHANGING, *CHANGING_NOTHING])
+def test_a_closed_transport_is_not_tried_again(act: Callable[[Client], Awaitable[Any]]):
+    told = Told(Closed("the transport is closed"), NODE).of(act)
+    assert (told.sends, type(told.error)) == (1, Closed)
 
 
 @pytest.mark.parametrize("act", [*REPEATED, *CHANGING_NOTHING])

@@ -127,4 +127,5 @@ def test_the_definitions_refuse_what_makes_no_sense(body: dict[str, Any], path: 
     body = {**body, "spec": {name: value for name, value in body["spec"].items() if value is not None}}
     (definition,) = [one for one in cloud_definitions() if one["spec"]["names"]["kind"] == body["kind"]]
     admission = compile_definition(definition).version("v1alpha1").admit_create(body)
-    assert [error.path or "<nil>" for error in admission.errors] == ([path] if path else [])
+    # The first is the field's; "some rules were not checked" and the like may follow.
+    assert [error.path or "<nil>" for error in admission.errors][:1] == ([path] if path else [])

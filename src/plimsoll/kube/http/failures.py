@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 import aiohttp
 from yarl import URL
 
-from plimsoll.kube.errors import AnswerLost, NotSent, TimedOut
+from plimsoll.kube.errors import AnswerLost, Closed, NotSent, TimedOut
 from plimsoll.kube.http.connections import ConnectionBroke
 
 if TYPE_CHECKING:
@@ -52,7 +52,7 @@ class Route(NamedTuple):
 def closed(route: Route, *, is_sent: bool = False) -> Unreachable:
     if is_sent:
         return AnswerLost(f"the connection to {route} was closed on our side before the answer came")
-    return NotSent(f"the transport to {route} is closed")
+    return Closed(f"the transport to {route} is closed")
 
 
 def late(call: Call, progress: Progress, route: Route) -> Unreachable:

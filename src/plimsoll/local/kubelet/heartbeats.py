@@ -81,7 +81,9 @@ class Leases:
         except NotFound:
             metadata = {"name": name, "namespace": NODE_LEASES, "ownerReferences": [_owner(node)]}
             try:
-                await self._client.create(Lease, {"metadata": metadata, "spec": self._spec(name)}, namespace=NODE_LEASES)
+                await self._client.create(
+                    Lease, {"metadata": metadata, "spec": self._spec(name)}, namespace=NODE_LEASES
+                )
             except AlreadyExists:
                 log.debug("kubelet.lease_was_made", node=name)
 
@@ -134,7 +136,8 @@ class WrittenHeartbeats:
         self._alive: dict[str, Node] = {}
         self._slot_of: dict[str, int] = {}
         self._slots = [0] * _SLOTS
-        self._timetable: list[tuple[float, str]] = []
+        self._due: dict[str, float] = {}
+        self._timetable: list[tuple[float, str]] = []  # may hold entries that _due has forgotten
         self._under_way: set[str] = set()
         self._has_news = asyncio.Event()
 
@@ -150,6 +153,7 @@ class WrittenHeartbeats:
 
     def fell_silent(self, name: str) -> None:
         self._alive.pop(name, None)
+        self._due.pop(name, None)
         slot = self._slot_of.pop(name, None)
         if slot is not None:
             self._slots[slot] -= 1
@@ -168,10 +172,10 @@ class WrittenHeartbeats:
                 await self._next_is_due()
                 now_s = self._clock.monotonic_s()
                 while self._timetable and self._timetable[0][0] <= now_s:
-                    _, name = heapq.heappop(self._timetable)
-                    if name in self._slot_of and self._is_its_turn(name, now_s) and name not in self._under_way:
-                        self._under_way.add(name)
-                        group.create_task(self._renew(name), name=f"lease of {name}")
+                    due_s, name = heapq.heappop(self._timetable)
+                    if self._due.get(name) == due_s:
+                        self._schedule(name, now_s)
+                        self._begin(name, group)
 
     # ---- inside
 
@@ -186,12 +190,14 @@ class WrittenHeartbeats:
         """At the next moment of the node's slot, which is at most one round ahead."""
         offset_s = self._slot_of[name] * self._round_s / _SLOTS
         rounds = (after_s - offset_s) // self._round_s + 1
-        heapq.heappush(self._timetable, (rounds * self._round_s + offset_s, name))
+        self._due[name] = due_s = rounds * self._round_s + offset_s
+        heapq.heappush(self._timetable, (due_s, name))
 
-    def _is_its_turn(self, name: str, now_s: float) -> bool:
-        """A node that left and came back has two entries; the one of its present slot counts, and goes on."""
-        self._schedule(name, now_s)
-        return True
+    def _begin(self, name: str, group: asyncio.TaskGroup) -> None:
+        """Renew, unless the renewal before is still under way."""
+        if name not in self._under_way:
+            self._under_way.add(name)
+            group.create_task(self._renew(name), name=f"lease of {name}")
 
     async def _next_is_due(self) -> None:
         self._has_news.clear()

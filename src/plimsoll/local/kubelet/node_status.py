@@ -79,7 +79,10 @@ def node_status_at(
     addresses = {one.type: one.address for one in node.status.addresses}
     wanted = {"InternalIP": addresses.get("InternalIP") or address, "Hostname": node.metadata.name}
     if missing := [{"type": type_, "address": ip} for type_, ip in wanted.items() if ip and type_ not in addresses]:
-        changed["addresses"] = [*({"type": one.type, "address": one.address} for one in node.status.addresses), *missing]
+        changed["addresses"] = [
+            *({"type": one.type, "address": one.address} for one in node.status.addresses),
+            *missing,
+        ]
     if info := _missing_info(node, settings):
         changed["nodeInfo"] = info
     if not changed:

@@ -83,9 +83,7 @@ def _containers_ready(facts: Facts) -> Says:
         return Says(status=False, reason=_ENDED[facts.phase])
     if facts.unready:
         listed = " ".join(facts.unready)
-        return Says(
-            status=False, reason="ContainersNotReady", message=f"containers with unready status: [{listed}]"
-        )
+        return Says(status=False, reason="ContainersNotReady", message=f"containers with unready status: [{listed}]")
     return Says(status=True)
 
 
@@ -99,17 +97,13 @@ def _ready(pod: Pod, containers: Says, known: Mapping[str, PodCondition]) -> Say
         if one is None:
             missing.append(f'corresponding condition of pod readiness gate "{gate.condition_type}" does not exist.')
         elif one.status != "True":
-            missing.append(
-                f'the status of pod readiness gate "{gate.condition_type}" is not "True", but {one.status}'
-            )
+            missing.append(f'the status of pod readiness gate "{gate.condition_type}" is not "True", but {one.status}')
     if missing:
         return Says(status=False, reason="ReadinessGatesNotReady", message=", ".join(missing))
     return Says(status=True)
 
 
-def _written(
-    type_: str, says: Says, before: PodCondition | None, now: datetime, generation: int
-) -> dict[str, Any]:
+def _written(type_: str, says: Says, before: PodCondition | None, now: datetime, generation: int) -> dict[str, Any]:
     status = "True" if says.status else "False"
     stayed = before is not None and before.status == status
     since = before.last_transition_time if before is not None and stayed else None

@@ -143,7 +143,10 @@ def _started(pod: Pod, now: datetime, *, place: Place, pace: Pace) -> tuple[dict
     mains = [lived_on(one, now, pace=pace, restart_policy=policy) for one in _mains(pod)]
     codes = [one.exit_code for one in mains]
     if all(code is not None for code in codes):
-        inits = [stopped(one, now, exit_code=0) if _is_sidecar(one.container) else completed_init(one, now) for one in _inits(pod)]
+        inits = [
+            stopped(one, now, exit_code=0) if _is_sidecar(one.container) else completed_init(one, now)
+            for one in _inits(pod)
+        ]
         phase = "Failed" if any(codes) else "Succeeded"
         facts = Facts(phase=phase, has_sandbox=False, uninitialized=(), unready=())
         return _status(pod, now, facts=facts, place=place, inits=inits, mains=mains), None
@@ -210,9 +213,7 @@ def _is_sidecar(container: Container) -> bool:
 
 def _unready(pod: Pod, inits: Sequence[Became], mains: Sequence[Became]) -> list[str]:
     """Sidecars count among the containers whose readiness is the pod's."""
-    sidecars = [
-        became for one, became in zip(pod.spec.init_containers, inits, strict=True) if _is_sidecar(one)
-    ]
+    sidecars = [became for one, became in zip(pod.spec.init_containers, inits, strict=True) if _is_sidecar(one)]
     return [one.status["name"] for one in (*sidecars, *mains) if not one.status["ready"]]
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Self
 
 from plimsoll.kube.calls_under_way import CallsUnderWay
-from plimsoll.kube.errors import AnswerLost, NotSent, TimedOut
+from plimsoll.kube.errors import AnswerLost, Closed, TimedOut
 from plimsoll.kube.exchange import Reply
 from plimsoll.local.apiserver.transport.in_process import InProcessTransport, Stream
 
@@ -36,7 +36,7 @@ class EmbeddedTransport:
 
     async def send(self, call: Call) -> Reply:
         if self._is_closed:
-            raise NotSent("the transport to the embedded API server is closed")
+            raise Closed("the transport to the embedded API server is closed")
         headers = {**{name.lower(): value for name, value in call.headers.items()}, **self._identity}
         try:
             async with self._calls.within(call.timeout_s):

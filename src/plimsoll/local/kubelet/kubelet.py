@@ -1,0 +1,47 @@
+"""Puts the virtual kubelet together: what `plimsoll run kubelet` and the simulated cluster run."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from plimsoll.local.kubelet.heartbeats import Leases, ToldHeartbeats, WrittenHeartbeats
+from plimsoll.local.kubelet.nodes import Nodes
+from plimsoll.local.kubelet.pods import Pods
+from plimsoll.local.kubelet.settings import KubeletSettings
+from plimsoll.runtime.services import Service
+
+if TYPE_CHECKING:
+    from plimsoll.kube.informer.changes import Key
+    from plimsoll.kube.controllers import Controller
+    from plimsoll.local.components import Component
+    from plimsoll.local.kubelet.heartbeats import Heartbeats
+    from plimsoll.local.liveness import ToldLiveness
+
+
+class Kubelet:
+    """One for all nodes it plays. With `told` it tells who lives; without, it writes heartbeats.
+
+    The component should come from `components.component("kubelet", manager=KUBELET)`.
+    """
+
+    def __init__(
+        self, component: Component, *, settings: KubeletSettings | None = None, told: ToldLiveness | None = None
+    ) -> None:
+        settings = settings or KubeletSettings()
+        leases = Leases(component.client, clock=component.clock, settings=settings)
+        self._heartbeats: Heartbeats = (
+            WrittenHeartbeats(leases, clock=component.clock, settings=settings)
+            if told is None
+            else ToldHeartbeats(told, leases)
+        )
+        self.nodes = Nodes(component, self._heartbeats, settings)
+        self.pods = Pods(component, self.nodes, settings)
+
+    @property
+    def controllers(self) -> tuple[Controller[Key], Controller[Key]]:
+        return (self.nodes.controller, self.pods.controller)
+
+    def services(self) -> list[Service]:
+        """To be run beside the informers of the component."""
+        played = [Service(name=controller.name, run=controller.run) for controller in self.controllers]
+        return [*self._heartbeats.services(), *played]

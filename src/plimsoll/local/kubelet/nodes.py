@@ -1,0 +1,130 @@
+"""Plays the nodes: brings each up after its boot, keeps its status true, and has its heart beat.
+
+Thin: `node_status` says what is to be said, `heartbeats` how a node shows that it lives. Nothing is kept here but the
+addresses given out; a node taken over from another process keeps its own.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from plimsoll.core.label_selector_parsing import parse_label_selector
+from plimsoll.kube.controllers import Again, Controller, ControllerSettings, Done
+from plimsoll.kube.errors import NotFound
+from plimsoll.kube.informer.changes import Key
+from plimsoll.kube.recorder import EventType, reference_to
+from plimsoll.kube.wiring import enqueue_on, of_itself
+from plimsoll.kube.workqueue import QueueSettings
+from plimsoll.local.kubelet.addresses import AddressPool
+from plimsoll.local.kubelet.node_status import (
+    Booting,
+    Report,
+    Silent,
+    Up,
+    internal_ip,
+    node_state_at,
+    node_status_at,
+)
+from plimsoll.objects.nodes import Node
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+    from datetime import datetime
+
+    from plimsoll.local.components import Component
+    from plimsoll.local.kubelet.heartbeats import Heartbeats
+    from plimsoll.local.kubelet.settings import KubeletSettings
+
+
+class Nodes:
+    """The nodes this kubelet plays, and the controller that does it."""
+
+    def __init__(self, component: Component, heartbeats: Heartbeats, settings: KubeletSettings) -> None:
+        self._client = component.client
+        self._recorder = component.recorder
+        self._clock = component.clock
+        self._heartbeats = heartbeats
+        self._settings = settings
+        self._selector = parse_label_selector(settings.selector)
+        self._addresses = AddressPool(settings.node_addresses)
+        self.informer = component.informers.of(Node)
+        self.controller: Controller[Key] = Controller(
+            "kubelet: nodes",
+            self._reconcile,
+            clock=component.clock,
+            entropy=component.entropy,
+            all_keys=self._all,
+            settings=ControllerSettings(workers=settings.workers, resync_s=0, queue=QueueSettings(retries_per_s=0)),
+        )
+        enqueue_on(self.informer, self.controller, of_itself)
+
+    def is_ours(self, node: Node | None) -> bool:
+        return node is not None and self._selector.matches(node.metadata.labels)
+
+    def played(self, name: str) -> Node | None:
+        """A node whose pods are ours to play."""
+        node = self.informer.cache.get(name)
+        return node if self.is_ours(node) else None
+
+    def state(self, node: Node) -> Up | Silent | Booting:
+        return node_state_at(node, self._clock.now(), self._settings)
+
+    # ---- the controller
+
+    def _all(self) -> Iterable[Key]:
+        """In the order of their names, in which they get their addresses."""
+        keys = sorted(self.informer.cache.keys())
+        for key in keys:
+            node = self.informer.cache.get(key.name)
+            if node is not None and self.is_ours(node) and internal_ip(node):
+                # Before anybody is given one: those that are taken.
+                self._addresses.address_of(key.name, has=internal_ip(node))
+        return keys
+
+    async def _reconcile(self, key: Key) -> Done | Again:
+        node = self.played(key.name)
+        if node is None:
+            self._heartbeats.forget(key.name)
+            self._addresses.release(key.name)
+            return Done()
+        match self.state(node):
+            case Silent():
+                self._heartbeats.fell_silent(key.name)
+                return Done()
+            case Booting(until=until):
+                return self._at(until)
+            case Up():
+                return await self._keep_up(node)
+
+    async def _keep_up(self, node: Node) -> Done | Again:
+        now = self._clock.now()
+        address = self._addresses.address_of(node.metadata.name, has=internal_ip(node))
+        plan = node_status_at(node, now, address=address, settings=self._settings, repeats=self._heartbeats.are_written)
+        if isinstance(plan, Report):
+            if not await self._write(node, plan):
+                return Done()
+            if plan.became_ready:
+                self._tell_ready(node)
+        # After the status: a heart that beats in a node whose status says otherwise is no sign of life.
+        await self._heartbeats.lives(node)
+        return Done() if isinstance(plan, Report) or plan.until is None else self._at(plan.until)
+
+    async def _write(self, node: Node, plan: Report) -> bool:
+        """Whether the node was still there. The version keeps a stale cache from overwriting what we wrote before."""
+        metadata = {"uid": node.metadata.uid, "resourceVersion": node.metadata.resource_version}
+        try:
+            await self._client.strategic_patch(
+                Node, node.metadata.name, {"metadata": metadata, "status": plan.status}, subresource="status"
+            )
+        except NotFound:
+            return False
+        return True
+
+    def _tell_ready(self, node: Node) -> None:
+        if self._settings.tells_events:
+            about = reference_to(self._client.calls.resource(Node), node)
+            message = f"Node {node.metadata.name} status is now: NodeReady"
+            self._recorder.record(about, EventType.NORMAL, reason="NodeReady", message=message)
+
+    def _at(self, until: datetime) -> Again:
+        return Again(after_s=max((until - self._clock.now()).total_seconds(), 0.001))

@@ -1,0 +1,85 @@
+"""The events of a pod's life that a kubelet writes: pulled, created, started, stopping, backing off, refused."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from plimsoll.kube.recorder import EventType, reference_to
+
+if TYPE_CHECKING:
+    from plimsoll.kube.recorder import EventRecorder
+    from plimsoll.objects.meta import ObjectReference
+    from plimsoll.objects.pods import Container, ContainerStatus, Pod
+    from plimsoll.objects.registry import Resource
+
+
+class PodEvents:
+    """Tells what a written status means for the one who reads `kubectl describe pod`."""
+
+    def __init__(self, recorder: EventRecorder, resource: Resource) -> None:
+        self._recorder = recorder
+        self._resource = resource
+        self._stopping: set[str] = set()
+
+    def reported(self, before: Pod, after: Pod) -> None:
+        """A status was written."""
+        if after.status.phase == "Failed" and after.status.reason.startswith("OutOf"):
+            message = after.status.message.removeprefix("Pod was rejected: ")
+            self._tell(after, EventType.WARNING, after.status.reason, message)
+            return
+        if after.metadata.deletion_timestamp is not None:
+            self.stopping(before)
+            return
+        was = {one.name: one for one in (*before.status.init_container_statuses, *before.status.container_statuses)}
+        now = {one.name: one for one in (*after.status.init_container_statuses, *after.status.container_statuses)}
+        for field, containers in (
+            ("initContainers", after.spec.init_containers),
+            ("containers", after.spec.containers),
+        ):
+            for container in containers:
+                if container.name in now:
+                    self._about(after, field, container, was.get(container.name), now[container.name])
+
+    def stopping(self, pod: Pod) -> None:
+        """Its containers were asked to end: told once."""
+        if pod.metadata.uid in self._stopping:
+            return
+        self._stopping.add(pod.metadata.uid)
+        for one in pod.status.container_statuses:
+            if one.state.running is not None:
+                where = f"spec.containers{{{one.name}}}"
+                self._tell(pod, EventType.NORMAL, "Killing", f"Stopping container {one.name}", where)
+
+    def forget(self, pod: Pod) -> None:
+        self._stopping.discard(pod.metadata.uid)
+
+    def _about(
+        self, pod: Pod, field: str, container: Container, was: ContainerStatus | None, now: ContainerStatus
+    ) -> None:
+        where = f"spec.{field}{{{container.name}}}"
+        if _starts(now) > (_starts(was) if was is not None else 0):
+            image = f'Container image "{container.image}" already present on machine'
+            self._tell(pod, EventType.NORMAL, "Pulled", image, where)
+            self._tell(pod, EventType.NORMAL, "Created", f"Created container: {container.name}", where)
+            self._tell(pod, EventType.NORMAL, "Started", f"Started container {container.name}", where)
+        elif now.state.waiting is not None and now.state.waiting.reason == "CrashLoopBackOff":
+            metadata = pod.metadata
+            whose = f"{metadata.name}_{metadata.namespace}({metadata.uid})"
+            message = f"Back-off restarting failed container {container.name} in pod {whose}"
+            self._tell(pod, EventType.WARNING, "BackOff", message, where)
+
+    def _tell(self, pod: Pod, event_type: EventType, reason: str, message: str, where: str = "") -> None:
+        self._recorder.record(self._reference(pod, where), event_type, reason=reason, message=message)
+
+    def _reference(self, pod: Pod, where: str) -> ObjectReference:
+        return msgspec.structs.replace(reference_to(self._resource, pod), field_path=where)
+
+
+def _starts(status: ContainerStatus) -> int:
+    """How often the container was started."""
+    has_run = status.state.waiting is None and (
+        status.state.running is not None or (status.state.terminated is not None and bool(status.container_id))
+    )
+    return status.restart_count + has_run if status.last_state.terminated is None else status.restart_count + 1

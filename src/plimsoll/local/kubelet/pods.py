@@ -1,0 +1,213 @@
+"""Plays the pods of our nodes: starts them, runs them, ends them, as `pod_status` says.
+
+Thin: observe pod and node from the caches, ask the planner, patch the status or delete the object, tell an event. The
+work queue is the only timer. Writes carry the version they are based on, because the cache lags behind our own writes;
+a conflict is just looked at again.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from plimsoll.kube.controllers import Again, Controller, ControllerSettings, Done
+from plimsoll.kube.errors import Conflict, NotFound
+from plimsoll.kube.informer.changes import Added, Deleted, Key, Updated
+from plimsoll.kube.selections import DeleteOptions
+from plimsoll.kube.wiring import enqueue_on
+from plimsoll.kube.workqueue import QueueSettings
+from plimsoll.local.kubelet.addresses import AddressPool
+from plimsoll.local.kubelet.admission import Books
+from plimsoll.local.kubelet.node_status import Booting, Silent, internal_ip
+from plimsoll.local.kubelet.pod_events import PodEvents
+from plimsoll.local.kubelet.pod_status import TERMINAL, Place, Remove, Report, Wait, pod_status_at, rejected
+from plimsoll.local.kubelet.settings import pace_of
+from plimsoll.objects.pods import Pod
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+    from datetime import datetime
+
+    from plimsoll.kube.informer.changes import Change
+    from plimsoll.local.components import Component
+    from plimsoll.local.kubelet.nodes import Nodes
+    from plimsoll.local.kubelet.settings import KubeletSettings
+    from plimsoll.objects.nodes import Node
+
+BY_NODE: Final = "kubelet: by node"
+# A safety net only: whatever happens to a pod comes as a change or a timer.
+_RESYNC_S: Final = 1_800.0
+
+
+class Pods:
+    """The pods on the nodes we play, and the controller that plays them."""
+
+    def __init__(self, component: Component, nodes: Nodes, settings: KubeletSettings) -> None:
+        self._client = component.client
+        self._clock = component.clock
+        self._nodes = nodes
+        self._settings = settings
+        self._books = Books()
+        self._default_pool = AddressPool(settings.pod_addresses)
+        self._pools: dict[str, AddressPool] = {}
+        self._events = (
+            PodEvents(component.recorder, component.client.calls.resource(Pod)) if settings.tells_events else None
+        )
+        self.informer = component.informers.of(Pod)
+        self.informer.add_index(BY_NODE, lambda pod: (pod.spec.node_name,) if pod.spec.node_name else ())
+        self.controller: Controller[Key] = Controller(
+            "kubelet: pods",
+            self._reconcile,
+            clock=component.clock,
+            entropy=component.entropy,
+            all_keys=self._all,
+            settings=ControllerSettings(
+                workers=settings.workers, resync_s=_RESYNC_S, queue=QueueSettings(retries_per_s=0)
+            ),
+        )
+        enqueue_on(self.informer, self.controller, self._of_pod)
+        enqueue_on(nodes.informer, self.controller, self._of_node)
+
+    # ---- what is to be looked at
+
+    def _all(self) -> Iterable[Key]:
+        return (key for pod in self.informer.cache if (key := self._key_if_bound(pod)) is not None)
+
+    def _of_pod(self, change: Change[Pod]) -> Iterable[Key]:
+        match change:
+            case Added(new=pod) | Updated(new=pod):
+                key = self._key_if_bound(pod)
+                return () if key is None else (key,)
+            case Deleted(last=pod):
+                self._forget(pod)
+                return ()
+            case _:
+                return ()
+
+    def _of_node(self, change: Change[Node]) -> Iterable[Key]:
+        """All pods of a node that came, went, or may have begun or ceased to be played; not at every heartbeat."""
+        match change:
+            case Updated(old=old, new=new) if _looks_alike(old, new):
+                return ()
+            case Deleted(last=node):
+                self._books.close(node.metadata.name)
+        return [Key(pod.metadata.namespace, pod.metadata.name) for pod in self._on(change.key.name)]
+
+    def _key_if_bound(self, pod: Pod) -> Key | None:
+        return Key(pod.metadata.namespace, pod.metadata.name) if pod.spec.node_name else None
+
+    def _on(self, node_name: str) -> tuple[Pod, ...]:
+        return self.informer.cache.by_index(BY_NODE, node_name)
+
+    # ---- the controller
+
+    async def _reconcile(self, key: Key) -> Done | Again:
+        pod = self.informer.cache.get(key.name, key.namespace)
+        node = self._nodes.played(pod.spec.node_name) if pod is not None else None
+        if pod is None or node is None:
+            return Done()
+        match self._nodes.state(node):
+            case Silent():
+                return Done()
+            case Booting(until=until):
+                return self._at(until)
+        plan = self._planned(pod, node)
+        match plan:
+            case Wait(until=until):
+                self._note(pod)
+                return Done() if until is None else self._at(until)
+            case Remove():
+                return await self._remove(pod)
+            case Report():
+                return await self._report(pod, plan)
+
+    def _planned(self, pod: Pod, node: Node) -> Report | Wait | Remove:
+        now = self._clock.now()
+        if pod.status.phase in TERMINAL:
+            self._let_go(pod)
+        elif not self._is_admitted(pod):
+            refused = self._books.refusal(pod, node)
+            if refused is not None:
+                return rejected(pod, now, reason=refused.reason, message=refused.message)
+            self._books.enter(pod)
+        return pod_status_at(pod, now, place=self._place(pod, node), pace=pace_of(pod, self._settings))
+
+    def _is_admitted(self, pod: Pod) -> bool:
+        """Whether the node has taken the pod before, this process or an earlier one; on its way out it is taken."""
+        name = pod.spec.node_name
+        if not self._books.has_opened(name):
+            self._books.open(name)
+            for one in self._on(name):
+                if one.status.start_time is not None and one.status.phase not in TERMINAL:
+                    self._books.enter(one)
+        if pod.status.start_time is not None or pod.metadata.deletion_timestamp is not None:
+            self._books.enter(pod)
+        return self._books.has(pod)
+
+    def _place(self, pod: Pod, node: Node) -> Place:
+        host_ip = internal_ip(node)
+        if pod.spec.host_network:
+            return Place(host_ip=host_ip, pod_ip=host_ip)
+        if pod.status.phase in TERMINAL:
+            return Place(host_ip=host_ip, pod_ip=pod.status.pod_ip)
+        return Place(host_ip=host_ip, pod_ip=self._pool(node).address_of(pod.metadata.uid, has=pod.status.pod_ip))
+
+    def _pool(self, node: Node) -> AddressPool:
+        network = node.spec.pod_cidr
+        if not network:
+            return self._default_pool
+        if network not in self._pools:
+            self._pools[network] = AddressPool(network)
+        return self._pools[network]
+
+    # ---- acting
+
+    async def _report(self, pod: Pod, plan: Report) -> Done | Again:
+        metadata = {"uid": pod.metadata.uid, "resourceVersion": pod.metadata.resource_version}
+        body = {"metadata": metadata, "status": plan.patch}
+        name, namespace = pod.metadata.name, pod.metadata.namespace
+        try:
+            written = await self._client.strategic_patch(Pod, name, body, namespace=namespace, subresource="status")
+        except NotFound:
+            return Done()
+        if self._events is not None:
+            self._events.reported(pod, written)
+        return Done() if plan.until is None else self._at(plan.until)
+
+    async def _remove(self, pod: Pod) -> Done:
+        options = DeleteOptions(uid=pod.metadata.uid, grace_s=0)
+        try:
+            await self._client.delete(Pod, pod.metadata.name, namespace=pod.metadata.namespace, options=options)
+        except (NotFound, Conflict):
+            # Gone, or another pod has its name now.
+            return Done()
+        return Done()
+
+    def _note(self, pod: Pod) -> None:
+        if self._events is not None and pod.metadata.deletion_timestamp is not None:
+            self._events.stopping(pod)
+
+    # ---- letting go
+
+    def _let_go(self, pod: Pod) -> None:
+        """What has ended takes nothing any more, and its address is free."""
+        self._books.leave(pod.metadata.uid)
+        for pool in (self._default_pool, *self._pools.values()):
+            pool.release(pod.metadata.uid)
+
+    def _forget(self, pod: Pod) -> None:
+        self._let_go(pod)
+        if self._events is not None:
+            self._events.forget(pod)
+
+    def _at(self, until: datetime) -> Again:
+        return Again(after_s=max((until - self._clock.now()).total_seconds(), 0.001))
+
+
+def _looks_alike(old: Node, new: Node) -> bool:
+    """Whether nothing changed that its pods would notice."""
+    return (
+        old.metadata.uid == new.metadata.uid
+        and old.metadata.labels == new.metadata.labels
+        and old.metadata.annotations == new.metadata.annotations
+        and internal_ip(old) == internal_ip(new)
+    )
