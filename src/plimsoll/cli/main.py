@@ -16,7 +16,7 @@ from typing import Annotated, NoReturn
 
 import typer
 
-from plimsoll.cli import about, apiserver, doctor, up, validation
+from plimsoll.cli import about, apiserver, doctor, run, up, validation
 from plimsoll.core.errors import PlimsollError
 
 INTERRUPTED = 130
@@ -52,6 +52,7 @@ def plimsoll(
 
 app.command(name="up", short_help="Run everything on this machine (not built yet).")(up.up)
 app.command(name="apiserver", short_help="Run only the embedded Kubernetes API server.")(apiserver.apiserver)
+app.add_typer(run.app, name="run", short_help="Run controllers against a cluster.")
 app.command(name="validate", short_help="Tell whether manifests are valid.")(validation.validate)
 app.command(name="doctor", short_help="Tell whether a cluster can be worked in.")(doctor.doctor)
 app.command(name="version", short_help="Print the version.")(about.version)
@@ -112,7 +113,7 @@ def _told(error: typer.TyperException) -> str:
 
 
 def _hint(given: list[str]) -> str:
-    known = {command.name for command in app.registered_commands}
+    known = {one.name for one in (*app.registered_commands, *app.registered_groups)}
     if given and given[0] in known:
         return f"plimsoll {given[0]} --help tells how it is used"
     return "plimsoll --help tells what there is"

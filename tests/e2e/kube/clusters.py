@@ -56,12 +56,12 @@ _AT_ONCE: Final = DeleteOptions(grace_s=0, propagation="Background")
 
 
 @contextmanager
-def cluster_access(directory: Path) -> Iterator[Access]:
+def cluster_kubeconfig(directory: Path) -> Iterator[Path]:
     if kubeconfig := os.environ.get(KUBECONFIG_VARIABLE):
-        yield access_of(Path(kubeconfig))
+        yield Path(kubeconfig)
         return
     with running(directory) as server:
-        yield access_of(server.kubeconfig)
+        yield server.kubeconfig
 
 
 def access_of(kubeconfig: Path) -> Access:

@@ -11,19 +11,32 @@ from typing import TYPE_CHECKING
 import pytest
 import pytest_asyncio
 
-from tests.e2e.kube.clusters import cluster_access, connected, delete_namespace, empty_namespace, make_namespace
+from tests.e2e.kube.clusters import (
+    access_of,
+    cluster_kubeconfig,
+    connected,
+    delete_namespace,
+    empty_namespace,
+    make_namespace,
+)
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Iterator
+    from pathlib import Path
 
     from plimsoll.kube.access import Access
     from plimsoll.kube.client import Client
 
 
 @pytest.fixture(scope="session")
-def access(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Access]:
-    with cluster_access(tmp_path_factory.mktemp("cluster") / "data") as found:
+def kubeconfig(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    with cluster_kubeconfig(tmp_path_factory.mktemp("cluster") / "data") as found:
         yield found
+
+
+@pytest.fixture(scope="session")
+def access(kubeconfig: Path) -> Access:
+    return access_of(kubeconfig)
 
 
 @pytest_asyncio.fixture

@@ -1,9 +1,9 @@
 """A simulated cloud on an API server in memory, in virtual time: what every test of `local.cloud` starts from.
 
-    with CloudWorld() as world:
-        world.group("g", target=2, bootSeconds=10)
-        world.after(10)
-        assert world.nodes() == ["g-0", "g-1"]
+with CloudWorld() as world:
+    world.group("g", target=2, bootSeconds=10)
+    world.after(10)
+    assert world.nodes() == ["g-0", "g-1"]
 """
 
 from __future__ import annotations

@@ -26,9 +26,7 @@ def test_a_stock_out_of_one_zone_sends_machines_to_the_others():
 
 
 def test_a_stock_out_ends_at_its_time():
-    with CloudWorld(
-        stock=[{"name": "s", "machineType": "small", "machines": 0, "until": text_of(at(100))}]
-    ) as world:
+    with CloudWorld(stock=[{"name": "s", "machineType": "small", "machines": 0, "until": text_of(at(100))}]) as world:
         world.group("g", target=1)
         world.after(99)
         assert world.states() == {"g-0": "failed"}
@@ -168,7 +166,7 @@ def test_a_call_fails_with_its_message_and_does_nothing():
         world.group("g")
         world.group("h")
         world.do(world.hand.fail_increase("g", "no more for you"))
-        with pytest.raises(CloudFailed, match="^no more for you$"):
+        with pytest.raises(CloudFailed, match=r"^no more for you$"):
             world.do(world.cloud.increase_size("g", 1))
         world.do(world.cloud.increase_size("h", 1))
         assert world.nodes() == ["h-0"]

@@ -86,7 +86,7 @@ def test_decreasing_gives_up_only_what_is_not_there_yet():
 def test_atomic_growth_is_all_or_nothing():
     with CloudWorld(stock=[{"name": "s", "machineType": "small", "machines": 3}]) as world:
         world.group("g", target=1, atomic=True)
-        with pytest.raises(CloudRefused, match="RESOURCE_POOL_EXHAUSTED.*room for 2 of 3"):
+        with pytest.raises(CloudRefused, match=r"RESOURCE_POOL_EXHAUSTED.*room for 2 of 3"):
             world.do(world.cloud.atomic_increase_size("g", 3))
         assert world.states() == {"g-0": "running"}
         world.do(world.cloud.atomic_increase_size("g", 2))

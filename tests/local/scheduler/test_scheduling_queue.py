@@ -68,10 +68,15 @@ def test_among_equals_who_came_first_comes_first():
 
 def test_pods_of_one_moment_go_by_age_and_then_by_name():
     old = pod("z")
-    old = structs.replace(old, metadata=structs.replace(old.metadata, creation_timestamp=datetime(2020, 1, 1, tzinfo=UTC)))
+    old = structs.replace(
+        old, metadata=structs.replace(old.metadata, creation_timestamp=datetime(2020, 1, 1, tzinfo=UTC))
+    )
 
     young = datetime(2021, 1, 1, tzinfo=UTC)
-    others = [structs.replace(one, metadata=structs.replace(one.metadata, creation_timestamp=young)) for one in (pod("b"), pod("a"))]
+    others = [
+        structs.replace(one, metadata=structs.replace(one.metadata, creation_timestamp=young))
+        for one in (pod("b"), pod("a"))
+    ]
 
     assert popped(queue(*others, old)) == ["z", "a", "b"]
 
@@ -96,7 +101,9 @@ def test_a_pod_that_failed_waits_until_something_may_help():
         ({NO_NODE}, ClusterEvent.NODE_CHANGED, True),
     ],
 )
-def test_an_event_helps_whom_a_rule_refused_that_it_concerns(refused_by: set[str], event: ClusterEvent, *, is_back: bool):
+def test_an_event_helps_whom_a_rule_refused_that_it_concerns(
+    refused_by: set[str], event: ClusterEvent, *, is_back: bool
+):
     made = queue(pod("p"))
     failed(made, refused_by=frozenset(refused_by))
 

@@ -265,11 +265,10 @@ def test_a_waiting_claim_is_told_the_node_and_the_pod_waits_for_it(waiting_class
 def test_a_volume_that_is_there_is_reserved_for_its_claim():
     with SchedulerWorld() as world:
         local = {"metadata": {"name": "wait"}, "provisioner": "kubernetes.io/no-provisioner"}
-        world.made(
-            "/apis/storage.k8s.io/v1/storageclasses", {**local, "volumeBindingMode": "WaitForFirstConsumer"}
-        )
+        world.made("/apis/storage.k8s.io/v1/storageclasses", {**local, "volumeBindingMode": "WaitForFirstConsumer"})
         world.made(CLAIMS, claim("c"))
         world.made("/api/v1/persistentvolumes", volume("pv1"))
+        world.change("/api/v1/persistentvolumes/pv1/status", {"status": {"phase": "Available"}})
         world.node("n1")
 
         world.pod("p", **with_claim("c"))

@@ -64,6 +64,10 @@ class Cache(Generic[V]):
             names.setdefault(key.namespace, {})[key.name] = None
         return names
 
+    def keys(self) -> tuple[Key, ...]:
+        """Of all objects, bad ones too: what a controller looks at when it looks at everything."""
+        return tuple(Key(namespace, name) for namespace, same in self.names().items() for name in same)
+
     def state(self, place: Place) -> V | BadObject | None:
         """The object, in whatever state it is."""
         namespace, name = place

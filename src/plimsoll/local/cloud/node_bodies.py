@@ -1,7 +1,8 @@
 """The Node object a machine becomes when it has booted.
 
 Pure. A node comes as a kubelet registers it: with its capacity, labels and taints, and not ready, for the virtual
-kubelet to take over. The server taints every new node as not ready. Where no kubelet runs (a stepped scenario, a boot time of 0) it comes ready.
+kubelet to take over. Where no kubelet runs (a stepped scenario, a boot time of 0) it comes ready. The server taints
+every new node as not ready; taking that taint away is the actuator's business.
 """
 
 from __future__ import annotations

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from plimsoll.local.kubelet.settings import Pace
     from plimsoll.objects.pods import Container, ContainerStateTerminated, Pod
 
-# The kubelet's crash loop: the first restart is at once, then 10 s, doubled up to 5 min; forgotten after 10 min of work.
+# The kubelet's crash loop: restarted at once, then after 10 s, doubled up to 5 min; forgotten after 10 min of work.
 _FIRST_BACKOFF_S: Final = 10.0
 _LONGEST_BACKOFF_S: Final = 300.0
 _FORGIVEN_AFTER_S: Final = 600.0

@@ -25,7 +25,7 @@ _CONDITIONS: Final = (
     ("Ready", "True", "KubeletReady", "kubelet is posting ready status"),
 )
 _OS_IMAGE: Final = "Debian GNU/Linux 12 (bookworm)"
-_KERNEL: Final = "6.1.0-37-cloud-amd64"
+_KERNEL: Final = "6.1.0-37-cloud"
 _RUNTIME: Final = "containerd://2.1.4"
 
 
@@ -126,16 +126,17 @@ def _due(ready: NodeCondition | None, name: str, report_s: float) -> datetime | 
 def _missing_info(node: Node, settings: KubeletSettings) -> dict[str, str]:
     """A machine's facts, as far as nobody wrote them; ids follow from the node's uid."""
     labels, info, uid = node.metadata.labels, node.status.node_info, node.metadata.uid
+    arch = labels.get("kubernetes.io/arch", "amd64")
     digest = hashlib.sha256(uid.encode()).hexdigest()
     wanted = {
         "machineID": (info.machine_id, digest[:32]),
         "systemUUID": (info.system_uuid, uid),
         "bootID": (info.boot_id, uid),
-        "kernelVersion": (info.kernel_version, _KERNEL),
+        "kernelVersion": (info.kernel_version, f"{_KERNEL}-{arch}"),
         "osImage": (info.os_image, _OS_IMAGE),
         "containerRuntimeVersion": (info.container_runtime_version, _RUNTIME),
         "kubeletVersion": (info.kubelet_version, settings.kubelet_version),
         "operatingSystem": (info.operating_system, labels.get("kubernetes.io/os", "linux")),
-        "architecture": (info.architecture, labels.get("kubernetes.io/arch", "amd64")),
+        "architecture": (info.architecture, arch),
     }
     return {field: value for field, (has, value) in wanted.items() if not has}

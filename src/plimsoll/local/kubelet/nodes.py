@@ -73,13 +73,14 @@ class Nodes:
 
     def _all(self) -> Iterable[Key]:
         """In the order of their names, in which they get their addresses."""
-        keys = sorted(self.informer.cache.keys())
-        for key in keys:
-            node = self.informer.cache.get(key.name)
-            if node is not None and self.is_ours(node) and internal_ip(node):
+        nodes = sorted(
+            (node for node in self.informer.cache if self.is_ours(node)), key=lambda node: node.metadata.name
+        )
+        for node in nodes:
+            if address := internal_ip(node):
                 # Before anybody is given one: those that are taken.
-                self._addresses.address_of(key.name, has=internal_ip(node))
-        return keys
+                self._addresses.address_of(node.metadata.name, has=address)
+        return [Key("", node.metadata.name) for node in nodes]
 
     async def _reconcile(self, key: Key) -> Done | Again:
         node = self.played(key.name)

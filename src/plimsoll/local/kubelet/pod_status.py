@@ -84,7 +84,7 @@ def pod_status_at(pod: Pod, now: datetime, *, place: Place, pace: Pace) -> Repor
 
 def rejected(pod: Pod, now: datetime, *, reason: str, message: str) -> Report:
     """The node does not take the pod."""
-    wanted = {
+    wanted: dict[str, Any] = {
         "phase": "Failed",
         "reason": reason,
         "message": f"Pod was rejected: {message}",
@@ -111,11 +111,9 @@ def _terminating(pod: Pod, now: datetime, *, place: Place, pace: Pace) -> Report
     ends_at = min(killed_at, killed_at + timedelta(seconds=pace.stop_s - grace_s))
     if now < ends_at:
         return Wait(until=ends_at)
-    if pace.stop_s > grace_s:
-        exit_code = KILLED
-    else:
-        # A server told to stop has done what it should; work that was cut short has not.
-        exit_code = 0 if pod.spec.restart_policy in {"", "Always"} else _SIGTERM_EXIT
+    # A server told to stop has done what it should; work that was cut short has not.
+    obeyed = 0 if pod.spec.restart_policy in {"", "Always"} else _SIGTERM_EXIT
+    exit_code = KILLED if pace.stop_s > grace_s else obeyed
     return _said(pod, _ended(pod, now, place=place, exit_code=exit_code))
 
 

@@ -112,9 +112,9 @@ class Pods:
                 return self._at(until)
         plan = self._planned(pod, node)
         match plan:
-            case Wait(until=until):
+            case Wait(until=next_look):
                 self._note(pod)
-                return Done() if until is None else self._at(until)
+                return Done() if next_look is None else self._at(next_look)
             case Remove():
                 return await self._remove(pod)
             case Report():

@@ -1,6 +1,6 @@
 """How the virtual kubelet behaves: for all nodes by its settings, for one node or pod by annotations.
 
-An annotation that cannot be read counts as absent: people write them by hand, and a pod must not hang on a typing error.
+An annotation that cannot be read counts as absent: people write them by hand, and no pod shall hang on a typing error.
 """
 
 from __future__ import annotations

@@ -43,6 +43,8 @@ if TYPE_CHECKING:
 
 log: structlog.typing.FilteringBoundLogger = structlog.get_logger(__name__)
 
+# What there is to do for a pod besides looking at nodes, in nodes.
+_POD: Final = 100
 _WAITS_FOR_VOLUMES: Final = frozenset({VOLUME_BINDING})
 
 
@@ -87,15 +89,16 @@ class Scheduler:
         self._take_stock()
         async with asyncio.TaskGroup() as group:
             group.create_task(self._announcer.run(), name="events of the scheduler")
-            tried = 0
+            looked_at = 0
             while True:
                 queued = await self._next()
                 chosen = await self._attempt(queued)
                 if chosen is not None:
                     await self._binding.acquire()
                     group.create_task(self._bind_aside(queued, chosen.node), name=f"bind {pod_key(queued.pod)}")
-                tried += 1
-                if tried % self._settings.pods_at_once == 0:
+                looked_at += _POD + len(self._board.view.nodes)
+                if looked_at >= self._settings.nodes_at_once:
+                    looked_at = 0
                     await asyncio.sleep(0)
 
     async def schedule_once(self) -> ScheduledOnce:

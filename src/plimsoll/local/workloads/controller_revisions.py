@@ -18,6 +18,7 @@ from plimsoll.kube.selections import DeleteOptions
 from plimsoll.local.workloads.adoption import index_by_controller, managed_by
 from plimsoll.local.workloads.pod_making import controller_reference
 from plimsoll.local.workloads.template_hashes import safe_text, without_nulls
+from plimsoll.objects.meta import ObjectMeta  # noqa: TC001 -- msgspec resolves the annotations of Values at run time
 from plimsoll.objects.owners import controller_of
 from plimsoll.objects.workloads import ControllerRevision
 
@@ -26,7 +27,6 @@ if TYPE_CHECKING:
 
     from plimsoll.kube.informer import Informer
     from plimsoll.local.components import Component
-    from plimsoll.objects.meta import ObjectMeta
     from plimsoll.objects.registry import Resource
 
     HashOf = Callable[[Mapping[str, Any], int], str]
@@ -50,7 +50,7 @@ class Established(Value):
 class Owner(Value):
     """A set as far as its revisions are concerned: `template` as it stands in its bytes."""
 
-    metadata: Any
+    metadata: ObjectMeta
     template: dict[str, Any]
     collisions: int = 0
 

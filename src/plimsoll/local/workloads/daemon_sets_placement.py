@@ -115,7 +115,7 @@ def _bound(affinity: Mapping[str, Any], node: str) -> dict[str, Any]:
     return {**affinity, "nodeAffinity": node_affinity}
 
 
-def _tolerating(own: Sequence[Mapping[str, Any]], host_network: bool) -> list[Mapping[str, Any]]:  # noqa: FBT001 -- of a pod's spec
+def _tolerating(own: Sequence[Mapping[str, Any]], host_network: bool) -> list[Mapping[str, Any]]:
     tolerations = list(own)
     for key, effect in _added(host_network):
         ours = {"key": key, "operator": "Exists", "effect": effect}
@@ -131,5 +131,5 @@ def _is_same(one: Mapping[str, Any], other: Mapping[str, Any]) -> bool:
     return all(one.get(field, "") == other.get(field, "") for field in ("key", "operator", "value", "effect"))
 
 
-def _added(host_network: bool) -> tuple[tuple[str, str], ...]:  # noqa: FBT001 -- of a pod's spec
+def _added(host_network: bool) -> tuple[tuple[str, str], ...]:
     return (*_ALWAYS_TOLERATED, _TOLERATED_ON_HOST_NETWORK) if host_network else _ALWAYS_TOLERATED

@@ -131,9 +131,7 @@ def _was_complete(deployment: Deployment, status: DeploymentStatus) -> bool:
     return status.replicas == status.updated_replicas and told is not None and told.reason == NEW_SET_AVAILABLE
 
 
-def _progressed(
-    deployment: Deployment, status: DeploymentStatus, new: ReplicaSet | None, now: datetime
-) -> Conditions:
+def _progressed(deployment: Deployment, status: DeploymentStatus, new: ReplicaSet | None, now: datetime) -> Conditions:
     whose = f'Deployment "{deployment.metadata.name}"' if new is None else f'ReplicaSet "{new.metadata.name}"'
     conditions = status.conditions
     if is_complete(deployment, status):

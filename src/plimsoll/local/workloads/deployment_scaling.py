@@ -60,7 +60,7 @@ def scaled_sets(deployment: Deployment, new: OwnedSet | None, old: Sequence[Owne
     wanted = replicas_of(deployment)
     only = _active_or_latest(new, old)
     if only is not None:
-        return {only.name: wanted} if replicas_of(only.view) != wanted else {}
+        return {only.name: wanted}
     if new is not None and _is_saturated(deployment, new.view):
         return {one.name: 0 for one in _active(old)}
     if not is_rolling(deployment):
@@ -82,22 +82,27 @@ def _new_size(deployment: Deployment, current: int, *, total: int) -> int:
 def _shrunk(deployment: Deployment, new: OwnedSet, old: Sequence[OwnedSet], sizes: Sizes) -> NewSizes:
     """Old sets lose first what is not available anyway, then what can be spared."""
     least = replicas_of(deployment) - max_unavailable(deployment)
-    not_yet = max(0, replicas_of(new.view) - new.view.status.available_replicas)
+    not_yet = sizes.of(new.name) - _available(new, sizes)
     spare = sizes.total() - least - not_yet
     if not old or spare <= 0:
         return {}
     before = {one.name: sizes.of(one.name) for one in old}
     for one in old:
-        unhealthy = max(0, sizes.of(one.name) - one.view.status.available_replicas)
+        unhealthy = sizes.of(one.name) - _available(one, sizes)
         given_up = min(spare, unhealthy)
         sizes.put(one.name, sizes.of(one.name) - given_up)
         spare -= given_up
-    spare = sum(one.view.status.available_replicas for one in (*old, new)) - least
+    spare = sum(_available(one, sizes) for one in (*old, new)) - least
     for one in old:
         given_up = max(0, min(spare, sizes.of(one.name)))
         sizes.put(one.name, sizes.of(one.name) - given_up)
         spare -= given_up
     return {name: sizes.of(name) for name, size in before.items() if sizes.of(name) != size}
+
+
+def _available(one: OwnedSet, sizes: Sizes) -> int:
+    """Not more than the set wants: a status may still count pods that are to go already."""
+    return min(one.view.status.available_replicas, sizes.of(one.name))
 
 
 # ---- scaling

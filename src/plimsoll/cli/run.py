@@ -1,0 +1,104 @@
+"""`plimsoll run …`: controllers against a cluster, until they are told to stop. A command for each of them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from plimsoll.cli.connection import Connection, ContextOption, KubeconfigOption, ServerOption
+from plimsoll.cli.logs import log_to_stderr
+
+if TYPE_CHECKING:
+    from plimsoll.core.clock import Clock
+    from plimsoll.kube.access import Access
+    from plimsoll.local.kubelet.settings import KubeletSettings
+
+app = typer.Typer(help="Run controllers against a cluster, until Ctrl-C.", no_args_is_help=True)
+
+
+@app.callback()
+def run() -> None:
+    """
+    Run controllers against a cluster, until Ctrl-C.
+
+    \b
+    Examples:
+      plimsoll run kubelet --kubeconfig ./cluster/kubeconfig
+    """
+
+
+@app.command(name="kubelet", short_help="Play nodes and the pods on them.")
+def kubelet(
+    *,
+    kubeconfig: KubeconfigOption = "",
+    context: ContextOption = "",
+    server: ServerOption = "",
+    selector: Annotated[
+        str, typer.Option("-l", "--selector", help="Labels of the nodes to play.", metavar="SELECTOR")
+    ] = "plimsoll.io/virtual=true",
+    boot_seconds: Annotated[
+        float, typer.Option("--boot-seconds", help="From a node's creation until it is Ready.", min=0)
+    ] = 0.0,
+    start_seconds: Annotated[
+        float, typer.Option("--start-seconds", help="From when a node takes a pod until it runs.", min=0)
+    ] = 1.0,
+    stop_seconds: Annotated[
+        float, typer.Option("--stop-seconds", help="How long pods take to end when they are deleted.", min=0)
+    ] = 0.0,
+    events: Annotated[bool, typer.Option("--events/--no-events", help="Write the events a kubelet writes.")] = True,
+) -> None:
+    """
+    Play nodes and the pods on them, without machines: Node objects become Ready and stay so, pods run and end.
+
+    Nodes are made by you, or by an autoscaler; those that carry the label are played. Annotations on nodes and pods
+    say how one of them behaves: plimsoll.io/boot-seconds, start-seconds, run-seconds, exit-code, stop-seconds, silent.
+
+    \b
+    Examples:
+      plimsoll run kubelet --kubeconfig ./cluster/kubeconfig
+      plimsoll run kubelet --context dev --selector pool=played --boot-seconds 30 --start-seconds 2
+    """
+    import asyncio
+
+    from plimsoll.core.label_selector_parsing import parse_label_selector
+    from plimsoll.local.kubelet.settings import KubeletSettings
+    from plimsoll.runtime.clocks import RealClock
+    from plimsoll.runtime.signals import run_until_signalled
+
+    log_to_stderr()
+    parse_label_selector(selector)
+    settings = KubeletSettings(
+        selector=selector, boot_s=boot_seconds, start_s=start_seconds, stop_s=stop_seconds, tells_events=events
+    )
+    clock = RealClock()
+    access = Connection(kubeconfig=kubeconfig, context=context, server=server).access(clock=clock)
+    if asyncio.run(run_until_signalled(_play(access, settings, clock=clock))) is not None:
+        typer.echo("stopped", err=True)
+
+
+async def _play(access: Access, settings: KubeletSettings, *, clock: Clock) -> None:
+    from plimsoll.kube.client import Client
+    from plimsoll.kube.http import HttpTransport
+    from plimsoll.kube.selections import USER_AGENT, ClientSettings
+    from plimsoll.local.components import KUBELET, Components
+    from plimsoll.local.kubelet import Kubelet
+    from plimsoll.objects.nodes import Node
+    from plimsoll.runtime.chance import SystemEntropy
+    from plimsoll.runtime.supervisor import Supervisor
+
+    entropy = SystemEntropy()
+    async with HttpTransport(access, user_agent=USER_AGENT) as transport:
+
+        def connect(manager: str) -> Client:
+            # No rate limit: so many at a time is limit enough, and heartbeats must not queue behind pods.
+            client_settings = ClientSettings(field_manager=manager, qps=0)
+            return Client(transport, clock=clock, entropy=entropy, settings=client_settings)
+
+        # What cannot be reached, or refuses us, is told now, and not again and again by an informer in the background.
+        await connect(KUBELET).metadata_pages(Node).__anext__()
+        components = Components(connect, clock=clock, entropy=entropy)
+        played = Kubelet(components.component("kubelet", manager=KUBELET), settings=settings)
+        services = [*components.services(), *played.services()]
+        typer.echo(f"playing nodes with {settings.selector} on {access.server}; Ctrl-C ends it")
+        await Supervisor(services, clock=clock, entropy=entropy).run()

@@ -1,0 +1,92 @@
+"""A virtual kubelet on an API server in virtual time, and builders of what it plays."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from plimsoll.local.components import KUBELET, Components
+from plimsoll.local.kubelet import Kubelet, KubeletSettings
+from plimsoll.local.liveness import ToldLiveness
+from plimsoll.runtime.services import Service
+from tests.local.apiserver.application.worlds import MERGE
+from tests.local.local_worlds import LocalWorld
+
+PODS = "/api/v1/namespaces/default/pods"
+LEASES = "/apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases"
+SIZE = {"cpu": "4", "memory": "16Gi", "pods": "110"}
+
+
+class KubeletWorld(LocalWorld):
+    """`told`: heartbeats are told to `self.liveness`; otherwise they are written."""
+
+    def __init__(self, *, told: bool = False, through: Any = lambda port: port, **settings: Any) -> None:
+        self._told = told
+        self._settings = KubeletSettings(**{"tells_events": False, **settings})
+        super().__init__(self._kubelet, through=through)
+        self.liveness: ToldLiveness
+
+    def _kubelet(self, parts: Components) -> list[Service]:
+        self.liveness = ToldLiveness(clock=self.run.clock)
+        component = parts.component("kubelet", manager=KUBELET)
+        self.kubelet = Kubelet(component, settings=self._settings, told=self.liveness if self._told else None)
+        return self.kubelet.services()
+
+    # ---- the world's things
+
+    def account(self) -> None:
+        self.ask("POST", "/api/v1/namespaces/default/serviceaccounts", {"metadata": {"name": "default"}})
+
+    def node(self, name: str = "n1", **more: Any) -> Any:
+        self.made("/api/v1/nodes", a_node(name, **more))
+        self.run.settle()
+        return self.get_node(name)
+
+    def pod(self, name: str = "p", **more: Any) -> Any:
+        self.account()
+        self.made(PODS, a_pod(name, **more))
+        self.run.settle()
+        return self.get_pod(name)
+
+    def get_node(self, name: str = "n1") -> Any:
+        return self.ask("GET", f"/api/v1/nodes/{name}").body
+
+    def get_pod(self, name: str = "p") -> Any:
+        reply = self.ask("GET", f"{PODS}/{name}")
+        return reply.body if reply.status == 200 else None
+
+    def lease(self, name: str = "n1") -> Any:
+        reply = self.ask("GET", f"{LEASES}/{name}")
+        return reply.body if reply.status == 200 else None
+
+    def annotate_node(self, name: str = "n1", **annotations: str | None) -> None:
+        given = {f"plimsoll.io/{key.replace('_', '-')}": value for key, value in annotations.items()}
+        reply = self.ask("PATCH", f"/api/v1/nodes/{name}", {"metadata": {"annotations": given}}, content=MERGE)
+        assert reply.status == 200, reply
+        self.run.settle()
+
+    def delete_pod(self, name: str = "p", **options: Any) -> None:
+        reply = self.ask("DELETE", f"{PODS}/{name}", options or None)
+        assert reply.status == 200, reply
+        self.run.settle()
+
+
+def a_node(name: str = "n1", *, labels: dict[str, str] | None = None, **more: Any) -> dict[str, Any]:
+    annotations = {f"plimsoll.io/{key.replace('_', '-')}": str(value) for key, value in more.items()}
+    shown = {"plimsoll.io/virtual": "true", "kubernetes.io/arch": "arm64"} if labels is None else labels
+    return {
+        "metadata": {"name": name, "labels": shown, "annotations": annotations},
+        "status": {"capacity": SIZE, "allocatable": SIZE},
+    }
+
+
+def a_pod(
+    name: str = "p", *, node: str = "n1", pace: dict[str, Any] | None = None, finalizers: Any = (), **spec: Any
+) -> dict[str, Any]:
+    annotations = {f"plimsoll.io/{key}": str(value) for key, value in (pace or {}).items()}
+    metadata = {"name": name, "annotations": annotations, "finalizers": list(finalizers)}
+    containers = [{"name": "c", "image": "nginx:1.27"}]
+    return {"metadata": metadata, "spec": {"nodeName": node, "containers": containers, **spec}}
+
+
+def conditions(thing: Any) -> dict[str, tuple[str, str]]:
+    return {one["type"]: (one["status"], one.get("reason", "")) for one in thing["status"].get("conditions", ())}
