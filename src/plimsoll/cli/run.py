@@ -83,7 +83,6 @@ async def _play(access: Access, settings: KubeletSettings, *, clock: Clock) -> N
     from plimsoll.kube.selections import USER_AGENT, ClientSettings
     from plimsoll.local.components import KUBELET, Components
     from plimsoll.local.kubelet import Kubelet
-    from plimsoll.objects.nodes import Node
     from plimsoll.runtime.chance import SystemEntropy
     from plimsoll.runtime.supervisor import Supervisor
 
@@ -96,7 +95,7 @@ async def _play(access: Access, settings: KubeletSettings, *, clock: Clock) -> N
             return Client(transport, clock=clock, entropy=entropy, settings=client_settings)
 
         # What cannot be reached, or refuses us, is told now, and not again and again by an informer in the background.
-        await connect(KUBELET).metadata_pages(Node).__anext__()
+        await connect(KUBELET).get_json("/api/v1/nodes", [("limit", "1")])
         components = Components(connect, clock=clock, entropy=entropy)
         played = Kubelet(components.component("kubelet", manager=KUBELET), settings=settings)
         services = [*components.services(), *played.services()]

@@ -84,10 +84,9 @@ class CloudController:
         view = await self._observe()
         planned = plan(view)
         await self._grow(planned)
-        await self._tell_groups(view)
         await self._boot(planned)
         orphans = [one for one in planned.orphans if await self._is_orphan(one)]
-        await self._shrink([*planned.removals, *orphans])
+        await self._shrink(view, [*planned.removals, *orphans])
         await self._tell_groups(view)
         has_acted = bool(orphans) or not planned.is_empty
         await self._tell_bill(view, has_news=has_acted)
@@ -151,9 +150,11 @@ class CloudController:
             ready = self._settings.nodes_come_ready or boot.machine.spec.boot_seconds == 0
             await self._actuator.boot(boot, ready=ready)
 
-    async def _shrink(self, unwanted: list[Machine]) -> None:
+    async def _shrink(self, view: View, unwanted: list[Machine]) -> None:
         if not unwanted:
             return
+        # Keeps the next number, before it can no longer be told from the machines: no name comes back.
+        await self._tell_groups(view)
         leaving = [await self._actuator.begin_removal(one) for one in unwanted]
         for machine in leaving:
             await self._actuator.remove_node(machine)
@@ -181,7 +182,6 @@ class CloudController:
     # ---- tell
 
     async def _tell_groups(self, view: View) -> None:
-        """Also keeps the next number: it is written before a machine goes, so that no name comes back."""
         machines = self._machines.list()
         members: dict[str, list[Machine]] = {}
         for machine in machines:

@@ -6,6 +6,7 @@ the same reckoning to say whether a growth would find room.
 
 from __future__ import annotations
 
+import functools
 import re
 from datetime import datetime, timedelta
 from typing import Final
@@ -104,6 +105,7 @@ def plan(view: View) -> Plan:
     return Planner(view).plan()
 
 
+@functools.lru_cache(maxsize=65_536)
 def number_in(name: str, group: str) -> int | None:
     """`g-7` of group `g` is 7; an adopted machine may have no number."""
     match = _NUMBERED.fullmatch(name)
@@ -195,7 +197,7 @@ class Planner:
             target = max(target, len(staying) + adopted)
             self._raised += [] if target == group.spec.target else [RaisedTarget(group=group, target=target)]
         surplus = len(staying) + adopted - target
-        gone = sorted(staying, key=_first_to_go)[: max(0, surplus)]
+        gone = sorted(staying, key=_first_to_go)[:surplus] if surplus > 0 else []
         gone_names = {one.metadata.name for one in gone}
         staying = [one for one in staying if one.metadata.name not in gone_names]
         self._removals += [*going, *gone]

@@ -19,6 +19,8 @@ from plimsoll.scheduling.verdicts import FITS, DoesNotFit, Verdict
 from plimsoll.scheduling.view import PlacedPod, pod_key
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from plimsoll.local.scheduler.board import Board
     from plimsoll.local.scheduler.shapes import Judgement, Shape, Shapes
     from plimsoll.objects.pods import Pod
@@ -55,7 +57,7 @@ def decide(pod: Pod, board: Board, shapes: Shapes, *, reserved: str = "") -> Cho
     preferred = view.node(reserved or board.node_nominated_for(pod_key(pod)))
     if preferred is not None and question.fits(preferred) is not None:
         return Chosen(node=preferred.name)
-    fitting = [judged for place in question.candidates() if (judged := question.fits(place)) is not None]
+    fitting = question.fitting()
     return Chosen(node=best_of(pod, fitting, view)) if fitting else _refused(question)
 
 
@@ -81,12 +83,16 @@ class _Question:
         self._wide = wide
         self._nominated = board.nominated_against(pod)
 
-    def candidates(self) -> list[NodeState]:
-        """All nodes, or those that the pod's affinity names (pods of a DaemonSet name one)."""
+    def fitting(self) -> list[Judgement]:
+        """Among all nodes, or among those that the pod's affinity names (pods of a DaemonSet name one)."""
         named = self.shape.rules.named_nodes
-        if named is None:
-            return [*self.view.nodes.values()]
-        return [place for name in sorted(named) if (place := self.view.node(name)) is not None]
+        places: Iterable[NodeState] = self.view.nodes.values()
+        if named is not None:
+            places = [place for name in sorted(named) if (place := self.view.node(name)) is not None]
+        found = self.shape.fitting(places)
+        if self._wide.rules or self._nominated:
+            found = [judged for judged in found if self.fits(judged.place) is not None]
+        return found
 
     def fits(self, place: NodeState) -> Judgement | None:
         judged = self.shape.judgement(place)

@@ -36,7 +36,8 @@ def best_of(pod: Pod, fitting: Sequence[Judgement], view: ClusterView) -> str:
     terms = _preferred_terms(pod)
     if terms:
         _add(scores, _company_scores(terms, fitting, view))
-    return min(zip(scores, fitting, strict=True), key=lambda one: (-one[0], one[1].place.name))[1].place.name
+    highest = max(scores)
+    return min(one.place.name for one, score in zip(fitting, scores, strict=True) if score == highest)
 
 
 def _add(scores: list[int], more: Sequence[int]) -> None:

@@ -25,6 +25,8 @@ from plimsoll.scheduling.verdicts import FITS
 from plimsoll.scheduling.view import ClusterView, NodeState
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from plimsoll.objects.pods import Pod, PodSpec
     from plimsoll.scheduling.verdicts import Verdict
 
@@ -72,6 +74,18 @@ class Shape:
         if known is not None and known.place is place:
             return known
         return self._judge(place)
+
+    def fitting(self, places: Iterable[NodeState]) -> list[Judgement]:
+        """The nodes that pass the narrow rules. The scheduler's hottest loop: all nodes, for every pod."""
+        judgements = self._judgements
+        found = []
+        for place in places:
+            known = judgements.get(place.name)
+            if known is None or known.place is not place:
+                known = self._judge(place)
+            if known.verdict is FITS:
+                found.append(known)
+        return found
 
     def forget(self, name: str) -> None:
         self._judgements.pop(name, None)

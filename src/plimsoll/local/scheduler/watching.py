@@ -16,7 +16,7 @@ from plimsoll.objects.pods import Pod
 from plimsoll.objects.volumes import CSINode, PersistentVolume, PersistentVolumeClaim, StorageClass
 from plimsoll.scheduling.gates import is_gated
 from plimsoll.scheduling.priorities import priority_of
-from plimsoll.scheduling.verdicts import FITS
+from plimsoll.scheduling.verdicts import Fits
 from plimsoll.scheduling.view import PodKey, pod_key
 
 if TYPE_CHECKING:
@@ -91,8 +91,11 @@ class Watching:
             place = self._board.view.node(node)
             if place is None:
                 return False
-            if self._shapes.of(pod).judgement(place).verdict is FITS:
+            verdict = self._shapes.of(pod).judgement(place).verdict
+            if isinstance(verdict, Fits):
                 return True
+            if not verdict.reason.resolvable:
+                return False
             mine = priority_of(pod)
             return any(priority_of(placed.pod) < mine for placed in place.pods.values())
 

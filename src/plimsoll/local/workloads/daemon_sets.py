@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from plimsoll.kube.controllers import Again, Controller, Done
 from plimsoll.kube.errors import NotFound
-from plimsoll.kube.informer.changes import Key, Updated
+from plimsoll.kube.informer.changes import Key, Updated, key_of
 from plimsoll.kube.recorder import EventType
 from plimsoll.kube.wiring import enqueue_on, of_itself, of_owner
 from plimsoll.local.workloads.adoption import Adoption, candidates, index_by_controller
@@ -79,7 +79,7 @@ class DaemonSetController:
             self.reconcile,
             clock=component.clock,
             entropy=component.entropy,
-            all_keys=self._sets.cache.keys,
+            all_keys=self._all_keys,
         )
         enqueue_on(self._sets, self.controller, of_itself)
         enqueue_on(self._pods, self.controller, of_owner(self._resource))
@@ -192,7 +192,10 @@ class DaemonSetController:
         """Every set, if the node changed in what decides whether a pod belongs on it."""
         if isinstance(change, Updated) and _decides(change.old) == _decides(change.new):
             return ()
-        return tuple(self._sets.cache.keys())
+        return self._all_keys()
+
+    def _all_keys(self) -> list[Key]:
+        return [key_of(one) for one in self._sets.cache]
 
 
 def _decides(node: Node) -> object:

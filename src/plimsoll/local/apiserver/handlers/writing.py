@@ -151,15 +151,14 @@ async def create_object(server: Server, call: Call, value: Json) -> Json:
     """Create the decoded `value`, which is used up; returns what is stored (or would be, on a dry run)."""
     value = _newly_owned(server, call, value, is_tracked=True)
     generates = not value["metadata"].get("name") and bool(value["metadata"].get("generateName"))
-    named = value
+    name = ""
     for _ in range(_NAMES_TRIED if generates else 1):
         if generates:
-            prefix = value["metadata"]["generateName"][:_LONGEST_PREFIX]
-            metadata = {**value["metadata"], "name": prefix + server.entropy.suffix()}
-            named = copy({**value, "metadata": metadata})
-        made = await _created(server, call, named)
+            name = value["metadata"]["generateName"][:_LONGEST_PREFIX] + server.entropy.suffix()
+        made = await _created(server, call, copy(value) if generates else value, generated=name)
         if made is not None:
             return made
+    named = {**value, "metadata": {**value["metadata"], "name": name}} if generates else value
     raise _exists(server, call, named, generated=generates)
 
 
@@ -186,12 +185,18 @@ def _with_identity(server: Server, call: Call, value: Json) -> Json:
     return made
 
 
-async def _created(server: Server, call: Call, obj: Json) -> Json | None:
-    """The object as it is stored now; None if its name is taken."""
+async def _created(server: Server, call: Call, obj: Json, *, generated: str = "") -> Json | None:
+    """The object as it is stored now; None if its name is taken.
+
+    A `generated` name is given to it after mutating admission, whose refusals call the object by its prefix.
+    """
     strategy = strategy_of(call.resource)
+    attempt = _attempt(call, "CREATE", name=obj["metadata"].get("name") or "", obj=obj)
+    obj = await server.admission.mutate(attempt)
+    if generated:
+        obj["metadata"]["name"] = generated
     name = obj["metadata"].get("name") or ""
-    attempt = _attempt(call, "CREATE", name=name, obj=obj)
-    obj = strategy.prepare_create(await server.admission.mutate(attempt))
+    obj = strategy.prepare_create(obj)
     judgement = strategy.judge_create(obj)
     asked = obj
     if not judgement.errors:

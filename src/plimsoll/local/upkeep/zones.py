@@ -1,0 +1,143 @@
+"""How many nodes of a zone may be emptied, and how fast: many silent nodes are more likely our fault than theirs.
+
+The node lifecycle controller tells a `Zones` of every node and asks it for leave before it drives pods off one. Rules
+and rates are kube-controller-manager's: a node every ten seconds in a healthy zone; in a zone where most nodes are not
+ready a node every hundred seconds if the zone is large, none if it is small; none anywhere when no node at all is
+ready. Kept up node by node, so that a change costs nothing in a large cluster. Without clock or I/O: told the time.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import NamedTuple
+
+from plimsoll.core.values import Value
+
+
+class ZoneState(StrEnum):
+    """As kube-controller-manager names them."""
+
+    NORMAL = "Normal"
+    PARTIAL = "PartialDisruption"
+    FULL = "FullDisruption"
+
+
+class EvictionRates(Value, frozen=True):
+    """Nodes a second that may be emptied; the defaults are kube-controller-manager's."""
+
+    per_s: float = 0.1
+    secondary_per_s: float = 0.01
+    large_zone: int = 50
+    """Zones of more nodes than this go on slowly when partially disrupted; smaller ones stop."""
+    unhealthy_share: float = 0.55
+
+
+class Place(NamedTuple):
+    """What counts about a node. `zone` is None for one that is left out of the count."""
+
+    zone: str | None
+    is_ready: bool
+
+
+def zone_state(ready: int, not_ready: int, rates: EvictionRates) -> ZoneState:
+    if not_ready and not ready:
+        return ZoneState.FULL
+    if not_ready > 2 and not_ready / (not_ready + ready) >= rates.unhealthy_share:  # noqa: PLR2004 -- Kubernetes' own
+        return ZoneState.PARTIAL
+    return ZoneState.NORMAL
+
+
+@dataclass(slots=True)
+class _Zone:
+    ready: int = 0
+    not_ready: int = 0
+    state: ZoneState = ZoneState.NORMAL
+    last_s: float | None = None
+    """When the last node may be, or was, emptied."""
+    turns: dict[str, float] = field(default_factory=dict)
+
+
+class Zones:
+    """Counts by zone, and whose turn it is to be emptied."""
+
+    def __init__(self, rates: EvictionRates) -> None:
+        self._rates = rates
+        self._places: dict[str, Place] = {}
+        self._zones: dict[str, _Zone] = {}
+        self._is_all_disrupted = False
+
+    @property
+    def is_all_disrupted(self) -> bool:
+        """Whether no zone has a node that is ready: then nobody is driven off anything."""
+        return self._is_all_disrupted
+
+    def put(self, name: str, place: Place | None) -> bool:
+        """A node is as told, or no more (None). True: what may be done about nodes has changed for all of them."""
+        before = self._places.get(name)
+        if before == place:
+            return False
+        self._count(before, -1)
+        if place is None:
+            del self._places[name]
+        else:
+            self._places[name] = place
+        self._count(place, +1)
+        if place is None or place.is_ready:
+            self.give_up(name)
+        return self._judge()
+
+    def turn_s(self, name: str, now_s: float) -> float | None:
+        """Seconds until the node may be emptied, 0 for now; None: not before something changes."""
+        place = self._places.get(name)
+        if place is None or self._is_all_disrupted:
+            return None
+        zone = self._zone(place.zone or "")
+        rate = self._rate(zone)
+        if rate <= 0:
+            return None
+        if name not in zone.turns:
+            zone.last_s = now_s if zone.last_s is None else max(now_s, zone.last_s + 1 / rate)
+            zone.turns[name] = zone.last_s
+        wait_s = zone.turns[name] - now_s
+        if wait_s > 0:
+            return wait_s
+        del zone.turns[name]
+        return 0.0
+
+    def give_up(self, name: str) -> None:
+        """The node need not be emptied after all."""
+        for zone in self._zones.values():
+            zone.turns.pop(name, None)
+
+    # ---- inside
+
+    def _zone(self, name: str) -> _Zone:
+        return self._zones.setdefault(name, _Zone())
+
+    def _count(self, place: Place | None, by: int) -> None:
+        if place is None or place.zone is None:
+            return
+        zone = self._zone(place.zone)
+        if place.is_ready:
+            zone.ready += by
+        else:
+            zone.not_ready += by
+
+    def _judge(self) -> bool:
+        has_changed = False
+        for zone in self._zones.values():
+            state = zone_state(zone.ready, zone.not_ready, self._rates)
+            if state is not zone.state:
+                zone.state = state
+                zone.turns.clear()
+                zone.last_s = None
+                has_changed = True
+        inhabited = [zone for zone in self._zones.values() if zone.ready or zone.not_ready]
+        self._is_all_disrupted = bool(inhabited) and all(zone.state is ZoneState.FULL for zone in inhabited)
+        return has_changed
+
+    def _rate(self, zone: _Zone) -> float:
+        if zone.state is not ZoneState.PARTIAL:
+            return self._rates.per_s
+        return self._rates.secondary_per_s if zone.ready + zone.not_ready > self._rates.large_zone else 0.0

@@ -1,0 +1,160 @@
+"""A cluster with stateful sets, daemon sets and jobs, and nobody else: no scheduler, kubelet or garbage collector.
+
+Tests say themselves what becomes of pods. `gone` finishes what a kubelet would have to finish.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Self
+
+from plimsoll.local.workloads.daemon_sets import daemon_set_services
+from plimsoll.local.workloads.jobs import job_services
+from plimsoll.local.workloads.stateful_sets import stateful_set_services
+from plimsoll.objects.meta import written_time
+from tests.faults import CrashAfter
+from tests.local.apiserver.application.worlds import MERGE
+from tests.local.local_worlds import LocalWorld
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from plimsoll.local.components import Components
+    from plimsoll.runtime.services import Service
+
+NAMESPACE = "here"
+PODS = f"/api/v1/namespaces/{NAMESPACE}/pods"
+CLAIMS = f"/api/v1/namespaces/{NAMESPACE}/persistentvolumeclaims"
+EVENTS = f"/api/v1/namespaces/{NAMESPACE}/events"
+APPS = f"/apis/apps/v1/namespaces/{NAMESPACE}"
+JOBS = f"/apis/batch/v1/namespaces/{NAMESPACE}/jobs"
+NODES = "/api/v1/nodes"
+
+
+def all_sets(components: Components) -> Sequence[Service]:
+    return [
+        *stateful_set_services(components),
+        *daemon_set_services(components),
+        *job_services(components),
+    ]
+
+
+class SetsWorld(LocalWorld):
+    """With the namespace `here`."""
+
+    def __init__(self, *, through: Callable[[Any], Any] = lambda port: port, namespace: str = NAMESPACE) -> None:
+        super().__init__(all_sets, through=through)
+        self._name = namespace
+
+    def __enter__(self) -> Self:
+        super().__enter__()
+        self.namespace(self._name)
+        return self
+
+    # ---- asking
+
+    def all(self, url: str, selector: str = "") -> list[Any]:
+        return list(self.ask("GET", f"{url}?labelSelector={selector}" if selector else url).body["items"])
+
+    @property
+    def pods(self) -> list[Any]:
+        return self.all(PODS)
+
+    @property
+    def names(self) -> list[str]:
+        return sorted(pod["metadata"]["name"] for pod in self.pods)
+
+    def get(self, url: str) -> Any:
+        return self.ask("GET", url).body
+
+    def told(self, kind: str) -> list[tuple[str, str]]:
+        events = self.ask("GET", f"{EVENTS}?fieldSelector=involvedObject.kind={kind}").body["items"]
+        return [(event["reason"], event["message"]) for event in events]
+
+    # ---- doing
+
+    def make(self, url: str, body: Any) -> Any:
+        made = self.made(url, body)
+        self.run.settle()
+        return made
+
+    def patch(self, url: str, body: Any, *, content: str = MERGE) -> Any:
+        reply = self.ask("PATCH", url, body, content=content)
+        assert reply.status == 200, reply
+        self.run.settle()
+        return reply.body
+
+    def phase(self, name: str, phase: str, *, ready: bool = False) -> None:
+        """What a kubelet says of a pod."""
+        now = written_time(self.run.clock.now())
+        conditions = [{"type": "Ready", "status": "True" if ready else "False", "lastTransitionTime": now}]
+        self.patch(f"{PODS}/{name}/status", {"status": {"phase": phase, "conditions": conditions}})
+
+    def ready(self, *names: str) -> None:
+        for name in names or self.names:
+            self.phase(name, "Running", ready=True)
+
+    def delete(self, url: str) -> None:
+        reply = self.ask("DELETE", url, {"gracePeriodSeconds": 0} if "/pods/" in url else None)
+        assert reply.status in {200, 202}, reply
+        self.run.settle()
+
+
+def sweep_crashes(story: Callable[[SetsWorld], None], check: Callable[[SetsWorld], None], *, at_most: int = 400) -> int:
+    """The story with a crash after each call of the controllers in turn, then a new process; gives how many."""
+    for n in range(1, at_most):
+        crash = CrashAfter(n)
+        with SetsWorld(through=crash.wrap) as world:
+            crash.on_crash = lambda: None
+            story(world)
+            if crash.struck is None:
+                check(world)
+                return n - 1
+            world.kill()
+            world._through = lambda port: port
+            world.start()
+            world.run.advance_by(700)
+            story(world)
+            check(world)
+    raise AssertionError("no end to it")
+
+
+# ---- builders
+
+
+def template(app: str, *, image: str = "nginx:1", **spec: Any) -> dict[str, Any]:
+    containers = [{"name": "c", "image": image}]
+    return {
+        "metadata": {"labels": {"app": app}},
+        "spec": {"containers": containers, "terminationGracePeriodSeconds": 0, **spec},
+    }
+
+
+def stateful_set(name: str = "s", *, replicas: int = 2, **spec: Any) -> dict[str, Any]:
+    whole = {
+        "replicas": replicas,
+        "serviceName": name,
+        "selector": {"matchLabels": {"app": name}},
+        "template": template(name),
+        **spec,
+    }
+    return {"apiVersion": "apps/v1", "kind": "StatefulSet", "metadata": {"name": name}, "spec": whole}
+
+
+def daemon_set(name: str = "d", *, pod: dict[str, Any] | None = None, **spec: Any) -> dict[str, Any]:
+    whole = {"selector": {"matchLabels": {"app": name}}, "template": template(name, **(pod or {})), **spec}
+    return {"apiVersion": "apps/v1", "kind": "DaemonSet", "metadata": {"name": name}, "spec": whole}
+
+
+def job(name: str = "j", **spec: Any) -> dict[str, Any]:
+    whole = {"template": template(name, restartPolicy="Never"), **spec}
+    return {"apiVersion": "batch/v1", "kind": "Job", "metadata": {"name": name}, "spec": whole}
+
+
+def node(name: str, **more: Any) -> dict[str, Any]:
+    labels = more.pop("labels", {})
+    return {"apiVersion": "v1", "kind": "Node", "metadata": {"name": name, "labels": labels}, "spec": more}
+
+
+def with_image(image: str) -> dict[str, Any]:
+    """A patch that asks for another image."""
+    return {"spec": {"template": {"spec": {"containers": [{"name": "c", "image": image}]}}}}
