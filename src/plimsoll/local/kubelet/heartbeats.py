@@ -189,8 +189,11 @@ class WrittenHeartbeats:
     def _schedule(self, name: str, after_s: float) -> None:
         """At the next moment of the node's slot, which is at most one round ahead."""
         offset_s = self._slot_of[name] * self._round_s / _SLOTS
-        rounds = (after_s - offset_s) // self._round_s + 1
-        self._due[name] = due_s = rounds * self._round_s + offset_s
+        due_s = ((after_s - offset_s) // self._round_s + 1) * self._round_s + offset_s
+        if due_s - after_s < self._round_s / (2 * _SLOTS):
+            # Rounded down to the moment that has just passed.
+            due_s += self._round_s
+        self._due[name] = due_s
         heapq.heappush(self._timetable, (due_s, name))
 
     def _begin(self, name: str, group: asyncio.TaskGroup) -> None:

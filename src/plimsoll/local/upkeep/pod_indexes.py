@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import TYPE_CHECKING, Final
 
 from plimsoll.core.errors import InvalidInput
@@ -15,9 +16,7 @@ _BY_NODE: Final = "upkeep: pods by node"
 
 def pods_by_node(pods: Informer[Pod]) -> None:
     """Have pods found by `pods_on`; asked for again, it is there already."""
-    try:
-        pods.cache.by_index(_BY_NODE, "")
-    except InvalidInput:
+    with suppress(InvalidInput):
         pods.add_index(_BY_NODE, lambda pod: [pod.spec.node_name] if pod.spec.node_name else [])
 
 

@@ -88,7 +88,7 @@ class Zones:
         return self._judge()
 
     def turn_s(self, name: str, now_s: float) -> float | None:
-        """Seconds until the node may be emptied, 0 for now; None: not before something changes."""
+        """Seconds until the node may be emptied, 0 for now; None: not before something changes. Asking again is free."""
         place = self._places.get(name)
         if place is None or self._is_all_disrupted:
             return None
@@ -99,11 +99,7 @@ class Zones:
         if name not in zone.turns:
             zone.last_s = now_s if zone.last_s is None else max(now_s, zone.last_s + 1 / rate)
             zone.turns[name] = zone.last_s
-        wait_s = zone.turns[name] - now_s
-        if wait_s > 0:
-            return wait_s
-        del zone.turns[name]
-        return 0.0
+        return max(0.0, zone.turns[name] - now_s)
 
     def give_up(self, name: str) -> None:
         """The node need not be emptied after all."""

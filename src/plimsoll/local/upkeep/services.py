@@ -1,0 +1,42 @@
+"""All of upkeep at once, and each of its parts on its own: what whoever puts a cluster together asks for."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from plimsoll.local.upkeep import node_lifecycle, pod_collection, taint_eviction
+from plimsoll.local.upkeep.node_lifecycle import NodeLifecycle, NodeLifecycleSettings
+from plimsoll.local.upkeep.pod_collection import PodCollection, PodCollectionSettings
+from plimsoll.local.upkeep.taint_eviction import TaintEviction
+from plimsoll.runtime.services import Service
+
+if TYPE_CHECKING:
+    from plimsoll.kube.controllers import Controller
+    from plimsoll.local.components import Components
+    from plimsoll.local.liveness import Liveness
+
+
+def node_lifecycle_services(
+    components: Components, liveness: Liveness, settings: NodeLifecycleSettings | None = None
+) -> list[Service]:
+    """Conditions and taints of silent nodes, and what NoExecute taints do to pods."""
+    lifecycle = NodeLifecycle(
+        components.component(node_lifecycle.NAME), liveness, settings or NodeLifecycleSettings()
+    )
+    eviction = TaintEviction(components.component(taint_eviction.NAME))
+    return [_service(lifecycle.controller), _service(eviction.controller)]
+
+
+def pod_collection_services(components: Components, settings: PodCollectionSettings | None = None) -> list[Service]:
+    """Pods of nodes that are no more."""
+    part = PodCollection(components.component(pod_collection.NAME), settings or PodCollectionSettings())
+    return [_service(part.controller)]
+
+
+def upkeep_services(components: Components, liveness: Liveness) -> list[Service]:
+    """Everything."""
+    return [*node_lifecycle_services(components, liveness), *pod_collection_services(components)]
+
+
+def _service(controller: Controller[Any]) -> Service:
+    return Service(name=controller.name, run=controller.run)

@@ -1,0 +1,153 @@
+"""The taint eviction controller: pods that do not tolerate a NoExecute taint of their node, or no longer do, are deleted.
+
+Who added the taint does not matter. How long a pod holds out counts from the taint's `timeAdded`, or from when the taint
+was first seen where nobody wrote that; so a restart neither forgets a pod nor gives it its time again.
+"""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import TYPE_CHECKING, Any, Final
+
+from plimsoll.kube.controllers import Again, Controller, ControllerSettings, Done
+from plimsoll.kube.errors import Conflict, NotFound
+from plimsoll.kube.informer.changes import Key, key_of
+from plimsoll.kube.recorder import EventType
+from plimsoll.kube.selections import DeleteOptions
+from plimsoll.kube.wiring import enqueue_on, states_in
+from plimsoll.local.upkeep.node_health import NO_EXECUTE
+from plimsoll.local.upkeep.pod_indexes import pods_by_node, pods_on
+from plimsoll.local.upkeep.pod_notices import mark_doomed
+from plimsoll.objects.meta import ObjectReference
+from plimsoll.objects.nodes import Node
+from plimsoll.objects.pods import Pod
+from plimsoll.scheduling.taints import tolerates
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+    from datetime import datetime
+
+    from plimsoll.kube.informer.changes import Change
+    from plimsoll.local.components import Component
+    from plimsoll.objects.nodes import Taint
+    from plimsoll.objects.placement import Toleration
+
+NAME: Final = "taint-eviction-controller"
+
+_WHY: Final = "Taint manager: deleting due to NoExecute taint"
+
+
+def evicting_taints(node: Node | None) -> tuple[Taint, ...]:
+    return () if node is None else tuple(one for one in node.spec.taints if one.effect == NO_EXECUTE)
+
+
+def leaves_at(
+    tolerations: Iterable[Toleration], taints: Iterable[Taint], since: Callable[[Taint], datetime]
+) -> datetime | None:
+    """When a pod with these tolerations must go; None: it may stay as long as the taints are these.
+
+    For each taint the shortest of the tolerations that match it counts; one without a time holds for ever.
+    """
+    times: list[datetime] = []
+    for taint in taints:
+        matching = [one for one in tolerations if tolerates(one, taint)]
+        if not matching:
+            times.append(since(taint))
+            continue
+        seconds = [one.toleration_seconds for one in matching if one.toleration_seconds is not None]
+        if seconds:
+            times.append(since(taint) + timedelta(seconds=max(0, min(seconds))))
+    return min(times, default=None)
+
+
+class TaintEviction:
+    """`controller` is what runs; its keys are pods."""
+
+    def __init__(self, component: Component, *, workers: int = 8) -> None:
+        self._component = component
+        self._clock = component.clock
+        self._nodes = component.informers.of(Node)
+        self._pods = component.informers.of(Pod)
+        self._first_seen: dict[tuple[str, str, str], datetime] = {}
+        self._scheduled: set[Key] = set()
+        pods_by_node(self._pods)
+        self.controller: Controller[Key] = Controller(
+            NAME,
+            self.reconcile,
+            clock=component.clock,
+            entropy=component.entropy,
+            all_keys=self._on_tainted_nodes,
+            settings=ControllerSettings(workers=workers),
+        )
+        enqueue_on(self._nodes, self.controller, self._pods_of_node)
+        enqueue_on(self._pods, self.controller, self._pod_on_tainted_node)
+
+    async def reconcile(self, key: Key) -> Done | Again:
+        pod = self._pods.cache.get(key.name, key.namespace)
+        if pod is None or pod.metadata.deletion_timestamp is not None:
+            self._scheduled.discard(key)
+            return Done()
+        node = self._nodes.cache.get(pod.spec.node_name)
+        uid = "" if node is None else node.metadata.uid
+        due = leaves_at(pod.spec.tolerations, evicting_taints(node), lambda taint: self._since(uid, taint))
+        if due is None:
+            self._call_off(key)
+            return Done()
+        wait_s = (due - self._clock.now()).total_seconds()
+        if wait_s > 0:
+            self._scheduled.add(key)
+            return Again(after_s=wait_s)
+        return await self._evict(pod)
+
+    async def _evict(self, pod: Pod) -> Done:
+        key = key_of(pod)
+        self._scheduled.discard(key)
+        client, now = self._component.client, self._clock.now()
+        self._record(key, f"Marking for deletion Pod {key}")
+        if not await mark_doomed(client, pod, now, reason="DeletionByTaintManager", message=_WHY):
+            return Done()
+        options = DeleteOptions(uid=pod.metadata.uid)
+        try:
+            await client.delete(Pod, key.name, namespace=key.namespace, options=options)
+        except (NotFound, Conflict):
+            return Done()
+        return Done(said=f"deleted: {pod.spec.node_name} has a NoExecute taint")
+
+    def _call_off(self, key: Key) -> None:
+        if key in self._scheduled:
+            self._scheduled.remove(key)
+            self._record(key, f"Cancelling deletion of Pod {key}")
+
+    def _record(self, key: Key, message: str) -> None:
+        about = ObjectReference(api_version="v1", kind="Pod", namespace=key.namespace, name=key.name)
+        self._component.recorder.record(about, EventType.NORMAL, reason="TaintManagerEviction", message=message)
+
+    def _since(self, node_uid: str, taint: Taint) -> datetime:
+        if taint.time_added is not None:
+            return taint.time_added
+        return self._first_seen.setdefault((node_uid, taint.key, taint.value), self._clock.now())
+
+    # ---- whom a change concerns
+
+    def _on_tainted_nodes(self) -> list[Key]:
+        tainted = (node for node in self._nodes.cache if evicting_taints(node))
+        return [key_of(pod) for node in tainted for pod in pods_on(self._pods, node.metadata.name)]
+
+    def _pods_of_node(self, change: Change[Node]) -> Iterable[Key]:
+        states: list[Any] = states_in(change)
+        taints = [evicting_taints(one) for one in states]
+        if len(taints) == 2 and taints[0] == taints[1]:  # noqa: PLR2004 -- before and after
+            return ()
+        node = self._nodes.cache.get(change.key.name)
+        present = {(one.key, one.value) for one in evicting_taints(node)}
+        for one in {seen for seen in self._first_seen if seen[0] == (states[-1].metadata.uid if states else "")}:
+            if one[1:] not in present:
+                del self._first_seen[one]
+        return [key_of(pod) for pod in pods_on(self._pods, change.key.name)] if any(taints) else ()
+
+    def _pod_on_tainted_node(self, change: Change[Pod]) -> Iterable[Key]:
+        states: list[Any] = states_in(change)
+        key = change.key
+        if key in self._scheduled:
+            return (key,)
+        return (key,) if states and evicting_taints(self._nodes.cache.get(states[-1].spec.node_name)) else ()

@@ -1,0 +1,40 @@
+"""Sets of completion indexes as Kubernetes writes them, `1,3-5,7`, and the index of a pod. Pure."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from plimsoll.objects.pods import Pod
+
+INDEX_KEY: Final = "batch.kubernetes.io/job-completion-index"
+"""Annotation and label of a pod of an indexed job."""
+
+
+def written_indexes(indexes: Iterable[int]) -> str:
+    """Runs are written as ranges."""
+    runs: list[list[int]] = []
+    for index in sorted(set(indexes)):
+        if runs and runs[-1][1] == index - 1:
+            runs[-1][1] = index
+        else:
+            runs.append([index, index])
+    return ",".join(str(first) if first == last else f"{first}-{last}" for first, last in runs)
+
+
+def read_indexes(text: str, *, below: int) -> frozenset[int]:
+    """Those of them that are below the number of completions. What cannot be read is left out."""
+    indexes: set[int] = set()
+    for part in text.split(",") if text else ():
+        first, _, last = part.partition("-")
+        if first.isdecimal() and (last or first).isdecimal():
+            indexes.update(range(int(first), min(int(last or first), below - 1) + 1))
+    return frozenset(indexes)
+
+
+def index_of(pod: Pod, *, below: int) -> int | None:
+    """The pod's completion index, if it has one and the job still wants it."""
+    text = pod.metadata.annotations.get(INDEX_KEY, "")
+    return int(text) if text.isascii() and text.isdigit() and int(text) < below else None
