@@ -67,7 +67,7 @@ class _Story(LocalWorld):
                 target = {"apiVersion": "v1", "kind": "Node", "name": f"n{number}"}
                 binding = {"apiVersion": "v1", "kind": "Binding", "metadata": {"name": name}, "target": target}
                 assert self.ask("POST", f"{_PODS}/{name}/binding", binding).status == 201
-        self.run.settle()
+        self.run.advance_by(0.1)
 
     def one_more_is_ready(self) -> bool:
         self.run.advance_by(1)

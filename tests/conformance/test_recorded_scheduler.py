@@ -31,7 +31,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 _TIMES = re.compile(r"2026-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z")
-_ENDING = ("deletionTimestamp", "deletionGracePeriodSeconds", "generation")
 _EVENT_NAMES = re.compile(r'"name": "([a-z0-9-]+)\.[0-9a-f]{16}"')
 
 
@@ -138,18 +137,13 @@ def test_preemption_goes_from_nomination_to_binding_as_recorded(world: Scheduler
 
 
 def is_of_the_story(event: Any) -> bool:
-    """A real server shows a pod that ends without grace once more before it is gone; ours shows it gone at once."""
-    metadata = event["object"]["metadata"]
-    is_ending = event["type"] == "MODIFIED" and "deletionTimestamp" in metadata
-    return metadata["name"] in {"high", "low2"} and not is_ending
+    return event["object"]["metadata"]["name"] in {"high", "low2"}
 
 
 def told(event: Any) -> Any:
     """What the scheduler had a hand in; how the victim came to its node was not recorded."""
     pod = event["object"]
-    # The last state of a pod that ended without grace is the one thing our server shows otherwise.
-    hidden = {"managedFields", *(_ENDING if event["type"] == "DELETED" else ())}
-    metadata = {key: one for key, one in pod["metadata"].items() if key not in hidden}
+    metadata = {key: one for key, one in pod["metadata"].items() if key != "managedFields"}
     conditions = [one for one in pod["status"].get("conditions", []) if metadata["name"] == "high" or is_ours(one)]
     fields = [one for one in pod["metadata"]["managedFields"] if one["manager"] == "kube-scheduler"]
     status = {**pod["status"], "conditions": conditions}

@@ -159,3 +159,12 @@ def test_nothing_is_written_while_nothing_changes():
         before = w.ask("GET", SETS).body["metadata"]["resourceVersion"]
         w.run.advance_by(3_600)
         assert w.ask("GET", SETS).body["metadata"]["resourceVersion"] == before
+
+
+def test_pods_that_become_ready_together_make_one_status():
+    with world() as w:
+        w.made(SETS, replica_set(replicas=20))
+        w.run.settle()
+        watching = w.watch(f"{SETS}?watch=true&resourceVersion={w.get(SETS, 'r')['metadata']['resourceVersion']}")
+        w.make_all_ready()
+        assert [event["object"]["status"]["readyReplicas"] for event in watching.events] == [20]

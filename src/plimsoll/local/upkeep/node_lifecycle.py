@@ -100,7 +100,7 @@ class NodeLifecycle:
             self.reconcile,
             clock=component.clock,
             entropy=component.entropy,
-            all_keys=lambda: [one.metadata.name for one in self._nodes.cache],
+            all_keys=self._all_counted,
             settings=ControllerSettings(workers=settings.workers),
         )
         enqueue_on(self._nodes, self.controller, self._changed)
@@ -119,7 +119,7 @@ class NodeLifecycle:
         silent_at = silent_from(node, self._heard_at(node), self._patience)
         if silent_at <= now and not self._liveness.is_steady(name):
             node = await self._tell_silent(node, now)
-        self._count(node)
+        self._put(name, _place(node))
         if is_silent(node):
             await self._mark_pods(node)
         turn_s = await self._taint(node, now)
@@ -213,10 +213,13 @@ class NodeLifecycle:
 
     # ---- the whole
 
-    def _count(self, node: Node) -> None:
-        labels = node.metadata.labels
-        zone = labels.get("topology.kubernetes.io/region", "") + "/" + labels.get("topology.kubernetes.io/zone", "")
-        self._put(node.metadata.name, Place(None if _LEFT_OUT in labels else zone, readiness(node) == "True"))
+    def _all_counted(self) -> list[str]:
+        """All nodes, counted before the first is looked at: half a count might say that none is ready."""
+        was_disrupted = self._zones.is_all_disrupted
+        for node in self._nodes.cache:
+            self._zones.put(node.metadata.name, _place(node))
+        self._forgive(was_disrupted=was_disrupted)
+        return [node.metadata.name for node in self._nodes.cache]
 
     def _forget(self, name: str) -> None:
         self._reports.pop(name, None)
@@ -226,10 +229,13 @@ class NodeLifecycle:
     def _put(self, name: str, place: Place | None) -> None:
         was_disrupted = self._zones.is_all_disrupted
         if self._zones.put(name, place):
-            if was_disrupted and not self._zones.is_all_disrupted:
-                # We were cut off, not they: everybody has the whole grace again.
-                self._amnesty_at = self._clock.now()
+            self._forgive(was_disrupted=was_disrupted)
             self.controller.resync()
+
+    def _forgive(self, *, was_disrupted: bool) -> None:
+        """After nobody was heard of, we were cut off, not they: everybody has the whole grace again."""
+        if was_disrupted and not self._zones.is_all_disrupted:
+            self._amnesty_at = self._clock.now()
 
     def _changed(self, change: Change[Node]) -> Iterable[str]:
         name = change.key.name
@@ -250,3 +256,9 @@ class NodeLifecycle:
             uid=node.metadata.uid,
         )
         self._component.recorder.record(about, EventType.NORMAL, reason=reason, message=message)
+
+
+def _place(node: Node) -> Place:
+    labels = node.metadata.labels
+    zone = labels.get("topology.kubernetes.io/region", "") + "/" + labels.get("topology.kubernetes.io/zone", "")
+    return Place(None if _LEFT_OUT in labels else zone, readiness(node) == "True")

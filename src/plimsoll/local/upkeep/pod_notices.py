@@ -53,7 +53,9 @@ async def mark_doomed(  # noqa: PLR0913 -- one call, one condition: its four tex
     known = pod_condition(pod, "DisruptionTarget")
     status: dict[str, Any] = {}
     if known is None or (known.status, known.reason, known.message) != ("True", reason, message):
-        status["conditions"] = [condition]
+        # A strategic patch puts what is new first, unless it says where: a real controller writes at the end.
+        types = dict.fromkeys([*(one.type for one in pod.status.conditions), condition["type"]])
+        status |= {"conditions": [condition], "$setElementOrder/conditions": [{"type": one} for one in types]}
     if has_failed and not is_finished(pod):
         status |= {"phase": "Failed", "observedGeneration": pod.metadata.generation}
     return await _patch_status(client, pod, status) if status else True

@@ -20,9 +20,7 @@ def node_lifecycle_services(
     components: Components, liveness: Liveness, settings: NodeLifecycleSettings | None = None
 ) -> list[Service]:
     """Conditions and taints of silent nodes, and what NoExecute taints do to pods."""
-    lifecycle = NodeLifecycle(
-        components.component(node_lifecycle.NAME), liveness, settings or NodeLifecycleSettings()
-    )
+    lifecycle = NodeLifecycle(components.component(node_lifecycle.NAME), liveness, settings or NodeLifecycleSettings())
     eviction = TaintEviction(components.component(taint_eviction.NAME))
     return [_service(lifecycle.controller), _service(eviction.controller)]
 

@@ -7,7 +7,7 @@ writes nothing is decided. It never touches pods: that is the replica set contro
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from plimsoll.core.errors import PlimsollError
 from plimsoll.kube.controllers import Again, Controller, ControllerSettings, Done
@@ -44,7 +44,7 @@ if TYPE_CHECKING:
     from plimsoll.objects.decoding import RawObject
     from plimsoll.objects.workloads import DeploymentStatus
 
-NAME = "deployment-controller"
+NAME: Final = "deployment-controller"
 
 
 def deployment_services(components: Components) -> list[Service]:

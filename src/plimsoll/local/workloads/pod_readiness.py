@@ -5,9 +5,12 @@ from __future__ import annotations
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING
 
+from plimsoll.kube.informer.changes import Updated
+
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
+    from plimsoll.kube.informer.changes import Change
     from plimsoll.objects.pods import Pod, PodCondition
 
 
@@ -46,3 +49,15 @@ def next_availability_s(pods: Iterable[Pod], *, min_ready_s: int, now: datetime)
     since = [since for pod in pods if (since := ready_since(pod)) is not None]
     waits = [(one + timedelta(seconds=min_ready_s) - now).total_seconds() for one in since]
     return min((wait for wait in waits if wait > 0), default=None)
+
+
+def is_more_than_status(change: Change[Pod]) -> bool:
+    """Whether a change may call for other pods; otherwise only counts of ready and available ones may differ."""
+    if not isinstance(change, Updated):
+        return True
+    old, new = change.old, change.new
+    return (
+        is_active(old) != is_active(new)
+        or old.metadata.labels != new.metadata.labels
+        or old.metadata.owner_references != new.metadata.owner_references
+    )

@@ -6,7 +6,7 @@ status. While the cache does not show what an earlier turn wrote nothing is crea
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from plimsoll.kube.controllers import Again, Controller, ControllerSettings, Done
 from plimsoll.kube.errors import NotFound
@@ -15,7 +15,7 @@ from plimsoll.kube.wiring import enqueue_on, of_itself, states_in
 from plimsoll.local.workloads.adoption import Adoption, candidates, index_by_controller, managed_by
 from plimsoll.local.workloads.own_writes import LOOK_AGAIN_S, OwnWrites
 from plimsoll.local.workloads.pod_making import PodMaking, all_at_once, in_growing_batches, template_in
-from plimsoll.local.workloads.pod_readiness import is_active
+from plimsoll.local.workloads.pod_readiness import is_active, is_more_than_status
 from plimsoll.local.workloads.replica_set_plans import Failure, next_look_s, replica_plan, replica_status
 from plimsoll.local.workloads.statuses import condition_body, count_fields
 from plimsoll.objects.owners import controller_of
@@ -34,7 +34,9 @@ if TYPE_CHECKING:
     from plimsoll.objects.decoding import RawObject
     from plimsoll.objects.workloads import ReplicaSetStatus
 
-NAME = "replicaset-controller"
+NAME: Final = "replicaset-controller"
+STATUS_DELAY_S: Final = 0.02
+"""How long news of pods' readiness are gathered: pods that start together make one status, not one each."""
 
 
 def replica_set_services(components: Components) -> list[Service]:
@@ -65,7 +67,8 @@ class ReplicaSetController:
             settings=ControllerSettings(workers=workers),
         )
         enqueue_on(self._sets, self.controller, of_itself)
-        enqueue_on(self._pods, self.controller, self._sets_of)
+        self.controller.starts_after(self._pods)
+        self._pods.add_handler(self._pod_changed, name=NAME)
 
     async def reconcile(self, key: Key) -> Done | Again:
         found = self._sets.cache.get(key.name, key.namespace)
@@ -126,6 +129,14 @@ class ReplicaSetController:
         return Done() if wait_s is None else Again(after_s=wait_s)
 
     # ---- which sets a pod's change concerns
+
+    def _pod_changed(self, change: Change[Pod]) -> None:
+        is_news = is_more_than_status(change)
+        for key in self._sets_of(change):
+            if is_news:
+                self.controller.queue.add(key)
+            else:
+                self.controller.queue.add_after(key, STATUS_DELAY_S)
 
     def _sets_of(self, change: Change[Any]) -> Iterable[Key]:
         keys: dict[Key, None] = {}

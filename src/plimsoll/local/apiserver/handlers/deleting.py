@@ -89,15 +89,24 @@ async def _carried_out(server: Server, call: Call, plan: _Plan, *, stored: Store
     body = strategy.to_storage(plan.marked)
 
     def decide(found: Stored | None) -> Decision:
-        if found is None or found.revision != stored.revision:
-            raise _Moved
         if plan.vanishes:
-            return Delete()
-        return Keep() if body == found.body() else Put(body)
+            return _unmoved(found, stored, Delete())
+        return _unmoved(found, stored, Keep() if body == stored.body() else Put(body))
 
+    if plan.vanishes and body != stored.body():
+        # A pod that goes at once is marked first, as on a real server: watchers see it terminating, then gone.
+        marked = await server.store.update(key_of(call), lambda found: _unmoved(found, stored, Put(body)))
+        assert marked is not None
+        stored = marked
     result = await server.store.update(key_of(call), decide)
     assert result is not None
     return strategy.present(result.body())
+
+
+def _unmoved(found: Stored | None, stored: Stored, decision: Decision) -> Decision:
+    if found is None or found.revision != stored.revision:
+        raise _Moved
+    return decision
 
 
 def _attempt(call: Call, old: Json, *, dry_run: bool) -> Attempt:

@@ -95,6 +95,9 @@ def _job(obj: Json) -> None:
     spec = obj["spec"]
     template = spec.setdefault("template", {}).setdefault("metadata", {})
     uid, name = obj["metadata"].get("uid", ""), obj["metadata"].get("name", "")
+    # Labels a job takes over from its template are one map with them in the real server: what is added to one is in
+    # both. Whether they were taken over can only be told from their being equal.
+    are_shared = (obj["metadata"].get("labels") or {}) == (template.get("labels") or {})
     if not spec.get("manualSelector"):
         labels = template.setdefault("labels", {})
         for prefix in ("batch.kubernetes.io/", ""):
@@ -103,7 +106,7 @@ def _job(obj: Json) -> None:
         template["labels"] = dict(sorted(labels.items()))
         selector = spec.setdefault("selector", {}).setdefault("matchLabels", {})
         selector.setdefault("batch.kubernetes.io/controller-uid", uid)
-    if not obj["metadata"].get("labels") and template.get("labels"):
+    if are_shared and template.get("labels"):
         obj["metadata"]["labels"] = dict(template["labels"])
 
 

@@ -1,0 +1,94 @@
+"""Addresses, image names, paces and books: the small parts of the virtual kubelet."""
+
+from __future__ import annotations
+
+import msgspec
+import pytest
+
+from plimsoll.core.errors import InvalidInput
+from plimsoll.local.kubelet.addresses import AddressPool
+from plimsoll.local.kubelet.admission import Books
+from plimsoll.local.kubelet.containers import image_name
+from plimsoll.local.kubelet.settings import KubeletSettings, Pace, pace_of
+from plimsoll.objects.nodes import Node
+from plimsoll.objects.pods import Pod
+
+
+def test_a_pool_gives_each_user_an_address_and_the_same_one_again():
+    pool = AddressPool("10.0.0.0/29")
+    assert [pool.address_of(user) for user in "aba"] == ["10.0.0.1", "10.0.0.2", "10.0.0.1"]
+
+
+def test_a_pool_passes_over_what_somebody_has():
+    pool = AddressPool("10.0.0.0/29")
+    assert pool.address_of("old", has="10.0.0.1") == "10.0.0.1"
+    assert pool.address_of("new") == "10.0.0.2"
+
+
+def test_a_pool_that_is_used_up_gives_nothing_until_somebody_leaves():
+    pool = AddressPool("10.0.0.0/30")
+    assert [pool.address_of(user) for user in "abc"] == ["10.0.0.1", "10.0.0.2", ""]
+    pool.release("a")
+    assert pool.address_of("c") == "10.0.0.1"
+
+
+def test_a_network_that_is_none_is_refused():
+    with pytest.raises(InvalidInput):
+        AddressPool("somewhere")
+
+
+@pytest.mark.parametrize(
+    ("image", "full"),
+    [
+        ("nginx", "docker.io/library/nginx:latest"),
+        ("nginx:1.27", "docker.io/library/nginx:1.27"),
+        ("me/app", "docker.io/me/app:latest"),
+        ("registry.k8s.io/pause:3.10", "registry.k8s.io/pause:3.10"),
+        ("localhost:5000/app", "localhost:5000/app:latest"),
+        ("app@sha256:00", "docker.io/library/app@sha256:00"),
+    ],
+)
+def test_images_have_full_names(image, full):
+    assert image_name(image) == full
+
+
+def pod_with(**annotations: str) -> Pod:
+    given = {f"plimsoll.io/{name.replace('_', '-')}": value for name, value in annotations.items()}
+    return msgspec.convert({"metadata": {"annotations": given}}, Pod)
+
+
+def test_a_pod_says_its_own_pace():
+    pod = pod_with(start_seconds="2.5", run_seconds="60", exit_code="3", stop_seconds="1")
+    assert pace_of(pod, KubeletSettings()) == Pace(start_s=2.5, stop_s=1.0, run_s=60.0, exit_code=3)
+
+
+@pytest.mark.parametrize("nonsense", ["", "soon", "-1", "nan", "1h", "٣"])
+def test_an_annotation_that_cannot_be_read_counts_as_absent(nonsense):
+    pod = pod_with(start_seconds=nonsense, run_seconds=nonsense, exit_code=nonsense)
+    pace = pace_of(pod, KubeletSettings(start_s=4))
+    if nonsense != "٣":  # a digit of another script is a number to Python, and harmless as one
+        assert (pace.start_s, pace.run_s) == (4, None)
+    assert pace.exit_code == 0
+
+
+@pytest.mark.parametrize("wrong", [{"boot_s": -1}, {"start_s": float("nan")}, {"workers": 0}])
+def test_settings_that_make_no_sense_are_refused(wrong):
+    with pytest.raises(InvalidInput):
+        KubeletSettings(**wrong)
+
+
+def test_books_count_a_pod_once_and_let_it_leave():
+    node = msgspec.convert({"metadata": {"name": "n"}, "status": {"allocatable": {"cpu": "2", "pods": "9"}}}, Node)
+    containers = [{"name": "c", "resources": {"requests": {"cpu": "2"}}}]
+    pod = msgspec.convert({"metadata": {"uid": "u"}, "spec": {"nodeName": "n", "containers": containers}}, Pod)
+    books = Books()
+    books.open("n")
+    assert books.refusal(pod, node) is None
+    books.enter(pod)
+    books.enter(pod)
+    refused = books.refusal(pod, node)
+    assert refused is not None
+    assert refused.reason == "OutOfcpu"
+    books.leave("u")
+    books.leave("u")
+    assert books.refusal(pod, node) is None

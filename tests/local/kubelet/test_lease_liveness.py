@@ -1,0 +1,68 @@
+"""What Leases tell about nodes being alive."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+from plimsoll.local.components import Components
+from plimsoll.local.liveness import LeaseLiveness
+from plimsoll.runtime.services import Service
+from tests.local.apiserver.application.worlds import MERGE, START
+from tests.local.kubelet.kubelet_worlds import LEASES
+from tests.local.local_worlds import LocalWorld
+
+
+class LeaseWorld(LocalWorld):
+    def __init__(self) -> None:
+        super().__init__(self._listening)
+        self.told: list[str] = []
+
+    def _listening(self, parts: Components) -> list[Service]:
+        self.liveness = LeaseLiveness.over(parts.informers, clock=self.run.clock)
+        self.liveness.on_change(self.told.append)
+        return []
+
+    def lease(self, renewed: str) -> None:
+        self.made(LEASES, {"metadata": {"name": "n1"}, "spec": {"holderIdentity": "n1", "renewTime": renewed}})
+        self.run.settle()
+
+    def change(self, spec: dict[str, object]) -> None:
+        assert self.ask("PATCH", f"{LEASES}/n1", {"spec": spec}, content=MERGE).status == 200
+        self.run.settle()
+
+
+def test_a_lease_that_was_there_counts_from_its_own_time_but_not_from_the_future():
+    with LeaseWorld() as world:
+        assert world.liveness.last_heartbeat("n1") is None
+        world.lease("2025-12-31T23:59:30.000000Z")
+        assert world.liveness.last_heartbeat("n1") == START - timedelta(seconds=30)
+    with LeaseWorld() as world:
+        world.lease("2027-01-01T00:00:00.000000Z")
+        assert world.liveness.last_heartbeat("n1") == START
+
+
+def test_a_renewal_counts_from_when_it_was_seen_whatever_the_nodes_clock_says():
+    with LeaseWorld() as world:
+        world.lease("2026-01-01T00:00:00.000000Z")
+        world.run.advance_by(10)
+        world.change({"renewTime": "2020-01-01T00:00:00.000000Z"})
+        assert world.liveness.last_heartbeat("n1") == START + timedelta(seconds=10)
+        assert not world.liveness.is_steady("n1")
+        assert world.told == ["n1", "n1"]
+
+
+def test_a_change_without_renewal_is_no_heartbeat():
+    with LeaseWorld() as world:
+        world.lease("2026-01-01T00:00:00.000000Z")
+        world.run.advance_by(10)
+        world.change({"leaseDurationSeconds": 77})
+        assert world.liveness.last_heartbeat("n1") == START
+        assert world.told == ["n1"]
+
+
+def test_a_lease_that_is_gone_says_nothing():
+    with LeaseWorld() as world:
+        world.lease("2026-01-01T00:00:00.000000Z")
+        world.ask("DELETE", f"{LEASES}/n1")
+        world.run.settle()
+        assert world.liveness.last_heartbeat("n1") is None
