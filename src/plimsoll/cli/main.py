@@ -113,7 +113,7 @@ def _told(error: typer.TyperException) -> str:
 
 
 def _hint(given: list[str]) -> str:
-    known = {one.name for one in (*app.registered_commands, *app.registered_groups)}
+    known = {command.name for command in app.registered_commands} | {group.name for group in app.registered_groups}
     if given and given[0] in known:
         return f"plimsoll {given[0]} --help tells how it is used"
     return "plimsoll --help tells what there is"

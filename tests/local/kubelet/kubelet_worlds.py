@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from plimsoll.local.components import KUBELET, Components
 from plimsoll.local.kubelet import Kubelet, KubeletSettings
 from plimsoll.local.liveness import ToldLiveness
-from plimsoll.runtime.services import Service
 from tests.local.apiserver.application.worlds import MERGE
 from tests.local.local_worlds import LocalWorld
+
+if TYPE_CHECKING:
+    from plimsoll.runtime.services import Service
 
 PODS = "/api/v1/namespaces/default/pods"
 LEASES = "/apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases"

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import msgspec
 import pytest
 
@@ -48,7 +50,7 @@ def test_a_network_that_is_none_is_refused():
         ("app@sha256:00", "docker.io/library/app@sha256:00"),
     ],
 )
-def test_images_have_full_names(image, full):
+def test_images_have_full_names(image: str, full: str):
     assert image_name(image) == full
 
 
@@ -63,7 +65,7 @@ def test_a_pod_says_its_own_pace():
 
 
 @pytest.mark.parametrize("nonsense", ["", "soon", "-1", "nan", "1h", "٣"])
-def test_an_annotation_that_cannot_be_read_counts_as_absent(nonsense):
+def test_an_annotation_that_cannot_be_read_counts_as_absent(nonsense: str):
     pod = pod_with(start_seconds=nonsense, run_seconds=nonsense, exit_code=nonsense)
     pace = pace_of(pod, KubeletSettings(start_s=4))
     if nonsense != "٣":  # a digit of another script is a number to Python, and harmless as one
@@ -72,7 +74,7 @@ def test_an_annotation_that_cannot_be_read_counts_as_absent(nonsense):
 
 
 @pytest.mark.parametrize("wrong", [{"boot_s": -1}, {"start_s": float("nan")}, {"workers": 0}])
-def test_settings_that_make_no_sense_are_refused(wrong):
+def test_settings_that_make_no_sense_are_refused(wrong: dict[str, Any]):
     with pytest.raises(InvalidInput):
         KubeletSettings(**wrong)
 

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from datetime import timedelta
+from typing import TYPE_CHECKING
 
-from plimsoll.local.components import Components
 from plimsoll.local.liveness import LeaseLiveness
-from plimsoll.runtime.services import Service
 from tests.local.apiserver.application.worlds import MERGE, START
 from tests.local.kubelet.kubelet_worlds import LEASES
 from tests.local.local_worlds import LocalWorld
+
+if TYPE_CHECKING:
+    from plimsoll.local.components import Components
+    from plimsoll.runtime.services import Service
 
 
 class LeaseWorld(LocalWorld):

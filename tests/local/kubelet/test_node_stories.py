@@ -168,7 +168,7 @@ def test_renewals_are_spread_evenly_over_the_ten_seconds():
 
 
 @pytest.mark.parametrize("told", [True, False])
-def test_told_heartbeats_write_once_what_written_ones_repeat(told):
+def test_told_heartbeats_write_once_what_written_ones_repeat(told: bool):
     with KubeletWorld(told=told) as world:
         world.node()
         first = world.lease()["spec"]["renewTime"]

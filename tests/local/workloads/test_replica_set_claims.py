@@ -1,0 +1,56 @@
+"""Whose is an object: the rules of taking over and letting go."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+
+from plimsoll.core.selectors import LabelSelector
+from plimsoll.local.workloads.adoption import Claim, claim_on
+from plimsoll.local.workloads.template_hashes import fingerprint, template_hash
+from plimsoll.objects.meta import ObjectMeta, OwnerReference
+
+NOW = datetime(2026, 1, 1, tzinfo=UTC)
+SELECTOR = LabelSelector.all_of({"app": "a"})
+
+
+def candidate(*, app: str = "a", owner: str = "", is_ending: bool = False) -> ObjectMeta:
+    references = (OwnerReference(kind="ReplicaSet", name="r", uid=owner, controller=True),) if owner else ()
+    ending = NOW if is_ending else None
+    return ObjectMeta(name="p", labels={"app": app}, owner_references=references, deletion_timestamp=ending)
+
+
+@pytest.mark.parametrize(
+    ("what", "is_owner_ending", "claim"),
+    [
+        ({}, False, Claim.ADOPT),
+        ({}, True, Claim.NOT_OURS),
+        ({"is_ending": True}, False, Claim.NOT_OURS),
+        ({"app": "b"}, False, Claim.NOT_OURS),
+        ({"owner": "ours"}, False, Claim.OURS),
+        ({"owner": "ours", "app": "b"}, False, Claim.RELEASE),
+        ({"owner": "ours", "app": "b"}, True, Claim.NOT_OURS),
+        ({"owner": "theirs"}, False, Claim.NOT_OURS),
+    ],
+)
+def test_an_orphan_is_taken_what_no_longer_matches_let_go_and_nothing_stolen(
+    what: dict[str, Any], is_owner_ending: bool, claim: Claim
+):
+    owner = ObjectMeta(name="r", uid="ours", deletion_timestamp=NOW if is_owner_ending else None)
+    assert claim_on(candidate(**what), owner, SELECTOR) is claim
+
+
+def test_the_hash_label_does_not_tell_templates_apart_and_everything_else_does():
+    plain = {"metadata": {"labels": {"app": "a"}}, "spec": {"volumes": [{"name": "v", "emptyDir": {}}]}}
+    labelled = {**plain, "metadata": {"labels": {"app": "a", "pod-template-hash": "x"}}}
+    other = {**plain, "spec": {"volumes": [{"name": "v"}]}}
+    assert fingerprint(plain) == fingerprint(labelled) != fingerprint(other)
+
+
+def test_the_hash_depends_on_collisions_and_not_on_the_order_of_fields():
+    one, other = {"a": 1, "b": {"c": 2, "d": 3}}, {"b": {"d": 3, "c": 2}, "a": 1}
+    assert template_hash(one) == template_hash(other)
+    assert len({template_hash(one), template_hash(one, 1), template_hash(one, 2)}) == 3
+    assert set(template_hash(one)) <= set("bcdfghjklmnpqrstvwxz2456789")
