@@ -273,10 +273,10 @@ def test_a_new_process_goes_on_where_the_old_one_was():
 def test_addresses_of_pods_are_not_given_twice_after_a_restart():
     with KubeletWorld(start_s=0) as world:
         world.node()
-        world.pod("a")
-        world.kill()
-        world.start()
         world.pod("b")
+        world.kill()
+        world.made(PODS, a_pod("a"))
+        world.start()
         assert world.get_pod("a")["status"]["podIP"] != world.get_pod("b")["status"]["podIP"]
 
 

@@ -6,6 +6,7 @@ import pytest
 
 from plimsoll.local.upkeep.node_health import Patience
 from plimsoll.local.upkeep.node_lifecycle import NodeLifecycleSettings
+from plimsoll.local.upkeep.pod_collection import PodCollectionSettings
 from tests.local.upkeep.upkeep_worlds import NODES, NodeWorld
 
 UNREACHABLE_2_S = {
@@ -273,8 +274,6 @@ def test_pods_are_kept_when_the_node_comes_back():
 
 @pytest.mark.parametrize("size", [1, 3])
 def test_finished_pods_beyond_the_threshold_go(size: int):
-    from plimsoll.local.upkeep.pod_collection import PodCollectionSettings
-
     with NodeWorld(collection=PodCollectionSettings(kept_finished=size)) as world:
         world.node("n")
         for number in range(5):

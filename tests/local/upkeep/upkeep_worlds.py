@@ -1,4 +1,4 @@
-"""Worlds for the tests of upkeep: the parts asked for on an API server in memory, and nodes and pods to put into them."""
+"""Worlds for the tests of upkeep: its parts on an API server in memory, and nodes and pods to put into them."""
 
 from __future__ import annotations
 

@@ -21,6 +21,8 @@ if TYPE_CHECKING:
     from plimsoll.local.components import Components
     from plimsoll.runtime.services import Service
 
+    Parts = Callable[[Components], Sequence[Service]]
+
 NAMESPACE = "here"
 PODS = f"/api/v1/namespaces/{NAMESPACE}/pods"
 CLAIMS = f"/api/v1/namespaces/{NAMESPACE}/persistentvolumeclaims"
@@ -41,13 +43,12 @@ def all_sets(components: Components) -> Sequence[Service]:
 class SetsWorld(LocalWorld):
     """With the namespace `here`."""
 
-    def __init__(self, *, through: Callable[[Any], Any] = lambda port: port, namespace: str = NAMESPACE) -> None:
-        super().__init__(all_sets, through=through)
-        self._name = namespace
+    def __init__(self, parts: Parts = all_sets, *, through: Callable[[Any], Any] = lambda port: port) -> None:
+        super().__init__(parts, through=through)
 
     def __enter__(self) -> Self:
         super().__enter__()
-        self.namespace(self._name)
+        self.namespace(NAMESPACE)
         return self
 
     # ---- asking
@@ -89,9 +90,14 @@ class SetsWorld(LocalWorld):
         conditions = [{"type": "Ready", "status": "True" if ready else "False", "lastTransitionTime": now}]
         self.patch(f"{PODS}/{name}/status", {"status": {"phase": phase, "conditions": conditions}})
 
-    def ready(self, *names: str) -> None:
-        for name in names or self.names:
-            self.phase(name, "Running", ready=True)
+    def ready(self, name: str) -> None:
+        self.phase(name, "Running", ready=True)
+
+    def all_ready(self) -> None:
+        """Each pod that there is now, as far as it is still there when its turn comes."""
+        for name in [pod["metadata"]["name"] for pod in self.pods if not _is_ready(pod)]:
+            if name in self.names:
+                self.ready(name)
 
     def delete(self, url: str) -> None:
         reply = self.ask("DELETE", url, {"gracePeriodSeconds": 0} if "/pods/" in url else None)
@@ -99,23 +105,51 @@ class SetsWorld(LocalWorld):
         self.run.settle()
 
 
-def sweep_crashes(story: Callable[[SetsWorld], None], check: Callable[[SetsWorld], None], *, at_most: int = 400) -> int:
-    """The story with a crash after each call of the controllers in turn, then a new process; gives how many."""
-    for n in range(1, at_most):
+class CrashingSetsWorld(SetsWorld):
+    """The process dies after some call; the next one goes on. Steps may be taken twice, so they say what is wanted."""
+
+    def __init__(self, parts: Parts, crash: CrashAfter) -> None:
+        self._crash = crash
+        self._is_new_process = False
+        super().__init__(parts, through=lambda port: port if self._is_new_process else crash.wrap(port))
+
+    def surviving(self, step: Callable[[], object]) -> None:
+        """Take a step; if the process dies on the way, start another and take it again."""
+        try:
+            step()
+        except BaseException:
+            self._is_a_crash_or_raises()
+            super().start()
+            step()
+
+    def start(self) -> None:
+        try:
+            super().start()
+        except BaseException:
+            self._is_a_crash_or_raises()
+            super().start()
+
+    def _is_a_crash_or_raises(self) -> None:
+        if self._crash.struck is None or self._is_new_process:
+            raise  # noqa: PLE0704 -- called while an exception is being handled
+        self._is_new_process = True
+
+
+def sweep_crashes(parts: Parts, story: Callable[[CrashingSetsWorld], None]) -> int:
+    """The story with a crash after each call of the controllers in turn; gives how many calls there were."""
+    n = 0
+    while True:
+        n += 1
         crash = CrashAfter(n)
-        with SetsWorld(through=crash.wrap) as world:
-            crash.on_crash = lambda: None
+        with CrashingSetsWorld(parts, crash) as world:
             story(world)
-            if crash.struck is None:
-                check(world)
-                return n - 1
-            world.kill()
-            world._through = lambda port: port
-            world.start()
-            world.run.advance_by(700)
-            story(world)
-            check(world)
-    raise AssertionError("no end to it")
+        if crash.struck is None:
+            return n - 1
+
+
+def _is_ready(pod: Any) -> bool:
+    conditions = pod.get("status", {}).get("conditions", [])
+    return any(one["type"] == "Ready" and one["status"] == "True" for one in conditions)
 
 
 # ---- builders

@@ -70,7 +70,13 @@ class Pods:
     # ---- what is to be looked at
 
     def _all(self) -> Iterable[Key]:
-        return (key for pod in self.informer.cache if (key := self._key_if_bound(pod)) is not None)
+        bound = [pod for pod in self.informer.cache if pod.spec.node_name]
+        for pod in bound:
+            node = self._nodes.played(pod.spec.node_name)
+            if node is not None and pod.status.pod_ip and pod.status.phase not in TERMINAL:
+                # Before anybody is given one: those that are taken.
+                self._place(pod, node)
+        return [Key(pod.metadata.namespace, pod.metadata.name) for pod in bound]
 
     def _of_pod(self, change: Change[Pod]) -> Iterable[Key]:
         match change:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from plimsoll.local.upkeep import node_lifecycle, pod_collection, taint_eviction
+from plimsoll.local.upkeep import disruption_budgets, node_lifecycle, pod_collection, taint_eviction
+from plimsoll.local.upkeep.disruption_budgets import DisruptionBudgets
 from plimsoll.local.upkeep.node_lifecycle import NodeLifecycle, NodeLifecycleSettings
 from plimsoll.local.upkeep.pod_collection import PodCollection, PodCollectionSettings
 from plimsoll.local.upkeep.taint_eviction import TaintEviction
@@ -31,9 +32,18 @@ def pod_collection_services(components: Components, settings: PodCollectionSetti
     return [_service(part.controller)]
 
 
+def disruption_services(components: Components) -> list[Service]:
+    """The status of disruption budgets."""
+    return [_service(DisruptionBudgets(components.component(disruption_budgets.NAME)).controller)]
+
+
 def upkeep_services(components: Components, liveness: Liveness) -> list[Service]:
     """Everything."""
-    return [*node_lifecycle_services(components, liveness), *pod_collection_services(components)]
+    return [
+        *node_lifecycle_services(components, liveness),
+        *pod_collection_services(components),
+        *disruption_services(components),
+    ]
 
 
 def _service(controller: Controller[Any]) -> Service:

@@ -136,7 +136,7 @@ class TaintEviction:
     def _pods_of_node(self, change: Change[Node]) -> Iterable[Key]:
         states: list[Any] = states_in(change)
         taints = [evicting_taints(one) for one in states]
-        if len(taints) == 2 and taints[0] == taints[1]:  # noqa: PLR2004 -- before and after
+        if len(taints) == 2 and taints[0] == taints[1]:
             return ()
         node = self._nodes.cache.get(change.key.name)
         present = {(one.key, one.value) for one in evicting_taints(node)}

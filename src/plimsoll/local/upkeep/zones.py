@@ -43,7 +43,7 @@ class Place(NamedTuple):
 def zone_state(ready: int, not_ready: int, rates: EvictionRates) -> ZoneState:
     if not_ready and not ready:
         return ZoneState.FULL
-    if not_ready > 2 and not_ready / (not_ready + ready) >= rates.unhealthy_share:  # noqa: PLR2004 -- Kubernetes' own
+    if not_ready > 2 and not_ready / (not_ready + ready) >= rates.unhealthy_share:
         return ZoneState.PARTIAL
     return ZoneState.NORMAL
 
@@ -88,7 +88,7 @@ class Zones:
         return self._judge()
 
     def turn_s(self, name: str, now_s: float) -> float | None:
-        """Seconds until the node may be emptied, 0 for now; None: not before something changes. Asking again is free."""
+        """Seconds until the node may be emptied, 0 for now; None: not before something changes."""
         place = self._places.get(name)
         if place is None or self._is_all_disrupted:
             return None

@@ -1,0 +1,92 @@
+"""A whole simulated cluster on any API server: workload controllers, upkeep, scheduler, virtual kubelet, cloud.
+
+The one place where the parts of `local` meet. `plimsoll up` runs one beside its API server, scenarios run one in virtual
+time; both take `services()` and give them to a supervisor. Nothing here decides about an object, and nothing is kept:
+a second cluster built from the same settings goes on where the first one was.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from plimsoll.core.values import Value
+from plimsoll.local.cloud import CloudSettings
+from plimsoll.local.cloud import controllers as cloud_controllers
+from plimsoll.local.components import KUBELET, SCHEDULER, Components
+from plimsoll.local.kubelet import Kubelet, KubeletSettings
+from plimsoll.local.liveness import LeaseLiveness, ToldLiveness
+from plimsoll.local.scheduler import Scheduler, SchedulerSettings
+from plimsoll.local.upkeep.pod_collection import PodCollectionSettings
+from plimsoll.local.upkeep.services import node_lifecycle_services, pod_collection_services
+from plimsoll.local.workloads.daemon_sets import daemon_set_services
+from plimsoll.local.workloads.deployments import deployment_services
+from plimsoll.local.workloads.jobs import job_services
+from plimsoll.local.workloads.replica_sets import replica_set_services
+from plimsoll.local.workloads.stateful_sets import stateful_set_services
+from plimsoll.runtime.services import Service
+
+if TYPE_CHECKING:
+    from plimsoll.core.clock import Clock
+    from plimsoll.core.entropy import Entropy
+    from plimsoll.local.components import Connect
+
+CLOUD: Final = "plimsoll-cloud"
+"""Whom the cloud writes as."""
+
+_WORKLOADS: Final = (
+    deployment_services,
+    replica_set_services,
+    stateful_set_services,
+    daemon_set_services,
+    job_services,
+)
+
+
+class ClusterSettings(Value, frozen=True):
+    """What kind of cluster it is. The defaults are those of one that people look at."""
+
+    schedules: bool = True
+    """The scheduler runs by itself; otherwise only when `scheduler.schedule_once` is called."""
+    plays_nodes: bool = True
+    """Kubelets report their nodes, and silent nodes are noticed; otherwise nodes are and stay what objects say."""
+    writes_heartbeats: bool = True
+    """Leases are renewed; otherwise the kubelet of this process tells who lives, and nobody writes."""
+    kubelet: KubeletSettings = KubeletSettings()
+    scheduler: SchedulerSettings = SchedulerSettings()
+    cloud: CloudSettings = CloudSettings()
+    pod_collection: PodCollectionSettings = PodCollectionSettings()
+
+
+class LocalCluster:
+    """Made before its informers run. `scheduler` is there in any case."""
+
+    def __init__(
+        self, connect: Connect, *, clock: Clock, entropy: Entropy, settings: ClusterSettings | None = None
+    ) -> None:
+        self._settings = settings = settings or ClusterSettings()
+        self.components = parts = Components(connect, clock=clock, entropy=entropy)
+        told = None if settings.writes_heartbeats else ToldLiveness(clock=clock)
+        self._liveness = told or LeaseLiveness.over(parts.informers, clock=clock)
+        self.scheduler = Scheduler(parts.component(settings.scheduler.name, manager=SCHEDULER), settings.scheduler)
+        self.kubelet = Kubelet(parts.component("kubelet", manager=KUBELET), settings=settings.kubelet, told=told)
+        self._parts = [*self._controller_services(), *self._node_services(), *self._cloud_services()]
+        if settings.schedules:
+            self._parts.append(self.scheduler.service())
+
+    def services(self) -> list[Service]:
+        """Everything, in the order in which it is to be started."""
+        return [*self.components.services(), *self._parts]
+
+    def _controller_services(self) -> list[Service]:
+        workloads = [service for services_of in _WORKLOADS for service in services_of(self.components)]
+        return [*workloads, *pod_collection_services(self.components, self._settings.pod_collection)]
+
+    def _node_services(self) -> list[Service]:
+        if self._settings.plays_nodes:
+            return [*self.kubelet.services(), *node_lifecycle_services(self.components, self._liveness)]
+        pods = self.kubelet.pods.controller
+        return [Service(name=pods.name, run=pods.run)]
+
+    def _cloud_services(self) -> list[Service]:
+        made = cloud_controllers(self.components.component("cloud", manager=CLOUD), self._settings.cloud)
+        return [Service(name=controller.name, run=controller.run) for controller in made]

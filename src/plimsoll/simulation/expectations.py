@@ -1,0 +1,196 @@
+"""Expectations about an outcome: paths into it, operators, and the words for what was not so.
+
+Pure: reading operators from a file, finding a value by its path, comparing. `runs` asks at each `{expect: …}` step.
+
+A path is `/nodeGroups/g/target`, with `~1` for a slash and `~0` for a tilde inside a name as in JSON pointers, or dotted,
+`loops[0].time`. A name that has the separator in it is found without escaping too: `/pods/default/web-0`.
+"""
+
+from __future__ import annotations
+
+import operator
+import re
+from typing import TYPE_CHECKING, Any, Final
+
+from plimsoll.core.values import Value
+from plimsoll.objects.schema.regular_expressions import compiled, problem_of
+from plimsoll.simulation.given import named
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from plimsoll.simulation.given import Given
+    from plimsoll.simulation.scenarios import Expectation
+
+OPERATORS: Final = ("eq", "ne", "lt", "le", "gt", "ge", "in", "contains", "matches", "absent", "count")
+
+
+class Absent(Value, frozen=True):
+    """There is nothing at a path. `at` is the first part of it that is not there."""
+
+    at: str
+
+
+class Unmet(Value, frozen=True):
+    """An expectation that does not hold."""
+
+    path: str
+    wanted: Any
+    got: Any
+
+    def __str__(self) -> str:
+        return f"{self.path}: wanted {shown(self.wanted)}, got {shown(self.got)}"
+
+
+# ---- reading
+
+
+def operators_of(given: Given) -> tuple[tuple[str, Any], ...]:
+    """A map of nothing but operators is one; any other value is what is expected to be there."""
+    value = given.value
+    if not (isinstance(value, dict) and value and all(name in OPERATORS for name in value)):
+        return (("eq", value),)
+    for name, one in given.members().items():
+        _check_operand(name, one)
+    return tuple(value.items())
+
+
+def _check_operand(name: str, given: Given) -> None:
+    if name == "matches":
+        if problem := problem_of(given.text()):
+            given.wrong(problem)
+    elif name == "in" and not isinstance(given.value, list):
+        given.wrong(f"must be a list, is {named(given.value)}")
+    elif name == "absent":
+        given.flag()
+    elif name == "count":
+        if isinstance(given.value, dict):
+            operators_of(given)
+        else:
+            given.whole()
+    elif name in {"lt", "le", "gt", "ge"} and not _is_ordered(given.value):
+        given.wrong(f"must be a number or a text, is {named(given.value)}")
+
+
+# ---- asking
+
+
+def unmet(expectation: Expectation, outcome: dict[str, Any]) -> Unmet | None:
+    got = find(outcome, expectation.path)
+    for name, operand in expectation.operators:
+        if not _holds(name, operand, got):
+            wanted = operand if name == "eq" else {name: operand}
+            return Unmet(path=expectation.path, wanted=wanted, got=got)
+    return None
+
+
+def find(document: Any, path: str) -> Any:
+    """The value at a path, or `Absent`."""
+    is_pointer = path.startswith("/")
+    parts = path[1:].split("/") if is_pointer else _dotted(path)
+    if path in {"", "/"}:
+        return document
+    return _find(document, parts, separator="/" if is_pointer else ".")
+
+
+def _find(document: Any, parts: Sequence[str], *, separator: str) -> Any:
+    if not parts:
+        return document
+    if isinstance(document, dict):
+        # A name may hold the separator: the shortest run of parts that is a key here goes first.
+        for length in range(1, len(parts) + 1):
+            raw = separator.join(parts[:length])
+            for key in (raw, _unescaped(raw)):
+                if key in document:
+                    return _find(document[key], parts[length:], separator=separator)
+    elif isinstance(document, list) and re.fullmatch(r"-?\d{1,9}", parts[0]):
+        index = int(parts[0])
+        if -len(document) <= index < len(document):
+            return _find(document[index], parts[1:], separator=separator)
+    return Absent(at=parts[0])
+
+
+def _dotted(path: str) -> list[str]:
+    """`loops[0].time` → loops, 0, time."""
+    return [part for part in re.sub(r"\[(-?\d+)\]", r".\1", path).split(".") if part]
+
+
+def _unescaped(part: str) -> str:
+    return part.replace("~1", "/").replace("~0", "~")
+
+
+def _holds(name: str, operand: Any, got: Any) -> bool:
+    if name == "absent":
+        return isinstance(got, Absent) == operand
+    if isinstance(got, Absent):
+        return False
+    return _CHECKS[name](operand, got)
+
+
+def _is_counted(operand: Any, got: Any) -> bool:
+    if not isinstance(got, dict | list | str):
+        return False
+    wanted = operand if isinstance(operand, dict) else {"eq": operand}
+    return all(_holds(name, each, len(got)) for name, each in wanted.items())
+
+
+def _contains(operand: Any, got: Any) -> bool:
+    if isinstance(got, str):
+        return isinstance(operand, str) and operand in got
+    if isinstance(got, dict):
+        return operand in got if isinstance(operand, str) else _covers(operand, got)
+    return isinstance(got, list) and any(_covers(operand, one) for one in got)
+
+
+def _covers(wanted: Any, got: Any) -> bool:
+    """A map covers those that have its fields among others; everything else is equal or not."""
+    if isinstance(wanted, dict) and isinstance(got, dict):
+        return all(key in got and _covers(value, got[key]) for key, value in wanted.items())
+    return is_equal(wanted, got)
+
+
+def is_equal(one: Any, other: Any) -> bool:
+    """As JSON sees it: 1 is 1.0, and neither is true."""
+    if isinstance(one, bool) or isinstance(other, bool):
+        return one is other
+    if isinstance(one, dict) and isinstance(other, dict):
+        return one.keys() == other.keys() and all(is_equal(one[key], other[key]) for key in one)
+    if isinstance(one, list) and isinstance(other, list):
+        return len(one) == len(other) and all(map(is_equal, one, other))
+    return bool(one == other)
+
+
+def _is_ordered(value: Any) -> bool:
+    return isinstance(value, int | float | str) and not isinstance(value, bool)
+
+
+def _ordered(compare: Callable[[Any, Any], bool]) -> Callable[[Any, Any], bool]:
+    def check(operand: Any, got: Any) -> bool:
+        same_kind = isinstance(operand, str) == isinstance(got, str)
+        return _is_ordered(got) and same_kind and compare(got, operand)
+
+    return check
+
+
+_CHECKS: Final[dict[str, Callable[[Any, Any], bool]]] = {
+    "eq": is_equal,
+    "ne": lambda operand, got: not is_equal(operand, got),
+    "lt": _ordered(operator.lt),
+    "le": _ordered(operator.le),
+    "gt": _ordered(operator.gt),
+    "ge": _ordered(operator.ge),
+    "in": lambda operand, got: any(is_equal(one, got) for one in operand),
+    "contains": _contains,
+    "matches": lambda operand, got: isinstance(got, str) and bool(compiled(operand).search(got)),
+    "count": _is_counted,
+}
+
+
+def shown(value: Any) -> str:
+    """A value on one line, as JSON, cut where it gets long."""
+    import json  # noqa: PLC0415 - only when something is wrong
+
+    if isinstance(value, Absent):
+        return f"nothing (no {value.at})"
+    text = json.dumps(value, ensure_ascii=False)
+    return text if len(text) <= 500 else f"{text[:500]}…"

@@ -1,0 +1,239 @@
+"""Scenario files: YAML or JSON in, a `Scenario` out, or every mistake at once with the path of its field.
+
+What needs a server to be judged (whether a manifest is valid) is not judged here, but when the world is built.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+from plimsoll.core.errors import InvalidInput, UnreadableDocument
+from plimsoll.core.quantity import Quantity
+from plimsoll.objects.manifests import read_documents
+from plimsoll.runtime.virtual_runs import DEFAULT_START
+from plimsoll.simulation.given import Given, Problems, named
+from plimsoll.simulation.manifest_entries import manifest_in
+from plimsoll.simulation.scenarios import GroupEntry, Json, PodEntry, Scenario, WorldKind
+from plimsoll.simulation.step_entries import options_in, step_in
+
+if TYPE_CHECKING:
+    from datetime import datetime
+
+_FIELDS: Final = (
+    "name",
+    "description",
+    "start",
+    "seed",
+    "world",
+    "options",
+    "machineTypes",
+    "nodeGroups",
+    "pods",
+    "objects",
+    "steps",
+)
+_TYPE_FIELDS: Final = (
+    "name",
+    "cpu",
+    "memory",
+    "pods",
+    "gpu",
+    "price",
+    "labels",
+    "zones",
+    "allocatable",
+    "currency",
+    "family",
+    "arch",
+    "capacityType",
+    "source",
+    "date",
+)
+_GROUP_FIELDS: Final = (
+    "id",
+    "min",
+    "max",
+    "target",
+    "machineType",
+    "template",
+    "price",
+    "currency",
+    "zone",
+    "zones",
+    "exist",
+    "autoprovisioned",
+    "atomic",
+    "zeroOrMax",
+    "autoscaled",
+    "bootSeconds",
+)
+_DEFAULT_PODS: Final = 110
+
+
+def read_scenario(data: bytes, *, source: str) -> Scenario:
+    """Raises `InvalidDocument` with all mistakes, or `UnreadableDocument`."""
+    documents = [document for _, document in read_documents(data, source=source)]
+    if len(documents) != 1:
+        raise UnreadableDocument(f"holds {len(documents)} documents, a scenario is one", path=source)
+    problems = Problems()
+    scenario = _scenario_in(Given(documents[0], "", problems))
+    problems.raise_if_any()
+    return scenario
+
+
+def _scenario_in(given: Given) -> Scenario:
+    fields = given.fields(_FIELDS)
+    world = WorldKind(fields["world"].choice(*WorldKind)) if "world" in fields else WorldKind.STEPPED
+    types = tuple(_machine_type_in(one) for one in _items(fields, "machineTypes"))
+    groups = tuple(_group_in(one, {each["name"] for each in types}) for one in _items(fields, "nodeGroups"))
+    _check_unique([one["name"] for one in types], fields.get("machineTypes"), "name")
+    _check_unique([one.id for one in groups], fields.get("nodeGroups"), "id")
+    return Scenario(
+        start=_start_in(fields.get("start")),
+        seed=_seed_in(fields.get("seed")),
+        world=world,
+        options=options_in(fields["options"]) if "options" in fields else {},
+        machine_types=types,
+        node_groups=groups,
+        pods=tuple(_pods_in(one) for one in _items(fields, "pods")),
+        objects=tuple(manifest_in(one) for one in _items(fields, "objects")),
+        steps=tuple(step for one in _items(fields, "steps") if (step := step_in(one, world)) is not None),
+    )
+
+
+def _items(fields: dict[str, Given], name: str) -> list[Given]:
+    return list(fields[name].items()) if name in fields else []
+
+
+def _start_in(given: Given | None) -> datetime:
+    return DEFAULT_START if given is None else given.time()
+
+
+def _seed_in(given: Given | None) -> int | str:
+    if given is None:
+        return 0
+    if isinstance(given.value, str) or (isinstance(given.value, int) and not isinstance(given.value, bool)):
+        return given.value
+    given.wrong(f"must be a whole number or a text, is {named(given.value)}")
+    return 0
+
+
+def _check_unique(names: list[str], given: Given | None, field: str) -> None:
+    seen: set[str] = set()
+    for index, name in enumerate(names):
+        if given is not None and name and name in seen:
+            given.inside(index, field).wrong(f"{name} stands twice")
+        seen.add(name)
+
+
+# ---- machine types and node groups
+
+
+def _machine_type_in(given: Given) -> Json:
+    fields = given.fields(_TYPE_FIELDS)
+    for name in ("name", "cpu", "memory"):
+        if name not in fields:
+            given.wrong(f"{name} is missing")
+    body: Json = {name: one.value for name, one in fields.items()}
+    body["name"] = fields["name"].text() if "name" in fields else ""
+    for name in ("cpu", "memory"):
+        body[name] = str(_amount(fields[name])) if name in fields else "0"
+    if "pods" in fields:
+        body["pods"] = fields["pods"].whole()
+    if "price" in fields:
+        body["price"] = fields["price"].number()
+    if "labels" in fields:
+        body["labels"] = fields["labels"].texts()
+    if "gpu" in fields:
+        body["gpu"] = {name: one.whole() for name, one in fields["gpu"].members().items()}
+    if "zones" in fields:
+        body["zones"] = [one.text() for one in fields["zones"].items()]
+    return body
+
+
+def _group_in(given: Given, types: set[str]) -> GroupEntry:
+    fields = given.fields(_GROUP_FIELDS)
+    if "id" not in fields:
+        given.wrong("id is missing")
+    sizes = {name: fields[name].whole() for name in ("min", "max", "target") if name in fields}
+    spec: Json = {"min": 0, "target": 0, "bootSeconds": 0.0, **sizes}
+    spec.setdefault("max", max(spec["min"], spec["target"]))
+    _check_sizes(given, spec)
+    for name in ("autoprovisioned", "atomic", "zeroOrMax", "autoscaled"):
+        if name in fields:
+            spec[name] = fields[name].flag()
+    for name in ("price", "bootSeconds"):
+        if name in fields:
+            spec[name] = fields[name].seconds() if name == "bootSeconds" else fields[name].number()
+    if "currency" in fields:
+        spec["currency"] = fields["currency"].text()
+    if zones := _zones_in(fields):
+        spec["zones"] = zones
+    _read_shape(given, fields, spec, types)
+    exists = fields["exist"].flag() if "exist" in fields else True
+    return GroupEntry(id=fields["id"].text() if "id" in fields else "", spec=spec, exists=exists)
+
+
+def _check_sizes(given: Given, spec: Json) -> None:
+    if spec["min"] > spec["max"]:
+        given.wrong(f"min {spec['min']} is above max {spec['max']}")
+    if spec["target"] > spec["max"]:
+        given.wrong(f"target {spec['target']} is above max {spec['max']}")
+
+
+def _zones_in(fields: dict[str, Given]) -> list[str]:
+    one = [fields["zone"].text()] if "zone" in fields else []
+    return one + ([each.text() for each in fields["zones"].items()] if "zones" in fields else [])
+
+
+def _read_shape(given: Given, fields: dict[str, Given], spec: Json, types: set[str]) -> None:
+    if "machineType" in fields:
+        spec["machineType"] = fields["machineType"].text()
+        if types and spec["machineType"] not in types:
+            fields["machineType"].wrong(f"{spec['machineType']} is not among machineTypes")
+    elif "template" not in fields:
+        given.wrong("says neither machineType nor template: what are its machines?")
+    if "template" in fields:
+        parts = fields["template"].fields(("capacity", "allocatable", "labels", "taints"))
+        spec["template"] = {name: one.value for name, one in parts.items()}
+        for name in ("capacity", "allocatable"):
+            if name in parts:
+                amounts = {key: str(_amount(one)) for key, one in parts[name].members().items()}
+                spec["template"][name] = amounts
+        if "labels" in parts:
+            spec["template"]["labels"] = parts["labels"].texts()
+        if "capacity" in parts and "machineType" not in fields:
+            spec["template"]["capacity"].setdefault("pods", str(_DEFAULT_PODS))
+        if "machineType" not in fields and "capacity" not in parts:
+            fields["template"].wrong("without machineType it must have a capacity")
+
+
+def _amount(given: Given) -> Any:
+    try:
+        Quantity.parse(given.value)
+    except (InvalidInput, TypeError, AttributeError):
+        given.wrong(f"must be a quantity such as 4, 500m or 16Gi, is {named(given.value)}")
+        return "0"
+    return given.value
+
+
+# ---- pods
+
+
+def _pods_in(given: Given) -> PodEntry:
+    fields = given.fields(("name", "namespace", "count", "template"))
+    for name in ("name", "template"):
+        if name not in fields:
+            given.wrong(f"{name} is missing")
+    template: Json = {}
+    if "template" in fields:
+        parts = fields["template"].fields(("metadata", "spec"))
+        template = {name: one.value for name, one in parts.items() if one.members() or one.value == {}}
+        if "spec" not in parts:
+            fields["template"].wrong("spec is missing")
+    return PodEntry(
+        name=fields["name"].text() if "name" in fields else "",
+        namespace=fields["namespace"].text() if "namespace" in fields else "default",
+        count=fields["count"].whole() if "count" in fields else 1,
+        template=template,
+    )

@@ -1,0 +1,154 @@
+"""A scenario as data: what the world is at the start, and what is done to it, step by step.
+
+Made by `scenario_files`, never invalid; `worlds` and `runs` act on it. The words are those of the file.
+"""
+
+from __future__ import annotations
+
+from datetime import datetime  # noqa: TC003 -- msgspec resolves the annotations of Values at run time
+from enum import StrEnum
+from typing import Any
+
+from plimsoll.core.values import Value
+
+Json = dict[str, Any]
+
+
+class WorldKind(StrEnum):
+    """Who makes things happen: the steps of the file, or every controller by its own timers."""
+
+    STEPPED = "stepped"
+    LIVE = "live"
+
+
+class GroupEntry(Value, frozen=True):
+    """One of `nodeGroups`. `spec` is the body of its NodeGroup object."""
+
+    id: str
+    spec: Json
+    exists: bool = True
+
+
+class PodEntry(Value, frozen=True):
+    """One of `pods`: so many pending pods that are alike."""
+
+    name: str
+    namespace: str
+    count: int
+    template: Json
+
+
+# ---- steps
+
+
+class LoopStep(Value, frozen=True):
+    times: int
+    every_s: float
+
+
+class AdvanceStep(Value, frozen=True):
+    seconds: float
+
+
+class AtStep(Value, frozen=True):
+    """To a moment: seconds after the start, or a date."""
+
+    moment: float | datetime
+
+
+class ApplyStep(Value, frozen=True):
+    manifests: tuple[Json, ...]
+
+
+class DeleteStep(Value, frozen=True):
+    """Without `api_version` the kind is one that is known by its name alone."""
+
+    kind: str
+    name: str
+    namespace: str = "default"
+    api_version: str = ""
+
+
+class ScheduleStep(Value, frozen=True):
+    pass
+
+
+class FailIncrease(Value, frozen=True):
+    group: str
+    message: str
+    until: datetime | None = None
+
+
+class GroupLimits(Value, frozen=True):
+    group: str
+    min: int | None = None
+    max: int | None = None
+
+
+class ProviderCall(Value, frozen=True):
+    """What an autoscaler would ask of the cloud. `arg` is a delta, or names of nodes."""
+
+    call: str
+    group: str
+    arg: int | tuple[str, ...] | None = None
+
+
+class ProviderStep(Value, frozen=True):
+    fail_increases: tuple[FailIncrease, ...] = ()
+    stockouts: tuple[tuple[str, int], ...] = ()
+    limits: tuple[GroupLimits, ...] = ()
+    calls: tuple[ProviderCall, ...] = ()
+
+
+class SetStep(Value, frozen=True):
+    options: Json
+
+
+class CrashStep(Value, frozen=True):
+    component: str
+    after_calls: int
+
+
+class ReconcileStep(Value, frozen=True):
+    kind: str
+    name: str
+    namespace: str = "default"
+    times: int = 1
+
+
+class Expectation(Value, frozen=True):
+    """A path of the outcome, and what has to be there: operators with their operands."""
+
+    path: str
+    operators: tuple[tuple[str, Any], ...]
+
+
+class ExpectStep(Value, frozen=True):
+    expectations: tuple[Expectation, ...]
+
+
+Step = (
+    LoopStep
+    | AdvanceStep
+    | AtStep
+    | ApplyStep
+    | DeleteStep
+    | ScheduleStep
+    | ProviderStep
+    | SetStep
+    | CrashStep
+    | ReconcileStep
+    | ExpectStep
+)
+
+
+class Scenario(Value, frozen=True):
+    start: datetime
+    seed: int | str = 0
+    world: WorldKind = WorldKind.STEPPED
+    options: Json = {}
+    machine_types: tuple[Json, ...] = ()
+    node_groups: tuple[GroupEntry, ...] = ()
+    pods: tuple[PodEntry, ...] = ()
+    objects: tuple[Json, ...] = ()
+    steps: tuple[Step, ...] = ()
