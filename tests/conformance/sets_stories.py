@@ -66,6 +66,6 @@ class RecordedStory(LocalWorld):
 
 
 def differences_from(recorded_id: str, ours: Any) -> list[str]:
-    """A line for each; where one object of many was recorded, ours of the same node or of the same place is compared."""
+    """A line for each."""
     recorded = by_id(recorded_id)
     return list(body_differences(recorded.response, ours, is_cut=False, id_=recorded_id))

@@ -2,25 +2,52 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import MutableMapping, Sequence
+    from typing import Any
+
+    from structlog.typing import Processor
+
 
 def log_to_stderr() -> None:
-    """Events worth a person's attention.
-
-    Tracebacks come without the values of local variables: a bearer token may be one of them.
-    """
+    """Events worth a person's attention."""
     import logging
+
+    _configure((), level=logging.WARNING)
+
+
+def log_sentences_to_stderr(*, is_verbose: bool) -> None:
+    """Warnings, and turns of controllers that have something to say; all events if that is wished."""
+    import logging
+
+    _configure(() if is_verbose else (_only_told,), level=logging.INFO)
+
+
+def _only_told(_logger: object, method: str, event: MutableMapping[str, Any]) -> MutableMapping[str, Any]:
+    from structlog import DropEvent
+
+    if method == "info" and not event.get("said"):
+        raise DropEvent
+    return event
+
+
+def _configure(first: Sequence[Processor], *, level: int) -> None:
+    """Tracebacks come without the values of local variables: a bearer token may be one of them."""
     import sys
 
     import structlog
 
     structlog.configure(
         processors=[
+            *first,
             structlog.processors.add_log_level,
             structlog.processors.TimeStamper(fmt="iso", utc=True),
             structlog.dev.ConsoleRenderer(
                 colors=sys.stderr.isatty(), exception_formatter=structlog.dev.plain_traceback
             ),
         ],
-        wrapper_class=structlog.make_filtering_bound_logger(logging.WARNING),
+        wrapper_class=structlog.make_filtering_bound_logger(level),
         logger_factory=structlog.WriteLoggerFactory(file=sys.stderr),
     )

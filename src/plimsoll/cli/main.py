@@ -50,7 +50,7 @@ def plimsoll(
         about.version()
 
 
-app.command(name="up", short_help="Run everything on this machine (not built yet).")(up.up)
+app.command(name="up", short_help="Run a simulated cluster on this machine.")(up.up)
 app.command(name="apiserver", short_help="Run only the embedded Kubernetes API server.")(apiserver.apiserver)
 app.add_typer(run.app, name="run", short_help="Run controllers against a cluster.")
 app.command(name="validate", short_help="Tell whether manifests are valid.")(validation.validate)

@@ -1,36 +1,116 @@
-"""`plimsoll up`: the whole, embedded. Until there is a local cluster it says so instead of pretending."""
+"""`plimsoll up`: the whole, embedded, until Ctrl-C."""
 
 from __future__ import annotations
 
-import sys
+from pathlib import Path  # noqa: TC003 - typer reads the annotations
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 import plimsoll
+from plimsoll.cli.apiserver import DEFAULT_DATA
+from plimsoll.cli.logs import log_sentences_to_stderr
 
-_WHAT_THERE_IS = """\
-Plimsoll {version}
+if TYPE_CHECKING:
+    from plimsoll.app import Settings, Up
 
-There is no local cluster to run yet: no controller, no scheduler, no simulated cloud.
-What is here works without one:
+_FIRST_SCREEN = """\
+ready at {url}
 
-  {command} apiserver --data DIR     a Kubernetes API server on this machine, for kubectl
-  {command} doctor                   what do the controllers need of a cluster, and is it there?
-  {command} validate -f FILE         is this manifest valid, as Kubernetes would judge it?
-  {command} version                  what is installed
-  {command} completion bash          completion for your shell
+Plimsoll {version} runs a simulated Kubernetes cluster on this machine: {nodes}.
+Nothing is really executed; machines, nodes and pods are played. It is kept in
+{data} and goes on from there at the next start (--fresh begins anew).
 
-Try it:  {command} validate -f examples/provisioning-request.yaml
+Try it in another terminal:
+
+  export KUBECONFIG={kubeconfig}
+  kubectl get nodes
+  kubectl create deployment web --image=nginx --replicas=5
+  kubectl get pods -o wide
+
+More to try: examples/first-steps.md. Ctrl-C stops it.
 """
 
 
-def up() -> None:
+def up(
+    *,
+    data: Annotated[
+        Path, typer.Option("--data", help="Directory to keep everything in; made if it is not there.", metavar="DIR")
+    ] = DEFAULT_DATA,
+    port_base: Annotated[
+        int,
+        typer.Option(
+            "--port-base",
+            help="Port of the Kubernetes API; all other ports move with it. 0 takes any.",
+            min=0,
+            max=59_599,
+        ),
+    ] = 6443,
+    nodes: Annotated[
+        int | None,
+        typer.Option(
+            "--nodes",
+            help="Machines in the node group 'workers'; else as many as there were, 3 at first.",
+            min=0,
+            max=5_000,
+            show_default=False,
+        ),
+    ] = None,
+    fresh: Annotated[
+        bool, typer.Option("--fresh", help="Forget the objects of earlier starts; certificates and token stay.")
+    ] = False,
+    verbose: Annotated[bool, typer.Option("--verbose", "-v", help="Tell more of what happens, on stderr.")] = False,
+) -> None:
     """
-    Run everything on this machine, until Ctrl-C (not built yet: says what there is).
+    Run a simulated cluster on this machine, until Ctrl-C: API server, scheduler, controllers, nodes and a cloud.
 
     \b
     Examples:
       plimsoll up
+      plimsoll up --fresh --nodes 10
+      plimsoll up --data ./other --port-base 7443
     """
-    command = sys.argv[0] if sys.argv[0].endswith("plimsoll") else "plimsoll"
-    typer.echo(_WHAT_THERE_IS.format(version=plimsoll.__version__, command=command), nl=False)
+    from plimsoll.app import Settings
+    from plimsoll.core.errors import InvalidInput
+
+    if not data.name:  # an empty text, or the folder we stand in: keys would lie among other files
+        raise InvalidInput("names no directory of its own; say e.g. --data ./cluster", path="--data")
+    log_sentences_to_stderr(is_verbose=verbose)
+    _run(Settings(data=data, port_base=port_base, fresh=fresh, nodes=nodes))
+
+
+def _run(settings: Settings) -> None:
+    import asyncio
+
+    from plimsoll.app import run
+    from plimsoll.runtime.chance import SystemEntropy
+    from plimsoll.runtime.clocks import RealClock
+    from plimsoll.runtime.signals import run_until_signalled
+
+    running = run(settings, clock=RealClock(), entropy=SystemEntropy(), on_up=_tell)
+    if asyncio.run(run_until_signalled(running)) is not None:
+        typer.echo("stopped", err=True)
+
+
+def _tell(up: Up) -> None:
+    typer.echo(first_screen(up), nl=False)
+
+
+def first_screen(up: Up) -> str:
+    """What a newcomer reads: what runs, where, and what to type."""
+    import shlex
+
+    return _FIRST_SCREEN.format(
+        url=up.url,
+        version=plimsoll.__version__,
+        nodes=_nodes(up),
+        data=up.kubeconfig.parent,
+        kubeconfig=shlex.quote(str(up.kubeconfig)),
+    )
+
+
+def _nodes(up: Up) -> str:
+    noun = "node" if up.nodes_wanted == 1 else "nodes"
+    if up.nodes_ready == up.nodes_wanted:
+        return f"{up.nodes_ready} {noun}, ready" if up.nodes_ready else "no nodes yet"
+    return f"{up.nodes_ready} of {up.nodes_wanted} {noun} ready, the others on their way"

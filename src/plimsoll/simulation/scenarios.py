@@ -3,6 +3,8 @@
 Made by `scenario_files`, never invalid; `worlds` and `runs` act on it. The words are those of the file.
 """
 
+# ruff: noqa: D101 - a step is what docs/scenarios.md says under its name; docstrings only where that surprises
+
 from __future__ import annotations
 
 from datetime import datetime  # noqa: TC003 -- msgspec resolves the annotations of Values at run time

@@ -43,6 +43,7 @@ class Witness:
                 self._check(old is last, change)
                 self._check(identity_of(old).uid == identity_of(new).uid, change)
                 self._check(self._world.has_gone_back or _number(new) > _number(old), change)
+                self._check(identity_of(new) != identity_of(old) or _content(new) != _content(old), change)
                 self.told[name] = new
             case Deleted(last=final):
                 self._check(last is not None and not isinstance(last, BadObject), change)
@@ -51,6 +52,7 @@ class Witness:
                 del self.told[name]
             case TurnedBad(bad=bad, last=known):
                 self._check(known is (None if isinstance(last, BadObject) else last), change)
+                self._check(identity_of(bad) != identity_of(last) if isinstance(last, BadObject) else True, change)
                 self.told[name] = bad
             case BadGone():
                 self._check(isinstance(last, BadObject), change)
@@ -66,6 +68,11 @@ class Witness:
             name: (*identity_of(one), BAD if isinstance(one, BadObject) else view_of(one).spec.size)
             for name, one in self.told.items()
         }
+
+
+def _content(value: Any) -> tuple[Any, Any]:
+    """All that can differ between two states of a widget."""
+    return view_of(value).metadata, view_of(value).spec
 
 
 def _number(value: Any) -> int:

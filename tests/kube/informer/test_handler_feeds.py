@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from plimsoll.core.errors import InvalidInput
 from plimsoll.kube.informer import Added, BadGone, Deleted, TurnedBad, Updated
-from plimsoll.kube.informer.changes import Departure, changes_between
+from plimsoll.kube.informer.changes import Departure, changes_between, view_of
 from plimsoll.objects.meta import ObjectMeta
 from plimsoll.objects.problems import BadObject
 from tests.kube.informer.widgets import BAD, Widget, WidgetSpec, WidgetWorld
+from tests.kube.worlds import status_reply
 
 if TYPE_CHECKING:
     from plimsoll.kube.informer import Change
@@ -180,6 +182,41 @@ def test_an_informer_that_was_stopped_goes_on_where_its_handlers_were():
         world.run.advance_by(1)
         assert [(type(one), one.key.name) for one in told[2:]] == [(Added, "c"), (Deleted, "a")]
         assert told[-1].is_inferred
+
+
+@pytest.mark.parametrize("lists_are_bare", [True, False])
+@pytest.mark.parametrize("keep_raw", [True, False])
+def test_a_list_that_holds_nothing_new_tells_nothing(lists_are_bare: bool, keep_raw: bool):
+    with WidgetWorld() as world:
+        world.line.lists_are_bare = lists_are_bare
+        world.put("listed")
+        told: list[Any] = []
+        informer = world.running(keep_raw=keep_raw)
+        informer.add_handler(told.append, name="all")
+        world.put("watched")
+        world.run.settle()
+        world.compact()
+        world.run.until(world.line.break_all())
+        world.line.replies.append(status_reply(410))
+        world.run.advance_by(60)
+        assert informer.status.relists == 1
+        assert [(type(one), one.key.name) for one in told] == [(Added, "listed"), (Added, "watched")]
+
+
+@pytest.mark.parametrize("lists_are_bare", [True, False])
+@pytest.mark.parametrize("keep_raw", [True, False])
+def test_objects_look_the_same_however_they_came(lists_are_bare: bool, keep_raw: bool):
+    with WidgetWorld() as world:
+        world.line.lists_are_bare = lists_are_bare
+        world.put("listed")
+        informer = world.running(keep_raw=keep_raw)
+        world.put("watched")
+        world.run.settle()
+        found = [informer.cache.get(name, "here") for name in ("listed", "watched")]
+        assert [(view_of(one).kind, view_of(one).api_version) for one in found] == [("", "")] * 2
+        if keep_raw:
+            listed, watched = (json.loads(one.raw) for one in found)
+            assert listed.keys() == watched.keys() == {"metadata", "spec"}
 
 
 def test_a_handler_that_was_cancelled_with_its_last_change_still_comes_into_sync():

@@ -120,9 +120,12 @@ class Story:
 
 
 @settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
-@given(story=stories, watch_list=st.booleans(), keep_raw=st.booleans())
-def test_cache_and_handlers_end_as_the_server_is(story: list[tuple[Any, ...]], watch_list: bool, keep_raw: bool):
+@given(story=stories, watch_list=st.booleans(), keep_raw=st.booleans(), bare=st.booleans())
+def test_cache_and_handlers_end_as_the_server_is(
+    story: list[tuple[Any, ...]], watch_list: bool, keep_raw: bool, bare: bool
+):
     with WidgetWorld() as world:
+        world.line.lists_are_bare = bare
         configuration = InformerSettings(page_size=2, uses_watch_list=watch_list)
         told = Story(world, configuration, keep_raw=keep_raw)
         for step in story:

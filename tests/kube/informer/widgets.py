@@ -6,6 +6,7 @@ Widgets are a custom kind whose schema takes anything, so that objects which our
 from __future__ import annotations
 
 import asyncio
+import json
 from functools import cache
 from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
@@ -210,6 +211,8 @@ class FaultyLine:
         self.is_down = False
         self.replies: list[Reply] = []
         """Given instead of the server's, to watches and lists alike, until used up."""
+        self.lists_are_bare = False
+        """Items of lists say neither kind nor apiVersion: so real servers list built-in kinds, custom ones not."""
         self.streams: list[FaultyStream] = []
         self.sent: list[Call] = []
 
@@ -221,7 +224,7 @@ class FaultyLine:
             return self.replies.pop(0)
         reply = await self.inner.send(call)
         if reply.stream is None:
-            return reply
+            return _bare(reply) if self.lists_are_bare else reply
         stream = FaultyStream(reply.stream)
         self.streams = [*(one for one in self.streams if not one.is_closed), stream]
         return reply._replace(stream=stream)
@@ -240,6 +243,14 @@ class FaultyLine:
     @property
     def watches(self) -> list[Call]:
         return [call for call in self.sent if call.is_stream]
+
+
+def _bare(reply: Reply) -> Reply:
+    body = json.loads(reply.body)
+    for item in body.get("items", ()):
+        item.pop("kind", None)
+        item.pop("apiVersion", None)
+    return reply._replace(body=json.dumps(body, separators=(",", ":")).encode())
 
 
 class FaultyStream:

@@ -117,7 +117,7 @@ class CrashingSetsWorld(SetsWorld):
         """Take a step; if the process dies on the way, start another and take it again."""
         try:
             step()
-        except BaseException:
+        except BaseException:  # noqa: BLE001 -- a crash is one; anything else is raised again
             self._is_a_crash_or_raises()
             super().start()
             step()
@@ -125,7 +125,7 @@ class CrashingSetsWorld(SetsWorld):
     def start(self) -> None:
         try:
             super().start()
-        except BaseException:
+        except BaseException:  # noqa: BLE001 -- a crash is one; anything else is raised again
             self._is_a_crash_or_raises()
             super().start()
 

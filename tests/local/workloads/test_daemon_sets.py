@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 from plimsoll.local.workloads.daemon_sets import daemon_set_services
@@ -178,9 +179,8 @@ def test_old_revisions_are_forgotten_beyond_the_limit():
 def test_a_crash_after_any_call_leaves_one_pod_of_the_new_template_on_every_node():
     def story(world: CrashingSetsWorld) -> None:
         for name in ("a", "b"):
-            world.surviving(lambda name=name: world.ask("POST", NODES, node(name)))  # type: ignore[misc] # a default binds it
-            patch = {"spec": {"taints": None}}
-            world.surviving(lambda name=name: world.patch(f"{NODES}/{name}", patch))  # type: ignore[misc] # likewise
+            world.surviving(partial(world.ask, "POST", NODES, node(name)))
+            world.surviving(partial(world.patch, f"{NODES}/{name}", {"spec": {"taints": None}}))
         world.surviving(lambda: world.ask("POST", _SETS, daemon_set()))
         world.surviving(lambda: world.run.advance_by(10))
         world.surviving(world.all_ready)

@@ -8,7 +8,7 @@ back after every portion.
 from __future__ import annotations
 
 from functools import cache
-from typing import TYPE_CHECKING, Any, Final, Generic, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Final, Generic, NamedTuple, TypeVar
 
 import msgspec
 from msgspec import Raw
@@ -17,12 +17,13 @@ from plimsoll.core.values import Wire
 from plimsoll.kube.errors import UnreadableAnswer
 from plimsoll.kube.informer.changes import V
 from plimsoll.kube.informer.list_scanning import BrokenText, Cut, cuts
-from plimsoll.kube.informer.watch_events import from_wire, items_decoder
-from plimsoll.objects.decoding import decode_list, decode_object, decode_with_raw
+from plimsoll.kube.informer.type_marks import all_unmarked
+from plimsoll.kube.informer.watch_events import from_wire, item_decoder, items_decoder
+from plimsoll.objects.decoding import decode_list
 from plimsoll.objects.meta import ListMeta, WireObject
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Iterator, Sequence
 
     from plimsoll.objects.problems import BadObject
 
@@ -55,7 +56,7 @@ class ListReader(Generic[V]):
         self._struct = struct
         self._body = body
         self._fast = None if keep_raw else items_decoder(struct)
-        self._decode: Callable[[type[WireObject], bytes | Raw], Any] = decode_with_raw if keep_raw else decode_object
+        self._decode = item_decoder(keep_raw=keep_raw)
         self.metadata = ListMeta()
 
     def portions(self, *, whole_bytes: int = _WHOLE_BYTES, cut_bytes: int = _CUT_BYTES) -> Iterator[Portion[V]]:
@@ -69,7 +70,7 @@ class ListReader(Generic[V]):
                 values = whole.items or ()
                 if self._all_of_kind(values):
                     self._open(whole.kind or "", whole.metadata, has_items=whole.items is not None)
-                    yield Portion(values, len(self._body))
+                    yield Portion(all_unmarked(values), len(self._body))
                     return
         yield from self._in_cuts(cut_bytes)
 
@@ -99,7 +100,7 @@ class ListReader(Generic[V]):
                 pass
             else:
                 if self._all_of_kind(values):
-                    yield Portion(values, len(array))
+                    yield Portion(all_unmarked(values), len(array))
                     return
         slow: list[V | BadObject] = []
         size_bytes = 0

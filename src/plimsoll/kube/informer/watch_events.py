@@ -16,8 +16,9 @@ from msgspec import Raw
 from plimsoll.core.values import Wire
 from plimsoll.kube.errors import ApiError, Status, UnreadableAnswer, error_of
 from plimsoll.kube.informer.changes import V
+from plimsoll.kube.informer.type_marks import unmarked, unmarked_with_raw
 from plimsoll.kube.statuses import status_error
-from plimsoll.objects.decoding import decode_object, decode_with_raw
+from plimsoll.objects.decoding import RawObject, decode_object, decode_with_raw
 from plimsoll.objects.meta import MicroTime, WireObject
 from plimsoll.objects.problems import BadObject, problem_of
 from plimsoll.objects.spans import members
@@ -114,7 +115,7 @@ class FrameReader(Generic[V]):
         self._struct = struct
         self._kinds = ("", struct.kind_name())
         self._fast = None if keep_raw else _frame_decoder(struct)
-        self._decode: Callable[[type[WireObject], bytes | Raw], Any] = decode_with_raw if keep_raw else decode_object
+        self._decode = item_decoder(keep_raw=keep_raw)
 
     def read(self, frame: bytes) -> Present[V] | Gone[V] | Bookmark | Refused | Garbled:
         if self._fast is not None:
@@ -125,9 +126,9 @@ class FrameReader(Generic[V]):
             value: Any = event.object
             if value is not None and value.kind in self._kinds:
                 if event.type in ("ADDED", "MODIFIED"):
-                    return Present(value)
+                    return Present(unmarked(value))
                 if event.type == "DELETED":
-                    return Gone(value)
+                    return Gone(unmarked(value))
         return self._read_apart(frame)
 
     def _read_apart(self, frame: bytes) -> Present[V] | Gone[V] | Bookmark | Refused | Garbled:
@@ -186,6 +187,20 @@ def from_wire(kind: type[Any], value: Any) -> Any:
         return MicroTime.parse(value)
     # Told as msgspec tells it, so that the slow path has its say.
     raise ValueError(f"cannot read {kind.__name__}")
+
+
+def item_decoder(*, keep_raw: bool) -> Callable[[type[WireObject], bytes | Raw], Any]:
+    """Reads one object, the slow way that takes everything; without the marks of its type."""
+    return _unmarked_with_raw if keep_raw else _unmarked
+
+
+def _unmarked_with_raw(struct: type[WireObject], data: bytes | Raw) -> RawObject[Any] | BadObject:
+    return unmarked_with_raw(decode_with_raw(struct, data))
+
+
+def _unmarked(struct: type[WireObject], data: bytes | Raw) -> WireObject | BadObject:
+    decoded = decode_object(struct, data)
+    return decoded if isinstance(decoded, BadObject) else unmarked(decoded)
 
 
 @cache

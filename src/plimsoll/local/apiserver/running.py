@@ -1,12 +1,13 @@
 """A whole API server: its parts put together, and run from a data directory until it is cancelled.
 
 `embedded` is for whoever has a store already (scenarios under virtual time, tests); `run` is what `plimsoll apiserver`
-does. Nothing here decides about a request.
+and `plimsoll up` do; the latter has services of its own run beside it. Nothing here decides about a request.
 """
 
 from __future__ import annotations
 
 from contextlib import aclosing
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 import structlog
@@ -36,7 +37,7 @@ from plimsoll.runtime.supervisor import Supervisor
 
 if TYPE_CHECKING:
     import ssl
-    from collections.abc import Callable, Mapping
+    from collections.abc import Awaitable, Callable, Mapping, Sequence
     from pathlib import Path
 
     from plimsoll.core.clock import Clock
@@ -70,6 +71,21 @@ class Ready(NamedTuple):
     kubeconfig: Path
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Serving:
+    """A server that is about to serve, for who works with it in the same process, without TLS."""
+
+    application: Application
+    token: str = field(repr=False)
+    """The administrator's."""
+    ready: Ready
+
+
+async def nothing_beside(_serving: Serving) -> Sequence[Service]:
+    """Only the server."""
+    return ()
+
+
 class Credentials(NamedTuple):
     """Who is known from the start, and what tokens are signed with."""
 
@@ -97,8 +113,18 @@ def embedded(store: Store, *, clock: Clock, entropy: Entropy, credentials: Crede
     return Application(server, ca_certificate=credentials.ca_pem.decode("ascii"))
 
 
-async def run(settings: Settings, *, clock: Clock, entropy: Entropy, on_ready: Callable[[Ready], None]) -> None:
-    """Serve until cancelled. Raises, before anything is served, what keeps it from being so."""
+async def run(
+    settings: Settings,
+    *,
+    clock: Clock,
+    entropy: Entropy,
+    on_ready: Callable[[Ready], None],
+    beside: Callable[[Serving], Awaitable[Sequence[Service]]] = nothing_beside,
+) -> None:
+    """Serve until cancelled. Raises, before anything is served, what keeps it from being so.
+
+    The services that `beside` gives are started after the server and stopped before it.
+    """
     users = _users_of(settings.token_file)
     directory = DataDirectory(settings.data)
     if settings.fresh:
@@ -123,13 +149,15 @@ async def run(settings: Settings, *, clock: Clock, entropy: Entropy, on_ready: C
             url = url_of(settings.host, listener.listen())
             await application.start()
             content = kubeconfig(url=url, ca_pem=certificates.ca_pem, token=token)
-            on_ready(Ready(url=url, kubeconfig=directory.write_kubeconfig(content)))
+            ready = Ready(url=url, kubeconfig=directory.write_kubeconfig(content))
+            more = await beside(Serving(application=application, token=token, ready=ready))
+            on_ready(ready)
+            renewal = Renewal(directory, host=settings.host, tls=tls, clock=clock)
             services = [
-                Service(
-                    name="certificate-renewal", run=Renewal(directory, host=settings.host, tls=tls, clock=clock).run
-                ),
+                Service(name="certificate-renewal", run=renewal.run),
                 Service(name="namespace-contents", run=_namespace_contents(application, credentials).run),
                 Service(name="https", run=listener.serve, policy=RestartPolicy(escalate_after=5)),
+                *more,
             ]
             grace_s = settings.limits.grace_s + _GOODBYES_S
             await Supervisor(services, clock=clock, entropy=entropy, grace_s=grace_s).run()

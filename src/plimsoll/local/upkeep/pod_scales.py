@@ -1,8 +1,8 @@
 """How many pods the controllers of some pods want: the whole of which a disruption budget spares a part.
 
 Deployments, replica sets, stateful sets and replication controllers are known from caches; of any other kind the scale
-is asked for, as custom workloads have one. A controller that cannot be found or has no scale is an answer, not an error:
-the budget then allows nothing.
+is asked for, as custom workloads have one. A controller that cannot be found or has no scale is an answer, not an
+error: the budget then allows nothing.
 """
 
 from __future__ import annotations

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from plimsoll.local.upkeep import disruption_budgets, node_lifecycle, pod_collection, taint_eviction
+from plimsoll.local.upkeep import disruption_budgets, garbage_collection, node_lifecycle, pod_collection, taint_eviction
 from plimsoll.local.upkeep.disruption_budgets import DisruptionBudgets
+from plimsoll.local.upkeep.garbage_collection import GarbageCollection
 from plimsoll.local.upkeep.node_lifecycle import NodeLifecycle, NodeLifecycleSettings
 from plimsoll.local.upkeep.pod_collection import PodCollection, PodCollectionSettings
 from plimsoll.local.upkeep.taint_eviction import TaintEviction
@@ -37,12 +38,19 @@ def disruption_services(components: Components) -> list[Service]:
     return [_service(DisruptionBudgets(components.component(disruption_budgets.NAME)).controller)]
 
 
+def garbage_collection_services(components: Components) -> list[Service]:
+    """Objects go with their owners."""
+    part = GarbageCollection(components.component(garbage_collection.NAME))
+    return [Service(name=garbage_collection.NAME, run=part.run)]
+
+
 def upkeep_services(components: Components, liveness: Liveness) -> list[Service]:
     """Everything."""
     return [
         *node_lifecycle_services(components, liveness),
         *pod_collection_services(components),
         *disruption_services(components),
+        *garbage_collection_services(components),
     ]
 
 

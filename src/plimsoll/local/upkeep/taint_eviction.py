@@ -1,7 +1,7 @@
-"""The taint eviction controller: pods that do not tolerate a NoExecute taint of their node, or no longer do, are deleted.
+"""The taint eviction controller: deletes pods that do not, or no longer, tolerate a NoExecute taint of their node.
 
-Who added the taint does not matter. How long a pod holds out counts from the taint's `timeAdded`, or from when the taint
-was first seen where nobody wrote that; so a restart neither forgets a pod nor gives it its time again.
+Who added the taint does not matter. How long a pod holds out counts from the taint's `timeAdded`, or from when the
+taint was first seen where nobody wrote that; so a restart neither forgets a pod nor gives it its time again.
 """
 
 from __future__ import annotations

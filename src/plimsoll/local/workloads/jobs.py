@@ -22,7 +22,7 @@ from plimsoll.kube.recorder import EventType
 from plimsoll.kube.selections import DeleteOptions
 from plimsoll.kube.wiring import of_owner
 from plimsoll.local.workloads.adoption import Adoption, candidates, index_by_controller
-from plimsoll.local.workloads.jobs_counting import booked, counted, is_indexed, is_tracked, uncounted_in
+from plimsoll.local.workloads.jobs_counting import booked, counted, entered, is_indexed, is_tracked, uncounted_in
 from plimsoll.local.workloads.jobs_indexes import written_indexes
 from plimsoll.local.workloads.jobs_plans import (
     COMPLETE,
@@ -48,6 +48,7 @@ from plimsoll.scheduling.selection import label_selector
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
+    from datetime import datetime
 
     from plimsoll.core.errors import PlimsollError
     from plimsoll.kube.informer.changes import Change
@@ -150,36 +151,26 @@ class JobController:
         view, verdict = turn.view, turn.verdict
         book = booked(view.job, view.pods, finish="" if verdict is None else verdict.final)
         tracked = {pod.metadata.uid for pod in view.pods if is_tracked(pod)}
-        status = turn.status()
-        status = msgspec.structs.replace(counted(status, tracked=tracked))
-        uncounted = status.uncounted_terminated_pods
-        assert uncounted is not None
-        new = {
-            "succeeded": [uid for uid in book.uncounted.succeeded if uid in tracked],
-            "failed": [uid for uid in book.uncounted.failed if uid in tracked],
-        }
-        status = msgspec.structs.replace(
-            status,
-            uncounted_terminated_pods=msgspec.structs.replace(
-                uncounted, succeeded=tuple(new["succeeded"]), failed=tuple(new["failed"])
-            ),
-        )
+        status = entered(turn.status(), book, tracked=tracked)
         if is_indexed(view.job):
             status = msgspec.structs.replace(
                 status, completed_indexes=written_indexes(book.indexes), succeeded=len(book.indexes)
             )
         job = await self._tell(view.job, status)
-        turn.tell_suspension(self._tell_event)
+        reason, message = turn.suspension
+        if reason:
+            self._tell_event(view.job, EventType.NORMAL, reason, message)
         for pod in book.release:
-            if await self._pods.release(pod, view.job.metadata.uid):
-                tracked.discard(pod.metadata.uid)
+            await self._pods.release(pod, view.job.metadata.uid)
+            tracked.discard(pod.metadata.uid)
         status = counted(status, tracked=tracked)
-        is_over = verdict is not None and not book.is_full and not turn.terminating and not any(_uids(status))
-        if is_over and verdict is not None:
-            status = _ended(status, verdict, view)
+        is_clean = not book.is_full and not turn.terminating and not any(_uids(status))
+        if verdict is None or not is_clean:
+            await self._tell(job, status)
+            return
+        status = _ended(status, verdict, view)
         await self._tell(job, status)
-        if is_over and verdict is not None:
-            self._tell_end(job, status, verdict)
+        self._tell_end(job, status, verdict)
 
     async def _tell(self, job: Job, status: JobStatus) -> Job:
         """Write the status, if it is another; gives the job as it is then."""
@@ -209,7 +200,7 @@ class JobController:
         subject = event_subject(self._resource, job.metadata)
         self._recorder.record(subject, event_type, reason=reason, message=message)
 
-    async def _after_the_end(self, job: Job, expiry: Any) -> Done | Again:
+    async def _after_the_end(self, job: Job, expiry: datetime) -> Done | Again:
         """Delete it when its time is up."""
         metadata = job.metadata
         if job.spec.ttl_seconds_after_finished is None or metadata.deletion_timestamp is not None:
@@ -249,7 +240,8 @@ class _Turn:
         self.active = len(view.active)
         self.ready = ready_count(view.active)
         self.terminating = view.terminating
-        self._suspension = ("", "")
+        self.suspension = ("", "")
+        """Reason and message of the event, if the job was suspended or goes on."""
 
     def deleted(self, pod: Pod) -> None:
         self.active -= 1
@@ -278,14 +270,10 @@ class _Turn:
         conditions = with_condition(status.conditions, condition(SUSPENDED, value, reason, message, now=now))
         if conditions == status.conditions:
             return status
-        self._suspension = ("Suspended" if job.spec.suspend else "Resumed", message)
+        self.suspension = ("Suspended" if job.spec.suspend else "Resumed", message)
         # The deadline counts from when the job goes on.
         started = status.start_time if job.spec.suspend else now
         return msgspec.structs.replace(status, conditions=conditions, start_time=started)
-
-    def tell_suspension(self, tell: Any) -> None:
-        if self._suspension[0]:
-            tell(self.view.job, EventType.NORMAL, *self._suspension)
 
 
 def _ended(status: JobStatus, verdict: Verdict, view: JobView) -> JobStatus:

@@ -140,6 +140,18 @@ def counted(status: JobStatus, *, tracked: Collection[str]) -> JobStatus:
     )
 
 
+def entered(status: JobStatus, book: Book, *, tracked: Collection[str]) -> JobStatus:
+    """The status to write before finalizers come off: earlier entries whose pods have none are counted by now."""
+    status = counted(status, tracked=tracked)
+    return msgspec.structs.replace(
+        status,
+        uncounted_terminated_pods=UncountedTerminatedPods(
+            succeeded=tuple(uid for uid in book.uncounted.succeeded if uid in tracked),
+            failed=tuple(uid for uid in book.uncounted.failed if uid in tracked),
+        ),
+    )
+
+
 def ended_at(pod: Pod) -> datetime | None:
     """When a pod came to its end, as far as anybody says."""
     statuses = pod.status.container_statuses

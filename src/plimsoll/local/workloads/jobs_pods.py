@@ -55,14 +55,14 @@ class JobPods:
 
     async def delete(self, pod: Pod, owner: ObjectMeta, *, keep_tracking: bool) -> PlimsollError | None:
         """Delete a pod; one that is not to be counted loses its finalizer before."""
-        if not keep_tracking and not await self.release(pod, owner.uid):
-            return None
+        if not keep_tracking:
+            await self.release(pod, owner.uid)
         return await self._making.delete(pod, owner)
 
-    async def release(self, pod: Pod, owner_uid: str) -> bool:
-        """Take the finalizer off; whether it is off now. A pod that is gone needs nothing."""
+    async def release(self, pod: Pod, owner_uid: str) -> None:
+        """Take the finalizer off. A pod that is gone needs nothing."""
         if not is_tracked(pod):
-            return True
+            return
         metadata = pod.metadata
         body = {"metadata": {"uid": metadata.uid, "$deleteFromPrimitiveList/finalizers": [TRACKING]}}
         try:
@@ -70,9 +70,8 @@ class JobPods:
         except (NotFound, Invalid):
             # Gone, or another pod has its name by now.
             self.own_writes.deleted(owner_uid, pod)
-            return True
-        self.own_writes.wrote(owner_uid, patched)
-        return True
+        else:
+            self.own_writes.wrote(owner_uid, patched)
 
 
 def job_pod(template: Mapping[str, Any], resource: Resource, owner: ObjectMeta, *, index: int | None) -> dict[str, Any]:

@@ -1,0 +1,153 @@
+"""Where concrete parts meet: the API server, the simulated cluster and its cloud, in one process.
+
+`plimsoll up` calls `run`. The parts speak to the API server as they would to any other, through a client, only without
+a socket in between. Nothing here decides about objects or requests, and nothing is printed.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, ClassVar, Final, NamedTuple
+
+from plimsoll.core.errors import PlimsollError
+from plimsoll.kube.client import Client
+from plimsoll.kube.selections import ClientSettings
+from plimsoll.local import first_cluster
+from plimsoll.local.apiserver import running
+from plimsoll.local.apiserver.transport.kube_transport import EmbeddedTransport
+from plimsoll.local.apiserver.transport.listening import CannotListen, bound
+from plimsoll.local.cluster import LocalCluster
+from plimsoll.local.first_cluster import FirstCluster
+from plimsoll.objects.cloud import CLOUD_RESOURCES, NodeGroup
+from plimsoll.objects.nodes import Node
+from plimsoll.objects.registry import KINDS
+from plimsoll.runtime.services import OnEnd, RestartPolicy, Service
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+    from pathlib import Path
+
+    from plimsoll.core.clock import Clock
+    from plimsoll.core.entropy import Entropy
+    from plimsoll.kube.informer import Informer
+    from plimsoll.local.apiserver.running import Ready, Serving
+
+HOST: Final = "127.0.0.1"
+DEFAULT_PORT_BASE: Final = running.DEFAULT_PORT
+HIGHEST_PORT_BASE: Final = 59_599
+"""The highest port of all, that of the simulated PD, lies 5,936 above the base."""
+
+# How long nodes may take before the first words are said without them.
+_PATIENCE_S: Final = 8.0
+_LOOK_EVERY_S: Final = 0.1
+_ADMINISTRATION: Final = "plimsoll"
+
+
+class PortBusy(PlimsollError):
+    """An address that is needed cannot be had."""
+
+    exit_code: ClassVar[int] = 2
+
+
+class Settings(NamedTuple):
+    """What a person may choose. `port_base` 0: any ports that are free."""
+
+    data: Path
+    port_base: int = DEFAULT_PORT_BASE
+    fresh: bool = False
+    nodes: int | None = None
+
+
+class Up(NamedTuple):
+    """What runs, for whoever tells people about it."""
+
+    url: str
+    kubeconfig: Path
+    nodes_ready: int
+    nodes_wanted: int
+
+
+async def run(settings: Settings, *, clock: Clock, entropy: Entropy, on_up: Callable[[Up], None]) -> None:
+    """Everything, until cancelled. Raises, before anything is changed, what keeps it from running."""
+    check_ports(settings.port_base)
+
+    async def beside(serving: Serving) -> Sequence[Service]:
+        surroundings = Surroundings(serving, clock=clock, entropy=entropy)
+        await first_cluster.prepare(surroundings.connect(_ADMINISTRATION), FirstCluster(nodes=settings.nodes))
+        return surroundings.services(on_up)
+
+    server = running.Settings(data=settings.data, host=HOST, port=settings.port_base, fresh=settings.fresh)
+    await running.run(server, clock=clock, entropy=entropy, on_ready=_not_yet, beside=beside)
+
+
+def check_ports(port_base: int) -> None:
+    """Raises `PortBusy`, with what to do about it, unless every port can be had."""
+    try:
+        bound(HOST, port_base).close()
+    except CannotListen as error:
+        raise PortBusy(
+            f"port {port_base}, for the Kubernetes API, cannot be had: another program uses it, perhaps another "
+            f"plimsoll up; stop that one, or move all ports, e.g. by --port-base {_another(port_base)}"
+        ) from error
+
+
+def _another(port_base: int) -> int:
+    return port_base + 1_000 if port_base + 1_000 <= HIGHEST_PORT_BASE else DEFAULT_PORT_BASE
+
+
+def _not_yet(_ready: Ready) -> None:
+    """The server answers from now on; people hear of it when there is a cluster too."""
+
+
+class Surroundings:
+    """The cluster beside one server."""
+
+    def __init__(self, serving: Serving, *, clock: Clock, entropy: Entropy) -> None:
+        self._ready = serving.ready
+        self._transport = EmbeddedTransport(serving.application, token=serving.token)
+        self._clock = clock
+        self._entropy = entropy
+
+    def connect(self, manager: str) -> Client:
+        """Without a rate limit: there is no network to spare, and what is too much waits for its turn on the loop."""
+        settings = ClientSettings(user_agent=f"{manager}/v1.34", field_manager=manager, qps=0)
+        kinds = KINDS.extended(CLOUD_RESOURCES)
+        return Client(self._transport, clock=self._clock, entropy=self._entropy, settings=settings, kinds=kinds)
+
+    def services(self, on_up: Callable[[Up], None]) -> list[Service]:
+        cluster = LocalCluster(self.connect, clock=self._clock, entropy=self._entropy)
+        informers = cluster.components.informers
+        greeting = Greeting(informers.of(Node), informers.of(NodeGroup), clock=self._clock)
+
+        async def greet() -> None:
+            ready, wanted = await greeting.nodes_when_ready()
+            on_up(Up(self._ready.url, self._ready.kubeconfig, nodes_ready=ready, nodes_wanted=wanted))
+
+        once = RestartPolicy(on_end=OnEnd.EXPECTED)
+        return [*cluster.services(), Service(name="greeting", run=greet, policy=once)]
+
+
+class Greeting:
+    """Waits until there is a cluster to show: as many nodes ready as there are to be, or patience is at its end."""
+
+    def __init__(self, nodes: Informer[Node], groups: Informer[NodeGroup], *, clock: Clock) -> None:
+        self._nodes = nodes
+        self._groups = groups
+        self._clock = clock
+
+    async def nodes_when_ready(self) -> tuple[int, int]:
+        """How many nodes are ready, and how many there are to be."""
+        await self._nodes.synced()
+        await self._groups.synced()
+        until_s = self._clock.monotonic_s() + _PATIENCE_S
+        while self._ready() < self._wanted() and self._clock.monotonic_s() < until_s:
+            await self._clock.sleep(_LOOK_EVERY_S)
+        return self._ready(), self._wanted()
+
+    def _ready(self) -> int:
+        return sum(
+            any(one.type == "Ready" and one.status == "True" for one in node.status.conditions)
+            for node in self._nodes.cache
+        )
+
+    def _wanted(self) -> int:
+        return max(sum(group.spec.target for group in self._groups.cache), len(self._nodes.cache))

@@ -1,0 +1,110 @@
+"""What a simulated cluster begins with: our definitions, a cloud that sells machines, and one small group of them.
+
+`plimsoll up` asks for it before its controllers start. The definitions are brought up to date at every start. The rest
+is made once, for a cluster that has no cloud yet: what somebody has changed or deleted since then stays as it is.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+from plimsoll.core.values import Value
+from plimsoll.kube.errors import AlreadyExists, NotFound
+from plimsoll.objects.cloud import THE_CLOUD, Cloud, NodeGroup
+from plimsoll.objects.definitions import CustomResourceDefinition
+from plimsoll.objects.judging import shipped_definitions
+from plimsoll.objects.volumes import StorageClass
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from plimsoll.kube.client import Client
+    from plimsoll.objects.meta import WireObject
+
+FIRST_GROUP: Final = "workers"
+FIRST_MACHINE_TYPE: Final = "n1-standard-4"
+FIRST_NODES: Final = 3
+STORAGE_CLASS: Final = "standard"
+
+_LARGEST_GROUP: Final = 100
+
+
+class FirstCluster(Value, frozen=True):
+    """`nodes` None: as many as there were, and `FIRST_NODES` in a new cluster."""
+
+    nodes: int | None = None
+    boot_s: float = 3.0
+    """Of machines of the first group: long enough to be seen, short enough to wait for."""
+
+
+async def prepare(client: Client, wanted: FirstCluster) -> None:
+    """Make what is missing. The cloud comes last: a start that ends half-way is gone through again."""
+    for manifest in shipped_definitions():
+        name = manifest.ref.name
+        await client.apply(CustomResourceDefinition, name, manifest.body, force=True)
+    is_new = await _is_new(client)
+    if is_new:
+        await _make(client, StorageClass, _storage_class())
+    if is_new or wanted.nodes is not None:
+        await _size_group(client, wanted)
+    if is_new:
+        await _make(client, Cloud, _cloud())
+
+
+async def _is_new(client: Client) -> bool:
+    try:
+        await client.get(Cloud, THE_CLOUD)
+    except NotFound:
+        return True
+    return False
+
+
+async def _size_group(client: Client, wanted: FirstCluster) -> None:
+    nodes = FIRST_NODES if wanted.nodes is None else wanted.nodes
+    group = {
+        "metadata": {"name": FIRST_GROUP},
+        "spec": {
+            "machineType": FIRST_MACHINE_TYPE,
+            "max": max(_LARGEST_GROUP, nodes),
+            "target": nodes,
+            "bootSeconds": wanted.boot_s,
+        },
+    }
+    try:
+        await client.create(NodeGroup, group)
+    except AlreadyExists:
+        found = await client.get(NodeGroup, FIRST_GROUP)
+        resized = {"spec": {"target": nodes, "max": max(found.spec.max, nodes)}}
+        await client.merge_patch(NodeGroup, FIRST_GROUP, resized)
+
+
+async def _make(client: Client, kind: type[WireObject], body: Mapping[str, Any]) -> None:
+    try:
+        await client.create(kind, body)
+    except AlreadyExists:
+        return
+
+
+def _cloud() -> dict[str, Any]:
+    return {
+        "metadata": {"name": THE_CLOUD},
+        "spec": {
+            "region": "local",
+            "zones": ["local-a", "local-b", "local-c"],
+            "catalogues": ["gce-n1", "aws-m6i-c6i-r6i", "aws-graviton", "aws-gpu"],
+            "bootSeconds": 10,
+        },
+    }
+
+
+def _storage_class() -> dict[str, Any]:
+    return {
+        "metadata": {
+            "name": STORAGE_CLASS,
+            "annotations": {"storageclass.kubernetes.io/is-default-class": "true"},
+        },
+        "provisioner": "disk.cloud.plimsoll.io",
+        "reclaimPolicy": "Delete",
+        "volumeBindingMode": "WaitForFirstConsumer",
+        "allowVolumeExpansion": True,
+    }

@@ -1,0 +1,182 @@
+"""The world of a scenario: an API server in memory, a simulated cluster and cloud on it, and their virtual time.
+
+`World` builds what the file describes and holds what outlives a crash: the server's store, the clock, the cloud's call
+log. What runs on it is one process, built from the world alone, as often as it crashes. Nothing leaves the loop.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final, Self, TypeVar
+
+from plimsoll.kube.client import Client
+from plimsoll.kube.selections import ClientSettings
+from plimsoll.local.apiserver.authentication import administrator
+from plimsoll.local.apiserver.namespace_contents import NamespaceContents
+from plimsoll.local.apiserver.running import Credentials, embedded
+from plimsoll.local.apiserver.storage import MemoryDriver, Store
+from plimsoll.local.apiserver.transport.kube_transport import EmbeddedTransport
+from plimsoll.local.cloud import CallLog, CloudSettings, SimulatedCloud
+from plimsoll.local.cluster import CLOUD, ClusterSettings, LocalCluster
+from plimsoll.local.components import CONTROLLER_MANAGER, KUBELET, SCHEDULER, Components
+from plimsoll.local.kubelet import KubeletSettings
+from plimsoll.local.upkeep.pod_collection import PodCollectionSettings
+from plimsoll.objects.cloud import CLOUD_RESOURCES
+from plimsoll.objects.judging import shipped_definitions
+from plimsoll.objects.registry import KINDS
+from plimsoll.runtime.chance import SeededEntropy
+from plimsoll.runtime.supervisor import Supervisor
+from plimsoll.runtime.virtual_runs import VirtualRun
+from plimsoll.simulation.cloud_entries import cloud_manifests, initial_nodes, with_groups
+from plimsoll.simulation.crashing import Lifeline, MortalTransport
+from plimsoll.simulation.ports import LoopTools, Plugs
+from plimsoll.simulation.request_histories import RequestHistory
+from plimsoll.simulation.scenarios import WorldKind
+from plimsoll.simulation.seeding import Seeder
+
+if TYPE_CHECKING:
+    import asyncio
+    from collections.abc import Coroutine
+
+    from plimsoll.local.apiserver.catalogue import ServedResource
+    from plimsoll.simulation.ports import Loop
+    from plimsoll.simulation.scenarios import Scenario
+
+T = TypeVar("T")
+
+AUTOSCALER: Final = "cluster-autoscaler"
+SCENARIO: Final = "scenario"
+"""Whom the steps of the file write as."""
+COMPONENTS: Final = (CONTROLLER_MANAGER, SCHEDULER, KUBELET, CLOUD, AUTOSCALER)
+
+_KINDS: Final = KINDS.extended(CLOUD_RESOURCES)
+_EVERY_NODE: Final = ""
+
+STEPPED: Final = ClusterSettings(
+    schedules=False,
+    plays_nodes=False,
+    writes_heartbeats=False,
+    kubelet=KubeletSettings(selector=_EVERY_NODE, start_s=0.0, stop_s=0.0),
+    cloud=CloudSettings(nodes_come_ready=True),
+    pod_collection=PodCollectionSettings(missing_s=0.0),
+)
+LIVE: Final = ClusterSettings(writes_heartbeats=False, kubelet=KubeletSettings(selector=_EVERY_NODE))
+
+
+class World:
+    """`with World(scenario) as world:`; then `world.run` lets time pass."""
+
+    def __init__(self, scenario: Scenario, *, plugs: Plugs | None = None, is_timed: bool = False) -> None:
+        self.scenario = scenario
+        self.options: dict[str, Any] = dict(scenario.options)
+        self.log = CallLog()
+        self.run = VirtualRun(start=scenario.start)
+        self._plugs = plugs or Plugs()
+        self._is_timed = is_timed
+        self._entropy = SeededEntropy(scenario.seed)
+        self._token = self._entropy.child("administrator").token()
+        credentials = Credentials(
+            users={self._token: administrator()}, signing_key=self._entropy.child("signing").token().encode()
+        )
+        store = Store.open(MemoryDriver(), clock=self.run.clock)
+        self._application = embedded(
+            store, clock=self.run.clock, entropy=self._entropy.child("server"), credentials=credentials
+        )
+        self.client = self._client(EmbeddedTransport(self._application, token=self._token), SCENARIO)
+        self.cloud = SimulatedCloud(self.client, clock=self.run.clock, log=self.log)
+        self.requests = RequestHistory(self._application.server.store, clock=self.run.clock)
+        self.seeder = Seeder(self._application.server, self.client, entropy=self._entropy.child("seeds"))
+        self._starts = 0
+        self._life = Lifeline(lambda: None)
+        self._process: asyncio.Task[None] | None = None
+        self.loop: Loop | None = None
+        self.cluster: LocalCluster | None = None
+
+    def __enter__(self) -> Self:
+        self.run.__enter__()
+        try:
+            self.at_once(self._built())
+        except BaseException as error:
+            self.run.__exit__(type(error), error, None)
+            raise
+        self.run.spawn(NamespaceContents(self._application.server, ca_certificate="").run(), name="namespace contents")
+        self.run.spawn(self.requests.run(), name="request histories")
+        self.start_process()
+        self.run.settle()
+        return self
+
+    def __exit__(self, *error: Any) -> None:
+        self.run.__exit__(*error)
+
+    def at_once(self, doing: Coroutine[Any, Any, T]) -> T:
+        """Do something that takes no time, as one who stands outside of the world does."""
+        return self.run.until(doing)
+
+    def served(self, kind: str, *, api_version: str = "") -> ServedResource | None:
+        """What a kind is here; without an apiVersion the first that is called so."""
+        served = self._application.server.catalogue
+        return next((one for one in served if one.kind == kind and api_version in {"", one.api_version}), None)
+
+    # ---- the world at the start
+
+    async def _built(self) -> None:
+        scenario = self.scenario
+        await self._application.start()
+        for definition in shipped_definitions():
+            await self.seeder.put(definition.body, path=definition.source)
+        for manifest in cloud_manifests(scenario):
+            await self.seeder.put(manifest, path="nodeGroups")
+        objects = with_groups(scenario.objects, scenario.node_groups)
+        await self.seeder.put_all(objects, path="objects")
+        for node in initial_nodes(scenario):
+            await self.seeder.put(node, path="nodeGroups")
+        for index, entry in enumerate(scenario.pods):
+            await self.seeder.put_pods(entry, path=f"pods[{index}].template")
+
+    # ---- the process that runs on it
+
+    def start_process(self) -> None:
+        """Build everything that runs, from the world alone."""
+        self._starts += 1
+        self._life = Lifeline(self._kill)
+        is_live = self.scenario.world == WorldKind.LIVE
+        entropy = self._entropy.child(f"process {self._starts}")
+        clock = self.run.clock
+        self.cluster = LocalCluster(self._connect, clock=clock, entropy=entropy, settings=LIVE if is_live else STEPPED)
+        services = self.cluster.services()
+        if self._plugs.make_loop is not None:
+            components = Components(self._connect, clock=clock, entropy=entropy.child("autoscaler"))
+            tools = LoopTools(
+                components=components,
+                cloud=SimulatedCloud(self._connect(AUTOSCALER), clock=clock, log=self.log),
+                clock=clock,
+                options=self.options,
+                is_live=is_live,
+                is_timed=self._is_timed,
+            )
+            self.loop = self._plugs.make_loop(tools)
+            services += [*components.services(), *self.loop.services()]
+        supervisor = Supervisor(services, clock=clock, entropy=entropy.child("supervisor"))
+        self._process = self.run.spawn(supervisor.run(), name=f"process {self._starts}")
+
+    def crash(self, component: str, *, after_calls: int) -> None:
+        """The process dies now, or when this component has written so many times more; and another one starts."""
+        if after_calls == 0:
+            self._life.cut()
+        else:
+            self._life.arm(component, after_calls=after_calls)
+
+    def _kill(self) -> None:
+        assert self._process is not None
+        self._process.add_done_callback(lambda _: self.start_process())
+        # Once asks it to stop in order, twice gives it no time for that.
+        self._process.cancel()
+        self._process.cancel()
+
+    def _connect(self, manager: str) -> Client:
+        embedded_transport = EmbeddedTransport(self._application, token=self._token)
+        return self._client(MortalTransport(embedded_transport, component=manager, life=self._life), manager)
+
+    def _client(self, transport: EmbeddedTransport | MortalTransport, manager: str) -> Client:
+        settings = ClientSettings(user_agent=f"{manager}/v1.34", field_manager=manager, qps=0)
+        entropy = self._entropy.child(f"client {manager}")
+        return Client(transport, clock=self.run.clock, entropy=entropy, settings=settings, kinds=_KINDS)
