@@ -6,11 +6,13 @@ Nothing here shows a secret when printed, logged or put into a traceback.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
     from datetime import datetime
+
+    from plimsoll.kube.errors import CredentialsLate
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -39,6 +41,15 @@ class Credentials(Protocol):
 
     def refused(self, credential: Credential) -> None:
         """The server answered 401 to this one: do not give it again if a fresh one can be had."""
+        ...
+
+
+@runtime_checkable
+class SlowCredentials(Protocol):
+    """`Credentials` that somebody has to bring (a plugin, a person): it may take longer than a call has time for."""
+
+    def unanswered(self) -> CredentialsLate | None:
+        """Whom `current` is waiting for, and since when; None if it waits for nobody."""
         ...
 
 

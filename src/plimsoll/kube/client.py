@@ -286,7 +286,8 @@ class Client:
     async def call(self, call: Call) -> Reply:
         """Send any call with everything a typed one gets: its turn, the guard, further attempts, typed errors."""
         headers = {"User-Agent": self.settings.user_agent, **call.headers}
-        return await self._sender.send(call._replace(headers=headers))
+        timeout_s = min(call.timeout_s, self.settings.timeout_s)
+        return await self._sender.send(call._replace(headers=headers, timeout_s=timeout_s))
 
     # ---- inside
 

@@ -4,10 +4,12 @@ PlimsollError
 ├── Unreachable                  (core)
 │   ├── NotSent                  nothing arrived: refused, no route, no such name; may be tried again
 │   │   ├── Closed               our own transport is closed: we are stopping
-    │   │   └── TlsRefused           we do not trust the server, or it does not trust us; trying again will not help
+│   │   └── TlsRefused           we do not trust the server, or it does not trust us; trying again will not help
+│   │       └── UnknownAuthority
 │   └── AnswerLost               sent and not answered: it may or may not have been done
 │       └── TimedOut
 ├── CredentialsFailed            a token file, certificate or exec plugin gave nothing usable
+│   └── CredentialsLate          it gave nothing yet, and the call's time was up
 ├── NotAllowed                   we keep ourselves from it: the lease is not ours, somebody pulled the brake
 ├── UnreadableAnswer             the server answered with something that is not what was asked for
 └── ApiError                     the server said no, with a Status
@@ -39,6 +41,10 @@ class TlsRefused(NotSent):
     """A certificate was not accepted; the message says whose and why."""
 
 
+class UnknownAuthority(TlsRefused):
+    """The server's certificate is signed by somebody we do not know, or by nobody but itself."""
+
+
 class AnswerLost(Unreachable):
     """The connection broke, or time was up, after the call was sent."""
 
@@ -49,6 +55,10 @@ class TimedOut(AnswerLost):
 
 class CredentialsFailed(InvalidInput):
     """Credentials could not be had; the message names the file or the plugin, never a secret."""
+
+
+class CredentialsLate(CredentialsFailed):
+    """A call ended before it had credentials, and was not sent; they may be there for the next one."""
 
 
 class NotAllowed(PlimsollError):

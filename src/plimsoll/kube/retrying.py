@@ -11,7 +11,8 @@ arrival of the call would do (`Effect`) and on how sure it is that the first one
 | answer lost, timed out               | again           | again          | no        |
 | 429, unless a disruption budget's    | again           | again          | again     |
 | 502, 503, 504                        | again           | no             | no        |
-| any 5xx with Retry-After             | again           | again          | again     |
+| 503 with Retry-After                 | again           | again          | again     |
+| any other 5xx with Retry-After       | again           | again          | no        |
 | everything else                      | no              | no             | no        |
 """
 
@@ -23,7 +24,7 @@ from typing import TYPE_CHECKING, Any, Final
 import msgspec
 
 from plimsoll.core.errors import Unreachable
-from plimsoll.kube.errors import ApiError, Closed, NotSent, ServerFailed, TlsRefused, TooManyRequests
+from plimsoll.kube.errors import ApiError, Closed, NotAllowed, NotSent, ServerFailed, TlsRefused, TooManyRequests
 from plimsoll.kube.exchange import APPLY_PATCH, MERGE_PATCH
 from plimsoll.kube.selections import DRY_RUN
 from plimsoll.kube.statuses import refusal
@@ -42,6 +43,7 @@ _REVIEWS: Final = (
     "/apis/authentication.k8s.io/v1/tokenreviews",
     "/apis/authentication.k8s.io/v1/selfsubjectreviews",
 )
+_TOO_BUSY: Final = 503
 _PASSING_TROUBLE: Final = frozenset({502, 503, 504})
 # With less time left an attempt would only replace a telling error by "timed out".
 _SHORTEST_ATTEMPT_S: Final = 1.0
@@ -108,8 +110,10 @@ def is_worth_another(error: Unreachable | ApiError, effect: Effect) -> bool:
         case TooManyRequests():
             return not is_budgets_no(error)
         case ServerFailed():
-            is_passing = error.status.code in _PASSING_TROUBLE and effect is Effect.NONE
-            return is_passing or error.retry_after_s is not None
+            if error.retry_after_s is not None:
+                # A server that is too busy to begin says 503; any other failure may have come after the deed.
+                return effect is not Effect.ONCE or error.status.code == _TOO_BUSY
+            return error.status.code in _PASSING_TROUBLE and effect is Effect.NONE
         case _:
             return False
 
@@ -155,10 +159,14 @@ class Sender:
         await self._shared.limit.turn()
         started_s = self._clock.monotonic_s()
         attempts = 0
+        last: Unreachable | ApiError | None = None
         while True:
             attempts += 1
             try:
                 return await self._attempt(call, effect, self._left_s(started_s))
+            except NotAllowed as error:
+                # What became of the attempt before is still what the caller must know.
+                raise error from last
             except (Unreachable, ApiError) as error:
                 wait_s = self._wait_s(error, effect, attempts)
                 if wait_s is None or self._left_s(started_s) < wait_s + _SHORTEST_ATTEMPT_S:

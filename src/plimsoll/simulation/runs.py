@@ -152,7 +152,9 @@ class Telling:
         start = world.scenario.start
         when = moment if isinstance(moment, datetime) else start + timedelta(seconds=moment)
         if when < world.run.clock.now():
-            raise InvalidInput(f"{time_text(when)} is over: it is {time_text(world.run.clock.now())}", path=f"{path}.at")
+            raise InvalidInput(
+                f"{time_text(when)} is over: it is {time_text(world.run.clock.now())}", path=f"{path}.at"
+            )
         world.run.advance_to(when)
 
     # ---- objects
@@ -259,4 +261,3 @@ async def _called(world: World, call: ProviderCall) -> None:
 
 async def _awaited(awaitable: Any) -> None:
     await awaitable
-

@@ -192,5 +192,3 @@ def plain_resource(resource: ServedResource) -> Resource:
         namespaced=resource.namespaced,
         struct=WireObject,
     )
-
-

@@ -55,7 +55,7 @@ STEPPED: Final = ClusterSettings(
     schedules=False,
     plays_nodes=False,
     writes_heartbeats=False,
-    kubelet=KubeletSettings(selector=_EVERY_NODE, start_s=0.0, stop_s=0.0),
+    kubelet=KubeletSettings(selector=_EVERY_NODE, start_s=0.0, stop_s=0.0, tells_events=False),
     cloud=CloudSettings(nodes_come_ready=True),
     pod_collection=PodCollectionSettings(missing_s=0.0),
 )

@@ -156,8 +156,22 @@ def test_the_loss_of_an_answer_reaches_the_caller_of_a_call_that_must_not_arrive
     assert (told.sends, told.error) == (1, loss)
 
 
+@pytest.mark.parametrize("act", ONCE)
+@pytest.mark.parametrize("code", [500, 504])
+def test_a_failure_that_may_have_come_after_the_deed_reaches_the_caller_of_a_call_that_must_not_arrive_twice(
+    act: Callable[[Client], Awaitable[Any]], code: int
+):
+    assert Told(status_reply(code, retry_after="1"), NODE).of(act).sends == 1
+
+
+@pytest.mark.parametrize("act", [*REPEATED, *CHANGING_NOTHING])
+@pytest.mark.parametrize("code", [500, 504])
+def test_any_other_call_comes_back_after_a_failure_that_says_when(act: Callable[[Client], Awaitable[Any]], code: int):
+    assert Told(status_reply(code, retry_after="1"), NODE).of(act).sends == 2
+
+
 @pytest.mark.parametrize("act", [*CHANGING, *CHANGING_NOTHING])
-@pytest.mark.parametrize("code", [429, 500, 503])
+@pytest.mark.parametrize("code", [429, 503])
 def test_a_server_that_asks_to_come_back_gets_it(act: Callable[[Client], Awaitable[Any]], code: int):
     assert Told(status_reply(code, retry_after="1"), NODE).of(act).sends == 2
 
@@ -249,6 +263,11 @@ def test_an_attempt_takes_no_longer_than_the_raw_call_says():
     assert told.transport.sent[0].timeout_s == 3
 
 
+def test_a_raw_call_takes_no_longer_than_the_client_allows():
+    told = Told(NODE, settings=ClientSettings(qps=0, timeout_s=2)).of(lambda client: client.call(Call("GET", "/x")))
+    assert told.transport.sent[0].timeout_s == 2
+
+
 def test_further_attempts_wait_for_their_turn():
     slow = ClientSettings(qps=0.1, burst=1, retry=STEADY)
     told = Told(NotSent("refused"), NODE, settings=slow).of(read)
@@ -317,6 +336,13 @@ def test_what_the_guard_forbids_is_not_sent():
 def test_the_guard_may_forbid_a_second_attempt():
     told = Told(NotSent("refused"), NODE, guard=Brake(calls=1)).of(merge)
     assert (told.sends, type(told.error)) == (1, NotAllowed)
+
+
+def test_what_became_of_the_attempt_before_the_brake_is_told_along():
+    lost = AnswerLost("reset")
+    told = Told(lost, NODE, guard=Brake(calls=1)).of(merge)
+    assert isinstance(told.error, NotAllowed)
+    assert told.error.__cause__ is lost
 
 
 def test_clients_under_different_guards_share_the_rate_limit():

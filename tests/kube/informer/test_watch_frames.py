@@ -71,7 +71,7 @@ def test_an_object_is_there_or_gone(kind: str, event: type[Any]):
 def test_bytes_of_the_object_are_kept_where_asked_for():
     got = read(frame("ADDED", widget("a", 3)), keep_raw=True)
     assert isinstance(got.value, RawObject)
-    assert json.loads(got.value.raw) == widget("a", 3)
+    assert json.loads(got.value.raw) == {"metadata": {"name": "a"}, "spec": {"size": 3}}, "all but its type"
 
 
 def test_null_is_absent():

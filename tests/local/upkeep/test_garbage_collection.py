@@ -185,7 +185,6 @@ def test_custom_objects_own_and_are_owned():
 
 def test_objects_of_a_node_go_with_it():
     with GarbageWorld() as world:
-        world.made("/api/v1/namespaces", {"metadata": {"name": "kube-node-lease"}})
         node = world.thing("n", base="/api/v1/nodes")
         leases = "/apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases"
         world.made(leases, {"metadata": {"name": "n", "ownerReferences": [node]}, "spec": {}})

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from plimsoll.kube.configuration.sections import Section
 
 EXEC_EXTENSION: Final = "client.authentication.k8s.io/exec"
-_PROXY_SCHEMES: Final = ("http", "https", "socks5")
+_PROXY_SCHEMES: Final = ("http", "https")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -122,14 +122,15 @@ def _proxy_url(entry: Section) -> str:
     written = entry.text("proxy-url")
     if not written:
         return ""
-    schemes = f"{', '.join(_PROXY_SCHEMES[:-1])} or {_PROXY_SCHEMES[-1]}"
     try:
         url = urlsplit(written)
+        if url.scheme.startswith("socks"):
+            raise entry.wrong("proxy-url", "SOCKS proxies are not supported; give an http or https proxy")
         is_usable = url.scheme in _PROXY_SCHEMES and bool(url.hostname) and url.port != 0
     except ValueError:
         is_usable = False
     if not is_usable:  # the address itself may hold a password
-        raise entry.wrong("proxy-url", f"must be an address with the scheme {schemes}")
+        raise entry.wrong("proxy-url", f"must be an address with the scheme {' or '.join(_PROXY_SCHEMES)}")
     return written
 
 

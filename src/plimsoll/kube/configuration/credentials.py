@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final
 import structlog
 
 from plimsoll.core.errors import InvalidInput
-from plimsoll.kube.access import Credential
+from plimsoll.kube.access import Credential, SlowCredentials
 from plimsoll.kube.configuration.certificates import ClientPair, client_pair
 from plimsoll.kube.configuration.headers import bearer
 from plimsoll.kube.errors import CredentialsFailed
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
     from plimsoll.core.clock import Clock
     from plimsoll.kube.access import Credentials
+    from plimsoll.kube.errors import CredentialsLate
 
 log: structlog.typing.FilteringBoundLogger = structlog.get_logger(__name__)
 
@@ -179,6 +180,10 @@ class Together:
     def refused(self, credential: Credential) -> None:
         for part in self._parts:
             part.refused(credential)
+
+    def unanswered(self) -> CredentialsLate | None:
+        late = (part.unanswered() for part in self._parts if isinstance(part, SlowCredentials))
+        return next((one for one in late if one is not None), None)
 
 
 def _united(parts: Sequence[Credential]) -> Credential:

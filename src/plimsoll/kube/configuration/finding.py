@@ -99,7 +99,7 @@ def choose_access(choice: Choice, surroundings: Surroundings) -> Access:
     if pod is not None:
         pod_namespace = surroundings.environment.get("POD_NAMESPACE", "")
         return pod.access(clock=surroundings.clock, namespace=choice.namespace, pod_namespace=pod_namespace)
-    raise _nothing_chosen(config, files, environment=surroundings.environment)
+    raise _nothing_chosen(config, files, choice=choice, surroundings=surroundings)
 
 
 def _server_alone(choice: Choice) -> Access:
@@ -139,7 +139,7 @@ def _access_of(config: Kubeconfig, name: str, *, choice: Choice, surroundings: S
         tls=cluster.tls,
         proxy_url=cluster.proxy_url,
         namespace=choice.namespace or namespace or "default",
-        origin=f"context {name} of {context.file}",
+        origin=f"{'--server, beside ' if choice.server else ''}context {name} of {context.file}",
     )
 
 
@@ -162,16 +162,23 @@ def _check_namespace(namespace: str, *, path: str) -> None:
         raise InvalidInput(f'"{namespace}" is no name of a namespace: {problems[0]}', path=path)
 
 
-def _nothing_chosen(config: Kubeconfig, files: list[str], *, environment: Mapping[str, str]) -> InvalidInput:
+def _nothing_chosen(
+    config: Kubeconfig, files: list[str], *, choice: Choice, surroundings: Surroundings
+) -> InvalidInput:
     if config.contexts:
         return InvalidInput(
             f"no current-context is set; choose one with --context ({_known('contexts', config.contexts)})",
             path=", ".join(config.files),
         )
+    if choice.kubeconfig:
+        problem = "is empty" if config.is_empty else "has no contexts"
+        return InvalidInput(f"{problem}: it names no cluster to use", path=choice.kubeconfig)
     found = [f"{file} ({'has no contexts' if file in config.files else 'no such file'})" for file in files]
-    source = "KUBECONFIG" if environment.get("KUBECONFIG") else "KUBECONFIG is not set; the default file"
+    is_set = bool(surroundings.environment.get("KUBECONFIG"))
+    source = "KUBECONFIG" if is_set else "KUBECONFIG is not set; the default file"
     looked = f"{source}: {', '.join(found)}" if found else "neither KUBECONFIG nor HOME is set"
+    no_pod = Pod.missing(surroundings.environment, folder=surroundings.service_account)
     return InvalidInput(
-        f"no cluster is configured ({looked}; and this is not a pod with a service account); "
+        f"no cluster is configured ({looked}; and {no_pod}); "
         "give --kubeconfig FILE, set KUBECONFIG, or give --server URL"
     )

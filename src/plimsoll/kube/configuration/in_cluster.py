@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     from plimsoll.core.clock import Clock
 
 SERVICE_ACCOUNT: Final = Path("/var/run/secrets/kubernetes.io/serviceaccount")
+_HOST: Final = "KUBERNETES_SERVICE_HOST"
+_PORT: Final = "KUBERNETES_SERVICE_PORT"
 ORIGIN: Final = "the service account of this pod"
 
 
@@ -31,18 +33,31 @@ class Pod:
 
     @classmethod
     def around(cls, environment: Mapping[str, str], *, folder: Path) -> Pod | None:
-        host = environment.get("KUBERNETES_SERVICE_HOST", "")
-        port = environment.get("KUBERNETES_SERVICE_PORT", "")
+        host, port = environment.get(_HOST, ""), environment.get(_PORT, "")
         if not host or not port or not _is_file(folder / "token"):
             return None
         return cls(host=host, port=port, folder=folder)
+
+    @staticmethod
+    def missing(environment: Mapping[str, str], *, folder: Path) -> str:
+        """Why `around` finds no pod, as the end of a sentence."""
+        unset = [name for name in (_HOST, _PORT) if not environment.get(name)]
+        if len(unset) == 2:
+            return "this is not a pod with a service account"
+        if unset:
+            other = _PORT if unset[0] == _HOST else _HOST
+            return f"of a pod's variables {other} is set, {unset[0]} is not"
+        return (
+            f"this looks like a pod, but {folder / 'token'} cannot be found: is automountServiceAccountToken of the pod"
+            " or its service account false?"
+        )
 
     def access(self, *, clock: Clock, namespace: str = "", pod_namespace: str = "") -> Access:
         """As the pod's service account, in the pod's namespace unless another is asked for."""
         try:
             server = server_address(f"https://{f'[{self.host}]' if ':' in self.host else self.host}:{self.port}")
         except InvalidInput as error:
-            raise InvalidInput(error.problem, path="KUBERNETES_SERVICE_HOST and KUBERNETES_SERVICE_PORT") from None
+            raise InvalidInput(error.problem, path=f"{_HOST} and {_PORT}") from None
         return Access(
             server=server,
             credentials=TokenFile(str(self.folder / "token"), clock=clock),

@@ -1,7 +1,8 @@
 """Credentials from an exec plugin: run when there is need, kept until they expire.
 
 Whoever comes while the plugin runs waits for that run and shares its outcome, good or bad; a plugin that hangs is thus
-waited for once. After a refusal it is run again, unless what was refused is no longer what we have.
+waited for once. After a refusal it is run again, unless what was refused is no longer what we have. Who cannot wait so
+long leaves (`unanswered` says what for); a run ends early only when whoever started it is cancelled.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from plimsoll.kube.configuration.credentials import has_part
 from plimsoll.kube.configuration.plugin_answers import credential_of, question
 from plimsoll.kube.configuration.plugin_entries import InteractiveMode
 from plimsoll.kube.configuration.processes import Command, Finished, Killed, NotStarted
-from plimsoll.kube.errors import CredentialsFailed
+from plimsoll.kube.errors import CredentialsFailed, CredentialsLate
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -54,6 +55,8 @@ class ExecPlugin:
         self._host = host
         self._running = asyncio.Lock()
         self._runs = 0
+        self._run: tuple[float, float] | None = None
+        """When the run that is under way began, and how long it may take."""
         self._credential: Credential | None = None
         self._failure: CredentialsFailed | None = None
 
@@ -65,7 +68,7 @@ class ExecPlugin:
         while (credential := self._good()) is None:
             async with self._running:
                 if self._runs == runs_before:
-                    await self._run()
+                    await self._ask()
                 elif self._failure is not None:
                     raise CredentialsFailed(self._failure.problem, path=self._failure.path)
                 else:
@@ -77,33 +80,45 @@ class ExecPlugin:
             log.info("credentials.plugin.refused", command=self._entry.command)
             self._credential = None
 
+    def unanswered(self) -> CredentialsLate | None:
+        if self._run is None:
+            return None
+        began_s, limit_s = self._run
+        ran_s = self._host.clock.monotonic_s() - began_s
+        problem = f"has run for {ran_s:.1f} s without an answer (it may take {limit_s:g} s)"
+        return CredentialsLate(f"exec plugin {self._entry.command}: {problem}", path=self._entry.place)
+
     def _good(self) -> Credential | None:
         found = self._credential
         if found is None or (found.expires_at is not None and self._host.clock.now() >= found.expires_at):
             return None
         return found
 
-    async def _run(self) -> None:
+    async def _ask(self) -> None:
         """One run. A cancelled one does not count: whoever waits next runs it anew."""
         try:
-            self._credential, self._failure = await self._asked(), None
+            self._credential, self._failure = await self._answered(), None
         except CredentialsFailed as error:
             self._credential, self._failure = None, error
             self._runs += 1
             raise
+        finally:
+            self._run = None
         self._runs += 1
         log.info("credentials.plugin.answered", command=self._entry.command, expires_at=self._credential.expires_at)
 
-    async def _asked(self) -> Credential:
+    async def _answered(self) -> Credential:
         is_interactive = self._is_interactive()
         entry, host = self._entry, self._host
+        limit_s = host.interactive_timeout_s if is_interactive else host.timeout_s
+        self._run = (host.clock.monotonic_s(), limit_s)
         info = {EXEC_INFO: question(entry, is_interactive=is_interactive)}
         outcome = await host.runner.run(
             Command(
                 argv=(entry.command, *entry.arguments),
                 environment={**host.environment, **entry.environment, **info},
                 is_interactive=is_interactive,
-                timeout_s=host.interactive_timeout_s if is_interactive else host.timeout_s,
+                timeout_s=limit_s,
             )
         )
         if not isinstance(outcome, Finished) or outcome.exit_code != 0:

@@ -1,7 +1,8 @@
 """Runs a command to its end: the port through which exec plugins are started, and its live implementation.
 
 The outcome is a value, whatever it is. What a command prints on stdout may be a secret and appears in no repr; what it
-prints on stderr is passed on as it comes, and its end kept for messages.
+prints on stderr is shown once: passed on if the command ends well or takes its time (it may tell a person what to do),
+else kept for the message about its failure.
 """
 
 from __future__ import annotations
@@ -18,7 +19,8 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
 MOST_OUTPUT_BYTES: Final = 1024 * 1024
-_STDERR_KEPT_BYTES: Final = 2048
+_STDERR_HELD_BYTES: Final = 16 * 1024
+_STDERR_HELD_S: Final = 1.0
 # A plugin may leave a daemon behind that holds its stdout open; what the plugin itself wrote has arrived by then.
 _AFTER_EXIT_S: Final = 1.0
 _REAPING_S: Final = 5.0
@@ -41,7 +43,7 @@ class Finished:
     exit_code: int
     stdout: bytes = field(default=b"", repr=False)
     stderr: bytes = field(default=b"", repr=False)
-    """The end of it; nothing when the command was interactive and had the terminal itself."""
+    """As far as it was not passed on."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -101,12 +103,15 @@ class _Conversation(asyncio.SubprocessProtocol):
         self._closed: asyncio.Future[None] = loop.create_future()
         self._flooded: asyncio.Future[None] = loop.create_future()
         self._stdout = bytearray()
-        self._stderr = b""
+        self._held_stderr = b""
+        self._is_heard = False
+        self._patience = loop.call_later(_STDERR_HELD_S, self._let_be_heard)
 
     def pipe_data_received(self, fd: int, data: bytes) -> None:
         if fd == 2:
-            self._stderr = (self._stderr + data)[-_STDERR_KEPT_BYTES:]
-            _pass_on(data)
+            self._held_stderr += data
+            if self._is_heard or len(self._held_stderr) > _STDERR_HELD_BYTES:
+                self._let_be_heard()
         elif len(self._stdout) + len(data) <= MOST_OUTPUT_BYTES:
             self._stdout += data
         elif not self._flooded.done():
@@ -120,16 +125,27 @@ class _Conversation(asyncio.SubprocessProtocol):
         if not self._closed.done():
             self._closed.set_result(None)
 
+    def _let_be_heard(self) -> None:
+        self._is_heard = True
+        held, self._held_stderr = self._held_stderr, b""
+        _pass_on(held)
+
     async def outcome(self, process: asyncio.SubprocessTransport, *, timeout_s: float) -> Outcome:
-        await _first_of(self.exited, self._flooded, within_s=timeout_s)
-        if self.exited.done():
-            await _first_of(self._closed, self._flooded, within_s=_AFTER_EXIT_S)
+        try:
+            await _first_of(self.exited, self._flooded, within_s=timeout_s)
+            if self.exited.done():
+                self._patience.cancel()
+                await _first_of(self._closed, self._flooded, within_s=_AFTER_EXIT_S)
+        finally:
+            self._patience.cancel()
         if self._flooded.done():
-            return Killed(reason=f"it wrote more than {MOST_OUTPUT_BYTES} bytes", stderr=self._stderr)
+            return Killed(reason=f"it wrote more than {MOST_OUTPUT_BYTES} bytes", stderr=self._held_stderr)
         exit_code = process.get_returncode()
         if exit_code is None:
-            return Killed(reason=f"it did not end within {timeout_s:g} s", stderr=self._stderr)
-        return Finished(exit_code=exit_code, stdout=bytes(self._stdout), stderr=self._stderr)
+            return Killed(reason=f"it did not end within {timeout_s:g} s", stderr=self._held_stderr)
+        if exit_code == 0:
+            self._let_be_heard()
+        return Finished(exit_code=exit_code, stdout=bytes(self._stdout), stderr=self._held_stderr)
 
 
 async def _first_of(*futures: asyncio.Future[None], within_s: float) -> None:
@@ -149,6 +165,8 @@ async def _end(process: asyncio.SubprocessTransport, conversation: _Conversation
 
 
 def _pass_on(data: bytes) -> None:
+    if not data:
+        return
     with suppress(OSError, ValueError):  # our own stderr may be closed
         sys.stderr.write(data.decode(errors="replace"))
         sys.stderr.flush()

@@ -25,10 +25,11 @@ _SOCKET_OPTIONS: Final = {"TCP_KEEPIDLE": 30, "TCP_KEEPINTVL": 5, "TCP_KEEPCNT":
 class Progress:
     """How far a call has got, so that a failure can be told: before `is_sent` the server cannot have acted on it."""
 
-    __slots__ = ("doing", "is_first", "is_sent")
+    __slots__ = ("doing", "is_first", "is_sent", "is_without_credentials")
 
     def __init__(self) -> None:
-        self.doing = "waiting for credentials"
+        self.doing = "about to begin"
+        self.is_without_credentials = False
         self.is_sent = False
         self.is_first = False
         """Whether nothing went over its connection before."""

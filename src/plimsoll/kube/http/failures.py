@@ -58,20 +58,34 @@ def closed(route: Route, *, is_sent: bool = False) -> Unreachable:
 def late(call: Call, progress: Progress, route: Route) -> Unreachable:
     """Time is up."""
     if progress.is_sent:
-        return TimedOut(f"{call.method} {call.path}: no answer from {route} within {call.timeout_s:g} s")
-    return NotSent(f"cannot reach {route}: after {call.timeout_s:g} s still {progress.doing}")
+        return TimedOut(f"{call.method} {call.path}: no answer from {route} within {in_seconds(call.timeout_s)}")
+    return NotSent(f"cannot reach {route}: after {in_seconds(call.timeout_s)} still {progress.doing}")
+
+
+def in_seconds(duration_s: float) -> str:
+    """As a person says it: what a deadline left of five seconds is 5 s."""
+    return f"{round(duration_s, 1 if duration_s >= 1 else 3):g} s"
 
 
 def broken(error: Exception, progress: Progress, route: Route) -> Unreachable:
     """The error for a connection that failed, or was never made, for other reasons than TLS."""
     if progress.is_sent:
-        # With TLS 1.3 a server refuses a client's certificate after the handshake, and its words may get lost.
-        is_suspect = progress.is_first and route.address.is_tls and isinstance(error, ConnectionBroke)
-        hint = "; if it asks for client certificates, it may not have accepted ours" if is_suspect else ""
-        return AnswerLost(f"no answer from {route}: {_reason(error)}{hint}")
+        return AnswerLost(f"no answer from {route}: {_reason(error)}{_suspicion(error, progress, route)}")
     if isinstance(error, aiohttp.ClientHttpProxyError):
         return NotSent(f"cannot reach {route}: {_proxy_answer(error)}")
     return NotSent(f"cannot reach {route}: {_reason(error)}{_advice(error, route)}")
+
+
+def _suspicion(error: Exception, progress: Progress, route: Route) -> str:
+    """What is usually behind a connection that ends with its first call."""
+    if not progress.is_first:
+        return ""
+    if not route.address.is_tls and isinstance(error, ConnectionBroke | aiohttp.ClientResponseError):
+        return f"; if it speaks TLS, its address is {route.address.base.replace('http://', 'https://', 1)}"
+    # With TLS 1.3 a server refuses a client's certificate after the handshake, and its words may get lost.
+    if route.address.is_tls and isinstance(error, ConnectionBroke):
+        return "; if it asks for client certificates, it may not have accepted ours"
+    return ""
 
 
 def tls_error(error: BaseException) -> ssl.SSLError | None:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple, Self
 from cryptography import x509
 
 from plimsoll.kube.access import Tls
-from plimsoll.kube.errors import NotSent, TlsRefused
+from plimsoll.kube.errors import NotSent, TlsRefused, UnknownAuthority
 from plimsoll.kube.http.tls_contexts import authorities, trusting
 
 if TYPE_CHECKING:
@@ -82,9 +82,9 @@ async def refusal(error: ssl.SSLError, *, route: Route, tls: Tls) -> NotSent:
     """The error for a failed handshake."""
     if isinstance(error, ssl.SSLCertVerificationError):
         presented = await _fetched(route, tls)
-        return TlsRefused(
-            f"{route}: {distrust(error.verify_code, error.verify_message, presented, route=route, tls=tls)}"
-        )
+        is_unknown = error.verify_code == _SELF_SIGNED or error.verify_code in _UNTRUSTED
+        kind = UnknownAuthority if is_unknown else TlsRefused
+        return kind(f"{route}: {distrust(error.verify_code, error.verify_message, presented, route=route, tls=tls)}")
     if isinstance(error, (ssl.SSLEOFError, ssl.SSLZeroReturnError)):
         # A server that starts or stops does this, and a balancer with nothing behind it: it may pass.
         return NotSent(f"cannot reach {route}: the connection was closed during the TLS handshake")

@@ -2,8 +2,9 @@
 
 The flow of a call: wait for a place, get the credential, send, read; on a 401 once more with a fresh credential. All of
 that together is bounded by the call's own timeout, also the wait for credentials: a call must not be made after the
-moment its caller allowed it for (a lease may have ended). Whoever needs a person to log in first asks the credentials
-beforehand.
+moment its caller allowed it for (a lease may have ended). But a plugin that is being asked goes on when the call that
+asked it is over, for as long as plugins may take, so that the next call has its answer. Whoever needs a person to log
+in first asks the credentials beforehand.
 
 The client above it decides about retries, limits rates and reads statuses; none of that is here.
 """
@@ -21,12 +22,13 @@ from multidict import CIMultiDict
 
 from plimsoll import __version__
 from plimsoll.core.values import Value
+from plimsoll.kube.access import SlowCredentials
 from plimsoll.kube.calls_under_way import CallsUnderWay
-from plimsoll.kube.errors import CredentialsFailed, UnreadableAnswer
+from plimsoll.kube.errors import CredentialsFailed, CredentialsLate, UnreadableAnswer
 from plimsoll.kube.exchange import Reply
 from plimsoll.kube.http.addresses import ServerAddress
 from plimsoll.kube.http.connections import Progress, let_go, new_session
-from plimsoll.kube.http.failures import Route, broken, closed, is_about_the_proxy, late, tls_error
+from plimsoll.kube.http.failures import Route, broken, closed, in_seconds, is_about_the_proxy, late, tls_error
 from plimsoll.kube.http.proxies import proxy_for
 from plimsoll.kube.http.streams import HttpStream
 from plimsoll.kube.http.tls_contexts import TlsContexts
@@ -77,6 +79,7 @@ class HttpTransport:
         self._calls = CallsUnderWay()
         self._places = asyncio.Semaphore(self._limits.calls_at_once)
         self._streams: set[HttpStream] = set()
+        self._asking: asyncio.Task[Credential] | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
         self._session: aiohttp.ClientSession | None = None
         self._is_closed = False
@@ -96,12 +99,17 @@ class HttpTransport:
         except TimeoutError:
             if self._is_closed:
                 raise closed(self._route, is_sent=progress.is_sent) from None
+            if progress.is_without_credentials:
+                raise self._without_credentials(call) from None
             raise late(call, progress, self._route) from None
 
     async def aclose(self) -> None:
         self._stay_in_loop()
         self._is_closed = True
         self._calls.end_all()
+        if self._asking is not None:
+            self._asking.cancel()
+            await asyncio.wait((self._asking,))
         for stream in tuple(self._streams):
             await stream.aclose()
         if self._session is not None:
@@ -139,8 +147,24 @@ class HttpTransport:
 
     async def _credential(self, progress: Progress) -> Credential:
         progress.is_sent = progress.is_first = False  # a call that was answered 401 did nothing
-        progress.doing = "waiting for credentials"
-        return await self._access.credentials.current()
+        progress.is_without_credentials = True
+        if self._asking is None or self._asking.done():
+            self._asking = asyncio.create_task(self._access.credentials.current())
+            self._asking.add_done_callback(_heed)
+        asking = self._asking
+        await asyncio.wait((asking,))
+        if asking.cancelled():
+            raise closed(self._route)
+        credential = asking.result()
+        progress.is_without_credentials = False
+        return credential
+
+    def _without_credentials(self, call: Call) -> CredentialsLate:
+        credentials = self._access.credentials
+        known = credentials.unanswered() if isinstance(credentials, SlowCredentials) else None
+        waited = known or CredentialsLate("no credentials came", path=self._access.origin)
+        told = f"{call.method} {call.path} had {in_seconds(call.timeout_s)} for everything and was not sent"
+        return CredentialsLate(f"{waited.problem}; {told}", path=waited.path)
 
     async def _exchanged(
         self, call: Call, credential: Credential, session: aiohttp.ClientSession, progress: Progress
@@ -212,6 +236,12 @@ class HttpTransport:
         if tls is not None and (not progress.is_sent or refuses_client(tls)):
             return await refusal(tls, route=self._route, tls=self._access.tls)
         return broken(error, progress, self._route)
+
+
+def _heed(asking: asyncio.Task[Credential]) -> None:
+    """The calls that waited may all be over: then nobody else looks at what went wrong, and the next one asks anew."""
+    if not asking.cancelled():
+        asking.exception()
 
 
 def _payload(body: bytes) -> bytes | io.BytesIO | None:

@@ -3,13 +3,15 @@
 A feed holds, for each object its handler has not heard the latest of, what it was told last; what it is told next
 follows from that and the cache at the moment of telling. So a slow handler skips versions but never sees one twice or
 out of order, and what waits for it is bounded by the number of objects, not of events. Handlers do not wait for each
-other, and the informer waits for none of them. One that raises is reported, and goes on with the next change.
+other, and the informer waits for none of them. One that raises is reported, and goes on with the next change. One that
+is cancelled in the middle hears the same change again when the informer runs again: nobody knows how far it came.
 """
 
 from __future__ import annotations
 
 import asyncio
 import inspect
+from collections import deque
 from itertools import islice
 from typing import TYPE_CHECKING, Final, Generic
 
@@ -46,6 +48,8 @@ class HandlerFeed(Generic[V]):
         # What the handler knows of each object it must hear about: None if nothing. In the order of first change.
         self._waiting: dict[Place, V | BadObject | None] = {}
         self._in_hand: dict[Place, V | BadObject | None] = {}
+        # Follows from what was in hand, and was not heard to its end.
+        self._under_way: deque[Change[V]] = deque()
         # What was there when the handler came, and it knows nothing of yet: told before anything else.
         self._unheard = cache.names()
         self._departures: dict[Place, Departure[V]] = {}
@@ -61,7 +65,8 @@ class HandlerFeed(Generic[V]):
     @property
     def pending(self) -> int:
         """How many objects the handler has yet to hear about."""
-        return len(self._waiting) + len(self._in_hand) + sum(map(len, self._unheard.values()))
+        being_told = 1 if self._under_way else 0
+        return being_told + len(self._waiting) + len(self._in_hand) + sum(map(len, self._unheard.values()))
 
     @property
     def has_synced(self) -> bool:
@@ -106,6 +111,7 @@ class HandlerFeed(Generic[V]):
         turns = Turns(objects_at_once=_CALLS_AT_ONCE)
         # After an earlier run that was cancelled there may be work that nobody announces.
         self._has_work.set()
+        await self._tell_all()
         while True:
             if not self._in_hand:
                 await self._has_work.wait()
@@ -113,8 +119,9 @@ class HandlerFeed(Generic[V]):
             # Popped one by one: a change of what is still in hand needs no second telling.
             for place in tuple(self._in_hand):
                 known = self._in_hand.pop(place)
-                for change in changes_between(known, self._cache.state(place), self._departures.pop(place, None)):
-                    await self._tell(change)
+                departure = self._departures.pop(place, None)
+                self._under_way.extend(changes_between(known, self._cache.state(place), departure))
+                await self._tell_all()
                 await turns.worked()
             self._batch_told()
 
@@ -146,6 +153,11 @@ class HandlerFeed(Generic[V]):
                 self._has_work.set()
             else:
                 self._synced.set()
+
+    async def _tell_all(self) -> None:
+        while self._under_way:
+            await self._tell(self._under_way[0])
+            self._under_way.popleft()
 
     async def _tell(self, change: Change[V]) -> None:
         try:

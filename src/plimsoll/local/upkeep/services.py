@@ -4,9 +4,17 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from plimsoll.local.upkeep import disruption_budgets, garbage_collection, node_lifecycle, pod_collection, taint_eviction
+from plimsoll.local.upkeep import (
+    disruption_budgets,
+    garbage_collection,
+    namespace_deletion,
+    node_lifecycle,
+    pod_collection,
+    taint_eviction,
+)
 from plimsoll.local.upkeep.disruption_budgets import DisruptionBudgets
 from plimsoll.local.upkeep.garbage_collection import GarbageCollection
+from plimsoll.local.upkeep.namespace_deletion import NamespaceDeletion, NamespaceDeletionSettings
 from plimsoll.local.upkeep.node_lifecycle import NodeLifecycle, NodeLifecycleSettings
 from plimsoll.local.upkeep.pod_collection import PodCollection, PodCollectionSettings
 from plimsoll.local.upkeep.taint_eviction import TaintEviction
@@ -44,6 +52,14 @@ def garbage_collection_services(components: Components) -> list[Service]:
     return [Service(name=garbage_collection.NAME, run=part.run)]
 
 
+def namespace_deletion_services(
+    components: Components, settings: NamespaceDeletionSettings | None = None
+) -> list[Service]:
+    """Namespaces that are deleted are emptied."""
+    part = NamespaceDeletion(components.component(namespace_deletion.NAME), settings or NamespaceDeletionSettings())
+    return [_service(part.controller)]
+
+
 def upkeep_services(components: Components, liveness: Liveness) -> list[Service]:
     """Everything."""
     return [
@@ -51,6 +67,7 @@ def upkeep_services(components: Components, liveness: Liveness) -> list[Service]
         *pod_collection_services(components),
         *disruption_services(components),
         *garbage_collection_services(components),
+        *namespace_deletion_services(components),
     ]
 
 

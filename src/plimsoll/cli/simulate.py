@@ -1,0 +1,137 @@
+"""`plimsoll simulate`: a scenario file in virtual time, and how it ended."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated, Any, Final
+
+import typer
+
+from plimsoll.cli.output import Output, OutputOption, echo_value, read_file
+from plimsoll.core.errors import PlimsollError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from plimsoll.simulation.runs import Story
+
+_PATIENCE_S: Final = 2.0
+_PODS_SHOWN: Final = 20
+
+
+class ExpectationsFailed(PlimsollError):
+    """The scenario ran, and something in it was not as expected."""
+
+
+def simulate(
+    filename: Annotated[
+        str, typer.Option("-f", "--filename", "--scenario", help="Scenario file; - is stdin.", metavar="FILE")
+    ],
+    output: OutputOption = Output.TABLE,
+    timing: Annotated[
+        bool, typer.Option("--timing", help="Tell on stderr how long steps took; adds planSeconds to loops.")
+    ] = False,
+) -> None:
+    """
+    Run a scenario in virtual time: a whole cluster and cloud in this process, hours in seconds, always the same.
+
+    Exit 0 if every expectation held, 1 if one did not (path, wanted and got are on stderr), 2 for a file that cannot be
+    used. The format is in docs/scenarios.md.
+
+    \b
+    Examples:
+      plimsoll simulate -f examples/scenarios/first-steps.yaml
+      plimsoll simulate -f story.yaml -o json
+      plimsoll simulate -f story.yaml -o json --timing
+    """
+    from plimsoll.cli.logs import log_to_stderr
+    from plimsoll.core.errors import InvalidInput
+    from plimsoll.simulation.runs import run_scenario
+    from plimsoll.simulation.scenario_files import read_scenario
+
+    if output is Output.NAME:
+        raise InvalidInput("a story has no name: choose table, json or yaml", path="--output")
+    log_to_stderr()
+    stopwatch = _Stopwatch(filename, is_telling=timing)
+    scenario = read_scenario(read_file(filename), source=filename)
+    story = run_scenario(scenario, is_timed=timing, on_step=stopwatch.begin)
+    stopwatch.end()
+    for warning in story.warnings:
+        typer.echo(f"warning: {warning}", err=True)
+    if output is Output.TABLE:
+        for line in _lines(story):
+            typer.echo(line)
+    else:
+        echo_value(story.outcome, output)
+    if story.failed:
+        told = "\n".join(f"  {one}" for one in story.failed)
+        raise ExpectationsFailed(f"{len(story.failed)} of {story.expectations} expectations failed:\n{told}")
+
+
+class _Stopwatch:
+    """Real seconds, on stderr: of every step with `--timing`, otherwise only of what takes long."""
+
+    def __init__(self, title: str, *, is_telling: bool) -> None:
+        import time
+
+        self._now_s = time.monotonic
+        self._title = title
+        self._is_telling = is_telling
+        self._began_s = self._step_began_s = self._now_s()
+        self._step = ""
+
+    def begin(self, step: str) -> None:
+        self._tell_step()
+        self._step, self._step_began_s = step, self._now_s()
+        if not self._is_telling and self._now_s() - self._began_s > _PATIENCE_S:
+            typer.echo(f"{self._title}: {step}", err=True)
+
+    def end(self) -> None:
+        self._tell_step()
+        if self._is_telling:
+            typer.echo(f"{self._now_s() - self._began_s:9.3f} s in all", err=True)
+
+    def _tell_step(self) -> None:
+        if self._is_telling and self._step:
+            typer.echo(f"{self._now_s() - self._step_began_s:9.3f} s {self._step}", err=True)
+
+
+def _lines(story: Story) -> Iterator[str]:
+    """For people: what there is, and what was asked of the cloud. Everything is in `-o json`."""
+    outcome: dict[str, Any] = story.outcome
+    yield from _table(
+        ("NODE GROUP", "TARGET", "MIN", "MAX", "MACHINE TYPE"),
+        [
+            (name, one["target"], one["min"], one["max"], one["machineType"] or "-")
+            for name, one in outcome["nodeGroups"].items()
+        ],
+    )
+    yield from _table(
+        ("NODE", "NODE GROUP", "PODS"),
+        [(name, one["group"] or "-", len(one["pods"])) for name, one in outcome["nodes"].items()],
+    )
+    pending = [name for name, node in outcome["pods"].items() if node is None]
+    yield f"{len(outcome['pods'])} pods, {len(pending)} of them without a node"
+    for name in pending[:_PODS_SHOWN]:
+        yield f"  {name}"
+    if len(pending) > _PODS_SHOWN:
+        yield f"  and {len(pending) - _PODS_SHOWN} more"
+    yield ""
+    yield from _table(
+        ("CALLED AT", "NODE GROUP", "CALL", "ARG", "ANSWER"),
+        [
+            (one["time"], one["group"], one["call"], one["arg"] or "", "ok" if one["ok"] else one.get("message", ""))
+            for one in outcome["providerCalls"]
+        ],
+    )
+    held = story.expectations - len(story.failed)
+    yield f"{held} of {story.expectations} expectations held"
+
+
+def _table(head: tuple[str, ...], rows: list[tuple[Any, ...]]) -> Iterator[str]:
+    if not rows:
+        return
+    texts = [head, *(tuple(map(str, row)) for row in rows)]
+    widths = [max(len(row[column]) for row in texts) for column in range(len(head))]
+    for row in texts:
+        yield "   ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
+    yield ""

@@ -1,0 +1,20 @@
+"""Every scenario file of this folder is a test: it runs, and all that it expects holds."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from plimsoll.simulation.runs import run_scenario
+from plimsoll.simulation.scenario_files import read_scenario
+
+REPOSITORY = Path(__file__).parents[2]
+FILES = sorted([*Path(__file__).parent.glob("*.yaml"), *(REPOSITORY / "examples" / "scenarios").glob("*.yaml")])
+
+
+@pytest.mark.parametrize("file", FILES, ids=lambda file: file.stem)
+def test_what_the_file_expects_holds(file: Path):
+    story = run_scenario(read_scenario(file.read_bytes(), source=file.name))
+    assert [str(one) for one in story.failed] == []
+    assert story.expectations > 0
