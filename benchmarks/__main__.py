@@ -20,9 +20,12 @@ SUBJECTS = {
     "decode": "decoding pods, against the official client and plain json",
     "feasible": "the reference scheduling rules",
     "virtual_time": "timers of the virtual loop",
+    "cluster_hours": "hours of a simulated cluster in virtual time",
     "storage": "the API server's store: writes, reads, watches, memory, growth",
     "apiserver": "the API server over TLS: creates, gets, lists, watches, memory, growth",
     "informer": "informers over TLS: sync and watch of pods, against the official client",
+    "lease": "leader election: how long nobody leads after a kill and after a graceful stop",
+    "up_cluster": "plimsoll up with 1,000 nodes and 10,000 pods: memory, pods bound, latency",
 }
 RESULTS = Path(".benchmarks/latest.json")
 

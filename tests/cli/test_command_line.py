@@ -55,14 +55,6 @@ def test_version_in_every_form():
     assert plimsoll("version", "-o", "name").stdout == f"{package.__version__}\n"
 
 
-def test_up_says_honestly_what_there_is():
-    told = plimsoll("up")
-    assert told.returncode == 0
-    assert "There is no local cluster to run yet" in told.stdout
-    command = told.stdout.split("Try it:")[1].split()
-    assert plimsoll(*command[1:]).returncode == 0
-
-
 @pytest.mark.parametrize(
     ("arguments", "complaint"),
     [

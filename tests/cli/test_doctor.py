@@ -150,6 +150,26 @@ def test_options_are_those_of_kubectl(tells: Tells):
 
 
 @pytest.mark.parametrize(
+    ("given", "again"),
+    [
+        ([], "plimsoll doctor -o json"),
+        (
+            ["--kubeconfig", "my config", "--context", "c", "-s", "https://x", "--namespace=ns", "--timeout", "2.5"],
+            "plimsoll doctor --kubeconfig 'my config' --context c -n ns --server https://x --timeout 2.5 -o json",
+        ),
+        (
+            ["--controller", "all", "--controller", "nodes", "-o", "yaml"],
+            "plimsoll doctor --controller all --controller nodes -o json",
+        ),
+    ],
+)
+def test_what_is_advised_to_run_is_the_same_command_with_the_same_options(tells: Tells, given: list[str], again: str):
+    asked = tells(FINE)
+    plimsoll("doctor", *given)
+    assert asked["invocation"] == again
+
+
+@pytest.mark.parametrize(
     ("given", "controllers"),
     [
         ([], ()),

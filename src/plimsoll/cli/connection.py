@@ -52,6 +52,17 @@ class Connection:
     namespace: str = ""
     server: str = ""
 
+    @property
+    def options(self) -> list[str]:
+        """The words that were given, to be given again."""
+        given = {
+            "--kubeconfig": self.kubeconfig,
+            "--context": self.context,
+            "-n": self.namespace,
+            "--server": self.server,
+        }
+        return [word for name, value in given.items() if value for word in (name, value)]
+
     def access(self, *, clock: Clock) -> Access:
         """Which server, as whom. Raises `InvalidInput` naming the file and the field."""
         import os
@@ -70,10 +81,14 @@ class Connection:
 
 @asynccontextmanager
 async def connected(access: Access, settings: ClientSettings, *, clock: Clock) -> AsyncIterator[Client]:
-    """A client over the network, whose connections end with the block."""
+    """A client over the network, whose connections end with the block.
+
+    Credentials are had first: a plugin, or the person it asks, takes longer than one call may.
+    """
     from plimsoll.kube.client import Client
     from plimsoll.kube.http import HttpTransport
     from plimsoll.runtime.chance import SystemEntropy
 
     async with HttpTransport(access, user_agent=settings.user_agent) as transport:
+        await access.credentials.current()
         yield Client(transport, clock=clock, entropy=SystemEntropy(), settings=settings)

@@ -21,6 +21,7 @@ from plimsoll.cli.output import Output, OutputOption, echo_value
 if TYPE_CHECKING:
     from plimsoll.kube.diagnosis import Examination, Finding
 
+_TIMEOUT_S = 10.0
 _COLOURS = {"ok": typer.colors.GREEN, "warn": typer.colors.YELLOW, "fail": typer.colors.RED}
 
 
@@ -54,18 +55,19 @@ def doctor(
     ] = None,
     timeout: Annotated[
         float, typer.Option("--timeout", help="Seconds to wait for one answer of the server.", min=0.1, max=3600)
-    ] = 10.0,
+    ] = _TIMEOUT_S,
     output: OutputOption = Output.TABLE,
 ) -> None:
     """
     Tell whether a cluster can be worked in: reached, of a good version, with the permissions each controller needs.
 
     Looks also at clocks, custom resources, objects that cannot be read, and others who do the same work. Changes
-    nothing. With -n the Kafka and TiDB controllers are thought to look after that namespace only. Without --controller
-    all are asked for, and a custom resource that is missing is only a warning.
+    nothing. With -n the Kafka and TiDB controllers are thought to look after that namespace only; without it they are
+    asked for secrets only where there is something to look after. Without --controller all are asked for, and a custom
+    resource that is missing is only a warning.
 
-    Exit 0 if all is well, 1 if something needed is missing, 2 if the configuration cannot be used, 4 if the server
-    cannot be reached.
+    Exit 0 if all is well, 1 if something needed is missing, 2 if the configuration or the credentials cannot be used,
+    4 if no Kubernetes API can be reached there.
 
     \b
     Examples:
@@ -78,7 +80,8 @@ def doctor(
     log_to_stderr()
     connection = Connection(kubeconfig=kubeconfig, context=context, namespace=namespace, server=server)
     asked_for = _names(controller or [])
-    examination = asyncio.run(_examined(connection, asked_for, timeout_s=timeout, output=output))
+    again = _invocation(connection, controller or [], timeout_s=timeout)
+    examination = asyncio.run(_examined(connection, asked_for, timeout_s=timeout, output=output, invocation=again))
     _tell(examination, output)
     if not examination.is_healthy:
         raise typer.Exit(1)
@@ -92,29 +95,45 @@ def _names(controllers: list[Controller]) -> tuple[str, ...]:
     )
 
 
+def _invocation(connection: Connection, controllers: list[Controller], *, timeout_s: float) -> str:
+    """The same command for JSON: an answer to another question would be advice for another case."""
+    import shlex
+
+    named = [word for one in controllers for word in ("--controller", one.value)]
+    patience = ["--timeout", f"{timeout_s:g}"] if timeout_s != _TIMEOUT_S else []
+    return shlex.join(["plimsoll", "doctor", *connection.options, *named, *patience, "-o", "json"])
+
+
 async def _examined(
-    connection: Connection, controllers: tuple[str, ...], *, timeout_s: float, output: Output
+    connection: Connection, controllers: tuple[str, ...], *, timeout_s: float, output: Output, invocation: str
 ) -> Examination:
     from plimsoll.cli.progress import Progress
+    from plimsoll.core.errors import InvalidInput
     from plimsoll.kube.diagnosis import Places, Scrutiny, Target, examine
+    from plimsoll.kube.errors import CredentialsLate
     from plimsoll.kube.selections import ClientSettings
     from plimsoll.runtime.backoff import Backoff
     from plimsoll.runtime.clocks import RealClock
 
     clock = RealClock()
     access = connection.access(clock=clock)
-    scrutiny = Scrutiny(
-        controllers=controllers,
-        places=Places(home=access.namespace, watched=connection.namespace),
-        target=Target.of(access),
-    )
     # Few questions at a time instead of few a second, and one more attempt: a doctor shall not hide what is wrong.
     settings = ClientSettings(
         timeout_s=timeout_s, deadline_s=2 * timeout_s + 1, qps=0, retry=Backoff(initial_s=0.5, max_attempts=2)
     )
-    async with connected(access, settings, clock=clock) as client:
-        with Progress(f"looking at {access.server}", is_silent=output in {Output.JSON, Output.YAML}) as progress:
-            return await examine(client, scrutiny, clock=clock, on_step=progress.step)
+    with Progress(f"looking at {access.server}", is_silent=output in {Output.JSON, Output.YAML}) as progress:
+        progress.step("waiting for credentials")
+        async with connected(access, settings, clock=clock) as client:
+            scrutiny = Scrutiny(
+                controllers=controllers,
+                places=Places(home=access.namespace, watched=connection.namespace),
+                target=Target.of(access, await access.credentials.current()),
+                invocation=invocation,
+            )
+            try:
+                return await examine(client, scrutiny, clock=clock, on_step=progress.step)
+            except CredentialsLate as error:
+                raise InvalidInput(f"{error.problem}; give it more with --timeout", path=error.path) from error
 
 
 # ---- telling

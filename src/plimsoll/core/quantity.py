@@ -13,7 +13,7 @@ from __future__ import annotations
 import re
 from enum import Enum
 from fractions import Fraction
-from functools import total_ordering
+from functools import lru_cache, total_ordering
 from typing import Final
 
 from plimsoll.core.errors import InvalidQuantity
@@ -69,17 +69,7 @@ class Quantity:
         written = text.strip() if isinstance(text, str) else repr(text)
         if len(written) > _LONGEST_TEXT:
             raise InvalidQuantity(f"a quantity of {len(written)} characters: {written[:20]!r}…")
-        match = _SHAPE.fullmatch(written)
-        if match is None or not written:
-            raise InvalidQuantity(f"{written!r}: quantities must match the regular expression '{_GRAMMAR}'")
-        sign, whole, fraction, suffix = match.groups(default="")
-        if not whole and not fraction:
-            raise InvalidQuantity(f"{written!r}: unable to parse numeric part of quantity")
-        scale, written_as = _scale_of(suffix, written)
-        amount = Fraction(int(whole + fraction), 10 ** len(fraction)) * scale
-        if written_as is Format.BINARY_SI and 0 < amount < 1:
-            written_as = Format.DECIMAL_SI
-        return cls(_rounded_away_from_zero(amount * NANO) * (-1 if sign == "-" else 1), written_as)
+        return _parsed(written)
 
     @classmethod
     def of(cls, whole: int, written_as: Format = Format.DECIMAL_SI) -> Quantity:
@@ -143,6 +133,22 @@ class Quantity:
     def _format_with(self, other: Quantity) -> Format:
         """A sum is written like its first part, unless that part is nothing."""
         return self.format if self.nano else other.format
+
+
+# A cluster writes few different amounts and reads them all the time: a seventh of what creating a pod cost.
+@lru_cache(maxsize=4096)
+def _parsed(written: str) -> Quantity:
+    match = _SHAPE.fullmatch(written)
+    if match is None or not written:
+        raise InvalidQuantity(f"{written!r}: quantities must match the regular expression '{_GRAMMAR}'")
+    sign, whole, fraction, suffix = match.groups(default="")
+    if not whole and not fraction:
+        raise InvalidQuantity(f"{written!r}: unable to parse numeric part of quantity")
+    scale, written_as = _scale_of(suffix, written)
+    amount = Fraction(int(whole + fraction), 10 ** len(fraction)) * scale
+    if written_as is Format.BINARY_SI and 0 < amount < 1:
+        written_as = Format.DECIMAL_SI
+    return Quantity(_rounded_away_from_zero(amount * NANO) * (-1 if sign == "-" else 1), written_as)
 
 
 def _scale_of(suffix: str, written: str) -> tuple[Fraction, Format]:

@@ -3,8 +3,9 @@
 Written by server-side apply on the status subresource, so that conditions of others are not ours to lose. What follows
 from that, and from being one of many writers:
 
-* An apply names everything we own: what is left out is taken away. So a writer is told once which types are its own,
-  and whoever writes says all that hold now.
+* An apply names everything we own: what is left out is taken away. So a writer is told once which types and which
+  fields of the status are its own, and whoever writes says all that hold now. Nothing depends on what this writer, or
+  the one before a restart, wrote earlier. A field that somebody else set as well stays until they let go of it.
 * Nothing is sent if nothing would change. `lastTransitionTime` changes with `status` and with nothing else.
 * The apply carries uid and resourceVersion of the object the decision was made on. An object made anew is not written
   to; a newer version of the same is read and judged again, because only its conditions tell whether a status changed.
@@ -84,16 +85,27 @@ Outcome = Told | Unchanged | SubjectGone
 
 
 class ConditionsWriter:
-    """Writes the conditions of types `owned`, in the name of `field_manager`."""
+    """Writes conditions of the types `owned` and the fields `owned_fields` of a status, as `field_manager`."""
 
-    def __init__(self, client: Client, *, owned: Iterable[str], field_manager: str, clock: Clock) -> None:
+    def __init__(
+        self,
+        client: Client,
+        *,
+        owned: Iterable[str],
+        owned_fields: Iterable[str] = (),
+        field_manager: str,
+        clock: Clock,
+    ) -> None:
         self._client = client
         self._owned = frozenset(owned)
+        self._owned_fields = frozenset(owned_fields)
         self._field_manager = field_manager
         self._clock = clock
         for type_ in sorted(self._owned):
             if not _TYPE.match(type_) or len(type_) > 316:
                 raise InvalidInput(f"{type_!r} cannot be a condition's type", path="owned")
+        if self._owned_fields & {"", "conditions"}:
+            raise InvalidInput("a field has a name, and conditions are owned by type", path="owned_fields")
 
     async def write(
         self,
@@ -103,7 +115,7 @@ class ConditionsWriter:
         *,
         fields: Mapping[str, Any] | None = None,
     ) -> Outcome:
-        """Make these conditions hold, and those of our types that are not among them be gone; `fields` likewise.
+        """Make these conditions hold, and those of our types that are not among them be gone; our fields likewise.
 
         Of a condition type, status, reason and message count; when it changed and for which generation it holds is
         filled in here.
@@ -111,14 +123,17 @@ class ConditionsWriter:
         claims = [self._checked(one, subject) for one in conditions]
         if len({one.type for one in claims}) < len(claims):
             raise InvalidInput("a type is there twice", path="conditions")
+        fields = {name: value for name, value in (fields or {}).items() if value is not None}
+        if foreign := sorted(fields.keys() - self._owned_fields):
+            raise InvalidInput("this writer does not own the field", path=f"fields.{foreign[0]}")
         current: Subject | None = subject
         for attempt in range(1, ATTEMPTS + 1):
             if current is None or current.metadata.uid != subject.metadata.uid:
                 return SubjectGone()
-            if self._holds(current, claims, fields or {}):
+            if self._holds(current, claims, fields):
                 return Unchanged()
             try:
-                return await self._apply(of, current, claims, fields or {})
+                return await self._apply(of, current, claims, fields)
             except NotFound:
                 return SubjectGone()
             except Conflict:
@@ -146,11 +161,12 @@ class ConditionsWriter:
     def _holds(self, current: Subject, claims: Iterable[Condition], fields: Mapping[str, Any]) -> bool:
         ours = {one.type: _judgement(one) for one in current.conditions if one.type in self._owned}
         wanted = {one.type: _judgement(one) for one in claims}
-        return ours == wanted and all(current.status.get(name) == value for name, value in fields.items())
+        written = {name: value for name, value in current.status.items() if name in self._owned_fields}
+        return ours == wanted and written == fields
 
     async def _apply(
         self, of: type[WireObject] | Resource, current: Subject, claims: Iterable[Condition], fields: Mapping[str, Any]
-    ) -> Told:
+    ) -> Told | Unchanged:
         metadata = current.metadata
         before = {one.type: one for one in current.conditions}
         now = self._clock.now()
@@ -174,7 +190,9 @@ class ConditionsWriter:
             force=True,
             field_manager=self._field_manager,
         )
-        return Told(resource_version=written.metadata.resource_version)
+        version = written.metadata.resource_version
+        # What somebody else holds on to cannot be taken away, and a write that changes nothing keeps its version.
+        return Unchanged() if version == metadata.resource_version else Told(resource_version=version)
 
     async def _read(self, of: type[WireObject] | Resource, known: ObjectMeta) -> Subject | None:
         try:

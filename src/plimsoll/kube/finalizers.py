@@ -4,8 +4,10 @@ A list of finalizers belongs to everybody, and a merge patch replaces lists whol
 `resourceVersion` its list was read at: whoever else wrote in between makes ours a conflict, and we read again, a few
 times. Nobody's finalizer is lost, and ours is never added to an object that is on its way out.
 
-Controllers call it with the metadata they have from their cache; a stale one costs a read, nothing else. It never
-waits: what a server cannot do now is the caller's error to retry.
+Controllers call it with the metadata they have from their cache, and that may be stale. So "there is nothing to do" is
+never said by the cache alone: the object is read first. Who calls `add` in every turn and can live with what the cache
+says asks `is_on` before, and saves the read. It never waits: what a server cannot do now is the caller's error to
+retry.
 """
 
 from __future__ import annotations
@@ -30,7 +32,7 @@ class Kept(StrEnum):
 
     CHANGED = "changed"
     UNCHANGED = "unchanged"
-    """It was (or was not) there already."""
+    """It was (or was not) there already: the server says so."""
     BEING_DELETED = "being deleted"
     """Nothing may be added any more."""
     GONE = "gone"
@@ -49,6 +51,7 @@ class Finalizer:
         self._client = client
 
     def is_on(self, metadata: ObjectMeta) -> bool:
+        """Whether it was when this metadata was read."""
         return self.name in metadata.finalizers
 
     async def add(self, of: type[WireObject] | Resource, metadata: ObjectMeta) -> Kept:
@@ -61,6 +64,8 @@ class Finalizer:
 
     async def _settle(self, of: type[WireObject] | Resource, metadata: ObjectMeta, *, is_wanted: bool) -> Kept:
         current: ObjectMeta | None = metadata
+        if self.is_on(metadata) == is_wanted:
+            current = await self._read(of, metadata)
         for attempt in range(1, ATTEMPTS + 1):
             if current is None or current.uid != metadata.uid:
                 return Kept.GONE

@@ -1,8 +1,8 @@
 """A whole simulated cluster on any API server: workload controllers, upkeep, scheduler, virtual kubelet, cloud.
 
-The one place where the parts of `local` meet. `plimsoll up` runs one beside its API server, scenarios run one in virtual
-time; both take `services()` and give them to a supervisor. Nothing here decides about an object, and nothing is kept:
-a second cluster built from the same settings goes on where the first one was.
+The one place where the parts of `local` meet. `plimsoll up` runs one beside its API server, scenarios run one in
+virtual time; both take `services()` and give them to a supervisor. Nothing here decides about an object, and nothing
+is kept: a second cluster built from the same settings goes on where the first one was.
 """
 
 from __future__ import annotations
@@ -17,7 +17,14 @@ from plimsoll.local.kubelet import Kubelet, KubeletSettings
 from plimsoll.local.liveness import LeaseLiveness, ToldLiveness
 from plimsoll.local.scheduler import Scheduler, SchedulerSettings
 from plimsoll.local.upkeep.pod_collection import PodCollectionSettings
-from plimsoll.local.upkeep.services import node_lifecycle_services, pod_collection_services
+from plimsoll.local.upkeep.services import (
+    disruption_services,
+    garbage_collection_services,
+    namespace_deletion_services,
+    node_lifecycle_services,
+    pod_collection_services,
+    volume_services,
+)
 from plimsoll.local.workloads.daemon_sets import daemon_set_services
 from plimsoll.local.workloads.deployments import deployment_services
 from plimsoll.local.workloads.jobs import job_services
@@ -39,6 +46,12 @@ _WORKLOADS: Final = (
     stateful_set_services,
     daemon_set_services,
     job_services,
+)
+_UPKEEP: Final = (
+    disruption_services,
+    garbage_collection_services,
+    namespace_deletion_services,
+    volume_services,
 )
 
 
@@ -78,8 +91,8 @@ class LocalCluster:
         return [*self.components.services(), *self._parts]
 
     def _controller_services(self) -> list[Service]:
-        workloads = [service for services_of in _WORKLOADS for service in services_of(self.components)]
-        return [*workloads, *pod_collection_services(self.components, self._settings.pod_collection)]
+        made = [service for services_of in (*_WORKLOADS, *_UPKEEP) for service in services_of(self.components)]
+        return [*made, *pod_collection_services(self.components, self._settings.pod_collection)]
 
     def _node_services(self) -> list[Service]:
         if self._settings.plays_nodes:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from plimsoll.core.values import Value
 from plimsoll.kube.errors import AlreadyExists, NotFound
+from plimsoll.local.upkeep.volume_plans import SIMULATED
 from plimsoll.objects.cloud import THE_CLOUD, Cloud, NodeGroup
 from plimsoll.objects.definitions import CustomResourceDefinition
 from plimsoll.objects.judging import shipped_definitions
@@ -103,7 +104,7 @@ def _storage_class() -> dict[str, Any]:
             "name": STORAGE_CLASS,
             "annotations": {"storageclass.kubernetes.io/is-default-class": "true"},
         },
-        "provisioner": "disk.cloud.plimsoll.io",
+        "provisioner": SIMULATED,
         "reclaimPolicy": "Delete",
         "volumeBindingMode": "WaitForFirstConsumer",
         "allowVolumeExpansion": True,

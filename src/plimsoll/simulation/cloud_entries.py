@@ -1,4 +1,4 @@
-"""`machineTypes` and `nodeGroups` of a scenario as objects of the simulated cloud, and the nodes that are there already.
+"""`machineTypes` and `nodeGroups` of a scenario as objects of the simulated cloud, and the nodes that are there.
 
 Pure. A node belongs to the group whose label it has, or whose id its name begins with (`g-3`); if there is only one
 group, and as many nodes that name none as its target says, they are its.

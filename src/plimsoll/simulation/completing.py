@@ -43,7 +43,7 @@ def _owner(owner: Any, namespace: str, uid_of: UidOf, *, alone: bool) -> Any:
         return owner
     kind, name = str(owner.get("kind", "")), str(owner.get("name", ""))
     known = KINDS.by_name(kind)
-    completed = {"apiVersion": known.api_version} if known is not None else {}
+    completed: Json = {"apiVersion": known.api_version} if known is not None else {}
     completed |= owner
     completed.setdefault("uid", uid_of(kind, namespace, name))
     if alone:

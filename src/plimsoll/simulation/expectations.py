@@ -2,8 +2,8 @@
 
 Pure: reading operators from a file, finding a value by its path, comparing. `runs` asks at each `{expect: …}` step.
 
-A path is `/nodeGroups/g/target`, with `~1` for a slash and `~0` for a tilde inside a name as in JSON pointers, or dotted,
-`loops[0].time`. A name that has the separator in it is found without escaping too: `/pods/default/web-0`.
+A path is `/nodeGroups/g/target`, with `~1` for a slash and `~0` for a tilde inside a name as in JSON pointers; or it is
+dotted, `loops[0].time`. A name that has the separator in it is found without escaping too: `/pods/default/web-0`.
 """
 
 from __future__ import annotations
@@ -121,7 +121,7 @@ def _unescaped(part: str) -> str:
 
 def _holds(name: str, operand: Any, got: Any) -> bool:
     if name == "absent":
-        return isinstance(got, Absent) == operand
+        return isinstance(got, Absent) is bool(operand)
     if isinstance(got, Absent):
         return False
     return _CHECKS[name](operand, got)

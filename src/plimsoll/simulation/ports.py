@@ -1,4 +1,4 @@
-"""What a scenario can drive besides the simulated cluster: the node autoscaler's loop, and controllers of single objects.
+"""What a scenario can drive besides the simulated cluster: the node autoscaler, and controllers of single objects.
 
 Declared here by their user. Where nothing is plugged in, `{loop: …}` only moves the clock (and says so), and
 `{reconcile: …}` is refused.

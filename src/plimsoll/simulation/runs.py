@@ -1,7 +1,7 @@
 """Takes the steps of a scenario, one after the other, and tells how the world stands at the end.
 
-`run_scenario` is what `plimsoll simulate` and the tests call. A mistake in the file that only shows on the way ends the run
-with the path of its step; an expectation that does not hold is remembered and the run goes on.
+`run_scenario` is what `plimsoll simulate` and the tests call. A mistake in the file that only shows on the way ends the
+run with the path of its step; an expectation that does not hold is remembered and the run goes on.
 """
 
 from __future__ import annotations
@@ -70,7 +70,7 @@ def run_scenario(
     is_timed: bool = False,
     on_step: Callable[[str], None] = lambda _: None,
 ) -> Story:
-    """Raises `InvalidInput` with the path of what cannot be done. `on_step` is told of every step before it is taken."""
+    """Raises `InvalidInput` with the path of what cannot be done. `on_step` hears of every step before it is taken."""
     on_step("building the world")
     with World(scenario, plugs=plugs, is_timed=is_timed) as world:
         telling = Telling(world, plugs or Plugs())
@@ -92,7 +92,7 @@ class Telling:
         self._expectations = 0
         self._warnings: dict[str, None] = {}
 
-    def take(self, step: Step, *, path: str) -> None:  # noqa: C901, PLR0912 - one case for each kind of step
+    def take(self, step: Step, *, path: str) -> None:
         world = self._world
         match step:
             case LoopStep():

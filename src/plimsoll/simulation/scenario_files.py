@@ -155,7 +155,7 @@ def _group_in(given: Given, types: set[str]) -> GroupEntry:
     fields = given.fields(_GROUP_FIELDS)
     if "id" not in fields:
         given.wrong("id is missing")
-    sizes = {name: fields[name].whole() for name in ("min", "max", "target") if name in fields}
+    sizes: Json = {name: fields[name].whole() for name in ("min", "max", "target") if name in fields}
     spec: Json = {"min": 0, "target": 0, "bootSeconds": 0.0, **sizes}
     spec.setdefault("max", max(spec["min"], spec["target"]))
     _check_sizes(given, spec)

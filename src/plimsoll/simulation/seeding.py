@@ -30,6 +30,11 @@ if TYPE_CHECKING:
     from plimsoll.local.apiserver.server import Server
     from plimsoll.simulation.scenarios import Json, PodEntry
 
+SCENARIO: Final = "scenario"
+"""Whom manifests of the file are written as."""
+WORLD: Final = "simulation"
+"""Whom everything is written as that the file says in its own words: groups, their nodes."""
+
 _CHUNK: Final = 500
 # What others need to be there first. Pods come last: their accounts, priorities and volumes are looked up.
 _EARLY: Final = ("CustomResourceDefinition", "Namespace", "PriorityClass", "StorageClass", "ServiceAccount")
@@ -50,8 +55,11 @@ class Seeder:
         for index, manifest in sorted(enumerate(manifests), key=lambda one: _rank(one[1])):
             await self.put(manifest, path=f"{path}[{index}]")
 
-    async def put(self, manifest: Json, *, path: str) -> None:
-        """Make one object what the manifest says, or change it to that."""
+    async def put(self, manifest: Json, *, path: str, manager: str = SCENARIO) -> None:
+        """Make one object what the manifest says, or change it to that.
+
+        What `manager` applied before and no longer says goes; what others said stays.
+        """
         resource = self._resource_of(manifest, path=path)
         metadata = manifest["metadata"]
         namespace = (metadata.get("namespace") or "default") if resource.namespaced else ""
@@ -61,7 +69,7 @@ class Seeder:
         is_new = self._server.store.get(key) is None
         body = for_server(manifest, namespace=namespace, uid_of=self._uid_of)
         try:
-            await self._client.call(self._applied(resource, key, body))
+            await self._client.call(self._applied(resource, key, body, manager=manager))
         except ApiError as error:
             raise InvalidInput(str(error), path=path) from error
         await self._put_right(key, manifest, is_new=is_new)
@@ -107,11 +115,13 @@ class Seeder:
 
     # ---- inside
 
-    def _applied(self, resource: ServedResource, key: Key, body: Json) -> Call:
+    def _applied(self, resource: ServedResource, key: Key, body: Json, *, manager: str) -> Call:
         """A call of its own: no struct is there for every kind that a file may hold."""
         calls = self._client.calls
         path = calls.path(plain_resource(resource), key.name, namespace=key.namespace)
-        return calls.patch(path, encoded(body), APPLY_PATCH, {"force": True})
+        return calls.patch(
+            path, encoded(body), APPLY_PATCH, {"force": True, "field_manager": manager, "field_validation": "Strict"}
+        )
 
     def _resource_of(self, manifest: Json, *, path: str) -> ServedResource:
         resource = self._server.catalogue.of_kind(manifest["apiVersion"], manifest["kind"])

@@ -31,7 +31,7 @@ from plimsoll.simulation.crashing import Lifeline, MortalTransport
 from plimsoll.simulation.ports import LoopTools, Plugs
 from plimsoll.simulation.request_histories import RequestHistory
 from plimsoll.simulation.scenarios import WorldKind
-from plimsoll.simulation.seeding import Seeder
+from plimsoll.simulation.seeding import SCENARIO, WORLD, Seeder
 
 if TYPE_CHECKING:
     import asyncio
@@ -44,8 +44,6 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 AUTOSCALER: Final = "cluster-autoscaler"
-SCENARIO: Final = "scenario"
-"""Whom the steps of the file write as."""
 COMPONENTS: Final = (CONTROLLER_MANAGER, SCHEDULER, KUBELET, CLOUD, AUTOSCALER)
 
 _KINDS: Final = KINDS.extended(CLOUD_RESOURCES)
@@ -104,8 +102,8 @@ class World:
         self.run.settle()
         return self
 
-    def __exit__(self, *error: Any) -> None:
-        self.run.__exit__(*error)
+    def __exit__(self, *error: object) -> None:
+        self.run.close(after_error=error[0] is not None)
 
     def at_once(self, doing: Coroutine[Any, Any, T]) -> T:
         """Do something that takes no time, as one who stands outside of the world does."""
@@ -122,13 +120,13 @@ class World:
         scenario = self.scenario
         await self._application.start()
         for definition in shipped_definitions():
-            await self.seeder.put(definition.body, path=definition.source)
+            await self.seeder.put(definition.body, path=definition.source, manager=WORLD)
         for manifest in cloud_manifests(scenario):
-            await self.seeder.put(manifest, path="nodeGroups")
+            await self.seeder.put(manifest, path="nodeGroups", manager=WORLD)
         objects = with_groups(scenario.objects, scenario.node_groups)
         await self.seeder.put_all(objects, path="objects")
         for node in initial_nodes(scenario):
-            await self.seeder.put(node, path="nodeGroups")
+            await self.seeder.put(node, path="nodeGroups", manager=WORLD)
         for index, entry in enumerate(scenario.pods):
             await self.seeder.put_pods(entry, path=f"pods[{index}].template")
 

@@ -58,7 +58,9 @@ async def test_conditions_are_written_when_they_change_and_only_then(client: Cli
     def ready(status: str, reason: str) -> Condition:
         return Condition(type="Ready", status=status, reason=reason, message="as tested")
 
-    writer = ConditionsWriter(client, owned=["Ready"], field_manager="plimsoll-e2e-gauges", clock=CLOCK)
+    writer = ConditionsWriter(
+        client, owned=["Ready"], owned_fields=["seen"], field_manager="plimsoll-e2e-gauges", clock=CLOCK
+    )
     other = ConditionsWriter(client, owned=["Calibrated"], field_manager="plimsoll-e2e-others", clock=CLOCK)
     stale = await subject()
     assert isinstance(await writer.write(gauges, stale, [ready("False", "Starting")]), Told)
@@ -74,6 +76,8 @@ async def test_conditions_are_written_when_they_change_and_only_then(client: Cli
     }
     assert found.status["seen"] == "x"
     assert {one.observed_generation for one in found.conditions} == {found.metadata.generation}
+    assert isinstance(await writer.write(gauges, found, [ready("True", "Started")]), Told)
+    assert "seen" not in (await subject()).status
 
 
 async def test_conditions_of_an_object_that_is_gone_are_not_written(client: Client, namespace: str, gauges: Resource):

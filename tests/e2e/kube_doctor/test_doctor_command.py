@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shlex
 import subprocess
 import sys
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -64,7 +65,7 @@ def doctor(*arguments: str | Path, home: Path | None = None) -> Ended:
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ApiServer]:
     folder = tmp_path_factory.mktemp("doctor")
     users = folder / "users.csv"
-    users.write_text('bobs-secret,bob,1,"dev"\n')
+    users.write_text('bobs-secret,bob,1,"dev"\ncarols-secret,carol,2,"dev"\n')
     with running(folder / "cluster", "--token-file", str(users)) as started:
         yield started
 
@@ -178,6 +179,54 @@ def test_few_rights_are_exit_code_1_with_exactly_what_is_missing(server: ApiServ
         where = f"{RBAC}/namespaces/{namespace}" if namespace else RBAC
         assert server.ask("POST", f"{where}/{manifest['kind'].lower()}s", manifest)[0] == 201
     assert doctor("--kubeconfig", bob, "--controller", "kubelet").code == 0
+
+
+def test_what_it_prints_for_the_administrator_grants_what_is_missing_and_nothing_elsewhere(
+    server: ApiServer, tmp_path: Path
+):
+    """The line is run as it is printed, with the administrator's part of it done by hand."""
+    carol = kubeconfig(server, tmp_path, user={"token": "carols-secret"})
+    given = ["--kubeconfig", str(carol), "-n", "default", "--controller", "tidb"]
+    ended = doctor(*given)
+    line = next(line for line in ended.stdout.splitlines() if line.strip().startswith("plimsoll doctor "))
+    command, _, _ = line.partition(" | ")
+    again = doctor(*shlex.split(command)[2:])
+    assert shlex.split(command)[2:] == [*given, "-o", "json"]
+    manifests = again.finding("permissions.tidb")["details"]["manifests"]
+    for manifest in manifests:
+        namespace = manifest["metadata"].get("namespace")
+        where = f"{RBAC}/namespaces/{namespace}" if namespace else RBAC
+        assert server.ask("POST", f"{where}/{manifest['kind'].lower()}s", manifest)[0] == 201
+        if manifest["kind"] == "ClusterRole":
+            assert not [rule for rule in manifest["rules"] if "secrets" in rule["resources"]]
+    assert doctor(*given, "-o", "json").finding("permissions.tidb")["level"] == "ok"
+
+
+def plugin(folder: Path, *lines: str) -> dict[str, Any]:
+    script = folder / "plugin.sh"
+    script.write_text("\n".join(["#!/bin/sh", *lines]))
+    script.chmod(0o755)
+    version = "client.authentication.k8s.io/v1"
+    return {"exec": {"apiVersion": version, "command": str(script), "interactiveMode": "Never"}}
+
+
+def test_a_plugin_may_take_longer_than_an_answer_of_the_server(server: ApiServer, tmp_path: Path):
+    answer = {"apiVersion": "client.authentication.k8s.io/v1", "kind": "ExecCredential"}
+    answer |= {"status": {"token": server.config["users"][0]["user"]["token"]}}
+    slow = kubeconfig(
+        server, tmp_path, user=plugin(tmp_path, "sleep 3", f"printf %s {shlex.quote(json.dumps(answer))}")
+    )
+    ended = doctor("--kubeconfig", slow, "--timeout", "2", "--controller", "kubelet")
+    assert ended.code == 0, ended.stderr
+    assert "waiting for credentials" in ended.stderr
+
+
+def test_a_plugin_that_fails_is_exit_code_2_and_named_with_file_and_field(server: ApiServer, tmp_path: Path):
+    failing = kubeconfig(server, tmp_path, user=plugin(tmp_path, "echo please log in >&2", "exit 3"))
+    ended = doctor("--kubeconfig", failing, "-o", "json")
+    assert ended.code == 2
+    told = f'{failing}: users[0].user.exec: exec plugin {tmp_path}/plugin.sh: failed with exit code 3: "please log in"'
+    assert ended.error["message"] == told
 
 
 def test_a_mistake_in_the_kubeconfig_is_exit_code_2_with_the_path_of_the_field(server: ApiServer, tmp_path: Path):

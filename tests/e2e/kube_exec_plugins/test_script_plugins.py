@@ -66,12 +66,13 @@ def test_more_than_can_be_an_answer(scripts: Scripts):
         scripts.ask("cat /dev/zero")
 
 
-def test_a_hanging_plugin_is_killed_with_everything_it_started(scripts: Scripts):
+def test_a_hanging_plugin_is_killed_with_everything_it_started(scripts: Scripts, capsys: pytest.CaptureFixture[str]):
     started = time.monotonic()
-    with pytest.raises(CredentialsFailed, match=r"it did not end within 2 s, and was killed: \"hanging\""):
+    with pytest.raises(CredentialsFailed, match=r"it did not end within 2 s, and was killed$"):
         scripts.ask("echo hanging >&2", f"sleep 300 & echo $! > {scripts.folder}/child", "wait", timeout_s=2)
     assert time.monotonic() - started < 20
     assert is_gone(int((scripts.folder / "child").read_text()))
+    assert capsys.readouterr().err == "hanging\n"
 
 
 def test_a_plugin_that_is_no_longer_wanted_is_killed(scripts: Scripts):
@@ -109,11 +110,26 @@ def test_a_plugin_may_leave_a_daemon_behind_that_holds_its_output(scripts: Scrip
     os.kill(child, 9)  # and it was left alive
 
 
-def test_failure_with_its_complaint_and_the_hint(scripts: Scripts, capsys: pytest.CaptureFixture[str]):
+def test_failure_with_its_complaint_which_is_shown_once_and_the_hint(
+    scripts: Scripts, capsys: pytest.CaptureFixture[str]
+):
     with pytest.raises(CredentialsFailed) as caught:
         scripts.ask("echo abc; echo please log in >&2; exit 3", installHint="see the wiki")
     assert caught.value.problem.endswith('/plugin.sh: failed with exit code 3: "please log in"\nsee the wiki')
-    assert capsys.readouterr().err == "please log in\n"
+    assert capsys.readouterr().err == ""
+
+
+def test_what_a_plugin_says_beside_a_good_answer_is_passed_on(scripts: Scripts, capsys: pytest.CaptureFixture[str]):
+    scripts.ask("echo by the way >&2", prints(token="abc"))
+    assert capsys.readouterr().err == "by the way\n"
+
+
+def test_what_a_plugin_says_is_passed_on_while_it_waits_for_a_person(
+    scripts: Scripts, capsys: pytest.CaptureFixture[str]
+):
+    with pytest.raises(CredentialsFailed, match=r"failed with exit code 3$"):
+        scripts.ask("echo go there >&2; sleep 1.5; exit 3")
+    assert capsys.readouterr().err == "go there\n"
 
 
 def test_a_plugin_that_is_not_there(scripts: Scripts):

@@ -8,7 +8,7 @@ from datetime import timedelta
 import pytest
 
 from plimsoll.kube.access import Credential, Tls
-from plimsoll.kube.errors import NotSent, TlsRefused
+from plimsoll.kube.errors import NotSent, TlsRefused, UnknownAuthority
 from plimsoll.kube.exchange import Call
 from tests.e2e.kube_http.servers import (
     Answering,
@@ -28,12 +28,13 @@ CA = Authority("cluster-ca")
 OURS = Tls(ca_pem=CA.pem, ca_file="/home/me/ca.crt")
 
 
-async def refusal(pair: Pair, tls: Tls = OURS) -> str:
+async def refusal(pair: Pair, tls: Tls = OURS, *, kind: type[TlsRefused] = TlsRefused) -> str:
     application = Answering()
     async with serving(application, tls=server_tls(pair)) as port:
         with pytest.raises(TlsRefused) as caught:
             await sent(secure(port, tls))
         assert str(caught.value).startswith(f"https://127.0.0.1:{port}: ")
+        assert isinstance(caught.value, kind)
     assert application.heads == []
     return str(caught.value)
 
@@ -48,7 +49,7 @@ async def test_the_right_authority_and_the_right_name_are_accepted():
 
 
 async def test_a_certificate_of_another_authority_is_refused():
-    message = await refusal(Authority("their-ca").issue(*LOOPBACK))
+    message = await refusal(Authority("their-ca").issue(*LOOPBACK), kind=UnknownAuthority)
     assert "signed by CN=their-ca, which is not among the authorities in /home/me/ca.crt" in message
     assert "certificate-authority" in message
 
@@ -64,6 +65,7 @@ async def test_the_authorities_of_the_machine_are_believed_where_none_are_given(
 
 async def test_an_expired_certificate_is_refused_with_its_dates():
     message = await refusal(CA.issue(*LOOPBACK, valid=(timedelta(days=-20), timedelta(days=-10))))
+    assert "authority" not in message
     assert "has expired (its certificate is valid from 20" in message
 
 

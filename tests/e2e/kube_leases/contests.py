@@ -1,7 +1,11 @@
-"""Contender processes around one Lease of a real server, and what their journal tells."""
+"""Contender processes around one Lease of a real server, and what their journal tells. Benchmarks use it, too.
+
+A contest has a namespace of its own, which goes with it: nothing is left on a cluster that was lent to us.
+"""
 
 from __future__ import annotations
 
+import asyncio
 import os
 import signal
 import subprocess
@@ -13,7 +17,7 @@ from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
-from tests.e2e.apiserver.processes import running
+from tests.e2e.kube.clusters import access_of, cluster_kubeconfig, delete_namespace, make_namespace
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -43,17 +47,19 @@ def now_s() -> float:
 
 
 class Contest:
-    """Processes are started with `enter` and killed at the end."""
+    """Processes are started with `enter` and killed at the end. Makes its namespace."""
 
     def __init__(self, kubeconfig: Path, folder: Path, *, duration_s: int = 1) -> None:
         self._kubeconfig = kubeconfig
+        self._access = access_of(kubeconfig)
+        self._namespace = asyncio.run(make_namespace(self._access))
         self._journal = folder / "journal"
         self._name = f"contest-{uuid.uuid4().hex[:8]}"
         self.duration_s = duration_s
         self.processes: dict[int, subprocess.Popen[bytes]] = {}
 
     def enter(self, **environment: str) -> int:
-        arguments = [str(self._kubeconfig), self._name, "default", str(self._journal), str(self.duration_s)]
+        arguments = [str(self._kubeconfig), self._name, self._namespace, str(self._journal), str(self.duration_s)]
         errors = (self._journal.parent / "errors").open("ab")
         with errors:
             process = subprocess.Popen(
@@ -74,6 +80,9 @@ class Contest:
         for process in self.processes.values():
             process.kill()
             process.wait()
+
+    def delete_namespace(self) -> None:
+        asyncio.run(delete_namespace(self._access, self._namespace))
 
     # -- the journal
 
@@ -108,6 +117,12 @@ class Contest:
 
         return self.awaited(first)
 
+    def await_contender(self, pid: int) -> Line:
+        """From here on it looks at the Lease."""
+        return self.awaited(
+            lambda: next((line for line in self.lines() if (line.kind, line.pid) == ("contends", pid)), None)
+        )
+
     def awaited(self, look: Callable[[], Line | None]) -> Line:
         deadline_s = now_s() + PATIENCE_S
         while now_s() < deadline_s:
@@ -121,9 +136,8 @@ class Contest:
 @contextmanager
 def contest(folder: Path, *, duration_s: int = 1) -> Iterator[Contest]:
     """On the cluster that PLIMSOLL_E2E_KUBECONFIG names, else on an API server of our own."""
-    with ExitStack() as stack:
-        given = os.environ.get("PLIMSOLL_E2E_KUBECONFIG")
-        kubeconfig = Path(given) if given else stack.enter_context(running(folder / "data")).kubeconfig
+    with cluster_kubeconfig(folder / "data") as kubeconfig, ExitStack() as stack:
         one = Contest(kubeconfig, folder, duration_s=duration_s)
+        stack.callback(one.delete_namespace)
         stack.callback(one.end)
         yield one

@@ -38,7 +38,7 @@ def test_a_stopped_leader_does_not_act_after_it_wakes(tmp_path: Path):
         one.enter()
         frozen = one.await_leader(0)
         other = one.enter()
-        one.awaited(lambda: next((line for line in one.lines() if (line.kind, line.pid) == ("contends", other)), None))
+        one.await_contender(other)
         time.sleep(2 * one.duration_s)
         one.send(frozen.pid, signal.SIGSTOP)
         stopped_at_s = now_s()
@@ -56,7 +56,7 @@ def test_a_leader_that_is_told_to_stop_hands_over_at_once(tmp_path: Path):
         first = one.enter()
         assert one.await_leader(0).pid == first
         other = one.enter()
-        one.awaited(lambda: next((line for line in one.lines() if (line.kind, line.pid) == ("contends", other)), None))
+        one.await_contender(other)
         stopped_at_s = now_s()
         one.send(first, signal.SIGTERM)
         assert one.processes.pop(first).wait(timeout=60) == 0
@@ -71,10 +71,27 @@ def test_a_leader_whose_loop_is_blocked_renews_and_is_ended_when_it_can_no_longe
             blocked = one.enter(CONTENDER_BLOCKS="1")
             assert one.await_leader(0).pid == blocked
             other = one.enter()
-            one.awaited(lambda: next((line for line in one.lines() if line.pid == other), None))
+            one.await_contender(other)
             time.sleep(3 * one.duration_s)
             assert {act.pid for act in one.acts()} == {blocked}, "the thread renews"
             server.stop(signal.SIGKILL)
             assert one.processes.pop(blocked).wait(timeout=60) == 4
         finally:
+            one.end()
+
+
+def test_a_leader_that_is_told_to_stop_while_the_server_is_frozen_ends_soon(tmp_path: Path):
+    with running(tmp_path / "data") as server:
+        one = Contest(server.kubeconfig, tmp_path, duration_s=30)
+        try:
+            leader = one.enter()
+            assert one.await_leader(0).pid == leader
+            server.process.send_signal(signal.SIGSTOP)
+            stopped_at_s = now_s()
+            one.send(leader, signal.SIGTERM)
+            assert one.processes.pop(leader).wait(timeout=60) == 0
+            # Three seconds by the settings, where the three requests of before took 10 s each.
+            assert now_s() - stopped_at_s < GENEROUS
+        finally:
+            server.process.send_signal(signal.SIGCONT)
             one.end()

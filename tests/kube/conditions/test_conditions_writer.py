@@ -59,7 +59,8 @@ def with_conditions() -> dict[str, Any]:
         "x-kubernetes-list-type": "map",
         "x-kubernetes-list-map-keys": ["type"],
     }
-    status = {"type": "object", "properties": {"conditions": listed, "replicas": {"type": "integer"}}}
+    fields = {"replicas": {"type": "integer"}, "phase": text, "theirs": text}
+    status = {"type": "object", "properties": {"conditions": listed, **fields}}
     spec = {"type": "object", "properties": {"size": {"type": "integer"}}}
     schema = {"type": "object", "properties": {"spec": spec, "status": status}}
     version = {
@@ -86,7 +87,13 @@ class Desk:
 
     def new_writer(self, fault: Fault | None = None) -> ConditionsWriter:
         client = self.world.new_client(through=lambda transport: Noted((fault or Fault()).wrap(transport), self.sent))
-        return ConditionsWriter(client, owned=["Ready", "Scaling"], field_manager="us", clock=self.world.clock)
+        return ConditionsWriter(
+            client,
+            owned=["Ready", "Scaling"],
+            owned_fields=["replicas", "phase"],
+            field_manager="us",
+            clock=self.world.clock,
+        )
 
     def subject(self) -> Subject:
         return self.world.do(self._subject())
@@ -238,6 +245,47 @@ def test_fields_of_the_status_go_along(desk: Desk):
     assert desk.tell(ready(), replicas=3) == Unchanged()
     assert isinstance(desk.tell(ready(), replicas=4), Told)
     assert desk.status["replicas"] == 4
+
+
+@pytest.mark.parametrize("is_restarted", [False, True])
+def test_a_field_of_ours_that_is_no_longer_told_is_taken_away(desk: Desk, is_restarted: bool):
+    desk.tell(ready(), replicas=3, phase="Up")
+    if is_restarted:
+        desk.writer = desk.new_writer()
+    assert isinstance(desk.tell(ready(), phase="Up"), Told)
+    assert desk.status.keys() == {"conditions", "phase"}
+    assert isinstance(desk.tell(ready(), phase=None), Told)
+    assert desk.status.keys() == {"conditions"}
+    assert desk.tell(ready()) == Unchanged()
+
+
+def test_fields_of_others_stay_as_they_are(desk: Desk):
+    desk.world.ask("PATCH", f"{WIDGET}/status", {"status": {"theirs": "x"}}, content=MERGE)
+    desk.tell(ready(), replicas=3)
+    desk.tell(ready())
+    assert desk.status.keys() == {"conditions", "theirs"}
+
+
+def test_a_field_that_somebody_else_holds_on_to_is_not_told_to_have_changed(desk: Desk):
+    desk.world.ask("PATCH", f"{WIDGET}/status", {"status": {"phase": "Theirs"}}, content=MERGE)
+    desk.tell(ready())
+    assert desk.tell(ready()) == Unchanged()
+    assert desk.status["phase"] == "Theirs"
+
+
+@pytest.mark.parametrize("name", ["theirs", "conditions"])
+def test_a_field_the_writer_does_not_own_is_refused(desk: Desk, name: str):
+    with pytest.raises(InvalidInput, match=rf"^fields\.{name}: "):
+        desk.tell(ready(), **{name: "x"})
+    assert desk.writes == 0
+
+
+@pytest.mark.parametrize("name", ["", "conditions"])
+def test_conditions_are_no_field_to_be_owned(desk: Desk, name: str):
+    with pytest.raises(InvalidInput, match=r"^owned_fields: "):
+        ConditionsWriter(
+            desk.world.client, owned=["Ready"], owned_fields=[name], field_manager="us", clock=desk.world.clock
+        )
 
 
 def test_a_stale_view_does_not_move_the_time_of_transition(desk: Desk):

@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from plimsoll.kube.access import SlowCredentials
 from plimsoll.kube.configuration.processes import Finished, Killed, NotStarted
-from plimsoll.kube.errors import CredentialsFailed
+from plimsoll.kube.errors import CredentialsFailed, CredentialsLate
 from plimsoll.runtime.virtual_runs import DEFAULT_START, run_virtual
 from tests.kube.configuration.kubeconfigs import (
     SERVER,
@@ -294,6 +295,27 @@ class TestKeeping:
                 await clock.sleep(0.5)
                 gone.cancel()
             assert waiting.result().headers == {"Authorization": "Bearer t2"}
+
+        run_virtual(story)
+
+    @pytest.mark.parametrize("more", [{}, {"as": "ada"}], ids=["alone", "together"])
+    def test_who_cannot_wait_learns_which_plugin_runs_and_how_long_it_has_run(
+        self, tmp_path: Path, more: dict[str, str]
+    ):
+        async def story(clock: VirtualClock) -> None:
+            machine = self.plugin_machine(tmp_path, clock)
+            machine.runner.takes_s = 30
+            credentials = machine.access(config(user={**plugin(), **more})).credentials
+            assert isinstance(credentials, SlowCredentials)
+            assert credentials.unanswered() is None
+            async with asyncio.TaskGroup() as group:
+                group.create_task(credentials.current())
+                await clock.sleep(2.5)
+                late = credentials.unanswered()
+            assert isinstance(late, CredentialsLate)
+            assert late.path == f"{tmp_path}/config.yaml: users[0].user.exec"
+            assert late.problem == "exec plugin login: has run for 2.5 s without an answer (it may take 60 s)"
+            assert credentials.unanswered() is None
 
         run_virtual(story)
 

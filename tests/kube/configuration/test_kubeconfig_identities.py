@@ -240,13 +240,14 @@ class TestPods:
     def test_without_the_variables_it_is_no_pod(self, machine: Machine, missing: str):
         machine.in_pod()
         del machine.environment[missing]
-        with pytest.raises(InvalidInput, match="not a pod with a service account"):
+        with pytest.raises(InvalidInput, match=f"not a pod with a service account: .* is set, but {missing} is not"):
             machine.access()
 
-    def test_without_a_token_it_is_no_pod(self, machine: Machine):
+    def test_without_a_token_it_is_no_pod_and_the_file_is_named(self, machine: Machine):
         machine.in_pod()
-        (machine.folder / "serviceaccount/token").unlink()
-        with pytest.raises(InvalidInput, match="not a pod with a service account"):
+        file = machine.folder / "serviceaccount/token"
+        file.unlink()
+        with pytest.raises(InvalidInput, match=f"not a pod with a service account: .* {file} is not there"):
             machine.access()
 
     def test_an_authority_that_is_no_certificate_is_named(self, machine: Machine):

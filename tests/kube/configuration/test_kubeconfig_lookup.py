@@ -71,6 +71,16 @@ def test_an_explicit_file_that_is_missing_is_an_error(machine: Machine):
         machine.access(kubeconfig=str(machine.folder / "gone"))
 
 
+@pytest.mark.parametrize(
+    ("content", "problem"), [(b"", "is empty"), (config() | {"contexts": [], "current-context": ""}, "has no contexts")]
+)
+def test_an_explicit_file_without_contexts_is_told_as_such(machine: Machine, content: object, problem: str):
+    machine.environment["KUBECONFIG"] = machine.write("b", one("b"))
+    with pytest.raises(InvalidInput) as caught:
+        machine.access(content)
+    assert str(caught.value) == f"{machine.folder}/config.yaml: {problem}: it names no cluster to use"
+
+
 def test_the_first_file_that_names_a_current_context_sets_it(machine: Machine):
     first = one("a") | {"current-context": ""}
     files = [machine.write("a", first), machine.write("b", one("b")), machine.write("c", one("c"))]
@@ -175,6 +185,7 @@ def test_a_server_that_is_no_address_is_refused(machine: Machine, written: str, 
 def test_server_beside_a_chosen_context_replaces_only_the_address(machine: Machine):
     access = machine.access(config(user={"token": "t"}), server="https://other/")
     assert access.server == "https://other"
+    assert access.origin == f"--server, beside context one of {machine.folder}/config.yaml"
     assert run_virtual(access.credentials.current()).headers == {"Authorization": "Bearer t"}
 
 

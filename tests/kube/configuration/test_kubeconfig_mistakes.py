@@ -59,7 +59,8 @@ def test_shape_of_the_file(machine: Machine, content: Any, path: str, problem: s
             "specifying a root certificates file (certificate-authority-data) with this flag is not allowed",
         ),
         ({"insecure-skip-tls-verify": "yes"}, "insecure-skip-tls-verify", "must be a boolean, and is text"),
-        ({"proxy-url": "ftp://u:secret@p"}, "proxy-url", "must be an address with the scheme http, https or socks5"),
+        ({"proxy-url": "ftp://u:secret@p"}, "proxy-url", "must be an address with the scheme http or https"),
+        ({"proxy-url": "socks5://u:secret@p:1080"}, "proxy-url", "SOCKS proxies are not supported; give an http or"),
         ({"proxy-url": "http://u:secret@[p"}, "proxy-url", "must be an address"),
     ],
 )

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
     from plimsoll.kube.diagnosis import Examination, Finding, Permission, Target
     from plimsoll.kube.exchange import Call, Reply, Transport
+    from plimsoll.kube.selections import ClientSettings
 
 
 class Between:
@@ -49,9 +50,11 @@ class Cluster(KubeWorld):
         token: str = ADMIN,
         places: Places = Places(),  # noqa: B008 - a value that nobody changes
         through: Callable[[Transport], Transport] = lambda transport: transport,
+        invocation: str = "plimsoll doctor -o json",
     ) -> Examination:
         client = self.new_client(token=token, through=through)
-        return self.do(examine(client, Scrutiny(controllers=controllers, places=places), clock=self.clock))
+        scrutiny = Scrutiny(controllers=controllers, places=places, invocation=invocation)
+        return self.do(examine(client, scrutiny, clock=self.clock))
 
     def service_account(self, name: str = "plimsoll", namespace: str = "kube-system") -> str:
         """The token of a new service account, who may do nothing yet."""
@@ -95,13 +98,14 @@ def questions(permissions: Iterable[Permission], places: Places) -> set[tuple[st
 
 
 def examined_script(
-    *script: Reply | Exception | Callable[[Call], Reply], target: Target, controllers: tuple[str, ...] = ("kubelet",)
+    *script: Reply | Exception | Callable[[Call], Reply],
+    target: Target,
+    controllers: tuple[str, ...] = ("kubelet",),
+    settings: ClientSettings = UNLIMITED,
 ) -> Examination:
     """The examination of a server that answers from a script."""
     with VirtualRun(start=START) as run:
-        client = Client(
-            ScriptedTransport(*script), clock=run.clock, entropy=SeededEntropy("script"), settings=UNLIMITED
-        )
+        client = Client(ScriptedTransport(*script), clock=run.clock, entropy=SeededEntropy("script"), settings=settings)
         return run.until(examine(client, Scrutiny(controllers=controllers, target=target), clock=run.clock))
 
 

@@ -61,6 +61,7 @@ def test_what_may_not_be_listed_is_not_known():
         examination = cluster.examined("nodes", token=GUEST)
     finding = found(examination, "objects")
     assert finding.level == "unknown"
+    assert finding.message.startswith("no kind could be listed: ")
     assert "forbidden" in finding.details["notSeen"]["pods"]
     assert found(examination, "rivals.nodes").level == "unknown"
 

@@ -72,6 +72,55 @@ def test_with_a_namespace_only_that_one_is_asked_about():
     assert found(everywhere, "permissions.kafka").level == "fail"
 
 
+def test_who_looks_after_all_namespaces_needs_secrets_only_where_there_is_something_to_look_after():
+    with Cluster() as cluster:
+        cluster.define("kafkas", "kafka.strimzi.io", "v1")
+        for namespace in ("kafka", "more", "other"):
+            cluster.namespace(namespace)
+        for namespace in ("kafka", "more"):
+            kafka = {"apiVersion": "kafka.strimzi.io/v1", "kind": "Kafkas", "metadata": {"name": "k"}}
+            cluster.made(f"/apis/kafka.strimzi.io/v1/namespaces/{namespace}/kafkas", kafka)
+        token = cluster.service_account()
+        seeing = [one for one in NEEDS["kafka"].permissions if one.resource == "kafkas"]
+        cluster.apply(*role_manifests(seeing, role="seeing", user=ACCOUNT, places=Places()))
+        finding = found(cluster.examined("kafka", token=token), "permissions.kafka")
+    assert {one[2] for one in told_missing(finding) if one[1] == "secrets"} == {"kafka", "more"}
+    granted = {
+        manifest["metadata"].get("namespace", "")
+        for manifest in finding.details["manifests"]
+        for rule in manifest.get("rules", ())
+        if "secrets" in rule["resources"]
+    }
+    assert granted == {"kafka", "more"}
+    assert "get secrets: granted only in namespaces that hold kafkas.kafka.strimzi.io (kafka, more)" in finding.fix
+
+
+def test_only_who_makes_namespaces_itself_needs_secrets_everywhere():
+    broad = {
+        name
+        for name, needs in NEEDS.items()
+        for one in needs.permissions
+        if one.resource == "secrets" and "" in one.namespaces_in(Places())
+    }
+    assert broad == {"fleet-agent"}
+
+
+def test_the_roles_are_written_by_the_same_command_as_the_user_and_applied_by_an_administrator():
+    again = "plimsoll doctor --kubeconfig 'my config' -n kafka -o json"
+    with Cluster() as cluster:
+        places = Places(home="kafka", watched="kafka")
+        finding = found(cluster.examined("kafka", token=GUEST, places=places, invocation=again), "permissions.kafka")
+    lines = finding.fix.splitlines()
+    selected = """.findings[] | select(.check == "permissions.kafka") | .details.manifests[]"""
+    assert lines[-4:] == [
+        "run this as guest, for whom they are made out:",
+        f"  {again} | jq '{selected}' > plimsoll-kafka.json",
+        "then apply them as an administrator of the same cluster:",
+        "  kubectl apply -f plimsoll-kafka.json",
+    ]
+    assert {one["metadata"].get("namespace") for one in finding.details["manifests"]} == {"kafka"}
+
+
 def test_a_server_that_does_not_answer_reviews_is_no_permission():
     class NoReviews(Between):
         async def send(self, call: Call) -> Reply:

@@ -5,7 +5,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from plimsoll.kube.diagnosis import NEEDS, Permission, Places, Question, Scope
-from plimsoll.kube.diagnosis.access_reviews import judge
+from plimsoll.kube.diagnosis.access_reviews import Asker, judge
 from plimsoll.kube.diagnosis.permissions import only_missing, role_manifests, subject
 
 
@@ -43,8 +43,15 @@ def test_a_rule_as_rbac_writes_it():
 
 def test_only_what_is_missing_of_a_permission_is_asked_for():
     missing = {Question(verb="list", group="", resource="pods")}
-    assert only_missing(permission(), missing, Places()) == permission(verbs=("list",))
-    assert only_missing(permission(resource="nodes"), missing, Places()) is None
+    assert [one.rule() for one in only_missing(permission(), missing, Places())] == [permission(verbs=("list",)).rule()]
+    assert [*only_missing(permission(resource="nodes"), missing, Places())] == []
+
+
+def test_what_is_missing_in_one_namespace_is_not_asked_for_in_another():
+    narrow = permission(resource="secrets", scope=Scope.INHABITED, verbs=("get",))
+    places = Places(inhabited=("a", "b"))
+    missing = {Question(verb="get", group="", resource="secrets", namespace="b")}
+    assert [one.namespace for one in only_missing(narrow, missing, places)] == ["b"]
 
 
 @pytest.mark.parametrize(
@@ -79,10 +86,10 @@ def test_what_is_needed_in_one_namespace_is_granted_only_there():
 def test_exactly_what_the_server_refuses_is_told_and_the_rules_cover_it(
     data: st.DataObject, controller: str, watched: str
 ):
-    needs, places = NEEDS[controller], Places(home="home", watched=watched)
+    needs, places = NEEDS[controller], Places(home="home", watched=watched, inhabited=("kafka", "more"))
     asked = [one for need in needs.permissions for one in need.questions(places)]
     answers = {one: data.draw(st.booleans()) for one in asked}
-    finding = judge(needs, answers, places=places, user="bob")
+    finding = judge(needs, answers, places=places, asker=Asker(user="bob"))
     refused = {one for one, allowed in answers.items() if not allowed}
     assert (finding.level == "fail") is bool(refused)
     for one in refused:

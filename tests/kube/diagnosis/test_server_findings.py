@@ -1,13 +1,18 @@
 from __future__ import annotations
 
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from email.utils import format_datetime
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from msgspec.structs import replace
 
+from plimsoll.kube.access import Access, Credential
+from plimsoll.kube.configuration.credentials import Fixed
 from plimsoll.kube.diagnosis import NoExamination, Target
-from plimsoll.kube.errors import NotSent, TlsRefused
+from plimsoll.kube.errors import CredentialsFailed, NotSent, TlsRefused, UnknownAuthority
+from plimsoll.kube.exchange import Reply
+from plimsoll.kube.selections import ClientSettings
 from tests.kube.diagnosis.examinations import GUEST, Between, Cluster, examined_script, found
 from tests.kube.worlds import json_reply, status_reply
 from tests.local.apiserver.application.worlds import START
@@ -15,7 +20,7 @@ from tests.local.apiserver.application.worlds import START
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from plimsoll.kube.exchange import Call, Reply
+    from plimsoll.kube.exchange import Call
 
 TARGET = Target(server="https://10.0.0.1:6443", origin="context prod of /home/x/.kube/config")
 
@@ -53,7 +58,7 @@ def test_a_server_whose_certificate_is_not_checked_is_a_warning():
     ("error", "advice"),
     [
         (NotSent("connection refused"), "check host and port"),
-        (TlsRefused("not signed by an authority we know"), "a new certificate authority"),
+        (UnknownAuthority("not signed by an authority we know"), "a new certificate authority"),
     ],
 )
 def test_a_server_that_cannot_be_reached_is_named_with_why_and_where_its_address_comes_from(
@@ -67,9 +72,80 @@ def test_a_server_that_cannot_be_reached_is_named_with_why_and_where_its_address
     assert advice in raised.value.hint
 
 
-def test_a_server_that_fails_cannot_be_examined():
-    with pytest.raises(NoExamination, match="cannot work: etcd is away"):
-        examined_script(status_reply(503, "etcd is away"), target=TARGET)
+def test_of_certificates_that_fail_otherwise_only_the_origin_is_told():
+    with pytest.raises(NoExamination) as raised:
+        examined_script(TlsRefused("the server's certificate has expired"), target=TARGET)
+    assert raised.value.hint == f"the address comes from {TARGET.origin}"
+
+
+def test_a_client_certificate_that_is_refused_is_told_with_its_end():
+    target = replace(TARGET, certificate_ends=datetime(2024, 5, 6, tzinfo=UTC))
+    with pytest.raises(NoExamination) as raised:
+        examined_script(TlsRefused("the server refused us: our client certificate has expired"), target=target)
+    assert raised.value.hint.endswith("the client certificate that we show is good until 2024-05-06T00:00:00Z")
+
+
+PAGE = Reply(status=200, headers={"content-type": "text/html; charset=utf-8"}, body=b"<html><title>Login</title>")
+
+
+@pytest.mark.parametrize(
+    ("reply", "message"),
+    [
+        (status_reply(503, "etcd is away"), f"{TARGET.server} answers, but cannot work: etcd is away"),
+        (status_reply(429, "slow down"), f"{TARGET.server} has too much to do and turns us away (429): slow down"),
+        (PAGE, f"{TARGET.server}: this is no Kubernetes API (GET /version gave text/html)"),
+        (PAGE._replace(headers={}), f"{TARGET.server}: this is no Kubernetes API (GET /version gave something that"),
+        (PAGE._replace(status=404), f"{TARGET.server}: this is no Kubernetes API (GET /version gave 404: "),
+        (PAGE._replace(status=403), f"{TARGET.server}: this is no Kubernetes API (GET /version gave 403: "),
+        (Reply(status=404), f"{TARGET.server}: this is no Kubernetes API (GET /version gave 404: "),
+        (
+            Reply(status=302, headers={"location": "https://login"}),
+            f"{TARGET.server}: this is no Kubernetes API (GET /version gave 302, a redirect)",
+        ),
+        (json_reply({"items": []}), f"{TARGET.server}: this is no Kubernetes API (it tells neither its version nor"),
+    ],
+    ids=["503", "429", "page", "no-type", "page-404", "page-403", "404", "302", "other-json"],
+)
+def test_who_answers_but_is_no_api_that_works_is_told_with_address_origin_and_hint(reply: Reply, message: str):
+    with pytest.raises(NoExamination) as raised:
+        examined_script(reply, target=TARGET)
+    assert str(raised.value).startswith(message)
+    assert raised.value.exit_code == 4
+    assert raised.value.hint.startswith(f"the address comes from {TARGET.origin}; ")
+
+
+def test_plain_http_to_a_server_with_tls_is_told_the_right_address():
+    reply = Reply(status=400, body=b"Client sent an HTTP request to an HTTPS server.\n")
+    with pytest.raises(NoExamination) as raised:
+        examined_script(reply, target=Target(server="http://10.0.0.1:6443"))
+    assert raised.value.hint == "it must be https://10.0.0.1:6443"
+
+
+def test_each_question_has_the_time_that_was_given_for_one():
+    given: set[float] = set()
+    answer = server()
+
+    def listening(call: Call) -> Reply:
+        given.add(call.timeout_s)
+        return answer(call)
+
+    examined_script(listening, target=TARGET, settings=ClientSettings(qps=0, timeout_s=2, deadline_s=5))
+    assert given == {2}
+
+
+def test_credentials_that_fail_in_between_end_the_examination():
+    answer = server()
+
+    def losing(call: Call) -> Reply:
+        if call.path.startswith("/api"):
+            raise CredentialsFailed("exec plugin login: failed")
+        return answer(call)
+
+    def known(call: Call) -> Reply:
+        return answer(call) if call.path.endswith("selfsubjectreviews") else losing(call)
+
+    with pytest.raises(CredentialsFailed, match="exec plugin login: failed"):
+        examined_script(known, target=TARGET)
 
 
 def test_a_server_that_goes_away_in_between_is_not_reachable():
@@ -95,6 +171,44 @@ def test_who_we_are():
 
 def test_nobody_is_a_warning():
     assert found(examined_script(server(user="system:anonymous"), target=TARGET), "identity").level == "warn"
+
+
+def forbidding(call: Call) -> Reply:
+    """Who may do nothing may not even ask who they are."""
+    if call.path == "/version":
+        return server()(call)
+    return status_reply(403, 'forbidden: User "system:anonymous" cannot create', reason="Forbidden")
+
+
+@pytest.mark.parametrize("answer", [server(user="system:anonymous"), forbidding])
+def test_credentials_that_the_server_ignores_are_a_failure(answer: Callable[[Call], Reply]):
+    examination = examined_script(answer, target=replace(TARGET, is_shown_credentials=True))
+    finding = found(examination, "identity")
+    assert finding.level == "fail"
+    assert finding.message.startswith("our credentials were ignored, the server takes us for system:anonymous: ")
+    assert [one.check for one in examination.findings] == ["api", "identity"]
+
+
+@pytest.mark.parametrize("answer", [server(user="system:anonymous"), status_reply(401, "no", reason="Unauthorized")])
+def test_a_client_certificate_that_has_expired_is_told_with_its_end(answer: Any):
+    target = replace(TARGET, is_shown_credentials=True, certificate_ends=START - timedelta(days=1))
+    finding = found(examined_script(answer, target=target), "identity")
+    assert finding.level == "fail"
+    assert f"our client certificate expired on {START - timedelta(days=1):%Y-%m-%dT%H:%M:%SZ}" in finding.message
+
+
+@pytest.mark.parametrize(
+    ("credential", "is_shown"),
+    [
+        (Credential(), False),
+        (Credential(headers={"Authorization": "Bearer t"}), True),
+        (Credential(certificate_pem=b"x"), True),
+        (Credential(headers={"Authorization": "Bearer t", "Impersonate-User": "system:anonymous"}), False),
+    ],
+)
+def test_a_server_should_know_us_if_it_is_shown_something(credential: Credential, is_shown: bool):
+    access = Access(server="https://x", credentials=Fixed(credential))
+    assert Target.of(access, credential).is_shown_credentials is is_shown
 
 
 def test_whom_the_server_does_not_know_it_tells_nothing_else():

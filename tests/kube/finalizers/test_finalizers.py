@@ -116,8 +116,26 @@ def test_another_object_of_the_same_name_is_not_touched(world: KubeWorld):
     world.ask("DELETE", URL)
     made(world, OURS)
     assert world.do(finalizer(world).add(ConfigMap, old)) is Kept.GONE
-    assert world.do(finalizer(world).remove(ConfigMap, old)) is Kept.UNCHANGED
+    assert world.do(finalizer(world).remove(ConfigMap, old)) is Kept.GONE
     assert read(world).finalizers == (OURS,)
+
+
+def test_a_cache_that_does_not_know_of_it_yet_does_not_leave_it_on(world: KubeWorld):
+    stale = made(world, THEIRS)
+    world.do(finalizer(world).add(ConfigMap, stale))
+    assert world.do(finalizer(world).remove(ConfigMap, stale)) is Kept.CHANGED
+    assert read(world).finalizers == (THEIRS,)
+
+
+def test_a_cache_that_still_has_it_does_not_make_us_believe_it_is_on(world: KubeWorld):
+    stale = made(world, OURS)
+    patched(world, finalizers=None)
+    assert world.do(finalizer(world).add(ConfigMap, stale)) is Kept.CHANGED
+    assert read(world).finalizers == (OURS,)
+    world.ask("DELETE", URL)
+    assert world.do(finalizer(world).add(ConfigMap, stale)) is Kept.UNCHANGED, "on its way out, and kept"
+    patched(world, finalizers=None)
+    assert world.do(finalizer(world).add(ConfigMap, stale)) is Kept.GONE
 
 
 def test_a_finalizer_that_came_in_between_is_kept(world: KubeWorld):

@@ -71,6 +71,16 @@ def test_a_first_call_over_tls_that_breaks_may_be_about_certificates():
     assert hint not in str(broken(ConnectionBroke(), sending(), DIRECT))
 
 
+@pytest.mark.parametrize("error", [ConnectionBroke(), aiohttp.ClientResponseError(KEY, (), message="Bad status line")])
+def test_a_first_call_without_tls_that_breaks_may_have_met_a_server_with_tls(error: Exception):
+    fresh = sending()
+    fresh.is_first = True
+    plain = Route(ServerAddress.parse("http://host:6443"))
+    hint = "; if it speaks TLS, its address is https://host:6443"
+    assert str(broken(error, fresh, plain)).endswith(hint)
+    assert hint not in str(broken(error, sending(), plain))
+
+
 def test_the_proxy_is_named_without_its_password():
     told = str(broken(connecting(errno.ECONNREFUSED), Progress(), PROXIED))
     where = "https://api.example.com:6443 through the proxy http://proxy:3128"
@@ -87,10 +97,17 @@ def test_a_proxy_that_refuses_is_quoted(status: int, part: str):
 
 def test_time_that_is_up_before_sending_changed_nothing():
     progress = Progress()
-    progress.doing = "waiting for credentials"
+    progress.doing = "waiting for a connection"
     told = late(Call("POST", "/api", timeout_s=2), progress, DIRECT)
     assert isinstance(told, NotSent)
-    assert str(told).endswith("after 2 s still waiting for credentials")
+    assert str(told).endswith("after 2 s still waiting for a connection")
+
+
+@pytest.mark.parametrize(
+    ("duration_s", "words"), [(4.99999, "5 s"), (2.345, "2.3 s"), (30, "30 s"), (3600, "3600 s"), (0.25, "0.25 s")]
+)
+def test_durations_are_told_as_people_say_them(duration_s: float, words: str):
+    assert str(late(Call("GET", "/api", timeout_s=duration_s), sending(), DIRECT)).endswith(f"within {words}")
 
 
 def test_time_that_is_up_after_sending_leaves_it_open_and_shows_no_query():

@@ -122,10 +122,17 @@ def test_a_holder_that_cannot_be_read_is_one():
         ({"margin_s": 15.0}, "margin_s"),
         ({"margin_s": 6.0}, "renew_deadline_s"),
         ({"jitter": -1.0}, "jitter"),
+        ({"release_timeout_s": 0.0}, "release_timeout_s"),
         ({"name": ""}, "name"),
+        ({"name": "Big"}, "name"),
+        ({"name": "a/b"}, "name"),
+        ({"name": "x" * 254}, "name"),
+        ({"namespace": ""}, "namespace"),
+        ({"namespace": "a.b"}, "namespace"),
+        ({"namespace": "../x"}, "namespace"),
     ],
 )
-def test_times_that_cannot_work_are_refused_by_name(change: Any, path: str):
+def test_settings_that_cannot_work_are_refused_by_name(change: Any, path: str):
     with pytest.raises(InvalidInput) as caught:
         LeaseSettings(**{"name": "lock", "namespace": "here", **change})
     assert caught.value.path == path

@@ -7,6 +7,7 @@ import functools
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -136,6 +137,50 @@ def test_no_two_processes_act_at_once_and_somebody_leads_when_the_faults_are_ove
     assert overlaps == []
     assert leading == 1
     assert acts > 0
+
+
+SLOW_S = 1.4
+SLOW_ANSWERS = {
+    "an acquisition": ("POST", Fate(to_us_s=SLOW_S)),
+    "a renewal": ("PATCH", Fate(to_us_s=SLOW_S)),
+    "a renewal whose answer is lost": ("PATCH", Fate(to_us_s=SLOW_S, outcome="lost")),
+}
+
+
+@pytest.mark.parametrize(("method", "slow"), SLOW_ANSWERS.values(), ids=SLOW_ANSWERS.keys())
+def test_a_leader_cut_off_after_a_slow_answer_acts_to_the_end_of_its_time_and_not_a_moment_longer(
+    method: str, slow: Fate
+):
+    async def main(clock: VirtualClock):
+        async with lease_world(clock) as world:
+            a, b = world.contender("a", settings=TIMES), world.contender("b", settings=TIMES)
+            sent_at_s: list[float] = []
+
+            def fate(call: Call) -> Fate:
+                if call.method in ("POST", "PATCH") and sent_at_s and clock.monotonic_s() > sent_at_s[0]:
+                    return Fate(outcome="unsent")
+                if call.method == method:
+                    sent_at_s.append(clock.monotonic_s())
+                    return slow
+                return Fate()
+
+            a.network.fate = fate
+            for one in (a, b):
+                # What acts does not stop when the lease is lost: nothing but the guard may keep it from acting.
+                world.spawn(one.act(call_s=0.05, pause_s=0.01))
+            world.start(a)
+            await clock.sleep(0.1)
+            world.start(b)
+            await clock.sleep(12)
+            return sent_at_s[0], [one.acted for one in (a, b)], overlapping([a, b])
+
+    sent_at_s, (first, second), overlaps = run_virtual(main)
+    ends_at_s = max(end for _, end in first)
+    assert overlaps == []
+    assert ends_at_s <= sent_at_s + TIMES.validity_s
+    assert ends_at_s > sent_at_s + TIMES.validity_s - 2 * TIMES.shortest_call_s, "it may use its time"
+    begins_at_s = min(begin for begin, _ in second)
+    assert sent_at_s + TIMES.duration_s <= begins_at_s <= sent_at_s + TIMES.duration_s + 2 * TIMES.retry_period_s
 
 
 class Candidate:

@@ -4,6 +4,7 @@ import re
 from typing import TYPE_CHECKING
 
 import pytest
+from structlog.testing import capture_logs
 
 from plimsoll.kube.leases import NotLeading, Phase
 from plimsoll.runtime.virtual_runs import run_virtual
@@ -199,6 +200,32 @@ def test_a_wall_clock_that_stands_still_or_goes_back_still_gives_renewals_that_c
             return a.holder.is_leading, b.holder.is_leading, a.holder.failures
 
     assert run_virtual(main) == (True, False, 0)
+
+
+def test_a_failure_that_stays_is_told_once_until_it_changes_or_is_over():
+    async def main(clock: VirtualClock):
+        async with lease_world(clock) as world:
+            a = world.contender()
+            with capture_logs() as logs:
+                a.network.fate = lambda _: Fate(outcome="failed")
+                world.start(a)
+                await clock.sleep(100)
+                a.network.fate = lambda _: Fate(outcome="unsent")
+                await clock.sleep(100)
+                a.network.fate = lambda _: Fate()
+                await clock.sleep(3)
+                a.network.fate = lambda _: Fate(outcome="unsent")
+                await clock.sleep(5)
+            tries = a.holder.failures
+            return tries, [(one["phase"], one["error"]) for one in logs if one["event"] == "lease.attempt_failed"]
+
+    tries, told = run_virtual(main)
+    assert tries > 100
+    assert [(phase, error.split(":")[0]) for phase, error in told] == [
+        ("contending", "ServerFailed"),
+        ("contending", "NotSent"),
+        ("leading", "NotSent"),
+    ]
 
 
 def test_the_status_tells_what_a_metric_needs():

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from plimsoll.runtime.virtual_runs import run_virtual
-from tests.kube.leases.lease_worlds import Fate, lease_world, overlapping
+from tests.kube.leases.lease_worlds import SETTINGS, Fate, lease_world, overlapping
 
 if TYPE_CHECKING:
     from plimsoll.runtime.clocks import VirtualClock
@@ -108,6 +108,59 @@ def test_a_release_whose_answer_is_lost_is_not_sent_against_a_successor():
             return (await world.spec())["holderIdentity"], b.holder.is_leading
 
     assert run_virtual(main) == ("b", True)
+
+
+SILENT = Fate(to_server_s=1000)
+
+
+@pytest.mark.parametrize("stands_down_after_s", [1.0, 2.5], ids=["between two renewals", "in the middle of one"])
+def test_leaving_takes_no_longer_than_its_timeout_when_the_server_does_not_answer(stands_down_after_s: float):
+    async def main(clock: VirtualClock):
+        async with lease_world(clock) as world:
+            a = world.contender("a")
+            running = world.start(a)
+            await a.holder.acquired()
+            a.network.fate = lambda _: SILENT
+            await clock.sleep(stands_down_after_s)
+            began_s = clock.monotonic_s()
+            a.holder.stand_down()
+            await running
+            return clock.monotonic_s() - began_s
+
+    assert run_virtual(main) == pytest.approx(SETTINGS.release_timeout_s, abs=0.01)
+
+
+def test_leaving_before_anything_was_written_takes_no_time_when_the_server_does_not_answer():
+    async def main(clock: VirtualClock):
+        async with lease_world(clock) as world:
+            a = world.contender("a")
+            a.network.fate = lambda _: SILENT
+            running = world.start(a)
+            await clock.sleep(1)
+            a.holder.stand_down()
+            await running
+            return clock.monotonic_s()
+
+    assert run_virtual(main) == 1
+
+
+def test_a_renewal_that_was_broken_off_by_a_stand_down_is_given_back_too():
+    async def main(clock: VirtualClock):
+        async with lease_world(clock) as world:
+            a = world.contender("a")
+            running = world.start(a)
+            await a.holder.acquired()
+            slow = [Fate(to_us_s=2.0)]
+            a.network.fate = lambda _: slow.pop() if slow else Fate()
+            await clock.sleep(2.5)
+            assert not slow, "the renewal is on its way"
+            a.holder.stand_down()
+            await running
+            return await world.spec(), clock.monotonic_s()
+
+    spec, ended_at_s = run_virtual(main)
+    assert spec["holderIdentity"] == ""
+    assert ended_at_s < 2.6
 
 
 def test_cluster_autoscaler_is_waited_for_as_long_as_its_record_says():

@@ -160,10 +160,42 @@ def test_more_than_the_queue_holds_pushes_the_oldest_out():
         assert desk.recorder.status.dropped == {"overflow": 2}
 
 
+def test_what_waits_and_is_told_again_is_written_once_with_its_count():
+    with Desk(through=Answer5xx(1, times=3, error=lambda _: NotSent("refused"))) as desk:
+        desk.tell("first")
+        desk.world.run.settle()
+        for _ in range(1000):
+            desk.tell("again")
+            desk.world.run.advance_by(0.0011)
+        assert desk.recorder.status.pending == 1000
+        desk.world.run.advance_by(60)
+        event = next(one for one in desk.events() if one["message"] == "again")
+        assert event["count"] == 1000
+        assert (event["firstTimestamp"], event["lastTimestamp"]) == ("2026-01-01T00:00:00Z", "2026-01-01T00:00:01Z")
+        assert desk.recorder.status.written == 1001
+
+
+def test_a_flood_pushes_out_neither_what_is_the_same_nor_what_others_tell(desk: Desk):
+    desk.tell("lonely", reason="Lonely")
+    for _ in range(5000):
+        desk.tell("same", reason="Same")
+    for number in range(5000):
+        desk.tell(f"m{number}", reason="Different")
+    desk.world.run.settle()
+    assert desk.recorder.status.dropped == {}
+    counts = {(one["reason"], one["message"]): one["count"] for one in desk.events()}
+    assert counts == {
+        ("Lonely", "lonely"): 1,
+        ("Same", "same"): 5000,
+        **{("Different", f"m{number}"): 1 for number in range(9)},
+        ("Different", "(combined from similar events): m4999"): 4991,
+    }
+
+
 def test_chatter_is_dropped_and_counted(desk: Desk):
     for _ in range(30):
         desk.tell()
-    desk.world.run.settle()
+        desk.world.run.settle()
     assert desk.counts == [25]
     assert desk.recorder.status.dropped == {"chatter": 5}
 
@@ -207,7 +239,7 @@ def test_a_lost_answer_makes_neither_a_second_event_nor_a_second_count(lost: int
     with Desk(through=LoseAnswers(lost, error=lambda: AnswerLost("lost"))) as desk:
         for _ in range(3):
             desk.tell()
-        desk.world.run.advance_by(60)
+            desk.world.run.advance_by(60)
         assert desk.counts == [3]
 
 

@@ -4,9 +4,13 @@ from __future__ import annotations
 
 import pytest
 
+from plimsoll.local.liveness import LeaseLiveness
 from plimsoll.local.upkeep.node_health import Patience
 from plimsoll.local.upkeep.node_lifecycle import NodeLifecycleSettings
 from plimsoll.local.upkeep.pod_collection import PodCollectionSettings
+from plimsoll.local.upkeep.services import upkeep_services
+from tests.local.apiserver.application.worlds import MERGE
+from tests.local.local_worlds import LocalWorld
 from tests.local.upkeep.upkeep_worlds import NODES, NodeWorld
 
 UNREACHABLE_2_S = {
@@ -283,3 +287,24 @@ def test_finished_pods_beyond_the_threshold_go(size: int):
             world.ask("PATCH", url, {"status": {"phase": "Succeeded"}}, content="application/merge-patch+json")
             world.run.settle()
         assert list(world.pods()) == [f"p{number}" for number in range(5 - size, 5)]
+
+
+def test_a_node_whose_lease_is_renewed_stays_ready_and_one_whose_is_not_does_not():
+    leases = "/apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases"
+    ready = {"type": "Ready", "status": "True", "reason": "Kubelet", "lastHeartbeatTime": "2026-01-01T00:00:00Z"}
+
+    with LocalWorld(
+        lambda parts: upkeep_services(parts, LeaseLiveness.over(parts.informers, clock=parts._clock))
+    ) as world:
+        for name in ("good", "bad"):
+            world.made(NODES, {"metadata": {"name": name}})
+            world.ask("PATCH", f"{NODES}/{name}/status", {"status": {"conditions": [ready]}}, content=MERGE)
+            world.made(leases, {"metadata": {"name": name}, "spec": {"renewTime": "2026-01-01T00:00:00.000000Z"}})
+        for number in range(1, 10):
+            world.run.advance_by(10)
+            renewed = {"spec": {"renewTime": f"2026-01-01T00:0{number // 6}:{number % 6}0.000000Z"}}
+            world.ask("PATCH", f"{leases}/good", renewed, content=MERGE)
+        world.run.settle()
+        taints = {name: world.ask("GET", f"{NODES}/{name}").body["spec"].get("taints", []) for name in ("good", "bad")}
+        assert taints["good"] == []
+        assert [one["effect"] for one in taints["bad"]] == ["NoSchedule", "NoExecute"]

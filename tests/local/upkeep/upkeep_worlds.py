@@ -43,6 +43,7 @@ class NodeWorld(LocalWorld):
     def node(self, name: str, *, lives: bool = True, labels: dict[str, str] | None = None, **status: str) -> None:
         """A node that has reported; `ready="False"` and the like say what."""
         self.made(NODES, {"metadata": {"name": name, "labels": labels or {}}})
+        self.run.settle()
         self.report(name, **status)
         if lives:
             self.liveness.lives(name)

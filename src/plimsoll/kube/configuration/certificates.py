@@ -49,6 +49,15 @@ def client_pair(certificate: bytes, key: bytes) -> ClientPair:
     return ClientPair(certificate_pem=_joined(chain), key_pem=_joined(keys[:1]), expires_at=leaf.not_valid_after_utc)
 
 
+def end_of(certificate: bytes) -> datetime | None:
+    """Until when the first certificate of the text is good; None if there is none."""
+    chain = _certificates(certificate)
+    try:
+        return x509.load_pem_x509_certificate(chain[0]).not_valid_after_utc if chain else None
+    except ValueError:
+        return None
+
+
 def authorities(pem: bytes) -> bytes:
     """The certificates of a bundle that can be read; InvalidInput if there is none."""
     found = _certificates(pem)

@@ -42,15 +42,12 @@ class Pod:
     def missing(environment: Mapping[str, str], *, folder: Path) -> str:
         """Why `around` finds no pod, as the end of a sentence."""
         unset = [name for name in (_HOST, _PORT) if not environment.get(name)]
+        told = "this is not a pod with a service account"
         if len(unset) == 2:
-            return "this is not a pod with a service account"
+            return told
         if unset:
-            other = _PORT if unset[0] == _HOST else _HOST
-            return f"of a pod's variables {other} is set, {unset[0]} is not"
-        return (
-            f"this looks like a pod, but {folder / 'token'} cannot be found: is automountServiceAccountToken of the pod"
-            " or its service account false?"
-        )
+            return f"{told}: {_PORT if unset[0] == _HOST else _HOST} is set, but {unset[0]} is not"
+        return f"{told}: {_HOST} is set, but {folder / 'token'} is not there (automountServiceAccountToken: false?)"
 
     def access(self, *, clock: Clock, namespace: str = "", pod_namespace: str = "") -> Access:
         """As the pod's service account, in the pod's namespace unless another is asked for."""

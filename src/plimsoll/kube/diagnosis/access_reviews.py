@@ -10,7 +10,7 @@ from plimsoll.core.errors import PlimsollError
 from plimsoll.core.values import Value
 from plimsoll.kube.diagnosis.asking import ask_each
 from plimsoll.kube.diagnosis.findings import Finding, Level
-from plimsoll.kube.diagnosis.permissions import Permission, Places, Question, only_missing, role_manifests
+from plimsoll.kube.diagnosis.permissions import Permission, Places, Question, Scope, only_missing, role_manifests
 from plimsoll.kube.errors import UnreadableAnswer
 from plimsoll.kube.exchange import JSON, Call
 
@@ -48,14 +48,24 @@ async def _is_allowed(client: Client, question: Question) -> bool:
         "spec": {"resourceAttributes": attributes},
     }
     headers = {"content-type": JSON, "accept": JSON}
-    reply = await client.call(Call("POST", _REVIEWS, headers=headers, body=msgspec.json.encode(body)))
+    timeout_s = client.settings.timeout_s
+    reply = await client.call(
+        Call("POST", _REVIEWS, headers=headers, body=msgspec.json.encode(body), timeout_s=timeout_s)
+    )
     try:
         return msgspec.json.decode(reply.body, type=_Review).status.allowed
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         raise UnreadableAnswer(f"not a SelfSubjectAccessReview: {error}") from error
 
 
-def judge(needs: Needs, answers: Mapping[Question, bool | PlimsollError], *, places: Places, user: str) -> Finding:
+class Asker(Value):
+    """Who wants to know: `user` as the server knows them, `invocation` the command that asks, with `-o json`."""
+
+    user: str = ""
+    invocation: str = "plimsoll doctor -o json"
+
+
+def judge(needs: Needs, answers: Mapping[Question, bool | PlimsollError], *, places: Places, asker: Asker) -> Finding:
     """Whether the controller has what it needs."""
     check = f"permissions.{needs.controller}"
     asked = list(dict.fromkeys(one for permission in needs.permissions for one in permission.questions(places)))
@@ -71,17 +81,17 @@ def judge(needs: Needs, answers: Mapping[Question, bool | PlimsollError], *, pla
     if not missing:
         message = f"has all {len(asked)} permissions it needs"
         return Finding(check=check, level=Level.OK, message=message, details={"needed": len(asked)})
-    lacking = [one for one in (only_missing(need, missing, places) for need in needs.permissions) if one is not None]
+    lacking = [one for need in needs.permissions for one in only_missing(need, missing, places)]
     return Finding(
         check=check,
         level=Level.FAIL,
         message=f"{len(missing)} of {len(asked)} permissions it needs are missing",
-        fix=_advice(needs, lacking, places=places, user=user),
+        fix="\n".join([*_advice(check, needs, lacking, asker=asker), *_later(needs, places)]),
         details={
             "needed": len(asked),
             "missing": [_told(one, permission) for permission in lacking for one in permission.questions(places)],
-            "rules": [{**_where(one, places), **one.rule()} for one in lacking],
-            "manifests": list(role_manifests(needs.permissions, role=_role(needs), user=user, places=places)),
+            "rules": [{**({"namespace": one.namespace} if one.namespace else {}), **one.rule()} for one in lacking],
+            "manifests": list(role_manifests(needs.permissions, role=_role(needs), user=asker.user, places=places)),
         },
     )
 
@@ -94,22 +104,38 @@ def _told(question: Question, permission: Permission) -> dict[str, Any]:
     return {**msgspec.to_builtins(question), "why": permission.why}
 
 
-def _where(permission: Permission, places: Places) -> dict[str, str]:
-    namespace = permission.namespace_in(places)
-    return {"namespace": namespace} if namespace else {}
-
-
-def _advice(needs: Needs, lacking: list[Permission], *, places: Places, user: str) -> str:
-    """The missing rules, each under the reason for it."""
-    lines = [f"grant {user or 'this user'} these rules:"]
-    namespaces = sorted({permission.namespace_in(places) for permission in lacking})
-    for namespace in namespaces:
+def _advice(check: str, needs: Needs, lacking: list[Permission], *, asker: Asker) -> list[str]:
+    """The missing rules, each under the reason for it, and how an administrator grants all the controller needs."""
+    user = asker.user or "this user"
+    lines = [f"grant {user} these rules:"]
+    for namespace in sorted({permission.namespace for permission in lacking}):
         lines.append(f"in a Role of namespace {namespace}:" if namespace else "in a ClusterRole:")
         for permission in lacking:
-            if permission.namespace_in(places) == namespace:
+            if permission.namespace == namespace:
                 lines += [f"  # {permission.why}", f"  - {_flow(permission.rule())}"]
-    whole = f"plimsoll doctor --controller {needs.controller} -o json | jq '.findings[].details.manifests[]?'"
-    return "\n".join([*lines, f"or, as an administrator, all it needs: {whole} | kubectl apply -f -"])
+    file = f"{_role(needs)}.json"
+    selected = f""".findings[] | select(.check == "{check}") | .details.manifests[]"""
+    return [
+        *lines,
+        "or all it needs here, and no more: write the roles and bindings into a file, which grants nothing yet;",
+        f"run this as {user}, for whom they are made out:",
+        f"  {asker.invocation} | jq '{selected}' > {file}",
+        "then apply them as an administrator of the same cluster:",
+        f"  kubectl apply -f {file}",
+    ]
+
+
+def _later(needs: Needs, places: Places) -> list[str]:
+    """What is granted namespace by namespace has to be granted again when there is another."""
+    narrow = [one for one in needs.permissions if one.scope is Scope.INHABITED]
+    if places.watched or not narrow:
+        return []
+    where = ", ".join(places.inhabited) or "none so far"
+    what = ", ".join(dict.fromkeys(f"{verb} {one.path}" for one in narrow for verb in one.verbs))
+    return [
+        f"{what}: granted only in namespaces that hold {needs.definitions[0].name} ({where});",
+        "  do this again when one comes into another namespace",
+    ]
 
 
 def _flow(rule: dict[str, Any]) -> str:

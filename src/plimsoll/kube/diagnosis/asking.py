@@ -6,7 +6,7 @@ import asyncio
 from typing import TYPE_CHECKING, Final, TypeVar
 
 from plimsoll.core.errors import PlimsollError
-from plimsoll.kube.errors import NotSent
+from plimsoll.kube.errors import CredentialsFailed, NotSent
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterable
@@ -20,7 +20,8 @@ AT_ONCE: Final = 8
 async def ask_each(items: Iterable[Item], ask: Callable[[Item], Awaitable[Answer]]) -> list[Answer | PlimsollError]:
     """The answers in the order of the items; what went wrong stands where its answer would.
 
-    Raises `NotSent` if the server went away meanwhile: then the other answers are worth nothing either.
+    Raises `NotSent` if the server went away meanwhile, `CredentialsFailed` if we no longer have any: then the other
+    answers are worth nothing either.
     """
     gate = asyncio.Semaphore(AT_ONCE)
 
@@ -34,6 +35,6 @@ async def ask_each(items: Iterable[Item], ask: Callable[[Item], Awaitable[Answer
     async with asyncio.TaskGroup() as group:
         tasks = [group.create_task(one(item)) for item in items]
     answers = [task.result() for task in tasks]
-    if gone := next((answer for answer in answers if isinstance(answer, NotSent)), None):
+    if gone := next((answer for answer in answers if isinstance(answer, NotSent | CredentialsFailed)), None):
         raise gone
     return answers

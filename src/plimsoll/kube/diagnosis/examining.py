@@ -5,21 +5,24 @@ from __future__ import annotations
 from datetime import timedelta
 from typing import TYPE_CHECKING, Final
 
+from msgspec.structs import replace
+
 from plimsoll.core.errors import PlimsollError
 from plimsoll.core.values import Value
-from plimsoll.kube.diagnosis import access_reviews, odd_objects, rivals, servers
+from plimsoll.kube.diagnosis import access_reviews, identities, odd_objects, rivals, servers
 from plimsoll.kube.diagnosis.findings import Examination, Finding, Level
 from plimsoll.kube.diagnosis.needs import CONTROLLERS, NEEDS
 from plimsoll.kube.diagnosis.permissions import Places
-from plimsoll.kube.diagnosis.served_apis import judge_definitions, judge_groups, served_groups, sightings
+from plimsoll.kube.diagnosis.served_apis import inhabited, judge_definitions, judge_groups, served_groups, sightings
 from plimsoll.kube.diagnosis.servers import Target
-from plimsoll.kube.errors import NotSent
+from plimsoll.kube.errors import CredentialsFailed, NotSent
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
     from plimsoll.core.clock import Clock
     from plimsoll.kube.client import Client
+    from plimsoll.kube.diagnosis.access_reviews import Asker
     from plimsoll.kube.diagnosis.needs import Needs
     from plimsoll.kube.diagnosis.servers import Greeting
 
@@ -33,6 +36,8 @@ class Scrutiny(Value):
     """Those that are to run here; none: all there are, and what is only theirs is no failure if it is missing."""
     places: Places = Places()
     target: Target = Target()
+    invocation: str = "plimsoll doctor -o json"
+    """The command that finds the same again, as JSON; for advice."""
 
     @property
     def needs(self) -> tuple[Needs, ...]:
@@ -60,35 +65,41 @@ async def _examined(client: Client, scrutiny: Scrutiny, *, clock: Clock, on_step
     on_step("whether the server answers")
     greeting = await servers.greet(client, scrutiny.target, clock=clock)
     findings = [servers.reachable(greeting, scrutiny.target)]
-    user = ""
+    asker = access_reviews.Asker(invocation=scrutiny.invocation)
     if greeting.is_unknown_to_server:
-        findings.append(servers.unknown_to_server("it answers 401 Unauthorized"))
+        findings.append(identities.unknown_to_server("it answers 401 Unauthorized", scrutiny.target, now=clock.now()))
     else:
-        identity, finding = await servers.identify(client)
+        identity, finding = await identities.identify(client, scrutiny.target, now=clock.now())
+        if greeting.is_odd and finding.level is Level.UNKNOWN:
+            raise servers.no_kubernetes("it tells neither its version nor who we are", scrutiny.target)
         findings.append(finding)
-        user = identity.user if identity is not None else ""
+        asker = replace(asker, user=identity.user if identity is not None else "")
     if findings[-1].level is not Level.FAIL:
         findings += [servers.version(greeting), servers.clock_skew(greeting)]
-        findings += await _inside(client, scrutiny, user=user, on_step=on_step)
+        findings += await _inside(client, scrutiny, asker=asker, on_step=on_step)
         findings += await _rivals(client, scrutiny, greeting=greeting, clock=clock)
     names = tuple(one.controller for one in scrutiny.needs)
     return Examination(server=scrutiny.target.server, controllers=names, findings=tuple(findings))
 
 
-async def _inside(client: Client, scrutiny: Scrutiny, *, user: str, on_step: Callable[[str], None]) -> list[Finding]:
+async def _inside(client: Client, scrutiny: Scrutiny, *, asker: Asker, on_step: Callable[[str], None]) -> list[Finding]:
     """What only those see whom the server knows."""
     needs, places = scrutiny.needs, scrutiny.places
     on_step("which APIs are served")
     served = await served_groups(client, (group for one in needs for group in one.builtin_groups))
     findings = [judge_groups(one, served) for one in needs]
-    on_step("what we may do")
-    questions = (
-        question for one in needs for permission in one.permissions for question in permission.questions(places)
-    )
-    answers = await access_reviews.review(client, questions)
-    findings += [access_reviews.judge(one, answers, places=places, user=user) for one in needs]
     on_step("which custom resources there are")
     seen = await sightings(client, (definition for one in needs for definition in one.definitions))
+    settled = {one.controller: replace(places, inhabited=await inhabited(client, one, seen)) for one in needs}
+    on_step("what we may do")
+    questions = (
+        question
+        for one in needs
+        for permission in one.permissions
+        for question in permission.questions(settled[one.controller])
+    )
+    answers = await access_reviews.review(client, questions)
+    findings += [access_reviews.judge(one, answers, places=settled[one.controller], asker=asker) for one in needs]
     judged = [judge_definitions(one, seen, is_asked_for=bool(scrutiny.controllers)) for one in needs]
     findings += [finding for finding in judged if finding is not None]
     on_step("whether all objects can be read")
@@ -111,7 +122,7 @@ async def _answered(check: str, looking: Awaitable[Finding]) -> Finding:
     """One question that fails does not take away what was found before."""
     try:
         return await looking
-    except NotSent:
+    except (NotSent, CredentialsFailed):
         raise
     except PlimsollError as error:
         return Finding(check=check, level=Level.UNKNOWN, message=f"could not be looked at: {error}")

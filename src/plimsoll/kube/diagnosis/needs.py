@@ -52,6 +52,7 @@ class Needs(Value):
     controller: str
     permissions: tuple[Permission, ...]
     definitions: tuple[Definition, ...] = ()
+    """The first is what it looks after: where there is one, it has work to do."""
 
     @property
     def builtin_groups(self) -> tuple[str, ...]:
@@ -214,8 +215,12 @@ _KAFKA: Final = Needs(
             "",
             ("pods", (*_READ, "create", "delete"), "to run the pods of its pod sets"),
             ("configmaps", ("get", "create", "patch"), "to publish proposals and progress of a rebalance"),
-            ("secrets", ("get",), "to read the password and certificate of Cruise Control"),
             scope=Scope.WATCHED,
+        ),
+        *_of(
+            "",
+            ("secrets", ("get",), "to read the password and certificate of Cruise Control, where a Kafka is"),
+            scope=Scope.INHABITED,
         ),
         *_of("apps", ("deployments", ("list",), "to see whether Strimzi's operator runs"), scope=Scope.WATCHED),
         *_lease("plimsoll-kafka"),
@@ -247,8 +252,12 @@ _TIDB: Final = Needs(
         *_of(
             "",
             ("pods", _READ, "to see which instances are ready"),
-            ("secrets", ("get",), "to talk to an external planner with TLS"),
             scope=Scope.WATCHED,
+        ),
+        *_of(
+            "",
+            ("secrets", ("get",), "to talk to an external planner with TLS, where an autoscaler asks for it"),
+            scope=Scope.INHABITED,
         ),
         *_of(
             "discovery.k8s.io",
@@ -269,7 +278,11 @@ _FLEET_AGENT: Final = Needs(
             ("namespaces", _OWN, "to give each Kafka a namespace of its own"),
             ("nodes", _READ, "to report how much room there is"),
             ("pods", _READ, "to report how much room there is"),
-            ("secrets", ("get", "create", "patch", "delete"), "to keep certificates and passwords of each Kafka"),
+            (
+                "secrets",
+                ("get", "create", "patch", "delete"),
+                "to keep certificates and passwords of each Kafka, in namespaces it makes as it goes",
+            ),
         ),
         *_of(
             _STRIMZI,

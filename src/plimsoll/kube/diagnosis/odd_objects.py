@@ -59,7 +59,8 @@ def _wanted(needs: Iterable[Needs], places: Places) -> Iterator[Shelf]:
             version = f"{permission.group}/{BUILTIN_VERSION}" if permission.group else BUILTIN_VERSION
             resource = KINDS.by_plural(version, permission.resource)
             if resource is not None and "list" in permission.verbs and not permission.names:
-                yield Shelf(resource=resource, namespace=permission.namespace_in(places))
+                for namespace in permission.namespaces_in(places):
+                    yield Shelf(resource=resource, namespace=namespace)
 
 
 async def look_through(client: Client, wanted: Iterable[Shelf]) -> list[Finding]:
@@ -103,7 +104,7 @@ def _summary(seen: dict[Shelf, Count], unseen: dict[Shelf, PlimsollError]) -> Fi
     if not unseen:
         return Finding(check="objects", level=Level.OK, message=told, details=details)
     names = ", ".join(_name(shelf) for shelf in unseen)
-    message = f"{told}; could not be listed: {names}"
+    message = f"{told}; not listed: {names}" if seen else f"no kind could be listed: {names}"
     return Finding(check="objects", level=Level.UNKNOWN, message=message, details=details)
 
 

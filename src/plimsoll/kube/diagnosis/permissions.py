@@ -28,6 +28,11 @@ class Scope(StrEnum):
     """Of no namespace, or of all of them."""
     WATCHED = "watched"
     """In the namespaces the controller looks after: all, or the one it was told."""
+    INHABITED = "inhabited"
+    """Only where there is something to look after: in the namespace it was told, else in those that hold such objects.
+
+    For secrets: a controller that looks after all namespaces need not be able to read the secrets of all.
+    """
     HOME = "home"
     """In the namespace the controller lives in: its own lease."""
     ONE = "one"
@@ -40,6 +45,8 @@ class Places(Value):
     home: str = "default"
     watched: str = ""
     """Empty: all namespaces."""
+    inhabited: tuple[str, ...] = ()
+    """The namespaces that hold what a controller looks after, if it looks after all."""
 
 
 class Question(Value):
@@ -84,29 +91,32 @@ class Permission(Value):
         """The resource as RBAC rules and discovery name it."""
         return f"{self.resource}/{self.subresource}" if self.subresource else self.resource
 
-    def namespace_in(self, places: Places) -> str:
-        """The namespace it must hold in; empty for the whole cluster."""
+    def namespaces_in(self, places: Places) -> tuple[str, ...]:
+        """The namespaces it must hold in; an empty name is the whole cluster."""
         match self.scope:
             case Scope.EVERYWHERE:
-                return ""
+                return ("",)
             case Scope.WATCHED:
-                return places.watched
+                return (places.watched,)
+            case Scope.INHABITED:
+                return (places.watched,) if places.watched else places.inhabited
             case Scope.HOME:
-                return places.home
+                return (places.home,)
             case Scope.ONE:
-                return self.namespace
+                return (self.namespace,)
 
     def questions(self, places: Places) -> Iterator[Question]:
-        for name in self.names or ("",):
-            for verb in self.verbs:
-                yield Question(
-                    verb=verb,
-                    group=self.group,
-                    resource=self.resource,
-                    subresource=self.subresource,
-                    namespace=self.namespace_in(places),
-                    name=name,
-                )
+        for namespace in self.namespaces_in(places):
+            for name in self.names or ("",):
+                for verb in self.verbs:
+                    yield Question(
+                        verb=verb,
+                        group=self.group,
+                        resource=self.resource,
+                        subresource=self.subresource,
+                        namespace=namespace,
+                        name=name,
+                    )
 
     def rule(self) -> dict[str, Any]:
         """The RBAC rule that grants it."""
@@ -114,14 +124,16 @@ class Permission(Value):
         return {"apiGroups": [self.group], "resources": [self.path], **named, "verbs": list(self.verbs)}
 
 
-def only_missing(permission: Permission, missing: Iterable[Question], places: Places) -> Permission | None:
-    """What of it is not granted; none if everything is."""
-    lacking = set(missing).intersection(permission.questions(places))
-    verbs = tuple(verb for verb in permission.verbs if any(one.verb == verb for one in lacking))
-    names = tuple(name for name in permission.names if any(one.name == name for one in lacking))
-    if not verbs:
-        return None
-    return replace(permission, verbs=verbs, names=names)
+def only_missing(permission: Permission, missing: Iterable[Question], places: Places) -> Iterator[Permission]:
+    """What of it is not granted, for each namespace it is not granted in."""
+    known = set(missing)
+    for namespace in permission.namespaces_in(places):
+        here = replace(permission, scope=Scope.ONE, namespace=namespace)
+        lacking = known.intersection(here.questions(places))
+        verbs = tuple(verb for verb in permission.verbs if any(one.verb == verb for one in lacking))
+        names = tuple(name for name in permission.names if any(one.name == name for one in lacking))
+        if verbs:
+            yield replace(here, verbs=verbs, names=names)
 
 
 def role_manifests(
@@ -133,7 +145,8 @@ def role_manifests(
     """
     rules: dict[str, list[dict[str, Any]]] = {}
     for permission in permissions:
-        rules.setdefault(permission.namespace_in(places), []).append(permission.rule())
+        for namespace in permission.namespaces_in(places):
+            rules.setdefault(namespace, []).append(permission.rule())
     return tuple(
         manifest
         for namespace in sorted(rules)

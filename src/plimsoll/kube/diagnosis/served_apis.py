@@ -14,8 +14,10 @@ from plimsoll.core.values import Value
 from plimsoll.kube.diagnosis.asking import ask_each
 from plimsoll.kube.diagnosis.findings import Finding, Level
 from plimsoll.kube.discovery import resources
-from plimsoll.kube.errors import ApiError, NotFound
+from plimsoll.kube.errors import ApiError, NotFound, UnreadableAnswer
+from plimsoll.kube.paging import PartialObjectMetadata
 from plimsoll.objects.definitions import CustomResourceDefinition
+from plimsoll.objects.registry import Resource
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -138,6 +140,34 @@ def _judged(definition: Definition, versions: tuple[str, ...]) -> Sighting:
     wanted = " or ".join(definition.versions)
     problem = f"served in {', '.join(versions) or 'no version'}, not in {wanted}"
     return Sighting(definition=definition, versions=versions, problem=problem)
+
+
+async def inhabited(client: Client, needs: Needs, seen: Mapping[str, Sighting]) -> tuple[str, ...]:
+    """The namespaces that hold what the controller looks after; none if it has no such objects, or we may not see them.
+
+    Who may not list them lacks a permission anyway, and is asked about the rest when that is granted.
+    """
+    subject = needs.definitions[0] if needs.definitions else None
+    served = seen[subject.name].versions if subject is not None else ()
+    version = next((one for one in subject.versions if one in served), "") if subject is not None else ""
+    if subject is None or not version:
+        return ()
+    resource = Resource(
+        group=subject.group,
+        version=version,
+        kind="",
+        plural=subject.plural,
+        singular="",
+        namespaced=True,
+        struct=PartialObjectMetadata,
+    )
+    found: set[str] = set()
+    try:
+        async for page in client.metadata_pages(resource):
+            found.update(one.metadata.namespace for one in page.items)
+    except (ApiError, UnreadableAnswer):
+        return ()
+    return tuple(sorted(found - {""}))
 
 
 def judge_definitions(needs: Needs, seen: Mapping[str, Sighting], *, is_asked_for: bool) -> Finding | None:

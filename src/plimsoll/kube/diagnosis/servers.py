@@ -1,4 +1,4 @@
-"""The server itself: does it answer, how fast, what does its clock say, which Kubernetes is it, who are we to it."""
+"""The server itself: does it answer, how fast, what does its clock say, which Kubernetes is it, or is it none."""
 
 from __future__ import annotations
 
@@ -10,14 +10,25 @@ import msgspec
 
 from plimsoll.core.errors import Unreachable
 from plimsoll.core.values import Value
+from plimsoll.kube.configuration.certificates import end_of
 from plimsoll.kube.diagnosis.findings import Finding, Level, NoExamination
 from plimsoll.kube.discovery import ServerVersion
-from plimsoll.kube.errors import ApiError, Forbidden, NotFound, ServerFailed, TlsRefused, Unauthorized, UnreadableAnswer
+from plimsoll.kube.errors import (
+    ApiError,
+    BadRequest,
+    Forbidden,
+    ServerFailed,
+    TlsRefused,
+    TooManyRequests,
+    Unauthorized,
+    UnknownAuthority,
+    UnreadableAnswer,
+)
 from plimsoll.kube.exchange import JSON, Call
 
 if TYPE_CHECKING:
     from plimsoll.core.clock import Clock
-    from plimsoll.kube.access import Access
+    from plimsoll.kube.access import Access, Credential
     from plimsoll.kube.client import Client
     from plimsoll.kube.exchange import Reply
 
@@ -28,9 +39,8 @@ SKEW_WORTH_A_WARNING_S: Final = 5.0
 LEASE_S: Final = 15.0
 """How long a lease is good by default: with clocks further apart, one that was just renewed looks expired."""
 
-ANONYMOUS: Final = "system:anonymous"
 _SAMPLES: Final = 3
-_WHO_AM_I: Final = "/apis/authentication.k8s.io/v1/selfsubjectreviews"
+_A_PAGE: Final = "a page of HTML"  # what `kube.statuses` makes of one
 
 
 class Target(Value):
@@ -41,11 +51,26 @@ class Target(Value):
     """Where the address comes from: `context kind of /home/x/.kube/config`."""
     is_verified: bool = True
     """Whether its certificate is checked."""
+    is_shown_credentials: bool = False
+    """Whether it should know who we are."""
+    certificate_ends: datetime | None = None
+    """Until when the certificate that we show is good."""
 
     @classmethod
-    def of(cls, access: Access) -> Target:
-        is_verified = access.server.startswith("https://") and not access.tls.is_insecure
-        return cls(server=access.server, origin=access.origin, is_verified=is_verified)
+    def of(cls, access: Access, credential: Credential) -> Target:
+        has_proof = credential.has_certificate or any(name.lower() == "authorization" for name in credential.headers)
+        is_as_another = any(name.lower() == "impersonate-user" for name in credential.headers)
+        return cls(
+            server=access.server,
+            origin=access.origin,
+            is_verified=access.server.startswith("https://") and not access.tls.is_insecure,
+            is_shown_credentials=has_proof and not is_as_another,
+            certificate_ends=end_of(credential.certificate_pem),
+        )
+
+    @property
+    def advice_on_address(self) -> str:
+        return f"the address comes from {self.origin}; " if self.origin else ""
 
 
 class Greeting(Value):
@@ -56,13 +81,8 @@ class Greeting(Value):
     ahead_s: float | None = None
     """How far the server's clock is ahead of ours; None if it does not tell its time."""
     is_unknown_to_server: bool = False
-
-
-class Identity(Value):
-    """Who we are to the server."""
-
-    user: str
-    groups: tuple[str, ...] = ()
+    is_odd: bool = False
+    """It answers, but not with a version."""
 
 
 async def greet(client: Client, target: Target, *, clock: Clock) -> Greeting:
@@ -73,19 +93,49 @@ async def greet(client: Client, target: Target, *, clock: Clock) -> Greeting:
 
 async def _greeted(client: Client, target: Target, *, clock: Clock) -> Greeting:
     sent_at, started_s = clock.now(), clock.monotonic_s()
+    call = Call("GET", "/version", headers={"accept": JSON}, timeout_s=client.settings.timeout_s)
     try:
-        reply = await client.call(Call("GET", "/version", headers={"accept": JSON}))
+        reply = await client.call(call)
     except Unauthorized:
         return Greeting(latency_s=clock.monotonic_s() - started_s, is_unknown_to_server=True)
-    except ServerFailed as error:
-        raise NoExamination(f"{target.server} answers, but cannot work: {error}", hint=_waiting()) from error
-    except ApiError:  # it is there, and some servers tell their version only to friends
-        return Greeting(latency_s=clock.monotonic_s() - started_s)
+    except ApiError as error:
+        if isinstance(error, Forbidden) and _A_PAGE not in str(error):  # some tell their version only to friends
+            return Greeting(latency_s=clock.monotonic_s() - started_s)
+        raise _turned_away(error, target) from error
     except Unreachable as error:
         raise unreached(error, target) from error
     latency_s = clock.monotonic_s() - started_s
     ahead_s = _ahead_s(reply, sent_at + timedelta(seconds=latency_s / 2))
-    return Greeting(latency_s=latency_s, version=_version_in(reply), ahead_s=ahead_s)
+    try:
+        told = _version_in(reply)
+    except UnreadableAnswer as error:
+        raise no_kubernetes(f"GET /version gave {error}", target) from error
+    return Greeting(latency_s=latency_s, version=told, ahead_s=ahead_s, is_odd=not told.git_version)
+
+
+def _turned_away(error: ApiError, target: Target) -> NoExamination:
+    code = error.status.code
+    if isinstance(error, ServerFailed):
+        return _busy(f"answers, but cannot work: {error}", target, "it may still be starting")
+    if isinstance(error, TooManyRequests):
+        return _busy(f"has too much to do and turns us away (429): {error}", target, "wait until its load is less")
+    if isinstance(error, BadRequest) and target.server.startswith("http://") and "HTTPS" in str(error):
+        secure = target.server.replace("http://", "https://", 1)
+        return NoExamination(f"{target.server}: {error}", hint=f"{target.advice_on_address}it must be {secure}")
+    return no_kubernetes(f"GET /version gave {code}{', a redirect' if 300 <= code < 400 else f': {error}'}", target)
+
+
+def _busy(problem: str, target: Target, guess: str) -> NoExamination:
+    hint = f"{target.advice_on_address}{guess}: try again in a minute, and look at its /readyz?verbose"
+    return NoExamination(f"{target.server} {problem}", hint=hint)
+
+
+def no_kubernetes(evidence: str, target: Target) -> NoExamination:
+    """Somebody answers, who is not an API server."""
+    return NoExamination(
+        f"{target.server}: this is no Kubernetes API ({evidence})",
+        hint=f"{target.advice_on_address}check host, port and path; a proxy or a login page may answer in its place",
+    )
 
 
 def unreached(error: Unreachable, target: Target) -> NoExamination:
@@ -96,21 +146,25 @@ def unreached(error: Unreachable, target: Target) -> NoExamination:
 
 
 def _advice(error: Unreachable, target: Target) -> str:
-    origin = f"the address comes from {target.origin}; " if target.origin else ""
-    if isinstance(error, TlsRefused):
+    origin = target.advice_on_address
+    if isinstance(error, UnknownAuthority):
         return f"{origin}a cluster that was made anew has a new certificate authority: get its kubeconfig again"
+    if "client certificate" in str(error) and target.certificate_ends is not None:
+        return f"{origin}the client certificate that we show is good until {target.certificate_ends:%Y-%m-%dT%H:%M:%SZ}"
+    if isinstance(error, TlsRefused):
+        return origin.removesuffix("; ")
     return f"{origin}check host and port, or try another address with --server URL"
 
 
-def _waiting() -> str:
-    return "it may still be starting: try again in a minute, and look at its /readyz?verbose"
-
-
 def _version_in(reply: Reply) -> ServerVersion:
+    """Nothing known, if it is of an odd form; `UnreadableAnswer` if it is no JSON at all."""
     try:
         return msgspec.json.decode(reply.body, type=ServerVersion)
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+    except msgspec.ValidationError:
         return ServerVersion()
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        media_type = reply.headers.get("content-type", "").partition(";")[0].strip()
+        raise UnreadableAnswer(media_type if media_type not in {"", JSON} else "something that is not JSON") from None
 
 
 def _ahead_s(reply: Reply, our_time: datetime) -> float | None:
@@ -179,64 +233,3 @@ def clock_skew(greeting: Greeting) -> Finding:
     if level is Level.FAIL:
         message += f", more than a lease lasts ({LEASE_S:.0f} s): the times in leases and objects mean nothing"
     return Finding(check="clock", level=level, message=message, fix=fix, details=details)
-
-
-# ---- who we are
-
-
-async def identify(client: Client) -> tuple[Identity | None, Finding]:
-    """Who the server takes us for; without an identity if it does not know us or does not tell."""
-    body = msgspec.json.encode({"apiVersion": "authentication.k8s.io/v1", "kind": "SelfSubjectReview"})
-    call = Call("POST", _WHO_AM_I, headers={"content-type": JSON, "accept": JSON}, body=body)
-    try:
-        identity = _identity_in(await client.call(call))
-    except Unauthorized as error:
-        return None, unknown_to_server(str(error))
-    except (Forbidden, NotFound, UnreadableAnswer) as error:
-        return None, Finding(check="identity", level=Level.UNKNOWN, message=f"the server does not tell: {error}")
-    return identity, _introduced(identity)
-
-
-def unknown_to_server(told: str) -> Finding:
-    return Finding(
-        check="identity",
-        level=Level.FAIL,
-        message=f"the server does not know us: {told}",
-        fix="get a fresh token or certificate: the one we have is wrong or has expired",
-    )
-
-
-def _introduced(identity: Identity) -> Finding:
-    details = {"user": identity.user, "groups": list(identity.groups)}
-    if identity.user == ANONYMOUS:
-        return Finding(
-            check="identity",
-            level=Level.WARN,
-            message="we are nobody: no credentials were given",
-            fix="use a kubeconfig with a user, or run as a pod with a service account",
-            details=details,
-        )
-    return Finding(check="identity", level=Level.OK, message=f"we are {identity.user}", details=details)
-
-
-class _UserInfo(Value):
-    username: str = ""
-    groups: list[str] | None = None
-
-
-class _ReviewStatus(Value):
-    user_info: _UserInfo = _UserInfo()
-
-
-class _Review(Value):
-    status: _ReviewStatus = _ReviewStatus()
-
-
-def _identity_in(reply: Reply) -> Identity:
-    try:
-        info = msgspec.json.decode(reply.body, type=_Review).status.user_info
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-        raise UnreadableAnswer(f"not a SelfSubjectReview: {error}") from error
-    if not info.username:
-        raise UnreadableAnswer("not a SelfSubjectReview: it names nobody")
-    return Identity(user=info.username, groups=tuple(info.groups or ()))

@@ -2,14 +2,15 @@
 
 It runs as a task of the loop it is in: in its own thread when live (`threads`), beside everything else under virtual
 time (`tasks`). One elector is one candidacy: it contends, leads, and ends with a loss or, when those who act have stood
-down, by giving the lease back. It never gives back a lease under which somebody may still act.
+down, by giving the lease back. It never gives back a lease under which somebody may still act. Leaving is bounded:
+an exchange that is under way is broken off, and giving back has a deadline of its own.
 """
 
 from __future__ import annotations
 
 import asyncio
 from datetime import timedelta
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import structlog
 
@@ -19,6 +20,8 @@ from plimsoll.kube.leases.election import Election, Step
 from plimsoll.kube.leases.records import micro_time
 
 if TYPE_CHECKING:
+    from collections.abc import Coroutine
+
     from plimsoll.core.entropy import Entropy
     from plimsoll.kube.leases.election import Write
     from plimsoll.kube.leases.holders import LeaseHolder
@@ -44,6 +47,7 @@ class Elector:
         self._clock = holder.clock
         self._settings = holder.settings
         self._election = Election(identity=holder.identity, settings=holder.settings)
+        self._told_failure = ("", "")
         self._log = log.bind(lease=f"{holder.settings.namespace}/{holder.settings.name}", identity=holder.identity)
 
     async def run(self) -> None:
@@ -61,9 +65,11 @@ class Elector:
     async def _contend(self) -> None:
         while not self.holder.has_stood_down:
             try:
-                await self._look_and_claim(self._settings.request_timeout_s)
+                await self._unless_stood_down(self._look_and_claim(self._settings.request_timeout_s))
             except _FAILURES as error:
                 self._failed(error)
+            if self.holder.has_stood_down:
+                return
             if self._take_office():
                 return
             await self._pause(self._challenger_wait_s())
@@ -108,7 +114,7 @@ class Elector:
     async def _try_to_renew(self, timeout_s: float) -> PlimsollError | None:
         error: PlimsollError | None = None
         try:
-            await self._look_and_claim(timeout_s)
+            await self._unless_stood_down(self._look_and_claim(timeout_s))
         except _FAILURES as failure:
             error = failure
             self._failed(failure)
@@ -140,29 +146,55 @@ class Elector:
     # -- releasing
 
     async def _release(self) -> None:
-        for _ in range(_RELEASE_ATTEMPTS if self._election.writes else 0):
+        if not self._election.writes:
+            return
+        deadline_s = self._clock.monotonic_s() + self._settings.release_timeout_s
+        for _ in range(_RELEASE_ATTEMPTS):
             try:
-                if await self._try_to_release():
-                    return
+                await self._try_to_release(deadline_s)
             except _FAILURES as error:
                 self._election = self._election.lost_sight()
                 self._failed(error)
-        if self._election.writes:
-            self._log.warning("lease.not_released", error=self.holder.last_error)
+            else:
+                return
+            if self._clock.monotonic_s() >= deadline_s:
+                break
+        self._log.warning("lease.not_released", error=self.holder.last_error)
 
-    async def _try_to_release(self) -> bool:
-        timeout_s = self._settings.request_timeout_s
+    async def _try_to_release(self, deadline_s: float) -> None:
+        """Do nothing if it is not ours."""
         if self._election.decide(self._clock.monotonic_s()).step is Step.LOOK:
-            self._saw(await self._port.read(timeout_s=timeout_s))
+            self._saw(await self._port.read(timeout_s=self._release_call_s(deadline_s)))
         seen = self._election.seen
         if seen is None or seen.record is None or self._election.own_write is None:
-            return True
+            return
         claim = self._election.release(self._fresh_time())
+        timeout_s = self._release_call_s(deadline_s)
         self._saw(await self._port.replace(claim, version=seen.record.version, timeout_s=timeout_s))
         self._log.info("lease.released")
-        return True
+
+    def _release_call_s(self, deadline_s: float) -> float:
+        """Two calls fit: one that is lost, and one that finds out what became of it."""
+        left_s = deadline_s - self._clock.monotonic_s()
+        return max(min(left_s, self._settings.release_timeout_s / 2), _SHORTEST_WAIT_S)
 
     # -- one exchange with the server
+
+    async def _unless_stood_down(self, exchange: Coroutine[Any, Any, None]) -> None:
+        """Do it, or break it off: those who have stood down wait for us, and the server may not answer."""
+        tasks = (
+            asyncio.create_task(exchange, name="an exchange about the lease"),
+            asyncio.create_task(self.holder.stood_down(), name="waiting for a stand-down"),
+        )
+        try:
+            await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            for task in tasks:
+                task.cancel()
+            await asyncio.wait(tasks)
+        if not tasks[0].cancelled():
+            tasks[0].result()
+            self._succeeded()
 
     async def _look_and_claim(self, timeout_s: float) -> None:
         """Look if need be, then create, take or renew if that is our turn."""
@@ -194,7 +226,7 @@ class Elector:
                 record = await self._port.create(claim, timeout_s=timeout_s)
             else:
                 record = await self._port.replace(claim, version=seen.record.version, timeout_s=timeout_s)
-        except _FAILURES:
+        except (*_FAILURES, asyncio.CancelledError):
             self._election = self._election.lost_sight()
             raise
         self._saw(record)
@@ -232,7 +264,16 @@ class Elector:
     def _failed(self, error: PlimsollError) -> None:
         self.holder.failures += 1
         self.holder.last_error = f"{type(error).__name__}: {error}"
-        self._log.warning("lease.attempt_failed", phase=self.holder.phase, error=self.holder.last_error)
+        # Once for each failure, however often it is tried: one that stays would be told every other second for ever.
+        failure = (self.holder.phase, self.holder.last_error)
+        if failure != self._told_failure:
+            self._told_failure = failure
+            self._log.warning("lease.attempt_failed", phase=self.holder.phase, error=self.holder.last_error)
+
+    def _succeeded(self) -> None:
+        if self._told_failure != ("", ""):
+            self._log.info("lease.attempt_succeeded", after=self._told_failure[1])
+            self._told_failure = ("", "")
 
     async def _pause(self, seconds: float) -> bool:
         """Wait; True, and at once, if those who act stand down."""

@@ -10,6 +10,7 @@ import math
 from typing import TYPE_CHECKING
 
 from plimsoll.core.errors import InvalidInput
+from plimsoll.core.names import dns1123_label_problems, subdomain_problems
 from plimsoll.core.values import Value
 
 if TYPE_CHECKING:
@@ -36,12 +37,19 @@ class LeaseSettings(Value):
     """What the leader takes off the end of its own time, against clocks of unequal speed. None: a twentieth of it."""
     longest_duration_s: int = 3600
     """A record may ask for more than this; we wait no longer."""
+    release_timeout_s: float = 3.0
+    """How long a graceful leave takes at most, whatever the server does; a lease not given back runs out by itself."""
     field_manager: str = "plimsoll"
 
     def __post_init__(self) -> None:
-        for field in ("name", "namespace"):
-            if not getattr(self, field):
-                raise InvalidInput("must not be empty", path=field)
+        for field, problems in (
+            ("name", subdomain_problems(self.name)),
+            ("namespace", dns1123_label_problems(self.namespace)),
+        ):
+            if problems:
+                raise InvalidInput(problems[0] if getattr(self, field) else "must not be empty", path=field)
+        if not 0 < self.release_timeout_s < math.inf:
+            raise InvalidInput(f"must be more than 0, is {self.release_timeout_s}", path="release_timeout_s")
         if not 1 <= self.duration_s <= INT32_MAX or self.duration_s != int(self.duration_s):
             raise InvalidInput(f"must be a whole number of seconds from 1 on, is {self.duration_s}", path="duration_s")
         if not 0 <= self.jitter < math.inf:

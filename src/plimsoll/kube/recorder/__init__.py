@@ -1,6 +1,7 @@
 """Events: what happened to an object, told where `kubectl describe` shows it, without flooding anybody.
 
-`recording` takes them in and writes them, `correlation` decides what becomes of one more, `texts` gives them form.
+`recording` takes them in and writes them, `waiting` holds them meanwhile, `correlation` decides what becomes of one
+more, `texts` gives them form.
 """
 
 from plimsoll.kube.recorder.correlation import CorrelationSettings

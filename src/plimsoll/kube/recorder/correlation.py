@@ -58,6 +58,22 @@ class Entry(Value):
     before: Written | None
 
 
+def who_of(occurrence: Occurrence) -> Key:
+    """The object an event is about: one has one budget."""
+    about = occurrence.about
+    return (about.kind, about.namespace, about.name, about.uid, about.api_version)
+
+
+def what_of(occurrence: Occurrence) -> Key:
+    """What similar events have in common."""
+    return (*who_of(occurrence), occurrence.type.value, occurrence.reason)
+
+
+def sameness_of(occurrence: Occurrence) -> Key:
+    """What events have in common that are the same."""
+    return (*what_of(occurrence), occurrence.about.field_path, occurrence.message)
+
+
 class Correlator:
     """Remembers what was written lately. Times are seconds of one monotonic clock."""
 
@@ -67,18 +83,16 @@ class Correlator:
         self._written: _Lately[tuple[float, Written]] = _Lately(settings.remembered)
         self._budgets: _Lately[TokenBucket] = _Lately(settings.remembered)
 
-    def entry_for(self, occurrence: Occurrence, now_s: float) -> Entry | None:
-        """What to write; None if the object has used up its budget."""
-        about = occurrence.about
-        who = (about.kind, about.namespace, about.name, about.uid, about.api_version)
-        if not self._budget(who).take(now_s):
+    def entry_for(self, occurrence: Occurrence, now_s: float, *, is_combined: bool = False) -> Entry | None:
+        """What to write; None if the object has used up its budget. `is_combined`: it stands for several already."""
+        if not self._budget(who_of(occurrence)).take(now_s):
             return None
-        what = (*who, occurrence.type.value, occurrence.reason)
-        if self._is_one_too_many(what, occurrence.message, now_s):
+        what = what_of(occurrence)
+        if self._is_one_too_many(what, occurrence.message, now_s) or is_combined:
             key: Key = ("combined", *what)
             message = cut(COMBINED + occurrence.message, MESSAGE_BYTES)
         else:
-            key = ("one", *what, about.field_path, occurrence.message)
+            key = ("one", *sameness_of(occurrence))
             message = occurrence.message
         return Entry(key=key, message=message, before=self._before(key, now_s))
 

@@ -2,8 +2,8 @@
 
 Controllers call `record` in the middle of their work: it neither waits nor fails, whatever state the server is in. The
 supervisor runs `run`, which writes one event after the other. Telling must never hold up doing, so everything here is
-bounded and everything left out is counted: a queue of so many (the oldest give way: the newest say how things are),
-so many tries for one event, a grace to finish on shutdown. A namespace we may not write to is reported once.
+bounded and everything left out is counted: a queue of so many different ones (see `waiting`), so many tries for one
+event, a grace to finish on shutdown. A namespace we may not write to is reported once.
 
 Give it a client of its own rate limit, without the leader's guard: who is not leading may still say so.
 """
@@ -11,7 +11,7 @@ Give it a client of its own rate limit, without the leader's guard: who is not l
 from __future__ import annotations
 
 import asyncio
-from collections import Counter, deque
+from collections import Counter
 from typing import TYPE_CHECKING, Any, Final
 
 import structlog
@@ -32,6 +32,7 @@ from plimsoll.kube.recorder.texts import (
     event_name,
     unix_ns,
 )
+from plimsoll.kube.recorder.waiting import Folded, WaitingRoom
 from plimsoll.objects.events import Event, EventSource
 from plimsoll.objects.meta import written_time
 from plimsoll.runtime.backoff import Backoff
@@ -53,13 +54,17 @@ class RecorderSettings(Value):
     """How much is held and how long it is tried; client-go's numbers."""
 
     queued: int = 1_000
+    """Different ones: the same again takes no place of its own."""
     retry: Backoff = Backoff(initial_s=10.0, factor=1.0, cap_s=10.0, jitter=0.2, max_attempts=12)
     grace_s: float = 5.0
     correlation: CorrelationSettings = CorrelationSettings()
 
 
 class RecorderStatus(Value):
-    """What became of the events so far. `dropped` is by cause: overflow, chatter, refused, unreachable, stopped."""
+    """What became of the events so far, those counted as one included: all but the one being written add up.
+
+    `dropped` is by cause: overflow, chatter, refused, unreachable, stopped.
+    """
 
     recorded: int
     written: int
@@ -85,7 +90,7 @@ class EventRecorder:
         self._entropy = entropy
         self._settings = settings or RecorderSettings()
         self._correlator = Correlator(self._settings.correlation)
-        self._pending: deque[Occurrence] = deque()
+        self._pending = WaitingRoom(places=self._settings.queued, similar=self._settings.correlation.similar)
         self._has_news = asyncio.Event()
         self._is_stopping = False
         self._last_name_ns = 0
@@ -98,8 +103,6 @@ class EventRecorder:
     ) -> None:
         """Something happened to an object. Never waits, never fails; texts that are too long are cut."""
         self._recorded += 1
-        if len(self._pending) >= self._settings.queued:
-            self._drop(self._pending.popleft(), "overflow")
         occurrence = Occurrence(
             about=about,
             type=event_type,
@@ -108,14 +111,16 @@ class EventRecorder:
             action=cut(action, ACTION_BYTES),
             at=self._clock.now(),
         )
-        self._pending.append(occurrence)
+        pushed_out = self._pending.add(occurrence)
+        if pushed_out is not None:
+            self._drop(pushed_out, "overflow")
         self._has_news.set()
 
     @property
     def status(self) -> RecorderStatus:
         dropped = dict(sorted(self._dropped.items()))
         return RecorderStatus(
-            recorded=self._recorded, written=self._written, pending=len(self._pending), dropped=dropped
+            recorded=self._recorded, written=self._written, pending=self._pending.events, dropped=dropped
         )
 
     async def run(self) -> None:
@@ -137,31 +142,32 @@ class EventRecorder:
         try:
             while self._pending or not self._is_stopping:
                 while self._pending:
-                    await self._write_one(self._pending.popleft())
+                    await self._write_one(self._pending.take())
                 self._has_news.clear()
                 if not self._is_stopping:
                     await self._has_news.wait()
         except asyncio.CancelledError:
             while self._pending:
-                self._drop(self._pending.popleft(), "stopped")
+                self._drop(self._pending.take(), "stopped")
             raise
 
-    async def _write_one(self, occurrence: Occurrence) -> None:
-        entry = self._correlator.entry_for(occurrence, self._clock.monotonic_s())
+    async def _write_one(self, folded: Folded) -> None:
+        now_s = self._clock.monotonic_s()
+        entry = self._correlator.entry_for(folded.last, now_s, is_combined=folded.is_combined)
         if entry is None:
-            self._drop(occurrence, "chatter")
+            self._drop(folded, "chatter")
             return
         try:
-            written = await self._sent(_Draft(occurrence, entry, self._new_name(occurrence)))
+            written = await self._sent(_Draft(folded, entry, self._new_name(folded.last)))
         except asyncio.CancelledError:
-            self._drop(occurrence, "stopped")
+            self._drop(folded, "stopped")
             raise
         except _PASSING as error:
-            self._drop(occurrence, "unreachable", error)
+            self._drop(folded, "unreachable", error)
         except PlimsollError as error:
-            self._drop(occurrence, "refused", error)
+            self._drop(folded, "refused", error)
         else:
-            self._written += 1
+            self._written += folded.times
             self._correlator.wrote(entry, written, self._clock.monotonic_s())
 
     async def _sent(self, draft: _Draft) -> Written:
@@ -180,10 +186,10 @@ class EventRecorder:
             await self._clock.sleep(wait_s)
 
     async def _send(self, draft: _Draft) -> Written:
-        occurrence, before = draft.occurrence, draft.entry.before
+        occurrence, times, before = draft.occurrence, draft.folded.times, draft.entry.before
         if before is None:
-            return await self._create(draft, Written(name=draft.name, count=1, first_at=occurrence.at))
-        now = Written(name=before.name, count=before.count + 1, first_at=before.first_at)
+            return await self._create(draft, Written(name=draft.name, count=times, first_at=draft.folded.first_at))
+        now = Written(name=before.name, count=before.count + times, first_at=before.first_at)
         patch = counted(message=draft.entry.message, count=now.count, last_at=occurrence.at)
         try:
             await self._client.merge_patch(Event, now.name, patch, namespace=occurrence.namespace)
@@ -209,8 +215,9 @@ class EventRecorder:
         self._last_name_ns = max(unix_ns(occurrence.at), self._last_name_ns + 1)
         return event_name(occurrence.about.name, self._last_name_ns, self._entropy)
 
-    def _drop(self, occurrence: Occurrence, cause: str, error: PlimsollError | None = None) -> None:
-        self._dropped[cause] += 1
+    def _drop(self, folded: Folded, cause: str, error: PlimsollError | None = None) -> None:
+        self._dropped[cause] += folded.times
+        occurrence = folded.last
         report = (occurrence.namespace, cause)
         if report in self._reported or len(self._reported) >= _REPORTS:
             return
@@ -222,8 +229,9 @@ class EventRecorder:
 class _Draft:
     """An event on its way to the server."""
 
-    def __init__(self, occurrence: Occurrence, entry: Entry, name: str) -> None:
-        self.occurrence = occurrence
+    def __init__(self, folded: Folded, entry: Entry, name: str) -> None:
+        self.folded = folded
+        self.occurrence = folded.last
         self.entry = entry
         self.name = name
         self.may_be_there = False

@@ -214,10 +214,14 @@ class NodeLifecycle:
     # ---- the whole
 
     def _all_counted(self) -> list[str]:
-        """All nodes, counted before the first is looked at: half a count might say that none is ready."""
+        """All nodes, counted before the first is looked at: half a count might say that none is ready.
+
+        Those that were counted are left as they are: their last turn may know more than the cache.
+        """
         was_disrupted = self._zones.is_all_disrupted
         for node in self._nodes.cache:
-            self._zones.put(node.metadata.name, _place(node))
+            if node.metadata.name not in self._zones:
+                self._zones.put(node.metadata.name, _place(node))
         self._forgive(was_disrupted=was_disrupted)
         return [node.metadata.name for node in self._nodes.cache]
 

@@ -6,18 +6,23 @@ from typing import TYPE_CHECKING, Any
 
 from plimsoll.local.upkeep import (
     disruption_budgets,
+    endpoints,
     garbage_collection,
     namespace_deletion,
     node_lifecycle,
     pod_collection,
     taint_eviction,
+    volume_protection,
 )
 from plimsoll.local.upkeep.disruption_budgets import DisruptionBudgets
+from plimsoll.local.upkeep.endpoints import EndpointWriting
 from plimsoll.local.upkeep.garbage_collection import GarbageCollection
 from plimsoll.local.upkeep.namespace_deletion import NamespaceDeletion, NamespaceDeletionSettings
 from plimsoll.local.upkeep.node_lifecycle import NodeLifecycle, NodeLifecycleSettings
 from plimsoll.local.upkeep.pod_collection import PodCollection, PodCollectionSettings
 from plimsoll.local.upkeep.taint_eviction import TaintEviction
+from plimsoll.local.upkeep.volume_binding import VolumeBinding
+from plimsoll.local.upkeep.volume_protection import ClaimProtection, VolumeProtection
 from plimsoll.runtime.services import Service
 
 if TYPE_CHECKING:
@@ -60,14 +65,30 @@ def namespace_deletion_services(
     return [_service(part.controller)]
 
 
-def upkeep_services(components: Components, liveness: Liveness) -> list[Service]:
-    """Everything."""
+def volume_services(components: Components) -> list[Service]:
+    """Claims get volumes, of the simulated provisioner too; what is in use is protected."""
+    claims = ClaimProtection(components.component(volume_protection.CLAIMS))
+    volumes = VolumeProtection(components.component(volume_protection.VOLUMES))
+    return [_service(one.controller) for one in (VolumeBinding(components), claims, volumes)]
+
+
+def endpoint_services(components: Components) -> list[Service]:
+    """Endpoint slices and Endpoints of services."""
+    return [_service(EndpointWriting(components.component(endpoints.NAME)).controller)]
+
+
+def upkeep_services(
+    components: Components, liveness: Liveness, *, lifecycle: NodeLifecycleSettings | None = None
+) -> list[Service]:
+    """Everything. To be asked for before the services of `components`, like all that uses its informers."""
     return [
-        *node_lifecycle_services(components, liveness),
+        *node_lifecycle_services(components, liveness, lifecycle),
         *pod_collection_services(components),
         *disruption_services(components),
         *garbage_collection_services(components),
         *namespace_deletion_services(components),
+        *volume_services(components),
+        *endpoint_services(components),
     ]
 
 

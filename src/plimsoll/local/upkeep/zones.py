@@ -67,6 +67,9 @@ class Zones:
         self._zones: dict[str, _Zone] = {}
         self._is_all_disrupted = False
 
+    def __contains__(self, name: str) -> bool:
+        return name in self._places
+
     @property
     def is_all_disrupted(self) -> bool:
         """Whether no zone has a node that is ready: then nobody is driven off anything."""

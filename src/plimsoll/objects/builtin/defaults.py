@@ -109,7 +109,8 @@ def spell_out(obj: Json) -> None:
 
 def _fill_declared(value: Json, component: str) -> None:
     """Defaults that stand in the schema itself: protocol TCP, an iSCSI interface."""
-    for inner, inner_component in _structs_in(value, _to_fill(component)):
+    held = _to_fill(component)
+    for inner, inner_component in _structs_in(value, held) if held else ():
         _fill_declared(inner, inner_component)
     for name, declared in _declared(component).items():
         value.setdefault(name, declared)
@@ -128,7 +129,8 @@ def _spell_out(value: Json, component: str) -> None:
     for name, written in _always_written(component).items():
         if name not in value:
             value[name] = {} if written is _STRUCT else written
-    for inner, inner_component in _structs_in(value, _to_spell_out(component)):
+    held = _to_spell_out(component)
+    for inner, inner_component in _structs_in(value, held) if held else ():
         _spell_out(inner, inner_component)
 
 

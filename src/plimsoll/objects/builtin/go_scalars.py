@@ -6,6 +6,7 @@ Used by `readers`. Each function gives the value as Go keeps it, or Go's complai
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from plimsoll.core.errors import InvalidQuantity
@@ -48,9 +49,14 @@ def _read_quantity(value: Any) -> str | Failed:
     if isinstance(value, bool) or not isinstance(value, (str, int, float)):
         return Failed(_QUANTITY_TEXTS[0])
     try:
-        return str(Quantity.parse(value))
+        return _canonical(value) if isinstance(value, str) else str(Quantity.parse(value))
     except InvalidQuantity as refused:
         return Failed(next((text for text in _QUANTITY_TEXTS if refused.problem.endswith(text)), refused.problem))
+
+
+@lru_cache(maxsize=4096)
+def _canonical(text: str) -> str:
+    return str(Quantity.parse(text))
 
 
 def _read_time(value: Any, layout: str = go_times.RFC3339) -> str | Failed:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import calendar
 import re
+from functools import lru_cache
 from typing import Final
 
 RFC3339: Final = "2006-01-02T15:04:05Z07:00"
@@ -36,6 +37,15 @@ _PIECES: Final = (
 
 def time_problem(text: str, layout: str = RFC3339) -> str | None:
     """None, or what Go's time.Parse says about `text`."""
+    return (_problem if len(text) <= _LONGEST_KEPT else _problem.__wrapped__)(text, layout)
+
+
+# One moment stands in an object many times over and comes back with every patch of it; no time is this long.
+_LONGEST_KEPT: Final = 64
+
+
+@lru_cache(maxsize=4096)
+def _problem(text: str, layout: str) -> str | None:
     shown = text if len(text) <= _LONGEST_SHOWN else text[:_LONGEST_SHOWN] + "..."
     numbers: dict[str, int] = {}
     rest = text

@@ -93,7 +93,9 @@ def _compare_as(atom: Atom, element: str, sides: tuple[Any, Any], into: Comparis
 
 def _take(element: str, value: Any, *, atom: Atom, into: FieldSet) -> None:
     """A value that only one side has, with all that is below it: nearly everything in an object that is created."""
-    into.add(element)
+    into.members.add(element)
+    if not isinstance(value, (dict, list)):
+        return
     atom = atom.narrowed(value)
     below = FieldSet()
     if atom.map is not None:
@@ -116,11 +118,11 @@ def _typed(value: Any, type_: type[Any]) -> Any:
 
 
 def _compare_maps(before: dict[str, Any], after: dict[str, Any], map_type: MapType, *, into: Comparison) -> None:
-    for name in before.keys() | after.keys():
-        atom = map_type.type_of(name)
+    for name in {**before, **after}:
+        one, other = before.get(name, ABSENT), after.get(name, ABSENT)
+        atom = map_type.type_of(name) if one is not other else None
         if atom is not None:
-            element = path_elements.of_field(name)
-            _compare_field(element, before.get(name, ABSENT), after.get(name, ABSENT), atom=atom, into=into)
+            _compare_field(path_elements.of_field(name), one, other, atom=atom, into=into)
 
 
 def _compare_lists(before: list[Any], after: list[Any], list_type: ListType, *, into: Comparison) -> None:

@@ -2,7 +2,7 @@
 
 A set is a tree: `members` are the steps at which a path of the set ends, `children` the steps below which others go on.
 Sets are values: every operation returns a new one and shares what it can. Builders (`comparing`, `owning`) fill a fresh
-set through `add` and `attach` before anybody else sees it.
+set through `add` and `attach` before anybody else sees it. The written form is a value too, made once for every set.
 """
 
 from __future__ import annotations
@@ -20,11 +20,12 @@ if TYPE_CHECKING:
 class FieldSet:
     """A set of paths; never holds the empty path, nor a child that is empty."""
 
-    __slots__ = ("children", "members")
+    __slots__ = ("_written", "children", "members")
 
     def __init__(self, members: Iterable[str] = (), children: dict[str, FieldSet] | None = None) -> None:
         self.members: set[str] = set(members)
         self.children: dict[str, FieldSet] = children or {}
+        self._written: dict[str, Any] | None = None
 
     @classmethod
     def of_paths(cls, *paths: tuple[str, ...]) -> FieldSet:
@@ -56,7 +57,7 @@ class FieldSet:
     __hash__ = None  # type: ignore[assignment]  # equal by content, and builders still fill it
 
     def __repr__(self) -> str:
-        return f"FieldSet({self.to_fields_v1()!r})"
+        return f"FieldSet({list(self.paths())!r})"
 
     def has(self, path: tuple[str, ...]) -> bool:
         node: FieldSet | None = self
@@ -122,19 +123,22 @@ class FieldSet:
 
     def paths(self) -> Iterator[tuple[str, ...]]:
         """In Kubernetes' order: at each step first the paths that end there, then those that go on."""
-        for element in sorted(self.members, key=path_elements.sort_key):
+        for element in path_elements.in_order(self.members):
             yield (element,)
-        for element in sorted(self.children, key=path_elements.sort_key):
+        for element in path_elements.in_order(self.children):
             for rest in self.children[element].paths():
                 yield (element, *rest)
 
     def to_fields_v1(self) -> dict[str, Any]:
-        written: dict[str, Any] = {}
-        for element in sorted(self.members | self.children.keys(), key=path_elements.sort_key):
-            below = self.children.get(element)
-            own: dict[str, Any] = {".": {}} if below and element in self.members else {}
-            written[element] = own | below.to_fields_v1() if below else own
-        return written
+        """Kept, and shared by all who ask: most of what a write leaves owned was owned, and written, before."""
+        if self._written is None:
+            written: dict[str, Any] = {}
+            for element in path_elements.in_order(self.members | self.children.keys()):
+                below = self.children.get(element)
+                own: dict[str, Any] = {".": {}} if below and element in self.members else {}
+                written[element] = own | below.to_fields_v1() if below else own
+            self._written = written
+        return self._written
 
     @classmethod
     def from_fields_v1(cls, written: Any) -> FieldSet:

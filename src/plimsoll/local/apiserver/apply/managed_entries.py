@@ -7,7 +7,10 @@ is strict, for the ownership of a whole object hangs on it; what becomes of an u
 from __future__ import annotations
 
 from datetime import datetime
+from functools import lru_cache
 from typing import Any, Final
+
+import msgspec
 
 from plimsoll.core.values import Value
 from plimsoll.local.apiserver.apply.field_sets import FieldSet
@@ -18,6 +21,8 @@ APPLY: Final = "Apply"
 UPDATE: Final = "Update"
 ANCIENT: Final = "ancient-changes"
 _MOST_UPDATERS: Final = 10
+_LONGEST_KEPT_BYTES: Final = 4096
+_encoder: Final = msgspec.json.Encoder()
 
 
 class ManagerIdentity(Value, order=True):
@@ -81,8 +86,19 @@ def _decoded(entry: dict[str, Any], position: int) -> tuple[ManagerIdentity, Own
         api_version=api_version,
         subresource=_text(entry.get("subresource")),
     )
-    fields = FieldSet.from_fields_v1(entry.get("fieldsV1") or {})
+    fields = _fields(entry.get("fieldsV1") or {})
     return identity, Owned(fields=fields, api_version=api_version, time=_time(entry.get("time")))
+
+
+def _fields(written: Any) -> FieldSet:
+    """Objects of one owner have the same fields: reading their sets once spares a tenth of a status patch."""
+    text = _encoder.encode(written)
+    return _kept_fields(text) if len(text) <= _LONGEST_KEPT_BYTES else FieldSet.from_fields_v1(written)
+
+
+@lru_cache(maxsize=512)
+def _kept_fields(text: bytes) -> FieldSet:
+    return FieldSet.from_fields_v1(msgspec.json.decode(text))
 
 
 def _text(value: Any) -> str:

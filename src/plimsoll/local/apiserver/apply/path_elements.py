@@ -6,6 +6,7 @@ The spelling is the value: two steps are the same if their texts are, so keys ar
 from __future__ import annotations
 
 import json
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Final
 
 from plimsoll.core.errors import InvalidInput
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
 
 _RANKS: Final = {"f": 0, "k": 1, "v": 2, "i": 3}
 _LONGEST_SHOWN: Final = 100
+_LONGEST_KEPT: Final = 256
 _encoder: Final = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"))
 
 
@@ -50,6 +52,13 @@ def read(text: str) -> str:
         raise InvalidFieldSet(f"unknown path element {text[:_LONGEST_SHOWN]!r}")
     if kind == "f":
         return text
+    # The keys of conditions, containers and ports are the same few in all objects.
+    return (_read if len(text) <= _LONGEST_KEPT else _read.__wrapped__)(text)
+
+
+@lru_cache(maxsize=4096)
+def _read(text: str) -> str:
+    kind, _, rest = text.partition(":")
     if kind == "i":
         if not rest.isascii() or not rest.isdigit() or len(rest) > 18:
             raise InvalidFieldSet(f"{text[:_LONGEST_SHOWN]!r} names no index")
@@ -62,11 +71,24 @@ def read(text: str) -> str:
     return of_keys(value)
 
 
-def sort_key(element: str) -> tuple[Any, ...]:
+def in_order(elements: Iterable[str]) -> list[str]:
     """Fields, then list items by key, then by value, then by index; within a kind by what they say."""
+    ordered = sorted(elements)
+    # Texts sort as fields do, and nearly everything is a field.
+    if not ordered or (ordered[0][0] == "f" and ordered[-1][0] == "f"):
+        return ordered
+    return sorted(ordered, key=sort_key)
+
+
+def sort_key(element: str) -> tuple[Any, ...]:
+    if element[0] == "f":
+        return (0, element[2:])
+    return (_item_sort_key if len(element) <= _LONGEST_KEPT else _item_sort_key.__wrapped__)(element)
+
+
+@lru_cache(maxsize=4096)
+def _item_sort_key(element: str) -> tuple[Any, ...]:
     kind, _, rest = element.partition(":")
-    if kind == "f":
-        return (0, rest)
     value = json.loads(rest)
     if kind == "k":
         return (1, [(name, _value_rank(value[name])) for name in value])

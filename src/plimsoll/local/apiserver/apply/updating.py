@@ -86,6 +86,7 @@ class Updater:
         """The managers without the fields they lose to this write; entries that become empty are gone."""
         versions = {self._version: comparison.without_below(self._reset)}
         conflicts: dict[ManagerIdentity, FieldSet] = {}
+        written: dict[str, FieldSet] = {}
         left: Managers = {}
         for identity, owned in managers.items():
             if identity == by:
@@ -97,7 +98,9 @@ class Updater:
                     continue
                 versions[owned.api_version] = compare(live, new, schema.root).without_below(self._reset)
             changes = versions[owned.api_version]
-            taken = owned.fields & (changes.modified | changes.added)
+            if owned.api_version not in written:
+                written[owned.api_version] = changes.modified | changes.added
+            taken = owned.fields & written[owned.api_version]
             if taken:
                 conflicts[identity] = taken
             fields = owned.fields - taken - changes.removed

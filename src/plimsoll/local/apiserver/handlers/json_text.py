@@ -6,13 +6,19 @@ Used for request bodies and patches. What is read was taken over (`schema.json_v
 from __future__ import annotations
 
 import json
+import re
 from typing import Any, Final, NamedTuple
 
+import msgspec
+
 from plimsoll.core.values import Value
-from plimsoll.objects.schema.json_values import Refused, take_over
+from plimsoll.objects.schema.json_values import MAX_NESTING, Refused, take_over
 
 _MOST_DUPLICATES: Final = 100
 _SPACE: Final = " \t\r\n"
+# In text without spaces, all numbers that may be beyond int64.
+_LARGE_NUMBER: Final = re.compile(rb"[:,\[]-?[0-9]{19}")
+_encoder: Final = msgspec.json.Encoder()
 
 
 class Read(Value):
@@ -30,6 +36,26 @@ class NotJson(Value):
 
 def read_json(text: bytes) -> Read | NotJson:
     """The value as Kubernetes takes it over: bounded nesting, numbers as Go spells them, the last of two equal keys."""
+    plain = _plain_value(text)
+    return _read_closely(text) if plain is None else Read(value=plain)
+
+
+def _plain_value(text: bytes) -> Any | None:
+    """The value of text that is as our own clients write it, about which nothing has to be said; None of any other.
+
+    What comes out again letter by letter had no key twice and nothing spelled in an odd way. A tenth of the cost of
+    the closer reading, which was a twelfth of a write.
+    """
+    if text.count(b"{") + text.count(b"[") > MAX_NESTING or _LARGE_NUMBER.search(text):
+        return None
+    try:
+        value = _decoder.decode(text)
+    except ValueError:
+        return None
+    return value if isinstance(value, (dict, list)) and _encoder.encode(value) == text else None
+
+
+def _read_closely(text: bytes) -> Read | NotJson:
     counts = _Counting()
     try:
         value = json.loads(text.decode(errors="replace"), object_pairs_hook=counts.take, parse_constant=_no_constant)
@@ -44,6 +70,10 @@ def read_json(text: bytes) -> Read | NotJson:
 
 def _no_constant(name: str) -> Any:
     raise ValueError(name)
+
+
+# Go keeps 1.0 as a whole number: floats are read closely.
+_decoder: Final = msgspec.json.Decoder(float_hook=_no_constant)
 
 
 class _Repeated(NamedTuple):

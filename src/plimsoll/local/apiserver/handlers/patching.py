@@ -87,29 +87,32 @@ def carried_out(call: Call, media: str, current: Json, read: Read) -> tuple[Json
     if isinstance(outcome, PatchRefused):
         raise patch_refusal(outcome)
     value = outcome.value
-    shown = go_text.plain(read.value) if media == STRATEGIC_PATCH else None
+
+    def refusal(problem: str) -> refusals.Refusal:
+        # Of a strategic patch the patch is shown, else the patched object; either is long, so spelled only now.
+        shown = go_text.plain(read.value) if media == STRATEGIC_PATCH else go_text.as_json(value)
+        return _does_not_decode(shown, problem)
+
     if not isinstance(value, dict):
-        raise _does_not_decode(value, f"json: cannot unmarshal {go_kind(value)}", shown=shown)
-    # The real server decodes the text of the patched object, whose keys are sorted: problems come in that order.
-    value = _sorted({**value, "kind": call.resource.kind, "apiVersion": call.resource.api_version})
-    decoded = strategy_of(call.resource).decode(value)
+        raise refusal(f"json: cannot unmarshal {go_kind(value)}")
+    # The real server decodes the text of the patched object, whose keys are sorted: problems come in that order. What
+    # the patch did not touch has none.
+    typed = {**value, "kind": call.resource.kind, "apiVersion": call.resource.api_version}
+    value = {name: item if current.get(name) is item else _sorted(item) for name, item in sorted(typed.items())}
+    decoded = strategy_of(call.resource).decode_changed(value, current)
     if isinstance(decoded, Undecodable):
         problem = _converter_problem(decoded.problem) if media == STRATEGIC_PATCH else decoded.problem
-        raise _does_not_decode(value, problem, shown=shown)
+        raise refusal(problem)
     duplicates = [f'duplicate field "{path}"' for path in read.duplicates]
     problems = [*outcome.strict_problems, *duplicates, *(f'unknown field "{path}"' for path in decoded.unknown_fields)]
     if problems and call.field_validation == "Strict":
-        raise _does_not_decode(value, f"strict decoding error: {', '.join(problems)}", shown=shown)
+        raise refusal(f"strict decoding error: {', '.join(problems)}")
     return decoded.value, problems if call.field_validation == "Warn" else []
-
-
-def _name(pair: tuple[str, Any]) -> str:
-    return pair[0]
 
 
 def _sorted(value: Any) -> Any:
     if isinstance(value, dict):
-        return {name: item if type(item) is str else _sorted(item) for name, item in sorted(value.items(), key=_name)}
+        return {name: item if type(item) is str else _sorted(item) for name, item in sorted(value.items())}
     if isinstance(value, list):
         return [_sorted(item) for item in value]
     return value
@@ -148,9 +151,9 @@ def patch_refusal(outcome: PatchRefused) -> refusals.Refusal:
     return refusals.failure(outcome.code, outcome.reason, outcome.message, details=details)
 
 
-def _does_not_decode(value: Any, problem: str, *, shown: str | None) -> refusals.Refusal:
+def _does_not_decode(shown: str, problem: str) -> refusals.Refusal:
     """The 422 that prints the whole patched object."""
-    error = fields.invalid("patch", shown if shown is not None else go_text.as_json(value), problem)
+    error = fields.invalid("patch", shown, problem)
     return refusals.invalid("", group="", kind="", errors=[error])
 
 

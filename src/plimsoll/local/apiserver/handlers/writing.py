@@ -59,8 +59,8 @@ async def change_object(
 ) -> Json:
     """Let `change` make the new object of the current one; returns what is stored now (or would be, on a dry run).
 
-    `change` gets an object that is its to change, again whenever somebody else wrote in between, and may raise a
-    `Refusal`. A missing object is the 404 refusal. Preparation, defaulting, admission, validation, managedFields and
+    `change` leaves the object it gets as it is, and shares with it what stays; it is called again whenever somebody
+    else wrote in between, and may raise a `Refusal`. A missing object is the 404 refusal. Preparation, defaulting, admission, validation, managedFields and
     generation follow by themselves; `is_tracked` is false where `change` has put managedFields right itself (apply).
     """
     async with turn(server, key_of(call)):
@@ -94,7 +94,7 @@ async def _changed_if_there(
     strategy = strategy_of(call.resource)
     while (stored := server.store.get(key_of(call))) is not None:
         current = _Current(stored, strategy.present(stored.body()))
-        new = _sharing(change(strategy.present(stored.body())), current.shown)
+        new = _sharing(change(current.shown), current.shown)
         settle_namespace(new, call)
         check_identity(new, call)
         check_revision(new, current.shown, call, allows_unconditional=strategy.allows_unconditional_update)
@@ -120,7 +120,9 @@ async def _changed(
     server: Server, call: Call, strategy: Strategy, *, current: _Current, new: Json, subresource: str
 ) -> Json:
     old = current.shown
-    attempt = _attempt(call, "UPDATE", name=call.name, obj=copy(new), old=old, subresource=subresource)
+    # Admission changes whole objects in place, and never what is written through a part.
+    given = new if subresource else copy(new)
+    attempt = _attempt(call, "UPDATE", name=call.name, obj=given, old=old, subresource=subresource)
     new = _redecoded(strategy, new, await server.admission.mutate(attempt))
     new = strategy.prepare_update(new, old, subresource=subresource)
     asked, new = new, strategy.allocate(new, old, server.store)

@@ -9,6 +9,7 @@ from typing import Any
 
 from plimsoll.local.apiserver.patches.outcomes import Patched, PatchRefused, bad_request
 from plimsoll.local.apiserver.patches.values import go_kind
+from plimsoll.objects.schema.json_values import same
 
 
 def apply_merge_patch(document: dict[str, Any], patch: Any) -> Patched | PatchRefused:
@@ -31,7 +32,9 @@ def _merged(target: Any, patch: dict[str, Any]) -> Any:
             result.pop(key, None)
             continue
         before = result.get(key)
-        after = _merged(before, value) if isinstance(value, dict) else value
-        changed |= after is not before
-        result[key] = after
+        if isinstance(value, dict):
+            result[key] = _merged(before, value)
+        elif not same(value, before):
+            result[key] = value
+        changed |= result[key] is not before
     return result if changed else target

@@ -6,6 +6,7 @@ patch by `strategic_merge`. Custom resources have none: the real server refuses 
 
 from __future__ import annotations
 
+from functools import cache
 from typing import Final
 
 from plimsoll.core.values import Value
@@ -24,18 +25,28 @@ class FieldRule(Value):
 class PatchSchema:
     """One node of the schema. Where nothing is known, maps are merged and lists replaced."""
 
-    __slots__ = ("_schema",)
+    __slots__ = ("_rules", "_schema")
 
     def __init__(self, schema: Schema) -> None:
         self._schema = schema
+        self._rules: dict[str, FieldRule] = {}
 
     @classmethod
     def of_kind(cls, api_version: str, kind: str) -> PatchSchema | None:
         """None for kinds without a recorded schema."""
         name = schema_name(api_version, kind)
-        return None if name is None else cls(component(name))
+        return None if name is None else _schema_of(name)
 
     def field(self, name: str) -> FieldRule:
+        known = self._rules.get(name)
+        if known is None:
+            known = self._rule(name)
+            # Only declared names are kept: clients may think of any number of others.
+            if name in self._schema.get("properties", {}):
+                self._rules[name] = known
+        return known
+
+    def _rule(self, name: str) -> FieldRule:
         declared = self._schema.get("properties", {}).get(name) or self._schema.get("additionalProperties")
         if not isinstance(declared, dict):
             return FieldRule(below=UNKNOWN)
@@ -44,13 +55,18 @@ class PatchSchema:
             merge_key=declared.get("x-kubernetes-patch-merge-key", ""),
             is_merged="merge" in strategies,
             is_replaced="replace" in strategies,
-            below=PatchSchema(_described(declared.get("items", declared))),
+            below=_described(declared.get("items", declared)),
         )
 
 
-def _described(schema: Schema) -> Schema:
+def _described(schema: Schema) -> PatchSchema:
     name = reference(schema)
-    return schema if name is None else component(name)
+    return PatchSchema(schema) if name is None else _schema_of(name)
+
+
+@cache
+def _schema_of(name: str) -> PatchSchema:
+    return PatchSchema(component(name))
 
 
 UNKNOWN: Final = PatchSchema({})

@@ -18,7 +18,7 @@ from plimsoll.local.apiserver.patches.strategic_errors import (
 )
 from plimsoll.local.apiserver.patches.strategic_lists import ListMerge
 from plimsoll.local.apiserver.patches.values import go_kind
-from plimsoll.objects.schema.json_values import identity
+from plimsoll.objects.schema.json_values import identity, same
 
 if TYPE_CHECKING:
     from plimsoll.local.apiserver.patches.patch_schema import FieldRule, PatchSchema
@@ -78,7 +78,7 @@ def _merge_field(result: dict[str, Any], key: str, *, value: Any, rule: FieldRul
         result[key] = _merged_map(before, value, rule.below)
     elif isinstance(value, list) and rule.is_merged:
         result[key] = _list_merge(rule).merged(before, value)
-    else:
+    elif not same(value, before):
         result[key] = value
 
 

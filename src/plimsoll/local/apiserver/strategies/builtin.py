@@ -18,7 +18,7 @@ from plimsoll.local.apiserver.strategies.interface import Decoded, Judgement, Un
 from plimsoll.local.apiserver.strategies.metadata import kept_metadata
 from plimsoll.local.apiserver.strategies.written_form import as_written
 from plimsoll.objects.builtin import checking, decoding, defaults, openapi
-from plimsoll.objects.schema.json_values import copy
+from plimsoll.objects.schema.json_values import copy, same
 
 if TYPE_CHECKING:
     from plimsoll.local.apiserver.catalogue import ServedResource
@@ -60,6 +60,17 @@ class BuiltinStrategy:
         whole = self._spelled_out(whole)
         preparations.before_tracking(whole, self.kind)
         return Decoded(value=whole, unknown_fields=tuple(decoded.unknown_fields))
+
+    def decode_changed(self, value: Json, before: Json) -> Decoded | Undecodable:
+        """A new status alone is decoded alone, for a fifth of the cost: nothing in it depends on the rest."""
+        shared = {name: item for name, item in value.items() if name in before and before[name] is item}
+        if not before.keys() <= value.keys() or value.keys() - shared.keys() != {"status"}:
+            return self.decode(value)
+        decoded = self.decode({"apiVersion": self.api_version, "kind": self.kind, "status": value["status"]})
+        if isinstance(decoded, Undecodable):
+            return decoded
+        whole = {name: shared.get(name, decoded.value.get(name)) for name in value}
+        return Decoded(value=whole, unknown_fields=decoded.unknown_fields)
 
     def _spelled_out(self, obj: Json) -> Json:
         """As Go writes it; `obj` is used up."""
@@ -111,7 +122,7 @@ class BuiltinStrategy:
         return Judgement(errors=tuple(errors))
 
     def judge_update(self, new: Json, old: Json, *, subresource: str) -> Judgement:
-        if subresource in _TRUSTED:
+        if subresource in _TRUSTED or (subresource == "status" and _is_all_but_status_kept(new, old)):
             return Judgement()
         return Judgement(errors=tuple(checking.update_errors(new, old)))
 
@@ -141,3 +152,15 @@ class BuiltinStrategy:
             subresource=subresource,
             reset=reset_fields(self.kind, subresource, has_status=self.has_status),
         )
+
+
+# Kept by the server itself.
+_BOOKS: Final = frozenset({"managedFields", "resourceVersion", "generation"})
+
+
+def _is_all_but_status_kept(new: Json, old: Json) -> bool:
+    """Whether everything that is ever judged is as it was let in. Judging it again was a seventh of a status patch."""
+    if any(new.get(name) is not item for name, item in old.items() if name not in {"metadata", "status"}):
+        return False
+    now, then = ({name: item for name, item in one["metadata"].items() if name not in _BOOKS} for one in (new, old))
+    return same(now, then)

@@ -69,6 +69,9 @@ class CustomStrategy:
         apply_defaults(obj, self._version.schema)
         return Decoded(value=obj, unknown_fields=tuple(unknown))
 
+    def decode_changed(self, value: Json, before: Json) -> Decoded | Undecodable:  # noqa: ARG002 - part of the protocol
+        return self.decode(value)
+
     def prepare_create(self, obj: Json) -> Json:
         created = {**obj, "metadata": {**obj["metadata"], "generation": 1}}
         for name in ("deletionTimestamp", "deletionGracePeriodSeconds", "selfLink"):

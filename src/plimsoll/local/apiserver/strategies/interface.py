@@ -51,6 +51,10 @@ class Strategy(Protocol):
 
     def decode(self, value: Json) -> Decoded | Undecodable: ...
 
+    def decode_changed(self, value: Json, before: Json) -> Decoded | Undecodable:
+        """`decode`, of what somebody made of `before`: what `value` still shares with it was decoded already."""
+        ...
+
     def prepare_create(self, obj: Json) -> Json:
         """Status and generation put right; metadata has its uid already."""
         ...

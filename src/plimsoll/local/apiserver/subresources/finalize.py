@@ -23,9 +23,11 @@ async def finalize(server: Server, call: Call, body: Json) -> Json:
     finalizers = (sent.get("spec") or {}).get("finalizers")
 
     def change(current: Json) -> Json:
-        if version:
-            current["metadata"]["resourceVersion"] = version
         kept = {name: value for name, value in (current.get("spec") or {}).items() if name != "finalizers"}
-        return {**current, "spec": {**kept, "finalizers": finalizers} if finalizers else kept}
+        return {
+            **current,
+            "metadata": {**current["metadata"], **({"resourceVersion": version} if version else {})},
+            "spec": {**kept, "finalizers": finalizers} if finalizers else kept,
+        }
 
     return await writing.change_object(server, call, change, subresource="finalize")

@@ -1,0 +1,108 @@
+"""Who we are to the server, and why it may not know us."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+import msgspec
+
+from plimsoll.core.values import Value
+from plimsoll.kube.diagnosis.findings import Finding, Level
+from plimsoll.kube.errors import Forbidden, NotFound, Unauthorized, UnreadableAnswer
+from plimsoll.kube.exchange import JSON, Call
+
+if TYPE_CHECKING:
+    from datetime import datetime
+
+    from plimsoll.kube.client import Client
+    from plimsoll.kube.diagnosis.servers import Target
+    from plimsoll.kube.exchange import Reply
+
+ANONYMOUS: Final = "system:anonymous"
+_WHO_AM_I: Final = "/apis/authentication.k8s.io/v1/selfsubjectreviews"
+
+
+class Identity(Value):
+    """A user of the server."""
+
+    user: str
+    groups: tuple[str, ...] = ()
+
+
+async def identify(client: Client, target: Target, *, now: datetime) -> tuple[Identity | None, Finding]:
+    """Who the server takes us for; without an identity if it does not know us or does not tell."""
+    body = msgspec.json.encode({"apiVersion": "authentication.k8s.io/v1", "kind": "SelfSubjectReview"})
+    headers = {"content-type": JSON, "accept": JSON}
+    call = Call("POST", _WHO_AM_I, headers=headers, body=body, timeout_s=client.settings.timeout_s)
+    try:
+        identity = _identity_in(await client.call(call))
+    except Unauthorized as error:
+        return None, unknown_to_server(str(error), target, now=now)
+    except (Forbidden, NotFound, UnreadableAnswer) as error:
+        if isinstance(error, Forbidden) and f'"{ANONYMOUS}"' in str(error):  # whom it tells nothing, not even that
+            nobody = Identity(user=ANONYMOUS)
+            return nobody, _introduced(nobody, target, now=now)
+        return None, Finding(check="identity", level=Level.UNKNOWN, message=f"the server does not tell: {error}")
+    return identity, _introduced(identity, target, now=now)
+
+
+def unknown_to_server(told: str, target: Target, *, now: datetime) -> Finding:
+    expired = _expired(target, now)
+    return Finding(
+        check="identity",
+        level=Level.FAIL,
+        message=f"the server does not know us: {expired or told}",
+        fix="get a new certificate (client-certificate and client-key of the user)"
+        if expired
+        else "get a fresh token or certificate: the one we have is wrong or has expired",
+    )
+
+
+def _introduced(identity: Identity, target: Target, *, now: datetime) -> Finding:
+    details = {"user": identity.user, "groups": list(identity.groups)}
+    if identity.user != ANONYMOUS:
+        return Finding(check="identity", level=Level.OK, message=f"we are {identity.user}", details=details)
+    if not target.is_shown_credentials:
+        return Finding(
+            check="identity",
+            level=Level.WARN,
+            message="we are nobody: no credentials were given",
+            fix="use a kubeconfig with a user, or run as a pod with a service account",
+            details=details,
+        )
+    why = _expired(target, now) or "it does not know the authority of our certificate, or takes no such credentials"
+    return Finding(
+        check="identity",
+        level=Level.FAIL,
+        message=f"our credentials were ignored, the server takes us for {ANONYMOUS}: {why}",
+        fix="get credentials that were made for this server; does the user of the kubeconfig belong to this cluster?",
+        details=details,
+    )
+
+
+def _expired(target: Target, now: datetime) -> str:
+    ends = target.certificate_ends
+    return f"our client certificate expired on {ends:%Y-%m-%dT%H:%M:%SZ}" if ends is not None and ends <= now else ""
+
+
+class _UserInfo(Value):
+    username: str = ""
+    groups: list[str] | None = None
+
+
+class _ReviewStatus(Value):
+    user_info: _UserInfo = _UserInfo()
+
+
+class _Review(Value):
+    status: _ReviewStatus = _ReviewStatus()
+
+
+def _identity_in(reply: Reply) -> Identity:
+    try:
+        info = msgspec.json.decode(reply.body, type=_Review).status.user_info
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+        raise UnreadableAnswer(f"not a SelfSubjectReview: {error}") from error
+    if not info.username:
+        raise UnreadableAnswer("not a SelfSubjectReview: it names nobody")
+    return Identity(user=info.username, groups=tuple(info.groups or ()))

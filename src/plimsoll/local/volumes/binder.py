@@ -1,0 +1,240 @@
+"""The persistent volume controller: brings claims and volumes together and keeps their phases.
+
+One worker looks at claims and volumes in turn: two that looked at once could choose one volume for two claims, and
+one of them would have to be told that it was too late. What it decides is in `plans`, what it writes in
+`binding_writes`. It makes no volumes: provisioners do.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+from plimsoll.kube.controllers import Controller, Done
+from plimsoll.kube.errors import NotFound
+from plimsoll.kube.informer.changes import Added, Updated, key_of
+from plimsoll.kube.recorder import EventType, reference_to
+from plimsoll.kube.wiring import enqueue_on, states_in
+from plimsoll.local.volumes.annotations import BIND_COMPLETED, is_default_class
+from plimsoll.local.volumes.binding_writes import BindingWrites
+from plimsoll.local.volumes.latest import Latest
+from plimsoll.local.volumes.plans import Bind, ClaimView, Notice, Provision, Rest, TakeClass, claim_plan, volume_plan
+from plimsoll.local.volumes.pods_by_claim import index_pods_by_claim, pods_using
+from plimsoll.objects.pods import Pod
+from plimsoll.objects.volumes import PersistentVolume, PersistentVolumeClaim, StorageClass
+from plimsoll.scheduling.storage import class_name, volume_class_name
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from plimsoll.kube.informer.changes import Change
+    from plimsoll.local.components import Component
+    from plimsoll.local.volumes.plans import ClaimPlan
+
+NAME: Final = "persistentvolume-controller"
+
+_FREE_BY_CLASS: Final = "volumes: free volumes by class"
+_BY_CLAIM: Final = "volumes: volumes by claim"
+_UNBOUND_BY_CLASS: Final = "volumes: unbound claims by class"
+_BY_VOLUME: Final = "volumes: claims by volume"
+_EXTERNAL: Final = (
+    "Waiting for a volume to be created either by the external provisioner '%s' or manually by the system "
+    "administrator. If volume creation is delayed, please verify that the provisioner is running and correctly "
+    "registered."
+)
+
+
+class Subject(NamedTuple):
+    """What a turn is about. Volumes have no namespace, and nothing else here has none."""
+
+    namespace: str
+    name: str
+
+    @property
+    def is_claim(self) -> bool:
+        return bool(self.namespace)
+
+    def __str__(self) -> str:
+        return f"claim {self.namespace}/{self.name}" if self.is_claim else f"volume {self.name}"
+
+
+class Binder:
+    """`controller` is what runs."""
+
+    def __init__(self, component: Component) -> None:
+        self._recorder = component.recorder
+        self._client = component.client
+        informers = component.informers
+        self._claims = informers.of(PersistentVolumeClaim)
+        self._volumes = informers.of(PersistentVolume)
+        self._classes = informers.of(StorageClass)
+        self._pods = informers.of(Pod)
+        self._add_indexes()
+        self._latest_claims = Latest(self._claims)
+        self._latest_volumes = Latest(self._volumes)
+        self._writes = BindingWrites(component.client, claims=self._latest_claims, volumes=self._latest_volumes)
+        self.controller: Controller[Subject] = Controller(
+            NAME, self.reconcile, clock=component.clock, entropy=component.entropy, all_keys=self._everything
+        )
+        enqueue_on(self._volumes, self.controller, self._of_volume)
+        enqueue_on(self._claims, self.controller, self._of_claim)
+        enqueue_on(self._classes, self.controller, self._of_class)
+        self.controller.starts_after(self._pods)
+
+    async def reconcile(self, subject: Subject) -> Done:
+        try:
+            if subject.is_claim:
+                return Done(said=await self._settle_claim(subject))
+            return Done(said=await self._settle_volume(subject))
+        except NotFound:
+            # Deleted meanwhile: its going is an event of its own.
+            return Done()
+
+    # ---- claims
+
+    async def _settle_claim(self, subject: Subject) -> str:
+        claim = self._latest_claims.get(subject.name, subject.namespace)
+        if claim is None:
+            return ""
+        return await self._carry_out(claim, claim_plan(self._view(claim)))
+
+    async def _carry_out(self, claim: PersistentVolumeClaim, plan: ClaimPlan) -> str:
+        match plan:
+            case Bind(volume=name):
+                volume = self._latest_volumes.get(name)
+                if volume is None:
+                    return ""
+                await self._writes.bind(volume, claim)
+                return "" if claim.status.phase == "Bound" else f"bound to {name}"
+            case Provision(provisioner=provisioner):
+                await self._writes.ask_provisioner(claim, provisioner)
+                why = Notice(type=EventType.NORMAL, reason="ExternalProvisioning", message=_EXTERNAL % provisioner)
+                self._tell(claim, why)
+                return f"to be provisioned by {provisioner}"
+            case TakeClass(class_name=name):
+                await self._writes.take_class(claim, name)
+                return f"got the default class {name}"
+            case Rest(phase=phase, notice=notice):
+                is_news = await self._writes.claim_phase(claim, phase)
+                if notice is not None and (is_news or phase != "Lost"):
+                    self._tell(claim, notice)
+                return "" if notice is None else notice.message
+
+    def _view(self, claim: PersistentVolumeClaim) -> ClaimView:
+        named = claim.spec.volume_name
+        return ClaimView(
+            claim=claim,
+            named=self._latest_volumes.get(named) if named else None,
+            volumes=() if named else self._volumes_for(claim),
+            storage_class=self._classes.cache.get(class_name(claim)),
+            default_class="" if named else self._default_class(),
+            unscheduled_pods=self._unscheduled_pods(claim),
+        )
+
+    def _volumes_for(self, claim: PersistentVolumeClaim) -> tuple[PersistentVolume, ...]:
+        free = self._volumes.cache.by_index(_FREE_BY_CLASS, class_name(claim))
+        kept = self._volumes.cache.by_index(_BY_CLAIM, key_of(claim))
+        return tuple(self._latest_volumes.of(one) for one in (*free, *kept))
+
+    def _default_class(self) -> str:
+        """The youngest of those that are marked, as the API server's admission takes it."""
+        marked = [one.metadata for one in self._classes.cache if is_default_class(one.metadata)]
+        marked.sort(key=lambda one: one.name)
+        youngest = max(marked, key=lambda one: _age_rank(one.creation_timestamp), default=None)
+        return "" if youngest is None else youngest.name
+
+    def _unscheduled_pods(self, claim: PersistentVolumeClaim) -> tuple[str, ...]:
+        pods = pods_using(self._pods, key_of(claim))
+        return tuple(one.metadata.name for one in pods if not one.spec.node_name)
+
+    # ---- volumes
+
+    async def _settle_volume(self, subject: Subject) -> str:
+        volume = self._latest_volumes.get(subject.name)
+        if volume is None:
+            return ""
+        reference = volume.spec.claim_ref
+        claim = None if reference is None else self._latest_claims.get(reference.name, reference.namespace)
+        if claim is None and reference is not None and reference.uid and volume.status.phase != "Released":
+            claim = await self._claim_on_server(reference.name, reference.namespace)
+        plan = volume_plan(volume, claim)
+        if plan.looks_at_claim and claim is not None:
+            self.controller.queue.add(Subject(*key_of(claim)))
+        is_news = await self._writes.volume_as_planned(volume, plan)
+        if plan.notice is not None:
+            self._tell(volume, plan.notice)
+        return f"{volume.status.phase} → {plan.phase}" if is_news else ""
+
+    async def _claim_on_server(self, name: str, namespace: str) -> PersistentVolumeClaim | None:
+        """A claim the cache does not show may be too new for it: its volume must not be taken from it for that."""
+        try:
+            found: PersistentVolumeClaim = await self._client.get(PersistentVolumeClaim, name, namespace=namespace)
+        except NotFound:
+            return None
+        return found
+
+    # ---- what wakes it
+
+    def _add_indexes(self) -> None:
+        self._volumes.add_index(
+            _FREE_BY_CLASS, lambda one: [volume_class_name(one)] if one.spec.claim_ref is None else []
+        )
+        self._volumes.add_index(_BY_CLAIM, _claim_named_by)
+        self._claims.add_index(
+            _UNBOUND_BY_CLASS, lambda one: [] if BIND_COMPLETED in one.metadata.annotations else [class_name(one)]
+        )
+        self._claims.add_index(_BY_VOLUME, lambda one: [one.spec.volume_name] if one.spec.volume_name else [])
+        index_pods_by_claim(self._pods)
+
+    def _everything(self) -> Iterable[Subject]:
+        volumes = [Subject(*key_of(one)) for one in self._volumes.cache]
+        return [*volumes, *(Subject(*key_of(one)) for one in self._claims.cache)]
+
+    def _of_claim(self, change: Change[Any]) -> Iterable[Subject]:
+        """The claim, and the volumes that it names or that name it."""
+        subjects = {Subject(*change.key): None}
+        for claim in states_in(change):
+            assert isinstance(claim, PersistentVolumeClaim)
+            if claim.spec.volume_name:
+                subjects[Subject("", claim.spec.volume_name)] = None
+        for volume in self._volumes.cache.by_index(_BY_CLAIM, change.key):
+            subjects[Subject(*key_of(volume))] = None
+        return subjects
+
+    def _of_volume(self, change: Change[Any]) -> Iterable[Subject]:
+        """The volume, the claims on either side of it, and if it is free those that wait for one of its class."""
+        subjects = {Subject(*change.key): None}
+        for volume in states_in(change):
+            assert isinstance(volume, PersistentVolume)
+            subjects.update((Subject(*key), None) for key in _claim_named_by(volume))
+        claims = list(self._claims.cache.by_index(_BY_VOLUME, change.key.name))
+        if isinstance(change, Added | Updated) and change.new.status.phase == "Available":
+            waiting = self._claims.cache.by_index(_UNBOUND_BY_CLASS, volume_class_name(change.new))
+            claims += sorted(waiting, key=_age_of)
+        subjects.update((Subject(*key_of(one)), None) for one in claims)
+        return subjects
+
+    def _of_class(self, change: Change[Any]) -> Iterable[Subject]:
+        """Claims that wait for the class, or for a default one."""
+        waiting = [
+            *self._claims.cache.by_index(_UNBOUND_BY_CLASS, change.key.name),
+            *self._claims.cache.by_index(_UNBOUND_BY_CLASS, ""),
+        ]
+        return [Subject(*key_of(one)) for one in sorted(waiting, key=_age_of)]
+
+    def _tell(self, about: PersistentVolumeClaim | PersistentVolume, notice: Notice) -> None:
+        resource = self._client.calls.resource(type(about))
+        self._recorder.record(reference_to(resource, about), notice.type, reason=notice.reason, message=notice.message)
+
+
+def _claim_named_by(volume: PersistentVolume) -> list[tuple[str, str]]:
+    reference = volume.spec.claim_ref
+    return [] if reference is None else [(reference.namespace, reference.name)]
+
+
+def _age_of(claim: PersistentVolumeClaim) -> tuple[float, str, str]:
+    meta = claim.metadata
+    return _age_rank(meta.creation_timestamp), meta.namespace, meta.name
+
+
+def _age_rank(created: Any) -> float:
+    return 0.0 if created is None else float(created.timestamp())

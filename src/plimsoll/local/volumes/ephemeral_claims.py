@@ -1,0 +1,126 @@
+"""The ephemeral volume controller: makes the claims that belong to one pod and go with it.
+
+A claim is called `<pod>-<volume>`, so that it is made once. One of that name that is not the pod's own is left alone:
+the pod waits, and an event says why.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+import msgspec
+
+from plimsoll.kube.controllers import Controller, Done
+from plimsoll.kube.errors import AlreadyExists, NotFound
+from plimsoll.kube.informer.changes import Key, key_of
+from plimsoll.kube.recorder import EventType, reference_to
+from plimsoll.kube.wiring import enqueue_on, states_in
+from plimsoll.local.volumes.pods_by_claim import index_pods_by_claim, pods_using
+from plimsoll.objects.pods import Pod
+from plimsoll.objects.volumes import PersistentVolumeClaim
+from plimsoll.scheduling.storage import owned_by_pod
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from plimsoll.kube.informer.changes import Change
+    from plimsoll.local.components import Component
+
+NAME: Final = "ephemeral_volume"
+
+
+class EphemeralClaims:
+    """`controller` is what runs; its keys are pods."""
+
+    def __init__(self, component: Component) -> None:
+        self._client = component.client
+        self._recorder = component.recorder
+        self._pods = component.informers.of(Pod)
+        self._claims = component.informers.of(PersistentVolumeClaim)
+        index_pods_by_claim(self._pods)
+        self.controller: Controller[Key] = Controller(
+            "ephemeral-volume-controller",
+            self.reconcile,
+            clock=component.clock,
+            entropy=component.entropy,
+            all_keys=lambda: [key_of(one) for one in self._pods.cache if _wants_claims(one)],
+        )
+        enqueue_on(self._pods, self.controller, _itself_if_it_wants_claims)
+        enqueue_on(self._claims, self.controller, self._pods_of_lost_claim)
+
+    async def reconcile(self, key: Key) -> Done:
+        pod = self._pods.cache.get(key.name, key.namespace)
+        if pod is None or not _wants_claims(pod):
+            return Done()
+        missing = [name for name in _claims_wanted(pod) if not self._is_there(pod, name)]
+        if not missing:
+            return Done()
+        try:
+            whole = await self._client.get_with_raw(Pod, key.name, namespace=key.namespace)
+        except NotFound:
+            return Done()
+        if whole.view.metadata.uid != pod.metadata.uid:
+            return Done()
+        for body in claim_bodies(msgspec.json.decode(whole.raw)):
+            if body["metadata"]["name"] in missing:
+                await self._make(pod, body)
+        return Done(said=f"made {', '.join(missing)}")
+
+    async def _make(self, pod: Pod, body: Mapping[str, Any]) -> None:
+        try:
+            await self._client.create(PersistentVolumeClaim, body, namespace=pod.metadata.namespace)
+        except AlreadyExists:
+            # Ours, which the cache will show, or somebody else's, which is told when it does.
+            return
+
+    def _is_there(self, pod: Pod, name: str) -> bool:
+        claim = self._claims.cache.get(name, pod.metadata.namespace)
+        if claim is None:
+            return False
+        if not owned_by_pod(claim, pod):
+            where = pod.metadata.namespace
+            why = f"PVC {where}/{name} was not created for pod {where}/{pod.metadata.name} (pod is not owner)"
+            about = reference_to(self._client.calls.resource(Pod), pod)
+            self._recorder.record(about, EventType.WARNING, reason="EphemeralVolumeCreationFailed", message=why)
+        return True
+
+    def _pods_of_lost_claim(self, change: Change[Any]) -> Iterable[Key]:
+        if self._claims.cache.get(change.key.name, change.key.namespace) is not None:
+            return ()
+        return [key_of(pod) for pod in pods_using(self._pods, change.key) if _wants_claims(pod)]
+
+
+def claim_bodies(pod: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """The claims of a pod, as its own volumes describe them. `pod` is the whole object as the server wrote it."""
+    meta = pod["metadata"]
+    owner = {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "name": meta["name"],
+        "uid": meta["uid"],
+        "controller": True,
+        "blockOwnerDeletion": True,
+    }
+    bodies: list[dict[str, Any]] = []
+    for volume in pod["spec"].get("volumes", ()):
+        template = (volume.get("ephemeral") or {}).get("volumeClaimTemplate")
+        if template is None:
+            continue
+        given = template.get("metadata") or {}
+        kept = {name: given[name] for name in ("labels", "annotations") if given.get(name)}
+        metadata = {**kept, "name": f"{meta['name']}-{volume['name']}", "ownerReferences": [owner]}
+        bodies.append({"metadata": metadata, "spec": template["spec"]})
+    return bodies
+
+
+def _claims_wanted(pod: Pod) -> list[str]:
+    return [f"{pod.metadata.name}-{one.name}" for one in pod.spec.volumes if one.ephemeral is not None]
+
+
+def _wants_claims(pod: Pod) -> bool:
+    return pod.metadata.deletion_timestamp is None and any(one.ephemeral is not None for one in pod.spec.volumes)
+
+
+def _itself_if_it_wants_claims(change: Change[Any]) -> Iterable[Key]:
+    wanting = any(isinstance(one, Pod) and _wants_claims(one) for one in states_in(change))
+    return (change.key,) if wanting else ()

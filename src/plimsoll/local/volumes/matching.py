@@ -1,0 +1,107 @@
+"""Which volume a claim gets: the one kept for it, else the smallest of those that suit. Pure.
+
+The scheduler answers the same question for claims that wait for their first consumer, with a node in hand
+(`scheduling.volumes`); here no node is known, and such claims get only what was kept for them.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from plimsoll.core.errors import InvalidQuantity, InvalidSelector
+from plimsoll.core.quantity import Quantity
+from plimsoll.scheduling.storage import claim_selector, class_name, requested_storage, volume_class_name
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from plimsoll.core.selectors import LabelSelector
+    from plimsoll.objects.volumes import PersistentVolume, PersistentVolumeClaim
+
+_FILESYSTEM: Final = "Filesystem"
+
+
+def is_kept_for(volume: PersistentVolume, claim: PersistentVolumeClaim) -> bool:
+    """Whether the volume names this claim: by its uid, or by its name alone, as people write it."""
+    reference = volume.spec.claim_ref
+    if reference is None:
+        return False
+    meta = claim.metadata
+    same = (reference.namespace, reference.name) == (meta.namespace, meta.name)
+    return same and reference.uid in {"", meta.uid}
+
+
+def mismatch(volume: PersistentVolume, claim: PersistentVolumeClaim) -> str:
+    """Why a volume that the claim asks for by name cannot serve it; empty if it can."""
+    if not _is_large_enough(volume, claim):
+        return "requested PV is too small"
+    if class_name(claim) != volume_class_name(volume):
+        return "storageClassName does not match"
+    if not _is_of_mode(volume, claim):
+        return "incompatible volumeMode"
+    if not _can_be_accessed(volume, claim):
+        return "incompatible accessMode"
+    return ""
+
+
+def best_volume(
+    claim: PersistentVolumeClaim, volumes: Iterable[PersistentVolume], *, only_kept: bool = False
+) -> PersistentVolume | None:
+    """The volume to bind; with `only_kept` none but one that was kept for the claim.
+
+    A volume that can do no more than is asked goes before one that can be accessed in more ways, whatever their sizes.
+    """
+    usable = [one for one in volumes if _could_be_used(one, claim)]
+    kept = [one for one in usable if is_kept_for(one, claim)]
+    if kept or only_kept:
+        return min(kept, key=_by_name, default=None)
+    try:
+        selector = claim_selector(claim)
+    except InvalidSelector:
+        return None
+    suiting = [one for one in usable if _is_free_and_suits(one, claim, selector)]
+    return min(suiting, key=_from_least_to_most, default=None)
+
+
+def _could_be_used(volume: PersistentVolume, claim: PersistentVolumeClaim) -> bool:
+    if volume.metadata.deletion_timestamp is not None:
+        return False
+    return _is_large_enough(volume, claim) and _is_of_mode(volume, claim)
+
+
+def _is_free_and_suits(volume: PersistentVolume, claim: PersistentVolumeClaim, selector: LabelSelector) -> bool:
+    return (
+        volume.spec.claim_ref is None
+        # A volume nobody has looked at yet, or that was another claim's, is not to be had.
+        and volume.status.phase == "Available"
+        and volume_class_name(volume) == class_name(claim)
+        and _can_be_accessed(volume, claim)
+        and selector.matches(volume.metadata.labels)
+    )
+
+
+def _is_large_enough(volume: PersistentVolume, claim: PersistentVolumeClaim) -> bool:
+    try:
+        return capacity_of(volume) >= requested_storage(claim)
+    except InvalidQuantity:
+        return False
+
+
+def _is_of_mode(volume: PersistentVolume, claim: PersistentVolumeClaim) -> bool:
+    return (volume.spec.volume_mode or _FILESYSTEM) == (claim.spec.volume_mode or _FILESYSTEM)
+
+
+def _can_be_accessed(volume: PersistentVolume, claim: PersistentVolumeClaim) -> bool:
+    return set(claim.spec.access_modes) <= set(volume.spec.access_modes)
+
+
+def capacity_of(volume: PersistentVolume) -> Quantity:
+    return Quantity.parse(volume.spec.capacity.get("storage", 0))
+
+
+def _from_least_to_most(volume: PersistentVolume) -> tuple[int, Quantity, str]:
+    return len(set(volume.spec.access_modes)), capacity_of(volume), volume.metadata.name
+
+
+def _by_name(volume: PersistentVolume) -> str:
+    return volume.metadata.name

@@ -1,0 +1,32 @@
+"""Pods by the claims they use: an index on the shared informer of pods that several parts of this package ask for."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from typing import TYPE_CHECKING, Final
+
+from plimsoll.core.errors import InvalidInput
+from plimsoll.kube.informer.changes import Key
+from plimsoll.scheduling.storage import claim_names
+
+if TYPE_CHECKING:
+    from plimsoll.kube.informer import Informer
+    from plimsoll.objects.pods import Pod
+
+_BY_CLAIM: Final = "volumes: pods by claim"
+
+
+def index_pods_by_claim(pods: Informer[Pod]) -> None:
+    """Asked for again, it is there already."""
+    with suppress(InvalidInput):
+        pods.add_index(_BY_CLAIM, claims_of)
+
+
+def claims_of(pod: Pod) -> list[Key]:
+    """The claims a pod uses, those made for it alone among them."""
+    return [Key(pod.metadata.namespace, name) for name in dict.fromkeys(claim_names(pod))]
+
+
+def pods_using(pods: Informer[Pod], claim: Key) -> list[Pod]:
+    """In the order of their names."""
+    return sorted(pods.cache.by_index(_BY_CLAIM, claim), key=lambda pod: pod.metadata.name)

@@ -1,0 +1,109 @@
+"""Keeps claims while pods use them, and volumes while they are bound: the two protection controllers.
+
+The API server puts the finalizers on; here they are taken off when nothing is in the way any more, and put on objects
+that came without.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+from plimsoll.kube.controllers import Controller, Done
+from plimsoll.kube.finalizers import Finalizer
+from plimsoll.kube.informer.changes import Added, Key, key_of
+from plimsoll.kube.selections import Selection
+from plimsoll.kube.wiring import enqueue_on, of_itself, states_in
+from plimsoll.local.volumes.annotations import CLAIM_PROTECTION, VOLUME_PROTECTION
+from plimsoll.local.volumes.pods_by_claim import claims_of, index_pods_by_claim, pods_using
+from plimsoll.objects.pods import Pod
+from plimsoll.objects.volumes import PersistentVolume, PersistentVolumeClaim
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from plimsoll.kube.informer.changes import Change
+    from plimsoll.local.components import Component
+
+CLAIMS_NAME: Final = "persistentvolumeclaim-protection-controller"
+VOLUMES_NAME: Final = "persistentvolume-protection-controller"
+
+
+class ClaimProtection:
+    """A claim is used by every pod that names it and has a node, until the pod object is gone."""
+
+    def __init__(self, component: Component) -> None:
+        self._claims = component.informers.of(PersistentVolumeClaim)
+        self._pods = component.informers.of(Pod)
+        index_pods_by_claim(self._pods)
+        self._client = component.client
+        self._finalizer = Finalizer(component.client, CLAIM_PROTECTION)
+        self.controller: Controller[Key] = Controller(
+            CLAIMS_NAME,
+            self.reconcile,
+            clock=component.clock,
+            entropy=component.entropy,
+            all_keys=lambda: [key_of(one) for one in self._claims.cache],
+        )
+        enqueue_on(self._claims, self.controller, of_itself)
+        enqueue_on(self._pods, self.controller, self._let_go_of)
+
+    async def reconcile(self, key: Key) -> Done:
+        claim = self._claims.cache.get(key.name, key.namespace)
+        if claim is None:
+            return Done()
+        if claim.metadata.deletion_timestamp is None:
+            await self._finalizer.add(PersistentVolumeClaim, claim.metadata)
+            return Done()
+        if not self._finalizer.is_on(claim.metadata):
+            return Done()
+        user = next((pod for pod in pods_using(self._pods, key) if pod.spec.node_name), None)
+        if user is not None:
+            return Done(said=f"kept: pod {user.metadata.name} uses it")
+        if pod := await self._user_on_server(key):
+            return Done(said=f"kept: pod {pod} uses it")
+        await self._finalizer.remove(PersistentVolumeClaim, claim.metadata)
+        return Done(said="let go")
+
+    async def _user_on_server(self, key: Key) -> str:
+        """Data may be lost for good: the cache alone, which may lag, does not decide that nobody uses it."""
+        listed = await self._client.list(Pod, Selection(namespace=key.namespace))
+        users = (pod for pod in listed.items if key in claims_of(pod) and pod.spec.node_name)
+        return next((pod.metadata.name for pod in users), "")
+
+    def _let_go_of(self, change: Change[Any]) -> Iterable[Key]:
+        """Claims of pods that went, or might have."""
+        if isinstance(change, Added):
+            return ()
+        keys = [key for pod in states_in(change) if isinstance(pod, Pod) for key in claims_of(pod)]
+        return [key for key in dict.fromkeys(keys) if self._is_leaving(key)]
+
+    def _is_leaving(self, key: Key) -> bool:
+        claim = self._claims.cache.get(key.name, key.namespace)
+        return claim is not None and claim.metadata.deletion_timestamp is not None
+
+
+class VolumeProtection:
+    """A volume is used as long as its phase is Bound."""
+
+    def __init__(self, component: Component) -> None:
+        self._volumes = component.informers.of(PersistentVolume)
+        self._finalizer = Finalizer(component.client, VOLUME_PROTECTION)
+        self.controller: Controller[Key] = Controller(
+            VOLUMES_NAME,
+            self.reconcile,
+            clock=component.clock,
+            entropy=component.entropy,
+            all_keys=lambda: [key_of(one) for one in self._volumes.cache],
+        )
+        enqueue_on(self._volumes, self.controller, of_itself)
+
+    async def reconcile(self, key: Key) -> Done:
+        volume = self._volumes.cache.get(key.name)
+        if volume is None:
+            return Done()
+        if volume.metadata.deletion_timestamp is None:
+            await self._finalizer.add(PersistentVolume, volume.metadata)
+        elif self._finalizer.is_on(volume.metadata) and volume.status.phase != "Bound":
+            await self._finalizer.remove(PersistentVolume, volume.metadata)
+            return Done(said="let go")
+        return Done()

@@ -1,0 +1,143 @@
+"""The simulated provisioner: makes and deletes the volumes of classes whose provisioner is `plimsoll.io/simulated`.
+
+It stands where a storage vendor's driver stands in a real cluster, and speaks with the binder as one: it acts on the
+annotations of claims, and on volumes that are released. There is no disk behind its volumes.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import TYPE_CHECKING, Any, Final
+
+from plimsoll.kube.controllers import Controller, Done
+from plimsoll.kube.errors import AlreadyExists, NotFound
+from plimsoll.kube.informer.changes import Key, key_of
+from plimsoll.kube.recorder import EventType, reference_to
+from plimsoll.kube.selections import DeleteOptions
+from plimsoll.kube.wiring import enqueue_on, of_itself
+from plimsoll.local.volumes.annotations import PROVISIONED_BY, SELECTED_NODE
+from plimsoll.local.volumes.provisioning import (
+    SIMULATED,
+    ZONE,
+    Somewhere,
+    is_to_be_deleted,
+    is_to_be_provisioned,
+    place_beside,
+    place_by_class,
+    volume_body,
+    volume_name,
+    zones_of,
+)
+from plimsoll.objects.nodes import Node
+from plimsoll.objects.volumes import PersistentVolume, PersistentVolumeClaim, StorageClass
+from plimsoll.scheduling.storage import class_name
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from plimsoll.kube.informer.changes import Change
+    from plimsoll.local.components import Component
+
+NAME: Final = SIMULATED
+MANAGER: Final = "csi-provisioner"
+
+_BY_PROVISIONER: Final = "volumes: volumes by provisioner"
+
+
+class Provisioner:
+    """`controller` is what runs. Keys without a namespace are volumes, the others claims."""
+
+    def __init__(self, component: Component) -> None:
+        self._client = component.client
+        self._recorder = component.recorder
+        informers = component.informers
+        self._claims = informers.of(PersistentVolumeClaim)
+        self._volumes = informers.of(PersistentVolume)
+        self._classes = informers.of(StorageClass)
+        self._nodes = informers.of(Node)
+        self._volumes.add_index(_BY_PROVISIONER, lambda one: [one.metadata.annotations.get(PROVISIONED_BY, "")])
+        self.controller: Controller[Key] = Controller(
+            "simulated-provisioner",
+            self.reconcile,
+            clock=component.clock,
+            entropy=component.entropy,
+            all_keys=lambda: [key_of(one) for cache in (self._volumes.cache, self._claims.cache) for one in cache],
+        )
+        enqueue_on(self._claims, self.controller, of_itself)
+        enqueue_on(self._volumes, self.controller, self._of_volume)
+        self.controller.starts_after(self._classes)
+        self.controller.starts_after(self._nodes)
+        self._made: dict[str, PersistentVolume] = {}
+
+    async def reconcile(self, key: Key) -> Done:
+        if key.namespace:
+            return await self._provide(key)
+        return await self._dispose(key)
+
+    async def _provide(self, key: Key) -> Done:
+        claim = self._claims.cache.get(key.name, key.namespace)
+        if claim is None:
+            return Done()
+        storage_class = self._classes.cache.get(class_name(claim))
+        if storage_class is None or not is_to_be_provisioned(claim, storage_class):
+            return Done()
+        name = volume_name(claim)
+        if name in self._made or self._volumes.cache.get(name) is not None:
+            return Done()
+        where = self._place(claim, storage_class)
+        if where is None:
+            return await self._give_back(claim)
+        self._tell(claim, "Provisioning", f'External provisioner is provisioning volume for claim "{key}"')
+        try:
+            self._made[name] = await self._client.create(PersistentVolume, volume_body(claim, storage_class, where))
+        except AlreadyExists:
+            return Done(said=f"{name} is there already")
+        self._tell(claim, "ProvisioningSucceeded", f"Successfully provisioned volume {name}")
+        return Done(said=f"made {name}")
+
+    def _place(self, claim: PersistentVolumeClaim, storage_class: StorageClass) -> Somewhere | None:
+        """None: the node that was chosen is no more."""
+        chosen = claim.metadata.annotations.get(SELECTED_NODE)
+        if chosen:
+            node = self._nodes.cache.get(chosen)
+            return None if node is None else place_beside(node)
+        zones = {node.metadata.labels.get(ZONE, "") for node in self._nodes.cache}
+        return place_by_class(storage_class, node_zones=zones, volumes_in=self._volumes_by_zone())
+
+    def _volumes_by_zone(self) -> Counter[str]:
+        """What the cache shows, and what it does not show yet."""
+        shown = {one.metadata.name: one for one in self._volumes.cache.by_index(_BY_PROVISIONER, SIMULATED)}
+        return Counter(zone for one in {**self._made, **shown}.values() for zone in zones_of(one))
+
+    async def _give_back(self, claim: PersistentVolumeClaim) -> Done:
+        """The scheduler is to choose again."""
+        meta = claim.metadata
+        why = f'failed to get target node: node "{meta.annotations[SELECTED_NODE]}" not found'
+        self._tell(claim, "ProvisioningFailed", why, event_type=EventType.WARNING)
+        identity = {"uid": meta.uid, "resourceVersion": meta.resource_version}
+        body = {"metadata": {**identity, "annotations": {SELECTED_NODE: None}}}
+        try:
+            await self._client.merge_patch(PersistentVolumeClaim, meta.name, body, namespace=meta.namespace)
+        except NotFound:
+            return Done()
+        return Done(said=why)
+
+    async def _dispose(self, key: Key) -> Done:
+        volume = self._volumes.cache.get(key.name)
+        if volume is None or not is_to_be_deleted(volume):
+            return Done()
+        try:
+            await self._client.delete(PersistentVolume, key.name, options=DeleteOptions(uid=volume.metadata.uid))
+        except NotFound:
+            return Done()
+        return Done(said="deleted: released by its claim")
+
+    def _of_volume(self, change: Change[Any]) -> Iterable[Key]:
+        self._made.pop(change.key.name, None)
+        return (change.key,)
+
+    def _tell(
+        self, claim: PersistentVolumeClaim, reason: str, message: str, *, event_type: EventType = EventType.NORMAL
+    ) -> None:
+        about = reference_to(self._client.calls.resource(PersistentVolumeClaim), claim)
+        self._recorder.record(about, event_type, reason=reason, message=message)

@@ -1,0 +1,110 @@
+"""What volume the simulated provisioner makes for a claim, and in which zone. Pure.
+
+A claim that waited for its consumer gets its volume in the zone of the node that was chosen. For any other the zone is
+free, among those of its class or else of the cluster's nodes: the one with the fewest volumes, so that the claims of
+a stateful set spread, and a process that starts again goes on where the last one was.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+from plimsoll.core.values import Value
+from plimsoll.local.volumes.annotations import (
+    OLD_STORAGE_PROVISIONER,
+    PROVISIONED_BY,
+    SELECTED_NODE,
+    STORAGE_PROVISIONER,
+)
+from plimsoll.local.volumes.binding_writes import claim_reference
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+
+    from plimsoll.objects.nodes import Node
+    from plimsoll.objects.volumes import PersistentVolume, PersistentVolumeClaim, StorageClass
+
+SIMULATED: Final = "plimsoll.io/simulated"
+ZONE: Final = "topology.kubernetes.io/zone"
+
+
+class Somewhere(Value, frozen=True):
+    """Where a volume can be used: nodes whose labels have one of the values of each key. None given: anywhere."""
+
+    labels: tuple[tuple[str, tuple[str, ...]], ...] = ()
+
+    @classmethod
+    def in_zone(cls, zone: str) -> Somewhere:
+        return cls(labels=((ZONE, (zone,)),)) if zone else cls()
+
+
+def volume_name(claim: PersistentVolumeClaim) -> str:
+    """Follows from the claim: made twice, it is there once."""
+    return f"pvc-{claim.metadata.uid}"
+
+
+def is_to_be_provisioned(claim: PersistentVolumeClaim, storage_class: StorageClass | None) -> bool:
+    annotations = claim.metadata.annotations
+    asked = annotations.get(STORAGE_PROVISIONER) or annotations.get(OLD_STORAGE_PROVISIONER)
+    if asked != SIMULATED or claim.spec.volume_name or claim.metadata.deletion_timestamp is not None:
+        return False
+    if storage_class is None or storage_class.provisioner != SIMULATED:
+        return False
+    return storage_class.volume_binding_mode != "WaitForFirstConsumer" or bool(annotations.get(SELECTED_NODE))
+
+
+def is_to_be_deleted(volume: PersistentVolume) -> bool:
+    return (
+        volume.metadata.annotations.get(PROVISIONED_BY) == SIMULATED
+        and volume.status.phase == "Released"
+        and volume.spec.persistent_volume_reclaim_policy == "Delete"
+        and volume.metadata.deletion_timestamp is None
+    )
+
+
+def place_beside(node: Node) -> Somewhere:
+    return Somewhere.in_zone(node.metadata.labels.get(ZONE, ""))
+
+
+def place_by_class(
+    storage_class: StorageClass, *, node_zones: Iterable[str], volumes_in: Mapping[str, int]
+) -> Somewhere:
+    """For a claim without a node. A class that restricts something else than zones is taken at its word."""
+    zones = _allowed_zones(storage_class)
+    if not zones and storage_class.allowed_topologies:
+        first = storage_class.allowed_topologies[0]
+        return Somewhere(labels=tuple((one.key, one.values) for one in first.match_label_expressions))
+    candidates = sorted(set(zones or node_zones) - {""})
+    chosen = min(candidates, key=lambda zone: volumes_in.get(zone, 0), default="")
+    return Somewhere.in_zone(chosen)
+
+
+def _allowed_zones(storage_class: StorageClass) -> list[str]:
+    expressions = [one for term in storage_class.allowed_topologies for one in term.match_label_expressions]
+    return [zone for one in expressions if one.key == ZONE for zone in one.values]
+
+
+def zones_of(volume: PersistentVolume) -> Sequence[str]:
+    """The zones a volume is tied to, as `volume_body` writes them."""
+    affinity = volume.spec.node_affinity
+    if affinity is None or affinity.required is None:
+        return ()
+    expressions = [one for term in affinity.required.node_selector_terms for one in term.match_expressions]
+    return [zone for one in expressions if one.key == ZONE for zone in one.values]
+
+
+def volume_body(claim: PersistentVolumeClaim, storage_class: StorageClass, where: Somewhere) -> dict[str, Any]:
+    name = volume_name(claim)
+    spec: dict[str, Any] = {
+        "capacity": {"storage": claim.spec.resources.requests.get("storage", 0)},
+        "csi": {"driver": SIMULATED, "volumeHandle": name, "fsType": "ext4"},
+        "accessModes": list(claim.spec.access_modes),
+        "claimRef": claim_reference(claim),
+        "persistentVolumeReclaimPolicy": storage_class.reclaim_policy or "Delete",
+        "storageClassName": storage_class.metadata.name,
+        "volumeMode": claim.spec.volume_mode or "Filesystem",
+    }
+    if where.labels:
+        expressions = [{"key": key, "operator": "In", "values": list(values)} for key, values in where.labels]
+        spec["nodeAffinity"] = {"required": {"nodeSelectorTerms": [{"matchExpressions": expressions}]}}
+    return {"metadata": {"name": name, "annotations": {PROVISIONED_BY: SIMULATED}}, "spec": spec}

@@ -1,0 +1,73 @@
+from __future__ import annotations
+
+import json
+
+import yaml
+
+from tests.cli.commands import plimsoll
+
+STORY = """
+machineTypes: [{name: small, cpu: 4, memory: 16Gi, price: 0.2}]
+nodeGroups: [{id: g, max: 3, target: 1, machineType: small}]
+pods: [{name: web, count: 5, template: {spec: {containers: [{name: c, image: x, resources: {requests: {cpu: 1}}}]}}}]
+steps:
+- schedule: true
+- expect: {/nodes/g-0/pods: {count: 4}}
+"""
+
+
+def test_a_story_that_goes_as_expected_ends_with_0():
+    ended = plimsoll("simulate", "-f", "-", stdin=STORY)
+    assert (ended.returncode, ended.stderr) == (0, "")
+    assert "5 pods, 1 of them without a node\n  default/web-4\n" in ended.stdout
+    assert ended.stdout.endswith("1 of 1 expectations held\n")
+
+
+def test_scenario_is_another_name_for_the_file():
+    ended = plimsoll("simulate", "--scenario", "-", "-o", "json", stdin=STORY)
+    assert list(json.loads(ended.stdout)) == [
+        "loops",
+        "requests",
+        "nodeGroups",
+        "nodes",
+        "providerCalls",
+        "events",
+        "metrics",
+        "pods",
+    ]
+
+
+def test_yaml_says_the_same_as_json():
+    as_json = plimsoll("simulate", "-f", "-", "-o", "json", stdin=STORY).stdout
+    assert yaml.safe_load(plimsoll("simulate", "-f", "-", "-o", "yaml", stdin=STORY).stdout) == json.loads(as_json)
+
+
+def test_a_failed_expectation_prints_path_wanted_and_got_and_ends_with_1():
+    ended = plimsoll("simulate", "-f", "-", "-o", "json", stdin=STORY.replace("count: 4}}", "count: 5}}"))
+    assert ended.returncode == 1
+    message = json.loads(ended.stderr)["error"]["message"]
+    assert 'steps[1].expect at 2025-01-01T00:00:00Z: /nodes/g-0/pods: wanted {"count": 5}, got [' in message
+    assert json.loads(ended.stdout)["nodes"]["g-0"]["group"] == "g"
+
+
+def test_a_bad_file_ends_with_2_and_the_path_of_the_field():
+    ended = plimsoll("simulate", "-f", "-", "-o", "json", stdin=STORY.replace("target: 1", "target: many"))
+    assert (ended.returncode, ended.stdout) == (2, "")
+    assert json.loads(ended.stderr)["error"]["path"] == "nodeGroups[0].target"
+
+
+def test_a_file_that_is_not_there_ends_with_2():
+    assert plimsoll("simulate", "-f", "no-such-file.yaml").returncode == 2
+
+
+def test_timings_go_to_stderr_only():
+    plain, timed = (plimsoll("simulate", "-f", "-", "-o", "json", *more, stdin=STORY) for more in ((), ("--timing",)))
+    assert plain.stdout == timed.stdout
+    assert "s steps[0] schedule\n" in timed.stderr
+    assert timed.stderr.endswith("s in all\n")
+
+
+def test_loops_without_an_autoscaler_are_warned_about():
+    ended = plimsoll("simulate", "-f", "-", stdin="steps: [{loop: 1}]")
+    assert ended.returncode == 0
+    assert ended.stderr == "warning: there is no node autoscaler in this build: loops only move the clock\n"

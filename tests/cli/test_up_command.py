@@ -1,0 +1,88 @@
+"""What `plimsoll up` says first, and what keeps it from starting. Running ones: tests/e2e/up; the parts: test_app."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+import structlog
+
+from plimsoll.app import Up
+from plimsoll.cli.logs import log_sentences_to_stderr
+from plimsoll.cli.up import first_screen
+from tests.cli.commands import plimsoll
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+
+@pytest.fixture(autouse=True)
+def _own_logging() -> Iterator[None]:
+    """The command says where logs go; that must not outlive it here."""
+    yield
+    structlog.reset_defaults()
+
+
+def up(ready: int, wanted: int, *, data: str = "/home/me/.plimsoll") -> Up:
+    return Up("https://127.0.0.1:6443", Path(data, "kubeconfig"), nodes_ready=ready, nodes_wanted=wanted)
+
+
+@pytest.mark.parametrize(
+    ("ready", "wanted", "told"),
+    [
+        (3, 3, "3 nodes, ready"),
+        (1, 1, "1 node, ready"),
+        (0, 0, "no nodes yet"),
+        (0, 1, "0 of 1 node ready, the others on their way"),
+        (3, 5, "3 of 5 nodes ready, the others on their way"),
+    ],
+)
+def test_it_says_what_runs(ready: int, wanted: int, told: str):
+    assert f"on this machine: {told}.\n" in first_screen(up(ready, wanted))
+
+
+def test_it_says_where_it_is_and_what_to_type():
+    lines = first_screen(up(3, 3)).splitlines()
+    assert lines[0] == "ready at https://127.0.0.1:6443"
+    assert "  export KUBECONFIG=/home/me/.plimsoll/kubeconfig" in lines
+    assert sum(line.startswith("  kubectl ") for line in lines) == 3
+    assert max(len(line) for line in lines) <= 90
+
+
+def test_a_path_with_spaces_can_be_typed_off():
+    assert "export KUBECONFIG='/my data/kubeconfig'\n" in first_screen(up(3, 3, data="/my data"))
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [["--port-base", "59600"], ["--port-base", "-1"], ["--nodes", "-1"], ["--nodes", "many"], ["--data"]],
+)
+def test_options_that_make_no_sense(arguments: list[str]):
+    ended = plimsoll("up", *arguments)
+    assert (ended.returncode, ended.stdout) == (2, "")
+    assert arguments[0] in ended.stderr
+
+
+@pytest.mark.parametrize("data", ["", "."])
+def test_keys_are_not_strewn_among_other_files(data: str):
+    ended = plimsoll("up", "--data", data)
+    assert ended.returncode == 2
+    assert "names no directory of its own" in ended.stderr
+
+
+@pytest.mark.parametrize(
+    ("is_verbose", "seen"), [(False, ["scaled", "failed"]), (True, ["service", "scaled", "failed"])]
+)
+def test_stderr_gets_warnings_and_sentences_and_more_only_on_request(
+    capsys: pytest.CaptureFixture[str], *, is_verbose: bool, seen: list[str]
+):
+    log_sentences_to_stderr(is_verbose=is_verbose)
+    log = structlog.get_logger()
+    log.info("service.started", service="informer")
+    log.info("scaled", said="made 2")
+    log.info("nothing", said="")
+    log.warning("failed", error="no")
+    told = capsys.readouterr().err.splitlines()
+    assert [line.split("] ")[1].split()[0].split(".")[0] for line in told if "nothing" not in line] == seen
+    assert any("nothing" in line for line in told) is is_verbose

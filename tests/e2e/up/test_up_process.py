@@ -1,0 +1,122 @@
+"""The life of `plimsoll up`: its first screen, its end, being killed, starting anew."""
+
+from __future__ import annotations
+
+import signal
+import socket
+import subprocess
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tests.e2e.up.up_processes import PATIENCE_S, Up, command, named, needs_kubectl, running
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+needs_kubectl()
+
+READY_WITHIN_S = 15
+
+
+def ready_nodes(up: Up) -> list[str]:
+    lines = up.kubectl("get", "nodes", "--no-headers").splitlines()
+    return [line.split()[0] for line in lines if line.split()[1] == "Ready"]
+
+
+def running_pods(up: Up) -> dict[str, str]:
+    """Uids of the pods that run and do not go, with their nodes."""
+    return {
+        pod["metadata"]["uid"]: pod["spec"]["nodeName"]
+        for pod in up.objects("pods")
+        if pod["status"]["phase"] == "Running" and "deletionTimestamp" not in pod["metadata"]
+    }
+
+
+def test_its_first_screen_can_be_typed_off(tmp_path: Path):
+    with running(tmp_path / "data") as up:
+        assert up.ready_after_s < READY_WITHIN_S
+        assert named(up.screen, r"ready at (https://127\.0\.0\.1:\d+)\n") in up.kubectl("cluster-info")
+        assert named(up.screen, r"export KUBECONFIG=(\S+)") == str(tmp_path / "data" / "kubeconfig")
+        assert "3 nodes, ready" in up.screen
+        typed = [line.split()[1:] for line in up.screen.splitlines() if line.startswith("  kubectl ")]
+        assert len(typed) == 3
+        for arguments in typed:
+            up.kubectl(*arguments)
+        assert ready_nodes(up) == ["workers-0", "workers-1", "workers-2"]
+        up.kubectl("rollout", "status", "deployment/web", "--timeout=30s")
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_signal_stops_it_cleanly(tmp_path: Path, number: signal.Signals):
+    with running(tmp_path / "data") as up:
+        assert up.stop(number) == 0
+        said = up.errors.read_text().splitlines()
+        assert said[-1] == "stopped"
+        # Quiet by default: what the cloud did, and nothing about services or informers.
+        assert all("said=" in line for line in said[:-1]), said
+
+
+def test_a_second_signal_does_not_wait(tmp_path: Path):
+    with running(tmp_path / "data") as up:
+        up.process.send_signal(signal.SIGINT)
+        up.process.send_signal(signal.SIGTERM)
+        assert up.process.wait(timeout=PATIENCE_S) == 0
+
+
+def test_after_a_kill_it_goes_on_where_it_was(tmp_path: Path):
+    with running(tmp_path / "data") as up:
+        up.kubectl("create", "deployment", "web", "--image=nginx", "--replicas=6")
+        up.kubectl("rollout", "status", "deployment/web", "--timeout=30s")
+        before = running_pods(up)
+        # Killed with work half done: some of these pods are made, bound or started, others are not.
+        up.kubectl("create", "deployment", "later", "--image=nginx", "--replicas=40")
+        up.die()
+    with running(tmp_path / "data") as up:
+        assert "3 nodes, ready" in up.screen
+        up.kubectl("rollout", "status", "deployment/later", "--timeout=30s")
+        pods = running_pods(up)
+        assert len(pods) == 46
+        assert before.items() <= pods.items()
+        assert len(up.objects("pods")) == 46, "a pod was made twice"
+        assert ready_nodes(up) == ["workers-0", "workers-1", "workers-2"]
+        assert len(up.objects("machines")) == 3
+        assert all(node["spec"].get("taints") is None for node in up.objects("nodes"))
+
+
+def test_a_fresh_start_forgets_objects_and_keeps_the_kubeconfigs_token(tmp_path: Path):
+    with running(tmp_path / "data", "--nodes", "1") as up:
+        up.kubectl("create", "configmap", "old")
+        up.kubectl("delete", "nodegroup", "workers")
+        token = (tmp_path / "data" / "admin.token").read_text()
+        assert up.stop() == 0
+    with running(tmp_path / "data") as up:
+        # What was deleted stays so, also the group everything began with.
+        assert "no nodes yet" in up.screen
+        assert up.said("get", "configmap", "old").code == 0
+        assert up.stop() == 0
+    with running(tmp_path / "data", "--fresh", "--nodes", "2") as up:
+        assert "2 nodes, ready" in up.screen
+        assert up.said("get", "configmap", "old").code == 1
+    assert (tmp_path / "data" / "admin.token").read_text() == token
+
+
+def test_a_busy_port_is_named_with_what_to_do(tmp_path: Path):
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        ended = subprocess.run(
+            command(tmp_path / "data", "--port-base", str(port)), capture_output=True, text=True, check=False
+        )
+    assert (ended.returncode, ended.stdout) == (2, "")
+    assert ended.stderr.startswith(f"error: port {port}, for the Kubernetes API, cannot be had")
+    assert "--port-base" in ended.stderr
+    assert not (tmp_path / "data").exists()
+
+
+def test_two_do_not_share_a_directory(tmp_path: Path):
+    with running(tmp_path / "data", "--nodes", "0"):
+        second = subprocess.run(
+            command(tmp_path / "data", "--port-base", "0"), capture_output=True, text=True, check=False
+        )
+    assert second.returncode == 2
+    assert "the data directory is in use by process" in second.stderr, second.stderr

@@ -1,0 +1,131 @@
+"""`plimsoll up` as a process of its own, and kubectl for it, both as a person uses them."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import threading
+import time
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple, TextIO
+
+import pytest
+import yaml
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+REPOSITORY = Path(__file__).parents[3]
+PATIENCE_S = 60
+_LAST_WORDS = "Ctrl-C stops it."
+
+
+class Said(NamedTuple):
+    """What a command answered."""
+
+    code: int
+    out: str
+    err: str
+
+
+class Up(NamedTuple):
+    """One that has shown its first screen."""
+
+    process: subprocess.Popen[str]
+    data: Path
+    screen: str
+    ready_after_s: float
+    errors: Path
+
+    def kubectl(self, *arguments: str, code: int | None = 0, stdin: str = "") -> str:
+        """What it prints; its exit code must be the given one, None for any."""
+        said = self.said(*arguments, stdin=stdin)
+        assert code is None or said.code == code, f"kubectl {' '.join(arguments)}: {said}"
+        return said.out
+
+    def said(self, *arguments: str, stdin: str = "") -> Said:
+        ended = subprocess.run(
+            ["kubectl", *arguments],
+            env={**os.environ, "KUBECONFIG": str(self.data / "kubeconfig"), "HOME": str(self.data)},
+            cwd=REPOSITORY,
+            input=stdin,
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=PATIENCE_S,
+        )
+        return Said(ended.returncode, ended.stdout, ended.stderr)
+
+    def objects(self, *arguments: str) -> list[dict[str, Any]]:
+        items: list[dict[str, Any]] = yaml.safe_load(self.kubectl("get", *arguments, "-o", "json"))["items"]
+        return items
+
+    def until(self, is_so: Callable[[], Any], what: str) -> None:
+        """Asks again and again, as a person would."""
+        until_s = time.monotonic() + PATIENCE_S
+        while not is_so():
+            assert time.monotonic() < until_s, f"not within {PATIENCE_S} s: {what}"
+            time.sleep(0.2)
+
+    def stop(self, number: signal.Signals = signal.SIGINT) -> int:
+        self.process.send_signal(number)
+        return self.process.wait(timeout=PATIENCE_S)
+
+    def die(self) -> None:
+        """At this very moment, without a chance to tidy up."""
+        self.process.kill()
+        self.process.wait(timeout=PATIENCE_S)
+
+
+def needs_kubectl() -> None:
+    if shutil.which("kubectl") is None:
+        pytest.skip("NOT TESTED: there is no kubectl on PATH", allow_module_level=True)
+
+
+def command(data: Path, *options: str) -> list[str]:
+    return [sys.executable, "-m", "plimsoll", "up", "--data", str(data), *options]
+
+
+@contextmanager
+def running(data: Path, *options: str) -> Iterator[Up]:
+    """On free ports; killed at the end if it still runs, and none of its words may be a traceback."""
+    errors = data.with_name(f"{data.name}.stderr")
+    began_s = time.monotonic()
+    with errors.open("a") as sink:
+        process = subprocess.Popen(
+            command(data, "--port-base", "0", *options), stdout=subprocess.PIPE, stderr=sink, text=True
+        )
+    try:
+        assert process.stdout is not None
+        screen = _first_screen(process, process.stdout)
+        assert screen.endswith(f"{_LAST_WORDS}\n"), errors.read_text()[-2000:]
+        yield Up(process, data, screen, time.monotonic() - began_s, errors)
+    finally:
+        process.kill()
+        process.communicate()
+    assert "Traceback" not in errors.read_text()
+
+
+def _first_screen(process: subprocess.Popen[str], out: TextIO) -> str:
+    giving_up = threading.Timer(PATIENCE_S, process.kill)
+    giving_up.start()
+    lines: list[str] = []
+    try:
+        for line in out:
+            lines.append(line)
+            if line.strip().endswith(_LAST_WORDS):
+                break
+    finally:
+        giving_up.cancel()
+    return "".join(lines)
+
+
+def named(text: str, pattern: str) -> str:
+    found = re.search(pattern, text)
+    assert found, text
+    return found[1]

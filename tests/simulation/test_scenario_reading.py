@@ -1,0 +1,120 @@
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import Any
+
+import msgspec
+import pytest
+
+from plimsoll.core.errors import InvalidInput, UnreadableDocument
+from plimsoll.simulation.scenario_files import read_scenario
+from plimsoll.simulation.scenarios import AdvanceStep, AtStep, LoopStep, Scenario, WorldKind
+
+
+def read(**whole: Any) -> Scenario:
+    return read_scenario(msgspec.json.encode(whole), source="test")
+
+
+def complaint(**whole: Any) -> str:
+    with pytest.raises(InvalidInput) as caught:
+        read(**whole)
+    assert caught.value.exit_code == 2
+    return str(caught.value)
+
+
+def test_an_empty_scenario_has_the_defaults():
+    scenario = read()
+    assert (scenario.start, scenario.seed, scenario.world) == (datetime(2025, 1, 1, tzinfo=UTC), 0, WorldKind.STEPPED)
+
+
+def test_yaml_and_json_are_told_apart_by_content():
+    assert read_scenario(b"seed: 7\n", source="a.json").seed == 7
+
+
+def test_all_mistakes_are_told_at_once_with_their_paths():
+    lines = complaint(
+        start="yesterday",
+        nodeGroups=[{"max": 1, "machineType": "m", "bootSecond": 3}],
+        steps=[{"advance": "soon"}, {"expect": {"/pods": {"matches": "("}}}],
+    ).splitlines()
+    assert lines[0].startswith("nodeGroups[0].bootSecond: unknown field; did you mean bootSeconds?")
+    assert [line.split(": ")[0] for line in lines] == [
+        "nodeGroups[0].bootSecond",
+        "nodeGroups[0]",
+        "start",
+        "steps[0].advance",
+        "steps[1].expect[/pods].matches",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("whole", "wanted"),
+    [
+        ({"steps": [{"advence": "1s"}]}, "steps[0]: advence is no step; did you mean advance?"),
+        (
+            {"steps": [{"advance": "1s", "schedule": True}]},
+            "steps[0]: says advance and schedule: a step is one of them",
+        ),
+        ({"steps": [{"schedule": False}]}, "steps[0].schedule: must be true, is false"),
+        ({"steps": [{"loop": 0}]}, "steps[0].loop: must be a whole number of at least 1, is 0"),
+        ({"steps": [{"every": "1s", "at": 3}]}, "steps[0].every: unknown field beside at"),
+        (
+            {"world": "live", "steps": [{"loop": 1}]},
+            "steps[0].loop: in a live world loops and scheduling happen by themselves; use advance or at",
+        ),
+        ({"world": "alive"}, 'world: must be one of stepped, live, is "alive"'),
+        ({"seed": True}, "seed: must be a whole number or a text, is true"),
+        ({"options": {"--max-nodes": 3}}, "options.--max-nodes: options are named without dashes: max-nodes"),
+        ({"machineTypes": [{"name": "m", "cpu": "4x", "memory": 1}]}, "machineTypes[0].cpu: must be a quantity"),
+        (
+            {"nodeGroups": [{"id": "g", "max": 2, "target": 3, "template": {"capacity": {"cpu": 1}}}]},
+            "nodeGroups[0]: target 3 is above max 2",
+        ),
+        ({"nodeGroups": [{"id": "g", "max": 1}]}, "nodeGroups[0]: says neither machineType nor template"),
+        ({"objects": [{"kind": "Pod", "metadata": {"name": "p"}}]}, "objects[0]: apiVersion is missing"),
+        ({"pods": [{"name": "p", "count": 2}]}, "pods[0]: template is missing"),
+        (
+            {"steps": [{"provider": {"calls": [{"call": "IncreaseSize", "group": "g"}]}}]},
+            "steps[0].provider.calls[0]: arg is missing",
+        ),
+        ([], "must be a map, is a list"),
+    ],
+)
+def test_a_mistake_names_its_field(whole: Any, wanted: str):
+    with pytest.raises(InvalidInput) as caught:
+        read_scenario(msgspec.json.encode(whole), source="test")
+    assert str(caught.value).startswith(wanted)
+
+
+def test_names_are_given_once():
+    small = {"name": "m", "cpu": 1, "memory": 1}
+    assert complaint(machineTypes=[small, small]) == "machineTypes[1].name: m stands twice"
+
+
+@pytest.mark.parametrize(
+    ("text", "seconds"),
+    [("90s", 90), ("1m30s", 90), ("1.5h", 5400), ("2d", 172_800), ("250ms", 0.25), (7, 7), (0.5, 0.5)],
+)
+def test_durations(text: Any, seconds: float):
+    assert read(steps=[{"advance": text}]).steps == (AdvanceStep(seconds=seconds),)
+
+
+def test_loops_come_every_ten_seconds_unless_told_otherwise():
+    assert read(steps=[{"loop": 3}, {"loop": 1, "every": "1m"}]).steps == (
+        LoopStep(times=3, every_s=10),
+        LoopStep(times=1, every_s=60),
+    )
+
+
+def test_a_moment_is_seconds_after_the_start_or_a_date():
+    at = read(steps=[{"at": 600}, {"at": "10m"}, {"at": "2025-01-01T00:10:00Z"}]).steps
+    assert at == (
+        AtStep(moment=600.0),
+        AtStep(moment=600.0),
+        AtStep(moment=datetime(2025, 1, 1, 0, 10, tzinfo=UTC)),
+    )
+
+
+def test_a_file_is_one_scenario():
+    with pytest.raises(UnreadableDocument, match="holds 2 documents"):
+        read_scenario(b"seed: 1\n---\nseed: 2\n", source="two.yaml")

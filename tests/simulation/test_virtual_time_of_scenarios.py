@@ -1,0 +1,94 @@
+"""What a scenario promises about itself: it never leaves the loop, and it always ends with the same bytes."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import subprocess
+import sys
+import threading
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+import pytest
+
+from plimsoll.core.errors import LeftVirtualTime
+from plimsoll.simulation.ports import Plugs
+from plimsoll.simulation.runs import run_scenario
+from plimsoll.simulation.scenario_files import read_scenario
+from tests.simulation.stories import group, outcome, replica_set
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from plimsoll.simulation.ports import LoopTools
+
+REPOSITORY = Path(__file__).parents[2]
+LIVE = REPOSITORY / "tests" / "scenarios" / "c09-live-cluster.yaml"
+
+
+class Leaving:
+    """An autoscaler that leaves virtual time."""
+
+    def __init__(self, leave: Callable[[], Any]) -> None:
+        self._leave = leave
+
+    def services(self) -> list[Any]:
+        return []
+
+    def metrics(self) -> dict[str, float]:
+        return {}
+
+    async def run_loop(self) -> dict[str, Any]:
+        left = self._leave()
+        if asyncio.iscoroutine(left):
+            await left
+        return {}
+
+
+def in_a_thread() -> None:
+    threading.Thread(target=int).start()
+
+
+async def through_a_socket() -> None:
+    await asyncio.open_connection("127.0.0.1", 1)
+
+
+async def in_an_executor() -> None:
+    await asyncio.to_thread(int)
+
+
+@pytest.mark.parametrize("leave", [in_a_thread, through_a_socket, in_an_executor])
+def test_whoever_leaves_the_loop_is_named(leave: Callable[[], Any]):
+    def make(_: LoopTools) -> Leaving:
+        return Leaving(leave)
+
+    scenario = read_scenario(b"steps: [{loop: 1}]", source="test")
+    with pytest.raises(LeftVirtualTime, match=leave.__name__):
+        run_scenario(scenario, plugs=Plugs(make_loop=make))
+
+
+def test_a_live_cluster_stays_inside():
+    """The whole of it: everything that tried to leave would end the run with LeftVirtualTime."""
+    assert run_scenario(read_scenario(LIVE.read_bytes(), source="live")).failed == ()
+
+
+def told_by_a_process(hash_seed: str) -> bytes:
+    command = [sys.executable, "-m", "plimsoll", "simulate", "-f", str(LIVE), "-o", "json"]
+    environment = {**os.environ, "PYTHONHASHSEED": hash_seed}
+    return subprocess.run(command, env=environment, capture_output=True, check=True, cwd=REPOSITORY).stdout
+
+
+def test_two_processes_with_two_hash_seeds_give_the_same_bytes():
+    first = told_by_a_process("1")
+    assert first == told_by_a_process("4242")
+    assert msgspec.json.decode(first)["nodes"]["g-1"]["group"] == "g"
+
+
+def test_the_seed_decides_about_names():
+    def names(seed: int) -> list[str]:
+        return list(outcome(seed=seed, nodeGroups=[group()], objects=[replica_set()])["pods"])
+
+    assert names(0) == names(0)
+    assert names(0) != names(1)

@@ -1,0 +1,124 @@
+"""The whole of `plimsoll up` but its sockets, in virtual time: what is said first, and what a long sleep does to it."""
+
+from __future__ import annotations
+
+import socket
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Self
+
+import pytest
+
+from plimsoll import app
+from plimsoll.app import PortBusy, Surroundings, Up
+from plimsoll.local import first_cluster
+from plimsoll.local.apiserver.running import Ready, Serving
+from plimsoll.local.first_cluster import FirstCluster
+from plimsoll.runtime.chance import SeededEntropy
+from plimsoll.runtime.supervisor import Supervisor
+from tests.local.apiserver.application.worlds import ADMIN, MERGE, World
+
+if TYPE_CHECKING:
+    import asyncio
+
+READY = Ready(url="https://127.0.0.1:6443", kubeconfig=Path("/data/kubeconfig"))
+DEPLOYMENTS = "/apis/apps/v1/namespaces/default/deployments"
+GROUP = "/apis/cloud.plimsoll.io/v1alpha1/nodegroups/workers"
+
+
+class UpWorld(World):
+    """An API server that outlives the clusters beside it."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.told: list[Up] = []
+        self._starts = 0
+        self._task: asyncio.Task[None] | None = None
+
+    def __enter__(self) -> Self:
+        super().__enter__()
+        self.run.until(self.application.start())
+        self.made("/api/v1/namespaces/default/serviceaccounts", {"metadata": {"name": "default"}})
+        return self
+
+    def start(self, nodes: int | None = None) -> None:
+        self._starts += 1
+        entropy = SeededEntropy(f"start {self._starts}")
+        serving = Serving(application=self.application, token=ADMIN, ready=READY)
+        surroundings = Surroundings(serving, clock=self.run.clock, entropy=entropy)
+        self.run.until(first_cluster.prepare(surroundings.connect("plimsoll"), FirstCluster(nodes=nodes)))
+        services = surroundings.services(self.told.append)
+        self._task = self.run.spawn(Supervisor(services, clock=self.run.clock, entropy=entropy).run(), name="up")
+
+    def kill(self) -> None:
+        assert self._task is not None
+        self._task.cancel()
+        self._task.cancel()
+        self.run.settle()
+
+    def items(self, url: str) -> list[Any]:
+        found: list[Any] = self.ask("GET", url).body["items"]
+        return found
+
+
+def deployment(replicas: int) -> dict[str, Any]:
+    template = {"metadata": {"labels": {"app": "web"}}, "spec": {"containers": [{"name": "web", "image": "nginx"}]}}
+    spec = {"replicas": replicas, "selector": {"matchLabels": {"app": "web"}}, "template": template}
+    return {"metadata": {"name": "web"}, "spec": spec}
+
+
+def test_people_hear_of_it_when_all_nodes_are_ready():
+    with UpWorld() as world:
+        world.start()
+        world.run.advance_by(2)
+        assert world.told == []
+        world.run.advance_by(5)
+        assert world.told == [Up(READY.url, READY.kubeconfig, nodes_ready=3, nodes_wanted=3)]
+
+
+def test_nodes_that_take_too_long_are_not_waited_for():
+    with UpWorld() as world:
+        world.start(nodes=0)
+        world.run.advance_by(1)
+        world.kill()
+        world.ask("PATCH", GROUP, {"spec": {"target": 2, "bootSeconds": 600}}, content=MERGE)
+        world.start()
+        world.run.advance_by(10)
+        assert [(up.nodes_ready, up.nodes_wanted) for up in world.told] == [(0, 0), (0, 2)]
+
+
+@pytest.mark.parametrize("asleep_s", [60, 3600, 3 * 86_400])
+def test_after_a_long_sleep_all_nodes_and_pods_are_what_they_were(asleep_s: float):
+    with UpWorld() as world:
+        world.start()
+        world.made(DEPLOYMENTS, deployment(20))
+        world.run.advance_by(30)
+        pods = world.items("/api/v1/pods")
+        assert {pod["status"]["phase"] for pod in pods} == {"Running"}
+        world.kill()
+        world.run.advance_by(asleep_s)
+        world.start()
+        world.run.advance_by(600)
+        after = world.items("/api/v1/pods")
+        assert [pod["metadata"]["uid"] for pod in after] == [pod["metadata"]["uid"] for pod in pods]
+        assert [pod["status"] for pod in after] == [pod["status"] for pod in pods]
+        assert [node["spec"].get("taints") for node in world.items("/api/v1/nodes")] == [None] * 3
+        events = world.items("/api/v1/events")
+        assert not [one for one in events if one["reason"] in {"NodeNotReady", "TaintManagerEviction", "Killing"}]
+
+
+def test_a_token_is_not_shown_by_what_carries_it():
+    with UpWorld() as world:
+        serving = Serving(application=world.application, token="secret", ready=READY)
+        assert "secret" not in repr(serving)
+
+
+@pytest.mark.parametrize(("base", "advice"), [(6443, 7443), (59_000, 6443)])
+def test_a_busy_port_is_told_with_another_that_all_others_fit_above(
+    monkeypatch: pytest.MonkeyPatch, base: int, advice: int
+):
+    def refuse(host: str, port: int) -> socket.socket:
+        raise app.CannotListen(f"{host} {port}")
+
+    monkeypatch.setattr(app, "bound", refuse)
+    with pytest.raises(PortBusy, match=f"port {base}, for the Kubernetes API.*--port-base {advice}$"):
+        app.check_ports(base)
