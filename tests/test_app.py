@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import socket
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
@@ -19,6 +18,7 @@ from tests.local.apiserver.application.worlds import ADMIN, MERGE, World
 
 if TYPE_CHECKING:
     import asyncio
+    import socket
 
 READY = Ready(url="https://127.0.0.1:6443", kubeconfig=Path("/data/kubeconfig"))
 DEPLOYMENTS = "/apis/apps/v1/namespaces/default/deployments"
@@ -37,7 +37,6 @@ class UpWorld(World):
     def __enter__(self) -> Self:
         super().__enter__()
         self.run.until(self.application.start())
-        self.made("/api/v1/namespaces/default/serviceaccounts", {"metadata": {"name": "default"}})
         return self
 
     def start(self, nodes: int | None = None) -> None:

@@ -80,8 +80,9 @@ def test_stderr_gets_warnings_and_sentences_and_more_only_on_request(
     log_sentences_to_stderr(is_verbose=is_verbose)
     log = structlog.get_logger()
     log.info("service.started", service="informer")
-    log.info("scaled", said="made 2")
-    log.info("nothing", said="")
+    log.info("scaled", controller="cloud", said="made 2")
+    log.info("nothing", controller="cloud", said="")
+    log.info("nothing", controller="garbage-collector", said="deleted a pod")
     log.warning("failed", error="no")
     told = capsys.readouterr().err.splitlines()
     assert [line.split("] ")[1].split()[0].split(".")[0] for line in told if "nothing" not in line] == seen

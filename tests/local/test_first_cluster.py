@@ -104,7 +104,7 @@ def test_a_start_that_ends_at_any_write_is_made_good_by_the_next():
     for calls in range(1, 100):
         with Fresh() as world:
             try:
-                world.start(through=lambda port, calls=calls: CrashAfter(port, calls))
+                world.start(through=lambda port, calls=calls: CrashAfter(calls).wrap(port))
             except Crashed:
                 world.start()
                 assert world.target() == 3

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
     from collections.abc import MutableMapping, Sequence
     from typing import Any
 
     from structlog.typing import Processor
+
+_TOLD: Final = frozenset({"cloud", "taint-eviction-controller"})
+"""Controllers whose turns are worth a line to somebody who watches a cluster: few, and about machines."""
 
 
 def log_to_stderr() -> None:
@@ -19,7 +22,7 @@ def log_to_stderr() -> None:
 
 
 def log_sentences_to_stderr(*, is_verbose: bool) -> None:
-    """Warnings, and turns of controllers that have something to say; all events if that is wished."""
+    """Warnings, and what happened to machines; all events if that is wished."""
     import logging
 
     _configure(() if is_verbose else (_only_told,), level=logging.INFO)
@@ -28,7 +31,7 @@ def log_sentences_to_stderr(*, is_verbose: bool) -> None:
 def _only_told(_logger: object, method: str, event: MutableMapping[str, Any]) -> MutableMapping[str, Any]:
     from structlog import DropEvent
 
-    if method == "info" and not event.get("said"):
+    if method == "info" and not (event.get("said") and event.get("controller") in _TOLD):
         raise DropEvent
     return event
 

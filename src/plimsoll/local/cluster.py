@@ -19,6 +19,7 @@ from plimsoll.local.scheduler import Scheduler, SchedulerSettings
 from plimsoll.local.upkeep.pod_collection import PodCollectionSettings
 from plimsoll.local.upkeep.services import (
     disruption_services,
+    endpoint_services,
     garbage_collection_services,
     namespace_deletion_services,
     node_lifecycle_services,
@@ -52,6 +53,7 @@ _UPKEEP: Final = (
     garbage_collection_services,
     namespace_deletion_services,
     volume_services,
+    endpoint_services,
 )
 
 

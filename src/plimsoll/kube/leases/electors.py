@@ -68,8 +68,6 @@ class Elector:
                 await self._unless_stood_down(self._look_and_claim(self._settings.request_timeout_s))
             except _FAILURES as error:
                 self._failed(error)
-            if self.holder.has_stood_down:
-                return
             if self._take_office():
                 return
             await self._pause(self._challenger_wait_s())
@@ -84,7 +82,7 @@ class Elector:
 
     def _take_office(self) -> bool:
         own = self._standing_write()
-        if own is None or not self._is_in_time(own):
+        if own is None or not self._is_in_time(own) or self.holder.has_stood_down:
             return False
         self.holder.grant(own.sent_at_s + self._settings.validity_s)
         self._log.info("lease.acquired", transitions=own.transitions)

@@ -1,4 +1,4 @@
-"""The words by which binder, scheduler and provisioner tell each other how far a volume is. As Kubernetes spells them."""
+"""How binder, scheduler and provisioner tell each other how far a volume is: annotations as Kubernetes spells them."""
 
 from __future__ import annotations
 

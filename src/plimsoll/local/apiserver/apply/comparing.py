@@ -61,6 +61,10 @@ def _compare_field(element: str, before: Any, after: Any, *, atom: Atom, into: C
     if after is ABSENT:
         _take(element, before, atom=atom, into=into.removed)
         return
+    if not isinstance(before, (dict, list)) and not isinstance(after, (dict, list)):
+        # Whatever the type allows, there is nothing below: most fields of all objects.
+        into.mark_difference(element, before, after)
+        return
     narrowed_before, narrowed_after = atom.narrowed(before), atom.narrowed(after)
     if narrowed_before is narrowed_after:
         _compare_as(narrowed_after, element, (before, after), into)
@@ -72,18 +76,19 @@ def _compare_field(element: str, before: Any, after: Any, *, atom: Atom, into: C
 
 def _compare_as(atom: Atom, element: str, sides: tuple[Any, Any], into: Comparison) -> None:
     before, after = sides
-    below = Comparison()
     if atom.map is not None:
         one, other = _typed(before, dict), _typed(after, dict)
         if atom.map.is_atomic or not (one or other):
             into.mark_difference(element, before, after)
             return
+        below = Comparison()
         _compare_maps(one or {}, other or {}, atom.map, into=below)
     elif atom.scalar is None and atom.list is not None:
         first, second = _typed(before, list), _typed(after, list)
         if atom.list.is_atomic or not (first or second):
             into.mark_difference(element, before, after)
             return
+        below = Comparison()
         _compare_lists(first or [], second or [], atom.list, into=below)
     else:
         into.mark_difference(element, before, after)
@@ -102,8 +107,12 @@ def _take(element: str, value: Any, *, atom: Atom, into: FieldSet) -> None:
         if isinstance(value, dict) and not atom.map.is_atomic:
             for name, item in value.items():
                 field = atom.map.type_of(name)
-                if field is not None:
+                if field is None:
+                    continue
+                if isinstance(item, (dict, list)):
                     _take(path_elements.of_field(name), item, atom=field, into=below)
+                else:
+                    below.members.add(path_elements.of_field(name))
     elif atom.scalar is None and atom.list is not None and isinstance(value, list) and not atom.list.is_atomic:
         for key, items in _by_element(value, atom.list).items():
             if len(items) == 1:

@@ -133,10 +133,14 @@ class FieldSet:
         """Kept, and shared by all who ask: most of what a write leaves owned was owned, and written, before."""
         if self._written is None:
             written: dict[str, Any] = {}
-            for element in path_elements.in_order(self.members | self.children.keys()):
-                below = self.children.get(element)
-                own: dict[str, Any] = {".": {}} if below and element in self.members else {}
-                written[element] = own | below.to_fields_v1() if below else own
+            members, children = self.members, self.children
+            for element in path_elements.in_order(members | children.keys()):
+                below = children.get(element)
+                if below is None:
+                    written[element] = {}
+                else:
+                    own: dict[str, Any] = {".": {}} if element in members else {}
+                    written[element] = own | below.to_fields_v1()
             self._written = written
         return self._written
 

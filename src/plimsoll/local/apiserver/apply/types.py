@@ -107,7 +107,7 @@ class MapType:
         return self.field(name) is not None
 
     def type_of(self, name: str) -> Atom | None:
-        field = self.field(name)
+        field = self._fields.get(name) or self.field(name)
         return self.element if field is None else field.atom
 
 

@@ -1,0 +1,144 @@
+"""Which pods are behind a Service, on which ports and in which state: what slices and Endpoints are made of. Pure."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from plimsoll.core.values import Value
+from plimsoll.kube.informer.changes import key_of
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+    from datetime import datetime
+
+    from plimsoll.kube.informer.changes import Key
+    from plimsoll.objects.pods import Container, Pod
+    from plimsoll.objects.services import Service, ServicePort
+
+TRIGGER_TIME: Final = "endpoints.kubernetes.io/last-change-trigger-time"
+HEADLESS: Final = "service.kubernetes.io/headless"
+ZONE: Final = "topology.kubernetes.io/zone"
+
+_ENDED: Final = frozenset({"Succeeded", "Failed"})
+
+
+class Port(Value, frozen=True):
+    """A port of a Service as one pod has it. Pods may give one name different numbers."""
+
+    name: str
+    protocol: str
+    number: int
+    app_protocol: str = ""
+
+
+class Backend(Value, frozen=True):
+    """A pod behind a Service, with what readers of endpoints are told of it."""
+
+    pod: str
+    uid: str
+    address: str
+    node: str
+    hostname: str
+    ports: tuple[Port, ...]
+    is_serving: bool
+    is_terminating: bool
+    publishes: bool
+    """Whether it is to be found in any state."""
+
+    @property
+    def is_ready(self) -> bool:
+        return self.publishes or (self.is_serving and not self.is_terminating)
+
+
+def backends_of(service: Service, pods: Iterable[Pod], *, family: str) -> list[Backend]:
+    """Every pod with an address of the family that has not ended, in the order of their names."""
+    found = (_backend(service, pod, family) for pod in pods if pod.status.phase not in _ENDED)
+    return sorted((one for one in found if one is not None), key=lambda one: one.pod)
+
+
+def _backend(service: Service, pod: Pod, family: str) -> Backend | None:
+    address = _address(pod, family)
+    if not address:
+        return None
+    return Backend(
+        pod=pod.metadata.name,
+        uid=pod.metadata.uid,
+        address=address,
+        node=pod.spec.node_name,
+        hostname=pod.spec.hostname if pod.spec.subdomain == service.metadata.name else "",
+        ports=ports_of(service, pod),
+        is_serving=any(one.type == "Ready" and one.status == "True" for one in pod.status.conditions),
+        is_terminating=pod.metadata.deletion_timestamp is not None,
+        publishes=service.spec.publish_not_ready_addresses,
+    )
+
+
+def families_of(service: Service) -> tuple[str, ...]:
+    """IPv4 and IPv6; one that does not say is of the cluster's."""
+    return service.spec.ip_families or ("IPv4",)
+
+
+def _address(pod: Pod, family: str) -> str:
+    addresses = [one.ip for one in pod.status.pod_ips] or [pod.status.pod_ip]
+    return next((one for one in addresses if one and (":" in one) == (family == "IPv6")), "")
+
+
+def ports_of(service: Service, pod: Pod) -> tuple[Port, ...]:
+    """The ports of the Service that the pod has: a port that is only named may be missing in it."""
+    found = ((one, _number(one, pod)) for one in service.spec.ports)
+    return tuple(
+        Port(name=one.name, protocol=one.protocol or "TCP", number=number, app_protocol=one.app_protocol)
+        for one, number in found
+        if number is not None
+    )
+
+
+def _number(port: ServicePort, pod: Pod) -> int | None:
+    target = port.target_port
+    if target is None or target in {0, ""}:
+        return port.port
+    if isinstance(target, int):
+        return target
+    protocol = port.protocol or "TCP"
+    for container in _serving_containers(pod):
+        for one in container.ports:
+            if one.name == target and (one.protocol or "TCP") == protocol:
+                return one.container_port
+    return None
+
+
+def _serving_containers(pod: Pod) -> Iterable[Container]:
+    sidecars = (one for one in pod.spec.init_containers if one.restart_policy == "Always")
+    return (*pod.spec.containers, *sidecars)
+
+
+def is_headless(service: Service) -> bool:
+    return service.spec.cluster_ip in {"", "None"}
+
+
+class TriggerTimes:
+    """Since when a change has been waiting to be told: for `last-change-trigger-time`, which latency is measured by.
+
+    Memory only. After a restart the next change of each Service counts from its oldest pod, as it does in Kubernetes.
+    """
+
+    def __init__(self) -> None:
+        self._known: dict[Key, dict[str, datetime]] = {}
+
+    def trigger(self, service: Service, pods: Iterable[Pod]) -> datetime | None:
+        """The oldest change since this was last asked; None if nothing that has a time changed."""
+        times = {pod.metadata.uid: at for pod in pods if (at := _ready_changed(pod)) is not None}
+        if service.metadata.creation_timestamp is not None:
+            times[""] = service.metadata.creation_timestamp
+        before = self._known.get(key_of(service), {})
+        self._known[key_of(service)] = times
+        return min((at for uid, at in times.items() if uid not in before or at > before[uid]), default=None)
+
+    def forget(self, key: Key) -> None:
+        """The Service is no more."""
+        self._known.pop(key, None)
+
+
+def _ready_changed(pod: Pod) -> datetime | None:
+    ready = next((one for one in pod.status.conditions if one.type == "Ready"), None)
+    return None if ready is None else ready.last_transition_time

@@ -1,0 +1,69 @@
+"""The pods a Service selects, and the Services that select a pod: found by index, not by going through all of them."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any, Final
+
+from plimsoll.core.errors import InvalidInput
+from plimsoll.kube.informer.changes import Key, Updated, key_of
+from plimsoll.kube.wiring import states_in
+from plimsoll.objects.pods import Pod
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from plimsoll.kube.informer import Informer
+    from plimsoll.kube.informer.changes import Change
+    from plimsoll.objects.services import Service
+
+_PODS_BY_LABEL: Final = "endpoints: pods by label"
+
+
+class SelectedPods:
+    """Asks the shared informers of pods and services."""
+
+    def __init__(self, services: Informer[Service], pods: Informer[Pod]) -> None:
+        self._services = services
+        self._pods = pods
+        with suppress(InvalidInput):  # the other controller of this package has added it
+            pods.add_index(
+                _PODS_BY_LABEL, lambda pod: [(pod.metadata.namespace, *pair) for pair in pod.metadata.labels.items()]
+            )
+
+    def of(self, service: Service) -> list[Pod]:
+        """In the order of their names."""
+        selector = service.spec.selector
+        first = next(iter(sorted(selector.items())), None)
+        if first is None:
+            return []
+        found = self._pods.cache.by_index(_PODS_BY_LABEL, (service.metadata.namespace, *first))
+        matching = (pod for pod in found if selector.items() <= pod.metadata.labels.items())
+        return sorted(matching, key=lambda pod: pod.metadata.name)
+
+    def services_of(self, change: Change[Any]) -> Iterable[Key]:
+        """Of a change that endpoints do not show, none."""
+        services = self._services.cache.list(change.key.namespace)
+        if not services:
+            return ()
+        states = [state for state in states_in(change) if isinstance(state, Pod)]
+        if isinstance(change, Updated) and _shown(states[0]) == _shown(states[-1]):
+            return ()
+        return [key_of(one) for one in services if any(_selects(one, state) for state in states)]
+
+
+def _selects(service: Service, pod: Pod) -> bool:
+    selector = service.spec.selector
+    return bool(selector) and selector.items() <= pod.metadata.labels.items()
+
+
+def _shown(pod: Pod) -> tuple[Any, ...]:
+    metadata, spec, status = pod.metadata, pod.spec, pod.status
+    ready = next((one for one in status.conditions if one.type == "Ready"), None)
+    return (
+        metadata.labels,
+        metadata.deletion_timestamp is None,
+        (spec.node_name, spec.hostname, spec.subdomain),
+        (status.phase, status.pod_ip, status.pod_ips),
+        ready and (ready.status, ready.last_transition_time),
+    )

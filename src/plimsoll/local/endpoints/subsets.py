@@ -1,0 +1,115 @@
+"""The older form of the same: one Endpoints object a Service, its addresses grouped by port. Pure."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+from plimsoll.core.values import Wire
+from plimsoll.local.endpoints.backends import HEADLESS, is_headless
+from plimsoll.objects.meta import WireObject
+from plimsoll.objects.registry import Resource
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from plimsoll.local.endpoints.backends import Backend, Port
+    from plimsoll.objects.services import Service
+
+MANAGED_BY: Final = "endpoints.kubernetes.io/managed-by"
+MANAGER: Final = "endpoint-controller"
+MOST_ADDRESSES: Final = 1_000
+OVER_CAPACITY: Final = "endpoints.kubernetes.io/over-capacity"
+
+
+class TargetReference(Wire):
+    """The pod behind an address."""
+
+    kind: str = ""
+    namespace: str = ""
+    name: str = ""
+    uid: str = ""
+
+
+class EndpointAddress(Wire):
+    """One pod."""
+
+    ip: str = ""
+    hostname: str = ""
+    node_name: str = ""
+    target_ref: TargetReference | None = None
+
+
+class SubsetPort(Wire):
+    """A port that all addresses of the subset have."""
+
+    name: str = ""
+    port: int = 0
+    protocol: str = ""
+    app_protocol: str = ""
+
+
+class EndpointSubset(Wire):
+    """Addresses with the same ports."""
+
+    addresses: tuple[EndpointAddress, ...] = ()
+    not_ready_addresses: tuple[EndpointAddress, ...] = ()
+    ports: tuple[SubsetPort, ...] = ()
+
+
+class Endpoints(WireObject):
+    """In no table of kinds: nobody but this package reads it, it is deprecated."""
+
+    subsets: tuple[EndpointSubset, ...] = ()
+
+
+ENDPOINTS: Final = Resource(
+    group="",
+    version="v1",
+    kind="Endpoints",
+    plural="endpoints",
+    singular="endpoints",
+    namespaced=True,
+    struct=Endpoints,
+    short_names=("ep",),
+)
+
+
+def subsets_of(service: Service, backends: Sequence[Backend]) -> tuple[EndpointSubset, ...]:
+    """A terminating pod is left out, unless the Service publishes everything."""
+    shown = [one for one in backends if one.publishes or not one.is_terminating]
+    shown.sort(key=lambda one: (not one.is_ready, one.address, one.uid))
+    by_ports: dict[tuple[Port, ...], list[Backend]] = {}
+    for one in shown[:MOST_ADDRESSES]:
+        if one.ports or (is_headless(service) and not service.spec.ports):
+            by_ports.setdefault(one.ports, []).append(one)
+    groups = sorted(by_ports.items(), key=lambda item: [(one.number, one.protocol, one.name) for one in item[0]])
+    return tuple(_subset(service.metadata.namespace, ports, group) for ports, group in groups)
+
+
+def _subset(namespace: str, ports: Sequence[Port], group: Sequence[Backend]) -> EndpointSubset:
+    return EndpointSubset(
+        addresses=tuple(_address(namespace, one) for one in group if one.is_ready),
+        not_ready_addresses=tuple(_address(namespace, one) for one in group if not one.is_ready),
+        ports=tuple(
+            SubsetPort(name=one.name, port=one.number, protocol=one.protocol, app_protocol=one.app_protocol)
+            for one in sorted(ports, key=lambda one: (one.number, one.protocol, one.name))
+        ),
+    )
+
+
+def _address(namespace: str, one: Backend) -> EndpointAddress:
+    reference = TargetReference(kind="Pod", namespace=namespace, name=one.pod, uid=one.uid)
+    return EndpointAddress(ip=one.address, hostname=one.hostname, node_name=one.node, target_ref=reference)
+
+
+def labels_of(service: Service) -> dict[str, str]:
+    labels = {**service.metadata.labels, MANAGED_BY: MANAGER}
+    if is_headless(service):
+        return {**labels, HEADLESS: ""}
+    labels.pop(HEADLESS, None)
+    return labels
+
+
+def marks_of(backends: Sequence[Backend]) -> dict[str, Any]:
+    """Annotations that follow from the addresses; null takes one away."""
+    return {OVER_CAPACITY: "truncated" if len(backends) > MOST_ADDRESSES else None}
