@@ -1,8 +1,8 @@
 """How long an hour of a simulated cluster takes: everything live, in virtual time, on the API server in memory.
 
-An idle hour of 100 nodes and 1,000 pods, and one with churn: every minute a deployment is scaled by ten and ten pods are
-deleted by hand, so that about 1,500 pods are made, placed, started or ended. Seconds of the one processor it uses, for
-the hour itself, after the cluster has come up.
+An idle hour of 100 nodes and 1,000 pods, and one with churn: every minute a deployment is scaled by ten and ten pods
+are deleted by hand, so that about 1,500 pods are made, placed, started or ended. Seconds of the one processor it uses,
+for the hour itself, after the cluster has come up.
 """
 
 from __future__ import annotations

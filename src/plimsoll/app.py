@@ -17,6 +17,7 @@ from plimsoll.local.apiserver.transport.kube_transport import EmbeddedTransport
 from plimsoll.local.apiserver.transport.listening import CannotListen, bound
 from plimsoll.local.cluster import LocalCluster
 from plimsoll.local.first_cluster import FirstCluster
+from plimsoll.local.turnstile import Turnstile
 from plimsoll.objects.cloud import CLOUD_RESOURCES, NodeGroup
 from plimsoll.objects.nodes import Node
 from plimsoll.objects.registry import KINDS
@@ -39,6 +40,7 @@ HIGHEST_PORT_BASE: Final = 59_599
 # How long nodes may take before the first words are said without them.
 _PATIENCE_S: Final = 8.0
 _LOOK_EVERY_S: Final = 0.1
+_CALLS_AT_ONCE: Final = 8
 _ADMINISTRATION: Final = "plimsoll"
 
 
@@ -108,10 +110,11 @@ class Surroundings:
         self._entropy = entropy
 
     def connect(self, manager: str) -> Client:
-        """Without a rate limit: there is no network to spare, and what is too much waits for its turn on the loop."""
+        """Without a rate limit, but not too many calls at once: others want their turn on the loop too."""
         settings = ClientSettings(user_agent=f"{manager}/v1.34", field_manager=manager, qps=0)
         kinds = KINDS.extended(CLOUD_RESOURCES)
-        return Client(self._transport, clock=self._clock, entropy=self._entropy, settings=settings, kinds=kinds)
+        transport = Turnstile(self._transport, at_once=_CALLS_AT_ONCE)
+        return Client(transport, clock=self._clock, entropy=self._entropy, settings=settings, kinds=kinds)
 
     def services(self, on_up: Callable[[Up], None]) -> list[Service]:
         cluster = LocalCluster(self.connect, clock=self._clock, entropy=self._entropy)

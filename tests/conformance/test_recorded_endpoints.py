@@ -21,8 +21,9 @@ _ADDRESS = "10.0.0.5"
 
 @cache
 def _answers() -> dict[str, Any]:
-    with LocalWorld(endpoint_services) as world:
-        world.run.advance_to(RECORDED_DAY)
+    world = LocalWorld(endpoint_services)
+    world.run.advance_to(RECORDED_DAY)
+    with world:
         world.namespace("ctl")
         for number in (1, 2):
             labels = {"topology.kubernetes.io/zone": f"z{number}"}

@@ -11,6 +11,12 @@ from tests.local.local_worlds import LocalWorld
 _GOLDEN = {"User-Agent": "golden/1.0"}
 
 
+def _recorded_day() -> LocalWorld:
+    world = LocalWorld(volume_services)
+    world.run.advance_to(RECORDED_DAY)
+    return world
+
+
 def test_the_bound_claim_is_the_recorded_one():
     recorded = by_id("scheduler-040")
     claim = {"metadata": {"name": "zc"}, "spec": {**recorded.response["spec"]}}
@@ -23,8 +29,7 @@ def test_the_bound_claim_is_the_recorded_one():
             "hostPath": {"path": "/x"},
         },
     }
-    with LocalWorld(volume_services) as world:
-        world.run.advance_to(RECORDED_DAY)
+    with _recorded_day() as world:
         world.namespace("sched")
         world.ask("POST", "/api/v1/persistentvolumes", volume, headers=_GOLDEN)
         world.ask("POST", "/api/v1/namespaces/sched/persistentvolumeclaims", claim, headers=_GOLDEN)
@@ -35,8 +40,7 @@ def test_the_bound_claim_is_the_recorded_one():
 
 def test_a_claim_without_class_and_volume_stays_as_it_was_created():
     recorded = by_id("create-029")
-    with LocalWorld(volume_services) as world:
-        world.run.advance_to(RECORDED_DAY)
+    with _recorded_day() as world:
         world.namespace("create")
         world.ask("POST", recorded.path, recorded.body, headers=_GOLDEN)
         world.run.advance_by(60)

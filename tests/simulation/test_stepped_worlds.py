@@ -141,3 +141,21 @@ def test_a_crash_loses_nothing_that_was_done_and_nothing_that_was_to_do():
         crash = {"crash": {"component": "kube-controller-manager", "afterCalls": writes}}
         ended = outcome(crash, {"apply": replica_set(replicas=3)}, {"advance": "1m"})
         assert len(ended["pods"]) == 3, writes
+
+
+def test_a_pod_whose_owner_is_deleted_goes_with_it():
+    delete = {"delete": {"kind": "ReplicaSet", "name": "web"}}
+    assert outcome(delete, {"advance": "1m"}, objects=[replica_set()])["pods"] == {}
+
+
+def test_a_pod_whose_owner_was_never_there_is_left_alone():
+    owned = pod(ownerReferences=[{"kind": "ReplicaSet", "name": "unseen"}])
+    crash = {"crash": {"component": "kube-controller-manager"}}
+    assert list(outcome({"advance": "1h"}, crash, {"advance": "1h"}, objects=[owned])["pods"]) == ["default/p"]
+
+
+def test_a_pod_may_come_before_its_owner_in_the_file():
+    owned = pod("web-x", labels={"app": "web"}, ownerReferences=[{"kind": "ReplicaSet", "name": "web"}])
+    ended = outcome({"advance": "1m"}, objects=[owned, replica_set(replicas=2)])
+    assert len(ended["pods"]) == 2
+    assert "default/web-x" in ended["pods"]

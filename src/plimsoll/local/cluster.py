@@ -34,6 +34,8 @@ from plimsoll.local.workloads.stateful_sets import stateful_set_services
 from plimsoll.runtime.services import Service
 
 if TYPE_CHECKING:
+    from collections.abc import Container
+
     from plimsoll.core.clock import Clock
     from plimsoll.core.entropy import Entropy
     from plimsoll.local.components import Connect
@@ -50,7 +52,6 @@ _WORKLOADS: Final = (
 )
 _UPKEEP: Final = (
     disruption_services,
-    garbage_collection_services,
     namespace_deletion_services,
     volume_services,
     endpoint_services,
@@ -73,12 +74,23 @@ class ClusterSettings(Value, frozen=True):
 
 
 class LocalCluster:
-    """Made before its informers run. `scheduler` is there in any case."""
+    """Made before its informers run. `scheduler` is there in any case.
+
+    What is owned by an object of `spared_owners` (uids) is not collected though that owner is not there: scenarios have
+    pods of controllers that nobody described.
+    """
 
     def __init__(
-        self, connect: Connect, *, clock: Clock, entropy: Entropy, settings: ClusterSettings | None = None
+        self,
+        connect: Connect,
+        *,
+        clock: Clock,
+        entropy: Entropy,
+        settings: ClusterSettings | None = None,
+        spared_owners: Container[str] = frozenset(),
     ) -> None:
         self._settings = settings = settings or ClusterSettings()
+        self._spared_owners = spared_owners
         self.components = parts = Components(connect, clock=clock, entropy=entropy)
         told = None if settings.writes_heartbeats else ToldLiveness(clock=clock)
         self._liveness = told or LeaseLiveness.over(parts.informers, clock=clock)
@@ -94,7 +106,8 @@ class LocalCluster:
 
     def _controller_services(self) -> list[Service]:
         made = [service for services_of in (*_WORKLOADS, *_UPKEEP) for service in services_of(self.components)]
-        return [*made, *pod_collection_services(self.components, self._settings.pod_collection)]
+        garbage = garbage_collection_services(self.components, spared_owners=self._spared_owners)
+        return [*made, *garbage, *pod_collection_services(self.components, self._settings.pod_collection)]
 
     def _node_services(self) -> list[Service]:
         if self._settings.plays_nodes:

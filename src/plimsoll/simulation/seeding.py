@@ -48,6 +48,9 @@ class Seeder:
         self._client = client
         self._entropy = entropy
         self._uids: dict[tuple[str, str, str], str] = {}
+        self._present: set[tuple[str, str, str]] = set()
+        self.absent_owners: set[str] = set()
+        """Uids of owners that the file names and does not hold: what they own is left alone."""
 
     async def put_all(self, manifests: Sequence[Json], *, path: str) -> None:
         """Objects of a file, in an order in which they are accepted."""
@@ -73,6 +76,7 @@ class Seeder:
         except ApiError as error:
             raise InvalidInput(str(error), path=path) from error
         await self._put_right(key, manifest, is_new=is_new)
+        self._note_owners(body, key, manifest["kind"])
 
     async def put_pods(self, entry: PodEntry, *, path: str) -> None:
         """Pods that are alike: the server judges the first, the others are its copies."""
@@ -141,6 +145,15 @@ class Seeder:
         if known_as not in self._uids:
             self._uids[known_as] = self._entropy.uid()
         return self._uids[known_as]
+
+    def _note_owners(self, body: Json, key: Key, kind: str) -> None:
+        for owner in body["metadata"].get("ownerReferences") or ():
+            known_as = (owner["kind"], key.namespace or "default", owner["name"])
+            if known_as not in self._present:
+                self.absent_owners.add(owner["uid"])
+        known_as = (kind, key.namespace or "default", key.name)
+        self._present.add(known_as)
+        self.absent_owners.discard(self._uids.get(known_as, ""))
 
     async def _put_right(self, key: Key, manifest: Json, *, is_new: bool) -> None:
         metadata = manifest["metadata"]

@@ -139,7 +139,13 @@ class World:
         is_live = self.scenario.world == WorldKind.LIVE
         entropy = self._entropy.child(f"process {self._starts}")
         clock = self.run.clock
-        self.cluster = LocalCluster(self._connect, clock=clock, entropy=entropy, settings=LIVE if is_live else STEPPED)
+        self.cluster = LocalCluster(
+            self._connect,
+            clock=clock,
+            entropy=entropy,
+            settings=LIVE if is_live else STEPPED,
+            spared_owners=self.seeder.absent_owners,
+        )
         services = self.cluster.services()
         if self._plugs.make_loop is not None:
             components = Components(self._connect, clock=clock, entropy=entropy.child("autoscaler"))

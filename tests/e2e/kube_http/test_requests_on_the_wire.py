@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import asyncio
 import gzip
 
 import pytest
 
 from plimsoll.kube.access import Access, Credential
-from plimsoll.kube.errors import CredentialsFailed, NotSent, UnreadableAnswer
+from plimsoll.kube.errors import CredentialsFailed, UnreadableAnswer
 from plimsoll.kube.exchange import Call
 from plimsoll.kube.http import HttpLimits, HttpTransport
 from tests.e2e.kube_http.servers import OK, Answering, Proxying, Shown, Tokens, opened, plain, reaching, sent, serving
@@ -181,23 +180,12 @@ class Failing:
         raise AssertionError
 
 
-class Slow(Failing):
-    async def current(self) -> Credential:
-        await asyncio.Event().wait()
-        raise AssertionError
-
-
 async def test_credentials_that_fail_are_told_and_nothing_is_sent():
     application = Answering()
     async with serving(application) as port:
         with pytest.raises(CredentialsFailed, match="the plugin gave nothing"):
             await sent(Access(server=f"http://127.0.0.1:{port}", credentials=Failing()))
     assert application.connections == 0
-
-
-async def test_credentials_that_take_too_long_use_up_the_time_of_the_call():
-    with pytest.raises(NotSent, match=r"after 0\.1 s still waiting for credentials"):
-        await sent(Access(server="http://127.0.0.1:1", credentials=Slow()), timeout_s=0.1)
 
 
 async def test_a_token_with_a_line_break_is_refused_before_it_is_sent():

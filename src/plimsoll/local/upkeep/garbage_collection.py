@@ -42,6 +42,8 @@ from plimsoll.objects.registry import KINDS
 from plimsoll.objects.workloads import DaemonSet, Deployment, Job, ReplicaSet, StatefulSet
 
 if TYPE_CHECKING:
+    from collections.abc import Container
+
     from plimsoll.kube.informer.changes import Change
     from plimsoll.local.components import Component
     from plimsoll.local.upkeep.owner_graph import Entry
@@ -58,9 +60,10 @@ _WITH_BYTES: Final = frozenset({DaemonSet, Deployment, Job, ReplicaSet, Stateful
 
 
 class GarbageCollection:
-    """`run` is the service."""
+    """`run` is the service. Of `spared_owners`, by uid, nothing is concluded from their absence."""
 
-    def __init__(self, component: Component, *, workers: int = 8) -> None:
+    def __init__(self, component: Component, *, workers: int = 8, spared_owners: Container[str] = frozenset()) -> None:
+        self._spared_owners = spared_owners
         self._component = component
         self._client = component.client
         self._graph = OwnerGraph()
@@ -213,6 +216,8 @@ class GarbageCollection:
         known = self._graph.owner(owner, namespace)
         if known is not None:
             return state_of(known)
+        if owner.uid in self._spared_owners:
+            return OwnerState.UNKNOWN
         resource = await self._resource_of(owner)
         if resource is None or (resource.namespaced and not namespace):
             return OwnerState.UNKNOWN

@@ -26,6 +26,8 @@ from plimsoll.local.upkeep.volume_protection import ClaimProtection, VolumeProte
 from plimsoll.runtime.services import Service
 
 if TYPE_CHECKING:
+    from collections.abc import Container
+
     from plimsoll.kube.controllers import Controller
     from plimsoll.local.components import Components
     from plimsoll.local.liveness import Liveness
@@ -51,9 +53,11 @@ def disruption_services(components: Components) -> list[Service]:
     return [_service(DisruptionBudgets(components.component(disruption_budgets.NAME)).controller)]
 
 
-def garbage_collection_services(components: Components) -> list[Service]:
-    """Objects go with their owners."""
-    part = GarbageCollection(components.component(garbage_collection.NAME))
+def garbage_collection_services(
+    components: Components, *, spared_owners: Container[str] = frozenset()
+) -> list[Service]:
+    """Objects go with their owners, but not with those that are spared (by uid)."""
+    part = GarbageCollection(components.component(garbage_collection.NAME), spared_owners=spared_owners)
     return [Service(name=garbage_collection.NAME, run=part.run)]
 
 

@@ -25,6 +25,9 @@ if TYPE_CHECKING:
     from plimsoll.objects.volumes import PersistentVolume, PersistentVolumeClaim, StorageClass
 
 SIMULATED: Final = "plimsoll.io/simulated"
+"""What storage classes call it."""
+DRIVER: Final = "simulated.plimsoll.io"
+"""What volumes call it: the name of a driver has no slash."""
 ZONE: Final = "topology.kubernetes.io/zone"
 
 
@@ -97,7 +100,7 @@ def volume_body(claim: PersistentVolumeClaim, storage_class: StorageClass, where
     name = volume_name(claim)
     spec: dict[str, Any] = {
         "capacity": {"storage": claim.spec.resources.requests.get("storage", 0)},
-        "csi": {"driver": SIMULATED, "volumeHandle": name, "fsType": "ext4"},
+        "csi": {"driver": DRIVER, "volumeHandle": name, "fsType": "ext4"},
         "accessModes": list(claim.spec.access_modes),
         "claimRef": claim_reference(claim),
         "persistentVolumeReclaimPolicy": storage_class.reclaim_policy or "Delete",

@@ -190,8 +190,9 @@ class FieldManagement:
     def _tracked(
         self, live: dict[str, Any], new: dict[str, Any], *, managers: Managers, manager: str, now: datetime
     ) -> Managers:
+        left: Managers = {}
         if live is self._schema.blank and not managers:
-            left, taken = {}, self._fields_of_created(new)
+            taken = self._fields_of_created(new)
         else:
             left, taken = self._updater.update(live, new, managers=managers)
             taken = taken - _NEVER_OWNED

@@ -47,7 +47,7 @@ def is_list_key(element: str) -> bool:
 
 def read(text: str) -> str:
     """The element in its one spelling, from text that somebody else wrote."""
-    kind, colon, rest = text.partition(":")
+    kind, colon, _ = text.partition(":")
     if not colon or kind not in _RANKS:
         raise InvalidFieldSet(f"unknown path element {text[:_LONGEST_SHOWN]!r}")
     if kind == "f":

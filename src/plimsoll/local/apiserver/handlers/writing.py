@@ -59,9 +59,10 @@ async def change_object(
 ) -> Json:
     """Let `change` make the new object of the current one; returns what is stored now (or would be, on a dry run).
 
-    `change` leaves the object it gets as it is, and shares with it what stays; it is called again whenever somebody
-    else wrote in between, and may raise a `Refusal`. A missing object is the 404 refusal. Preparation, defaulting, admission, validation, managedFields and
-    generation follow by themselves; `is_tracked` is false where `change` has put managedFields right itself (apply).
+    `change` leaves the object it gets as it is and shares with it what stays; it is called again whenever somebody
+    else wrote in between, and may raise a `Refusal`. A missing object is the 404 refusal. Preparation, defaulting,
+    admission, validation, managedFields and generation follow by themselves; `is_tracked` is false where `change` has
+    put managedFields right itself (apply).
     """
     async with turn(server, key_of(call)):
         changed = await _changed_if_there(server, call, change, subresource=subresource, is_tracked=is_tracked)

@@ -55,7 +55,7 @@ class BuiltinStrategy:
         self._decoded_text = lru_cache(maxsize=64)(self._read_and_decoded)
 
     def decode(self, value: Json) -> Decoded | Undecodable:
-        """What is made from one template comes in numbers, each the same: decoding it once spares a tenth of its cost."""
+        """What is made from one template comes in numbers, each the same: decoding it once spares a tenth."""
         text = _encoder.encode(value) if _is_from_template(value) else b""
         if not text or len(text) > _LONGEST_KEPT_BYTES:
             return self._decoded(value)
@@ -79,13 +79,13 @@ class BuiltinStrategy:
 
     def decode_changed(self, value: Json, before: Json) -> Decoded | Undecodable:
         """A new status alone is decoded alone, for a third of the cost: nothing in it depends on the rest."""
-        shared = {name: item for name, item in value.items() if name != "status" and before.get(name) is item}
-        if (before.keys() | value.keys()) - shared.keys() != {"apiVersion", "kind", "status"} or "status" not in value:
+        changed = before.keys() ^ value.keys() | {name for name, item in value.items() if before.get(name) is not item}
+        if changed - {"apiVersion", "kind"} != {"status"} or not value.get("status"):
             return self.decode(value)
-        decoded = self.decode({"apiVersion": self.api_version, "kind": self.kind, "status": value["status"]})
+        decoded = self.decode({name: item for name, item in value.items() if name in {"apiVersion", "kind", "status"}})
         if isinstance(decoded, Undecodable):
             return decoded
-        return msgspec.structs.replace(decoded, value={name: shared.get(name, decoded.value[name]) for name in value})
+        return msgspec.structs.replace(decoded, value={**value, "status": decoded.value["status"]})
 
     def _spelled_out(self, obj: Json) -> Json:
         """As Go writes it; `obj` is used up."""
