@@ -89,6 +89,25 @@ def test_a_plugin_that_is_no_longer_wanted_is_killed(scripts: Scripts):
     assert is_gone(int((scripts.folder / "child").read_text()))
 
 
+@pytest.mark.parametrize("rounds", range(1, 7))
+def test_a_process_that_is_given_up_while_it_starts_is_ended_with_everything_it_started(tmp_path: Path, rounds: int):
+    script = f"sleep 300 & echo $! > {tmp_path}/made; mv {tmp_path}/made {tmp_path}/child; wait"
+
+    async def story() -> None:
+        command = Command(argv=["sh", "-c", script], environment=os.environ)
+        task = asyncio.create_task(RealProcesses().run(command))
+        for _ in range(rounds):
+            await asyncio.sleep(0)
+        while rounds > 1 and not (tmp_path / "child").exists():
+            time.sleep(0.01)  # noqa: ASYNC251 -- the loop must not hear of the process yet
+        task.cancel()
+        await asyncio.wait((task,), timeout=60)
+        assert task.cancelled()
+
+    asyncio.run(story())
+    assert not (tmp_path / "child").exists() or is_gone(int((tmp_path / "child").read_text()))
+
+
 def is_gone(pid: int) -> bool:
     """Ended, if not yet waited for by whoever inherited it."""
     deadline = time.monotonic() + 10

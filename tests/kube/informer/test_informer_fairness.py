@@ -6,8 +6,11 @@ import asyncio
 import json
 from typing import Any
 
+import pytest
+
 from plimsoll.kube.exchange import Reply
-from plimsoll.kube.informer import Informer
+from plimsoll.kube.informer import Informer, listing
+from plimsoll.kube.informer.list_bodies import ListReader
 from plimsoll.kube.informer.turns import BYTES_AT_ONCE, OBJECTS_AT_ONCE
 from tests.kube.informer.widgets import Widget, WidgetWorld, widget
 
@@ -64,6 +67,37 @@ def test_one_answer_with_everything_in_it_is_read_in_portions():
         world.run.spawn(informer.run())
         step = world.run.until(greatest_step(informer, until=len(items)))
         assert step * 2000 <= BYTES_AT_ONCE
+
+
+def test_a_page_is_put_into_the_cache_in_portions():
+    items = [item(number) for number in range(2 * OBJECTS_AT_ONCE + 1)]
+    with WidgetWorld() as world:
+        informer = informer_of(world, Flood(items))
+        world.run.spawn(informer.run())
+        assert world.run.until(greatest_step(informer, until=len(items))) <= OBJECTS_AT_ONCE
+
+
+def test_others_have_a_turn_between_reading_a_page_and_putting_it_into_the_cache(monkeypatch: pytest.MonkeyPatch):
+    told: list[str] = []
+
+    class Telling(ListReader[Any]):
+        def portions(self, **sizes: int) -> Any:
+            for portion in super().portions(**sizes):
+                told.append("read")
+                yield portion
+
+    async def others(informer: Informer[Any]) -> None:
+        while not informer.has_synced:
+            told.append("others" if not len(informer.cache) else "put")
+            await asyncio.sleep(0)
+
+    monkeypatch.setattr(listing, "ListReader", Telling)
+    with WidgetWorld() as world:
+        informer = informer_of(world, Flood([item(number, padding=BYTES_AT_ONCE // 50) for number in range(100)]))
+        world.run.spawn(informer.run())
+        world.run.until(others(informer))
+    assert told.index("read") < told.index("put")
+    assert "others" in told[told.index("read") : told.index("put")]
 
 
 def test_a_burst_of_events_is_read_in_portions():

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import pytest
 from structlog.testing import capture_logs
 
 from plimsoll.kube.informer import InformerSettings
-from tests.kube.informer.widgets import BAD, WidgetWorld, known
+from tests.kube.informer.widgets import BAD, WidgetWorld, known, widget
 from tests.kube.worlds import status_reply
 
 
@@ -51,7 +52,8 @@ def test_a_dropped_connection_is_resumed_from_the_last_version_heard():
         world.run.advance_by(1)
         assert known(informer) == world.truth()
         assert query(world.line.watches[-1])["resourceVersion"] == world.truth()["a"][1]
-        assert len(world.line.sent) == 3  # one list, two watches
+        assert len(world.line.sent) == 4  # one list, a watch, a look at where the server is, another watch
+        assert len(world.line.lists) == 1
 
 
 def test_a_bookmark_moves_the_place_to_resume_from():
@@ -148,7 +150,8 @@ def test_a_watch_that_ends_again_and_again_is_not_opened_in_a_hurry():
         assert informer.age_s() < 60
 
 
-def test_a_server_restored_from_a_backup_replaces_everything():
+@pytest.mark.parametrize("down_s", [0.0, 60.0])
+def test_a_server_restored_from_a_backup_replaces_everything(down_s: float):
     with WidgetWorld() as world:
         world.put("a", 1)
         backup = world.backup()
@@ -156,7 +159,7 @@ def test_a_server_restored_from_a_backup_replaces_everything():
         world.put("a", 2)
         world.put("b", 2)
         world.run.settle()
-        world.restore(backup)
+        world.restore(backup, down_s=down_s)
         assert world.store.revision < int(world.backup().revision) + 1
         assert known(informer) == world.truth()
         assert {name: size for name, (_, _, size) in known(informer).items()} == {"a": 1}
@@ -176,6 +179,40 @@ def test_a_frame_that_cannot_be_read_means_listing_again_but_not_all_the_time():
         assert informer.status.relists == 1
         world.run.advance_by(400)
         assert informer.status.relists == 2
+        assert known(informer) == world.truth()
+
+
+@pytest.mark.parametrize("kind", ["BOOKMARK", "ADDED"])
+def test_a_watch_that_tells_of_an_older_version_means_listing_again(kind: str):
+    with WidgetWorld() as world:
+        informer = world.running()
+        world.put("a")
+        world.run.settle()
+        older = {**widget("b"), "metadata": {"name": "b", "namespace": "here", "resourceVersion": "1"}}
+        world.line.streams[-1].garbage = json.dumps({"type": kind, "object": older}).encode() + b"\n"
+        world.put("a", 2)
+        world.run.advance_by(5)
+        assert informer.status.relists == 1
+        assert known(informer) == world.truth()
+
+
+def test_until_what_could_not_be_read_is_listed_the_cache_is_as_old_as_that():
+    with WidgetWorld() as world:
+        informer = world.running()
+        for name in "ab":
+            world.line.streams[-1].garbage = b"nonsense\n"
+            world.put(name)
+            world.run.advance_by(10)
+        # The first one was listed at once, the second has to wait for its turn; bookmarks make it no younger.
+        assert informer.status.is_suspect
+        world.run.advance_by(190)
+        assert informer.age_s() == pytest.approx(200, abs=1)
+        heard_at = informer.status.last_heard_at
+        assert heard_at is not None
+        assert (world.clock.now() - heard_at).total_seconds() < 70
+        world.run.advance_by(200)
+        assert not informer.status.is_suspect
+        assert informer.age_s() < 70
         assert known(informer) == world.truth()
 
 

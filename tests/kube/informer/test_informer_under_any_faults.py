@@ -39,7 +39,7 @@ faults = st.one_of(
     st.tuples(st.just("compact")),
     st.tuples(st.just("restart"), st.floats(0, 90)),
     st.tuples(st.just("backup")),
-    st.tuples(st.just("restore")),
+    st.tuples(st.just("restore"), st.sampled_from([0.0, 60.0])),
     st.tuples(st.just("handler")),
 )
 pauses = st.tuples(st.just("pause"), st.sampled_from([0.0, 0.5, 5.0, 70.0, 700.0]))
@@ -57,7 +57,9 @@ episodes = st.one_of(
     steps,
     st.builds(episode, st.just([PAUSE, ("break",)]), work, st.sampled_from([[PAUSE], [("compact",), PAUSE]])),
     st.builds(episode, st.just([PAUSE, ("repeat", 6)]), work, st.just([("pause", 0.0)])),
-    st.builds(episode, st.just([PAUSE, ("backup",)]), work, st.just([PAUSE, ("restore",)])),
+    st.builds(
+        episode, st.just([PAUSE, ("backup",)]), work, st.sampled_from([[PAUSE, ("restore", 0.0)], [("restore", 60.0)]])
+    ),
     st.builds(episode, st.just([PAUSE, ("silence",)]), work, st.sampled_from([[("compact",)], [("restart", 5.0)]])),
 )
 beginnings = st.lists(st.tuples(st.just("put"), NAMES, SIZES), max_size=5)
@@ -94,7 +96,7 @@ class Story:
             "compact": world.compact,
             "restart": lambda seconds: world.restart(down_s=seconds),
             "backup": self._make_backup,
-            "restore": lambda: world.restore(self._backup),
+            "restore": lambda seconds: world.restore(self._backup, down_s=seconds),
             "handler": lambda: self._add(Witness(world)),
         }
         world.run.spawn(self.informer.run())
@@ -138,3 +140,4 @@ def test_cache_and_handlers_end_as_the_server_is(
             assert witness.known == world.truth()
         assert told.informer.age_s() < 100
         assert told.informer.status.trouble == ""
+        assert not told.informer.status.is_suspect

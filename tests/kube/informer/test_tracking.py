@@ -114,6 +114,18 @@ def test_a_bookmark_never_moves_the_position_back():
     assert tracked.tracker.position == "15"
 
 
+@pytest.mark.parametrize("kind", ["present", "gone", "bookmarked"])
+def test_what_is_older_than_where_the_watch_stands_is_suspect(kind: str):
+    tracked = Tracked(version="10")
+    tell = getattr(tracked.tracker, kind)
+    tell("10" if kind == "bookmarked" else widget("a", "10"))
+    assert not tracked.tracker.is_suspect
+    tell("9" if kind == "bookmarked" else widget("a", "9"))
+    assert tracked.tracker.is_suspect
+    tracked.list(version="9")
+    assert not tracked.tracker.is_suspect
+
+
 def test_versions_that_are_no_numbers_are_taken_as_they_come():
     tracked = Tracked(widget("a", "x1"), version="list")
     tracked.tracker.present(widget("a", "x2"))

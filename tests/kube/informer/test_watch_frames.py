@@ -135,9 +135,12 @@ def test_an_error_that_is_no_status_is_the_servers_failure():
         frame("ADDED", widget("a"))[:-5],
         frame("NOVEL", widget("a")),
         frame("ADDED", {"metadata": {"name": 5}}),
+        frame("ADDED", {"kind": "Widget", "metadata": {"uid": "u", "resourceVersion": "7"}}),
+        frame("DELETED", {"kind": "Widget", "metadata": {"name": ""}}),
         frame("ADDED", None),
         frame("BOOKMARK", {"metadata": 5}),
     ],
 )
 def test_what_nothing_can_be_learnt_from_is_garbled(text: bytes):
     assert isinstance(read(text), Garbled)
+    assert isinstance(read(text, keep_raw=True), Garbled)

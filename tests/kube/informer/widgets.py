@@ -163,9 +163,9 @@ class WidgetWorld:
     def backup(self) -> Backup:
         return Backup.of(self.store)
 
-    def restore(self, backup: Backup) -> None:
-        """The operator brings back an older state. That takes a while, and writes begin a while later."""
-        self._down(60.0)
+    def restore(self, backup: Backup, *, down_s: float = 60.0) -> None:
+        """The operator brings back an older state, at once or after a while. Writes begin a while later."""
+        self._down(down_s)
         self.has_gone_back = self.has_gone_back or backup.revision < self.store.revision
         self._world.server = new_server(self.clock, driver=BackupDriver(backup))
         self._world.application = Application(self._world.server)

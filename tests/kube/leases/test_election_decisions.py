@@ -92,6 +92,36 @@ def test_a_late_write_counts_from_when_it_was_sent():
     assert first.transitions == 4
 
 
+def leading(renewed_at_s: float = 100.0) -> Election:
+    election = ELECTION.saw(None, now_s=0)
+    ours = record("1", holder="us", acquire_time="t", renew_time="t")
+    return election.sent(election.claim("t"), now_s=renewed_at_s).saw(ours, now_s=renewed_at_s)
+
+
+def failed(election: Election, *, times: int, every_s: float) -> Election:
+    """After renewals that went astray."""
+    for number in range(times):
+        election = election.sent(election.claim(f"t{number}"), now_s=100 + number * every_s).lost_sight()
+    return election
+
+
+def test_the_record_that_stands_is_ours_however_many_renewals_failed_since():
+    election = failed(leading(), times=100, every_s=0.1)
+    seen = election.seen
+    assert seen is not None
+    assert step(election.saw(seen.record, now_s=111), 111) is Step.RENEW
+
+
+def test_any_write_that_may_still_count_is_ours_when_it_lands():
+    election = failed(leading(), times=100, every_s=0.1)
+    landed = record("2", holder="us", acquire_time="t", renew_time="t0")
+    assert step(election.saw(landed, now_s=111), 111) is Step.RENEW
+
+
+def test_writes_that_no_longer_count_are_forgotten():
+    assert len(failed(leading(), times=1000, every_s=2).writes) < 12
+
+
 @pytest.mark.parametrize(
     "garbage", [None, [], "text", {"spec": 5, "metadata": "x"}, {"spec": {"leaseTransitions": {}}}]
 )
@@ -116,6 +146,8 @@ def test_a_holder_that_cannot_be_read_is_one():
     [
         ({"duration_s": 0}, "duration_s"),
         ({"duration_s": 1.5}, "duration_s"),
+        ({"duration_s": 3601}, "duration_s"),
+        ({"longest_duration_s": 14}, "duration_s"),
         ({"renew_deadline_s": 15.0}, "renew_deadline_s"),
         ({"renew_deadline_s": 2.4}, "renew_deadline_s"),
         ({"retry_period_s": 0.0}, "retry_period_s"),

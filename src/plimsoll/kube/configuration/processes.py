@@ -75,24 +75,32 @@ class RealProcesses:
     """The machine's own processes. One that is not interactive gets a session of its own, and so no terminal."""
 
     async def run(self, command: Command) -> Outcome:
-        loop = asyncio.get_running_loop()
-        conversation = _Conversation(loop)
+        conversation = _Conversation(asyncio.get_running_loop())
+        starting = asyncio.create_task(_started(command, conversation))
         try:
-            process, _ = await loop.subprocess_exec(
-                lambda: conversation,
-                *command.argv,
-                env=dict(command.environment),
-                stdin=None if command.is_interactive else asyncio.subprocess.DEVNULL,
-                stdout=asyncio.subprocess.PIPE,
-                stderr=None if command.is_interactive else asyncio.subprocess.PIPE,
-                start_new_session=not command.is_interactive,
-            )
+            await asyncio.wait((starting,))
+            return await conversation.outcome(starting.result(), timeout_s=command.timeout_s)
         except OSError as error:
             return NotStarted(reason=error.strerror or str(error), is_missing=isinstance(error, FileNotFoundError))
-        try:
-            return await conversation.outcome(process, timeout_s=command.timeout_s)
         finally:
-            await _end(process, conversation, has_group=not command.is_interactive)
+            # Cancelled in the middle of a start, asyncio itself kills the process but not what that has started, and
+            # then waits for whoever holds its pipes.
+            await asyncio.wait((starting,))
+            if not starting.cancelled() and starting.exception() is None:
+                await _end(starting.result(), conversation, has_group=not command.is_interactive)
+
+
+async def _started(command: Command, conversation: _Conversation) -> asyncio.SubprocessTransport:
+    process, _ = await asyncio.get_running_loop().subprocess_exec(
+        lambda: conversation,
+        *command.argv,
+        env=dict(command.environment),
+        stdin=None if command.is_interactive else asyncio.subprocess.DEVNULL,
+        stdout=asyncio.subprocess.PIPE,
+        stderr=None if command.is_interactive else asyncio.subprocess.PIPE,
+        start_new_session=not command.is_interactive,
+    )
+    return process
 
 
 class _Conversation(asyncio.SubprocessProtocol):
@@ -105,7 +113,6 @@ class _Conversation(asyncio.SubprocessProtocol):
         self._stdout = bytearray()
         self._held_stderr = b""
         self._is_heard = False
-        self._patience = loop.call_later(_STDERR_HELD_S, self._let_be_heard)
 
     def pipe_data_received(self, fd: int, data: bytes) -> None:
         if fd == 2:
@@ -131,13 +138,13 @@ class _Conversation(asyncio.SubprocessProtocol):
         _pass_on(held)
 
     async def outcome(self, process: asyncio.SubprocessTransport, *, timeout_s: float) -> Outcome:
+        patience = asyncio.get_running_loop().call_later(_STDERR_HELD_S, self._let_be_heard)
         try:
             await _first_of(self.exited, self._flooded, within_s=timeout_s)
-            if self.exited.done():
-                self._patience.cancel()
-                await _first_of(self._closed, self._flooded, within_s=_AFTER_EXIT_S)
         finally:
-            self._patience.cancel()
+            patience.cancel()
+        if self.exited.done():
+            await _first_of(self._closed, self._flooded, within_s=_AFTER_EXIT_S)
         if self._flooded.done():
             return Killed(reason=f"it wrote more than {MOST_OUTPUT_BYTES} bytes", stderr=self._held_stderr)
         exit_code = process.get_returncode()
