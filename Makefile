@@ -7,7 +7,7 @@ PIP    := PIP_CONSTRAINT=constraints.txt PIP_DISABLE_PIP_VERSION_CHECK=1 $(BIN)/
 .PHONY: help up check test test-scenarios test-e2e bench clean
 
 help:
-	@echo 'make up              what there is to run, running'
+	@echo 'make up              a cluster with a simulated cloud on this machine, until Ctrl-C (UP="--nodes 5" for options)'
 	@echo 'make test            the test suite'
 	@echo 'make test-scenarios  only the acceptance scenarios'
 	@echo 'make check           ruff, mypy --strict, import-linter'
@@ -30,7 +30,7 @@ $(VENV)/.dev: $(VENV)/.runtime
 	@$(PIP) -e '.[dev]' && touch $@
 
 up: $(VENV)/.runtime
-	@$(BIN)/plimsoll up
+	@$(BIN)/plimsoll up $(UP)
 
 check: $(VENV)/.dev
 	@passed=0; \
@@ -53,5 +53,5 @@ bench: $(VENV)/.dev
 	@$(BIN)/python -m benchmarks
 
 clean:
-	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis .benchmarks build dist
+	rm -rf $(VENV) .plimsoll .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis .benchmarks build dist
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
