@@ -14,7 +14,7 @@ import pytest
 
 from plimsoll.local.upkeep.node_health import Patience
 from plimsoll.local.upkeep.node_lifecycle import NodeLifecycleSettings
-from plimsoll.local.upkeep.services import disruption_services, namespace_deletion_services, volume_services
+from plimsoll.local.upkeep.services import disruption_services, namespace_deletion_services
 from tests.conformance.comparing import body_differences
 from tests.conformance.recordings import by_id
 from tests.local.local_worlds import LocalWorld
@@ -198,22 +198,4 @@ def test_a_namespace_held_by_a_finalizer_says_so_as_recorded():
         world.run.advance_by(5)
         ours, recorded = world.ask("GET", base).body, line("delete-055")
         assert differences(recorded["status"], ours["status"]) == []
-        assert differences(by_controllers(recorded["metadata"]), by_controllers(ours["metadata"])) == []
-
-
-def test_a_claim_that_names_its_volume_is_bound_as_recorded():
-    with LocalWorld(volume_services) as world:
-        base = world.namespace("sched")
-        mode, size = ["ReadWriteOnce"], {"storage": "1Gi"}
-        volume = {"accessModes": mode, "capacity": size, "storageClassName": "zz", "hostPath": {"path": "/d"}}
-        world.made("/api/v1/persistentvolumes", {"metadata": {"name": "pvz"}, "spec": volume})
-        claim = {"accessModes": mode, "resources": {"requests": size}, "storageClassName": "zz", "volumeName": "pvz"}
-        world.made(f"{base}/persistentvolumeclaims", {"metadata": {"name": "zc"}, "spec": claim})
-        world.run.settle()
-        ours = world.ask("GET", f"{base}/persistentvolumeclaims/zc").body
-        recorded = line("scheduler-040")
-        for part in ("spec", "status"):
-            assert differences(recorded[part], ours[part]) == []
-        for metadata in (recorded["metadata"], ours["metadata"]):
-            assert metadata["annotations"] == {"pv.kubernetes.io/bind-completed": "yes"}
         assert differences(by_controllers(recorded["metadata"]), by_controllers(ours["metadata"])) == []

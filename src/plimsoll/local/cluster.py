@@ -13,19 +13,19 @@ from plimsoll.core.values import Value
 from plimsoll.local.cloud import CloudSettings
 from plimsoll.local.cloud import controllers as cloud_controllers
 from plimsoll.local.components import KUBELET, SCHEDULER, Components
+from plimsoll.local.endpoints.services import endpoint_services
 from plimsoll.local.kubelet import Kubelet, KubeletSettings
 from plimsoll.local.liveness import LeaseLiveness, ToldLiveness
 from plimsoll.local.scheduler import Scheduler, SchedulerSettings
 from plimsoll.local.upkeep.pod_collection import PodCollectionSettings
 from plimsoll.local.upkeep.services import (
     disruption_services,
-    endpoint_services,
     garbage_collection_services,
     namespace_deletion_services,
     node_lifecycle_services,
     pod_collection_services,
-    volume_services,
 )
+from plimsoll.local.volumes.services import volume_services
 from plimsoll.local.workloads.daemon_sets import daemon_set_services
 from plimsoll.local.workloads.deployments import deployment_services
 from plimsoll.local.workloads.jobs import job_services

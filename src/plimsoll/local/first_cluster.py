@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from plimsoll.core.values import Value
 from plimsoll.kube.errors import AlreadyExists, NotFound
-from plimsoll.local.upkeep.volume_plans import SIMULATED
+from plimsoll.local.volumes.storage_classes import default_storage_class
 from plimsoll.objects.cloud import THE_CLOUD, Cloud, NodeGroup
 from plimsoll.objects.definitions import CustomResourceDefinition
 from plimsoll.objects.judging import shipped_definitions
@@ -45,7 +45,7 @@ async def prepare(client: Client, wanted: FirstCluster) -> None:
         await client.apply(CustomResourceDefinition, name, manifest.body, force=True)
     is_new = await _is_new(client)
     if is_new:
-        await _make(client, StorageClass, _storage_class())
+        await _make(client, StorageClass, default_storage_class(STORAGE_CLASS))
     if is_new or wanted.nodes is not None:
         await _size_group(client, wanted)
     if is_new:
@@ -95,17 +95,4 @@ def _cloud() -> dict[str, Any]:
             "catalogues": ["gce-n1", "aws-m6i-c6i-r6i", "aws-graviton", "aws-gpu"],
             "bootSeconds": 10,
         },
-    }
-
-
-def _storage_class() -> dict[str, Any]:
-    return {
-        "metadata": {
-            "name": STORAGE_CLASS,
-            "annotations": {"storageclass.kubernetes.io/is-default-class": "true"},
-        },
-        "provisioner": SIMULATED,
-        "reclaimPolicy": "Delete",
-        "volumeBindingMode": "WaitForFirstConsumer",
-        "allowVolumeExpansion": True,
     }

@@ -252,6 +252,43 @@ def test_retries_of_all_keys_together_are_limited():
     assert waits == pytest.approx([1, 1, 2, 4, 6, 8])
 
 
+def test_a_refusal_backs_off_and_is_no_failure(desk: Desk):
+    looked_at_s = []
+    for _ in range(4):
+        desk.queue.add_refused("a")
+        assert desk.run.until(desk.queue.get()) == "a"
+        desk.queue.done("a")
+        looked_at_s.append(desk.now_s)
+    assert looked_at_s == pytest.approx([1, 3, 7, 15])
+    assert desk.queue.failures("a") == 0
+    desk.queue.forget("a")
+    desk.queue.add_refused("a")
+    desk.run.advance_by(1)
+    assert desk.take() == "a"
+
+
+def test_who_is_refused_before_its_time_keeps_its_turn_and_takes_no_other():
+    desk = Desk(QueueSettings(backoff=STEADY, retries_per_s=0.5, retry_burst=1))
+    with desk.run:
+        for _ in range(100):
+            desk.queue.add_refused("a")
+        desk.queue.add_refused("b")
+        assert desk.queue.add_rate_limited("failing") == pytest.approx(1), "a budget of its own"
+        desk.run.advance_by(2)
+        assert {desk.take(), desk.take(), desk.take()} == {"a", "b", "failing"}
+
+
+def test_who_is_refused_at_an_earlier_look_is_looked_at_again(desk: Desk):
+    desk.queue.add_refused("a")
+    desk.queue.add_after("a", 0.5)
+    desk.run.advance_by(0.5)
+    assert desk.take() == "a"
+    desk.queue.add_refused("a")
+    desk.queue.done("a")
+    desk.run.advance_by(0.5)
+    assert desk.take() == "a"
+
+
 # ---- the end
 
 

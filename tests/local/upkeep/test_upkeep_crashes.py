@@ -9,7 +9,6 @@ from plimsoll.local.upkeep.services import (
     disruption_services,
     namespace_deletion_services,
     node_lifecycle_services,
-    volume_services,
 )
 from tests.faults import CrashAfter
 from tests.local.apiserver.application.worlds import MERGE
@@ -62,33 +61,6 @@ def swept(parts: Any, story: Callable[[CrashingWorld], None]) -> int:
             story(world)
         if crash.struck is None:
             return n - 1
-
-
-def test_volumes_are_made_bound_and_deleted_once():
-    def story(world: CrashingWorld) -> None:
-        world.says(
-            "POST",
-            "/apis/storage.k8s.io/v1/storageclasses",
-            {"metadata": {"name": "s"}, "provisioner": "plimsoll.io/simulated"},
-        )
-        spec = {
-            "accessModes": ["ReadWriteOnce"],
-            "resources": {"requests": {"storage": "1Gi"}},
-            "storageClassName": "s",
-        }
-        for name in ("a", "b"):
-            world.says("POST", CLAIMS, {"metadata": {"name": name}, "spec": spec})
-        world.surviving(lambda: world.run.advance_by(2))
-        claims = world.ask("GET", CLAIMS).body["items"]
-        volumes = world.ask("GET", "/api/v1/persistentvolumes").body["items"]
-        assert {one["spec"]["volumeName"] for one in claims} == {one["metadata"]["name"] for one in volumes}
-        assert len(volumes) == 2
-        world.says("DELETE", f"{CLAIMS}/a")
-        world.surviving(lambda: world.run.advance_by(2))
-        left = world.ask("GET", "/api/v1/persistentvolumes").body["items"]
-        assert [one["spec"]["claimRef"]["name"] for one in left] == ["b"]
-
-    assert swept(volume_services, story) > 20
 
 
 def test_a_namespace_is_emptied_and_let_go():

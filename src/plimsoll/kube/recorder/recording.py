@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import structlog
 
-from plimsoll.core.errors import PlimsollError, Unreachable
+from plimsoll.core.errors import GaveUp, PlimsollError, Unreachable
 from plimsoll.core.values import Value
 from plimsoll.kube.errors import AlreadyExists, NotFound, NotSent, ServerFailed, TooManyRequests
 from plimsoll.kube.recorder.correlation import CorrelationSettings, Correlator, Entry, Written
@@ -48,6 +48,7 @@ log: structlog.typing.FilteringBoundLogger = structlog.get_logger(__name__)
 _PASSING: Final = (Unreachable, TooManyRequests, ServerFailed)
 # What was reported already is remembered for so many namespaces and reasons.
 _REPORTS: Final = 1_000
+_NAMES_TRIED: Final = 16
 
 
 class RecorderSettings(Value):
@@ -199,16 +200,18 @@ class EventRecorder:
         return now
 
     async def _create(self, draft: _Draft, new: Written) -> Written:
-        try:
-            await self._client.create(Event, draft.body(new, self._source), namespace=draft.occurrence.namespace)
-        except AlreadyExists:
-            if draft.may_be_there:
+        for _ in range(_NAMES_TRIED):
+            try:
+                await self._client.create(Event, draft.body(new, self._source), namespace=draft.occurrence.namespace)
+            except AlreadyExists:
+                if draft.may_be_there:
+                    return new
+                # Somebody else's, of the same nanosecond: in virtual time many tell of one object in one instant.
+                draft.name = self._new_name(draft.occurrence)
+                new = Written(name=draft.name, count=new.count, first_at=new.first_at)
+            else:
                 return new
-            # Somebody else's, of the same nanosecond.
-            draft.name = self._new_name(draft.occurrence)
-            new = Written(name=draft.name, count=new.count, first_at=new.first_at)
-            await self._client.create(Event, draft.body(new, self._source), namespace=draft.occurrence.namespace)
-        return new
+        raise GaveUp(f"{_NAMES_TRIED} names for an event about {draft.occurrence.about.name} were taken")
 
     def _new_name(self, occurrence: Occurrence) -> str:
         """No two alike: a clock that stands still is helped on."""

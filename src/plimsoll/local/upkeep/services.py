@@ -6,23 +6,18 @@ from typing import TYPE_CHECKING, Any
 
 from plimsoll.local.upkeep import (
     disruption_budgets,
-    endpoints,
     garbage_collection,
     namespace_deletion,
     node_lifecycle,
     pod_collection,
     taint_eviction,
-    volume_protection,
 )
 from plimsoll.local.upkeep.disruption_budgets import DisruptionBudgets
-from plimsoll.local.upkeep.endpoints import EndpointWriting
 from plimsoll.local.upkeep.garbage_collection import GarbageCollection
 from plimsoll.local.upkeep.namespace_deletion import NamespaceDeletion, NamespaceDeletionSettings
 from plimsoll.local.upkeep.node_lifecycle import NodeLifecycle, NodeLifecycleSettings
 from plimsoll.local.upkeep.pod_collection import PodCollection, PodCollectionSettings
 from plimsoll.local.upkeep.taint_eviction import TaintEviction
-from plimsoll.local.upkeep.volume_binding import VolumeBinding
-from plimsoll.local.upkeep.volume_protection import ClaimProtection, VolumeProtection
 from plimsoll.runtime.services import Service
 
 if TYPE_CHECKING:
@@ -69,18 +64,6 @@ def namespace_deletion_services(
     return [_service(part.controller)]
 
 
-def volume_services(components: Components) -> list[Service]:
-    """Claims get volumes, of the simulated provisioner too; what is in use is protected."""
-    claims = ClaimProtection(components.component(volume_protection.CLAIMS))
-    volumes = VolumeProtection(components.component(volume_protection.VOLUMES))
-    return [_service(one.controller) for one in (VolumeBinding(components), claims, volumes)]
-
-
-def endpoint_services(components: Components) -> list[Service]:
-    """Endpoint slices and Endpoints of services."""
-    return [_service(EndpointWriting(components.component(endpoints.NAME)).controller)]
-
-
 def upkeep_services(
     components: Components, liveness: Liveness, *, lifecycle: NodeLifecycleSettings | None = None
 ) -> list[Service]:
@@ -91,8 +74,6 @@ def upkeep_services(
         *disruption_services(components),
         *garbage_collection_services(components),
         *namespace_deletion_services(components),
-        *volume_services(components),
-        *endpoint_services(components),
     ]
 
 
