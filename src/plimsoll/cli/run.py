@@ -94,7 +94,9 @@ async def _play(access: Access, settings: KubeletSettings, *, clock: Clock) -> N
             client_settings = ClientSettings(field_manager=manager, qps=0)
             return Client(transport, clock=clock, entropy=entropy, settings=client_settings)
 
-        # What cannot be reached, or refuses us, is told now, and not again and again by an informer in the background.
+        # A plugin may take its time, more than a call has. What cannot be reached, or refuses us, is told now, and
+        # not again and again by an informer in the background.
+        await access.credentials.current()
         await connect(KUBELET).get_json("/api/v1/nodes", [("limit", "1")])
         components = Components(connect, clock=clock, entropy=entropy)
         played = Kubelet(components.component("kubelet", manager=KUBELET), settings=settings)

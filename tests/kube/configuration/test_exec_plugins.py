@@ -272,6 +272,20 @@ class TestKeeping:
 
         run_virtual(story)
 
+    def test_credentials_serve_several_event_loops(self, tmp_path: Path):
+        """As with the thread that renews a lease: it has a loop of its own, and the same access."""
+        made: list[Any] = []
+
+        async def story(clock: VirtualClock) -> None:
+            if not made:
+                made.append(self.plugin_machine(tmp_path, clock).access(config(user=plugin())).credentials)
+            credentials = made[0]
+            credentials.refused(await credentials.current())
+            await asyncio.gather(*(credentials.current() for _ in range(3)))
+
+        run_virtual(story)
+        run_virtual(story)
+
     def test_callers_at_the_same_time_share_a_failure_and_the_next_one_tries_again(self, tmp_path: Path):
         async def story(clock: VirtualClock) -> None:
             machine = self.plugin_machine(tmp_path, clock)

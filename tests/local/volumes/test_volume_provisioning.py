@@ -95,7 +95,6 @@ def test_a_waiting_claim_names_the_pods_it_waits_for(world: VolumeWorld):
 def test_a_node_that_is_gone_is_chosen_again(world: VolumeWorld):
     world.make(CLASSES, storage_class(waits=True))
     world.make(CLAIMS, claim(storageClassName="fast"))
-    world.run.advance_by(1)
     world.select_node("c", "gone")
     assert "volume.kubernetes.io/selected-node" not in world.claim()["metadata"]["annotations"]
     assert ("ProvisioningFailed", 'failed to get target node: node "gone" not found') in world.told()

@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
+from weakref import WeakKeyDictionary
 
 import structlog
 
@@ -53,7 +54,7 @@ class ExecPlugin:
     def __init__(self, entry: PluginEntry, host: PluginHost) -> None:
         self._entry = entry
         self._host = host
-        self._running = asyncio.Lock()
+        self._turns: WeakKeyDictionary[asyncio.AbstractEventLoop, asyncio.Lock] = WeakKeyDictionary()
         self._runs = 0
         self._run: tuple[float, float] | None = None
         """When the run that is under way began, and how long it may take."""
@@ -66,7 +67,7 @@ class ExecPlugin:
     async def current(self) -> Credential:
         runs_before = self._runs
         while (credential := self._good()) is None:
-            async with self._running:
+            async with self._turn():
                 if self._runs == runs_before:
                     await self._ask()
                 elif self._failure is not None:
@@ -74,6 +75,10 @@ class ExecPlugin:
                 else:
                     runs_before = self._runs  # it succeeded, and has expired or was refused since
         return credential
+
+    def _turn(self) -> asyncio.Lock:
+        """One run at a time in each event loop: the lease's thread has its own, and no loop can wake another's."""
+        return self._turns.setdefault(asyncio.get_running_loop(), asyncio.Lock())
 
     def refused(self, credential: Credential) -> None:
         if self._credential is not None and has_part(credential, self._credential):
