@@ -7,8 +7,9 @@ looks at everything.
 An exception means that this turn cannot go on. Which ones are expected:
 
 * `Conflict`: somebody was there first, or our cache is behind. Tried again soon, without a word.
-* `NotAllowed`: we are not leading, or somebody pulled the brake. Dropped: whoever leads has the key in its own queue,
-  and `resync` is what to call on becoming it.
+* `NotAllowed`: we are not leading, or not just now (a lease that is made anew or about to end), or somebody pulled the
+  brake. Tried again without a word, with a back-off and a budget of its own (`WorkQueue.add_refused`): many keys of a
+  follower cost little. Who becomes the leader calls `resync`.
 * any other `PlimsollError`: told as a warning, tried again with back-off, not before the server's Retry-After.
 * any other `Exception` is a bug, and this module catches it, which only the supervisor does elsewhere: one object that
   trips a bug would otherwise restart its controller for ever, and no other object would be looked at. It is told as an
@@ -29,6 +30,7 @@ import structlog
 from plimsoll.core.errors import InvalidInput, PlimsollError
 from plimsoll.core.values import Value
 from plimsoll.kube.errors import Conflict, NotAllowed
+from plimsoll.kube.informer.turns import Turns
 from plimsoll.kube.workqueue import K, QueueSettings, QueueStatus, WorkQueue
 
 if TYPE_CHECKING:
@@ -101,6 +103,7 @@ class Controller(Generic[K]):
         all_keys: Callable[[], Iterable[K]] = tuple,
         settings: ControllerSettings | None = None,
     ) -> None:
+        """`all_keys` may give them one by one; others run in between, so what it goes through must not change."""
         self.name = name
         self.settings = settings or ControllerSettings()
         self.queue: WorkQueue[K] = WorkQueue(clock=clock, entropy=entropy, settings=self.settings.queue)
@@ -112,6 +115,8 @@ class Controller(Generic[K]):
         self._busy: set[asyncio.Task[None]] = set()
         self._is_stopping = False
         self._has_started = False
+        self._resync_wanted = asyncio.Event()
+        self._portions = Turns()
         self._turns: Counter[str] = Counter()
 
     @property
@@ -124,9 +129,8 @@ class Controller(Generic[K]):
         self._sources.append(source)
 
     def resync(self) -> None:
-        """Look at everything: at the start, from time to time, on becoming the leader."""
-        for key in self._all_keys():
-            self.queue.add(key)
+        """Have everything looked at, soon: for who becomes the leader. `run` does so at its start and from time to time."""
+        self._resync_wanted.set()
 
     async def run(self) -> None:
         """Work until cancelled, or until the queue is closed and empty."""
@@ -134,7 +138,7 @@ class Controller(Generic[K]):
             await source.synced()
         log.info("controller.started", controller=self.name, workers=self.settings.workers)
         self._is_stopping = False
-        self.resync()
+        await self._add_everything()
         async with asyncio.TaskGroup() as group:
             resyncing = group.create_task(self._resync_for_ever(), name=f"{self.name}: resync")
             names = [f"{self.name}: worker {number}" for number in range(self.settings.workers)]
@@ -150,10 +154,26 @@ class Controller(Generic[K]):
     # ---- inside
 
     async def _resync_for_ever(self) -> None:
+        while True:
+            await self._until_resync()
+            await self._add_everything()
+
+    async def _until_resync(self) -> None:
+        """Until it is time, or somebody asks for it."""
         longest_s = self.settings.resync_s
-        while longest_s > 0:
-            await self._clock.sleep(self._entropy.uniform(longest_s * (1 - self.settings.resync_jitter), longest_s))
-            self.resync()
+        shortest_s = longest_s * (1 - self.settings.resync_jitter)
+        try:
+            async with asyncio.timeout(self._entropy.uniform(shortest_s, longest_s) if longest_s > 0 else None):
+                await self._resync_wanted.wait()
+        except TimeoutError:
+            return
+
+    async def _add_everything(self) -> None:
+        # Before the first key: whoever asks from now on may know of more.
+        self._resync_wanted.clear()
+        for key in self._all_keys():
+            self.queue.add(key)
+            await self._portions.worked()
 
     async def _let_finish(self, workers: list[asyncio.Task[None]]) -> None:
         self._is_stopping = True
@@ -212,7 +232,7 @@ class Controller(Generic[K]):
 
     def _is_not_allowed(self, key: K, error: NotAllowed) -> None:
         self._turns["not allowed"] += 1
-        self.queue.forget(key)
+        self.queue.add_refused(key)
         log.debug("reconcile.not_allowed", controller=self.name, key=str(key), error=_text_of(error))
 
     def _is_too_late(self, key: K, error: Conflict) -> None:

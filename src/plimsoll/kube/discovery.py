@@ -1,4 +1,4 @@
-"""What a server is and what it serves: for `doctor`, and for controllers that wait for a definition to appear."""
+"""What a server is and what it serves: for `doctor`, and for who must know all resources there are."""
 
 from __future__ import annotations
 
@@ -8,14 +8,11 @@ import msgspec
 
 from plimsoll.core.values import Value, Wire
 from plimsoll.kube.errors import NotFound, UnreadableAnswer
-from plimsoll.objects.meta import WireObject
 from plimsoll.objects.shapes import without_nulls
 
 if TYPE_CHECKING:
     from plimsoll.kube.client import Client
-    from plimsoll.objects.registry import Resource
 
-T = TypeVar("T", bound=WireObject)
 W = TypeVar("W", bound=Wire)
 
 
@@ -72,13 +69,6 @@ async def resources(client: Client, api_version: str) -> tuple[ServedResource, .
         return _read(_ResourceList, path, await client.get_json(path)).resources
     except NotFound:
         return ()
-
-
-async def is_served(client: Client, of: type[T] | Resource, *, subresource: str = "") -> bool:
-    """Whether the server knows the kind in the version we speak (and this part of it)."""
-    resource = client.calls.resource(of)
-    name = f"{resource.plural}/{subresource}" if subresource else resource.plural
-    return any(one.name == name for one in await resources(client, resource.api_version))
 
 
 def _group(value: dict[str, Any]) -> Group:

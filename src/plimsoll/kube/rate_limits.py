@@ -1,6 +1,6 @@
 """The client's side of fairness: not more calls than agreed, in the order they were asked for.
 
-A token bucket on the `Clock`. It starts no task: whoever is first in line sleeps until its token is there, the others
+A `TokenBucket` and a line before it. It starts no task: whoever is first in line sleeps until its token is there, the others
 queue behind it. So a caller that is cancelled while it waits leaves the line without a trace.
 """
 
@@ -10,6 +10,8 @@ import asyncio
 from typing import TYPE_CHECKING, Final
 
 import structlog
+
+from plimsoll.kube.token_buckets import TokenBucket
 
 if TYPE_CHECKING:
     from plimsoll.core.clock import Clock
@@ -28,28 +30,21 @@ class RateLimit:
         self._qps = qps
         self._burst = burst
         self._clock = clock
-        self._tokens = float(burst)
-        self._filled_at = clock.monotonic_s()
+        self._bucket = TokenBucket(per_s=qps, burst=burst) if qps else None
         self._line = asyncio.Lock()
         self._has_told = False
 
     async def turn(self) -> None:
         """Return when it is the caller's turn."""
-        if not self._qps:
+        if self._bucket is None:
             return
         asked_at = self._clock.monotonic_s()
         async with self._line:
-            while (missing := 1.0 - self._filled()) > 0:
-                await self._clock.sleep(max(missing / self._qps, _SHORTEST_WAIT_S))
-            # Taken only now: a caller that was cancelled in its sleep has taken none.
-            self._tokens -= 1.0
+            # Taken after the wait, not reserved before it: a caller that is cancelled in its sleep has taken none.
+            while not self._bucket.take(self._clock.monotonic_s()):
+                missing_s = self._bucket.missing_s(self._clock.monotonic_s())
+                await self._clock.sleep(max(missing_s, _SHORTEST_WAIT_S))
         self._tell(self._clock.monotonic_s() - asked_at)
-
-    def _filled(self) -> float:
-        now_s = self._clock.monotonic_s()
-        self._tokens = min(self._burst, self._tokens + (now_s - self._filled_at) * self._qps)
-        self._filled_at = now_s
-        return self._tokens
 
     def _tell(self, waited_s: float) -> None:
         """Once for each time of congestion: it ends when somebody did not have to wait."""

@@ -1,7 +1,7 @@
 """A budget that refills with time, as plain arithmetic: the reader of the clock says what time it is.
 
-The work queue spreads retries over it, the event recorder stops chatter about one object with it. It never waits:
-`take` answers at once, and `reserve_s` says how long the caller has to.
+The work queue spreads retries over it, the event recorder stops chatter about one object with it, the client keeps to
+its rate by it. It never waits: `take` answers at once, `missing_s` and `reserve_s` say how long the caller has to.
 """
 
 from __future__ import annotations
@@ -32,6 +32,11 @@ class TokenBucket:
             return False
         self._tokens -= 1
         return True
+
+    def missing_s(self, now_s: float) -> float:
+        """How long until there is a token to take."""
+        self._refill(now_s)
+        return max(0.0, (1 - self._tokens) / self._per_s)
 
     def reserve_s(self, now_s: float) -> float:
         """Take a token that may not be there yet: how long until it is."""

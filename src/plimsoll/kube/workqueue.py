@@ -76,11 +76,8 @@ class WorkQueue(Generic[K]):
     def __init__(self, *, clock: Clock, entropy: Entropy, settings: QueueSettings | None = None) -> None:
         settings = settings or QueueSettings()
         self._clock = clock
-        self._policy = settings.backoff
-        self._failures = BackoffTable(settings.backoff, entropy)
-        self._bucket = (
-            TokenBucket(per_s=settings.retries_per_s, burst=settings.retry_burst) if settings.retries_per_s else None
-        )
+        self._failures = _Spacing(settings, entropy)
+        self._refusals = _Spacing(settings, entropy)
         self._ready: OrderedDict[K, float] = OrderedDict()  # since when
         self._working: dict[K, float] = {}  # since when
         self._again: set[K] = set()  # added while worked
@@ -128,19 +125,30 @@ class WorkQueue(Generic[K]):
         """
         now_s = self._clock.monotonic_s()
         self._retries += 1
-        failed = self._failures.failed(key, now_s, at_least_s=self._policy.hinted_s(because))
-        turn_s = self._bucket.reserve_s(now_s) if self._bucket is not None else 0.0
-        wait_s = max(failed.ready_at - now_s, turn_s)
+        wait_s = self._failures.wait_s(key, now_s, because=because)
         self.add_after(key, wait_s)
         return wait_s
 
+    def add_refused(self, key: K) -> None:
+        """Have `key` looked at again after we kept ourselves from acting: spaced like failures, without being one.
+
+        With a budget of its own, so that a follower's many refusals hold up no retry. Who is refused again before its
+        time, because something changed, keeps its turn.
+        """
+        now_s = self._clock.monotonic_s()
+        due_s = self._refusals.table.state(key).ready_at
+        if due_s <= now_s + _SAME_INSTANT_S:
+            due_s = now_s + self._refusals.wait_s(key, now_s)
+        self.add_after(key, due_s - now_s)
+
     def forget(self, key: K) -> None:
         """It went well: the next failure of `key` counts as its first."""
-        self._failures.succeeded(key)
+        self._failures.table.succeeded(key)
+        self._refusals.table.succeeded(key)
 
     def failures(self, key: K) -> int:
         """How often in a row `key` failed."""
-        return self._failures.state(key).failures
+        return self._failures.table.state(key).failures
 
     # ---- taking out
 
@@ -230,6 +238,21 @@ class WorkQueue(Generic[K]):
             if not waiter.done():
                 _wake(waiter)
                 return
+
+
+class _Spacing:
+    """How long keys wait before they are looked at again: each by how often it came back, all within a budget."""
+
+    def __init__(self, settings: QueueSettings, entropy: Entropy) -> None:
+        self.table = BackoffTable(settings.backoff, entropy)
+        self._policy = settings.backoff
+        per_s, burst = settings.retries_per_s, settings.retry_burst
+        self._bucket = TokenBucket(per_s=per_s, burst=burst) if per_s else None
+
+    def wait_s(self, key: Hashable, now_s: float, *, because: object = None) -> float:
+        turn_s = self._bucket.reserve_s(now_s) if self._bucket is not None else 0.0
+        at_least_s = max(self._policy.hinted_s(because), turn_s)
+        return self.table.failed(key, now_s, at_least_s=at_least_s).ready_at - now_s
 
 
 def _wake(waiter: asyncio.Future[None]) -> None:

@@ -29,7 +29,7 @@ from plimsoll.local.volumes.services import volume_services
 from plimsoll.local.workloads.daemon_sets import daemon_set_services
 from plimsoll.local.workloads.deployments import deployment_services
 from plimsoll.local.workloads.jobs import job_services
-from plimsoll.local.workloads.replica_sets import replica_set_services
+from plimsoll.local.workloads.replica_sets import STATUS_DELAY_S, replica_set_services
 from plimsoll.local.workloads.stateful_sets import stateful_set_services
 from plimsoll.runtime.services import Service
 
@@ -45,7 +45,6 @@ CLOUD: Final = "plimsoll-cloud"
 
 _WORKLOADS: Final = (
     deployment_services,
-    replica_set_services,
     stateful_set_services,
     daemon_set_services,
     job_services,
@@ -70,6 +69,8 @@ class ClusterSettings(Value, frozen=True):
     kubelet: KubeletSettings = KubeletSettings()
     scheduler: SchedulerSettings = SchedulerSettings()
     cloud: CloudSettings = CloudSettings()
+    status_delay_s: float = STATUS_DELAY_S
+    """How long replica sets gather news of their pods before they write a status."""
     pod_collection: PodCollectionSettings = PodCollectionSettings()
 
 
@@ -107,7 +108,8 @@ class LocalCluster:
     def _controller_services(self) -> list[Service]:
         made = [service for services_of in (*_WORKLOADS, *_UPKEEP) for service in services_of(self.components)]
         garbage = garbage_collection_services(self.components, spared_owners=self._spared_owners)
-        return [*made, *garbage, *pod_collection_services(self.components, self._settings.pod_collection)]
+        sets = replica_set_services(self.components, status_delay_s=self._settings.status_delay_s)
+        return [*made, *sets, *garbage, *pod_collection_services(self.components, self._settings.pod_collection)]
 
     def _node_services(self) -> list[Service]:
         if self._settings.plays_nodes:

@@ -49,15 +49,21 @@ COMPONENTS: Final = (CONTROLLER_MANAGER, SCHEDULER, KUBELET, CLOUD, AUTOSCALER)
 _KINDS: Final = KINDS.extended(CLOUD_RESOURCES)
 _EVERY_NODE: Final = ""
 
+# Nobody reads a scenario's pods second by second: one write when a pod runs, one when it is gone.
+_KUBELET: Final = KubeletSettings(
+    selector=_EVERY_NODE, start_s=0.0, stop_s=0.0, tells_events=False, tells_ends=False
+)
+
 STEPPED: Final = ClusterSettings(
     schedules=False,
     plays_nodes=False,
     writes_heartbeats=False,
-    kubelet=KubeletSettings(selector=_EVERY_NODE, start_s=0.0, stop_s=0.0, tells_events=False),
+    kubelet=_KUBELET,
+    status_delay_s=0.0,
     cloud=CloudSettings(nodes_come_ready=True),
     pod_collection=PodCollectionSettings(missing_s=0.0),
 )
-LIVE: Final = ClusterSettings(writes_heartbeats=False, kubelet=KubeletSettings(selector=_EVERY_NODE))
+LIVE: Final = ClusterSettings(writes_heartbeats=False, kubelet=_KUBELET, status_delay_s=0.1)
 
 
 class World:

@@ -22,14 +22,15 @@ MARK = "here"
 
 
 def places(value: Any) -> list[tuple[dict[str, Any], str]]:
-    """Every key of every object inside the value, with the object that holds it; schemas are not looked into."""
+    """Every key of every object inside the value, with the object that holds it; JSON of any shape is not looked into."""
     found: list[tuple[dict[str, Any], str]] = []
+    shapeless = {"openAPIV3Schema", *(("data",) if value["kind"] == "ControllerRevision" else ())}
     waiting = [value]
     while waiting:
         one = waiting.pop()
         if isinstance(one, dict):
             found += [(one, key) for key in one]
-            waiting += [part for key, part in one.items() if key != "openAPIV3Schema"]
+            waiting += [part for key, part in one.items() if key not in shapeless]
         elif isinstance(one, list):
             waiting += one
     return found

@@ -96,6 +96,8 @@ def meaning_in(schema: dict[str, Any], name: str) -> str:
     short = name.rpartition(".")[2]
     if short in {"Time", "MicroTime"}:
         return short
+    if short == "RawExtension":
+        return "AnyType"
     if short == "Quantity":
         return "integer or number or string"
     if "oneOf" in schema:

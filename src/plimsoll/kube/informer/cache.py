@@ -64,9 +64,12 @@ class Cache(Generic[V]):
             names.setdefault(key.namespace, {})[key.name] = None
         return names
 
-    def keys(self) -> tuple[Key, ...]:
-        """Of all objects, bad ones too: what a controller looks at when it looks at everything."""
-        return tuple(Key(namespace, name) for namespace, same in self.names().items() for name in same)
+    def keys(self) -> Iterator[Key]:
+        """Of all objects there are now, bad ones too: what a controller looks at when it looks at everything.
+
+        One by one: a hundred thousand keys at once would hold the event loop for some tenths of a second.
+        """
+        return (Key(namespace, name) for namespace, same in self.names().items() for name in same)
 
     def state(self, place: Place) -> V | BadObject | None:
         """The object, in whatever state it is."""

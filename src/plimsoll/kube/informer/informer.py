@@ -170,18 +170,21 @@ class Informer(Generic[V]):
         await self._synced.wait()
 
     def age_s(self) -> float:
-        """Seconds since the server was last heard: how old the cache may be. Infinite before the first list.
+        """How old the cache may be: seconds since the server was last heard. Infinite before the first list.
 
-        A quiet watch is up to a bit more than a minute old, the time between two bookmarks.
+        A quiet watch is up to a bit more than a minute old, the time between two bookmarks. After an event that could
+        not be read it ages from there, whatever comes later, until a list has made good for it.
         """
         if not self.has_synced:
             return math.inf
-        return self._clock.monotonic_s() - self._origin.progress.heard_s
+        progress = self._origin.progress
+        return self._clock.monotonic_s() - min(progress.heard_s, progress.suspect_since_s)
 
     @property
     def status(self) -> InformerStatus:
         progress = self._origin.progress
-        heard_at = self._clock.now() - timedelta(seconds=self.age_s()) if self.has_synced else None
+        silent_s = self._clock.monotonic_s() - progress.heard_s
+        heard_at = self._clock.now() - timedelta(seconds=silent_s) if self.has_synced else None
         return InformerStatus(
             resource=self.resource,
             has_synced=self.has_synced,
@@ -193,6 +196,7 @@ class Informer(Generic[V]):
             relists=max(0, progress.lists - 1),
             reconnects=progress.reconnects,
             unreadable=self._tracker.unreadable,
+            is_suspect=self._tracker.is_suspect,
             bytes_read=progress.bytes_read,
             trouble=progress.trouble,
             handlers=tuple(

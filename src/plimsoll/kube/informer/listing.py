@@ -9,7 +9,7 @@ import structlog
 from plimsoll.kube.errors import Expired, UnreadableAnswer
 from plimsoll.kube.informer.changes import V
 from plimsoll.kube.informer.list_bodies import ListReader
-from plimsoll.kube.informer.turns import Turns
+from plimsoll.kube.informer.turns import OBJECTS_AT_ONCE, Turns
 
 if TYPE_CHECKING:
     from plimsoll.kube.informer.origins import Origin
@@ -68,10 +68,13 @@ class Lister(Generic[V]):
     async def _page(self, limit: int, token: str) -> ListMeta:
         body = await self._origin.page(limit=limit, token=token)
         self._progress.bytes_read += len(body)
-        # Parsing the page is one portion of work, putting it into the cache another.
+        # Receiving the page was one portion of work, reading it is another, putting it into the cache one or more.
         await self._turns.step_aside()
         reader: ListReader[V] = ListReader(self._origin.struct, body, keep_raw=self._origin.keep_raw)
         for portion in reader.portions():
-            self._tracker.listed(portion.values)
-            await self._turns.worked(objects=len(portion.values), size_bytes=portion.size_bytes)
+            await self._turns.worked(objects=0, size_bytes=portion.size_bytes)
+            for start in range(0, len(portion.values), OBJECTS_AT_ONCE):
+                some = portion.values[start : start + OBJECTS_AT_ONCE]
+                self._tracker.listed(some)
+                await self._turns.worked(objects=len(some))
         return reader.metadata

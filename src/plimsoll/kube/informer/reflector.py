@@ -6,12 +6,14 @@
 
 Failures never end it and never empty the cache: it waits, tries again, and its `progress` says why. A list is always a
 consistent read (no resourceVersion), so it is never older than what was known; only a server that was restored from a
-backup goes back, which a look at its version tells after it was away.
+backup goes back. Before every watch that does not follow a list a look at the server's version tells, the smallest call
+there is: a restored server takes a watch from a version it has yet to come to, and would be silent until then.
 """
 
 from __future__ import annotations
 
 import asyncio
+import math
 from typing import TYPE_CHECKING, Final, Generic
 
 import structlog
@@ -25,7 +27,6 @@ from plimsoll.kube.errors import (
     Expired,
     Forbidden,
     Invalid,
-    NotSent,
     ServerFailed,
     TimedOut,
     TooManyRequests,
@@ -81,7 +82,6 @@ class Reflector(Generic[V]):
         self._lister: Lister[V] = Lister(origin, tracker, settings=settings, progress=origin.progress)
         self._turns = Turns()
         self._must_list = True
-        self._was_away = False
         self._may_stream_initial = settings.uses_watch_list
         self._last_suspicion_s: float | None = None
 
@@ -104,24 +104,25 @@ class Reflector(Generic[V]):
                 now_s = self._clock.monotonic_s()
                 at_least_s = self._settings.backoff.hinted_s(error)
                 backoff = backoff.after_failure(now_s, self._entropy, at_least_s=at_least_s)
-                self._was_away = self._was_away or backoff.failures > 1
                 await self._clock.sleep(backoff.ready_at - now_s)
 
     async def _list_and_watch(self) -> None:
         if self._must_list and self._may_stream_initial:
             await self._watch(InitialEvents(self._tracker))
             return
-        if self._was_away and not self._must_list:
+        if not self._must_list:
             self._must_list = went_back(await self._lister.newest_version(), self._tracker.position)
         if self._must_list:
             await self._lister.list()
             self._complete()
-        self._was_away = False
         await self._watch(None)
 
     def _complete(self) -> None:
         """Everything was listed."""
-        self._must_list = self._was_away = False
+        self._must_list = False
+        if not self._tracker.is_suspect:
+            self._progress.suspect_since_s = math.inf
+        self._note_suspicion()
         self._heard()
         self._progress.lists += 1
         if self._progress.synced_at is None:
@@ -204,6 +205,7 @@ class Reflector(Generic[V]):
                 raise error
             case Garbled(problem):
                 self._tracker.could_not_read(problem)
+        self._note_suspicion()
 
     async def _take_initial(self, frame: bytes, initial: InitialEvents[V]) -> InitialEvents[V] | None:
         """The same before the first events are over; None when they are."""
@@ -215,6 +217,10 @@ class Reflector(Generic[V]):
         self._tracker.list_ended(initial.version)
         self._complete()
         return None
+
+    def _note_suspicion(self) -> None:
+        if self._tracker.is_suspect:
+            self._progress.suspect_since_s = min(self._progress.suspect_since_s, self._clock.monotonic_s())
 
     def _is_suspicion_due(self) -> bool:
         """Whether it is time for a list because something could not be read; not again and again."""
@@ -236,7 +242,6 @@ class Reflector(Generic[V]):
 
     def _learn_from(self, error: Exception) -> None:
         """What to do next, by what went wrong."""
-        self._was_away = self._was_away or isinstance(error, NotSent | TimedOut | ServerFailed)
         if isinstance(error, ApiError) and not isinstance(error, _PASSING):
             self._must_list = True
         self._progress.reconnects += 1

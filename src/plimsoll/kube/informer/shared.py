@@ -11,6 +11,8 @@ from plimsoll.objects.meta import WireObject
 from plimsoll.runtime.services import Service
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from plimsoll.core.clock import Clock
     from plimsoll.core.entropy import Entropy
     from plimsoll.kube.client import Client
@@ -67,24 +69,14 @@ class Informers:
         return informer
 
     def _made(self, of: type[Any] | Resource, selection: Selection, *, keep_raw: bool) -> Informer[Any]:
-        informer: Informer[Any]
-        if keep_raw:
-            informer = Informer(
-                self._client,
-                of,
-                clock=self._clock,
-                entropy=self._entropy,
-                selection=selection,
-                settings=self._settings,
-                keep_raw=True,
-            )
-        else:
-            informer = Informer(
-                self._client,
-                of,
-                clock=self._clock,
-                entropy=self._entropy,
-                selection=selection,
-                settings=self._settings,
-            )
-        return informer
+        # Which of its overloads this is only `keep_raw` knows.
+        informer: Callable[..., Informer[Any]] = Informer
+        return informer(
+            self._client,
+            of,
+            clock=self._clock,
+            entropy=self._entropy,
+            selection=selection,
+            settings=self._settings,
+            keep_raw=keep_raw,
+        )

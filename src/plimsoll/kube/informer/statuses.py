@@ -16,6 +16,8 @@ class Progress:
     synced_at: datetime | None = None
     heard_s: float = -math.inf
     """When the server last said anything, by the monotonic clock."""
+    suspect_since_s: float = math.inf
+    """When the first event came that we could not take; until a list has made good for it."""
     lists: int = 0
     reconnects: int = 0
     bytes_read: int = 0
@@ -46,6 +48,8 @@ class InformerStatus(Value):
     reconnects: int
     unreadable: int
     """Frames and objects of which not even the name could be read."""
+    is_suspect: bool
+    """An event could not be read, or told of the past: the cache may be wrong until everything has been listed."""
     bytes_read: int
     trouble: str
     """What keeps it from going on, as long as something does."""

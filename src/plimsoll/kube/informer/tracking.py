@@ -2,7 +2,8 @@
 
 Two sources speak here. A list is the truth: what it holds is put in, whatever version the cache had (a server restored
 from a backup goes back), and what it does not hold is deleted, without anybody having seen it go. A watch tells what
-happened since, in the order of versions; events not newer than where the watch stands are replays and do nothing.
+happened since, in the order of versions; an event not newer than where the watch stands does nothing, and an older one
+is suspect.
 """
 
 from __future__ import annotations
@@ -34,7 +35,7 @@ class Tracker(Generic[V]):
         self.position = ""
         self.feeds: list[HandlerFeed[V]] = []
         self.is_suspect = False
-        """Something could not be read at all: only a list can tell what we missed."""
+        """Something could not be read at all, or the server went back: only a list can tell what we missed."""
         self.unreadable = 0
         self.replays = 0
         self._resource = resource
@@ -117,9 +118,16 @@ class Tracker(Generic[V]):
             return True
         if not is_newer(version, self.position):
             self.replays += 1
+            self._look_back(version)
             return False
         self.position = version
         return True
+
+    def _look_back(self, version: str) -> None:
+        """No watch tells of what lies before its start: a server that does was restored from a backup since."""
+        if went_back(version, self.position) and not self.is_suspect:
+            self.is_suspect = True
+            log.warning("informer.went_back", resource=self._resource, version=version, position=self.position)
 
     # ---- both
 

@@ -15,7 +15,7 @@ from msgspec import Raw
 
 from plimsoll.core.values import Wire
 from plimsoll.kube.errors import ApiError, Status, UnreadableAnswer, error_of
-from plimsoll.kube.informer.changes import V
+from plimsoll.kube.informer.changes import V, place_of
 from plimsoll.kube.informer.type_marks import unmarked, unmarked_with_raw
 from plimsoll.kube.statuses import status_error
 from plimsoll.objects.decoding import RawObject, decode_object, decode_with_raw
@@ -124,7 +124,7 @@ class FrameReader(Generic[V]):
             except _UNREADABLE:
                 return self._read_apart(frame)
             value: Any = event.object
-            if value is not None and value.kind in self._kinds:
+            if value is not None and value.kind in self._kinds and value.metadata.name:
                 if event.type in ("ADDED", "MODIFIED"):
                     return Present(unmarked(value))
                 if event.type == "DELETED":
@@ -157,8 +157,8 @@ class FrameReader(Generic[V]):
 
     def _about(self, event: _RawFrame, kind: type[Present[V] | Gone[V]]) -> Present[V] | Gone[V] | Garbled:
         value = self._decode(self._struct, event.object)
-        if isinstance(value, BadObject) and not value.name:
-            return Garbled(value.problem)
+        if not place_of(value)[1]:
+            return Garbled(value.problem if isinstance(value, BadObject) else "metadata.name: missing")
         return kind(value)
 
 

@@ -6,7 +6,7 @@ places an elector can live, `leading` runs what only a leader runs. See docs/ref
 
 from plimsoll.kube.leases.clocks import SuspendAwareClock
 from plimsoll.kube.leases.electors import Elector
-from plimsoll.kube.leases.holders import ActingInterval, LeaseHolder, LeaseStatus, NotLeading, Phase
+from plimsoll.kube.leases.holders import LeaseHolder, LeaseStatus, NotLeading, Phase
 from plimsoll.kube.leases.leading import LeadershipLost, run_while_leading
 from plimsoll.kube.leases.lease_objects import LeaseObject, LeasePort
 from plimsoll.kube.leases.settings import LeaseSettings, unique_identity
@@ -14,7 +14,6 @@ from plimsoll.kube.leases.tasks import electing
 from plimsoll.kube.leases.threads import LeaseThread
 
 __all__ = [
-    "ActingInterval",
     "Elector",
     "LeadershipLost",
     "LeaseHolder",

@@ -36,8 +36,6 @@ from plimsoll.core.values import Value
 from plimsoll.kube.leases.records import Claim, Record
 from plimsoll.kube.leases.settings import INT32_MAX, LeaseSettings
 
-_WRITES_REMEMBERED = 16
-
 
 class Seen(Value):
     """What stood there (None: nothing), since when we know, and from when on it may be taken if it still does.
@@ -104,11 +102,16 @@ class Election(Value):
         return self._with(seen=Seen(record=record, since_s=now_s, free_at_s=now_s + respected_s))
 
     def sent(self, claim: Claim, *, now_s: float) -> Election:
-        """A write is about to be sent: remembered before its fate is known."""
+        """A write is about to be sent: remembered before its fate is known.
+
+        Of the others the one that stands there and those that could still count: a record older than its duration is
+        good for nothing, whoever wrote it.
+        """
         write = Write(
             stamp=claim.stamp, acquire_time=claim.acquire_time, transitions=claim.transitions, sent_at_s=now_s
         )
-        return self._with(writes=(*self.writes, write)[-_WRITES_REMEMBERED:])
+        own, since_s = self.own_write, now_s - self.settings.duration_s
+        return self._with(writes=(*(one for one in self.writes if one is own or one.sent_at_s > since_s), write))
 
     def lost_sight(self) -> Election:
         """A write was refused or not answered: what stands there now is not known, what did is not forgotten."""

@@ -53,15 +53,7 @@ class LeaseStatus(Value):
     last_error: str
 
 
-class ActingInterval(NamedTuple):
-    """When this process may act, on its lease clock. `until_s` moves with each renewal."""
-
-    from_s: float
-    until_s: float
-
-
 class _Validity(NamedTuple):
-    from_s: float = math.inf
     until_s: float = -math.inf
     promised_until_s: float = -math.inf
     """No call that was ever allowed lasts longer; `until_s` may be taken back, this may not."""
@@ -97,12 +89,6 @@ class LeaseHolder:
     @property
     def is_leading(self) -> bool:
         return self.phase is Phase.LEADING and self.clock.monotonic_s() < self._validity.until_s
-
-    @property
-    def acting_interval(self) -> ActingInterval | None:
-        """None if it may not act."""
-        validity = self._validity
-        return ActingInterval(validity.from_s, validity.until_s) if self.is_leading else None
 
     @property
     def promised_until_s(self) -> float:
@@ -161,12 +147,8 @@ class LeaseHolder:
         with self._lock:
             if self._is_lost.is_set() or self._has_stood_down.is_set():
                 return
-            now_s, before = self.clock.monotonic_s(), self._validity
-            self._validity = _Validity(
-                from_s=min(before.from_s, now_s),
-                until_s=until_s,
-                promised_until_s=max(before.promised_until_s, until_s),
-            )
+            promised_until_s = max(self._validity.promised_until_s, until_s)
+            self._validity = _Validity(until_s=until_s, promised_until_s=promised_until_s)
             self._has_led.set()
 
     def suspend(self) -> None:

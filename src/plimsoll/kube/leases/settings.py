@@ -36,7 +36,7 @@ class LeaseSettings(Value):
     margin_s: float | None = None
     """What the leader takes off the end of its own time, against clocks of unequal speed. None: a twentieth of it."""
     longest_duration_s: int = 3600
-    """A record may ask for more than this; we wait no longer."""
+    """A record may ask for more than this; we wait no longer. Our own does not: we would not wait for one of us."""
     release_timeout_s: float = 3.0
     """How long a graceful leave takes at most, whatever the server does; a lease not given back runs out by itself."""
     field_manager: str = "plimsoll"
@@ -52,6 +52,11 @@ class LeaseSettings(Value):
             raise InvalidInput(f"must be more than 0, is {self.release_timeout_s}", path="release_timeout_s")
         if not 1 <= self.duration_s <= INT32_MAX or self.duration_s != int(self.duration_s):
             raise InvalidInput(f"must be a whole number of seconds from 1 on, is {self.duration_s}", path="duration_s")
+        if self.duration_s > self.longest_duration_s:
+            raise InvalidInput(
+                f"must not be longer than longest_duration_s, {self.longest_duration_s}, is {self.duration_s}",
+                path="duration_s",
+            )
         if not 0 <= self.jitter < math.inf:
             raise InvalidInput(f"must not be negative, is {self.jitter}", path="jitter")
         if not 0 < self.retry_period_s < math.inf:

@@ -111,6 +111,8 @@ def _terminating(pod: Pod, now: datetime, *, place: Place, pace: Pace) -> Report
     ends_at = min(killed_at, killed_at + timedelta(seconds=pace.stop_s - grace_s))
     if now < ends_at:
         return Wait(until=ends_at)
+    if not pace.tells_end:
+        return Remove()
     # A server told to stop has done what it should; work that was cut short has not.
     obeyed = 0 if pod.spec.restart_policy in {"", "Always"} else _SIGTERM_EXIT
     exit_code = KILLED if pace.stop_s > grace_s else obeyed

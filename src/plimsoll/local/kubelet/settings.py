@@ -53,6 +53,8 @@ class KubeletSettings(Value, frozen=True):
     """How often a node's status is written though nothing changed. Only where heartbeats are written at all."""
     tells_events: bool = True
     """Write events as a kubelet does: about four for each pod."""
+    tells_ends: bool = True
+    """Write how a pod ended before its object is deleted, as a kubelet does, though nobody can see it for long."""
     workers: int = 16
     """How many pods, nodes and leases are written at a time."""
 
@@ -72,6 +74,8 @@ class Pace(Value, frozen=True):
     stop_s: float
     run_s: float | None
     exit_code: int
+    tells_end: bool = True
+    """Always where finalizers keep the object after its end: job controllers count how their pods ended."""
 
 
 def boot_s_of(node: Node, settings: KubeletSettings) -> float:
@@ -87,6 +91,7 @@ def pace_of(pod: Pod, settings: KubeletSettings) -> Pace:
         stop_s=settings.stop_s if stop_s is None else stop_s,
         run_s=_seconds(annotations.get(RUN_SECONDS)),
         exit_code=_exit_code(annotations.get(EXIT_CODE, "")),
+        tells_end=settings.tells_ends or bool(pod.metadata.finalizers),
     )
 
 

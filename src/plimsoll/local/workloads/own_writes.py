@@ -63,6 +63,10 @@ class OwnWrites(Generic[V]):
         del self._unseen[owner]
         return True
 
+    def awaits(self, owner: str, key: Key) -> bool:
+        """Whether a write to this object was made for `owner` and was not looked at since."""
+        return key in self._unseen.get(owner, ())
+
     def forget(self, owner: str) -> None:
         """The owner is no more."""
         self._unseen.pop(owner, None)

@@ -36,20 +36,21 @@ if TYPE_CHECKING:
 
 NAME: Final = "replicaset-controller"
 STATUS_DELAY_S: Final = 0.02
-"""How long news of pods' readiness are gathered: pods that start together make one status, not one each."""
+"""How long news are gathered that call for no other pods: pods that start together make one status, not one each."""
 
 
-def replica_set_services(components: Components) -> list[Service]:
-    controller = ReplicaSetController(components.component(NAME)).controller
+def replica_set_services(components: Components, *, status_delay_s: float = STATUS_DELAY_S) -> list[Service]:
+    controller = ReplicaSetController(components.component(NAME), status_delay_s=status_delay_s).controller
     return [Service(name=controller.name, run=controller.run)]
 
 
 class ReplicaSetController:
     """`controller` is what runs."""
 
-    def __init__(self, component: Component, *, workers: int = 5) -> None:
+    def __init__(self, component: Component, *, workers: int = 5, status_delay_s: float = STATUS_DELAY_S) -> None:
         self._client = component.client
         self._clock = component.clock
+        self._status_delay_s = status_delay_s
         self._resource = component.client.calls.resource(ReplicaSet)
         self._sets = component.informers.with_raw(ReplicaSet)
         self._pods = component.informers.of(Pod)
@@ -131,12 +132,14 @@ class ReplicaSetController:
     # ---- which sets a pod's change concerns
 
     def _pod_changed(self, change: Change[Pod]) -> None:
-        is_news = is_more_than_status(change)
+        may_call_for_others = is_more_than_status(change) and not self._is_own_doing(change)
         for key in self._sets_of(change):
-            if is_news:
-                self.controller.queue.add(key)
-            else:
-                self.controller.queue.add_after(key, STATUS_DELAY_S)
+            self.controller.queue.add_after(key, 0.0 if may_call_for_others else self._status_delay_s)
+
+    def _is_own_doing(self, change: Change[Pod]) -> bool:
+        """Whether this is what we made or deleted ourselves, and the number of pods is as it was meant to be."""
+        owners = [controller_of(pod.metadata) for pod in states_in(change)]
+        return all(owner is not None and self._own_writes.awaits(owner.uid, change.key) for owner in owners)
 
     def _sets_of(self, change: Change[Any]) -> Iterable[Key]:
         keys: dict[Key, None] = {}
