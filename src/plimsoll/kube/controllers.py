@@ -129,7 +129,7 @@ class Controller(Generic[K]):
         self._sources.append(source)
 
     def resync(self) -> None:
-        """Have everything looked at, soon: for who becomes the leader. `run` does so at its start and from time to time."""
+        """Have everything looked at, soon: for who becomes the leader. `run` does so by itself from time to time."""
         self._resync_wanted.set()
 
     async def run(self) -> None:

@@ -1,7 +1,7 @@
 """The client's side of fairness: not more calls than agreed, in the order they were asked for.
 
-A `TokenBucket` and a line before it. It starts no task: whoever is first in line sleeps until its token is there, the others
-queue behind it. So a caller that is cancelled while it waits leaves the line without a trace.
+A `TokenBucket` and a line before it. It starts no task: whoever is first in line sleeps until its token is there, the
+others queue behind it. So a caller that is cancelled while it waits leaves the line without a trace.
 """
 
 from __future__ import annotations

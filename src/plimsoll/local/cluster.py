@@ -29,7 +29,7 @@ from plimsoll.local.volumes.services import volume_services
 from plimsoll.local.workloads.daemon_sets import daemon_set_services
 from plimsoll.local.workloads.deployments import deployment_services
 from plimsoll.local.workloads.jobs import job_services
-from plimsoll.local.workloads.replica_sets import STATUS_DELAY_S, replica_set_services
+from plimsoll.local.workloads.replica_sets import replica_set_services
 from plimsoll.local.workloads.stateful_sets import stateful_set_services
 from plimsoll.runtime.services import Service
 
@@ -69,8 +69,8 @@ class ClusterSettings(Value, frozen=True):
     kubelet: KubeletSettings = KubeletSettings()
     scheduler: SchedulerSettings = SchedulerSettings()
     cloud: CloudSettings = CloudSettings()
-    status_delay_s: float = STATUS_DELAY_S
-    """How long replica sets gather news of their pods before they write a status."""
+    patience_s: float = 0.0
+    """How long the status of a replica set may wait for what else happens: one write tells of many pods."""
     pod_collection: PodCollectionSettings = PodCollectionSettings()
 
 
@@ -108,7 +108,7 @@ class LocalCluster:
     def _controller_services(self) -> list[Service]:
         made = [service for services_of in (*_WORKLOADS, *_UPKEEP) for service in services_of(self.components)]
         garbage = garbage_collection_services(self.components, spared_owners=self._spared_owners)
-        sets = replica_set_services(self.components, status_delay_s=self._settings.status_delay_s)
+        sets = replica_set_services(self.components, patience_s=self._settings.patience_s)
         return [*made, *sets, *garbage, *pod_collection_services(self.components, self._settings.pod_collection)]
 
     def _node_services(self) -> list[Service]:

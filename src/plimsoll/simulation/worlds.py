@@ -59,11 +59,10 @@ STEPPED: Final = ClusterSettings(
     plays_nodes=False,
     writes_heartbeats=False,
     kubelet=_KUBELET,
-    status_delay_s=0.0,
     cloud=CloudSettings(nodes_come_ready=True),
     pod_collection=PodCollectionSettings(missing_s=0.0),
 )
-LIVE: Final = ClusterSettings(writes_heartbeats=False, kubelet=_KUBELET, status_delay_s=0.1)
+LIVE: Final = ClusterSettings(writes_heartbeats=False, kubelet=_KUBELET, patience_s=0.1)
 
 
 class World:

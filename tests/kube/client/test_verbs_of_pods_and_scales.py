@@ -10,8 +10,6 @@ from plimsoll.kube import discovery
 from plimsoll.kube.errors import Conflict, NotFound, ServerFailed
 from plimsoll.kube.selections import DeleteOptions
 from plimsoll.kube.subresources import Blocked, Evicted, Gone
-from plimsoll.objects.configuration import ConfigMap
-from plimsoll.objects.nodes import Node
 from plimsoll.objects.pods import Pod
 from plimsoll.objects.workloads import Deployment
 from tests.kube.worlds import WIDGETS, KubeWorld

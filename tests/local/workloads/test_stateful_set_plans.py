@@ -73,7 +73,7 @@ def test_any_set_comes_to_rest_with_one_new_pod_for_each_ordinal(
             pods.pop(int(pod.metadata.name.removeprefix("s-")))
         pods = {
             # A kubelet ends what leaves, and what runs becomes ready.
-            number: _pod(number, pod.metadata.labels[REVISION_LABEL], _next(pod, number < start + replicas))
+            number: _pod(number, pod.metadata.labels[REVISION_LABEL], _next(pod, start <= number < start + replicas))
             for number, pod in pods.items()
             if pod.metadata.deletion_timestamp is None
         }

@@ -22,7 +22,7 @@ MARK = "here"
 
 
 def places(value: Any) -> list[tuple[dict[str, Any], str]]:
-    """Every key of every object inside the value, with the object that holds it; JSON of any shape is not looked into."""
+    """Every key of every object inside the value, with its holder; JSON of any shape is not looked into."""
     found: list[tuple[dict[str, Any], str]] = []
     shapeless = {"openAPIV3Schema", *(("data",) if value["kind"] == "ControllerRevision" else ())}
     waiting = [value]

@@ -72,7 +72,7 @@ class Lister(Generic[V]):
         await self._turns.step_aside()
         reader: ListReader[V] = ListReader(self._origin.struct, body, keep_raw=self._origin.keep_raw)
         for portion in reader.portions():
-            await self._turns.worked(objects=0, size_bytes=portion.size_bytes)
+            await self._turns.step_aside()
             for start in range(0, len(portion.values), OBJECTS_AT_ONCE):
                 some = portion.values[start : start + OBJECTS_AT_ONCE]
                 self._tracker.listed(some)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from plimsoll.kube.controllers import Again, Controller, ControllerSettings, Done
 from plimsoll.kube.errors import NotFound
-from plimsoll.kube.informer.changes import Key, key_of
+from plimsoll.kube.informer.changes import Deleted, Key, key_of
 from plimsoll.kube.wiring import enqueue_on, of_itself, states_in
 from plimsoll.local.workloads.adoption import Adoption, candidates, index_by_controller, managed_by
 from plimsoll.local.workloads.own_writes import LOOK_AGAIN_S, OwnWrites
@@ -31,26 +31,28 @@ if TYPE_CHECKING:
     from plimsoll.core.selectors import LabelSelector
     from plimsoll.kube.informer.changes import Change
     from plimsoll.local.components import Component, Components
+    from plimsoll.local.workloads.replica_set_plans import ReplicaPlan
     from plimsoll.objects.decoding import RawObject
     from plimsoll.objects.workloads import ReplicaSetStatus
 
 NAME: Final = "replicaset-controller"
 STATUS_DELAY_S: Final = 0.02
-"""How long news are gathered that call for no other pods: pods that start together make one status, not one each."""
+"""How long news of pods' readiness are gathered: pods that start together make one status, not one each."""
 
 
-def replica_set_services(components: Components, *, status_delay_s: float = STATUS_DELAY_S) -> list[Service]:
-    controller = ReplicaSetController(components.component(NAME), status_delay_s=status_delay_s).controller
+def replica_set_services(components: Components, *, patience_s: float = 0.0) -> list[Service]:
+    """`patience_s`: how long a status may wait for what else happens, so that one write tells of many pods."""
+    controller = ReplicaSetController(components.component(NAME), patience_s=patience_s).controller
     return [Service(name=controller.name, run=controller.run)]
 
 
 class ReplicaSetController:
     """`controller` is what runs."""
 
-    def __init__(self, component: Component, *, workers: int = 5, status_delay_s: float = STATUS_DELAY_S) -> None:
+    def __init__(self, component: Component, *, workers: int = 5, patience_s: float = 0.0) -> None:
         self._client = component.client
         self._clock = component.clock
-        self._status_delay_s = status_delay_s
+        self._patience_s = patience_s
         self._resource = component.client.calls.resource(ReplicaSet)
         self._sets = component.informers.with_raw(ReplicaSet)
         self._pods = component.informers.of(Pod)
@@ -81,19 +83,21 @@ class ReplicaSetController:
         active = [pod for pod in candidates(self._pods, metadata) if is_active(pod)]
         pods = await self._adoption.claimed(metadata, selector, active)
 
-        error = None
-        if self._own_writes.are_seen(metadata.uid):
-            error = await self._act(found, pods)
-        if error is not None or self._own_writes.are_seen(metadata.uid):
-            # Otherwise the pods are not the ones that are there by now: the status is written when they are seen.
-            await self._tell(replica_set, pods, error)
+        if not self._own_writes.are_seen(metadata.uid):
+            return Again(after_s=LOOK_AGAIN_S)
+        plan = replica_plan(replica_set, pods, self._clock.now(), related=self._related(replica_set))
+        error = await self._act(found, plan)
+        if error is None and (plan.create or plan.delete):
+            # The pods are not the ones that are there by now: the status is written when those are seen.
+            return Again(after_s=self._patience_s)
+        await self._tell(replica_set, pods, error)
         if error is not None:
             raise error
-        return self._next_look(replica_set, pods)
+        wait_s = next_look_s(replica_set, pods, self._clock.now())
+        return Done() if wait_s is None else Again(after_s=wait_s)
 
-    async def _act(self, found: RawObject[ReplicaSet], pods: Sequence[Pod]) -> PlimsollError | None:
+    async def _act(self, found: RawObject[ReplicaSet], plan: ReplicaPlan) -> PlimsollError | None:
         metadata = found.view.metadata
-        plan = replica_plan(found.view, pods, self._clock.now(), related=self._related(found.view))
         if plan.create:
             template = template_in(found.raw)
             return await in_growing_batches(plan.create, lambda _: self._making.create(template, metadata))
@@ -123,23 +127,21 @@ class ReplicaSetController:
             # It was deleted meanwhile.
             return
 
-    def _next_look(self, replica_set: ReplicaSet, pods: Sequence[Pod]) -> Done | Again:
-        if not self._own_writes.are_seen(replica_set.metadata.uid):
-            return Again(after_s=LOOK_AGAIN_S)
-        wait_s = next_look_s(replica_set, pods, self._clock.now())
-        return Done() if wait_s is None else Again(after_s=wait_s)
-
     # ---- which sets a pod's change concerns
 
     def _pod_changed(self, change: Change[Pod]) -> None:
-        may_call_for_others = is_more_than_status(change) and not self._is_own_doing(change)
+        delay_s = self._delay_s(change)
         for key in self._sets_of(change):
-            self.controller.queue.add_after(key, 0.0 if may_call_for_others else self._status_delay_s)
+            self.controller.queue.add_after(key, delay_s)
 
-    def _is_own_doing(self, change: Change[Pod]) -> bool:
-        """Whether this is what we made or deleted ourselves, and the number of pods is as it was meant to be."""
+    def _delay_s(self, change: Change[Pod]) -> float:
+        """None where other pods may be needed now; what only the status tells of is gathered."""
+        if not is_more_than_status(change):
+            return max(STATUS_DELAY_S, self._patience_s)
+        did_not_count = isinstance(change, Deleted) and not is_active(change.last)
         owners = [controller_of(pod.metadata) for pod in states_in(change)]
-        return all(owner is not None and self._own_writes.awaits(owner.uid, change.key) for owner in owners)
+        is_own_doing = all(one is not None and self._own_writes.awaits(one.uid, change.key) for one in owners)
+        return self._patience_s if did_not_count or is_own_doing else 0.0
 
     def _sets_of(self, change: Change[Any]) -> Iterable[Key]:
         keys: dict[Key, None] = {}
