@@ -10,6 +10,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from plimsoll.core.values import Value
+from plimsoll.kube.informer.informer import DEFAULT_SETTINGS
+from plimsoll.kube.informer.settings import InformerSettings
 from plimsoll.local.cloud import CloudSettings
 from plimsoll.local.cloud import controllers as cloud_controllers
 from plimsoll.local.components import KUBELET, SCHEDULER, Components
@@ -69,6 +71,7 @@ class ClusterSettings(Value, frozen=True):
     kubelet: KubeletSettings = KubeletSettings()
     scheduler: SchedulerSettings = SchedulerSettings()
     cloud: CloudSettings = CloudSettings()
+    informers: InformerSettings = DEFAULT_SETTINGS
     patience_s: float = 0.0
     """How long the status of a replica set may wait for what else happens: one write tells of many pods."""
     pod_collection: PodCollectionSettings = PodCollectionSettings()
@@ -92,7 +95,7 @@ class LocalCluster:
     ) -> None:
         self._settings = settings = settings or ClusterSettings()
         self._spared_owners = spared_owners
-        self.components = parts = Components(connect, clock=clock, entropy=entropy)
+        self.components = parts = Components(connect, clock=clock, entropy=entropy, informers=settings.informers)
         told = None if settings.writes_heartbeats else ToldLiveness(clock=clock)
         self._liveness = told or LeaseLiveness.over(parts.informers, clock=clock)
         self.scheduler = Scheduler(parts.component(settings.scheduler.name, manager=SCHEDULER), settings.scheduler)

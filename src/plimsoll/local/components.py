@@ -10,6 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
+from plimsoll.kube.informer.informer import DEFAULT_SETTINGS
 from plimsoll.kube.informer.shared import Informers
 from plimsoll.kube.recorder import EventRecorder
 from plimsoll.objects.events import EventSource
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
     from plimsoll.core.clock import Clock
     from plimsoll.core.entropy import Entropy
     from plimsoll.kube.client import Client
+    from plimsoll.kube.informer.settings import InformerSettings
 
     Connect = Callable[[str], Client]
     """A client whose field manager and user agent are the given name."""
@@ -45,13 +47,17 @@ class Component:
 class Components:
     """Makes components that share informers, and one client for each name they write under."""
 
-    def __init__(self, connect: Connect, *, clock: Clock, entropy: Entropy) -> None:
+    def __init__(
+        self, connect: Connect, *, clock: Clock, entropy: Entropy, informers: InformerSettings = DEFAULT_SETTINGS
+    ) -> None:
         self._connect = connect
         self._clock = clock
         self._entropy = entropy
         self._clients: dict[str, Client] = {}
         self._recorders: dict[str, EventRecorder] = {}
-        self.informers = Informers(self._client(CONTROLLER_MANAGER), clock=clock, entropy=entropy)
+        self.informers = Informers(
+            self._client(CONTROLLER_MANAGER), clock=clock, entropy=entropy, settings=informers
+        )
 
     def component(self, name: str, *, manager: str = CONTROLLER_MANAGER) -> Component:
         """Tools for the part called `name`, which writes as `manager`. The same name shares one recorder."""

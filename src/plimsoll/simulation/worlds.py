@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final, Self, TypeVar
 
 from plimsoll.kube.client import Client
+from plimsoll.kube.informer.settings import InformerSettings
 from plimsoll.kube.selections import ClientSettings
 from plimsoll.local.apiserver.authentication import administrator
 from plimsoll.local.apiserver.namespace_contents import NamespaceContents
@@ -49,9 +50,11 @@ COMPONENTS: Final = (CONTROLLER_MANAGER, SCHEDULER, KUBELET, CLOUD, AUTOSCALER)
 _KINDS: Final = KINDS.extended(CLOUD_RESOURCES)
 _EVERY_NODE: Final = ""
 
+# In one process no watch breaks unnoticed, so there is no need to open it anew every few minutes.
+_INFORMERS: Final = InformerSettings(shortest_watch_s=7 * 86_400, longest_watch_s=7 * 86_400)
 # Nobody reads a scenario's pods second by second: one write when a pod runs, one when it is gone.
 _KUBELET: Final = KubeletSettings(
-    selector=_EVERY_NODE, start_s=0.0, stop_s=0.0, tells_events=False, tells_ends=False
+    selector=_EVERY_NODE, start_s=0.0, stop_s=0.0, tells_events=False, tells_ends=False, resync_s=0.0
 )
 
 STEPPED: Final = ClusterSettings(
@@ -59,10 +62,11 @@ STEPPED: Final = ClusterSettings(
     plays_nodes=False,
     writes_heartbeats=False,
     kubelet=_KUBELET,
+    informers=_INFORMERS,
     cloud=CloudSettings(nodes_come_ready=True),
     pod_collection=PodCollectionSettings(missing_s=0.0),
 )
-LIVE: Final = ClusterSettings(writes_heartbeats=False, kubelet=_KUBELET, patience_s=0.1)
+LIVE: Final = ClusterSettings(writes_heartbeats=False, kubelet=_KUBELET, informers=_INFORMERS, patience_s=0.1)
 
 
 class World:
@@ -153,7 +157,7 @@ class World:
         )
         services = self.cluster.services()
         if self._plugs.make_loop is not None:
-            components = Components(self._connect, clock=clock, entropy=entropy.child("autoscaler"))
+            components = Components(self._connect, clock=clock, entropy=entropy.child("autoscaler"), informers=_INFORMERS)
             tools = LoopTools(
                 components=components,
                 cloud=SimulatedCloud(self._connect(AUTOSCALER), clock=clock, log=self.log),

@@ -16,7 +16,7 @@ from plimsoll.scheduling.demands import pod_demand
 
 if TYPE_CHECKING:
     from plimsoll.objects.nodes import Node
-    from plimsoll.objects.pods import Pod
+    from plimsoll.objects.pods import Pod, PodSpec
 
 
 class Refused(Value, frozen=True):
@@ -31,7 +31,7 @@ class Books:
 
     def __init__(self) -> None:
         self._used: dict[str, ResourceVector] = {}
-        self._taken: dict[str, tuple[str, ResourceVector]] = {}
+        self._taken: dict[str, tuple[PodSpec, ResourceVector]] = {}
 
     def has_opened(self, node_name: str) -> bool:
         return node_name in self._used
@@ -45,15 +45,18 @@ class Books:
 
     def enter(self, pod: Pod) -> None:
         """The pod is on its node. Entered again, it counts once, with what it takes now."""
+        known = self._taken.get(pod.metadata.uid)
+        if known is not None and known[0] == pod.spec and pod.spec.node_name in self._used:
+            return
         self.leave(pod.metadata.uid)
         name, demand = pod.spec.node_name, _demand(pod)
-        self._taken[pod.metadata.uid] = (name, demand)
+        self._taken[pod.metadata.uid] = (pod.spec, demand)
         self._used[name] = self._used.get(name, ZERO) + demand
 
     def leave(self, uid: str) -> None:
-        name, demand = self._taken.pop(uid, ("", ZERO))
-        if name in self._used:
-            self._used[name] -= demand
+        spec, demand = self._taken.pop(uid, (None, ZERO))
+        if spec is not None and spec.node_name in self._used:
+            self._used[spec.node_name] -= demand
 
     def close(self, node_name: str) -> None:
         """The node is gone. Its pods leave by themselves."""

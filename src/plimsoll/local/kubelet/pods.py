@@ -34,8 +34,6 @@ if TYPE_CHECKING:
     from plimsoll.objects.nodes import Node
 
 BY_NODE: Final = "kubelet: by node"
-# A safety net only: whatever happens to a pod comes as a change or a timer.
-_RESYNC_S: Final = 1_800.0
 
 
 class Pods:
@@ -61,7 +59,7 @@ class Pods:
             entropy=component.entropy,
             all_keys=self._all,
             settings=ControllerSettings(
-                workers=settings.workers, resync_s=_RESYNC_S, queue=QueueSettings(retries_per_s=0)
+                workers=settings.workers, resync_s=settings.resync_s, queue=QueueSettings(retries_per_s=0)
             ),
         )
         enqueue_on(self.informer, self.controller, self._of_pod)

@@ -55,6 +55,8 @@ class KubeletSettings(Value, frozen=True):
     """Write events as a kubelet does: about four for each pod."""
     tells_ends: bool = True
     """Write how a pod ended before its object is deleted, as a kubelet does, though nobody can see it for long."""
+    resync_s: float = 1_800.0
+    """How often all pods are looked at though nothing happened to them: a safety net only. 0: never."""
     workers: int = 16
     """How many pods, nodes and leases are written at a time."""
 

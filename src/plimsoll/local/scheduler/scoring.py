@@ -8,7 +8,8 @@ node is in `preferences`. Images are not looked at.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from collections import Counter
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from plimsoll.core.errors import InvalidQuantity, InvalidSelector
 from plimsoll.core.resources import CPU, MEMORY, ZERO
@@ -20,13 +21,44 @@ from plimsoll.scheduling.taints import Tolerations
 if TYPE_CHECKING:
     from plimsoll.core import node_selectors
     from plimsoll.objects.pods import Pod
-    from plimsoll.scheduling.view import NodeState
+    from plimsoll.scheduling.view import Kin, NodeState
 
 BEST: Final = 100
 _TAINTS_WEIGHT: Final = 3
 _AFFINITY_WEIGHT: Final = 2
 # What a pod that asks for nothing is taken to use, so that such pods do not all go to one node.
 _UNASKED: Final = {CPU: 100, MEMORY: 200 * 1024 * 1024}
+
+
+class Load(NamedTuple):
+    """What stands on one state of a node."""
+
+    place: NodeState
+    used: dict[str, int]
+    """With what pods that ask for nothing are taken to use."""
+    kins: Counter[Kin]
+    """How many pods stay there that no selector can tell apart."""
+
+
+class Loads:
+    """Sums over the pods of nodes, made once for each state of a node, however many shapes are judged there."""
+
+    def __init__(self) -> None:
+        self._known: dict[str, Load] = {}
+
+    def of(self, place: NodeState) -> Load:
+        known = self._known.get(place.name)
+        if known is None or known.place is not place:
+            pods = place.pods.values()
+            used = {
+                name: sum([placed.demand[name] or unasked for placed in pods]) for name, unasked in _UNASKED.items()
+            }
+            kins = Counter([placed.kin for placed in pods if not placed.leaving])
+            known = self._known[place.name] = Load(place, used, kins)
+        return known
+
+    def forget(self, name: str) -> None:
+        self._known.pop(name, None)
 
 
 class NodeScores:
@@ -41,22 +73,22 @@ class NodeScores:
         self._preferred = _preferred_terms(pod)
         self._reachable = sum(weight for weight, _ in self._preferred)
 
-    def of(self, place: NodeState) -> int:
+    def of(self, load: Load) -> int:
+        place = load.place
         return (
-            self._least_allocated(place)
+            self._least_allocated(load)
             + self._balanced(place)
             + _TAINTS_WEIGHT * self._untainted(place)
             + _AFFINITY_WEIGHT * self._affine(place)
         )
 
-    def _least_allocated(self, place: NodeState) -> int:
+    def _least_allocated(self, load: Load) -> int:
         scores = []
         for name, unasked in _UNASKED.items():
-            offered = place.allocatable[name]
+            offered = load.place.allocatable[name]
             if offered <= 0:
                 continue
-            used = sum(placed.demand[name] or unasked for placed in place.pods.values())
-            left = offered - used - (self._demand[name] or unasked)
+            left = offered - load.used[name] - (self._demand[name] or unasked)
             scores.append(max(left, 0) * BEST // offered)
         return sum(scores) // len(scores) if scores else 0
 

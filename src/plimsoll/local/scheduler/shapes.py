@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 import msgspec
 
-from plimsoll.local.scheduler.scoring import NodeScores
+from plimsoll.local.scheduler.scoring import Loads, NodeScores
 from plimsoll.scheduling.demands import RESOURCES_FIT
 from plimsoll.scheduling.feasibility import RULES, Prepared, Profile
 from plimsoll.scheduling.gates import SCHEDULING_GATES
@@ -63,7 +63,8 @@ class Judgement(NamedTuple):
 class Shape:
     """Pods that ask for the same, with what was found out for them."""
 
-    def __init__(self, pod: Pod) -> None:
+    def __init__(self, pod: Pod, loads: Loads) -> None:
+        self._loads = loads
         self.rules = Prepared(pod, _NO_VIEW, profile=NARROW)
         self._scores = NodeScores(pod)
         self._kin = (pod.metadata.namespace, frozenset(pod.metadata.labels.items()))
@@ -93,8 +94,8 @@ class Shape:
     def _judge(self, place: NodeState) -> Judgement:
         verdict = self.rules.verdict(place)
         if verdict is FITS:
-            siblings = sum(placed.kin == self._kin for placed in place.pods.values() if not placed.leaving)
-            found = Judgement(place, verdict, self._scores.of(place), siblings)
+            load = self._loads.of(place)
+            found = Judgement(place, verdict, self._scores.of(load), load.kins[self._kin])
         else:
             found = Judgement(place, verdict, 0, 0)
         self._judgements[place.name] = found
@@ -106,6 +107,7 @@ class Shapes:
 
     def __init__(self, *, remembered: int = 256) -> None:
         self._remembered = remembered
+        self._loads = Loads()
         self._shapes: OrderedDict[bytes, Shape] = OrderedDict()
         # A pod waiting for room is asked about again and again: its shape is read once for each version of it.
         self._of_pods: OrderedDict[str, tuple[PodSpec, Shape]] = OrderedDict()
@@ -124,6 +126,7 @@ class Shapes:
         self._of_pods.pop(uid, None)
 
     def forget_node(self, name: str) -> None:
+        self._loads.forget(name)
         for shape in self._shapes.values():
             shape.forget(name)
 
@@ -131,7 +134,7 @@ class Shapes:
         key = shape_key(pod)
         shape = self._shapes.get(key)
         if shape is None:
-            shape = self._shapes[key] = Shape(pod)
+            shape = self._shapes[key] = Shape(pod, self._loads)
             if len(self._shapes) > self._remembered:
                 self._shapes.popitem(last=False)
         else:

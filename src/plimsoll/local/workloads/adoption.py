@@ -43,10 +43,9 @@ class Claim(StrEnum):
     NOT_OURS = "not ours"
 
 
-def claim_on(candidate: ObjectMeta, owner: ObjectMeta, selector: LabelSelector) -> Claim:
-    """How `owner` stands to an object. An owner that is being deleted changes nothing any more."""
+def claim_on(candidate: ObjectMeta, owner: ObjectMeta, *, matches: bool) -> Claim:
+    """How `owner` stands to an object its selector matches or not. One that is being deleted changes nothing."""
     controller = controller_of(candidate)
-    matches = selector.matches(candidate.labels)
     if controller is not None:
         if controller.uid != owner.uid:
             return Claim.NOT_OURS
@@ -88,9 +87,13 @@ class Adoption:
         """Those of `found` that are the owner's after taking over and letting go."""
         ours: list[V] = []
         may_adopt: bool | None = None
+        labels, matches = None, False
         for one in found:
             metadata = view_of(one).metadata
-            match claim_on(metadata, owner, selector):
+            if metadata.labels != labels:
+                # Pods of one template have the same labels: one look is enough for all of them.
+                labels, matches = metadata.labels, selector.matches(metadata.labels)
+            match claim_on(metadata, owner, matches=matches):
                 case Claim.OURS:
                     ours.append(one)
                 case Claim.RELEASE:

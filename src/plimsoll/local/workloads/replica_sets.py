@@ -16,7 +16,7 @@ from plimsoll.local.workloads.adoption import Adoption, candidates, index_by_con
 from plimsoll.local.workloads.own_writes import LOOK_AGAIN_S, OwnWrites
 from plimsoll.local.workloads.pod_making import PodMaking, all_at_once, in_growing_batches, template_in
 from plimsoll.local.workloads.pod_readiness import is_active, is_more_than_status
-from plimsoll.local.workloads.replica_set_plans import Failure, next_look_s, replica_plan, replica_status
+from plimsoll.local.workloads.replica_set_plans import Failure, next_look_s, replica_plan, replica_status, wanted
 from plimsoll.local.workloads.statuses import condition_body, count_fields
 from plimsoll.objects.owners import controller_of
 from plimsoll.objects.pods import Pod
@@ -85,7 +85,7 @@ class ReplicaSetController:
 
         if not self._own_writes.are_seen(metadata.uid):
             return Again(after_s=LOOK_AGAIN_S)
-        plan = replica_plan(replica_set, pods, self._clock.now(), related=self._related(replica_set))
+        plan = replica_plan(replica_set, pods, self._clock.now(), related=self._related(replica_set, pods))
         error = await self._act(found, plan)
         if error is None and (plan.create or plan.delete):
             # The pods are not the ones that are there by now: the status is written when those are seen.
@@ -105,8 +105,10 @@ class ReplicaSetController:
             return await all_at_once([self._making.delete(pod, metadata) for pod in plan.delete])
         return None
 
-    def _related(self, replica_set: ReplicaSet) -> list[Pod]:
-        """The pods of all sets with the same owner, this one's among them."""
+    def _related(self, replica_set: ReplicaSet, pods: Sequence[Pod]) -> Sequence[Pod]:
+        """The pods of all sets with the same owner, this one's among them. Only asked for where some have to go."""
+        if len(pods) <= wanted(replica_set):
+            return pods
         owner = controller_of(replica_set.metadata)
         siblings = [replica_set] if owner is None else [one.view for one in managed_by(self._sets, owner.uid)]
         return [pod for one in siblings for pod in managed_by(self._pods, one.metadata.uid)]
