@@ -17,8 +17,9 @@ from plimsoll.local.apiserver.transport.kube_transport import EmbeddedTransport
 from plimsoll.local.apiserver.transport.listening import CannotListen, bound
 from plimsoll.local.cluster import LocalCluster
 from plimsoll.local.first_cluster import FirstCluster
+from plimsoll.local.kubelet.settings import SILENT
 from plimsoll.local.turnstile import Turnstile
-from plimsoll.objects.cloud import CLOUD_RESOURCES, NodeGroup
+from plimsoll.objects.cloud import CLOUD_RESOURCES, Machine, MachineState, NodeGroup
 from plimsoll.objects.nodes import Node
 from plimsoll.objects.registry import KINDS
 from plimsoll.runtime.services import OnEnd, RestartPolicy, Service
@@ -42,6 +43,7 @@ _PATIENCE_S: Final = 8.0
 _LOOK_EVERY_S: Final = 0.1
 _CALLS_AT_ONCE: Final = 8
 _ADMINISTRATION: Final = "plimsoll"
+_TO_COME: Final = {MachineState.CREATING, MachineState.FAILED}
 
 
 class PortBusy(PlimsollError):
@@ -66,6 +68,8 @@ class Up(NamedTuple):
     kubeconfig: Path
     nodes_ready: int
     nodes_wanted: int
+    waiting_for: tuple[str, ...] = ()
+    """Those that are not ready, with what is known of the cause: `workers-2: still booting`."""
 
 
 async def run(settings: Settings, *, clock: Clock, entropy: Entropy, on_up: Callable[[Up], None]) -> None:
@@ -119,38 +123,70 @@ class Surroundings:
     def services(self, on_up: Callable[[Up], None]) -> list[Service]:
         cluster = LocalCluster(self.connect, clock=self._clock, entropy=self._entropy)
         informers = cluster.components.informers
-        greeting = Greeting(informers.of(Node), informers.of(NodeGroup), clock=self._clock)
+        seen = Seen(informers.of(Node), informers.of(NodeGroup), informers.of(Machine))
+        greeting = Greeting(seen, clock=self._clock)
 
         async def greet() -> None:
             ready, wanted = await greeting.nodes_when_ready()
-            on_up(Up(self._ready.url, self._ready.kubeconfig, nodes_ready=ready, nodes_wanted=wanted))
+            missing = greeting.waiting_for()
+            on_up(Up(self._ready.url, self._ready.kubeconfig, ready, wanted, waiting_for=missing))
 
         once = RestartPolicy(on_end=OnEnd.EXPECTED)
         return [*cluster.services(), Service(name="greeting", run=greet, policy=once)]
 
 
+class Seen(NamedTuple):
+    """What the greeting looks at."""
+
+    nodes: Informer[Node]
+    groups: Informer[NodeGroup]
+    machines: Informer[Machine]
+
+
 class Greeting:
     """Waits until there is a cluster to show: as many nodes ready as there are to be, or patience is at its end."""
 
-    def __init__(self, nodes: Informer[Node], groups: Informer[NodeGroup], *, clock: Clock) -> None:
-        self._nodes = nodes
-        self._groups = groups
+    def __init__(self, seen: Seen, *, clock: Clock) -> None:
+        self._nodes, self._groups, self._machines = seen
         self._clock = clock
 
     async def nodes_when_ready(self) -> tuple[int, int]:
         """How many nodes are ready, and how many there are to be."""
         await self._nodes.synced()
         await self._groups.synced()
+        await self._machines.synced()
         until_s = self._clock.monotonic_s() + _PATIENCE_S
         while self._ready() < self._wanted() and self._clock.monotonic_s() < until_s:
             await self._clock.sleep(_LOOK_EVERY_S)
         return self._ready(), self._wanted()
 
+    def waiting_for(self) -> tuple[str, ...]:
+        """Nodes that are not ready, and machines that have none yet, by name, each with its cause."""
+        nodes = {node.metadata.name: node for node in self._nodes.cache}
+        waiting = {name: _why_not_ready(node) for name, node in nodes.items() if not _is_ready(node)}
+        machines = [one for one in self._machines.cache if one.metadata.name not in nodes]
+        waiting |= {one.metadata.name: _why_no_node(one) for one in machines if one.status.state in _TO_COME}
+        return tuple(f"{name}: {why}" for name, why in sorted(waiting.items()))
+
     def _ready(self) -> int:
-        return sum(
-            any(one.type == "Ready" and one.status == "True" for one in node.status.conditions)
-            for node in self._nodes.cache
-        )
+        return sum(_is_ready(node) for node in self._nodes.cache)
 
     def _wanted(self) -> int:
         return max(sum(group.spec.target for group in self._groups.cache), len(self._nodes.cache))
+
+
+def _is_ready(node: Node) -> bool:
+    return any(one.type == "Ready" and one.status == "True" for one in node.status.conditions)
+
+
+def _why_not_ready(node: Node) -> str:
+    if node.metadata.annotations.get(SILENT) == "true":
+        return f"cut off by its annotation {SILENT}"
+    told = [one.message for one in node.status.conditions if one.type == "Ready" and one.message]
+    return told[0] if told else "not ready yet"
+
+
+def _why_no_node(machine: Machine) -> str:
+    if machine.status.error is not None:
+        return machine.status.error.message
+    return "boots never" if machine.spec.never_boots else "still booting"

@@ -10,6 +10,7 @@ A fault wraps any object with methods; one fault may wrap several ports, whose c
 
 from tests.faults.answers import Answer5xx, Delay, Flaky, LoseAnswers, ServerError
 from tests.faults.crashes import CrashAfter, Crashed
+from tests.faults.late_watches import LateWatches
 from tests.faults.ports import Call, Fault
 from tests.faults.sweeps import sweep_crashes, sweep_faults
 
@@ -21,6 +22,7 @@ __all__ = [
     "Delay",
     "Fault",
     "Flaky",
+    "LateWatches",
     "LoseAnswers",
     "ServerError",
     "sweep_crashes",

@@ -9,6 +9,7 @@ from plimsoll.simulation.scenarios import Expectation
 
 OUTCOME: dict[str, Any] = {
     "nodeGroups": {"g": {"target": 3, "autoprovisioned": False}},
+    "nodes": {"n1": {"pods": 2}, "n1.zone": {"x": 1}},
     "pods": {"default/web-0": "g-0", "default/web-1": None},
     "loops": [{"time": "2025-01-01T00:00:00Z"}, {"time": "2025-01-01T00:00:10Z"}],
     "metrics": {'total{reason="a.b/c"}': 2},
@@ -28,6 +29,9 @@ OUTCOME: dict[str, Any] = {
         ("loops[-1].time", "2025-01-01T00:00:10Z"),
         ('/metrics/total{reason="a.b/c"}', 2),
         ('metrics.total{reason="a.b/c"}', 2),
+        ("nodes.n1.zone.x", 1),
+        ("nodes.n1.pods", 2),
+        ("nodes.n1.zone.y", Absent(at="zone")),
         ("/nodeGroups/h/target", Absent(at="h")),
         ("/loops/2", Absent(at="2")),
     ],

@@ -77,6 +77,22 @@ def test_all_mistakes_are_told_at_once_with_their_paths():
             {"steps": [{"provider": {"calls": [{"call": "IncreaseSize", "group": "g"}]}}]},
             "steps[0].provider.calls[0]: arg is missing",
         ),
+        (
+            {"steps": [{"expect": {"/pods": {"count": {"foo": 1}}}}]},
+            "steps[0].expect[/pods].count.foo: is no operator; known are eq, ",
+        ),
+        (
+            {"steps": [{"expect": {"/pods": {"count": {"eq": 1, "foo": 1}}}}]},
+            "steps[0].expect[/pods].count.foo: is no operator; known are eq, ",
+        ),
+        (
+            {"steps": [{"expect": {"/pods": {"count": {}}}}]},
+            "steps[0].expect[/pods].count: must be a number or operators, is an empty map",
+        ),
+        (
+            {"steps": [{"expect": {"/pods": {"count": {"lt": None}}}}]},
+            "steps[0].expect[/pods].count.lt: must be a number or a text, is null",
+        ),
         ([], "must be a map, is a list"),
     ],
 )

@@ -1,10 +1,22 @@
 from __future__ import annotations
 
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any
+
+import msgspec
 import pytest
 
 from plimsoll.core.errors import InvalidInput
-from plimsoll.simulation.runs import NO_AUTOSCALER
-from tests.simulation.stories import group, node, outcome, pod, replica_set, template, told
+from plimsoll.kube.errors import NotFound
+from plimsoll.objects.pods import Pod
+from plimsoll.simulation.ports import Plugs
+from plimsoll.simulation.runs import NO_AUTOSCALER, Telling, run_scenario
+from plimsoll.simulation.scenario_files import read_scenario
+from plimsoll.simulation.worlds import AUTOSCALER, World
+from tests.simulation.stories import SMALL, group, node, outcome, pod, replica_set, template, told
+
+if TYPE_CHECKING:
+    from plimsoll.simulation.ports import LoopTools
 
 
 def test_a_target_makes_ready_empty_nodes_at_the_start_whatever_their_boot_time():
@@ -159,3 +171,115 @@ def test_a_pod_may_come_before_its_owner_in_the_file():
     ended = outcome({"advance": "1m"}, objects=[owned, replica_set(replicas=2)])
     assert len(ended["pods"]) == 2
     assert "default/web-x" in ended["pods"]
+
+
+# ---- crashes
+
+
+def crash(component: str, *, after: int = 0) -> dict[str, Any]:
+    return {"crash": {"component": component, "afterCalls": after}}
+
+
+@pytest.mark.parametrize("writes", range(1, 8))
+def test_the_next_process_starts_at_the_instant_the_last_one_died(writes: int):
+    ended = outcome(crash("kube-controller-manager", after=writes), {"apply": replica_set(replicas=3)})
+    assert len(ended["pods"]) == 3
+
+
+def test_a_scheduler_that_crashed_is_replaced_by_one_that_can_be_asked_at_once():
+    scenario = {"nodeGroups": [group(target=1)], "objects": [pod("a"), pod("b"), pod("c")]}
+    steps = [crash("kube-scheduler", after=1), {"schedule": True}]
+    assert sorted(map(str, outcome(*steps, **scenario)["pods"].values())) == ["None", "None", "g-0"]
+    assert set(outcome(*steps, {"schedule": True}, **scenario)["pods"].values()) == {"g-0"}
+
+
+class Autoscaler:
+    """Grows the group by one in each loop, unless there is something to be refused first."""
+
+    def __init__(self, tools: LoopTools) -> None:
+        self._tools = tools
+
+    def services(self) -> list[Any]:
+        return []
+
+    def metrics(self) -> dict[str, float]:
+        return {}
+
+    async def run_loop(self) -> dict[str, Any]:
+        client = self._tools.components.component("autoscaler", manager=AUTOSCALER).client
+        with suppress(NotFound):
+            await client.delete(Pod, "nobody", namespace="default")
+        await self._tools.cloud.increase_size("g", 1)
+        await self._tools.cloud.increase_size("g", 1)
+        return {"whole": True}
+
+
+def grown(*steps: dict[str, Any]) -> Any:
+    whole = {"machineTypes": [SMALL], "nodeGroups": [group()], "steps": list(steps)}
+    scenario = read_scenario(msgspec.json.encode(whole), source="test")
+    return run_scenario(scenario, plugs=Plugs(make_loop=Autoscaler)).outcome
+
+
+def test_a_loop_that_crashes_ends_there_and_the_next_one_is_another_autoscalers():
+    ended = grown(crash(AUTOSCALER, after=1), {"loop": 2, "every": "1s"})
+    assert [one.get("whole") for one in ended["loops"]] == [None, True]
+    assert ended["loops"][1]["time"] == "2025-01-01T00:00:01Z"
+
+
+def test_a_write_that_was_refused_is_not_counted():
+    assert grown(crash(AUTOSCALER, after=1), {"loop": 1})["nodeGroups"]["g"]["target"] == 1
+    assert grown(crash(AUTOSCALER, after=2), {"loop": 1})["nodeGroups"]["g"]["target"] == 2
+
+
+# ---- machines without a price
+
+
+def test_prices_may_be_unknown_and_then_machines_cost_nothing():
+    unpriced = {"name": "small", "cpu": 4, "memory": "16Gi"}
+    grow = {"provider": {"calls": [{"call": "IncreaseSize", "group": "g", "arg": 1}]}}
+    ended = outcome(grow, {"advance": "1h"}, machineTypes=[unpriced], nodeGroups=[group()])
+    assert list(ended["nodes"]) == ["g-0"]
+    assert ended["metrics"] == {'cloud_cost_total{currency="USD"}': 0}
+
+
+def test_what_the_server_refuses_of_machine_types_and_groups_names_their_field():
+    with pytest.raises(InvalidInput) as of_type:
+        outcome(machineTypes=[SMALL, {**SMALL, "name": "b", "currency": "dollars"}])
+    with pytest.raises(InvalidInput) as of_group:
+        outcome(nodeGroups=[group("a"), group("b", currency="dollars")])
+    assert (of_type.value.path, of_group.value.path) == ("machineTypes[1].currency", "nodeGroups[1].currency")
+
+
+# ---- owners
+
+
+def owned(kind: str, name: str, **metadata: Any) -> dict[str, Any]:
+    return pod(ownerReferences=[{"kind": kind, "name": name, "controller": False}], **metadata)
+
+
+def uids(*steps: dict[str, Any], **scenario: Any) -> tuple[str, str]:
+    """Of the owner that pod p refers to, and of the only object of that kind that is there."""
+    whole = read_scenario(msgspec.json.encode({**scenario, "steps": list(steps)}), source="test")
+    with World(whole) as world:
+        telling = Telling(world, Plugs())
+        for number, step in enumerate(whole.steps):
+            telling.take(step, path=f"steps[{number}]")
+        pods = world.at_once(world.client.get_json("/api/v1/pods"))["items"]
+        (owner,) = next(one for one in pods if one["metadata"]["name"] == "p")["metadata"]["ownerReferences"]
+        path = "/api/v1/nodes" if owner["kind"] == "Node" else "/apis/apps/v1/replicasets"
+        (present,) = world.at_once(world.client.get_json(path))["items"]
+        return owner["uid"], present["metadata"]["uid"]
+
+
+def test_a_node_owns_pods_of_any_namespace():
+    referred, present = uids(objects=[owned("Node", "n1", namespace="team"), node("n1")])
+    assert referred == present
+
+
+def test_an_owner_that_is_applied_again_is_another_one():
+    before = replica_set(replicas=0)
+    again = [{"delete": {"kind": "ReplicaSet", "name": "web"}}, {"apply": before}]
+    _, first = uids({"apply": owned("ReplicaSet", "web")}, objects=[before])
+    referred, second = uids(*again, {"apply": owned("ReplicaSet", "web")}, objects=[before])
+    assert first != second
+    assert referred == second

@@ -26,6 +26,8 @@ if TYPE_CHECKING:
 
 REPOSITORY = Path(__file__).parents[2]
 LIVE = REPOSITORY / "tests" / "scenarios" / "c09-live-cluster.yaml"
+# A child that hangs would hang us: we wait for it without using the processor.
+_LONGEST_S = 300
 
 
 class Leaving:
@@ -77,7 +79,10 @@ def test_a_live_cluster_stays_inside():
 def told_by_a_process(hash_seed: str) -> bytes:
     command = [sys.executable, "-m", "plimsoll", "simulate", "-f", str(LIVE), "-o", "json"]
     environment = {**os.environ, "PYTHONHASHSEED": hash_seed}
-    return subprocess.run(command, env=environment, capture_output=True, check=True, cwd=REPOSITORY).stdout
+    finished = subprocess.run(
+        command, env=environment, capture_output=True, check=True, cwd=REPOSITORY, timeout=_LONGEST_S
+    )
+    return finished.stdout
 
 
 def test_two_processes_with_two_hash_seeds_give_the_same_bytes():

@@ -18,7 +18,7 @@ _FIRST_SCREEN = """\
 ready at {url}
 
 Plimsoll {version} runs a simulated Kubernetes cluster on this machine: {nodes}.
-Nothing is really executed; machines, nodes and pods are played. It is kept in
+{waiting}Nothing is really executed; machines, nodes and pods are played. It is kept in
 {data} and goes on from there at the next start (--fresh begins anew).
 
 Try it in another terminal:
@@ -30,6 +30,9 @@ Try it in another terminal:
 
 More to try: examples/first-steps.md. Ctrl-C stops it.
 """
+
+# So many nodes that are not ready are told with their cause.
+_NAMED = 5
 
 
 def up(
@@ -104,6 +107,7 @@ def first_screen(up: Up) -> str:
         url=up.url,
         version=plimsoll.__version__,
         nodes=_nodes(up),
+        waiting=_waiting(up),
         data=up.kubeconfig.parent,
         kubeconfig=shlex.quote(str(up.kubeconfig)),
     )
@@ -113,4 +117,14 @@ def _nodes(up: Up) -> str:
     noun = "node" if up.nodes_wanted == 1 else "nodes"
     if up.nodes_ready == up.nodes_wanted:
         return f"{up.nodes_ready} {noun}, ready" if up.nodes_ready else "no nodes yet"
-    return f"{up.nodes_ready} of {up.nodes_wanted} {noun} ready, the others on their way"
+    return f"{up.nodes_ready} of {up.nodes_wanted} {noun} ready"
+
+
+def _waiting(up: Up) -> str:
+    """A line for each of the first that are not ready."""
+    import textwrap
+
+    told = [f"{one}\n" for one in up.waiting_for[:_NAMED]]
+    if more := len(up.waiting_for) - len(told):
+        told.append(f"and {more} more: kubectl get nodes,machines\n")
+    return textwrap.indent("".join(["not ready:\n", *(f"  {one}" for one in told)]), "  ") if told else ""

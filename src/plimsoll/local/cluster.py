@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final
 
 from plimsoll.core.values import Value
 from plimsoll.kube.informer.informer import DEFAULT_SETTINGS
-from plimsoll.kube.informer.settings import InformerSettings
+from plimsoll.kube.informer.settings import InformerSettings  # noqa: TC001 -- msgspec resolves it at run time
 from plimsoll.local.cloud import CloudSettings
 from plimsoll.local.cloud import controllers as cloud_controllers
 from plimsoll.local.components import KUBELET, SCHEDULER, Components

@@ -42,6 +42,8 @@ class Component:
     recorder: EventRecorder
     clock: Clock
     entropy: Entropy
+    informer_settings: InformerSettings = DEFAULT_SETTINGS
+    """For informers that a part keeps for itself."""
 
 
 class Components:
@@ -53,11 +55,10 @@ class Components:
         self._connect = connect
         self._clock = clock
         self._entropy = entropy
+        self._informer_settings = informers
         self._clients: dict[str, Client] = {}
         self._recorders: dict[str, EventRecorder] = {}
-        self.informers = Informers(
-            self._client(CONTROLLER_MANAGER), clock=clock, entropy=entropy, settings=informers
-        )
+        self.informers = Informers(self._client(CONTROLLER_MANAGER), clock=clock, entropy=entropy, settings=informers)
 
     def component(self, name: str, *, manager: str = CONTROLLER_MANAGER) -> Component:
         """Tools for the part called `name`, which writes as `manager`. The same name shares one recorder."""
@@ -73,6 +74,7 @@ class Components:
             recorder=self._recorders[name],
             clock=self._clock,
             entropy=self._entropy,
+            informer_settings=self._informer_settings,
         )
 
     def services(self) -> list[Service]:

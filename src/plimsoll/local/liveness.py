@@ -7,8 +7,9 @@ would write 36,000 of them an hour to say that nothing happened; there the virtu
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final, Protocol
+from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
 
+from plimsoll.kube.errors import NotFound
 from plimsoll.kube.informer.changes import Added, Updated
 from plimsoll.kube.selections import Selection
 from plimsoll.objects.leases import Lease
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
     from datetime import datetime
 
     from plimsoll.core.clock import Clock
+    from plimsoll.kube.client import Client
     from plimsoll.kube.informer import Informer
     from plimsoll.kube.informer.changes import Change
     from plimsoll.kube.informer.shared import Informers
@@ -31,8 +33,12 @@ NODE_LEASES: Final = "kube-node-lease"
 class Liveness(Protocol):
     """What is known about nodes being alive."""
 
-    def last_heartbeat(self, node_name: str) -> datetime | None:
-        """When the node was last heard of; None if never."""
+    def last_heard_s(self, node_name: str) -> float | None:
+        """When the node was last heard of, on the clock that only goes on; None if never."""
+        ...
+
+    async def ask(self, node_name: str, client: Client) -> None:
+        """Learn what the server knows by now: whoever is about to conclude something from silence wants that."""
         ...
 
     def is_steady(self, node_name: str) -> bool:
@@ -42,6 +48,13 @@ class Liveness(Protocol):
     def on_change(self, tell: OnChange) -> None:
         """Have `tell` called with the name of every node about which something new is known."""
         ...
+
+
+class _Renewal(NamedTuple):
+    """What stands in a lease, and when that was first seen."""
+
+    renew_time: datetime | None
+    seen_s: float
 
 
 class LeaseLiveness:
@@ -54,7 +67,7 @@ class LeaseLiveness:
     def __init__(self, leases: Informer[Lease], *, clock: Clock) -> None:
         self._leases = leases
         self._clock = clock
-        self._renewed: dict[str, datetime] = {}
+        self._renewals: dict[str, _Renewal] = {}
         self._tells: list[OnChange] = []
         leases.add_handler(self._changed, name="node liveness")
 
@@ -62,8 +75,16 @@ class LeaseLiveness:
     def over(cls, informers: Informers, *, clock: Clock) -> LeaseLiveness:
         return cls(informers.of(Lease, Selection(namespace=NODE_LEASES)), clock=clock)
 
-    def last_heartbeat(self, node_name: str) -> datetime | None:
-        return self._renewed.get(node_name)
+    def last_heard_s(self, node_name: str) -> float | None:
+        known = self._renewals.get(node_name)
+        return None if known is None else known.seen_s
+
+    async def ask(self, node_name: str, client: Client) -> None:
+        try:
+            lease = await client.get(Lease, node_name, namespace=NODE_LEASES)
+        except NotFound:
+            return
+        self._is_news(lease)
 
     def is_steady(self, node_name: str) -> bool:  # noqa: ARG002 -- the port's signature
         return False
@@ -78,17 +99,26 @@ class LeaseLiveness:
     def _changed(self, change: Change[Lease]) -> None:
         name = change.key.name
         match change:
-            case Updated(old=old, new=new):
-                if old.spec.renew_time == new.spec.renew_time:
+            case Updated(new=new):
+                if not self._is_news(new):
                     return
-                self._renewed[name] = self._clock.now()
             case Added(new=new):
                 now = self._clock.now()
-                self._renewed[name] = min(new.spec.renew_time or now, now)
+                age = now - min(new.spec.renew_time or now, now)
+                seen_s = self._clock.monotonic_s() - age.total_seconds()
+                self._renewals[name] = _Renewal(new.spec.renew_time, seen_s)
             case _:
-                self._renewed.pop(name, None)
+                self._renewals.pop(name, None)
         for tell in self._tells:
             tell(name)
+
+    def _is_news(self, lease: Lease) -> bool:
+        name, renewed = lease.metadata.name, lease.spec.renew_time
+        known = self._renewals.get(name)
+        if known is not None and known.renew_time == renewed:
+            return False
+        self._renewals[name] = _Renewal(renewed, self._clock.monotonic_s())
+        return True
 
 
 class ToldLiveness:
@@ -97,11 +127,14 @@ class ToldLiveness:
     def __init__(self, *, clock: Clock) -> None:
         self._clock = clock
         self._alive: set[str] = set()
-        self._last: dict[str, datetime] = {}
+        self._last_s: dict[str, float] = {}
         self._tells: list[OnChange] = []
 
-    def last_heartbeat(self, node_name: str) -> datetime | None:
-        return self._clock.now() if node_name in self._alive else self._last.get(node_name)
+    def last_heard_s(self, node_name: str) -> float | None:
+        return self._clock.monotonic_s() if node_name in self._alive else self._last_s.get(node_name)
+
+    async def ask(self, node_name: str, client: Client) -> None:
+        """Who tells lives in this process: there is nothing newer."""
 
     def is_steady(self, node_name: str) -> bool:
         return node_name in self._alive
@@ -119,14 +152,14 @@ class ToldLiveness:
     def fell_silent(self, node_name: str) -> None:
         if node_name in self._alive:
             self._alive.remove(node_name)
-            self._last[node_name] = self._clock.now()
+            self._last_s[node_name] = self._clock.monotonic_s()
             self._tell(node_name)
 
     def forget(self, node_name: str) -> None:
         """There is no such node any more."""
-        was_known = node_name in self._alive or node_name in self._last
+        was_known = node_name in self._alive or node_name in self._last_s
         self._alive.discard(node_name)
-        self._last.pop(node_name, None)
+        self._last_s.pop(node_name, None)
         if was_known:
             self._tell(node_name)
 

@@ -36,7 +36,7 @@ class CapacityType(StrEnum):
 
 
 class MachineType(Wire):
-    """What the cloud sells. Prices are per hour; no zones: every zone of the cloud has it."""
+    """What the cloud sells. Prices are per hour; None: unknown. No zones: every zone of the cloud has it."""
 
     name: str = ""
     cpu: str | int | float = "0"
@@ -46,7 +46,7 @@ class MachineType(Wire):
     """By resource name: `nvidia.com/gpu: 4`."""
     allocatable: ResourceList = {}
     """What pods may use where it is less than the whole."""
-    price: float = 0.0
+    price: float | None = None
     currency: str = "USD"
     zones: tuple[str, ...] = ()
     labels: dict[str, str] = {}
@@ -253,7 +253,7 @@ class MachineSpec(Wire):
     group: str = ""
     machine_type: str = ""
     zone: str = ""
-    price: float = 0.0
+    price: float | None = None
     currency: str = "USD"
     capacity_type: str = CapacityType.ON_DEMAND
     boot_seconds: float = 0.0
@@ -287,7 +287,7 @@ def _resource(struct: type[WireObject], plural: str, *short_names: str) -> Resou
         namespaced=False,
         struct=struct,
         short_names=short_names,
-        categories=("cloud",),
+        categories=("plimsoll",),  # not "cloud": kubectl would take the kind's own name for all three
     )
 
 

@@ -38,6 +38,7 @@ class Container(Wire):
 
     name: str = ""
     image: str = ""
+    image_pull_policy: str = ""
     ports: tuple[ContainerPort, ...] = ()
     resources: ResourceRequirements = ResourceRequirements()
     restart_policy: str = ""

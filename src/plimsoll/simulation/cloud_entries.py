@@ -23,11 +23,13 @@ if TYPE_CHECKING:
 _API_VERSION: Final = f"{CLOUD_GROUP}/{CLOUD_VERSION}"
 
 
-def cloud_manifests(scenario: Scenario) -> Iterator[Json]:
-    yield {"apiVersion": _API_VERSION, "kind": "Cloud", "metadata": {"name": THE_CLOUD}, "spec": _cloud_spec(scenario)}
-    for entry in scenario.node_groups:
+def cloud_manifests(scenario: Scenario) -> Iterator[tuple[str, Json]]:
+    """Each with the place in the file that has its spec; of the cloud that is the file as a whole."""
+    metadata = {"name": THE_CLOUD}
+    yield "", {"apiVersion": _API_VERSION, "kind": "Cloud", "metadata": metadata, "spec": _cloud_spec(scenario)}
+    for index, entry in enumerate(scenario.node_groups):
         if entry.exists:
-            yield _group(entry)
+            yield f"nodeGroups[{index}]", _group(entry)
 
 
 def _cloud_spec(scenario: Scenario) -> Json:

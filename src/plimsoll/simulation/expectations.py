@@ -64,12 +64,22 @@ def _check_operand(name: str, given: Given) -> None:
     elif name == "absent":
         given.flag()
     elif name == "count":
-        if isinstance(given.value, dict):
-            operators_of(given)
-        else:
-            given.whole()
+        _check_count(given)
     elif name in {"lt", "le", "gt", "ge"} and not _is_ordered(given.value):
         given.wrong(f"must be a number or a text, is {named(given.value)}")
+
+
+def _check_count(given: Given) -> None:
+    if not isinstance(given.value, dict):
+        given.whole()
+    elif not given.value:
+        given.wrong("must be a number or operators, is an empty map")
+    else:
+        for name, one in given.members().items():
+            if name in OPERATORS:
+                _check_operand(name, one)
+            else:
+                one.wrong(f"is no operator; known are {', '.join(OPERATORS)}")
 
 
 # ---- asking
@@ -97,17 +107,26 @@ def _find(document: Any, parts: Sequence[str], *, separator: str) -> Any:
     if not parts:
         return document
     if isinstance(document, dict):
-        # A name may hold the separator: the shortest run of parts that is a key here goes first.
-        for length in range(1, len(parts) + 1):
-            raw = separator.join(parts[:length])
-            for key in (raw, _unescaped(raw)):
-                if key in document:
-                    return _find(document[key], parts[length:], separator=separator)
-    elif isinstance(document, list) and re.fullmatch(r"-?\d{1,9}", parts[0]):
+        return _find_in_map(document, parts, separator=separator)
+    if isinstance(document, list) and re.fullmatch(r"-?\d{1,9}", parts[0]):
         index = int(parts[0])
         if -len(document) <= index < len(document):
             return _find(document[index], parts[1:], separator=separator)
     return Absent(at=parts[0])
+
+
+def _find_in_map(document: dict[str, Any], parts: Sequence[str], *, separator: str) -> Any:
+    """A name may hold the separator: the shortest run of parts that is a key goes first, then longer ones."""
+    nothing: Absent | None = None
+    for length in range(1, len(parts) + 1):
+        raw = separator.join(parts[:length])
+        for key in dict.fromkeys((raw, _unescaped(raw))):
+            if key in document:
+                found = _find(document[key], parts[length:], separator=separator)
+                if not isinstance(found, Absent):
+                    return found
+                nothing = nothing or found
+    return nothing or Absent(at=parts[0])
 
 
 def _dotted(path: str) -> list[str]:

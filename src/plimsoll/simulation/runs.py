@@ -6,6 +6,7 @@ run with the path of its step; an expectation that does not hold is remembered a
 
 from __future__ import annotations
 
+import asyncio
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any, Final, assert_never
 
@@ -35,7 +36,9 @@ from plimsoll.simulation.worlds import COMPONENTS, World
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from plimsoll.local.cluster import LocalCluster
     from plimsoll.objects.registry import Resource
+    from plimsoll.simulation.ports import Loop
     from plimsoll.simulation.scenarios import ProviderCall, Scenario, Step
 
 Json = dict[str, Any]
@@ -142,7 +145,7 @@ class Telling:
             if world.loop is None:
                 self._warnings[NO_AUTOSCALER] = None
             else:
-                entry |= world.at_once(world.loop.run_loop())
+                world.at_once(_ended(world.spawn_inside(_told(world.loop, entry), name="loop")))
             self._loops.append(entry)
             world.run.settle()
             world.run.advance_by(step.every_s)
@@ -185,7 +188,7 @@ class Telling:
         """Once over all pending pods; a scheduler that crashes on the way leaves the rest to the next step."""
         world = self._world
         assert world.cluster is not None
-        scheduling = world.run.spawn(world.cluster.scheduler.schedule_once(), name="schedule once")
+        scheduling = world.spawn_inside(_scheduled(world.cluster), name="schedule once")
         world.run.settle()
         if not scheduling.done():
             scheduling.cancel()
@@ -227,6 +230,18 @@ class Telling:
             missed = unmet(expectation, outcome)
             if missed is not None:
                 self._failed.append(FailedExpectation(step=path, time=now, unmet=missed))
+
+
+async def _told(loop: Loop, entry: Json) -> None:
+    entry |= await loop.run_loop()
+
+
+async def _ended(task: asyncio.Task[None]) -> None:
+    await asyncio.wait((task,))
+
+
+async def _scheduled(cluster: LocalCluster) -> None:
+    await cluster.scheduler.schedule_once()
 
 
 async def _intervene(hand: Interventions, step: ProviderStep) -> None:

@@ -47,16 +47,29 @@ class Seeder:
         self._server = server
         self._client = client
         self._entropy = entropy
-        self._uids: dict[tuple[str, str, str], str] = {}
-        self._present: set[tuple[str, str, str]] = set()
+        self._promised: dict[tuple[str, str, str], str] = {}
+        """Uids of what is referred to and not there yet, by kind, namespace and name. The first to come so gets it."""
         self.absent_owners: set[str] = set()
         """Uids of owners that the file names and does not hold: what they own is left alone."""
 
     async def put_all(self, manifests: Sequence[Json], *, path: str) -> None:
         """Objects of a file, in an order in which they are accepted."""
-        self._name_owners(manifests)
-        for index, manifest in sorted(enumerate(manifests), key=lambda one: _rank(one[1])):
-            await self.put(manifest, path=f"{path}[{index}]")
+        in_order = sorted(enumerate(manifests), key=lambda one: _rank(one[1]))
+        # Definitions go first: only then is it known of which scope their objects are.
+        for is_early in (True, False):
+            now = [(index, one) for index, one in in_order if (one["kind"] in _EARLY) is is_early]
+            self._promise_uids([one for _, one in now])
+            for index, manifest in now:
+                await self.put(manifest, path=f"{path}[{index}]")
+
+    async def put_spec(self, manifest: Json, *, path: str, manager: str) -> None:
+        """Like `put`, of what the file says in its own words: `path` is where it has the spec."""
+        try:
+            await self.put(manifest, path=path, manager=manager)
+        except InvalidInput as error:
+            if isinstance(error.__cause__, ApiError):
+                raise _at_its_field(error.__cause__, path) from error
+            raise
 
     async def put(self, manifest: Json, *, path: str, manager: str = SCENARIO) -> None:
         """Make one object what the manifest says, or change it to that.
@@ -76,7 +89,7 @@ class Seeder:
         except ApiError as error:
             raise InvalidInput(str(error), path=path) from error
         await self._put_right(key, manifest, is_new=is_new)
-        self._note_owners(body, key, manifest["kind"])
+        self._note_owners(body, namespace)
 
     async def put_pods(self, entry: PodEntry, *, path: str) -> None:
         """Pods that are alike: the server judges the first, the others are its copies."""
@@ -133,31 +146,45 @@ class Seeder:
             raise InvalidInput(f"{manifest['apiVersion']} {manifest['kind']} is not served here", path=path)
         return resource
 
-    def _name_owners(self, manifests: Sequence[Json]) -> None:
+    def _promise_uids(self, manifests: Sequence[Json]) -> None:
         """So that owner references may leave the uid out, whichever of the two objects comes first."""
         for manifest in manifests:
             metadata = manifest["metadata"]
-            known_as = (manifest["kind"], metadata.get("namespace") or "default", metadata["name"])
-            self._uids[known_as] = metadata.get("uid") or self._uids.get(known_as) or self._entropy.uid()
+            known_as = self._known_as(manifest["kind"], metadata.get("namespace") or "default", metadata["name"])
+            self._promised[known_as] = metadata.get("uid") or self._promised.get(known_as) or self._entropy.uid()
+
+    def _known_as(self, kind: str, namespace: str, name: str) -> tuple[str, str, str]:
+        """An object as those in a namespace refer to it."""
+        resource = self._by_kind(kind)
+        return (kind, namespace if resource is None or resource.namespaced else "", name)
+
+    def _by_kind(self, kind: str) -> ServedResource | None:
+        return next((one for one in self._server.catalogue if one.kind == kind), None)
 
     def _uid_of(self, kind: str, namespace: str, name: str) -> str:
-        known_as = (kind, namespace or "default", name)
-        if known_as not in self._uids:
-            self._uids[known_as] = self._entropy.uid()
-        return self._uids[known_as]
+        if present := self._present_uid(kind, namespace, name):
+            return present
+        known_as = self._known_as(kind, namespace, name)
+        if known_as not in self._promised:
+            self._promised[known_as] = self._entropy.uid()
+        return self._promised[known_as]
 
-    def _note_owners(self, body: Json, key: Key, kind: str) -> None:
+    def _present_uid(self, kind: str, namespace: str, name: str) -> str:
+        resource = self._by_kind(kind)
+        if resource is None:
+            return ""
+        found = self._server.store.get(Key(resource.stored_as, namespace if resource.namespaced else "", name))
+        return "" if found is None else str(found.body()["metadata"]["uid"])
+
+    def _note_owners(self, body: Json, namespace: str) -> None:
         for owner in body["metadata"].get("ownerReferences") or ():
-            known_as = (owner["kind"], key.namespace or "default", owner["name"])
-            if known_as not in self._present:
+            if self._present_uid(owner["kind"], namespace, owner["name"]) != owner["uid"]:
                 self.absent_owners.add(owner["uid"])
-        known_as = (kind, key.namespace or "default", key.name)
-        self._present.add(known_as)
-        self.absent_owners.discard(self._uids.get(known_as, ""))
 
     async def _put_right(self, key: Key, manifest: Json, *, is_new: bool) -> None:
         metadata = manifest["metadata"]
-        uid = self._uids.get((manifest["kind"], key.namespace or "default", key.name), metadata.get("uid"))
+        promised = self._promised.pop(self._known_as(manifest["kind"], key.namespace, key.name), "")
+        uid = promised or metadata.get("uid")
         now = written_time(self._server.clock.now())
 
         def decide(found: Stored | None) -> Decision:
@@ -175,6 +202,7 @@ class Seeder:
             return Keep() if body == before else Put(body)
 
         await self._server.store.update(key, decide)
+        self.absent_owners.discard(promised)
 
     async def _copy(self, first: Stored, names: Sequence[str]) -> None:
         bodies: list[Json] = []
@@ -197,6 +225,13 @@ def _keep_given_taints(body: Json, manifest: Json) -> None:
         body["spec"]["taints"] = taints
     else:
         body.get("spec", {}).pop("taints", None)
+
+
+def _at_its_field(error: ApiError, path: str) -> InvalidInput:
+    """The field of the file that the server means."""
+    fields = (cause.field.removeprefix("spec.") for cause in error.causes if cause.field.startswith("spec."))
+    field = next(fields, "")
+    return InvalidInput(str(error), path=".".join(part for part in (path, field) if part))
 
 
 def _rank(manifest: Json) -> int:

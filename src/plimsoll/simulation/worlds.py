@@ -6,6 +6,8 @@ log. What runs on it is one process, built from the world alone, as often as it 
 
 from __future__ import annotations
 
+from contextlib import ExitStack
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final, Self, TypeVar
 
 from plimsoll.kube.client import Client
@@ -28,7 +30,7 @@ from plimsoll.runtime.chance import SeededEntropy
 from plimsoll.runtime.supervisor import Supervisor
 from plimsoll.runtime.virtual_runs import VirtualRun
 from plimsoll.simulation.cloud_entries import cloud_manifests, initial_nodes, with_groups
-from plimsoll.simulation.crashing import Lifeline, MortalTransport
+from plimsoll.simulation.crashing import Lifeline, MortalTransport, until_crash
 from plimsoll.simulation.ports import LoopTools, Plugs
 from plimsoll.simulation.request_histories import RequestHistory
 from plimsoll.simulation.scenarios import WorldKind
@@ -94,21 +96,15 @@ class World:
         self.seeder = Seeder(self._application.server, self.client, entropy=self._entropy.child("seeds"))
         self._starts = 0
         self._life = Lifeline(lambda: None)
-        self._process: asyncio.Task[None] | None = None
+        self._running: list[asyncio.Task[None]] = []
         self.loop: Loop | None = None
         self.cluster: LocalCluster | None = None
 
     def __enter__(self) -> Self:
-        self.run.__enter__()
-        try:
-            self.at_once(self._built())
-        except BaseException as error:
-            self.run.__exit__(type(error), error, None)
-            raise
-        self.run.spawn(NamespaceContents(self._application.server, ca_certificate="").run(), name="namespace contents")
-        self.run.spawn(self.requests.run(), name="request histories")
-        self.start_process()
-        self.run.settle()
+        with ExitStack() as if_it_fails:
+            if_it_fails.enter_context(self.run)
+            self._begin()
+            if_it_fails.pop_all()
         return self
 
     def __exit__(self, *error: object) -> None:
@@ -125,13 +121,20 @@ class World:
 
     # ---- the world at the start
 
+    def _begin(self) -> None:
+        self.at_once(self._built())
+        self.run.spawn(NamespaceContents(self._application.server, ca_certificate="").run(), name="namespace contents")
+        self.run.spawn(self.requests.run(), name="request histories")
+        self._start_process()
+        self.run.settle()
+
     async def _built(self) -> None:
         scenario = self.scenario
         await self._application.start()
         for definition in shipped_definitions():
             await self.seeder.put(definition.body, path=definition.source, manager=WORLD)
-        for manifest in cloud_manifests(scenario):
-            await self.seeder.put(manifest, path="nodeGroups", manager=WORLD)
+        for path, manifest in cloud_manifests(scenario):
+            await self.seeder.put_spec(manifest, path=path, manager=WORLD)
         objects = with_groups(scenario.objects, scenario.node_groups)
         await self.seeder.put_all(objects, path="objects")
         for node in initial_nodes(scenario):
@@ -141,15 +144,16 @@ class World:
 
     # ---- the process that runs on it
 
-    def start_process(self) -> None:
+    def _start_process(self) -> None:
         """Build everything that runs, from the world alone."""
         self._starts += 1
-        self._life = Lifeline(self._kill)
+        self._life = Lifeline(self._replace_process)
+        connect = partial(self._connect, life=self._life)
         is_live = self.scenario.world == WorldKind.LIVE
         entropy = self._entropy.child(f"process {self._starts}")
         clock = self.run.clock
         self.cluster = LocalCluster(
-            self._connect,
+            connect,
             clock=clock,
             entropy=entropy,
             settings=LIVE if is_live else STEPPED,
@@ -157,10 +161,10 @@ class World:
         )
         services = self.cluster.services()
         if self._plugs.make_loop is not None:
-            components = Components(self._connect, clock=clock, entropy=entropy.child("autoscaler"), informers=_INFORMERS)
+            components = Components(connect, clock=clock, entropy=entropy.child("autoscaler"), informers=_INFORMERS)
             tools = LoopTools(
                 components=components,
-                cloud=SimulatedCloud(self._connect(AUTOSCALER), clock=clock, log=self.log),
+                cloud=SimulatedCloud(connect(AUTOSCALER), clock=clock, log=self.log),
                 clock=clock,
                 options=self.options,
                 is_live=is_live,
@@ -169,7 +173,13 @@ class World:
             self.loop = self._plugs.make_loop(tools)
             services += [*components.services(), *self.loop.services()]
         supervisor = Supervisor(services, clock=clock, entropy=entropy.child("supervisor"))
-        self._process = self.run.spawn(supervisor.run(), name=f"process {self._starts}")
+        self.spawn_inside(supervisor.run(), name=f"process {self._starts}")
+
+    def spawn_inside(self, doing: Coroutine[Any, Any, None], *, name: str) -> asyncio.Task[None]:
+        """Start a task of the process: it ends with it, at the latest."""
+        task = self.run.spawn(until_crash(doing, self._life), name=name)
+        self._running = [one for one in self._running if not one.done()] + [task]
+        return task
 
     def crash(self, component: str, *, after_calls: int) -> None:
         """The process dies now, or when this component has written so many times more; and another one starts."""
@@ -178,16 +188,18 @@ class World:
         else:
             self._life.arm(component, after_calls=after_calls)
 
-    def _kill(self) -> None:
-        assert self._process is not None
-        self._process.add_done_callback(lambda _: self.start_process())
-        # Once asks it to stop in order, twice gives it no time for that.
-        self._process.cancel()
-        self._process.cancel()
+    def _replace_process(self) -> None:
+        """At this very instant: what is left of the dead one ends behind its back, and reaches nothing any more."""
+        dead, self._running = self._running, []
+        for task in dead:
+            task.cancel()
+            # Once asks it to stop in order; once more, after it heard that, gives it no time for it.
+            self.run.loop.call_soon(task.cancel)
+        self._start_process()
 
-    def _connect(self, manager: str) -> Client:
+    def _connect(self, manager: str, *, life: Lifeline) -> Client:
         embedded_transport = EmbeddedTransport(self._application, token=self._token)
-        return self._client(MortalTransport(embedded_transport, component=manager, life=self._life), manager)
+        return self._client(MortalTransport(embedded_transport, component=manager, life=life), manager)
 
     def _client(self, transport: EmbeddedTransport | MortalTransport, manager: str) -> Client:
         settings = ClientSettings(user_agent=f"{manager}/v1.34", field_manager=manager, qps=0)

@@ -79,8 +79,13 @@ def test_a_mistake_is_told_with_the_path_of_its_field(wrong: dict[str, Any], pat
 
 def test_a_missing_field_is_told_with_its_path():
     with pytest.raises(InvalidInput) as refused:
-        read_catalogue(catalogue({"name": "x", "cpu": 1, "memory": "1Gi"}), source="f")
-    assert refused.value.path == "machineTypes[0].price"
+        read_catalogue(catalogue({"name": "x", "cpu": 1, "price": 1}), source="f")
+    assert refused.value.path == "machineTypes[0].memory"
+
+
+def test_a_price_may_be_unknown():
+    (unpriced,) = read_catalogue(catalogue({"name": "x", "cpu": 1, "memory": "1Gi"}), source="f").machine_types
+    assert unpriced.price is None
 
 
 def test_what_is_not_json_is_told_with_the_file():

@@ -208,6 +208,19 @@ def test_a_deleted_pod_is_ended_and_removed():
     assert last["object"]["status"]["phase"] == "Succeeded"
 
 
+def test_where_ends_are_not_told_a_pod_just_goes_unless_a_finalizer_keeps_it():
+    with KubeletWorld(start_s=0, tells_ends=False) as world:
+        world.node()
+        world.pod()
+        world.pod("kept", finalizers=["ex.com/hold"])
+        watching = world.watch(f"{PODS}?watch=true&timeoutSeconds=60&fieldSelector=metadata.name=p")
+        world.delete_pod()
+        world.delete_pod("kept")
+        assert world.get_pod() is None
+        assert world.get_pod("kept")["status"]["phase"] == "Succeeded"
+    assert {event["object"]["status"]["phase"] for event in watching.events} == {"Running"}
+
+
 def test_a_pod_that_takes_long_to_stop_has_its_grace_and_no_more():
     with KubeletWorld(start_s=0) as world:
         world.node()

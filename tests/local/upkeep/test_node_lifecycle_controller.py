@@ -237,7 +237,7 @@ def test_a_taint_somebody_adds_drives_off_pods_that_do_not_tolerate_it():
         assert "deletionTimestamp" in world.pods()["p"]["metadata"]
 
 
-def test_a_restart_forgets_no_eviction():
+def test_after_a_restart_pods_have_their_time_again():
     with NodeWorld() as world:
         two_nodes(world)
         world.pod("long", "bad")
@@ -247,7 +247,7 @@ def test_a_restart_forgets_no_eviction():
         world.run.advance_by(100)
         world.start()
         world.liveness.lives("good")
-        world.run.advance_by(139)
+        world.run.advance_by(299)
         assert "deletionTimestamp" not in world.pods()["long"]["metadata"]
         world.run.advance_by(1)
         assert "deletionTimestamp" in world.pods()["long"]["metadata"]

@@ -2,9 +2,15 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from plimsoll.local.workloads.replica_sets import replica_set_services
 from tests.local.apiserver.application.worlds import STRATEGIC
 from tests.local.workloads.replica_worlds import PODS, SETS, ReplicaWorld, replica_set, template
+
+if TYPE_CHECKING:
+    from plimsoll.local.components import Components
+    from plimsoll.runtime.services import Service
 
 
 def world() -> ReplicaWorld:
@@ -44,6 +50,28 @@ def test_scaling_down_deletes_pods_that_are_not_ready_first():
         w.run.settle()
         assert [pod["metadata"]["name"] for pod in w.pods] == kept
         assert [reason for reason, _ in w.told("ReplicaSet")].count("SuccessfulDelete") == 2
+
+
+def test_a_patient_set_says_nothing_of_a_pod_that_is_replaced_in_time():
+    def patient(components: Components) -> list[Service]:
+        return replica_set_services(components, patience_s=0.5)
+
+    with ReplicaWorld(patient) as w:
+        w.made(SETS, replica_set(replicas=2))
+        w.run.settle()
+        for pod in w.pods:
+            w.make_ready(pod)
+        assert w.get(SETS, "r")["status"] == {"replicas": 0}
+        w.run.advance_by(0.5)
+        told = w.get(SETS, "r")
+        assert told["status"]["readyReplicas"] == 2
+        gone, kept = (pod["metadata"]["name"] for pod in w.pods)
+        w.ask("DELETE", f"{PODS}/{gone}")
+        w.run.settle()
+        w.make_ready(next(pod for pod in w.pods if pod["metadata"]["name"] != kept))
+        w.run.advance_by(5)
+        assert len(w.pods) == 2
+        assert w.get(SETS, "r")["metadata"]["resourceVersion"] == told["metadata"]["resourceVersion"]
 
 
 def test_a_pod_that_is_deleted_is_replaced():

@@ -18,7 +18,7 @@ import structlog
 
 from plimsoll.core.errors import GaveUp, PlimsollError, Unreachable
 from plimsoll.core.values import Value
-from plimsoll.kube.errors import AlreadyExists, NotFound, NotSent, ServerFailed, TooManyRequests
+from plimsoll.kube.errors import AlreadyExists, Forbidden, NotFound, NotSent, ServerFailed, TooManyRequests
 from plimsoll.kube.recorder.correlation import CorrelationSettings, Correlator, Entry, Written
 from plimsoll.kube.recorder.texts import (
     ACTION_BYTES,
@@ -226,7 +226,19 @@ class EventRecorder:
             return
         self._reported.add(report)
         told = "" if error is None else str(error)
-        log.warning("event.dropped", namespace=occurrence.namespace, cause=cause, reason=occurrence.reason, error=told)
+        tell = log.debug if _is_of_ended_namespace(error) else log.warning
+        tell("event.dropped", namespace=occurrence.namespace, cause=cause, reason=occurrence.reason, error=told)
+
+
+def _is_of_ended_namespace(error: PlimsollError | None) -> bool:
+    """Whether the namespace is going or gone: its objects have last words, and nobody is left to read them."""
+    match error:
+        case NotFound():
+            return True
+        case Forbidden():
+            return any(cause.reason == "NamespaceTerminating" for cause in error.causes)
+        case _:
+            return False
 
 
 class _Draft:

@@ -55,7 +55,8 @@ class MachineActuator:
 
     async def raise_target(self, raised: RaisedTarget) -> NodeGroup:
         group = raised.group
-        body = {"metadata": _version(group), "spec": {"target": raised.target}}
+        sizes = {"target": raised.target, "max": max(group.spec.max, raised.target)}
+        body = {"metadata": _version(group), "spec": sizes}
         return await self._client.merge_patch(NodeGroup, group.metadata.name, body)
 
     async def make(self, new: NewMachine) -> None:
@@ -73,8 +74,8 @@ class MachineActuator:
         status = {"state": MachineState.CREATING.value, "error": None, "startedTime": exact_time(self._clock.now())}
         await self._patch(retry.machine, {"spec": _spec_body(retry.spec), "status": status})
 
-    async def boot(self, boot: Boot, *, ready: bool) -> None:
-        """The machine's node is there; then the machine says that it runs."""
+    async def boot(self, boot: Boot, *, ready: bool) -> Machine:
+        """The machine's node is there; then the machine, as it is afterwards, says that it runs."""
         machine, now = boot.machine, self._clock.now()
         spec = machine.spec
         body = node_body(
@@ -85,15 +86,13 @@ class MachineActuator:
         except AlreadyExists:
             node = await self._client.get(Node, machine.metadata.name)
             if node.spec.provider_id != spec.provider_id:
-                await self._fail(machine, "there is another node of this name")
-                return
+                return await self._fail(machine, "there is another node of this name")
         except (Invalid, Forbidden) as error:
-            await self._fail(machine, str(error))
-            return
+            return await self._fail(machine, str(error))
         if ready:
             await self._untaint(node)
         running = {"state": MachineState.RUNNING.value, "bootedTime": exact_time(now)}
-        await self._patch(machine, {"status": running})
+        return await self._patch(machine, {"status": running})
 
     async def _untaint(self, node: Node) -> None:
         """Admission taints every new node; of one that comes ready nobody else may be there to take it away."""
@@ -141,9 +140,10 @@ class MachineActuator:
         body = {"metadata": _version(group), "spec": {"deletions": left or None}}
         return await self._client.merge_patch(NodeGroup, group.metadata.name, body)
 
-    async def _fail(self, machine: Machine, message: str) -> None:
+    async def _fail(self, machine: Machine, message: str) -> Machine:
         error = MachineError(class_=ErrorClass.OTHER, code=NODE_REFUSED, message=message[:1024])
-        await self._patch(machine, {"status": {"state": MachineState.FAILED.value, "error": _error_body(error)}})
+        failed = {"state": MachineState.FAILED.value, "error": _error_body(error)}
+        return await self._patch(machine, {"status": failed})
 
     async def _patch(self, machine: Machine, body: dict[str, Any]) -> Machine:
         body = {"metadata": _version(machine), **body}
@@ -175,12 +175,13 @@ def _machine_body(new: NewMachine, now: str) -> dict[str, Any]:
 
 def _spec_body(spec: MachineSpec) -> dict[str, Any]:
     """Every field, defaults too: people read it."""
+    price = {} if spec.price is None else {"price": spec.price}
     return {
         "providerID": spec.provider_id,
         "group": spec.group,
         "machineType": spec.machine_type,
         "zone": spec.zone,
-        "price": spec.price,
+        **price,
         "currency": spec.currency,
         "capacityType": str(spec.capacity_type),
         "bootSeconds": spec.boot_seconds,

@@ -21,7 +21,8 @@ from plimsoll.kube.informer import Added, BadGone, Deleted, TurnedBad, Updated
 from plimsoll.kube.wiring import enqueue_on
 from plimsoll.local.cloud.actuators import MachineActuator, exact_time
 from plimsoll.local.cloud.catalogue import offer_of
-from plimsoll.local.cloud.ledgers import quota_problems
+from plimsoll.local.cloud.events import CloudEvents
+from plimsoll.local.cloud.ledgers import quota_problems, unsold_problems
 from plimsoll.local.cloud.own_writes import OwnWrites
 from plimsoll.local.cloud.planning import SeenNode, View, next_number, plan
 from plimsoll.local.cloud.spending import bills, costs_by_group, settlement
@@ -61,6 +62,7 @@ class CloudController:
         self._client = component.client
         self._clock = component.clock
         self._settings = settings
+        self._events = CloudEvents(component)
         informers = component.informers
         self._clouds, self._nodes = informers.of(Cloud), informers.of(Node)
         self._group_informer, machine_informer = informers.of(NodeGroup), informers.of(Machine)
@@ -84,6 +86,7 @@ class CloudController:
         view = await self._observe()
         planned = plan(view)
         await self._grow(planned)
+        self._events.grown(planned, view.groups, self._machines.list())
         await self._boot(planned)
         orphans = [one for one in planned.orphans if await self._is_orphan(one)]
         await self._shrink(view, [*planned.removals, *orphans])
@@ -148,7 +151,7 @@ class CloudController:
     async def _boot(self, planned: Plan) -> None:
         for boot in planned.boots:
             ready = self._settings.nodes_come_ready or boot.machine.spec.boot_seconds == 0
-            await self._actuator.boot(boot, ready=ready)
+            self._events.booted(await self._actuator.boot(boot, ready=ready))
 
     async def _shrink(self, view: View, unwanted: list[Machine]) -> None:
         if not unwanted:
@@ -220,7 +223,8 @@ class CloudController:
             return
         billed = cloud.status.billed_until
         is_due = billed is not None and (view.now - billed).total_seconds() >= self._settings.bill_s
-        problems = [*view.offer.problems, *quota_problems(view.cloud)]
+        unsold = unsold_problems(view.cloud, view.offer.machine_types)
+        problems = [*view.offer.problems, *quota_problems(view.cloud), *unsold]
         if not (has_news or (is_due and view.machines) or problems != list(cloud.status.problems)):
             return
         live = await self._client.get(Cloud, THE_CLOUD)
@@ -246,7 +250,10 @@ class CloudController:
 
 def _group_status(group: NodeGroup, members: list[Machine]) -> dict[str, Any]:
     count = {state: sum(one.status.state == state for one in members) for state in MachineState}
-    errors = {one.status.error.message: None for one in members if one.status.error is not None}
+    messages = {one.status.error.message: None for one in members if one.status.error is not None}
+    if group.spec.target > group.spec.max:
+        above = f"target {group.spec.target} is more than max {group.spec.max}: no machine is made beyond max"
+        messages = {above: None, **messages}
     return {
         "observedGeneration": group.metadata.generation,
         "machines": len(members) - count[MachineState.DELETING],
@@ -255,7 +262,7 @@ def _group_status(group: NodeGroup, members: list[Machine]) -> dict[str, Any]:
         "deleting": count[MachineState.DELETING],
         "failed": count[MachineState.FAILED],
         "nextNumber": next_number(group, members),
-        "message": "; ".join(errors),
+        "message": "; ".join(messages),
     }
 
 

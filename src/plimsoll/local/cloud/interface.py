@@ -28,7 +28,7 @@ from plimsoll.local.cloud.errors import (
     NotSupported,
 )
 from plimsoll.local.cloud.node_bodies import node_body
-from plimsoll.local.cloud.planning import Planner, View, is_going
+from plimsoll.local.cloud.planning import Planner, View, is_going, wanted_of
 from plimsoll.local.cloud.shapes import INSTANCE_TYPE, NoShape, Shape, shape_of
 from plimsoll.local.cloud.spending import costs_by_group
 from plimsoll.objects.cloud import (
@@ -133,9 +133,9 @@ class SimulatedCloud:
         labels = node.metadata.labels
         if group := labels.get(GROUP_LABEL):
             shape = await self._shape(await self.node_group(group))
-            return shape.price * seconds / _HOUR_S
+            return _for(shape.price, seconds)
         sold = {one.name: one for one in await self.machine_types()}.get(labels.get(INSTANCE_TYPE, ""))
-        return None if sold is None else sold.price * seconds / _HOUR_S
+        return None if sold is None else _for(sold.price, seconds)
 
     async def costs(self) -> tuple[Cost, ...]:
         """What each group has cost so far, up to now."""
@@ -253,7 +253,7 @@ class SimulatedCloud:
     async def _delete(self, group: str, names: Sequence[str], *, forced: bool) -> None:
         machines = await self.machines(group)
         chosen = _chosen(group, machines, names)
-        await self._change(group, lambda now: _reduced(now, chosen, forced=forced))
+        await self._change(group, lambda now: _reduced(now, machines, chosen, forced=forced))
 
     async def _shape(self, group: NodeGroup) -> Shape:
         spec = (await self.cloud()).spec
@@ -314,6 +314,11 @@ def _decreased(group: NodeGroup, delta: int, *, running: int) -> dict[str, Any]:
     return {"target": wanted}
 
 
+def _for(price: float | None, seconds: float) -> float | None:
+    """A price of an hour, of so many seconds."""
+    return None if price is None else price * seconds / _HOUR_S
+
+
 def _chosen(group: str, machines: Sequence[Machine], names: Sequence[str]) -> list[str]:
     """The names of the machines meant; those that are already going are none of them."""
     known = {one.metadata.name: one for one in machines}
@@ -324,11 +329,15 @@ def _chosen(group: str, machines: Sequence[Machine], names: Sequence[str]) -> li
     return [name for name in dict.fromkeys(known[one].metadata.name for one in names) if not is_going(known[name])]
 
 
-def _reduced(group: NodeGroup, chosen: Sequence[str], *, forced: bool) -> dict[str, Any] | None:
-    fresh = [name for name in chosen if name not in group.spec.deletions]
+def _reduced(
+    group: NodeGroup, machines: Sequence[Machine], chosen: Sequence[str], *, forced: bool
+) -> dict[str, Any] | None:
+    named = group.spec.deletions
+    fresh = [name for name in chosen if name not in named]
     if not fresh:
         return None
-    left = group.spec.target - len(fresh)
+    staying = [one for one in machines if not is_going(one) and one.metadata.name not in named]
+    left = wanted_of(group, staying) - len(fresh)
     if not forced and left < group.spec.min:
         raise CloudRefused(f"min size reached, nodes will not be deleted: target {left} min {group.spec.min}")
     return {"target": max(0, left), "deletions": [*group.spec.deletions, *fresh]}

@@ -12,6 +12,7 @@ import msgspec
 
 from plimsoll.kube.errors import AlreadyExists, Conflict
 from plimsoll.local.cloud.errors import CloudFailed
+from plimsoll.local.cloud.planning import wanted_of
 from plimsoll.objects.cloud import THE_CLOUD, CallFault, Cloud, Machine, NodeGroup, Stock
 
 if TYPE_CHECKING:
@@ -81,7 +82,8 @@ class Interventions:
         missing = 0
         for name, group in groups.items():
             if group.spec.machine_type == machine_type:
-                missing += max(0, group.spec.target - sum(one.spec.group == name for one in machines))
+                members = [one for one in machines if one.spec.group == name]
+                missing += max(0, wanted_of(group, members) - len(members))
         return len(there) + missing
 
     async def _change(self, changed: Callable[[Cloud], dict[str, Any]]) -> None:

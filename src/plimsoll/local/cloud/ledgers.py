@@ -13,6 +13,7 @@ from plimsoll.core.quantity import Quantity
 from plimsoll.objects.cloud import ErrorClass, MachineError
 
 if TYPE_CHECKING:
+    from collections.abc import Container
     from datetime import datetime
 
     from plimsoll.local.cloud.shapes import Shape
@@ -83,6 +84,20 @@ def quota_problems(cloud: CloudSpec) -> list[str]:
         f"spec.quotas[{position}].limit: {one.limit!r} is not a quantity"
         for position, one in enumerate(cloud.quotas)
         if _limit(one) is None
+    ]
+
+
+def unsold_problems(cloud: CloudSpec, sold: Container[str]) -> list[str]:
+    """What speaks of machine types that nobody sells, and so binds nothing."""
+    named = [
+        *((f"stock[{position}]", one.machine_type) for position, one in enumerate(cloud.stock)),
+        *((f"quotas[{position}]", one.machine_type) for position, one in enumerate(cloud.quotas)),
+        *((f"boots[{position}]", one.machine_type) for position, one in enumerate(cloud.boots)),
+    ]
+    return [
+        f"spec.{path}.machineType: machine type {name!r} is not sold here"
+        for path, name in named
+        if name and name not in sold
     ]
 
 

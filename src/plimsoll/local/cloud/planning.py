@@ -9,7 +9,7 @@ from __future__ import annotations
 import functools
 import re
 from datetime import datetime, timedelta
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from msgspec.structs import replace
 
@@ -29,6 +29,9 @@ from plimsoll.objects.cloud import (
     NodeGroupSpec,
 )
 from plimsoll.objects.meta import ObjectMeta
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
 
 _NUMBERED: Final = re.compile(r"(.+)-(0|[1-9][0-9]*)")
 
@@ -77,7 +80,10 @@ class Boot(Value):
 
 
 class RaisedTarget(Value):
-    """A group that adopts more nodes than it wanted: it wants them from now on. Said before they are adopted."""
+    """A group that adopts more nodes than it wanted: it wants them from now on, and may have them.
+
+    Said before they are adopted.
+    """
 
     group: NodeGroup
     target: int
@@ -115,6 +121,15 @@ def number_in(name: str, group: str) -> int | None:
 def next_number(group: NodeGroup, members: list[Machine]) -> int:
     numbers = [number_in(one.metadata.name, group.metadata.name) for one in members]
     return max([group.status.next_number, *(number + 1 for number in numbers if number is not None)])
+
+
+def wanted_of(group: NodeGroup, staying: Iterable[Machine]) -> int:
+    """How many machines a group is to have: `target`, but none is made or started beyond `max`.
+
+    Those that work stay when `max` is lowered beneath them: a limit takes nobody's node away.
+    """
+    working = sum(one.status.state != MachineState.FAILED for one in staying)
+    return min(group.spec.target, max(group.spec.max, working))
 
 
 def is_going(machine: Machine) -> bool:
@@ -192,11 +207,11 @@ class Planner:
         named = set(group.spec.deletions)
         going = [one for one in members if is_going(one) or one.metadata.name in named]
         staying = [one for one in members if not (is_going(one) or one.metadata.name in named)]
-        target = group.spec.target
+        wanted = wanted_of(group, staying)
         if adopted := self._adopt(group, shape):
-            target = max(target, len(staying) + adopted)
-            self._raised += [] if target == group.spec.target else [RaisedTarget(group=group, target=target)]
-        surplus = len(staying) + adopted - target
+            wanted = max(wanted, len(staying) + adopted)
+            self._raised += [] if wanted <= group.spec.target else [RaisedTarget(group=group, target=wanted)]
+        surplus = len(staying) + adopted - wanted
         gone = sorted(staying, key=_first_to_go)[:surplus] if surplus > 0 else []
         gone_names = {one.metadata.name for one in gone}
         staying = [one for one in staying if one.metadata.name not in gone_names]

@@ -39,7 +39,8 @@ class Shape(Value):
     allocatable: ResourceList
     labels: dict[str, str]
     taints: tuple[Taint, ...]
-    price: float
+    price: float | None
+    """Of an hour; None: unknown."""
     currency: str
     capacity_type: str
     zones: tuple[str, ...]

@@ -1,8 +1,9 @@
 """The cost meter: what machines have cost, to the microsecond and without floats.
 
-A machine costs from its start until its removal begins. While it is there, its cost follows from the machine itself;
-when it goes, its cost is written into the cloud's books (`Cloud.status.spent`) together with its uid
-(`settled`), in one write, before the machine is removed. So a crash at any point neither loses nor doubles it.
+A machine costs from its start until its removal begins; one whose price is unknown costs nothing, its hours count.
+While it is there, its cost follows from the machine itself; when it goes, its cost is written into the cloud's books
+(`Cloud.status.spent`) together with its uid (`settled`), in one write, before the machine is removed. So a crash at any
+point neither loses nor doubles it.
 """
 
 from __future__ import annotations
@@ -51,7 +52,7 @@ def cost_of(machine: Machine, *, now: datetime) -> Cost:
     if started is not None and ended > started:
         lived = ended - started
         seconds = Decimal(lived.days * 86_400 + lived.seconds) + Decimal(lived.microseconds).scaleb(-6)
-    amount = (Decimal(str(machine.spec.price)) * seconds / _HOUR_S).quantize(_BOOKED, ROUND_HALF_EVEN)
+    amount = (Decimal(str(machine.spec.price or 0)) * seconds / _HOUR_S).quantize(_BOOKED, ROUND_HALF_EVEN)
     return Cost(group=machine.spec.group, currency=machine.spec.currency, machine_seconds=seconds, amount=amount)
 
 

@@ -28,6 +28,10 @@ class AddressPool:
         self._user_of: dict[str, Hashable] = {}
         self._address_of: dict[Hashable, str] = {}
 
+    @property
+    def is_unused(self) -> bool:
+        return not self._address_of
+
     def address_of(self, user: Hashable, *, has: str = "") -> str:
         """The user's address: the one it `has`, the one it was given before, or a new one; empty if all are taken."""
         if has:
@@ -55,3 +59,48 @@ class AddressPool:
                 self._claim(user, address)
                 return address
         return ""
+
+
+class AddressPools:
+    """The pools of the networks that nodes have, and the one for nodes without a network of their own."""
+
+    def __init__(self, shared: str) -> None:
+        self._shared = AddressPool(shared)
+        self._pools: dict[str, AddressPool] = {}
+        self._closed: set[str] = set()
+        self._network_of: dict[Hashable, str] = {}
+
+    @property
+    def networks(self) -> list[str]:
+        """Those that are remembered, without the shared one."""
+        return list(self._pools)
+
+    def address_of(self, user: Hashable, network: str, *, has: str = "") -> str:
+        """As `AddressPool.address_of`; no network: the shared one."""
+        if self._network_of.get(user, network) != network:
+            self.release(user)
+        if network and network not in self._pools:
+            self._pools[network] = AddressPool(network)
+        self._closed.discard(network)
+        self._network_of[user] = network
+        return self._pool(network).address_of(user, has=has)
+
+    def release(self, user: Hashable) -> None:
+        network = self._network_of.pop(user, None)
+        if network is not None:
+            self._pool(network).release(user)
+            self._drop_if_done(network)
+
+    def close(self, network: str) -> None:
+        """Its node is gone. It is remembered while somebody still has an address of it."""
+        if network in self._pools:
+            self._closed.add(network)
+            self._drop_if_done(network)
+
+    def _pool(self, network: str) -> AddressPool:
+        return self._pools[network] if network else self._shared
+
+    def _drop_if_done(self, network: str) -> None:
+        if network in self._closed and self._pools[network].is_unused:
+            self._closed.remove(network)
+            del self._pools[network]

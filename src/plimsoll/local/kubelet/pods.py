@@ -15,7 +15,7 @@ from plimsoll.kube.informer.changes import Added, Deleted, Key, Updated
 from plimsoll.kube.selections import DeleteOptions
 from plimsoll.kube.wiring import enqueue_on
 from plimsoll.kube.workqueue import QueueSettings
-from plimsoll.local.kubelet.addresses import AddressPool
+from plimsoll.local.kubelet.addresses import AddressPools
 from plimsoll.local.kubelet.admission import Books
 from plimsoll.local.kubelet.node_status import Booting, Silent, internal_ip
 from plimsoll.local.kubelet.pod_events import PodEvents
@@ -45,8 +45,7 @@ class Pods:
         self._nodes = nodes
         self._settings = settings
         self._books = Books()
-        self._default_pool = AddressPool(settings.pod_addresses)
-        self._pools: dict[str, AddressPool] = {}
+        self._addresses = AddressPools(settings.pod_addresses)
         self._events = (
             PodEvents(component.recorder, component.client.calls.resource(Pod)) if settings.tells_events else None
         )
@@ -94,6 +93,7 @@ class Pods:
                 return ()
             case Deleted(last=node):
                 self._books.close(node.metadata.name)
+                self._addresses.close(node.spec.pod_cidr)
         return [Key(pod.metadata.namespace, pod.metadata.name) for pod in self._on(change.key.name)]
 
     def _key_if_bound(self, pod: Pod) -> Key | None:
@@ -153,15 +153,8 @@ class Pods:
             return Place(host_ip=host_ip, pod_ip=host_ip)
         if pod.status.phase in TERMINAL:
             return Place(host_ip=host_ip, pod_ip=pod.status.pod_ip)
-        return Place(host_ip=host_ip, pod_ip=self._pool(node).address_of(pod.metadata.uid, has=pod.status.pod_ip))
-
-    def _pool(self, node: Node) -> AddressPool:
-        network = node.spec.pod_cidr
-        if not network:
-            return self._default_pool
-        if network not in self._pools:
-            self._pools[network] = AddressPool(network)
-        return self._pools[network]
+        pod_ip = self._addresses.address_of(pod.metadata.uid, node.spec.pod_cidr, has=pod.status.pod_ip)
+        return Place(host_ip=host_ip, pod_ip=pod_ip)
 
     # ---- acting
 
@@ -195,8 +188,7 @@ class Pods:
     def _let_go(self, pod: Pod) -> None:
         """What has ended takes nothing any more, and its address is free."""
         self._books.leave(pod.metadata.uid)
-        for pool in (self._default_pool, *self._pools.values()):
-            pool.release(pod.metadata.uid)
+        self._addresses.release(pod.metadata.uid)
 
     def _forget(self, pod: Pod) -> None:
         self._let_go(pod)

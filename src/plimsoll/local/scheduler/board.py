@@ -137,6 +137,7 @@ class Board:
         if before is not None and _counts_the_same(before[1], pod):
             self._outdated[key] = pod
             return False
+        self._outdated.pop(key, None)
         if before is not None:
             self._take_off(key)
         self._put(PlacedPod(pod), pod.spec.node_name)

@@ -17,7 +17,7 @@ import structlog
 
 from plimsoll.kube.controllers import Controller, ControllerSettings, Done
 from plimsoll.kube.discovery import resources
-from plimsoll.kube.errors import Conflict, NotFound
+from plimsoll.kube.errors import NotFound
 from plimsoll.kube.informer.changes import Added, Deleted, Updated, view_of
 from plimsoll.kube.informer.informer import Informer
 from plimsoll.kube.selections import DeleteOptions
@@ -42,7 +42,7 @@ from plimsoll.objects.registry import KINDS
 from plimsoll.objects.workloads import DaemonSet, Deployment, Job, ReplicaSet, StatefulSet
 
 if TYPE_CHECKING:
-    from collections.abc import Container
+    from collections.abc import Container, Iterable
 
     from plimsoll.kube.informer.changes import Change
     from plimsoll.local.components import Component
@@ -95,25 +95,34 @@ class GarbageCollection:
     async def run(self) -> None:
         async with asyncio.TaskGroup() as group:
             self._group = group
-            self._forget_followed()
-            for resource in await served_resources(self._client, "list", "watch", "delete"):
-                known = self._shared.get(resource.full_name)
-                if known is not None:
-                    await known.synced()
-                elif (resource.group, resource.plural) not in EVENTS:
-                    self._follow(resource)
             try:
+                self._forget_followed()
+                await self._follow_served()
                 await self.controller.run()
             finally:
                 self._stop_following(list(self._followed))
 
     # ---- which kinds
 
+    async def _follow_served(self) -> None:
+        for resource in await served_resources(self._client, "list", "watch", "delete"):
+            known = self._shared.get(resource.full_name)
+            if known is not None:
+                await known.synced()
+            elif (resource.group, resource.plural) not in EVENTS:
+                self._follow(resource)
+
     def _follow(self, resource: Resource) -> None:
         if resource.full_name in self._followed or self._group is None:
             return
         component = self._component
-        informer: Informer[Any] = Informer(self._client, resource, clock=component.clock, entropy=component.entropy)
+        informer: Informer[Any] = Informer(
+            self._client,
+            resource,
+            clock=component.clock,
+            entropy=component.entropy,
+            settings=component.informer_settings,
+        )
         informer.add_handler(lambda change: self._changed(resource, change), name=NAME)
         self._followed[resource.full_name] = self._group.create_task(
             informer.run(), name=f"{NAME}: {resource.full_name}"
@@ -172,12 +181,19 @@ class GarbageCollection:
             self._look_at(self._graph.dependents(metadata.uid))
         if before is not None:
             # Owners that it no longer holds up, or no longer names.
-            self._look_at([owner.uid for owner in before.metadata.owner_references if owner.block_owner_deletion])
+            self._look_at_waiting(owner for owner in before.metadata.owner_references if owner.block_owner_deletion)
 
     def _gone(self, metadata: ObjectMeta) -> None:
         self._graph.remove(metadata.uid)
         self._look_at(self._graph.dependents(metadata.uid))
-        self._look_at([owner.uid for owner in metadata.owner_references])
+        self._look_at_waiting(metadata.owner_references)
+
+    def _look_at_waiting(self, owners: Iterable[OwnerReference]) -> None:
+        """Whether a dependent is there matters to nobody else: not to the set whose pods come and go."""
+        for owner in owners:
+            entry = self._graph.get(owner.uid)
+            if entry is not None and is_waiting(entry.metadata):
+                self.controller.queue.add(owner.uid)
 
     def _look_at(self, uids: list[str]) -> None:
         for uid in uids:
@@ -236,11 +252,13 @@ class GarbageCollection:
         return None if found is None else metadata_resource(owner.api_version, found)
 
     async def _delete(self, entry: Entry, decided: Delete) -> Done:
+        """Only in the version that was looked at: with a later one it may have lost, or changed, its owners."""
         resource, metadata = entry
+        version = metadata.resource_version
         if decided.unblock:
-            await self._write_owners(entry, unblocked(metadata))
-        options = DeleteOptions(uid=metadata.uid, propagation=decided.propagation)
-        with suppress(NotFound, Conflict):
+            version = await self._write_owners(entry, unblocked(metadata))
+        options = DeleteOptions(uid=metadata.uid, resource_version=version, propagation=decided.propagation)
+        with suppress(NotFound):
             await self._client.delete(resource, metadata.name, namespace=metadata.namespace, options=options)
         where = f"{metadata.namespace}/{metadata.name}".lstrip("/")
         return Done(said=f"deleted {resource.full_name} {where}: its owners are gone")
@@ -266,17 +284,21 @@ class GarbageCollection:
         left = [one for one in entry.metadata.finalizers if one != finalizer]
         await self._patch(entry, {"finalizers": left or None})
 
-    async def _write_owners(self, entry: Entry, owners: tuple[OwnerReference, ...]) -> None:
+    async def _write_owners(self, entry: Entry, owners: tuple[OwnerReference, ...]) -> str:
         bodies = [_owner_body(one) for one in owners]
-        await self._patch(entry, {"ownerReferences": bodies or None})
+        return await self._patch(entry, {"ownerReferences": bodies or None})
 
-    async def _patch(self, entry: Entry, fields: dict[str, Any]) -> None:
+    async def _patch(self, entry: Entry, fields: dict[str, Any]) -> str:
+        """Gives the version that came of it; that of before for an object that is gone."""
         resource, metadata = entry
         identity = {"uid": metadata.uid, "resourceVersion": metadata.resource_version}
-        with suppress(NotFound):
-            await self._client.merge_patch(
+        try:
+            written: Any = await self._client.merge_patch(
                 resource, metadata.name, {"metadata": {**identity, **fields}}, namespace=metadata.namespace
             )
+        except NotFound:
+            return metadata.resource_version
+        return str(written.metadata.resource_version)
 
 
 def _counted(metadata: ObjectMeta) -> tuple[Any, ...]:

@@ -6,7 +6,6 @@ the node: it is told when that was last.
 
 from __future__ import annotations
 
-from datetime import timedelta
 from typing import TYPE_CHECKING, Any, Final
 
 from plimsoll.core.values import Value
@@ -68,10 +67,10 @@ def readiness(node: Node) -> str:
     return ready.status if ready is not None else ""
 
 
-def silent_from(node: Node, heard_at: datetime, patience: Patience) -> datetime:
-    """When a node that was last heard of at `heard_at` counts as silent."""
+def silent_from_s(node: Node, heard_s: float, patience: Patience) -> float:
+    """When a node that was last heard of at `heard_s` counts as silent."""
     has_reported = condition(node, READY) is not None
-    return heard_at + timedelta(seconds=patience.grace_s if has_reported else patience.startup_grace_s)
+    return heard_s + (patience.grace_s if has_reported else patience.startup_grace_s)
 
 
 def silent_conditions(node: Node, now: datetime) -> list[dict[str, Any]]:

@@ -5,12 +5,14 @@ that its conditions ask for, mark its pods not ready. Pods are driven off by `ta
 alone. Nothing is polled: a node is looked at when it changes, when its liveness does, and when its grace ends.
 
 What is in memory only is when a report was last seen; after a restart every node has its grace again, as in Kubernetes.
+Grace is measured on the clock that only goes on, and the server is asked before a node is told silent: neither a step
+of the wall clock nor a late cache makes a node unreachable.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from math import inf
 from typing import TYPE_CHECKING, Any, Final
 
 from plimsoll.core.values import Value
@@ -34,7 +36,7 @@ from plimsoll.local.upkeep.node_health import (
     missing_metadata,
     readiness,
     silent_conditions,
-    silent_from,
+    silent_from_s,
     taints_body,
     unschedulable_keys,
     with_taints,
@@ -48,6 +50,7 @@ from plimsoll.objects.pods import Pod
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
+    from datetime import datetime
 
     from plimsoll.kube.informer.changes import Change
     from plimsoll.local.components import Component
@@ -56,8 +59,9 @@ if TYPE_CHECKING:
 
 NAME: Final = "node-controller"
 
+_INSTANT_S: Final = 1e-6
+"""What may be left of a wait by rounding: it is over."""
 _LEFT_OUT: Final = "node.kubernetes.io/exclude-disruption"
-_LONG_AGO: Final = datetime.min.replace(tzinfo=UTC)
 
 
 class NodeLifecycleSettings(Value, frozen=True):
@@ -74,7 +78,7 @@ class _Report:
 
     uid: str
     ready: NodeCondition | None
-    at: datetime
+    at_s: float
 
 
 class NodeLifecycle:
@@ -92,7 +96,7 @@ class NodeLifecycle:
         self._resource = component.client.calls.resource(Node)
         self._pod_resource = component.client.calls.resource(Pod)
         self._reports: dict[str, _Report] = {}
-        self._amnesty_at = _LONG_AGO
+        self._amnesty_s = -inf
         self._timed: set[str] = set()
         pods_by_node(self._pods)
         self.controller: Controller[str] = Controller(
@@ -116,21 +120,34 @@ class NodeLifecycle:
             return Done()
         self._timed.discard(name)
         now = self._clock.now()
-        silent_at = silent_from(node, self._heard_at(node), self._patience)
-        if silent_at <= now and not self._liveness.is_steady(name):
-            node = await self._tell_silent(node, now)
+        if self._counts_as_silent(node) and silent_conditions(node, now):
+            try:
+                node = await self._tell_silent(await self._asked(node), now)
+            except NotFound:
+                # Deleted meanwhile: its going is an event of its own.
+                return Done()
         self._put(name, _place(node))
         if is_silent(node):
             await self._mark_pods(node)
         turn_s = await self._taint(node, now)
-        return self._next_look(node, silent_at, turn_s)
+        return self._next_look(node, turn_s)
 
     # ---- when it was heard of
 
-    def _heard_at(self, node: Node) -> datetime:
-        report = self._seen(node)
-        told = self._liveness.last_heartbeat(node.metadata.name) or _LONG_AGO
-        return max(report.at, told, self._amnesty_at)
+    def _counts_as_silent(self, node: Node) -> bool:
+        is_over = self._silent_s(node) - self._clock.monotonic_s() <= _INSTANT_S
+        return is_over and not self._liveness.is_steady(node.metadata.name)
+
+    def _silent_s(self, node: Node) -> float:
+        heard_s = self._liveness.last_heard_s(node.metadata.name)
+        known_s = max(self._seen(node).at_s, self._amnesty_s)
+        return silent_from_s(node, known_s if heard_s is None else max(heard_s, known_s), self._patience)
+
+    async def _asked(self, node: Node) -> Node:
+        """The node as the server has it now; what it knows of its lease is learnt too."""
+        await self._liveness.ask(node.metadata.name, self._client)
+        found: Node = await self._client.get(Node, node.metadata.name)
+        return found
 
     def _seen(self, node: Node) -> _Report:
         """The last report; a new one if the Ready condition was written by anybody but us."""
@@ -139,11 +156,12 @@ class NodeLifecycle:
         known = self._reports.get(name)
         if known is None or known.uid != uid:
             created = node.metadata.creation_timestamp
-            at = self._clock.now() if ready is not None or created is None else created
-            self._reports[name] = known = _Report(uid, ready, at)
+            now, now_s = self._clock.now(), self._clock.monotonic_s()
+            age_s = 0.0 if ready is not None or created is None else (now - min(created, now)).total_seconds()
+            self._reports[name] = known = _Report(uid, ready, now_s - age_s)
         elif ready != known.ready:
             if ready is not None and ready.reason not in {NEVER_REPORTED, STOPPED_REPORTING}:
-                known.at = self._clock.now()
+                known.at_s = self._clock.monotonic_s()
             known.ready = ready
         return known
 
@@ -152,11 +170,11 @@ class NodeLifecycle:
         if name not in self._timed:
             self.controller.queue.add(name)
 
-    def _next_look(self, node: Node, silent_at: datetime, turn_s: float | None) -> Done | Again:
+    def _next_look(self, node: Node, turn_s: float | None) -> Done | Again:
         name = node.metadata.name
         waits = [] if turn_s is None else [turn_s]
         if not self._liveness.is_steady(name) and readiness(node) != "Unknown":
-            waits.append((silent_at - self._clock.now()).total_seconds())
+            waits.append(self._silent_s(node) - self._clock.monotonic_s())
             self._timed.add(name)
         return Again(after_s=max(0.0, min(waits))) if waits else Done()
 
@@ -164,7 +182,7 @@ class NodeLifecycle:
 
     async def _tell_silent(self, node: Node, now: datetime) -> Node:
         conditions = silent_conditions(node, now)
-        if not conditions:
+        if not conditions or not self._counts_as_silent(node):
             return node
         was_ready = readiness(node) == "True"
         metadata = node.metadata
@@ -239,7 +257,7 @@ class NodeLifecycle:
     def _forgive(self, *, was_disrupted: bool) -> None:
         """After nobody was heard of, we were cut off, not they: everybody has the whole grace again."""
         if was_disrupted and not self._zones.is_all_disrupted:
-            self._amnesty_at = self._clock.now()
+            self._amnesty_s = self._clock.monotonic_s()
 
     def _changed(self, change: Change[Node]) -> Iterable[str]:
         name = change.key.name

@@ -28,6 +28,8 @@ if TYPE_CHECKING:
 NAME: Final = "pod-garbage-collector"
 FINISHED: Final = ""
 
+_INSTANT_S: Final = 1e-6
+"""What may be left of a wait by rounding: it is over."""
 _FINISHED_INDEX: Final = "upkeep: finished pods"
 
 
@@ -74,9 +76,9 @@ class PodCollection:
             self._missing_since.pop(name, None)
             return Done()
         now_s = self._clock.monotonic_s()
-        missing_s = now_s - self._missing_since.setdefault(name, now_s)
-        if missing_s < self._settings.missing_s:
-            return Again(after_s=self._settings.missing_s - missing_s)
+        wait_s = self._missing_since.setdefault(name, now_s) + self._settings.missing_s - now_s
+        if wait_s > _INSTANT_S:
+            return Again(after_s=wait_s)
         if await self._is_there(name):
             return Done()
         pods = pods_on(self._pods, name)

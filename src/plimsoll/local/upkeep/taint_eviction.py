@@ -1,12 +1,12 @@
 """The taint eviction controller: deletes pods that do not, or no longer, tolerate a NoExecute taint of their node.
 
-Who added the taint does not matter. How long a pod holds out counts from the taint's `timeAdded`, or from when the
-taint was first seen where nobody wrote that; so a restart neither forgets a pod nor gives it its time again.
+Who added the taint does not matter, nor when. How long a pod holds out counts from when this process first saw it on
+the node with the taint, as in Kubernetes: a pod that came later has its whole time, and after a restart all have.
 """
 
 from __future__ import annotations
 
-from datetime import timedelta
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
 from plimsoll.kube.controllers import Again, Controller, ControllerSettings, Done
@@ -25,7 +25,6 @@ from plimsoll.scheduling.taints import tolerates
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
-    from datetime import datetime
 
     from plimsoll.kube.informer.changes import Change
     from plimsoll.local.components import Component
@@ -34,6 +33,8 @@ if TYPE_CHECKING:
 
 NAME: Final = "taint-eviction-controller"
 
+_INSTANT_S: Final = 1e-6
+"""What may be left of a wait by rounding: it is over."""
 _WHY: Final = "Taint manager: deleting due to NoExecute taint"
 
 
@@ -42,22 +43,31 @@ def evicting_taints(node: Node | None) -> tuple[Taint, ...]:
 
 
 def leaves_at(
-    tolerations: Iterable[Toleration], taints: Iterable[Taint], since: Callable[[Taint], datetime]
-) -> datetime | None:
+    tolerations: Iterable[Toleration], taints: Iterable[Taint], since_s: Callable[[Taint], float]
+) -> float | None:
     """When a pod with these tolerations must go; None: it may stay as long as the taints are these.
 
     For each taint the shortest of the tolerations that match it counts; one without a time holds for ever.
     """
-    times: list[datetime] = []
+    times: list[float] = []
     for taint in taints:
         matching = [one for one in tolerations if tolerates(one, taint)]
         if not matching:
-            times.append(since(taint))
+            times.append(since_s(taint))
             continue
         seconds = [one.toleration_seconds for one in matching if one.toleration_seconds is not None]
         if seconds:
-            times.append(since(taint) + timedelta(seconds=max(0, min(seconds))))
+            times.append(since_s(taint) + max(0, min(seconds)))
     return min(times, default=None)
+
+
+@dataclass(slots=True)
+class _Stay:
+    """A pod on a node, and since when it is seen there with each taint that drives it off."""
+
+    pod_uid: str
+    node_uid: str
+    since_s: dict[tuple[str, str], float] = field(default_factory=dict)
 
 
 class TaintEviction:
@@ -68,8 +78,7 @@ class TaintEviction:
         self._clock = component.clock
         self._nodes = component.informers.of(Node)
         self._pods = component.informers.of(Pod)
-        self._first_seen: dict[tuple[str, str, str], datetime] = {}
-        self._scheduled: set[Key] = set()
+        self._stays: dict[Key, _Stay] = {}
         pods_by_node(self._pods)
         self.controller: Controller[Key] = Controller(
             NAME,
@@ -85,23 +94,35 @@ class TaintEviction:
     async def reconcile(self, key: Key) -> Done | Again:
         pod = self._pods.cache.get(key.name, key.namespace)
         if pod is None or pod.metadata.deletion_timestamp is not None:
-            self._scheduled.discard(key)
+            self._stays.pop(key, None)
             return Done()
-        node = self._nodes.cache.get(pod.spec.node_name)
-        uid = "" if node is None else node.metadata.uid
-        due = leaves_at(pod.spec.tolerations, evicting_taints(node), lambda taint: self._since(uid, taint))
-        if due is None:
+        due_s = self._due_s(pod, self._nodes.cache.get(pod.spec.node_name))
+        if due_s is None:
             self._call_off(key)
             return Done()
-        wait_s = (due - self._clock.now()).total_seconds()
-        if wait_s > 0:
-            self._scheduled.add(key)
+        wait_s = due_s - self._clock.monotonic_s()
+        if wait_s > _INSTANT_S:
             return Again(after_s=wait_s)
-        return await self._evict(pod)
+        done = await self._evict(pod)
+        self._stays.pop(key, None)
+        return done
+
+    def _due_s(self, pod: Pod, node: Node | None) -> float | None:
+        taints = evicting_taints(node)
+        if node is None or not taints:
+            return None
+        stay = self._stays.get(key_of(pod))
+        if stay is None or (stay.pod_uid, stay.node_uid) != (pod.metadata.uid, node.metadata.uid):
+            stay = _Stay(pod.metadata.uid, node.metadata.uid)
+        now_s = self._clock.monotonic_s()
+        stay.since_s = {(one.key, one.value): stay.since_s.get((one.key, one.value), now_s) for one in taints}
+        due_s = leaves_at(pod.spec.tolerations, taints, lambda taint: stay.since_s[taint.key, taint.value])
+        if due_s is not None:
+            self._stays[key_of(pod)] = stay
+        return due_s
 
     async def _evict(self, pod: Pod) -> Done:
         key = key_of(pod)
-        self._scheduled.discard(key)
         client, now = self._component.client, self._clock.now()
         self._record(key, f"Marking for deletion Pod {key}")
         if not await mark_doomed(client, pod, now, reason="DeletionByTaintManager", message=_WHY):
@@ -114,18 +135,12 @@ class TaintEviction:
         return Done(said=f"deleted: {pod.spec.node_name} has a NoExecute taint")
 
     def _call_off(self, key: Key) -> None:
-        if key in self._scheduled:
-            self._scheduled.remove(key)
+        if self._stays.pop(key, None) is not None:
             self._record(key, f"Cancelling deletion of Pod {key}")
 
     def _record(self, key: Key, message: str) -> None:
         about = ObjectReference(api_version="v1", kind="Pod", namespace=key.namespace, name=key.name)
         self._component.recorder.record(about, EventType.NORMAL, reason="TaintManagerEviction", message=message)
-
-    def _since(self, node_uid: str, taint: Taint) -> datetime:
-        if taint.time_added is not None:
-            return taint.time_added
-        return self._first_seen.setdefault((node_uid, taint.key, taint.value), self._clock.now())
 
     # ---- whom a change concerns
 
@@ -138,16 +153,11 @@ class TaintEviction:
         taints = [evicting_taints(one) for one in states]
         if len(taints) == 2 and taints[0] == taints[1]:
             return ()
-        node = self._nodes.cache.get(change.key.name)
-        present = {(one.key, one.value) for one in evicting_taints(node)}
-        for one in {seen for seen in self._first_seen if seen[0] == (states[-1].metadata.uid if states else "")}:
-            if one[1:] not in present:
-                del self._first_seen[one]
         return [key_of(pod) for pod in pods_on(self._pods, change.key.name)] if any(taints) else ()
 
     def _pod_on_tainted_node(self, change: Change[Pod]) -> Iterable[Key]:
         states: list[Any] = states_in(change)
         key = change.key
-        if key in self._scheduled:
+        if key in self._stays:
             return (key,)
         return (key,) if states and evicting_taints(self._nodes.cache.get(states[-1].spec.node_name)) else ()

@@ -154,8 +154,9 @@ class Binder:
             return ""
         reference = volume.spec.claim_ref
         claim = None if reference is None else self._latest_claims.get(reference.name, reference.namespace)
-        if claim is None and reference is not None and reference.uid and volume.status.phase != "Released":
-            claim = await self._claim_on_server(reference.name, reference.namespace)
+        if reference is not None and reference.uid and volume.status.phase != "Released":
+            if claim is None or claim.metadata.uid != reference.uid:
+                claim = await self._claim_on_server(reference.name, reference.namespace)
         plan = volume_plan(volume, claim)
         if plan.looks_at_claim and claim is not None:
             self.controller.queue.add(Subject(*key_of(claim)))
@@ -165,7 +166,10 @@ class Binder:
         return f"{volume.status.phase} → {plan.phase}" if is_news else ""
 
     async def _claim_on_server(self, name: str, namespace: str) -> PersistentVolumeClaim | None:
-        """A claim the cache does not show may be too new for it: its volume must not be taken from it for that."""
+        """A claim may be too new for the cache, which shows none or one that had its name before.
+
+        Its volume must not be taken from it for that.
+        """
         try:
             found: PersistentVolumeClaim = await self._client.get(PersistentVolumeClaim, name, namespace=namespace)
         except NotFound:

@@ -1,19 +1,20 @@
 """Objects as this process last wrote them, until the cache of their informer has come as far.
 
 A binding is several writes. Whoever looks at a claim right after one sees the state before it in the cache, and would
-choose again. Memory only: a process that starts has caches that show everything.
+choose again. Memory only: a process that starts has caches that show everything. Nothing is kept of an object that the
+cache does not show.
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Generic, TypeVar
 
-from plimsoll.kube.informer.changes import key_of
+from plimsoll.kube.informer.changes import Deleted, key_of
 from plimsoll.objects.meta import WireObject
 
 if TYPE_CHECKING:
     from plimsoll.kube.informer import Informer
-    from plimsoll.kube.informer.changes import Key
+    from plimsoll.kube.informer.changes import Change, Key
 
 T = TypeVar("T", bound=WireObject)
 
@@ -24,9 +25,16 @@ class Latest(Generic[T]):
     def __init__(self, informer: Informer[T]) -> None:
         self._informer = informer
         self._written: dict[Key, T] = {}
+        informer.add_handler(self._changed, name="own writes")
+
+    def __len__(self) -> int:
+        """How many are kept."""
+        return len(self._written)
 
     def wrote(self, written: T) -> None:
-        self._written[key_of(written)] = written
+        meta = written.metadata
+        if self._informer.cache.get(meta.name, meta.namespace) is not None:
+            self._written[key_of(written)] = written
 
     def get(self, name: str, namespace: str = "") -> T | None:
         cached = self._informer.cache.get(name, namespace)
@@ -42,6 +50,10 @@ class Latest(Generic[T]):
             return ours
         del self._written[key]
         return cached
+
+    def _changed(self, change: Change[T]) -> None:
+        if isinstance(change, Deleted):
+            self._written.pop(change.key, None)
 
 
 def _is_newer(one: WireObject, other: WireObject) -> bool:

@@ -91,8 +91,8 @@ class DaemonSetController:
         if found is None or found.view.metadata.deletion_timestamp is not None:
             return Done()
         metadata = found.view.metadata
-        selector = label_selector(found.view.spec.selector)
-        pods = await self._adoption.claimed(metadata, selector, candidates(self._pods, metadata))
+        if not self._own_writes.are_seen(metadata.uid):
+            return Again(after_s=LOOK_AGAIN_S)
         established = await self._revisions.established(
             Owner(
                 metadata=metadata,
@@ -100,11 +100,11 @@ class DaemonSetController:
                 collisions=found.view.status.collision_count or 0,
             )
         )
+        selector = label_selector(found.view.spec.selector)
+        pods = await self._adoption.claimed(metadata, selector, candidates(self._pods, metadata))
         view = self._view(found.view, pods, established)
 
-        error = None
-        if self._own_writes.are_seen(metadata.uid):
-            error = await self._act(view, established)
+        error = await self._act(view, established)
         if error is not None or self._own_writes.are_seen(metadata.uid):
             await self._tell(view, collisions=established.collisions)
         if error is not None:

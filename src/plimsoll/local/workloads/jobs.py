@@ -96,8 +96,8 @@ class JobController:
         self._informer.add_handler(self._pod_changed, name=NAME)
 
     async def reconcile(self, key: Key) -> Done | Again:
+        await self._let_orphans_go(key)
         found = self._jobs.cache.get(key.name, key.namespace)
-        await self._let_orphans_go(key, "" if found is None else found.view.metadata.uid)
         if found is None or found.view.spec.managed_by not in {"", _OURSELVES}:
             return Done()
         job = found.view
@@ -137,8 +137,10 @@ class JobController:
             turn.verdict = None
         return first_error
 
-    async def _let_orphans_go(self, key: Key, uid: str) -> None:
+    async def _let_orphans_go(self, key: Key) -> None:
         """Pods of a job that is no more must not be held by a finalizer that nobody would take off."""
+        found = self._jobs.cache.get(key.name, key.namespace)
+        uid = "" if found is None else found.view.metadata.uid
         for pod in self._informer.cache.by_index(_TRACKED_BY_JOB, key):
             owner = controller_of(pod.metadata)
             if owner is not None and owner.uid != uid:

@@ -11,6 +11,7 @@ if TYPE_CHECKING:
 
 INDEX_KEY: Final = "batch.kubernetes.io/job-completion-index"
 """Annotation and label of a pod of an indexed job."""
+_MOST_DIGITS: Final = 19
 
 
 def written_indexes(indexes: Iterable[int]) -> str:
@@ -29,12 +30,18 @@ def read_indexes(text: str, *, below: int) -> frozenset[int]:
     indexes: set[int] = set()
     for part in text.split(",") if text else ():
         first, _, last = part.partition("-")
-        if first.isdecimal() and (last or first).isdecimal():
-            indexes.update(range(int(first), min(int(last or first), below - 1) + 1))
+        start, end = _number(first), _number(last or first)
+        if start is not None and end is not None:
+            indexes.update(range(start, min(end, below - 1) + 1))
     return frozenset(indexes)
 
 
 def index_of(pod: Pod, *, below: int) -> int | None:
     """The pod's completion index, if it has one and the job still wants it."""
-    text = pod.metadata.annotations.get(INDEX_KEY, "")
-    return int(text) if text.isascii() and text.isdigit() and int(text) < below else None
+    index = _number(pod.metadata.annotations.get(INDEX_KEY, ""))
+    return index if index is not None and index < below else None
+
+
+def _number(text: str) -> int | None:
+    """Anybody may write these texts: one too long for a number is none."""
+    return int(text) if len(text) <= _MOST_DIGITS and text.isascii() and text.isdigit() else None

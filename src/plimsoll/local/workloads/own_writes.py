@@ -41,6 +41,7 @@ class OwnWrites(Generic[V]):
         self._informer = informer
         self._clock = clock
         self._unseen: dict[str, dict[Key, _Write]] = {}
+        self._swept_at_s = clock.monotonic_s()
 
     def wrote(self, owner: str, written: WireObject) -> None:
         """An object was created or patched and is now in this version."""
@@ -67,14 +68,21 @@ class OwnWrites(Generic[V]):
         """Whether a write to this object was made for `owner` and was not looked at since."""
         return key in self._unseen.get(owner, ())
 
-    def forget(self, owner: str) -> None:
-        """The owner is no more."""
-        self._unseen.pop(owner, None)
-
     def _note(self, owner: str, value: WireObject, version: str) -> None:
-        metadata = value.metadata
-        write = _Write(metadata.uid, version, self._clock.monotonic_s())
-        self._unseen.setdefault(owner, {})[key_of(value)] = write
+        now_s = self._clock.monotonic_s()
+        if now_s - self._swept_at_s > _LONGEST_WAIT_S:
+            self._sweep(now_s)
+        self._unseen.setdefault(owner, {})[key_of(value)] = _Write(value.metadata.uid, version, now_s)
+
+    def _sweep(self, now_s: float) -> None:
+        """Drop what has waited too long: nobody asks any more about an owner that is gone."""
+        self._swept_at_s = now_s
+        for owner, writes in list(self._unseen.items()):
+            recent = {key: write for key, write in writes.items() if not _is_given_up(write, now_s)}
+            if recent:
+                self._unseen[owner] = recent
+            else:
+                del self._unseen[owner]
 
     def _is_seen(self, key: Key, write: _Write, position: str) -> bool:
         cached: Any = self._informer.cache.get(key.name, key.namespace)
@@ -86,7 +94,11 @@ class OwnWrites(Generic[V]):
             seen = True
         else:
             seen = _reaches(position, write.version)
-        return seen or self._clock.monotonic_s() - write.at_s > _LONGEST_WAIT_S
+        return seen or _is_given_up(write, self._clock.monotonic_s())
+
+
+def _is_given_up(write: _Write, now_s: float) -> bool:
+    return now_s - write.at_s > _LONGEST_WAIT_S
 
 
 def _reaches(position: str, version: str) -> bool:

@@ -79,12 +79,12 @@ class ReplicaSetController:
             return Done()
         replica_set = found.view
         metadata = replica_set.metadata
+        if not self._own_writes.are_seen(metadata.uid):
+            return Again(after_s=LOOK_AGAIN_S)
         selector = label_selector(replica_set.spec.selector)
         active = [pod for pod in candidates(self._pods, metadata) if is_active(pod)]
         pods = await self._adoption.claimed(metadata, selector, active)
 
-        if not self._own_writes.are_seen(metadata.uid):
-            return Again(after_s=LOOK_AGAIN_S)
         plan = replica_plan(replica_set, pods, self._clock.now(), related=self._related(replica_set, pods))
         error = await self._act(found, plan)
         if error is None and (plan.create or plan.delete):

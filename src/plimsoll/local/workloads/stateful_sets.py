@@ -83,12 +83,14 @@ class StatefulSetController:
         if found is None:
             return Done()
         metadata = found.view.metadata
-        selector = label_selector(found.view.spec.selector)
-        mine = [pod for pod in candidates(self._informer, metadata) if ordinal_of(pod, metadata) is not None]
-        pods = await self._adoption.claimed(metadata, selector, mine)
+        if not self._pods.own_writes.are_seen(metadata.uid):
+            return Again(after_s=LOOK_AGAIN_S)
         established = await self._established(found)
         history = self._revisions.history(metadata)
         current = _named(history, found.view.status.current_revision) or established.revision
+        selector = label_selector(found.view.spec.selector)
+        mine = [pod for pod in candidates(self._informer, metadata) if ordinal_of(pod, metadata) is not None]
+        pods = await self._adoption.claimed(metadata, selector, mine)
         view = SetView(
             stateful_set=found.view,
             pods=tuple(pods),
@@ -98,11 +100,8 @@ class StatefulSetController:
             collisions=established.collisions,
         )
 
-        error = None
-        if self._pods.own_writes.are_seen(metadata.uid):
-            error = await self._act(
-                view, found, templates={one.metadata.name: one for one in (current, established.revision)}
-            )
+        templates = {one.metadata.name: one for one in (current, established.revision)}
+        error = await self._act(view, found, templates=templates)
         if error is not None or self._pods.own_writes.are_seen(metadata.uid):
             await self._tell(view)
         if error is not None:

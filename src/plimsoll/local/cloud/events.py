@@ -1,0 +1,66 @@
+"""The events of the cloud: what it refused and why, and when it had room again; on the machine and on its group.
+
+For `kubectl describe ng` and `kubectl get events`. A group hears once a turn of each cause, however many machines it
+struck. Nothing depends on them: states and errors are in the objects.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import TYPE_CHECKING, Final
+
+from plimsoll.kube.recorder import EventType, reference_to
+from plimsoll.local.cloud.ledgers import NOT_SOLD, QUOTA_EXCEEDED, STOCKOUT
+from plimsoll.objects.cloud import Machine, NodeGroup
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from plimsoll.local.cloud.planning import Plan
+    from plimsoll.local.components import Component
+
+_REASONS: Final = {STOCKOUT: "OutOfStock", QUOTA_EXCEEDED: "QuotaExceeded", NOT_SOLD: "NotSold"}
+
+
+class CloudEvents:
+    """Tells through the component's recorder, which neither waits nor fails."""
+
+    def __init__(self, component: Component) -> None:
+        self._recorder = component.recorder
+        self._client = component.client
+
+    def grown(self, planned: Plan, groups: Iterable[NodeGroup], machines: Iterable[Machine]) -> None:
+        """Machines were made, refused, or started after all."""
+        refused = [(one, one.error) for one in planned.new if one.error is not None]
+        if not (refused or planned.retries):
+            return
+        machine_of = {one.metadata.name: one for one in machines}
+        group_of = {one.metadata.name: one for one in groups}
+        struck: Counter[tuple[str, str, str]] = Counter()
+        for new, error in refused:
+            reason = _REASONS.get(error.code, "Refused")
+            self._tell(machine_of.get(new.name), EventType.WARNING, reason, error.message)
+            struck[new.spec.group, reason, error.message] += 1
+        for (group, reason, message), count in struck.items():
+            self._tell(group_of.get(group), EventType.WARNING, reason, f"{_counted(count)} refused: {message}")
+        started = Counter(one.spec.group for one in planned.retries)
+        for retry in planned.retries:
+            found = machine_of.get(retry.machine.metadata.name)
+            self._tell(found, EventType.NORMAL, "RoomAgain", "the cloud has room again: the machine starts")
+        for group, count in started.items():
+            message = f"the cloud has room again: {_counted(count)} started"
+            self._tell(group_of.get(group), EventType.NORMAL, "RoomAgain", message)
+
+    def booted(self, machine: Machine) -> None:
+        """Its node was made, or could not be."""
+        if machine.status.error is not None:
+            self._tell(machine, EventType.WARNING, "NodeRefused", machine.status.error.message)
+
+    def _tell(self, about: Machine | NodeGroup | None, kind: EventType, reason: str, message: str) -> None:
+        if about is not None:
+            resource = self._client.calls.resource(type(about))
+            self._recorder.record(reference_to(resource, about), kind, reason=reason, message=message)
+
+
+def _counted(machines: int) -> str:
+    return "1 machine" if machines == 1 else f"{machines} machines"
