@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
 READY = Ready(url="https://127.0.0.1:6443", kubeconfig=Path("/data/kubeconfig"))
 DEPLOYMENTS = "/apis/apps/v1/namespaces/default/deployments"
+CLOUD = "/apis/cloud.plimsoll.io/v1alpha1/clouds/cloud"
 GROUP = "/apis/cloud.plimsoll.io/v1alpha1/nodegroups/workers"
 
 
@@ -83,6 +84,28 @@ def test_nodes_that_take_too_long_are_not_waited_for():
         world.start()
         world.run.advance_by(10)
         assert [(up.nodes_ready, up.nodes_wanted) for up in world.told] == [(0, 0), (0, 2)]
+        assert world.told[1].waiting_for == ("workers-0: still booting", "workers-1: still booting")
+
+
+def test_nodes_that_were_cut_off_and_machines_that_were_refused_are_told_with_the_cause():
+    with UpWorld() as world:
+        world.start()
+        world.run.advance_by(7)
+        cut_off = {"metadata": {"annotations": {"plimsoll.io/silent": "true"}}}
+        world.ask("PATCH", "/api/v1/nodes/workers-1", cut_off, content=MERGE)
+        stock = {"name": "s", "machineType": "n1-standard-4", "machines": 0}
+        world.ask("PATCH", CLOUD, {"spec": {"stock": [stock]}}, content=MERGE)
+        world.ask("PATCH", GROUP, {"spec": {"target": 4}}, content=MERGE)
+        world.run.advance_by(120)
+        world.kill()
+        world.start()
+        world.run.advance_by(10)
+        again = world.told[1]
+        assert (again.nodes_ready, again.nodes_wanted) == (2, 4)
+        assert again.waiting_for == (
+            "workers-1: cut off by its annotation plimsoll.io/silent",
+            "workers-3: out of stock: n1-standard-4, 0 in all",
+        )
 
 
 @pytest.mark.parametrize("asleep_s", [60, 3600, 3 * 86_400])

@@ -34,12 +34,27 @@ def up(ready: int, wanted: int, *, data: str = "/home/me/.plimsoll") -> Up:
         (3, 3, "3 nodes, ready"),
         (1, 1, "1 node, ready"),
         (0, 0, "no nodes yet"),
-        (0, 1, "0 of 1 node ready, the others on their way"),
-        (3, 5, "3 of 5 nodes ready, the others on their way"),
+        (0, 1, "0 of 1 node ready"),
+        (3, 5, "3 of 5 nodes ready"),
     ],
 )
 def test_it_says_what_runs(ready: int, wanted: int, told: str):
     assert f"on this machine: {told}.\n" in first_screen(up(ready, wanted))
+
+
+def test_it_names_those_that_are_not_ready_and_why():
+    waiting = up(6, 8)._replace(waiting_for=("workers-2: still booting", "workers-7: out of stock"))
+    assert (
+        "6 of 8 nodes ready.\n  not ready: workers-2: still booting\n  not ready: workers-7: out of stock\nNothing"
+        in first_screen(waiting)
+    )
+
+
+def test_of_many_that_are_not_ready_it_names_the_first():
+    waiting = up(0, 100)._replace(waiting_for=tuple(f"workers-{number}: still booting" for number in range(100)))
+    screen = first_screen(waiting)
+    assert screen.count("still booting") == 5
+    assert "  and 95 more: kubectl get nodes,machines\n" in screen
 
 
 def test_it_says_where_it_is_and_what_to_type():
@@ -69,6 +84,14 @@ def test_keys_are_not_strewn_among_other_files(data: str):
     ended = plimsoll("up", "--data", data)
     assert ended.returncode == 2
     assert "names no directory of its own" in ended.stderr
+
+
+def test_a_file_for_a_directory_is_told_with_what_to_say_instead(tmp_path: Path):
+    file = tmp_path / "file"
+    file.touch()
+    ended = plimsoll("up", "--data", str(file))
+    assert ended.returncode == 2
+    assert f"{file} is a file; name a directory, e.g. --data {file}.d" in ended.stderr
 
 
 @pytest.mark.parametrize(

@@ -13,10 +13,12 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 import pytest
 
-from plimsoll.core.errors import LeftVirtualTime
+from plimsoll.core.errors import InvalidInput, LeftVirtualTime
 from plimsoll.simulation.ports import Plugs
 from plimsoll.simulation.runs import run_scenario
 from plimsoll.simulation.scenario_files import read_scenario
+from plimsoll.simulation.worlds import World
+from tests.simulation.busy_worlds import busy_scenario
 from tests.simulation.stories import group, outcome, replica_set
 
 if TYPE_CHECKING:
@@ -76,19 +78,41 @@ def test_a_live_cluster_stays_inside():
     assert run_scenario(read_scenario(LIVE.read_bytes(), source="live")).failed == ()
 
 
-def told_by_a_process(hash_seed: str) -> bytes:
-    command = [sys.executable, "-m", "plimsoll", "simulate", "-f", str(LIVE), "-o", "json"]
-    environment = {**os.environ, "PYTHONHASHSEED": hash_seed}
+def told_by_a_process(scenario: dict[str, Any], *, hash_seed: str) -> bytes:
+    command = [sys.executable, "-m", "plimsoll", "simulate", "-f", "-", "-o", "json"]
     finished = subprocess.run(
-        command, env=environment, capture_output=True, check=True, cwd=REPOSITORY, timeout=_LONGEST_S
+        command,
+        input=msgspec.json.encode(scenario),
+        env={**os.environ, "PYTHONHASHSEED": hash_seed},
+        capture_output=True,
+        check=True,
+        cwd=REPOSITORY,
+        timeout=_LONGEST_S,
     )
     return finished.stdout
 
 
-def test_two_processes_with_two_hash_seeds_give_the_same_bytes():
-    first = told_by_a_process("1")
-    assert first == told_by_a_process("4242")
-    assert msgspec.json.decode(first)["nodes"]["g-1"]["group"] == "g"
+@pytest.mark.parametrize("world", ["stepped", "live"])
+def test_two_processes_with_two_hash_seeds_give_the_same_bytes(world: str):
+    first = told_by_a_process(busy_scenario(world), hash_seed="1")
+    assert first == told_by_a_process(busy_scenario(world), hash_seed="4242")
+    ended = msgspec.json.decode(first)
+    pods = ended["pods"]
+    assert sum(name.startswith("default/web-") for name in pods) == 10, "the deployment has grown"
+    assert [name for name in pods if name.startswith("default/db-")] == [f"default/db-{one}" for one in range(3)]
+    assert not any(name.startswith("default/sums-") for name in pods), "the job is gone with its pods"
+    if world == "live":
+        assert ended["nodes"]["a-0"]["pods"] == [], "it is drained"
+
+
+def test_a_world_that_cannot_begin_leaves_nothing_behind():
+    def make(_: LoopTools) -> Leaving:
+        raise InvalidInput("no such flag", path="options")
+
+    world = World(read_scenario(b"{}", source="test"), plugs=Plugs(make_loop=make))
+    with pytest.raises(InvalidInput, match="no such flag"):
+        world.__enter__()
+    assert world.run.loop.is_closed()
 
 
 def test_the_seed_decides_about_names():

@@ -78,6 +78,8 @@ def up(
 
     if not data.name:  # an empty text, or the folder we stand in: keys would lie among other files
         raise InvalidInput("names no directory of its own; say e.g. --data ./cluster", path="--data")
+    if data.exists() and not data.is_dir():
+        raise InvalidInput(f"{data} is a file; name a directory, e.g. --data {data}.d", path="--data")
     log_sentences_to_stderr(is_verbose=verbose)
     _run(Settings(data=data, port_base=port_base, fresh=fresh, nodes=nodes))
 
@@ -122,9 +124,7 @@ def _nodes(up: Up) -> str:
 
 def _waiting(up: Up) -> str:
     """A line for each of the first that are not ready."""
-    import textwrap
-
-    told = [f"{one}\n" for one in up.waiting_for[:_NAMED]]
+    told = [f"  not ready: {one}\n" for one in up.waiting_for[:_NAMED]]
     if more := len(up.waiting_for) - len(told):
-        told.append(f"and {more} more: kubectl get nodes,machines\n")
-    return textwrap.indent("".join(["not ready:\n", *(f"  {one}" for one in told)]), "  ") if told else ""
+        told.append(f"  and {more} more: kubectl get nodes,machines\n")
+    return "".join(told)

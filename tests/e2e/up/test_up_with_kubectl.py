@@ -71,6 +71,32 @@ def test_a_full_cluster_says_why_and_machines_help(up: Up):
     up.kubectl("wait", "--for=delete", "node/workers-3", "--timeout=40s")
 
 
+def test_the_cloud_is_one_resource_to_kubectl_and_all_of_it_is_a_category(up: Up):
+    up.kubectl("patch", "cloud", "cloud", "--type=merge", "-p", '{"spec": {"bootSeconds": 11}}')
+    assert up.kubectl("get", "cloud", "cloud", "-o=jsonpath={.spec.bootSeconds}") == "11"
+    names = up.kubectl("get", "plimsoll", "-o", "name").split()
+    assert {"cloud.cloud.plimsoll.io/cloud", "nodegroup.cloud.plimsoll.io/workers"} <= set(names)
+
+
+def test_the_maximum_of_a_group_binds_kubectl_too(up: Up):
+    refused = up.said("scale", "ng", "workers", "--replicas=101")
+    assert refused.code == 1
+    assert "target may not be more than max" in refused.err
+    assert up.kubectl("get", "ng", "workers", "-o=jsonpath={.spec.target}") == "3"
+
+
+def test_a_stock_out_is_told_by_describe(up: Up):
+    none_left = '{"spec": {"stock": [{"name": "s", "machineType": "n1-standard-4", "machines": 3}]}}'
+    up.kubectl("patch", "cloud", "cloud", "--type=merge", "-p", none_left)
+    up.kubectl("scale", "ng", "workers", "--replicas=4")
+    up.until(
+        lambda: "1 machine refused: out of stock: n1-standard-4, 3 in all" in up.kubectl("describe", "ng", "workers"),
+        "the group tells it",
+    )
+    up.kubectl("scale", "ng", "workers", "--replicas=3")
+    up.kubectl("patch", "cloud", "cloud", "--type=merge", "-p", '{"spec": {"stock": null}}')
+
+
 def test_a_drain_waits_for_the_budget_and_then_goes_through(up: Up):
     up.kubectl("create", "deployment", "web", "--image=nginx", "--replicas=5")
     rolled_out(up, "web")

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Self
 
 import pytest
+import structlog
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -216,6 +217,27 @@ def test_an_event_in_a_namespace_that_is_gone_is_dropped(desk: Desk):
     desk.world.run.settle()
     assert desk.recorder.status.dropped == {"refused": 1}
     assert desk.counts == [1]
+
+
+def test_last_words_of_a_namespace_that_goes_are_no_warning(desk: Desk):
+    desk.world.made("/api/v1/namespaces", {"metadata": {"name": "going"}})
+    desk.world.ask("DELETE", "/api/v1/namespaces/going")
+    with structlog.testing.capture_logs() as logs:
+        for namespace in ("going", "gone"):
+            desk.tell(about=ObjectReference(kind="Pod", namespace=namespace, name="p"))
+        desk.world.run.settle()
+    dropped = [(one["namespace"], one["log_level"]) for one in logs if one["event"] == "event.dropped"]
+    assert dropped == [("going", "debug"), ("gone", "debug")]
+
+
+def test_events_we_may_not_write_are_warned_of_once(desk: Desk):
+    guest = desk.new_recorder(desk.world.new_client(token=GUEST))
+    with structlog.testing.capture_logs() as logs:
+        desk.world.run.spawn(guest.run())
+        for number in range(2):
+            guest.record(POD, EventType.NORMAL, reason="R", message=f"m{number}")
+        desk.world.run.settle()
+    assert [one["log_level"] for one in logs if one["event"] == "event.dropped"] == ["warning"]
 
 
 def test_a_server_that_comes_back_gets_the_event():

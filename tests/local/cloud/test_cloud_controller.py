@@ -201,6 +201,20 @@ def test_what_cannot_be_used_of_a_cloud_is_told_in_its_status():
         assert third == "spec.quotas[0].limit: 'many' is not a quantity"
 
 
+def test_machine_types_that_nobody_sells_are_told_wherever_they_are_named():
+    stock = [{"name": "s", "machineType": "nope", "machines": 0}]
+    boots = [{"name": "b", "seconds": 1}, {"name": "c", "machineType": "nix", "seconds": 1}]
+    quotas = [{"name": "q", "limit": 1, "machineType": "small"}, {"name": "r", "limit": 1, "machineType": "nil"}]
+    with CloudWorld(stock=stock, boots=boots, quotas=quotas) as world:
+        assert world.get_cloud().status.problems == (
+            "spec.stock[0].machineType: machine type 'nope' is not sold here",
+            "spec.quotas[1].machineType: machine type 'nil' is not sold here",
+            "spec.boots[1].machineType: machine type 'nix' is not sold here",
+        )
+        world.patch_cloud(stock=[], boots=[], quotas=[])
+        assert world.get_cloud().status.problems == ()
+
+
 def test_without_a_cloud_object_one_is_made():
     with CloudWorld(started=False) as world:
         world.kube.ask("DELETE", "/apis/cloud.plimsoll.io/v1alpha1/clouds/cloud")

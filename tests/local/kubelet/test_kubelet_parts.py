@@ -8,7 +8,7 @@ import msgspec
 import pytest
 
 from plimsoll.core.errors import InvalidInput
-from plimsoll.local.kubelet.addresses import AddressPool
+from plimsoll.local.kubelet.addresses import AddressPool, AddressPools
 from plimsoll.local.kubelet.admission import Books
 from plimsoll.local.kubelet.containers import image_name
 from plimsoll.local.kubelet.settings import KubeletSettings, Pace, pace_of
@@ -94,3 +94,37 @@ def test_books_count_a_pod_once_and_let_it_leave():
     books.leave("u")
     books.leave("u")
     assert books.refusal(pod, node) is None
+
+
+def test_users_get_addresses_of_the_network_they_are_in():
+    pools = AddressPools("10.9.0.0/29")
+    assert pools.address_of("a", "10.0.0.0/29") == "10.0.0.1"
+    assert pools.address_of("b", "10.1.0.0/29") == "10.1.0.1"
+    assert pools.address_of("c", "") == "10.9.0.1"
+
+
+def test_who_moves_to_another_network_frees_the_address_it_had():
+    pools = AddressPools("10.9.0.0/29")
+    pools.address_of("a", "10.0.0.0/30")
+    pools.address_of("b", "10.0.0.0/30")
+    pools.address_of("a", "10.1.0.0/30")
+    assert pools.address_of("c", "10.0.0.0/30") == "10.0.0.1"
+
+
+def test_a_closed_network_is_forgotten_when_the_last_one_has_left_it():
+    pools = AddressPools("10.9.0.0/29")
+    pools.address_of("a", "10.0.0.0/29")
+    pools.close("10.0.0.0/29")
+    assert pools.networks == ["10.0.0.0/29"]
+    pools.release("a")
+    assert pools.networks == []
+
+
+def test_a_network_that_is_taken_up_again_still_knows_who_has_what():
+    pools = AddressPools("10.9.0.0/29")
+    pools.address_of("a", "10.0.0.0/29")
+    pools.close("10.0.0.0/29")
+    assert pools.address_of("b", "10.0.0.0/29") == "10.0.0.2"
+    pools.release("a")
+    pools.release("b")
+    assert pools.networks == ["10.0.0.0/29"]

@@ -310,6 +310,20 @@ def test_events_tell_a_pods_life():
     }
 
 
+def test_an_image_that_is_always_pulled_is_told_as_pulled():
+    with KubeletWorld(start_s=0, tells_events=True) as world:
+        world.node()
+        pod = a_pod()
+        pod["spec"]["containers"][0] |= {"image": "nginx:latest", "imagePullPolicy": "Always"}
+        world.made(PODS, pod)
+        world.run.advance_by(1)
+        events = world.ask("GET", "/api/v1/namespaces/default/events").body["items"]
+    assert {one["message"] for one in events if one["reason"] in {"Pulling", "Pulled"}} == {
+        'Pulling image "nginx:latest"',
+        'Successfully pulled image "nginx:latest" in 0s (0s including waiting). Image size: 0 bytes.',
+    }
+
+
 def test_a_pod_of_the_same_name_is_another_pod():
     with KubeletWorld(start_s=0) as world:
         world.node()

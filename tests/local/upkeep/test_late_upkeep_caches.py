@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from plimsoll.local.components import Components
 
 CONFIG_MAPS = "/api/v1/namespaces/default/configmaps"
-LIMIT_RANGES = "/api/v1/namespaces/default/limitranges"
+ENDPOINTS = "/api/v1/namespaces/default/endpoints"
 LEASES = "/apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases"
 ALIVE = {"type": "Ready", "status": "True", "reason": "Kubelet", "lastHeartbeatTime": "2026-01-01T00:00:00Z"}
 
@@ -103,12 +103,11 @@ def test_a_collector_that_fails_while_it_starts_follows_everything_when_it_start
     with LocalWorld(parts) as world:
         world.run.advance_by(60)
         owner = made_owner(world)
-        limits = {"metadata": {"name": "l", "ownerReferences": [owner]}, "spec": {"limits": []}}
-        world.made(LIMIT_RANGES, limits)
+        world.made(ENDPOINTS, {"metadata": {"name": "child", "ownerReferences": [owner]}})
         world.run.settle()
         world.ask("DELETE", f"{CONFIG_MAPS}/owner")
         world.run.advance_by(5)
-        assert world.ask("GET", LIMIT_RANGES).body["items"] == []
+        assert world.ask("GET", f"{ENDPOINTS}/child").status == 404
 
 
 # ---- nodes that are told silent

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from plimsoll.kube.informer.informer import Informer
-from plimsoll.local.components import Components
 from plimsoll.local.volumes.latest import Latest
 from plimsoll.local.volumes.provisioning import SIMULATED
 from plimsoll.objects.volumes import PersistentVolume
-from plimsoll.runtime.services import Service
 from tests.faults import LateWatches
 from tests.local.local_worlds import LocalWorld
 from tests.local.volumes.volume_worlds import CLAIMS, NODES, PODS, VOLUMES, VolumeWorld, claim, node, pod_with, volume
+
+if TYPE_CHECKING:
+    from plimsoll.kube.informer.informer import Informer
+    from plimsoll.local.components import Components
+    from plimsoll.runtime.services import Service
 
 
 def provisioned_for(made: Any) -> dict[str, Any]:

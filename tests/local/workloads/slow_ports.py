@@ -1,4 +1,4 @@
-"""A way to the API server on which some calls take long and news of pods come late: what caches lag behind by."""
+"""A way to the API server on which some calls take long and news come late: what caches lag behind by."""
 
 from __future__ import annotations
 
@@ -10,14 +10,19 @@ if TYPE_CHECKING:
 
 
 class SlowPort:
-    """`slow` are method and end of the path of calls that take `takes_s` before they reach the server.
+    """News of `late` come `late_s` late. `slow` are method and end of the path of calls that take `takes_s` more."""
 
-    `calls` are those that were made, by method and path.
-    """
-
-    def __init__(self, *, news_late_s: float, slow: tuple[str, str] = ("", ""), takes_s: float = 0.0) -> None:
-        self.calls: list[tuple[str, str]] = []
-        self._news_late_s = news_late_s
+    def __init__(
+        self,
+        *,
+        late: str = "pods",
+        late_s: float = 0.0,
+        slow: tuple[str, str] = ("", ""),
+        takes_s: float = 0.0,
+    ) -> None:
+        self._calls: list[tuple[str, str]] = []
+        self._late = late
+        self._late_s = late_s
         self._slow = slow
         self._takes_s = takes_s
 
@@ -25,16 +30,16 @@ class SlowPort:
         return _Wrapped(port, self)
 
     def count(self, method: str, path: str) -> int:
-        return self.calls.count((method, path))
+        return self._calls.count((method, path))
 
     async def send(self, port: Any, call: Call) -> Reply:
-        self.calls.append((call.method, call.path))
+        self._calls.append((call.method, call.path))
         method, end = self._slow
         if method == call.method and call.path.endswith(end):
             await asyncio.sleep(self._takes_s)
         reply: Reply = await port.send(call)
-        if reply.stream is not None and call.path.endswith("/pods"):
-            return reply._replace(stream=_Late(reply.stream, self._news_late_s))
+        if reply.stream is not None and call.path.endswith(f"/{self._late}"):
+            return reply._replace(stream=_Late(reply.stream, self._late_s))
         return reply
 
 

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from plimsoll.local.workloads.jobs_counting import TRACKING, booked, counted, is_tracked, tally
-from plimsoll.local.workloads.jobs_indexes import INDEX_KEY, read_indexes, written_indexes
+from plimsoll.local.workloads.jobs_indexes import INDEX_KEY, index_of, read_indexes, written_indexes
 from plimsoll.local.workloads.jobs_plans import COMPLETE, JobView, backoff_s, job_plan
 from plimsoll.objects.meta import ObjectMeta
 from plimsoll.objects.pods import Pod, PodCondition, PodStatus
@@ -128,3 +128,16 @@ def test_indexes_are_read_as_they_were_written(indexes: frozenset[int]):
 @pytest.mark.parametrize(("indexes", "text"), [((), ""), ((0,), "0"), ((1, 3, 4, 5, 7), "1,3-5,7"), ((0, 1), "0-1")])
 def test_runs_of_indexes_are_written_as_ranges(indexes: tuple[int, ...], text: str):
     assert written_indexes(indexes) == text
+
+
+@pytest.mark.parametrize(
+    ("text", "index"), [("3", 3), ("4", None), ("", None), ("-1", None), ("²", None), ("9" * 5_000, None)]
+)
+def test_an_index_is_a_number_below_that_of_completions_whatever_the_annotation_says(text: str, index: int | None):
+    pod = Pod(metadata=ObjectMeta(name="p", annotations={INDEX_KEY: text}))
+    assert index_of(pod, below=4) == index
+
+
+@pytest.mark.parametrize("nonsense", ["x", "9" * 5_000, f"0-{'9' * 5_000}"])
+def test_what_is_no_index_is_left_out_of_those_read(nonsense: str):
+    assert read_indexes(f"1,{nonsense},3", below=4) == {1, 3}

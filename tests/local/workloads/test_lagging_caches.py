@@ -31,7 +31,7 @@ def _orphan(name: str, app: str, **spec: Any) -> dict[str, Any]:
 
 def _slow_to_adopt(owner: str) -> SlowPort:
     """Asking for the owner, as is done before an adoption, takes so long that the news of a turn before come in."""
-    return SlowPort(news_late_s=1, slow=("GET", owner), takes_s=5)
+    return SlowPort(late_s=1, slow=("GET", owner), takes_s=5)
 
 
 def test_a_replica_set_that_adopts_while_its_pods_come_in_makes_none_twice():
@@ -62,7 +62,7 @@ def test_a_daemon_set_that_adopts_while_its_pods_come_in_makes_none_twice():
 
 
 def test_a_daemon_set_waits_until_it_sees_its_pods():
-    slow = SlowPort(news_late_s=3)
+    slow = SlowPort(late_s=3)
     with SetsWorld(daemon_set_services, through=slow.wrap) as world:
         world.make(NODES, node("a"))
         world.patch(f"{NODES}/a", {"spec": {"taints": None}})
@@ -87,7 +87,7 @@ def test_a_stateful_set_that_adopts_while_its_pods_come_in_makes_none_twice():
 
 
 def test_a_job_waits_until_it_sees_its_pods():
-    slow = SlowPort(news_late_s=3)
+    slow = SlowPort(late_s=3)
     with SetsWorld(job_services, through=slow.wrap) as world:
         world.make(JOBS, job(parallelism=2, completions=2))
         world.run.advance_by(1)
@@ -97,7 +97,7 @@ def test_a_job_waits_until_it_sees_its_pods():
 
 
 def test_a_job_made_anew_while_the_old_ones_pods_are_let_go_is_seen_at_once():
-    slow = SlowPort(news_late_s=0, slow=("PATCH", "/stray"), takes_s=5)
+    slow = SlowPort(slow=("PATCH", "/stray"), takes_s=5)
     with SetsWorld(job_services, through=slow.wrap) as world:
         old = {"apiVersion": "batch/v1", "kind": "Job", "name": "j", "uid": "old", "controller": True}
         stray = _orphan("stray", "j")
@@ -110,12 +110,13 @@ def test_a_job_made_anew_while_the_old_ones_pods_are_let_go_is_seen_at_once():
 
 
 def test_an_owner_that_was_deleted_unseen_adopts_nothing():
-    slow = SlowPort(news_late_s=0, slow=("GET", "/replicasets/r"), takes_s=5)
-    with ReplicaWorld(replica_set_services, through=slow.wrap) as world:
+    late = SlowPort(late="replicasets", late_s=3)
+    with ReplicaWorld(replica_set_services, through=late.wrap) as world:
         world.made(SETS, replica_set(replicas=1))
-        world.run.advance_by(1)
+        world.run.advance_by(10)
+        world.ask("DELETE", f"{SETS}/r", {"propagationPolicy": "Background"})
         world.made(PODS, _orphan("stray", "a"))
-        world.run.advance_by(1)
-        world.ask("DELETE", f"{SETS}/r", {"propagationPolicy": "Orphan"})
         world.run.advance_by(20)
-        assert "ownerReferences" not in world.get(PODS, "stray")["metadata"]
+        stray = world.get(PODS, "stray")
+        assert stray["kind"] == "Pod"
+        assert "ownerReferences" not in stray["metadata"]

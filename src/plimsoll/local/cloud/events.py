@@ -11,13 +11,13 @@ from typing import TYPE_CHECKING, Final
 
 from plimsoll.kube.recorder import EventType, reference_to
 from plimsoll.local.cloud.ledgers import NOT_SOLD, QUOTA_EXCEEDED, STOCKOUT
-from plimsoll.objects.cloud import Machine, NodeGroup
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from plimsoll.local.cloud.planning import Plan
     from plimsoll.local.components import Component
+    from plimsoll.objects.cloud import Machine, NodeGroup
 
 _REASONS: Final = {STOCKOUT: "OutOfStock", QUOTA_EXCEEDED: "QuotaExceeded", NOT_SOLD: "NotSold"}
 

@@ -154,9 +154,9 @@ class Binder:
             return ""
         reference = volume.spec.claim_ref
         claim = None if reference is None else self._latest_claims.get(reference.name, reference.namespace)
-        if reference is not None and reference.uid and volume.status.phase != "Released":
-            if claim is None or claim.metadata.uid != reference.uid:
-                claim = await self._claim_on_server(reference.name, reference.namespace)
+        is_owned = reference is not None and reference.uid and volume.status.phase != "Released"
+        if reference is not None and is_owned and (claim is None or claim.metadata.uid != reference.uid):
+            claim = await self._claim_on_server(reference.name, reference.namespace)
         plan = volume_plan(volume, claim)
         if plan.looks_at_claim and claim is not None:
             self.controller.queue.add(Subject(*key_of(claim)))

@@ -140,6 +140,7 @@ class ReplicaSetController:
         """None where other pods may be needed now; what only the status tells of is gathered."""
         if not is_more_than_status(change):
             return max(STATUS_DELAY_S, self._patience_s)
+        # A pod that goes without grace shows its mark only when it is gone: its successor waits as well.
         did_not_count = isinstance(change, Deleted) and not is_active(change.last)
         owners = [controller_of(pod.metadata) for pod in states_in(change)]
         is_own_doing = all(one is not None and self._own_writes.awaits(one.uid, change.key) for one in owners)

@@ -1,0 +1,50 @@
+"""What the board's snapshots show of pods that changed since."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING
+
+from msgspec import structs
+
+from plimsoll.local.scheduler.board import Board
+from plimsoll.scheduling.view import pod_key
+from tests.scheduling.cluster import node, pod
+
+if TYPE_CHECKING:
+    from plimsoll.objects.pods import Pod
+    from plimsoll.scheduling.view import PlacedPod
+
+PLACED = pod("p", on="n", requests={"cpu": "1"})
+RUNNING = structs.replace(PLACED, status=structs.replace(PLACED.status, phase="Running"))
+ENDING = structs.replace(
+    RUNNING, metadata=structs.replace(RUNNING.metadata, deletion_timestamp=datetime(2026, 1, 1, tzinfo=UTC))
+)
+
+
+def board_after(*states: Pod) -> Board:
+    board = Board()
+    board.put_node(node("n"))
+    for state in states:
+        board.put_pod(state)
+    return board
+
+
+def shown(board: Board) -> PlacedPod:
+    return board.snapshot().nodes["n"].pods[pod_key(PLACED)]
+
+
+def test_a_snapshot_shows_what_no_rule_looks_at_as_it_is_now():
+    assert shown(board_after(PLACED, RUNNING)).pod is RUNNING
+
+
+def test_a_snapshot_does_not_bring_back_an_older_state():
+    board = board_after(PLACED, RUNNING, ENDING)
+    assert shown(board).leaving
+    assert board.view.nodes["n"].pods[pod_key(PLACED)].leaving
+
+
+def test_a_snapshot_changes_nothing_about_nodes_that_are_up_to_date():
+    board = board_after(PLACED, RUNNING)
+    before = board.snapshot()
+    assert board.snapshot().nodes["n"] is before.nodes["n"]
