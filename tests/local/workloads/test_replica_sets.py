@@ -178,6 +178,18 @@ def test_pods_that_are_refused_are_told_tried_one_at_a_time_and_made_when_they_a
         assert "conditions" not in w.get(SETS, "r")["status"]
 
 
+def test_a_set_comes_to_rest_in_a_namespace_that_is_going():
+    with world() as w:
+        w.made(SETS, replica_set(replicas=2))
+        w.run.settle()
+        w.ask("DELETE", PODS.removesuffix("/pods"))
+        for pod in w.pods:
+            w.ask("DELETE", f"{PODS}/{pod['metadata']['name']}", {"gracePeriodSeconds": 0})
+        # It would try for ever, in no time at all, to make pods that nobody may make there any more.
+        w.run.advance_by(10)
+        assert w.pods == []
+
+
 def test_nothing_is_written_while_nothing_changes():
     with world() as w:
         w.made(SETS, replica_set(replicas=3))

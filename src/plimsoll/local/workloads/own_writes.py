@@ -64,6 +64,10 @@ class OwnWrites(Generic[V]):
         del self._unseen[owner]
         return True
 
+    def has_any(self, owner: str) -> bool:
+        """Whether something was written for `owner` since `are_seen` last said yes."""
+        return owner in self._unseen
+
     def awaits(self, owner: str, key: Key) -> bool:
         """Whether a write to this object was made for `owner` and was not looked at since."""
         return key in self._unseen.get(owner, ())

@@ -87,7 +87,7 @@ class ReplicaSetController:
 
         plan = replica_plan(replica_set, pods, self._clock.now(), related=self._related(replica_set, pods))
         error = await self._act(found, plan)
-        if error is None and (plan.create or plan.delete):
+        if error is None and self._own_writes.has_any(metadata.uid):
             # The pods are not the ones that are there by now: the status is written when those are seen.
             return Again(after_s=self._patience_s)
         await self._tell(replica_set, pods, error)
