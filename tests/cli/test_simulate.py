@@ -60,6 +60,40 @@ def test_a_file_that_is_not_there_ends_with_2():
     assert plimsoll("simulate", "-f", "no-such-file.yaml").returncode == 2
 
 
+def test_a_file_that_is_a_list_is_named():
+    ended = plimsoll("simulate", "-f", "-", "-o", "json", stdin="[]")
+    assert (ended.returncode, json.loads(ended.stderr)["error"]["path"]) == (2, "-")
+
+
+def test_a_provider_step_about_a_group_that_is_not_there_ends_with_2_and_its_path():
+    story = STORY + "- provider: {failIncrease: {h: no machines}}\n"
+    ended = plimsoll("simulate", "-f", "-", "-o", "json", stdin=story)
+    assert (ended.returncode, ended.stdout) == (2, "")
+    assert json.loads(ended.stderr)["error"]["path"] == "steps[2].provider.failIncrease.h"
+
+
+def test_a_story_has_no_name_to_print():
+    assert "name>" not in plimsoll("simulate", "--help").stdout
+    assert plimsoll("simulate", "-f", "-", "-o", "name", stdin=STORY).returncode == 2
+
+
+CRASHES = """
+world: live
+machineTypes: [{name: small, cpu: 4, memory: 16Gi}]
+nodeGroups: [{id: g, max: 3, target: 1, machineType: small}]
+steps:
+- crash: {component: kube-controller-manager}
+- advance: 10m
+"""
+
+
+def test_a_crash_that_was_wished_for_is_no_news_unless_asked_for():
+    quiet, verbose = (plimsoll("simulate", "-f", "-", *more, stdin=CRASHES) for more in ((), ("--verbose",)))
+    assert (quiet.returncode, quiet.stderr) == (0, "")
+    assert "[warning" in verbose.stderr
+    assert verbose.stdout == quiet.stdout
+
+
 def test_timings_go_to_stderr_only():
     plain, timed = (plimsoll("simulate", "-f", "-", "-o", "json", *more, stdin=STORY) for more in ((), ("--timing",)))
     assert plain.stdout == timed.stdout

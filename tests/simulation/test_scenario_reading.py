@@ -8,7 +8,15 @@ import pytest
 
 from plimsoll.core.errors import InvalidInput, UnreadableDocument
 from plimsoll.simulation.scenario_files import read_scenario
-from plimsoll.simulation.scenarios import AdvanceStep, AtStep, LoopStep, Scenario, WorldKind
+from plimsoll.simulation.scenarios import (
+    AdvanceStep,
+    AtStep,
+    Expectation,
+    ExpectStep,
+    LoopStep,
+    Scenario,
+    WorldKind,
+)
 
 
 def read(**whole: Any) -> Scenario:
@@ -93,13 +101,53 @@ def test_all_mistakes_are_told_at_once_with_their_paths():
             {"steps": [{"expect": {"/pods": {"count": {"lt": None}}}}]},
             "steps[0].expect[/pods].count.lt: must be a number or a text, is null",
         ),
-        ([], "must be a map, is a list"),
+        (
+            {"steps": [{"expect": {"/nodes": {"countt": 0}}}]},
+            "steps[0].expect[/nodes].countt: is no operator; did you mean count?",
+        ),
+        (
+            {"steps": [{"expect": {"/nodes": {"count": 0, "lte": 3}}}]},
+            "steps[0].expect[/nodes].lte: is no operator; did you mean le?",
+        ),
+        (
+            {"steps": [{"expect": {"/nodes": {"count": 0, "foo": 3}}}]},
+            "steps[0].expect[/nodes].foo: is no operator; known are eq, ",
+        ),
+        (
+            {"steps": [{"expect": {"/nodes": {"count": {"lte": 3}}}}]},
+            "steps[0].expect[/nodes].count.lte: is no operator; did you mean le?",
+        ),
+        ({"steps": [{"advance": "100000000000d"}]}, "steps[0].advance: is too long: the longest is 36600d, is "),
+        ({"steps": [{"advance": 1e15}]}, "steps[0].advance: is too long: the longest is 36600d, is "),
+        ({"steps": [{"advance": True}]}, "steps[0].advance: must be a duration"),
+        ([], "test: a scenario is a map of fields, this is a list"),
+        ("story", 'test: a scenario is a map of fields, this is "story"'),
     ],
 )
 def test_a_mistake_names_its_field(whole: Any, wanted: str):
     with pytest.raises(InvalidInput) as caught:
         read_scenario(msgspec.json.encode(whole), source="test")
     assert str(caught.value).startswith(wanted)
+
+
+@pytest.mark.parametrize(
+    "literal",
+    [
+        {"target": 1, "min": 0, "max": 3},
+        {"min": 0},
+        {"group": "g", "machineType": "small", "pods": []},
+        {"default/web-0": None},
+        {},
+    ],
+)
+def test_a_map_that_looks_like_no_operators_is_compared_as_it_is(literal: dict[str, Any]):
+    (step,) = read(steps=[{"expect": {"/x": literal}}]).steps
+    assert step == ExpectStep(expectations=(Expectation(path="/x", operators=(("eq", literal),)),))
+
+
+def test_eq_takes_any_map_as_it_is():
+    (step,) = read(steps=[{"expect": {"/x": {"eq": {"count": 2, "countt": 3}}}}]).steps
+    assert step == ExpectStep(expectations=(Expectation(path="/x", operators=(("eq", {"count": 2, "countt": 3}),)),))
 
 
 def test_names_are_given_once():

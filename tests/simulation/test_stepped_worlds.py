@@ -231,6 +231,42 @@ def test_a_write_that_was_refused_is_not_counted():
     assert grown(crash(AUTOSCALER, after=2), {"loop": 1})["nodeGroups"]["g"]["target"] == 2
 
 
+# ---- names in provider steps
+
+
+@pytest.mark.parametrize(
+    ("provider", "wanted"),
+    [
+        ({"failIncrease": {"pol": "no"}}, "failIncrease.pol: there is no node group pol; did you mean pool?"),
+        ({"failIncrease": {"zz.z": "no"}}, "failIncrease[zz.z]: there is no node group zz.z; known are pool"),
+        ({"stockout": {"smal": 1}}, "stockout.smal: there is no machine type smal; did you mean small?"),
+        ({"stockout": {"zz": 1}}, "stockout.zz: there is no machine type zz; known are small"),
+        ({"setGroup": {"zz": {"max": 1}}}, "setGroup.zz: there is no node group zz; known are pool"),
+        ({"setGroup": {"pool": {"min": 11}}}, "setGroup.pool: "),
+    ],
+)
+def test_a_provider_step_about_nothing_there_is_names_its_field(provider: dict[str, Any], wanted: str):
+    with pytest.raises(InvalidInput) as caught:
+        outcome({"provider": provider}, nodeGroups=[group("pool")])
+    assert str(caught.value).startswith(f"steps[0].provider.{wanted}")
+    assert caught.value.exit_code == 2
+
+
+def test_a_group_that_a_step_applied_can_be_made_to_fail():
+    late = {"apiVersion": "cloud.plimsoll.io/v1alpha1", "kind": "NodeGroup", "metadata": {"name": "late"}}
+    apply = {"apply": {**late, "spec": {"max": 3, "machineType": "small"}}}
+    fail = {"provider": {"failIncrease": {"late": "no"}}}
+    grow = {"provider": {"calls": [{"call": "IncreaseSize", "group": "late", "arg": 1}]}}
+    assert [one["message"] for one in outcome(apply, fail, grow)["providerCalls"]] == ["no"]
+    with pytest.raises(InvalidInput, match=r"^steps\[0\]\.provider\.failIncrease\.late: "):
+        outcome(fail, apply)
+
+
+def test_growth_of_a_group_that_does_not_exist_yet_can_be_made_to_fail():
+    fail = {"provider": {"failIncrease": {"g": "no"}}}
+    assert outcome(fail, nodeGroups=[group(exist=False)])["nodeGroups"] == {}
+
+
 # ---- machines without a price
 
 

@@ -21,6 +21,13 @@ def log_to_stderr() -> None:
     _configure((), level=logging.WARNING)
 
 
+def log_errors_to_stderr() -> None:
+    """Only what must not happen at all, for commands that let things go wrong on purpose."""
+    import logging
+
+    _configure((), level=logging.ERROR)
+
+
 def log_sentences_to_stderr(*, is_verbose: bool) -> None:
     """Warnings, and what happened to machines; all events if that is wished."""
     import logging

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from enum import Enum
 from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 
-from plimsoll.cli.output import Output, OutputOption, echo_value, read_file
+from plimsoll.cli.output import Output, echo_value, read_file
 from plimsoll.core.errors import PlimsollError
 
 if TYPE_CHECKING:
@@ -18,6 +19,14 @@ _PATIENCE_S: Final = 2.0
 _PODS_SHOWN: Final = 20
 
 
+class StoryOutput(Enum):
+    """Forms of a story. It has no name that `-o name` could print."""
+
+    TABLE = "table"
+    JSON = "json"
+    YAML = "yaml"
+
+
 class ExpectationsFailed(PlimsollError):
     """The scenario ran, and something in it was not as expected."""
 
@@ -26,9 +35,12 @@ def simulate(
     filename: Annotated[
         str, typer.Option("-f", "--filename", "--scenario", help="Scenario file; - is stdin.", metavar="FILE")
     ],
-    output: OutputOption = Output.TABLE,
+    output: Annotated[StoryOutput, typer.Option("-o", "--output", help="Form of the answer.")] = StoryOutput.TABLE,
     timing: Annotated[
         bool, typer.Option("--timing", help="Tell on stderr how long steps took; adds planSeconds to loops.")
+    ] = False,
+    verbose: Annotated[
+        bool, typer.Option("-v", "--verbose", help="Tell on stderr what troubled the components on their way, too.")
     ] = False,
 ) -> None:
     """
@@ -43,25 +55,25 @@ def simulate(
       plimsoll simulate -f story.yaml -o json
       plimsoll simulate -f story.yaml -o json --timing
     """
-    from plimsoll.cli.logs import log_to_stderr
-    from plimsoll.core.errors import InvalidInput
+    from plimsoll.cli.logs import log_errors_to_stderr, log_to_stderr
     from plimsoll.simulation.runs import run_scenario
     from plimsoll.simulation.scenario_files import read_scenario
 
-    if output is Output.NAME:
-        raise InvalidInput("a story has no name: choose table, json or yaml", path="--output")
-    log_to_stderr()
+    if verbose:
+        log_to_stderr()
+    else:
+        log_errors_to_stderr()
     stopwatch = _Stopwatch(filename, is_telling=timing)
     scenario = read_scenario(read_file(filename), source=filename)
     story = run_scenario(scenario, is_timed=timing, on_step=stopwatch.begin)
     stopwatch.end()
     for warning in story.warnings:
         typer.echo(f"warning: {warning}", err=True)
-    if output is Output.TABLE:
+    if output is StoryOutput.TABLE:
         for line in _lines(story):
             typer.echo(line)
     else:
-        echo_value(story.outcome, output)
+        echo_value(story.outcome, Output(output.value))
     if story.failed:
         told = "\n".join(f"  {one}" for one in story.failed)
         raise ExpectationsFailed(f"{len(story.failed)} of {story.expectations} expectations failed:\n{told}")

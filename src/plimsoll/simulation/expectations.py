@@ -8,6 +8,7 @@ dotted, `loops[0].time`. A name that has the separator in it is found without es
 
 from __future__ import annotations
 
+import difflib
 import operator
 import re
 from typing import TYPE_CHECKING, Any, Final
@@ -23,6 +24,20 @@ if TYPE_CHECKING:
     from plimsoll.simulation.scenarios import Expectation
 
 OPERATORS: Final = ("eq", "ne", "lt", "le", "gt", "ge", "in", "contains", "matches", "absent", "count")
+# What other languages call them.
+_FOREIGN: Final = {
+    "lte": "le",
+    "gte": "ge",
+    "neq": "ne",
+    "equal": "eq",
+    "equals": "eq",
+    "len": "count",
+    "length": "count",
+    "regex": "matches",
+}
+# Fields of an outcome that look like operators.
+_NO_SLIPS: Final = frozenset({"min"})
+_ALIKE: Final = 0.8
 
 
 class Absent(Value, frozen=True):
@@ -46,13 +61,33 @@ class Unmet(Value, frozen=True):
 
 
 def operators_of(given: Given) -> tuple[tuple[str, Any], ...]:
-    """A map of nothing but operators is one; any other value is what is expected to be there."""
+    """A map of operators is one; any other value is what is expected to be there.
+
+    A map that has an operator, or what looks like one misspelt, is meant as operators: all of it has to be.
+    """
     value = given.value
-    if not (isinstance(value, dict) and value and all(name in OPERATORS for name in value)):
+    if not (isinstance(value, dict) and any(name in OPERATORS or _meant_by(name) for name in value)):
         return (("eq", value),)
     for name, one in given.members().items():
-        _check_operand(name, one)
+        if name in OPERATORS:
+            _check_operand(name, one)
+        else:
+            one.wrong(f"{_no_operator(name)} (a map to be compared as it is goes under eq)")
     return tuple(value.items())
+
+
+def _meant_by(name: str) -> str:
+    """The operator that a name is a slip of the pen for; empty if it is none."""
+    if name in _NO_SLIPS:
+        return ""
+    lowered = name.lower().lstrip("$")
+    near = difflib.get_close_matches(lowered, OPERATORS, n=1, cutoff=_ALIKE)
+    return _FOREIGN.get(lowered, near[0] if near else "")
+
+
+def _no_operator(name: str) -> str:
+    meant = _meant_by(name)
+    return "is no operator; " + (f"did you mean {meant}?" if meant else f"known are {', '.join(OPERATORS)}")
 
 
 def _check_operand(name: str, given: Given) -> None:
@@ -79,7 +114,7 @@ def _check_count(given: Given) -> None:
             if name in OPERATORS:
                 _check_operand(name, one)
             else:
-                one.wrong(f"is no operator; known are {', '.join(OPERATORS)}")
+                one.wrong(_no_operator(name))
 
 
 # ---- asking

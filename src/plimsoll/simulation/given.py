@@ -96,9 +96,7 @@ class Given:
         return Given(None, f"{self.path}[{index}].{field}", self._problems)
 
     def _inside(self, key: str) -> str:
-        if not _PLAIN_KEY.fullmatch(key):
-            return f"{self.path}[{key}]"
-        return f"{self.path}.{key}" if self.path else key
+        return path_inside(self.path, key)
 
     # ---- what it is
 
@@ -142,6 +140,10 @@ class Given:
             total_s = math.fsum(float(count) * _UNIT_S[unit] for count, unit in _PART.findall(value))
             if total_s <= LONGEST_S:
                 return total_s
+            value = total_s
+        if isinstance(value, int | float) and value > LONGEST_S:
+            self.wrong(f"is too long: the longest is {LONGEST_S / _UNIT_S['d']:.0f}d, is {named(self.value)}")
+            return 0.0
         self.wrong(f"must be a duration such as 90s, 1m30s or 2h, is {named(value)}")
         return 0.0
 
@@ -156,6 +158,13 @@ class Given:
     def texts(self) -> dict[str, str]:
         """A map of texts."""
         return {key: one.value if one.value == "" else one.text() for key, one in self.members().items()}
+
+
+def path_inside(path: str, key: str) -> str:
+    """The path of what a map at a path has under a key."""
+    if not _PLAIN_KEY.fullmatch(key):
+        return f"{path}[{key}]"
+    return f"{path}.{key}" if path else key
 
 
 def named(value: Any) -> str:

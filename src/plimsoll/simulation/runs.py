@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING, Any, Final, assert_never
 from plimsoll.core.errors import InvalidInput
 from plimsoll.core.values import Value
 from plimsoll.kube.errors import ApiError, NotFound
-from plimsoll.local.cloud import CloudError, Interventions
 from plimsoll.simulation.expectations import Unmet, unmet
 from plimsoll.simulation.outcomes import outcome_of, time_text
 from plimsoll.simulation.ports import Plugs
+from plimsoll.simulation.providing import provide
 from plimsoll.simulation.scenarios import (
     AdvanceStep,
     ApplyStep,
@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from plimsoll.local.cluster import LocalCluster
     from plimsoll.objects.registry import Resource
     from plimsoll.simulation.ports import Loop
-    from plimsoll.simulation.scenarios import ProviderCall, Scenario, Step
+    from plimsoll.simulation.scenarios import Scenario, Step
 
 Json = dict[str, Any]
 
@@ -111,7 +111,7 @@ class Telling:
             case ScheduleStep():
                 self._schedule()
             case ProviderStep():
-                self._provide(step, path=path)
+                provide(world, step, path=f"{path}.provider")
             case SetStep(options=options):
                 world.options.update(options)
             case CrashStep():
@@ -207,19 +207,6 @@ class Telling:
             self._world.at_once(_awaited(reconcile(step.namespace, step.name)))
             self._world.run.settle()
 
-    # ---- the cloud
-
-    def _provide(self, step: ProviderStep, *, path: str) -> None:
-        world = self._world
-        try:
-            world.at_once(_intervene(Interventions(world.client), step))
-        except ApiError as error:
-            raise InvalidInput(str(error), path=f"{path}.provider") from error
-        for call in step.calls:
-            # Its answer may come late: the caller waits for it while the story goes on.
-            world.run.spawn(_called(world, call), name=f"{call.call} {call.group}")
-            world.run.settle()
-
     # ---- expectations
 
     def _expect(self, step: ExpectStep, *, path: str) -> None:
@@ -242,36 +229,6 @@ async def _ended(task: asyncio.Task[None]) -> None:
 
 async def _scheduled(cluster: LocalCluster) -> None:
     await cluster.scheduler.schedule_once()
-
-
-async def _intervene(hand: Interventions, step: ProviderStep) -> None:
-    for failing in step.fail_increases:
-        await hand.fail_increase(failing.group, failing.message, until=failing.until)
-    for machine_type, left in step.stockouts:
-        await hand.stock_out(machine_type, left=left)
-    for limits in step.limits:
-        await hand.set_group(limits.group, min_size=limits.min, max_size=limits.max)
-
-
-async def _called(world: World, call: ProviderCall) -> None:
-    """What the cloud refuses is in its log, and the caller's business."""
-    cloud, arg = world.cloud, call.arg
-    try:
-        match call.call, arg:
-            case "IncreaseSize", int():
-                await cloud.increase_size(call.group, arg)
-            case "AtomicIncreaseSize", int():
-                await cloud.atomic_increase_size(call.group, arg)
-            case "DecreaseTargetSize", int():
-                await cloud.decrease_target_size(call.group, arg)
-            case "DeleteNodes", tuple():
-                await cloud.delete_nodes(call.group, arg)
-            case "ForceDeleteNodes", tuple():
-                await cloud.force_delete_nodes(call.group, arg)
-            case _:
-                await cloud.delete_group(call.group)
-    except CloudError:
-        return
 
 
 async def _awaited(awaitable: Any) -> None:

@@ -75,6 +75,8 @@ def read_scenario(data: bytes, *, source: str) -> Scenario:
     documents = [document for _, document in read_documents(data, source=source)]
     if len(documents) != 1:
         raise UnreadableDocument(f"holds {len(documents)} documents, a scenario is one", path=source)
+    if not isinstance(documents[0], dict):
+        raise UnreadableDocument(f"a scenario is a map of fields, this is {named(documents[0])}", path=source)
     problems = Problems()
     scenario = _scenario_in(Given(documents[0], "", problems))
     problems.raise_if_any()
