@@ -210,3 +210,14 @@ async def test_history_keeps_to_its_limits_of_count_bytes_and_age(driver: str, t
         await put(store, "p0")
         assert store.oldest("pods") == store.revision - 1
         assert store.oldest("nodes") == 0
+
+
+async def test_what_a_bookmark_may_say_never_goes_back(driver: str, tmp_path: Path):
+    async with opened(driver, tmp_path) as store:
+        with store.watch("pods", since=1) as watch:
+            await put(store, "y", "a", resource="apps/deployments")
+            before = watch.revision
+            assert before == store.revision
+            await put(store, "z", "a")
+            # There is an event at hand by now that was not delivered.
+            assert watch.revision == before

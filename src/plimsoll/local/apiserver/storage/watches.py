@@ -51,7 +51,8 @@ class Watch:
             return 0
         self.look()
         if not self._ready and self._place == self._hub.history.end_place:
-            return max(self._seen, self._hub.revision())
+            # Kept, so that a later bookmark, with events at hand by then, does not fall behind this one.
+            self._seen = max(self._seen, self._hub.revision())
         return self._seen
 
     def __aiter__(self) -> Self:
