@@ -87,10 +87,31 @@ steps:
 """
 
 
-def test_a_crash_that_was_wished_for_is_no_news_unless_asked_for():
-    quiet, verbose = (plimsoll("simulate", "-f", "-", *more, stdin=CRASHES) for more in ((), ("--verbose",)))
+def test_a_crash_that_was_wished_for_is_no_news():
+    ended = plimsoll("simulate", "-f", "-", stdin=CRASHES)
+    assert (ended.returncode, ended.stderr) == (0, "")
+
+
+REFUSED = """
+world: live
+objects:
+- {apiVersion: v1, kind: ResourceQuota, metadata: {name: none, namespace: default}, spec: {hard: {pods: "0"}}}
+- apiVersion: apps/v1
+  kind: ReplicaSet
+  metadata: {name: web, namespace: default}
+  spec:
+    replicas: 1
+    selector: {matchLabels: {app: web}}
+    template: {metadata: {labels: {app: web}}, spec: {containers: [{name: c, image: nginx}]}}
+steps: [{advance: 10s}]
+"""
+
+
+def test_warnings_of_the_cluster_are_told_when_asked_for():
+    quiet, verbose = (plimsoll("simulate", "-f", "-", *more, stdin=REFUSED) for more in ((), ("--verbose",)))
     assert (quiet.returncode, quiet.stderr) == (0, "")
     assert "[warning" in verbose.stderr
+    assert "exceeded quota" in verbose.stderr
     assert verbose.stdout == quiet.stdout
 
 
