@@ -176,7 +176,7 @@ def _before(newest: str, count: int) -> str:
 def official_sync(kubeconfig: str, count: int) -> dict[str, float]:
     """Its own informer, until the cache is filled."""
     from kubernetes import client, config  # noqa: PLC0415 - half a second and 60 MiB that the others must not pay
-    from kubernetes.informer import SharedInformer  # noqa: PLC0415
+    from kubernetes.informer import SharedInformer  # noqa: PLC0415 - likewise
 
     config.load_kube_config(kubeconfig)
     api = client.CoreV1Api()
@@ -198,7 +198,7 @@ def _selector(api: Any, count: int) -> str:
 
 
 def official_watch(kubeconfig: str, count: int) -> dict[str, float]:
-    from kubernetes import client, config, watch  # noqa: PLC0415
+    from kubernetes import client, config, watch  # noqa: PLC0415 - likewise
 
     config.load_kube_config(kubeconfig)
     api = client.CoreV1Api()

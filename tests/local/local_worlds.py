@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
     from plimsoll.objects.registry import Kinds
     from plimsoll.runtime.services import Service
+    from tests.faults.crashes import CrashAfter
 
     Parts = Callable[[Components], Sequence[Service]]
 
@@ -71,3 +72,36 @@ class LocalWorld(World):
         self._task.cancel()
         self._task.cancel()
         self.run.settle()
+
+
+class SurvivesCrashes(LocalWorld):
+    """Beside a world: its process dies after some call, and the next one goes on."""
+
+    def crashes_by(self, crash: CrashAfter) -> None:
+        """To be said before the world is made."""
+        self._crash = crash
+        self._is_new_process = False
+
+    def through_the_crash(self, port: Any) -> Any:
+        return port if self._is_new_process else self._crash.wrap(port)
+
+    def surviving(self, step: Callable[[], object]) -> None:
+        """Take a step; if the process dies on the way, start another and take it again."""
+        try:
+            step()
+        except BaseException:  # noqa: BLE001 -- a crash is one; anything else is raised again
+            self._is_a_crash_or_raises()
+            super().start()
+            step()
+
+    def start(self) -> None:
+        try:
+            super().start()
+        except BaseException:  # noqa: BLE001 -- a crash is one; anything else is raised again
+            self._is_a_crash_or_raises()
+            super().start()
+
+    def _is_a_crash_or_raises(self) -> None:
+        if self._crash.struck is None or self._is_new_process:
+            raise  # noqa: PLE0704 -- called while an exception is being handled
+        self._is_new_process = True

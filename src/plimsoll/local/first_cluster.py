@@ -25,7 +25,6 @@ if TYPE_CHECKING:
 FIRST_GROUP: Final = "workers"
 FIRST_MACHINE_TYPE: Final = "n1-standard-4"
 FIRST_NODES: Final = 3
-STORAGE_CLASS: Final = "standard"
 
 _LARGEST_GROUP: Final = 100
 
@@ -45,7 +44,7 @@ async def prepare(client: Client, wanted: FirstCluster) -> None:
         await client.apply(CustomResourceDefinition, name, manifest.body, force=True)
     is_new = await _is_new(client)
     if is_new:
-        await _make(client, StorageClass, default_storage_class(STORAGE_CLASS))
+        await _make(client, StorageClass, default_storage_class())
     if is_new or wanted.nodes is not None:
         await _size_group(client, wanted)
     if is_new:

@@ -7,6 +7,8 @@ anywhere, so such a volume is just its name.
 
 # ruff: noqa: D101 - a struct means what the API type of the same name means; docstrings only where that surprises
 
+from typing import Final
+
 from plimsoll.core.values import Wire
 from plimsoll.objects.meta import (
     LabelSelector,
@@ -208,6 +210,13 @@ class TopologySelectorLabelRequirement(Wire):
 
 class TopologySelectorTerm(Wire):
     match_label_expressions: tuple[TopologySelectorLabelRequirement, ...] = ()
+
+
+# Either makes a class the default one; the older name is still taken.
+DEFAULT_CLASS_ANNOTATIONS: Final = (
+    "storageclass.kubernetes.io/is-default-class",
+    "storageclass.beta.kubernetes.io/is-default-class",
+)
 
 
 class StorageClass(WireObject):

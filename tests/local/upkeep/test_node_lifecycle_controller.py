@@ -8,7 +8,7 @@ from plimsoll.local.liveness import LeaseLiveness
 from plimsoll.local.upkeep.node_health import Patience
 from plimsoll.local.upkeep.node_lifecycle import NodeLifecycleSettings
 from plimsoll.local.upkeep.pod_collection import PodCollectionSettings
-from plimsoll.local.upkeep.services import upkeep_services
+from plimsoll.local.upkeep.services import node_lifecycle_services
 from tests.local.apiserver.application.worlds import MERGE
 from tests.local.local_worlds import LocalWorld
 from tests.local.upkeep.upkeep_worlds import NODES, NodeWorld
@@ -294,7 +294,7 @@ def test_a_node_whose_lease_is_renewed_stays_ready_and_one_whose_is_not_does_not
     ready = {"type": "Ready", "status": "True", "reason": "Kubelet", "lastHeartbeatTime": "2026-01-01T00:00:00Z"}
 
     with LocalWorld(
-        lambda parts: upkeep_services(parts, LeaseLiveness.over(parts.informers, clock=parts._clock))
+        lambda parts: node_lifecycle_services(parts, LeaseLiveness.over(parts.informers, clock=parts._clock))
     ) as world:
         for name in ("good", "bad"):
             world.made(NODES, {"metadata": {"name": name}})

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -24,6 +22,7 @@ from plimsoll.objects.volumes import (
     VolumeResourceRequirements,
 )
 from tests.faults import CrashAfter
+from tests.local.local_worlds import SurvivesCrashes
 from tests.local.volumes.volume_worlds import (
     CLAIMS,
     CLASSES,
@@ -35,9 +34,6 @@ from tests.local.volumes.volume_worlds import (
     storage_class,
     volume,
 )
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 ZONE = "topology.kubernetes.io/zone"
 _SIZES = st.integers(1, 6)
@@ -185,33 +181,12 @@ def _gib(text: object) -> int:
 # ---- crashes
 
 
-class _CrashingWorld(VolumeWorld):
+class _CrashingWorld(SurvivesCrashes, VolumeWorld):
     """The process dies after some call; the next one goes on."""
 
     def __init__(self, crash: CrashAfter) -> None:
-        self._crash = crash
-        self._is_new_process = False
-        super().__init__(through=lambda port: port if self._is_new_process else crash.wrap(port))
-
-    def surviving(self, step: Callable[[], object]) -> None:
-        try:
-            step()
-        except BaseException:  # noqa: BLE001 -- a crash is one; anything else is raised again
-            self._is_a_crash_or_raises()
-            super().start()
-            step()
-
-    def start(self) -> None:
-        try:
-            super().start()
-        except BaseException:  # noqa: BLE001 -- a crash is one; anything else is raised again
-            self._is_a_crash_or_raises()
-            super().start()
-
-    def _is_a_crash_or_raises(self) -> None:
-        if self._crash.struck is None or self._is_new_process:
-            raise  # noqa: PLE0704 -- called while an exception is being handled
-        self._is_new_process = True
+        self.crashes_by(crash)
+        super().__init__(through=self.through_the_crash)
 
 
 def _told_with_crash_after(n: int) -> bool:

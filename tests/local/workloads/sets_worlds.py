@@ -13,7 +13,7 @@ from plimsoll.local.workloads.stateful_sets import stateful_set_services
 from plimsoll.objects.meta import written_time
 from tests.faults import CrashAfter
 from tests.local.apiserver.application.worlds import MERGE
-from tests.local.local_worlds import LocalWorld
+from tests.local.local_worlds import LocalWorld, SurvivesCrashes
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -105,34 +105,12 @@ class SetsWorld(LocalWorld):
         self.run.settle()
 
 
-class CrashingSetsWorld(SetsWorld):
+class CrashingSetsWorld(SurvivesCrashes, SetsWorld):
     """The process dies after some call; the next one goes on. Steps may be taken twice, so they say what is wanted."""
 
     def __init__(self, parts: Parts, crash: CrashAfter) -> None:
-        self._crash = crash
-        self._is_new_process = False
-        super().__init__(parts, through=lambda port: port if self._is_new_process else crash.wrap(port))
-
-    def surviving(self, step: Callable[[], object]) -> None:
-        """Take a step; if the process dies on the way, start another and take it again."""
-        try:
-            step()
-        except BaseException:  # noqa: BLE001 -- a crash is one; anything else is raised again
-            self._is_a_crash_or_raises()
-            super().start()
-            step()
-
-    def start(self) -> None:
-        try:
-            super().start()
-        except BaseException:  # noqa: BLE001 -- a crash is one; anything else is raised again
-            self._is_a_crash_or_raises()
-            super().start()
-
-    def _is_a_crash_or_raises(self) -> None:
-        if self._crash.struck is None or self._is_new_process:
-            raise  # noqa: PLE0704 -- called while an exception is being handled
-        self._is_new_process = True
+        self.crashes_by(crash)
+        super().__init__(parts, through=self.through_the_crash)
 
 
 def sweep_crashes(parts: Parts, story: Callable[[CrashingSetsWorld], None]) -> int:

@@ -17,7 +17,7 @@ from plimsoll.kube.wiring import enqueue_on, of_itself, states_in
 from plimsoll.local.endpoints.backends import TRIGGER_TIME, ZONE, TriggerTimes, backends_of, families_of
 from plimsoll.local.endpoints.selected_pods import SelectedPods
 from plimsoll.local.endpoints.slice_plans import MANAGED_BY, MANAGER, SERVICE_NAME, SliceDrawing, SlicePlan, slice_plan
-from plimsoll.local.workloads.own_writes import LOOK_AGAIN_S, OwnWrites
+from plimsoll.local.own_writes import LOOK_AGAIN_S, OwnWrites
 from plimsoll.objects.meta import written_time
 from plimsoll.objects.nodes import Node
 from plimsoll.objects.pods import Pod

@@ -1,4 +1,4 @@
-"""All of upkeep at once, and each of its parts on its own: what whoever puts a cluster together asks for."""
+"""Each part of upkeep on its own: what whoever puts a cluster together asks for."""
 
 from __future__ import annotations
 
@@ -62,19 +62,6 @@ def namespace_deletion_services(
     """Namespaces that are deleted are emptied."""
     part = NamespaceDeletion(components.component(namespace_deletion.NAME), settings or NamespaceDeletionSettings())
     return [_service(part.controller)]
-
-
-def upkeep_services(
-    components: Components, liveness: Liveness, *, lifecycle: NodeLifecycleSettings | None = None
-) -> list[Service]:
-    """Everything. To be asked for before the services of `components`, like all that uses its informers."""
-    return [
-        *node_lifecycle_services(components, liveness, lifecycle),
-        *pod_collection_services(components),
-        *disruption_services(components),
-        *garbage_collection_services(components),
-        *namespace_deletion_services(components),
-    ]
 
 
 def _service(controller: Controller[Any]) -> Service:

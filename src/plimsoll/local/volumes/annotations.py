@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+from plimsoll.objects.volumes import DEFAULT_CLASS_ANNOTATIONS
+
 if TYPE_CHECKING:
     from plimsoll.objects.meta import ObjectMeta
 
@@ -21,11 +23,6 @@ VOLUME_PROTECTION: Final = "kubernetes.io/pv-protection"
 
 YES: Final = "yes"
 
-_DEFAULT_CLASS: Final = (
-    "storageclass.kubernetes.io/is-default-class",
-    "storageclass.beta.kubernetes.io/is-default-class",
-)
-
 
 def is_default_class(metadata: ObjectMeta) -> bool:
-    return any(metadata.annotations.get(name) == "true" for name in _DEFAULT_CLASS)
+    return any(metadata.annotations.get(name) == "true" for name in DEFAULT_CLASS_ANNOTATIONS)

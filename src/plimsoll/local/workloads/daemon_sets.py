@@ -14,11 +14,11 @@ from plimsoll.kube.errors import NotFound
 from plimsoll.kube.informer.changes import Key, Updated, key_of
 from plimsoll.kube.recorder import EventType
 from plimsoll.kube.wiring import enqueue_on, of_itself, of_owner
+from plimsoll.local.own_writes import LOOK_AGAIN_S, OwnWrites
 from plimsoll.local.workloads.adoption import Adoption, candidates, index_by_controller
 from plimsoll.local.workloads.controller_revisions import REVISION_LABEL, Owner, Revisions, template_of
 from plimsoll.local.workloads.daemon_sets_placement import daemon_pod, revision_labels, target_node
 from plimsoll.local.workloads.daemon_sets_plans import DaemonView, daemon_plan, daemon_status
-from plimsoll.local.workloads.own_writes import LOOK_AGAIN_S, OwnWrites
 from plimsoll.local.workloads.pod_making import (
     PodMaking,
     all_at_once,

@@ -16,11 +16,11 @@ from plimsoll.kube.informer.changes import Deleted, Key, key_of
 from plimsoll.kube.recorder import EventType
 from plimsoll.kube.selections import DeleteOptions
 from plimsoll.kube.wiring import enqueue_on, of_itself, states_in
+from plimsoll.local.own_writes import LOOK_AGAIN_S, OwnWrites
 from plimsoll.local.workloads.adoption import Adoption, candidates, index_by_controller, managed_by
 from plimsoll.local.workloads.deployment_plans import creation_failed, creation_problem, rollout_plan
 from plimsoll.local.workloads.deployment_revisions import REVISION, OwnedSet
 from plimsoll.local.workloads.deployment_sizes import is_rolling, replicas_of
-from plimsoll.local.workloads.own_writes import LOOK_AGAIN_S, OwnWrites
 from plimsoll.local.workloads.pod_making import (
     controller_reference,
     event_subject,

@@ -21,6 +21,7 @@ from plimsoll.kube.informer.changes import Added, Key, Updated, key_of, view_of
 from plimsoll.kube.recorder import EventType
 from plimsoll.kube.selections import DeleteOptions
 from plimsoll.kube.wiring import of_owner
+from plimsoll.local.own_writes import LOOK_AGAIN_S, OwnWrites
 from plimsoll.local.workloads.adoption import Adoption, candidates, index_by_controller
 from plimsoll.local.workloads.jobs_counting import booked, counted, entered, is_indexed, is_tracked, uncounted_in
 from plimsoll.local.workloads.jobs_indexes import written_indexes
@@ -36,7 +37,6 @@ from plimsoll.local.workloads.jobs_plans import (
     with_condition,
 )
 from plimsoll.local.workloads.jobs_pods import JobPods
-from plimsoll.local.workloads.own_writes import LOOK_AGAIN_S, OwnWrites
 from plimsoll.local.workloads.pod_making import event_subject
 from plimsoll.local.workloads.statuses import condition_body, count_fields
 from plimsoll.objects.meta import written_time

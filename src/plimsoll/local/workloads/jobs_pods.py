@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final
 
 from plimsoll.kube.errors import Invalid, NotFound
+from plimsoll.local.own_writes import OwnWrites
 from plimsoll.local.workloads.jobs_counting import TRACKING, is_tracked
 from plimsoll.local.workloads.jobs_indexes import INDEX_KEY
-from plimsoll.local.workloads.own_writes import OwnWrites
 from plimsoll.local.workloads.pod_making import PodMaking, in_growing_batches, pod_from, template_in
 from plimsoll.objects.pods import Pod
 

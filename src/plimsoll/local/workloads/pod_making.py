@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping
 
     from plimsoll.local.components import Component
-    from plimsoll.local.workloads.own_writes import OwnWrites
+    from plimsoll.local.own_writes import OwnWrites
     from plimsoll.objects.meta import ObjectMeta
     from plimsoll.objects.registry import Resource
 

@@ -12,8 +12,8 @@ from plimsoll.kube.controllers import Again, Controller, ControllerSettings, Don
 from plimsoll.kube.errors import NotFound
 from plimsoll.kube.informer.changes import Deleted, Key, key_of
 from plimsoll.kube.wiring import enqueue_on, of_itself, states_in
+from plimsoll.local.own_writes import LOOK_AGAIN_S, OwnWrites
 from plimsoll.local.workloads.adoption import Adoption, candidates, index_by_controller, managed_by
-from plimsoll.local.workloads.own_writes import LOOK_AGAIN_S, OwnWrites
 from plimsoll.local.workloads.pod_making import PodMaking, all_at_once, in_growing_batches, template_in
 from plimsoll.local.workloads.pod_readiness import is_active, is_more_than_status
 from plimsoll.local.workloads.replica_set_plans import Failure, next_look_s, replica_plan, replica_status, wanted

@@ -16,6 +16,7 @@ from plimsoll.kube.controllers import Again, Controller, Done
 from plimsoll.kube.errors import NotFound
 from plimsoll.kube.informer.changes import Key, key_of
 from plimsoll.kube.wiring import enqueue_on, of_itself, of_owner
+from plimsoll.local.own_writes import LOOK_AGAIN_S
 from plimsoll.local.workloads.adoption import Adoption, candidates, index_by_controller
 from plimsoll.local.workloads.controller_revisions import (
     REVISION_LABEL,
@@ -24,7 +25,6 @@ from plimsoll.local.workloads.controller_revisions import (
     data_hash,
     template_of,
 )
-from plimsoll.local.workloads.own_writes import LOOK_AGAIN_S
 from plimsoll.local.workloads.pod_making import template_in
 from plimsoll.local.workloads.pod_readiness import next_availability_s
 from plimsoll.local.workloads.stateful_sets_identity import SetSource, ordinal_of

@@ -12,7 +12,7 @@ from plimsoll.core.errors import PlimsollError
 from plimsoll.kube.errors import AlreadyExists, NotFound
 from plimsoll.kube.recorder import EventType
 from plimsoll.kube.selections import DeleteOptions
-from plimsoll.local.workloads.own_writes import OwnWrites
+from plimsoll.local.own_writes import OwnWrites
 from plimsoll.local.workloads.pod_making import event_subject, is_end_of_namespace
 from plimsoll.local.workloads.stateful_sets_identity import (
     claim_bodies,

@@ -7,6 +7,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
+from plimsoll.objects.volumes import DEFAULT_CLASS_ANNOTATIONS
+
 if TYPE_CHECKING:
     from plimsoll.local.apiserver.admission.attempts import Attempt
     from plimsoll.local.apiserver.storage import Store
@@ -17,10 +19,6 @@ _NOT_READY: Final = "node.kubernetes.io/not-ready"
 _UNREACHABLE: Final = "node.kubernetes.io/unreachable"
 _TOLERATED_S: Final = 300
 _CLASS_ANNOTATION: Final = "volume.beta.kubernetes.io/storage-class"
-_DEFAULT_CLASS_ANNOTATIONS: Final = (
-    "storageclass.kubernetes.io/is-default-class",
-    "storageclass.beta.kubernetes.io/is-default-class",
-)
 _PROTECTED: Final = {
     "persistentvolumes": "kubernetes.io/pv-protection",
     "persistentvolumeclaims": "kubernetes.io/pvc-protection",
@@ -88,7 +86,7 @@ class DefaultStorageClass:
 
 
 def _is_default(annotations: Json) -> bool:
-    return any(annotations.get(name) == "true" for name in _DEFAULT_CLASS_ANNOTATIONS)
+    return any(annotations.get(name) == "true" for name in DEFAULT_CLASS_ANNOTATIONS)
 
 
 class StorageProtection:

@@ -19,6 +19,7 @@ from plimsoll.local.apiserver.presentation.reading import (
     texts,
     value,
 )
+from plimsoll.objects.volumes import DEFAULT_CLASS_ANNOTATIONS
 
 if TYPE_CHECKING:
     from datetime import datetime
@@ -30,10 +31,6 @@ _MODES: Final = {
     "ReadWriteOncePod": "RWOP",
 }
 _CLASS_BEFORE_IT_HAD_A_FIELD: Final = "volume.beta.kubernetes.io/storage-class"
-_DEFAULT_CLASS: Final = (
-    "storageclass.kubernetes.io/is-default-class",
-    "storageclass.beta.kubernetes.io/is-default-class",
-)
 
 
 def volume_cells(obj: Json, now: datetime) -> list[Any]:
@@ -70,7 +67,7 @@ def claim_cells(obj: Json, now: datetime) -> list[Any]:
 
 def storage_class_cells(obj: Json, now: datetime) -> list[Any]:
     annotations = mapping(obj, "metadata", "annotations")
-    is_default = any(annotations.get(key) == "true" for key in _DEFAULT_CLASS)
+    is_default = any(annotations.get(key) == "true" for key in DEFAULT_CLASS_ANNOTATIONS)
     return [
         f"{name_of(obj)} (default)" if is_default else name_of(obj),
         text(obj, "provisioner"),

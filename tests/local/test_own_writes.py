@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from plimsoll.kube.informer.changes import Key
-from plimsoll.local.workloads.own_writes import OwnWrites
+from plimsoll.local.own_writes import OwnWrites
 from plimsoll.objects.meta import ObjectMeta
 from plimsoll.objects.pods import Pod
 
