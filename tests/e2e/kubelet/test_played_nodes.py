@@ -117,6 +117,15 @@ class Cluster:
 
         await until(is_ready)
 
+    async def until_leased(self, name: str) -> Any:
+        """When it was renewed first: a node's status and its lease are written side by side."""
+
+        async def is_leased() -> bool:
+            return await exists(self.client, Lease, name, namespace="kube-node-lease")
+
+        await until(is_leased)
+        return await self.renewed(name)
+
     async def until_phase(self, name: str, phase: str) -> None:
         async def is_so() -> bool:
             return await self.phase(name) == phase
@@ -168,7 +177,7 @@ async def test_nodes_stay_ready_for_good(kubeconfig: Path, cluster: Cluster):
         names = [await cluster.add_node(f"n{number}") for number in range(3)]
         for name in names:
             await cluster.until_ready(name)
-        first = [await cluster.renewed(name) for name in names]
+        first = [await cluster.until_leased(name) for name in names]
         clock = asyncio.get_running_loop()
         ends_s = clock.time() + WATCHED_S
         while clock.time() < ends_s:
