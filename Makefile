@@ -23,11 +23,11 @@ $(BIN)/python:
 
 $(VENV)/.runtime: $(BIN)/python pyproject.toml constraints.txt
 	@echo 'installing plimsoll'
-	@$(PIP) -e . && touch $@
+	@$(PIP) -e '.[fast]' && touch $@
 
 $(VENV)/.dev: $(VENV)/.runtime
 	@echo 'installing the tools for tests and checks'
-	@$(PIP) -e '.[dev]' && touch $@
+	@$(PIP) -e '.[fast,dev]' && touch $@
 
 up: $(VENV)/.runtime
 	@$(BIN)/plimsoll up $(UP)
