@@ -1,0 +1,183 @@
+"""Which of several groups to grow: the expanders of Cluster Autoscaler, as a chain of filters over options.
+
+Used by the compatible planner (`estimates`), which grows one group at a time; the mixed planner needs none of it. Each
+filter keeps the best of what it gets; what is still tied at the end is decided by a seeded choice, so that the same
+input always gives the same plan.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import math
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Final, Protocol
+
+from plimsoll.core.errors import InvalidInput
+from plimsoll.core.resources import CPU, MEMORY, ResourceVector
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from plimsoll.nodes.planning.offers import Offer
+
+MIB: Final = 1 << 20
+GIB: Final = 1 << 30
+CORE_PRICE: Final = 0.033174
+GIB_PRICE: Final = 0.004446
+GPU_PRICE: Final = 0.7
+"""Of the upstream pricing proposal: what a pod is worth an hour, and a node that has no price."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Option:
+    """Grow one group by so many nodes: what that would help."""
+
+    offer: Offer
+    nodes: int
+    pods: int
+    requests: ResourceVector
+    """Sum over the pods helped."""
+    gpus: int = 0
+    """Of one node."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Circumstances:
+    """What filters know besides the options."""
+
+    cluster_nodes: int = 0
+    priorities: Mapping[int, Sequence[str]] = field(default_factory=dict)
+    """Of the priority expander: number to patterns; a higher number wins."""
+    seed: str = ""
+    """Empty: derived from the groups."""
+
+
+class Filter(Protocol):
+    """Keeps the best options; never none of some."""
+
+    def __call__(self, options: Sequence[Option], around: Circumstances) -> list[Option]: ...
+
+
+class Pattern(Protocol):
+    """A compiled pattern."""
+
+    def search(self, text: str) -> object | None: ...
+
+
+def choose(options: Sequence[Option], chain: Sequence[str], around: Circumstances) -> Option | None:
+    """The option that the chain leaves; None of none."""
+    left = list(options)
+    for name in chain:
+        if len(left) > 1:
+            left = FILTERS[name](left, around)
+    return _seeded(left, around) if left else None
+
+
+def most_pods(options: Sequence[Option], _around: Circumstances) -> list[Option]:
+    best = max(option.pods for option in options)
+    return [option for option in options if option.pods == best]
+
+
+def least_nodes(options: Sequence[Option], _around: Circumstances) -> list[Option]:
+    best = min(option.nodes for option in options)
+    return [option for option in options if option.nodes == best]
+
+
+def least_waste(options: Sequence[Option], _around: Circumstances) -> list[Option]:
+    return _lowest(options, [_waste(option) for option in options])
+
+
+def cheapest(options: Sequence[Option], around: Circumstances) -> list[Option]:
+    """The price expander: money for what is asked, with a taste for nodes of a size that suits the cluster."""
+    return _lowest(options, [price_score(option, cluster_nodes=around.cluster_nodes) for option in options])
+
+
+def prioritised(options: Sequence[Option], around: Circumstances) -> list[Option]:
+    """Options of the highest number whose patterns meet any; all of them when nothing is configured or none is met."""
+    for number in sorted(around.priorities, reverse=True):
+        patterns = [compiled_pattern(text) for text in around.priorities[number]]
+        if met := [one for one in options if any(pattern.search(one.offer.group) for pattern in patterns)]:
+            return met
+    return list(options)
+
+
+def unchanged(options: Sequence[Option], _around: Circumstances) -> list[Option]:
+    """`random`: the seeded choice at the end of every chain does it."""
+    return list(options)
+
+
+def least_money(options: Sequence[Option], _around: Circumstances) -> list[Option]:
+    """`cost` where one group is grown at a time: money for each pod helped."""
+    return _lowest(options, [one.nodes * one.offer.planning_price / max(one.pods, 1) for one in options])
+
+
+FILTERS: Final[Mapping[str, Filter]] = {
+    "random": unchanged,
+    "most-pods": most_pods,
+    "least-waste": least_waste,
+    "least-nodes": least_nodes,
+    "price": cheapest,
+    "priority": prioritised,
+    "cost": least_money,
+}
+
+
+def compiled_pattern(text: str) -> Pattern:
+    """Patterns come from users: RE2 does not hang on crafted ones."""
+    import re2  # noqa: PLC0415 -- a tenth of a second that only the priority expander needs
+
+    try:
+        pattern: Pattern = re2.compile(text)
+    except re2.error as error:
+        raise InvalidInput(f"{text!r} is no pattern: {error}") from error
+    return pattern
+
+
+def price_score(option: Option, *, cluster_nodes: int) -> float:
+    """nodes.md 6.7: unfit' x (C + S) / (T + S), doubled for a group that does not exist yet; the lowest wins."""
+    cost = option.offer.price_per_hour * option.nodes
+    small_pod = pod_price(ResourceVector({CPU: 500, MEMORY: 500 * MIB}))
+    score = _unfit(option, cluster_nodes) * (cost + small_pod) / (pod_price(option.requests) + small_pod)
+    return score if option.offer.exists else 2 * score
+
+
+def pod_price(requests: ResourceVector) -> float:
+    gpus = sum(amount for name, amount in requests.items() if name.endswith("/gpu"))
+    return CORE_PRICE * requests[CPU] / 1000 + GIB_PRICE * requests[MEMORY] / GIB + GPU_PRICE * gpus
+
+
+_GPU_UNFIT: Final = 1000.0
+_PREFERRED_CORES: Final = ((2, 1), (6, 2), (20, 4), (60, 8), (200, 16))
+_MOST_PREFERRED_CORES: Final = 32
+
+
+def _unfit(option: Option, cluster_nodes: int) -> float:
+    if option.gpus:
+        return _GPU_UNFIT
+    preferred = next((cores for most, cores in _PREFERRED_CORES if cluster_nodes <= most), _MOST_PREFERRED_CORES)
+    cores = max(option.offer.capacity[CPU], 1) / 1000
+    unfit = max(preferred / cores, cores / preferred)
+    return (unfit - 1) * (1 - math.tanh((option.nodes - 1) / 15)) + 1
+
+
+def _waste(option: Option) -> float:
+    wasted = 0.0
+    for name in (CPU, MEMORY):
+        there = option.offer.capacity[name] * option.nodes
+        wasted += (there - option.requests[name]) / there if there else 0.0
+    return wasted
+
+
+def _lowest(options: Sequence[Option], scores: Sequence[float]) -> list[Option]:
+    # Rounded, so that equal options stay equal whatever the order of additions.
+    rounded = [round(score, 9) for score in scores]
+    best = min(rounded)
+    return [option for option, score in zip(options, rounded, strict=True) if score == best]
+
+
+def _seeded(options: Sequence[Option], around: Circumstances) -> Option:
+    """One of equals: by a hash of the seed and the groups, so that no group is favoured by its name alone."""
+    ids = sorted(option.offer.group for option in options)
+    seed = around.seed or ",".join(ids)
+    drawn = {group: hashlib.sha256(f"{seed}\0{group}".encode()).digest() for group in ids}
+    return min(options, key=lambda option: (drawn[option.offer.group], option.offer.group))
