@@ -97,7 +97,7 @@ def _compiled(terms: Iterable[PodAffinityTerm], pod: Pod, name: str) -> tuple[Af
     return tuple(AffinityTerm(term, pod, path=f"{path}[{index}]") for index, term in enumerate(terms))
 
 
-class _InterPod:
+class InterPod:
     """Counts, for each domain, of the pods that matter to one incoming pod."""
 
     def __init__(self, pod: Pod, view: ClusterView) -> None:
@@ -106,27 +106,40 @@ class _InterPod:
         self._company: Counter[_Domain] = Counter()
         self._avoids: Counter[_Domain] = Counter()
         self._avoided: Counter[_Domain] = Counter()
-        own = view.namespaces.get(pod.metadata.namespace, {})
+        self._pod = pod
+        self._namespaces = view.namespaces
+        self._met: dict[Kin, _Met] = {}
         self._matches_itself = all(
-            term.means(pod.metadata.namespace, pod.metadata.labels, own) for term in self._wanted
+            term.means(pod.metadata.namespace, pod.metadata.labels, self._own) for term in self._wanted
         )
         if self._wanted or self._unwanted:
-            met: dict[Kin, _Met] = {}
             for place in view.nodes.values():
-                self._count_met(place, met, view.namespaces)
+                for placed in place.pods.values():
+                    self._count_met(placed, place)
         for place in view.anti_affine_nodes:
-            self._count_avoiding(place, pod, own)
+            for placed in place.pods.values():
+                self._count_avoiding(placed, place)
 
-    def _count_met(self, place: NodeState, met: dict[Kin, _Met], namespaces: Mapping[str, Mapping[str, str]]) -> None:
-        for placed in place.pods.values():
-            found = met.get(placed.kin)
-            if found is None:
-                found = met[placed.kin] = self._meet(placed, namespaces.get(placed.namespace, {}))
-            company, unwanted = found
-            if company:
-                self._company.update(_domains(self._wanted, place))
-            if unwanted:
-                self._avoids.update(_domains(unwanted, place))
+    @property
+    def _own(self) -> Mapping[str, str]:
+        """The labels of the pod's namespace."""
+        return self._namespaces.get(self._pod.metadata.namespace, {})
+
+    def note(self, placed: PlacedPod, place: NodeState) -> None:
+        """A pod was placed after these counts were taken (`replays`)."""
+        if self._wanted or self._unwanted:
+            self._count_met(placed, place)
+        self._count_avoiding(placed, place)
+
+    def _count_met(self, placed: PlacedPod, place: NodeState) -> None:
+        found = self._met.get(placed.kin)
+        if found is None:
+            found = self._met[placed.kin] = self._meet(placed, self._namespaces.get(placed.namespace, {}))
+        company, unwanted = found
+        if company:
+            self._company.update(_domains(self._wanted, place))
+        if unwanted:
+            self._avoids.update(_domains(unwanted, place))
 
     def _meet(self, placed: PlacedPod, namespace_labels: Mapping[str, str]) -> _Met:
         """Whether a pod is wanted company (it matches all terms at once), and the terms by which it is avoided."""
@@ -134,12 +147,13 @@ class _InterPod:
         company = bool(self._wanted) and all(term.means(*known) for term in self._wanted)
         return company, [term for term in self._unwanted if term.means(*known)]
 
-    def _count_avoiding(self, place: NodeState, pod: Pod, namespace_labels: Mapping[str, str]) -> None:
-        namespace, labels = pod.metadata.namespace, pod.metadata.labels
-        for placed in place.pods.values():
-            meaning_it = [term for term in placed.anti_affinity if term.means(namespace, labels, namespace_labels)]
-            if meaning_it:
-                self._avoided.update(_domains(meaning_it, place))
+    def _count_avoiding(self, placed: PlacedPod, place: NodeState) -> None:
+        if not placed.anti_affinity:
+            return
+        known = (self._pod.metadata.namespace, self._pod.metadata.labels, self._own)
+        meaning_it = [term for term in placed.anti_affinity if term.means(*known)]
+        if meaning_it:
+            self._avoided.update(_domains(meaning_it, place))
 
     def refuse(self, place: NodeState) -> Refusal | None:
         labels = place.labels
@@ -165,12 +179,13 @@ def _domains(terms: Iterable[AffinityTerm], place: NodeState) -> list[_Domain]:
     return [(term.topology_key, place.labels[term.topology_key]) for term in terms if term.topology_key in place.labels]
 
 
-def prepare_inter_pod(pod: Pod, view: ClusterView) -> _InterPod | Refusal | None:
+def prepare_inter_pod(pod: Pod, view: ClusterView, *, always: bool = False) -> InterPod | Refusal | None:
+    """`always`: also where nobody has terms yet, for counts that are kept up to date."""
     affinity = pod.spec.affinity
     has_terms = affinity is not None and (affinity.pod_affinity is not None or affinity.pod_anti_affinity is not None)
-    if not has_terms and not view.has_anti_affinity:
+    if not has_terms and not view.has_anti_affinity and not always:
         return None
     try:
-        return _InterPod(pod, view)
+        return InterPod(pod, view)
     except InvalidSelector as error:
         return malformed(INTER_POD_AFFINITY, str(error))

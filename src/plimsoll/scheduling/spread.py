@@ -8,6 +8,7 @@ ScheduleAnyway only ranks nodes and is not looked at.
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import TYPE_CHECKING, Final
 
 from plimsoll.core.errors import InvalidSelector
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
 
     from plimsoll.objects.placement import TopologySpreadConstraint
     from plimsoll.objects.pods import Pod
-    from plimsoll.scheduling.view import ClusterView, Kin, NodeState
+    from plimsoll.scheduling.view import ClusterView, Kin, NodeState, PlacedPod
 
 TOPOLOGY_SPREAD: Final = "PodTopologySpread"
 
@@ -48,6 +49,8 @@ class _Constraint:
         self._meant: dict[Kin, bool] = {}
         self.counts: dict[str, int] = {}
         self.minimum = 0
+        self._domains_at: Counter[int] = Counter()
+        self._has_minimum = False
 
     def includes(self, place: NodeState, required: RequiredNodes | None, tolerations: Tolerations) -> bool:
         if self._honors_affinity and required is not None and not required.allows(place):
@@ -59,39 +62,75 @@ class _Constraint:
 
         A selector that is there but empty counts nobody: kube-scheduler skips the counting for it.
         """
-        matching = 0
-        for placed in place.pods.values() if not self._selector.is_empty else ():
-            if placed.namespace == namespace and not placed.leaving:
-                meant = self._meant.get(placed.kin)
-                if meant is None:
-                    meant = self._meant[placed.kin] = self._selector.matches(placed.labels)
-                matching += meant
+        matching = sum(self._means(placed, namespace) for placed in place.pods.values())
         domain = place.labels[self.key]
         self.counts[domain] = self.counts.get(domain, 0) + matching
 
+    def _means(self, placed: PlacedPod, namespace: str) -> bool:
+        if self._selector.is_empty or placed.leaving or placed.namespace != namespace:
+            return False
+        meant = self._meant.get(placed.kin)
+        if meant is None:
+            meant = self._meant[placed.kin] = self._selector.matches(placed.labels)
+        return meant
+
     def close(self) -> None:
-        enough = len(self.counts) >= self._min_domains
-        self.minimum = min(self.counts.values(), default=0) if enough else 0
+        self._domains_at = Counter(self.counts.values())
+        self._has_minimum = len(self.counts) >= self._min_domains
+        self.minimum = min(self.counts.values(), default=0) if self._has_minimum else 0
+
+    def note(self, placed: PlacedPod, place: NodeState, namespace: str) -> None:
+        """One more pod, after counting: the least is followed by levels, for there may be a domain a node."""
+        domain = place.labels[self.key]
+        if domain not in self.counts or not self._means(placed, namespace):
+            return
+        before = self.counts[domain]
+        self.counts[domain] = before + 1
+        self._domains_at[before] -= 1
+        self._domains_at[before + 1] += 1
+        if self._has_minimum and before == self.minimum and not self._domains_at[before]:
+            self.minimum += 1
+
+    def note_domain(self, domain: str) -> None:
+        """A node has joined; if its domain is new, it is an empty one."""
+        if domain not in self.counts:
+            self.counts[domain] = 0
+            self.close()
 
     def skew_in(self, domain: str) -> int:
         return self.counts.get(domain, 0) + self.counts_itself - self.minimum
 
 
-class _Spread:
+class Spread:
     """The hard constraints of one pod, counted over one view."""
 
     def __init__(self, constraints: list[_Constraint], pod: Pod, view: ClusterView) -> None:
         self._constraints = constraints
-        required = RequiredNodes.of(pod)
-        tolerations = Tolerations(pod.spec.tolerations)
-        keys = [one.key for one in constraints]
+        self._namespace = pod.metadata.namespace
+        self._required = RequiredNodes.of(pod)
+        self._tolerations = Tolerations(pod.spec.tolerations)
+        self._keys = [one.key for one in constraints]
         for place in view.nodes.values():
-            if all(key in place.labels for key in keys):
-                for one in constraints:
-                    if one.includes(place, required, tolerations):
-                        one.count(place, pod.metadata.namespace)
+            for one in self._counting(place):
+                one.count(place, self._namespace)
         for one in constraints:
             one.close()
+
+    def _counting(self, place: NodeState) -> list[_Constraint]:
+        """The constraints for which a node makes a domain."""
+        if not all(key in place.labels for key in self._keys):
+            return []
+        return [one for one in self._constraints if one.includes(place, self._required, self._tolerations)]
+
+    def note(self, placed: PlacedPod, place: NodeState) -> None:
+        """A pod was placed after these counts were taken (`replays`)."""
+        for one in self._counting(place):
+            one.note(placed, place, self._namespace)
+
+    def note_node(self, place: NodeState) -> None:
+        """A node has joined after these counts were taken, with no pods yet."""
+        for one in self._counting(place):
+            one.note_domain(place.labels[one.key])
 
     def refuse(self, place: NodeState) -> Refusal | None:
         labels: Mapping[str, str] = place.labels
@@ -106,7 +145,7 @@ class _Spread:
         return None
 
 
-def prepare_spread(pod: Pod, view: ClusterView) -> _Spread | Refusal | None:
+def prepare_spread(pod: Pod, view: ClusterView) -> Spread | Refusal | None:
     if not pod.spec.topology_spread_constraints:
         return None
     try:
@@ -115,6 +154,6 @@ def prepare_spread(pod: Pod, view: ClusterView) -> _Spread | Refusal | None:
             for index, wire in enumerate(pod.spec.topology_spread_constraints)
             if wire.when_unsatisfiable in {"", "DoNotSchedule"}
         ]
-        return _Spread(constraints, pod, view) if constraints else None
+        return Spread(constraints, pod, view) if constraints else None
     except InvalidSelector as error:
         return malformed(TOPOLOGY_SPREAD, str(error))

@@ -80,6 +80,14 @@ class PlacedPod:
         self.anti_affinity: tuple[AffinityTerm, ...] = existing_anti_affinity(pod)
         self.claims: tuple[str, ...] = claim_names(pod)
 
+    def named(self, name: str) -> PlacedPod:
+        """Another pod just like it, under a name of its own; nothing is read again."""
+        other = object.__new__(PlacedPod)
+        for slot in self.__slots__:
+            setattr(other, slot, getattr(self, slot))
+        other.key = PodKey(self.namespace, name)
+        return other
+
 
 class NodeState:
     """A node and what is on it. `problem` is set when its free resources cannot be known."""
