@@ -16,7 +16,7 @@ from plimsoll.core.errors import InvalidInput
 from plimsoll.core.resources import CPU, MEMORY, ResourceVector
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from plimsoll.nodes.planning.offers import Offer
 
@@ -50,12 +50,6 @@ class Circumstances:
     """Of the priority expander: number to patterns; a higher number wins."""
     seed: str = ""
     """Empty: derived from the groups."""
-
-
-class Filter(Protocol):
-    """Keeps the best options; never none of some."""
-
-    def __call__(self, options: Sequence[Option], around: Circumstances) -> list[Option]: ...
 
 
 class Pattern(Protocol):
@@ -111,7 +105,7 @@ def least_money(options: Sequence[Option], _around: Circumstances) -> list[Optio
     return _lowest(options, [one.nodes * one.offer.planning_price / max(one.pods, 1) for one in options])
 
 
-FILTERS: Final[Mapping[str, Filter]] = {
+FILTERS: Final[Mapping[str, Callable[[Sequence[Option], Circumstances], list[Option]]]] = {
     "random": unchanged,
     "most-pods": most_pods,
     "least-waste": least_waste,

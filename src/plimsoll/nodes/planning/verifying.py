@@ -1,0 +1,176 @@
+"""Replays a plan with the plain rules of `scheduling`. A plan that fails here is never used.
+
+The engine counts in classes and arrays; this looks at pods and nodes, one by one, and shares no code with it but the
+words of the answer. Two looks: every distinct filling of a node once, alone on its node (resources, taints, affinity to
+nodes, ports, volumes); and, if any pod looks at other pods, all of them in the whole cluster, in an order in which a
+scheduler could have placed them, up to a counted number.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from msgspec import structs
+
+from plimsoll.scheduling import DoesNotFit
+from plimsoll.scheduling.interpod import affinity_terms, existing_anti_affinity
+from plimsoll.scheduling.replays import Alike, Replay
+from plimsoll.scheduling.view import ClusterView, NodeState
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+    from plimsoll.nodes.planning.offers import Offer
+    from plimsoll.nodes.planning.results import ScaleUp
+    from plimsoll.nodes.planning.world import Pending, Snapshot
+    from plimsoll.objects.nodes import Node
+    from plimsoll.objects.pods import Pod
+
+PODS_REPLAYED: Final = 20_000
+"""So many pods that look at others are replayed one by one (specs/nodes.md 7.4)."""
+HOSTNAME: Final = "kubernetes.io/hostname"
+TEMPLATE_LABEL: Final = "cluster-autoscaler.kubernetes.io/template-node"
+ZONE: Final = "topology.kubernetes.io/zone"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Refuted:
+    """A pod of the plan that may not be where the plan puts it."""
+
+    key: str
+    node: str
+    reason: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Spot:
+    """So many pods of one kind on one node."""
+
+    key: str
+    node: str
+    pods: int
+
+
+def verify(snapshot: Snapshot, plan: ScaleUp) -> tuple[Refuted, ...]:
+    """Everything that does not hold; empty when the plan may be used."""
+    pods = {one.key: one for one in snapshot.pending}
+    refuted = tuple(_refuted_alone(snapshot, plan, pods))
+    if refuted:
+        return refuted
+    interact = snapshot.view.has_anti_affinity or any(looks_at_others(pods[key].pod) for key in _keys(plan))
+    return tuple(_refuted_together(snapshot, plan, pods)) if interact else ()
+
+
+def looks_at_others(pod: Pod) -> bool:
+    """Whether where the pod may go depends on where other pods are, beyond its own node's room."""
+    hard = any(one.when_unsatisfiable in {"", "DoNotSchedule"} for one in pod.spec.topology_spread_constraints)
+    return hard or bool(affinity_terms(pod)) or bool(existing_anti_affinity(pod))
+
+
+def planned_node(offer: Offer, number: int) -> Node:
+    """The template as a node of its own: no two planned nodes share a name or a host."""
+    name = f"{offer.group}-planned-{number}"
+    labels = {**offer.node.metadata.labels, HOSTNAME: name, TEMPLATE_LABEL: "true"}
+    return structs.replace(offer.node, metadata=structs.replace(offer.node.metadata, name=name, labels=labels))
+
+
+def _keys(plan: ScaleUp) -> set[str]:
+    fillings = [*plan.existing.values(), *(pattern.pods for one in plan.growths for pattern in one.patterns)]
+    return {key for filling in fillings for key in filling}
+
+
+# ---- each filling alone on its node
+
+
+def _refuted_alone(snapshot: Snapshot, plan: ScaleUp, pods: Mapping[str, Pending]) -> Iterator[Refuted]:
+    for growth in plan.growths:
+        node = planned_node(growth.offer, 0)
+        for pattern in growth.patterns:
+            replay = Replay(_only(snapshot.view, NodeState(node)))
+            replay.add_node(node, growth.offer.daemons)
+            yield from _misfits(replay, node.metadata.name, pattern.pods, pods)
+    for name, filling in plan.existing.items():
+        state = snapshot.view.nodes[name]
+        yield from _misfits(Replay(_only(snapshot.view, state)), name, filling, pods)
+
+
+def _only(view: ClusterView, state: NodeState) -> ClusterView:
+    anti = {state.name: None} if any(one.anti_affinity for one in state.pods.values()) else {}
+    return ClusterView({state.name: state}, namespaces=view.namespaces, storage=view.storage, anti_affine=anti)
+
+
+def _misfits(replay: Replay, node: str, filling: Mapping[str, int], pods: Mapping[str, Pending]) -> Iterator[Refuted]:
+    for key, count in filling.items():
+        group = replay.alike(_alone(pods[key].pod))
+        for number in range(count):
+            verdict = replay.verdict(group, node)
+            if isinstance(verdict, DoesNotFit):
+                yield Refuted(key=key, node=node, reason=str(verdict.reason))
+                break
+            replay.place(group, node, f"{key}#{number}")
+
+
+def _alone(pod: Pod) -> Pod:
+    """Without what it asks of other pods: on a node by itself it would find no company, and no other domains."""
+    affinity = pod.spec.affinity
+    alone = None if affinity is None else structs.replace(affinity, pod_affinity=None)
+    return structs.replace(pod, spec=structs.replace(pod.spec, affinity=alone, topology_spread_constraints=()))
+
+
+# ---- all of them together
+
+
+def _refuted_together(snapshot: Snapshot, plan: ScaleUp, pods: Mapping[str, Pending]) -> list[Refuted]:
+    replay = Replay(snapshot.view)
+    spots = [_Spot(key=key, node=name, pods=count) for name, one in plan.existing.items() for key, count in one.items()]
+    for growth in plan.growths:
+        number = 0
+        for pattern in growth.patterns:
+            for _ in range(pattern.nodes):
+                node = planned_node(growth.offer, number)
+                replay.add_node(node, growth.offer.daemons)
+                number += 1
+                spots += [_Spot(key=key, node=node.metadata.name, pods=n) for key, n in pattern.pods.items()]
+    groups = {key: replay.alike(pods[key].pod) for key in sorted({spot.key for spot in spots})}
+    left = _placed_in_turns(replay, groups, _in_order(replay, spots, pods))
+    return [_refuted(replay, groups, key, node) for key, node in left]
+
+
+def _in_order(replay: Replay, spots: Sequence[_Spot], pods: Mapping[str, Pending]) -> list[tuple[str, str]]:
+    """(key, node), evenly over zones and nodes, as a scheduler that spreads would go; who looks at others first."""
+    turns: list[tuple[bool, int, int, str, str]] = []
+    by_place: dict[tuple[str, str], list[tuple[int, int, str]]] = {}
+    for index, spot in enumerate(spots):
+        zone = replay.nodes[spot.node].labels.get(ZONE, "")
+        by_place.setdefault((spot.key, zone), []).extend((turn, index, spot.node) for turn in range(spot.pods))
+    for (key, _), places in by_place.items():
+        is_simple = not looks_at_others(pods[key].pod)
+        for turn, (_, index, node) in enumerate(sorted(places)):
+            turns.append((is_simple, turn, index, key, node))
+    return [(key, node) for _, _, _, key, node in sorted(turns)[:PODS_REPLAYED]]
+
+
+def _placed_in_turns(
+    replay: Replay, groups: Mapping[str, Alike], waiting: list[tuple[str, str]]
+) -> list[tuple[str, str]]:
+    """Place what fits, then ask the others again: who wants company waits for it. What never fits is left."""
+    number = 0
+    while waiting:
+        later: list[tuple[str, str]] = []
+        for key, node in waiting:
+            if isinstance(replay.verdict(groups[key], node), DoesNotFit):
+                later.append((key, node))
+                continue
+            replay.place(groups[key], node, f"{key}#{number}")
+            number += 1
+        if len(later) == len(waiting):
+            break
+        waiting = later
+    return waiting
+
+
+def _refuted(replay: Replay, groups: Mapping[str, Alike], key: str, node: str) -> Refuted:
+    verdict = replay.verdict(groups[key], node)
+    reason = str(verdict.reason) if isinstance(verdict, DoesNotFit) else "fits only after others"
+    return Refuted(key=key, node=node, reason=reason)
