@@ -77,8 +77,13 @@ def read_scenario(data: bytes, *, source: str) -> Scenario:
         raise UnreadableDocument(f"holds {len(documents)} documents, a scenario is one", path=source)
     if not isinstance(documents[0], dict):
         raise UnreadableDocument(f"a scenario is a map of fields, this is {named(documents[0])}", path=source)
+    return scenario_of(documents[0])
+
+
+def scenario_of(document: Json) -> Scenario:
+    """The same for a document that is parsed already."""
     problems = Problems()
-    scenario = _scenario_in(Given(documents[0], "", problems))
+    scenario = _scenario_in(Given(document, "", problems))
     problems.raise_if_any()
     return scenario
 

@@ -33,6 +33,8 @@ class Pending:
     count: int
     created: datetime | None = None
     """The oldest of them; who waits longest is served first when limits bind."""
+    bundle: str = ""
+    """Pods of one bundle get a place all together or not at all: NAMESPACE/NAME of their ProvisioningRequest."""
     names: tuple[str, ...] = ()
     """Their own names where they exist as objects; empty for what is only asked for."""
 
