@@ -1,0 +1,129 @@
+"""How many pods of a class go to each domain of a topology (mostly zones) before any node is chosen. Arithmetic only.
+
+Topology spread decides totals per domain first; each domain is then planned as a request of its own. Filling the lowest
+level first is legal whatever maxSkew is; what larger skews would save is left on the table (performance.md 3.1).
+A domain that can take no more holds the minimum down: the others stall at it plus maxSkew, and what is left then cannot
+be planned at all.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Spreading:
+    """One hard constraint over domains, with what is there already."""
+
+    max_skew: int
+    min_domains: int = 1
+    counts_itself: bool = True
+    """Whether the pods' own labels match the constraint's selector; if not, placing them changes no count."""
+    counts: Mapping[str, int]
+    """Pods that count, in every eligible domain that exists."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Quotas:
+    """Pods for each domain; `held_by` are the full domains that keep the others from taking more."""
+
+    pods: Mapping[str, int]
+    left: int
+    held_by: tuple[str, ...] = ()
+
+
+def quotas(count: int, spreading: Spreading, *, open_domains: Sequence[str], most: Mapping[str, int]) -> Quotas:
+    """Share `count` pods out over `open_domains`, each of which takes at most `most` more (missing: any number)."""
+    if not spreading.counts_itself:
+        return _anywhere_allowed(count, spreading, open_domains)
+    level = {name: spreading.counts.get(name, 0) for name in open_domains}
+    state = _Levels(
+        level=level,
+        ceiling={name: level[name] + most[name] if name in most else None for name in open_domains},
+        frozen={name: number for name, number in spreading.counts.items() if name not in level},
+        given=dict.fromkeys(open_domains, 0),
+    )
+    left = count
+    while left and (able := [name for name in open_domains if _can_rise(name, state, spreading)]):
+        left = _raise_lowest(able, state, spreading, left)
+    return Quotas(pods=state.given, left=left, held_by=_holding(state) if left else ())
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Levels:
+    """Pods in each domain while they are shared out. `frozen` domains take none; `ceiling` None: any number."""
+
+    level: dict[str, int]
+    ceiling: Mapping[str, int | None]
+    frozen: Mapping[str, int]
+    given: dict[str, int]
+
+
+def _can_rise(name: str, state: _Levels, of: Spreading) -> bool:
+    most = state.ceiling[name]
+    if most is not None and state.level[name] >= most:
+        return False
+    return state.level[name] + 1 - _minimum(state.level, state.frozen, of) <= of.max_skew
+
+
+def _minimum(level: Mapping[str, int], frozen: Mapping[str, int], of: Spreading) -> int:
+    """Of the domains that are there when the next pod comes: those that exist, and open ones with pods in them.
+
+    An open domain without a node is none yet, but planning goes round all of them, so it counts as empty.
+    """
+    levels = [*level.values(), *frozen.values()]
+    return min(levels, default=0) if len(levels) >= of.min_domains else 0
+
+
+def _raise_lowest(able: Sequence[str], state: _Levels, of: Spreading, left: int) -> int:
+    """Raise the lowest that can rise, all of them by as many rounds at once as change nothing for anybody else."""
+    level = state.level
+    lowest = min(level[name] for name in able)
+    rising = [name for name in able if level[name] == lowest]
+    rounds = max(1, min([left // len(rising), *_free_rounds(rising, lowest, state, of)]))
+    for name in rising:
+        step = min(rounds, left)
+        level[name] += step
+        state.given[name] += step
+        left -= step
+    return left
+
+
+def _free_rounds(rising: Sequence[str], lowest: int, state: _Levels, of: Spreading) -> list[int]:
+    """How far they may rise before a ceiling, a neighbour's level or the skew comes into play."""
+    bounds = [most - lowest for name in rising if (most := state.ceiling[name]) is not None]
+    others = [number for name, number in state.level.items() if name not in rising] + [*state.frozen.values()]
+    bounds += [number - lowest for number in others if number > lowest]
+    if len(state.level) + len(state.frozen) < of.min_domains:
+        bounds.append(of.max_skew - lowest)
+    elif any(number <= lowest for number in others):
+        bounds.append(min(others) + of.max_skew - lowest)
+    return bounds
+
+
+def _holding(state: _Levels) -> tuple[str, ...]:
+    """The domains at the minimum that can rise no more."""
+    full = {
+        name: state.level[name]
+        for name, most in state.ceiling.items()
+        if most is not None and state.level[name] >= most
+    }
+    stuck = {**state.frozen, **full}
+    lowest = min(stuck.values(), default=0)
+    return tuple(sorted(name for name, number in stuck.items() if number == lowest))
+
+
+def _anywhere_allowed(count: int, of: Spreading, open_domains: Sequence[str]) -> Quotas:
+    """Pods that the constraint does not count change no level: where one may go, all may."""
+    minimum = _minimum({name: of.counts.get(name, 0) for name in open_domains}, of.counts, of)
+    allowed = [name for name in open_domains if of.counts.get(name, 0) - minimum <= of.max_skew]
+    if not allowed:
+        return Quotas(pods=dict.fromkeys(open_domains, 0), left=count, held_by=tuple(sorted(of.counts)))
+    share, more = divmod(count, len(allowed))
+    pods = dict.fromkeys(open_domains, 0)
+    pods |= {name: share + (index < more) for index, name in enumerate(allowed)}
+    return Quotas(pods=pods, left=0)
