@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Final, Protocol
 
 from plimsoll.core.errors import InvalidInput
 from plimsoll.core.resources import CPU, MEMORY, ResourceVector
+from plimsoll.nodes.planning.prices import estimated_price
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -21,11 +22,6 @@ if TYPE_CHECKING:
     from plimsoll.nodes.planning.offers import Offer
 
 MIB: Final = 1 << 20
-GIB: Final = 1 << 30
-CORE_PRICE: Final = 0.033174
-GIB_PRICE: Final = 0.004446
-GPU_PRICE: Final = 0.7
-"""Of the upstream pricing proposal: what a pod is worth an hour, and a node that has no price."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -130,14 +126,9 @@ def compiled_pattern(text: str) -> Pattern:
 def price_score(option: Option, *, cluster_nodes: int) -> float:
     """nodes.md 6.7: unfit' x (C + S) / (T + S), doubled for a group that does not exist yet; the lowest wins."""
     cost = option.offer.price_per_hour * option.nodes
-    small_pod = pod_price(ResourceVector({CPU: 500, MEMORY: 500 * MIB}))
-    score = _unfit(option, cluster_nodes) * (cost + small_pod) / (pod_price(option.requests) + small_pod)
+    small_pod = estimated_price(ResourceVector({CPU: 500, MEMORY: 500 * MIB}))
+    score = _unfit(option, cluster_nodes) * (cost + small_pod) / (estimated_price(option.requests) + small_pod)
     return score if option.offer.exists else 2 * score
-
-
-def pod_price(requests: ResourceVector) -> float:
-    gpus = sum(amount for name, amount in requests.items() if name.endswith("/gpu"))
-    return CORE_PRICE * requests[CPU] / 1000 + GIB_PRICE * requests[MEMORY] / GIB + GPU_PRICE * gpus
 
 
 _GPU_UNFIT: Final = 1000.0

@@ -1,0 +1,174 @@
+"""A finished draft as the answer: growths with patterns by key, places on existing nodes, who remains and why, money.
+
+Drafts count classes; people know pods by the key of what they came from. Members of a class are alike, so who takes
+which place is free: who waits longest goes first, and nodes filled alike stay in one pattern as long as that allows.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from plimsoll.core.plans import Reason
+from plimsoll.nodes.planning.results import Growth, Pattern, Remaining, Result, ScaleUp
+from plimsoll.nodes.planning.why_left import why_left
+from plimsoll.solver.bounds import lower_bound
+from plimsoll.solver.problems import UNBOUNDED, Effort, Packing
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+
+    from plimsoll.nodes.planning.boards import Board
+    from plimsoll.nodes.planning.drafts import Draft
+    from plimsoll.solver.problems import Flags
+
+
+def assembled(board: Board, draft: Draft, *, served: Sequence[int], usable: Flags, effort: Effort) -> ScaleUp:
+    """`served[p]`: how many pods of each Pending have a place in the draft; it agrees with the draft class by class."""
+    lines = _Lines(board, served)
+    existing = {
+        board.arrays.names[row]: lines.taken(content) for row, content in sorted(draft.existing.items()) if content
+    }
+    growths = tuple(_growth(board, draft, offer, lines) for offer in _grown(draft))
+    remaining = _remaining(board, draft, served, usable)
+    cost = sum(one.added * one.offer.price_per_hour for one in growths)
+    return ScaleUp(
+        result=_result(growths, remaining),
+        growths=growths,
+        existing=existing,
+        helped=sum(served),
+        remaining=remaining,
+        cost_per_hour=round(cost, 9),
+        lower_bound_per_hour=round(min(cost, _bound(board, draft, effort)), 9),
+        label_sets=board.offered.label_sets,
+        not_offered=board.offered.not_offered,
+        budgets={"rounds": effort.rounds, "valueVectors": effort.value_vectors, "cells": effort.cells},
+    )
+
+
+def _result(growths: Sequence[Growth], remaining: Sequence[Remaining]) -> Result:
+    if growths:
+        return Result.NEEDED
+    return Result.NO_OPTIONS if remaining else Result.NOT_NEEDED
+
+
+def _grown(draft: Draft) -> list[int]:
+    return sorted({batch.offer for batch in draft.batches if batch.nodes})
+
+
+class _Lines:
+    """For each class the keys of its pods that are served, in the order in which they wait."""
+
+    def __init__(self, board: Board, served: Sequence[int]) -> None:
+        self._keys = [one.key for one in board.table.pending]
+        self._waiting: list[deque[list[int]]] = [
+            deque([member.pending, served[member.pending]] for member in one.members if served[member.pending])
+            for one in board.table
+        ]
+
+    def taken(self, content: Mapping[int, int]) -> dict[str, int]:
+        """The pods of one node."""
+        named: dict[int, int] = {}
+        for number, pods in content.items():
+            wanted = pods
+            while wanted:
+                head = self._waiting[number][0]
+                step = min(wanted, head[1])
+                named[head[0]] = named.get(head[0], 0) + step
+                wanted -= step
+                head[1] -= step
+                if not head[1]:
+                    self._waiting[number].popleft()
+        return {self._keys[index]: named[index] for index in sorted(named)}
+
+    def patterns(self, nodes: int, content: Mapping[int, int]) -> list[Pattern]:
+        """Of so many nodes filled alike: as many at once as one entry of each class lasts for."""
+        found: list[Pattern] = []
+        while nodes:
+            alike = min((self._waiting[number][0][1] // pods for number, pods in content.items()), default=nodes)
+            step = max(1, min(nodes, alike))
+            found.append(Pattern(nodes=step, pods=self._taken_alike(content, step) if alike else self.taken(content)))
+            nodes -= step
+        return found
+
+    def _taken_alike(self, content: Mapping[int, int], nodes: int) -> dict[str, int]:
+        each: dict[int, int] = {}
+        for number, pods in content.items():
+            head = self._waiting[number][0]
+            each[head[0]] = each.get(head[0], 0) + pods
+            head[1] -= pods * nodes
+            if not head[1]:
+                self._waiting[number].popleft()
+        return {self._keys[index]: each[index] for index in sorted(each)}
+
+
+def _growth(board: Board, draft: Draft, offer: int, lines: _Lines) -> Growth:
+    one = board.offers[offer]
+    found: list[Pattern] = []
+    for batch in draft.batches:
+        if batch.offer == offer:
+            found += lines.patterns(batch.nodes, batch.content)
+    patterns = _merged(found)
+    nodes = sum(pattern.nodes for pattern in patterns)
+    pods = sum(pattern.nodes * sum(pattern.pods.values()) for pattern in patterns)
+    whole = one.max_size - one.size if one.zero_or_max else nodes
+    if whole > nodes:
+        patterns.append(Pattern(nodes=whole - nodes, pods={}))
+    told = f"{nodes} node{'s' * (nodes != 1)} for {pods} pod{'s' * (pods != 1)}"
+    facts = {"nodes": nodes, "pods": pods, "pricePerHour": one.price_per_hour}
+    code = "ScaleUp" if one.exists else "CreateAndScaleUp"
+    return Growth(
+        offer=one,
+        before=one.size,
+        after=one.size + whole,
+        patterns=tuple(patterns),
+        reason=Reason(code=code, message=told, facts=facts),
+    )
+
+
+def _merged(patterns: Iterable[Pattern]) -> list[Pattern]:
+    """Each distinct filling once."""
+    nodes: dict[tuple[tuple[str, int], ...], int] = {}
+    for one in patterns:
+        key = tuple(one.pods.items())
+        nodes[key] = nodes.get(key, 0) + one.nodes
+    return [Pattern(nodes=count, pods=dict(key)) for key, count in nodes.items()]
+
+
+def _remaining(board: Board, draft: Draft, served: Sequence[int], usable: Flags) -> tuple[Remaining, ...]:
+    """Pods that are left, those with the same reasons together."""
+    found: dict[tuple[str, ...], tuple[tuple[Reason, ...], dict[str, int]]] = {}
+    known: dict[int, tuple[Reason, ...]] = {}
+    for index, one in enumerate(board.table.pending):
+        left = one.count - served[index]
+        if left:
+            number = int(board.table.class_of[index])
+            if number not in known:
+                known[number] = why_left(board, draft, number, usable)
+            reasons = known[number]
+            found.setdefault(tuple(map(str, reasons)), (reasons, {}))[1][one.key] = left
+    return tuple(Remaining(pods=sum(keys.values()), keys=keys, reasons=reasons) for reasons, keys in found.values())
+
+
+def _bound(board: Board, draft: Draft, effort: Effort) -> float:
+    """In real money, for the pods on new nodes, as if only nodes' own rules held: no plan for them can cost less."""
+    counts = draft.on_new_nodes(len(board.table))
+    chosen = np.flatnonzero(counts)
+    if not len(chosen):
+        return 0.0
+    types = len(board.offers)
+    problem = Packing(
+        requests=board.requests[chosen],
+        counts=counts[chosen],
+        capacity=board.capacity,
+        price=board.prices,
+        allowed=board.allowed[:, chosen],
+        per_bin=np.full(len(chosen), UNBOUNDED, dtype=np.int64),
+        exclusive=np.zeros((len(chosen), 0), dtype=np.bool_),
+        available=np.full(types, UNBOUNDED, dtype=np.int64),
+        use=np.zeros((types, 0), dtype=np.int64),
+        room=np.zeros(0, dtype=np.int64),
+    )
+    return float(lower_bound(problem, effort=effort))

@@ -1,0 +1,81 @@
+"""Growth shared out evenly among groups that are as good as each other (`--balance-similar-node-groups`)."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from plimsoll.nodes.planning.drafts import Batch, Draft
+from plimsoll.nodes.planning.scenes import HOSTNAME
+from plimsoll.nodes.planning.similar_groups import Likeness, shared_out
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from plimsoll.nodes.planning.boards import Board
+
+
+def balanced(board: Board, draft: Draft) -> Draft:
+    """The same nodes, moved between similar groups until these are as equal as their limits allow."""
+    rules = board.policy.balancing
+    if not rules.enabled:
+        return draft
+    likeness = Likeness(
+        memory_ratio=rules.memory_ratio,
+        allocatable_ratio=rules.allocatable_ratio,
+        free_ratio=rules.free_ratio,
+        ignored_labels=frozenset(rules.ignored_labels),
+        only_labels=rules.labels,
+    )
+    for siblings in _siblings(board, likeness):
+        draft = _shared(board, draft, siblings)
+    return draft
+
+
+def _siblings(board: Board, likeness: Likeness) -> list[list[int]]:
+    found: list[list[int]] = []
+    for index, offer in enumerate(board.offers):
+        home = next((group for group in found if likeness.holds(board.offers[group[0]], offer)), None)
+        if home is None:
+            found.append([index])
+        elif offer.exists and board.offers[home[0]].exists:
+            home.append(index)
+    return [group for group in found if len(group) > 1]
+
+
+def _shared(board: Board, draft: Draft, siblings: Sequence[int]) -> Draft:
+    movable = [one for one in draft.batches if one.offer in siblings and _is_free(board, one, siblings)]
+    nodes = sum(one.nodes for one in movable)
+    if not nodes:
+        return draft
+    fixed = [one for one in draft.batches if one not in movable]
+    held = Draft(batches=tuple(fixed)).nodes_of(len(board.offers))
+    sizes = [board.offers[one].size + int(held[one]) for one in siblings]
+    rooms = [int(board.available[one] - held[one]) for one in siblings]
+    given = shared_out(nodes, sizes, rooms)
+    if sum(given) < nodes:
+        return draft
+    return replace(draft, batches=(*fixed, *_dealt(movable, dict(zip(siblings, given, strict=True)))))
+
+
+def _dealt(batches: Sequence[Batch], wanted: dict[int, int]) -> list[Batch]:
+    found: list[Batch] = []
+    for batch in batches:
+        left = batch.nodes
+        for offer, more in wanted.items():
+            step = min(left, more)
+            if step:
+                found.append(replace(batch, offer=offer, nodes=step))
+                wanted[offer] -= step
+                left -= step
+    return found
+
+
+def _is_free(board: Board, batch: Batch, siblings: Sequence[int]) -> bool:
+    """Whether its pods may be in any of the groups: allowed there, and looking at nobody beyond their node."""
+    for number in batch.content:
+        one = board.table.classes[number]
+        looks_out = any(spread.key != HOSTNAME for spread in board.rules.spreads(number)) or one.has_affinity
+        if looks_out or one.has_anti_affinity or not all(board.allowed[other, number] for other in siblings):
+            return False
+    return True

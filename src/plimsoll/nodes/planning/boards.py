@@ -1,0 +1,145 @@
+"""Everything one plan of growth looks at, made once: classes of pods, rules over nodes, rules over offers, limits.
+
+`Board.of(snapshot, policy)`. Rows are existing nodes [N], offers are kinds of nodes that could be added [T], classes
+are pods alike to every rule [C]. Amounts stand in the columns of `names`: cpu, memory, then what else anybody asks for.
+Nothing here decides anything.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from plimsoll.core.resources import CPU, MEMORY, PODS
+from plimsoll.nodes.planning.arrays import Arrays
+from plimsoll.nodes.planning.candidates import Offered, offers
+from plimsoll.nodes.planning.classes import ClassTable
+from plimsoll.nodes.planning.limits import Rows, rows
+from plimsoll.nodes.planning.permissions import permissions, sparing_gpus
+from plimsoll.nodes.planning.predicates import Predicates
+from plimsoll.nodes.planning.static_rules import Verdicts
+from plimsoll.scheduling.view import NodeState, PlacedPod
+from plimsoll.solver.problems import UNBOUNDED
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from plimsoll.nodes.planning.offers import Offer
+    from plimsoll.nodes.planning.scheduling_keys import Forms
+    from plimsoll.nodes.planning.world import Snapshot
+    from plimsoll.nodes.policy import Policy
+    from plimsoll.solver.problems import Flags, Floats, Ints
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Memory:
+    """What may be kept from one turn to the next: answers by content, never by object."""
+
+    verdicts: Verdicts
+    forms: Forms | None = None
+    arrays: Arrays | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Board:
+    """One snapshot under one policy."""
+
+    snapshot: Snapshot
+    policy: Policy
+    table: ClassTable
+    arrays: Arrays
+    rules: Predicates
+    """Over existing nodes."""
+    offered: Offered
+    offer_arrays: Arrays
+    offer_rules: Predicates
+    """Over one empty node of each offer."""
+    names: tuple[str, ...]
+    requests: Ints
+    """[C, R]"""
+    free: Ints
+    """[N, R]: of existing nodes."""
+    capacity: Ints
+    """[T, R]: of an empty node."""
+    allowed: Flags
+    """[T, C]: a pod of the class may run on such a node, as far as it and the node are concerned."""
+    limits: Rows
+
+    @classmethod
+    def of(cls, snapshot: Snapshot, policy: Policy, memory: Memory | None = None) -> Board:
+        known = memory or Memory(verdicts=Verdicts())
+        table = ClassTable.of(snapshot.pending, snapshot.view, forms=known.forms)
+        arrays = (
+            Arrays.of(snapshot.view, resources=table.resources)
+            if known.arrays is None
+            else known.arrays.updated(snapshot.view, resources=table.resources)
+        )
+        offered = offers(snapshot, policy)
+        offer_arrays = Arrays.of_states([_empty_node(one) for one in offered.offers], resources=table.resources)
+        rules = Predicates(table, arrays, snapshot.view, verdicts=known.verdicts)
+        offer_rules = Predicates(table, offer_arrays, snapshot.view, verdicts=known.verdicts)
+        names = (CPU, MEMORY, *(name for name in table.resources if name not in {CPU, MEMORY}))
+        return cls(
+            snapshot=snapshot,
+            policy=policy,
+            table=table,
+            arrays=arrays,
+            rules=rules,
+            offered=offered,
+            offer_arrays=offer_arrays,
+            offer_rules=offer_rules,
+            names=names,
+            requests=_columns(rules.requests, arrays, names),
+            free=np.maximum(_columns(arrays.free, arrays, names), 0),
+            capacity=np.maximum(_columns(offer_arrays.free, offer_arrays, names), 0),
+            allowed=_allowed(offer_rules, offered.offers, snapshot, policy),
+            limits=rows(offered.ceilings, offered.offers),
+        )
+
+    @property
+    def offers(self) -> tuple[Offer, ...]:
+        return self.offered.offers
+
+    @property
+    def prices(self) -> Floats:
+        """[T]: real money."""
+        return np.array([one.price_per_hour for one in self.offers], dtype=np.float64)
+
+    @property
+    def planning_prices(self) -> Floats:
+        return np.array([one.planning_price for one in self.offers], dtype=np.float64)
+
+    @property
+    def available(self) -> Ints:
+        """[T]: nodes that each offer allows by itself."""
+        return np.array([min(one.room, UNBOUNDED) for one in self.offers], dtype=np.int64)
+
+
+def _empty_node(offer: Offer) -> NodeState:
+    return NodeState(offer.node).with_pods(PlacedPod(daemon) for daemon in offer.daemons)
+
+
+def _columns(amounts: Ints, arrays: Arrays, names: Sequence[str]) -> Ints:
+    found = np.zeros((len(amounts), len(names)), dtype=np.int64)
+    for column, name in enumerate(names):
+        if name in arrays.columns.index:
+            found[:, column] = amounts[:, arrays.columns.index[name]]
+    return found
+
+
+def _allowed(rules: Predicates, offered: Sequence[Offer], snapshot: Snapshot, policy: Policy) -> Flags:
+    """By the rules of a node alone: spread and company are for `shares`, which knows where the others go."""
+    table = rules.table
+    if not offered or not len(table):
+        return np.zeros((len(offered), len(table)), dtype=np.bool_)
+    by_rules = np.stack([rules.rules.codes(one.index, rules.arrays.free, {}) == 0 for one in table], axis=1)
+    pods = [one.pod for one in table]
+    allowed: Flags = by_rules & permissions(offered, pods, policy, snapshot.machine_types)
+    return sparing_gpus(allowed, offered, pods)
+
+
+def counts_pods(names: Sequence[str]) -> int:
+    """The column of pods; every node takes a limited number."""
+    return list(names).index(PODS)

@@ -1,0 +1,216 @@
+"""Everything that could be added for the pods of a snapshot, and what was looked at and left out. Pure.
+
+Groups that exist are offered when they are ours to grow, usable, below their largest size and within the cluster's
+limits for one node (specs/nodes.md 5.2, 5.3); groups that could be made when auto-provisioning is on and its caps
+leave room (5.5). Planners choose among the offers; `permissions` says who may be planned on which of them beyond what
+the scheduling rules say; `limits.rows(offered.ceilings, offered.offers)` is the room all offers share.
+
+Public: `offers(snapshot, policy) -> Offered`, `sizes_of(group, policy)`, `group_room(snapshot, policy)`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Final
+
+from plimsoll.core.errors import InvalidQuantity
+from plimsoll.core.resources import ResourceVector
+from plimsoll.nodes.planning.daemon_overheads import DaemonSets, carried_by_group
+from plimsoll.nodes.planning.group_names import is_ours
+from plimsoll.nodes.planning.limits import Ceiling, Counted, ceilings, exhausted, growth, usage_of
+from plimsoll.nodes.planning.nap_taints import Passing
+from plimsoll.nodes.planning.new_groups import IN_BACKOFF, LARGEST_GROUP, new_groups
+from plimsoll.nodes.planning.node_templates import template_of_group
+from plimsoll.nodes.planning.offers import NotOffered, Offer
+from plimsoll.nodes.planning.prices import price_of, prices_are_known
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from plimsoll.core.plans import Reason
+    from plimsoll.nodes.planning.results import LabelSet
+    from plimsoll.nodes.planning.world import Group, Snapshot
+    from plimsoll.nodes.policy import Planner, Policy
+
+NOT_AUTOSCALED: Final = "NotAutoscaled"
+NOT_READY: Final = "NotReady"
+MAX_SIZE_REACHED: Final = "MaxSizeReached"
+MAX_NODE_GROUPS: Final = "MaxNodeGroups"
+MAX_OWN_GROUPS: Final = "MaxAutoprovisionedNodeGroupCount"
+_UNKNOWN_GROUP: Final = "UnknownNodeGroup"
+_BAD_TEMPLATE: Final = "UnreadableTemplate"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Offered:
+    """The answer of `offers`."""
+
+    offers: tuple[Offer, ...]
+    not_offered: tuple[NotOffered, ...]
+    label_sets: tuple[LabelSet, ...]
+    ceilings: tuple[Ceiling, ...]
+    """The cluster's limits, which all offers share."""
+    new_groups_left: int
+    """So many groups may be made in all, however many are offered."""
+    impossible: Mapping[str, Reason] = field(default_factory=dict)
+    """By key of a pending entry: why no group can be made for it."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sizes:
+    """Between which sizes a group of ours stays."""
+
+    least: int
+    most: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GroupRoom:
+    """How many groups may still be made; `cap` and `code` name what stands in the way when it is none."""
+
+    left: int
+    cap: str = ""
+    code: str = ""
+
+
+def offers(snapshot: Snapshot, policy: Policy, *, planner: Planner | None = None) -> Offered:
+    """`planner` is who asks; unset, the one the policy comes to."""
+    known = prices_are_known(snapshot, policy.overlay)
+    asking = planner or policy.choosing.effective_planner(prices_are_known=known)
+    limits = ceilings(usage_of(snapshot.view), policy, asking)
+    daemons = DaemonSets(snapshot.daemon_sets)
+    found, left_out = _existing(snapshot, policy, limits, daemons)
+    label_sets: tuple[LabelSet, ...] = ()
+    impossible: Mapping[str, Reason] = {}
+    room = group_room(snapshot, policy)
+    if policy.nap.enabled and room.left <= 0:
+        left_out.append(NotOffered(group="", machine_type="", code=room.code, reason=room.cap))
+    elif policy.nap.enabled:
+        made = new_groups(snapshot, policy, limits, daemons)
+        found += made.offers
+        left_out += made.not_offered
+        label_sets, impossible = made.label_sets, made.impossible
+    return Offered(
+        offers=tuple(found),
+        not_offered=tuple(left_out),
+        label_sets=label_sets,
+        ceilings=limits,
+        new_groups_left=room.left if policy.nap.enabled else 0,
+        impossible=impossible,
+    )
+
+
+# ---- whose groups
+
+
+def sizes_of(group: Group, policy: Policy) -> Sizes | None:
+    """None: left as it is, never grown and never shrunk, though its nodes count and may hold pods."""
+    explicit = policy.groups.explicit().get(group.id)
+    if explicit is not None:
+        return Sizes(least=explicit.least, most=group.max_size if explicit.most is None else explicit.most)
+    if group.autoprovisioned:
+        if not is_autoprovisioned(group, policy):
+            return None
+        return Sizes(least=0, most=policy.nap.max_group_size or LARGEST_GROUP)
+    return Sizes(least=group.min_size, most=group.max_size) if group.autoscaled else None
+
+
+def is_autoprovisioned(group: Group, policy: Policy) -> bool:
+    """Made by auto-provisioning and managed by it now: its id and the provider both say so."""
+    return policy.nap.enabled and group.autoprovisioned and is_ours(group.id, policy.nap.prefix)
+
+
+def group_room(snapshot: Snapshot, policy: Policy) -> GroupRoom:
+    """Both caps: on all node groups, and on those that auto-provisioning made."""
+    nap = policy.nap
+    there = len(snapshot.groups)
+    ours = sum(1 for group in snapshot.groups if group.autoprovisioned)
+    if there >= nap.max_node_groups:
+        return GroupRoom(
+            left=0, code=MAX_NODE_GROUPS, cap=f"max-node-groups reached ({there} of {nap.max_node_groups})"
+        )
+    if ours >= nap.max_own_groups:
+        cap = f"max-autoprovisioned-node-group-count reached ({ours} of {nap.max_own_groups})"
+        return GroupRoom(left=0, code=MAX_OWN_GROUPS, cap=cap)
+    return GroupRoom(left=min(nap.max_node_groups - there, nap.max_own_groups - ours))
+
+
+# ---- groups that exist
+
+
+def _existing(
+    snapshot: Snapshot, policy: Policy, limits: Sequence[Ceiling], daemons: DaemonSets
+) -> tuple[list[Offer], list[NotOffered]]:
+    found: list[Offer] = []
+    left_out: list[NotOffered] = []
+    passing = Passing(policy.pods)
+    for group in snapshot.groups:
+        sizes = sizes_of(group, policy)
+        refusals = _refusals(group, sizes, limits)
+        if refusals or sizes is None:
+            left_out += refusals
+            continue
+        try:
+            found.append(_offer(group, sizes, policy, _Around(limits=limits, daemons=daemons, passing=passing)))
+        except InvalidQuantity as error:
+            left_out.append(_refused(group, _BAD_TEMPLATE, f"its template cannot be read: {error}"))
+    there = {group.id for group in snapshot.groups}
+    left_out += [
+        NotOffered(group=name, machine_type="", code=_UNKNOWN_GROUP, reason="the provider has no such group")
+        for name in policy.groups.explicit()
+        if name not in there
+    ]
+    return found, left_out
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Around:
+    """What all groups have in common."""
+
+    limits: Sequence[Ceiling]
+    daemons: DaemonSets
+    passing: Passing
+
+
+def _refusals(group: Group, sizes: Sizes | None, limits: Sequence[Ceiling]) -> list[NotOffered]:
+    """Why the group cannot grow now; usable first, then its own size, then the cluster's limits."""
+    if sizes is None:
+        return [_refused(group, NOT_AUTOSCALED, "not autoscaled")]
+    if group.not_usable:
+        code = IN_BACKOFF if "backoff" in group.not_usable.replace("-", "") else NOT_READY
+        return [_refused(group, code, group.not_usable)]
+    room = sizes.most - group.target_size
+    if room <= 0:
+        return [_refused(group, MAX_SIZE_REACHED, "max size reached")]
+    broken = exhausted(limits, Counted.of(group.template), nodes=room if group.zero_or_max else 1)
+    return [_refused(group, limit.code, str(limit)) for limit in broken]
+
+
+def _refused(group: Group, code: str, reason: str) -> NotOffered:
+    return NotOffered(group=group.id, machine_type=group.machine_type, code=code, reason=reason)
+
+
+def _offer(group: Group, sizes: Sizes, policy: Policy, around: _Around) -> Offer:
+    node = template_of_group(group, around.passing)
+    status = node.status
+    allocatable = ResourceVector.from_quantities(status.allocatable or status.capacity, path="status.allocatable")
+    capacity = ResourceVector.from_quantities(status.capacity or status.allocatable, path="status.capacity")
+    carried = carried_by_group(group, node, around.daemons, force=policy.pods.force_daemon_sets)
+    price = price_of(group.machine_type, capacity, given=group.price_per_hour, exists=True, overlay=policy.overlay)
+    allowed = growth(around.limits, Counted(capacity=capacity, labels=node.metadata.labels))
+    return Offer(
+        group=group.id,
+        node=node,
+        daemons=carried.pods,
+        free=allocatable - carried.demand,
+        capacity=capacity,
+        price_per_hour=price.per_hour,
+        planning_price=price.planning,
+        size=group.target_size,
+        max_size=sizes.most,
+        room=min(sizes.most - group.target_size, allowed),
+        machine_type=group.machine_type,
+        zone=group.zone,
+        zero_or_max=group.zero_or_max,
+        capacity_type=group.capacity_type,
+    )

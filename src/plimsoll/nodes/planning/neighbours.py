@@ -1,0 +1,160 @@
+"""Who is on each node, as far as pods that come could meet them: kinds of pods with counts, not pods.
+
+Kin are pods that no selector can tell apart (namespace and labels): replicas. A selector is asked once for all kin, and
+counting what it means over nodes is arithmetic on three flat arrays. Each node is read once and again only when
+something on it changed, so a turn costs by changes. Part of `Arrays`; read by `meetings` and `attachments`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+import msgspec
+import numpy as np
+
+from plimsoll.nodes.planning.selectors_in_play import SelectorsInPlay
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+
+    from plimsoll.objects.pods import Pod
+    from plimsoll.scheduling.host_ports import HostPort
+    from plimsoll.scheduling.interpod import AffinityTerm
+    from plimsoll.scheduling.view import Kin, NodeState, PlacedPod
+    from plimsoll.solver.problems import Flags, Ints
+
+_ENCODER: Final = msgspec.msgpack.Encoder(order="deterministic")
+
+
+@dataclass(frozen=True, slots=True)
+class KinKind:
+    """One kind of kin, as a selector sees it."""
+
+    namespace: str
+    labels: Mapping[str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class AvoiderKind:
+    """Running pods of one kin with the same required anti-affinity."""
+
+    pod: Pod
+    terms: tuple[AffinityTerm, ...]
+
+
+class Kinds:
+    """Numbers for kinds, given once and never changed: arrays of several turns may share one."""
+
+    def __init__(self) -> None:
+        self.kin: list[KinKind] = []
+        self.by_namespace: dict[str, list[int]] = {}
+        self.avoiders: list[AvoiderKind] = []
+        self._kin_numbers: dict[Kin, int] = {}
+        self._avoider_numbers: dict[tuple[int, bytes], int] = {}
+
+    def kin_number(self, placed: PlacedPod) -> int:
+        number = self._kin_numbers.get(placed.kin)
+        if number is None:
+            number = self._kin_numbers[placed.kin] = len(self.kin)
+            self.kin.append(KinKind(placed.namespace, placed.labels))
+            self.by_namespace.setdefault(placed.namespace, []).append(number)
+        return number
+
+    def avoider_number(self, placed: PlacedPod) -> int:
+        affinity = placed.pod.spec.affinity
+        written = _ENCODER.encode(None if affinity is None else affinity.pod_anti_affinity)
+        key = (self.kin_number(placed), written)
+        number = self._avoider_numbers.get(key)
+        if number is None:
+            number = self._avoider_numbers[key] = len(self.avoiders)
+            self.avoiders.append(AvoiderKind(placed.pod, placed.anti_affinity))
+        return number
+
+
+@dataclass(frozen=True, slots=True)
+class Household:
+    """The pods of one node: kinds of kin with their counts, and what few pods have."""
+
+    kin: Ints
+    total: Ints
+    staying: Ints
+    """Without pods on their way out."""
+    avoiders: tuple[int, ...]
+    ports: frozenset[HostPort]
+    claims: tuple[tuple[str, tuple[str, ...]], ...]
+    """Namespace and claim names, of each pod that has claims."""
+
+    @classmethod
+    def of(cls, place: NodeState, kinds: Kinds) -> Household:
+        total: dict[int, int] = {}
+        leaving: dict[int, int] = {}
+        avoiders: dict[int, None] = {}
+        ports: set[HostPort] = set()
+        claims: list[tuple[str, tuple[str, ...]]] = []
+        for placed in place.pods.values():
+            number = kinds.kin_number(placed)
+            total[number] = total.get(number, 0) + 1
+            if placed.leaving:
+                leaving[number] = leaving.get(number, 0) + 1
+            if placed.anti_affinity:
+                avoiders[kinds.avoider_number(placed)] = None
+            if placed.ports:
+                ports |= placed.ports
+            if placed.claims:
+                claims.append((placed.namespace, placed.claims))
+        counts = np.fromiter(total.values(), dtype=np.int64, count=len(total))
+        gone = np.fromiter((leaving.get(one, 0) for one in total), dtype=np.int64, count=len(total))
+        numbers = np.fromiter(total, dtype=np.int64, count=len(total))
+        return cls(numbers, counts, counts - gone, tuple(avoiders), frozenset(ports), tuple(claims))
+
+
+class Neighbours:
+    """Households of all rows, with the flat arrays over them made when first asked for."""
+
+    def __init__(self, kinds: Kinds, households: Sequence[Household]) -> None:
+        self.kinds = kinds
+        self.households = tuple(households)
+        self._flat: tuple[Ints, Ints, Ints, Ints] | None = None
+        self._avoider_rows: dict[int, Ints] | None = None
+
+    def counts(self, meant: Flags, *, staying: bool) -> Ints:
+        """[N]: pods on each row whose kind of kin is meant; `staying` leaves out those on their way out."""
+        row, kin, total, remaining = self._entries()
+        chosen = meant[kin]
+        weights = (remaining if staying else total)[chosen]
+        return np.bincount(row[chosen], weights=weights, minlength=len(self.households)).astype(np.int64)
+
+    @property
+    def avoider_rows(self) -> dict[int, Ints]:
+        """Rows that hold pods of each kind with anti-affinity."""
+        if self._avoider_rows is None:
+            rows: dict[int, list[int]] = {}
+            for row, household in enumerate(self.households):
+                for number in household.avoiders:
+                    rows.setdefault(number, []).append(row)
+            self._avoider_rows = {number: np.array(rows[number], dtype=np.int64) for number in sorted(rows)}
+        return self._avoider_rows
+
+    def selectors_in_play(self) -> SelectorsInPlay:
+        """What the anti-affinity of running pods can see."""
+        return SelectorsInPlay.of_avoiding(self.kinds.avoiders[number].pod for number in self.avoider_rows)
+
+    def no_kin(self) -> Flags:
+        return np.zeros(len(self.kinds.kin), dtype=np.bool_)
+
+    def kin_in(self, namespaces: Iterable[str]) -> list[int]:
+        return [number for name in namespaces for number in self.kinds.by_namespace.get(name, ())]
+
+    def _entries(self) -> tuple[Ints, Ints, Ints, Ints]:
+        if self._flat is None:
+            homes = self.households
+            sizes = np.array([len(one.kin) for one in homes], dtype=np.int64)
+            empty = [np.zeros(0, dtype=np.int64)]
+            self._flat = (
+                np.repeat(np.arange(len(homes), dtype=np.int64), sizes),
+                np.concatenate(empty + [one.kin for one in homes]),
+                np.concatenate(empty + [one.total for one in homes]),
+                np.concatenate(empty + [one.staying for one in homes]),
+            )
+        return self._flat

@@ -1,0 +1,86 @@
+"""What the next node of a group would be, as an object: from the group's own template, or from a machine type. Pure.
+
+Offers hold these; planned nodes are copies with names and hostnames of their own. They carry the label by which Cluster
+Autoscaler's users tell such nodes from real ones.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from msgspec import structs
+
+from plimsoll.nodes.planning.label_sets import INSTANCE_TYPE
+from plimsoll.nodes.planning.profiles import ARCH, HOSTNAME, OS, ZONE
+from plimsoll.objects.cloud import CAPACITY_TYPE_LABEL
+from plimsoll.objects.meta import ObjectMeta
+from plimsoll.objects.nodes import Node, NodeSpec, NodeStatus
+
+if TYPE_CHECKING:
+    from plimsoll.nodes.planning.nap_taints import Passing
+    from plimsoll.nodes.planning.offers import Profile
+    from plimsoll.nodes.planning.world import Group, MachineType
+
+TEMPLATE_LABEL: Final = "cluster-autoscaler.kubernetes.io/template-node"
+AUTOPROVISIONED_LABEL: Final = "autoscaling.x-k8s.io/autoprovisioned"
+PROFILE_LABEL: Final = "autoscaling.x-k8s.io/profile"
+
+
+def template_of_group(group: Group, passing: Passing) -> Node:
+    """Without what was only passing on the node it was made from: its name, startup, status and deletion taints."""
+    template = group.template
+    name = _name(group.id)
+    labels = {
+        **({ZONE: group.zone} if group.zone else {}),
+        **({INSTANCE_TYPE: group.machine_type} if group.machine_type else {}),
+        **template.metadata.labels,
+        HOSTNAME: name,
+        TEMPLATE_LABEL: "true",
+    }
+    taints = tuple(taint for taint in template.spec.taints if taint.key not in passing)
+    return structs.replace(
+        template,
+        metadata=structs.replace(template.metadata, name=name, labels=labels, uid=""),
+        spec=structs.replace(template.spec, taints=taints, unschedulable=False, provider_id=""),
+    )
+
+
+class MachineTemplate:
+    """A machine type, written as node objects for any group, zone and profile."""
+
+    __slots__ = ("_status", "kind")
+
+    def __init__(self, kind: MachineType) -> None:
+        self.kind = kind
+        self._status = NodeStatus(capacity={**kind.capacity.to_json()}, allocatable={**kind.allocatable.to_json()})
+
+    def system_labels(self, zone: str) -> dict[str, str]:
+        """What such a machine says of itself; its catalogue's words go before ours."""
+        return {
+            OS: "linux",
+            ARCH: self.kind.architecture,
+            INSTANCE_TYPE: self.kind.name,
+            CAPACITY_TYPE_LABEL: str(self.kind.capacity_type),
+            **({ZONE: zone} if zone else {}),
+            **self.kind.labels,
+        }
+
+    def node(self, group: str, zone: str, profile: Profile) -> Node:
+        name = _name(group)
+        labels = {
+            **profile.labels,
+            **self.system_labels(zone),
+            AUTOPROVISIONED_LABEL: "true",
+            PROFILE_LABEL: profile.hash,
+            HOSTNAME: name,
+            TEMPLATE_LABEL: "true",
+        }
+        return Node(
+            metadata=ObjectMeta(name=name, labels=labels),
+            spec=NodeSpec(taints=(*self.kind.taints, *profile.taints)),
+            status=self._status,
+        )
+
+
+def _name(group: str) -> str:
+    return f"template-node-for-{group}"

@@ -1,0 +1,159 @@
+"""Pods placed one by one with the plain rules: for the few that cannot be said in numbers, or whose bulk plan failed.
+
+First fit on existing and planned nodes, else on a new node of the offer that takes such pods for the least money. Slow
+and exact; the number of questions asked is counted, and who comes after is told so.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from itertools import chain
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+
+from plimsoll.core.plans import Reason
+from plimsoll.nodes.planning.drafts import Batch, Draft, joined
+from plimsoll.nodes.planning.verifying import planned_node
+from plimsoll.scheduling import Fits, feasible
+from plimsoll.scheduling.replays import Replay
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from plimsoll.nodes.planning.boards import Board
+    from plimsoll.objects.nodes import Node
+    from plimsoll.scheduling.replays import Alike
+    from plimsoll.solver.problems import Flags, Ints
+
+QUESTIONS: Final = 200_000
+"""So many pairs of pod and node are looked at in one plan."""
+TOO_MANY: Final = "TooManyToCheck"
+
+
+def place_one_by_one(board: Board, wanted: Mapping[int, int], draft: Draft, *, usable: Flags) -> Draft:
+    """`wanted`: pods by class. The most important first, then as they stand."""
+    stage = _Stage(board, draft, usable)
+    for number in sorted(wanted, key=lambda one: (-board.table.classes[one].priority, one)):
+        stage.take(number, wanted[number])
+    return stage.draft()
+
+
+@dataclass(slots=True, kw_only=True)
+class _Spot:
+    """A node with what is placed on it here; `offer` is -1 for one that exists."""
+
+    name: str
+    row: int = -1
+    offer: int = -1
+    content: dict[int, int]
+
+
+class _Stage:
+    def __init__(self, board: Board, draft: Draft, usable: Flags) -> None:
+        self._board = board
+        self._before = draft
+        self._usable = usable
+        self._refused: dict[int, Reason] = {}
+        self._questions = QUESTIONS
+        self._named = 0
+        self._replay = Replay(board.snapshot.view)
+        self._groups: dict[int, Alike] = {}
+        self._nodes = np.zeros(len(board.offers), dtype=np.int64)
+        self._spots = [_Spot(name=name, row=row, content={}) for row, name in enumerate(board.arrays.names)]
+        for row, content in draft.existing.items():
+            self._put_all(self._spots[row], content)
+        for batch in draft.batches:
+            for _ in range(batch.nodes):
+                self._put_all(self._opened(batch.offer), batch.content)
+
+    def take(self, number: int, pods: int) -> None:
+        static = self._board.rules.rules.codes(number, self._board.arrays.free, {}) == 0
+        allowed = self._board.allowed[:, number]
+        spots = [one for one in self._spots if (static[one.row] if one.row >= 0 else allowed[one.offer])]
+        first = 0
+        for _ in range(pods):
+            found = self._first_fit(number, spots, first)
+            if found is None:
+                opened = self._open_for(number)
+                if opened is None:
+                    return
+                spots.append(opened)
+                found = len(spots) - 1
+            self._put_all(spots[found], {number: 1})
+            # Who follows is alike: what refused this pod mostly refuses the next one.
+            first = found
+
+    def draft(self) -> Draft:
+        existing = {one.row: one.content for one in self._spots if one.row >= 0 and one.content}
+        batches: dict[tuple[int, tuple[tuple[int, int], ...]], int] = {}
+        for one in self._spots:
+            if one.offer >= 0:
+                key = (one.offer, tuple(sorted(one.content.items())))
+                batches[key] = batches.get(key, 0) + 1
+        made = replace(
+            self._before,
+            existing=existing,
+            batches=tuple(
+                Batch(offer=offer, nodes=nodes, content=dict(content)) for (offer, content), nodes in batches.items()
+            ),
+        )
+        for number, reason in self._refused.items():
+            made = made.with_refusal(number, reason)
+        return made
+
+    def _first_fit(self, number: int, spots: list[_Spot], first: int) -> int | None:
+        group = self._group(number)
+        for place in chain(range(first, len(spots)), range(first)):
+            self._questions -= 1
+            if self._questions < 0:
+                self._refused[number] = Reason(
+                    code=TOO_MANY, message=f"not looked at: more than {QUESTIONS} places to try"
+                )
+                return None
+            if isinstance(self._replay.verdict(group, spots[place].name), Fits):
+                return place
+        return None
+
+    def _open_for(self, number: int) -> _Spot | None:
+        """A new node of the cheapest offer that takes the pod now."""
+        if self._questions < 0:
+            return None
+        board = self._board
+        free = self._usable & board.allowed[:, number] & (self._nodes < board.available) & self._within_limits()
+        share = (board.requests[number] / np.maximum(board.capacity, 1)).max(axis=1)
+        cost = np.round(share * board.planning_prices, 9)
+        view = self._replay.view()
+        for offer in sorted(np.flatnonzero(free).tolist(), key=lambda one: (board.offers[one].tier, cost[one], one)):
+            if isinstance(feasible(self._group(number).pod, self._node(offer), view), Fits):
+                return self._opened(offer)
+        return None
+
+    def _within_limits(self) -> Flags:
+        limits = self._board.limits
+        left: Ints = limits.room - self._nodes @ limits.use
+        return np.asarray((limits.use <= left[None, :]).all(axis=1), dtype=np.bool_)
+
+    def _node(self, offer: int) -> Node:
+        return planned_node(self._board.offers[offer], int(self._nodes[offer]))
+
+    def _opened(self, offer: int) -> _Spot:
+        node = self._node(offer)
+        self._replay.add_node(node, self._board.offers[offer].daemons)
+        self._nodes[offer] += 1
+        spot = _Spot(name=node.metadata.name, offer=offer, content={})
+        self._spots.append(spot)
+        return spot
+
+    def _put_all(self, spot: _Spot, content: Mapping[int, int]) -> None:
+        for number, pods in content.items():
+            for _ in range(pods):
+                self._named += 1
+                self._replay.place(self._group(number), spot.name, f"planned-{self._named}")
+        spot.content = joined(spot.content, content)
+
+    def _group(self, number: int) -> Alike:
+        found = self._groups.get(number)
+        if found is None:
+            found = self._groups[number] = self._replay.alike(self._board.table.classes[number].pod)
+        return found

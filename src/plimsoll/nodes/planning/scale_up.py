@@ -1,0 +1,146 @@
+"""What to add so that pods run, at the least cost, and why: `plan_scale_up(snapshot, policy) -> ScaleUp`. Pure.
+
+The main flow: a board of everything that is looked at; a draft for all pods at once, or in line where limits bind; the
+answer with names, reasons, cost and bound; the verifier, which replays it with the plain rules. Classes that fail there
+are placed pod by pod instead, and counted.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+
+from plimsoll.nodes.planning.assembling import assembled
+from plimsoll.nodes.planning.balancing import balanced
+from plimsoll.nodes.planning.boards import Board, Memory
+from plimsoll.nodes.planning.compatible import plan_compatible
+from plimsoll.nodes.planning.meetings import Meetings
+from plimsoll.nodes.planning.placing import Means, place
+from plimsoll.nodes.planning.prices import prices_are_known
+from plimsoll.nodes.planning.results import Result, ScaleUp
+from plimsoll.nodes.planning.tiers import serve
+from plimsoll.nodes.planning.verifying import verify
+from plimsoll.nodes.policy import Planner
+from plimsoll.solver.problems import Effort
+
+if TYPE_CHECKING:
+    from plimsoll.nodes.planning.drafts import Draft
+    from plimsoll.nodes.planning.world import Snapshot
+    from plimsoll.nodes.policy import Policy
+    from plimsoll.solver.problems import Flags, Ints
+
+_ROUNDS: Final = 4
+"""So often a refuted plan is mended, or groups are left out because too many would be made."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Proposal:
+    """A plan that nobody has verified yet, and what is needed to mend it."""
+
+    board: Board
+    effort: Effort
+    plan: ScaleUp
+    one_by_one: frozenset[int] = frozenset()
+    """Classes placed pod by pod, because their bulk plan was refuted."""
+
+
+def plan_scale_up(
+    snapshot: Snapshot, policy: Policy, *, effort: Effort | None = None, memory: Memory | None = None
+) -> ScaleUp:
+    return verified(propose(snapshot, policy, effort=effort, memory=memory))
+
+
+def propose(
+    snapshot: Snapshot, policy: Policy, *, effort: Effort | None = None, memory: Memory | None = None
+) -> Proposal:
+    """The planning step alone: from a snapshot to a finished plan."""
+    chosen = effort or Effort(gap=policy.choosing.plan_gap)
+    board = Board.of(snapshot, policy, memory)
+    return _proposed(board, chosen, frozenset())
+
+
+def verified(proposal: Proposal) -> ScaleUp:
+    """The plan, once the plain rules agree with it; classes they refuse are placed anew, pod by pod, and counted."""
+    failures = 0
+    for _ in range(_ROUNDS):
+        refuted = verify(proposal.board.snapshot, proposal.plan)
+        if not refuted:
+            return replace(proposal.plan, verification_failures=failures)
+        classes = _classes_of(proposal.board, {one.key for one in refuted})
+        failures += len(classes - proposal.one_by_one)
+        proposal = _proposed(proposal.board, proposal.effort, proposal.one_by_one | classes)
+    # What still fails is not planned at all: no plan is better than a wrong one.
+    return replace(_proposed(_without(proposal), proposal.effort, frozenset()).plan, verification_failures=failures)
+
+
+def _proposed(board: Board, effort: Effort, one_by_one: frozenset[int]) -> Proposal:
+    if not board.table.pending:
+        return Proposal(board=board, effort=effort, plan=ScaleUp(result=Result.NOT_NEEDED))
+    known = prices_are_known(board.snapshot, board.policy.overlay)
+    if board.policy.choosing.effective_planner(prices_are_known=known) is Planner.COMPATIBLE:
+        plan = plan_compatible(board, Meetings(board.table, board.rules, board.snapshot.view))
+    else:
+        plan = _optimal(board, effort, one_by_one)
+    return Proposal(board=board, effort=effort, plan=plan, one_by_one=one_by_one)
+
+
+def _optimal(board: Board, effort: Effort, one_by_one: frozenset[int]) -> ScaleUp:
+    """All groups and machine types at once. Where that would make too many groups, the least useful are left out."""
+    meetings = Meetings(board.table, board.rules, board.snapshot.view)
+    usable: Flags = np.ones(len(board.offers), dtype=np.bool_)
+    while True:
+        means = Means(effort=effort, usable=usable, complex=one_by_one)
+
+        def placed(demand: Ints, onto: Draft | None, means: Means = means) -> Draft:
+            return place(board, meetings, demand, means, onto)
+
+        served = serve(board, placed)
+        fewer = _with_fewer_groups(board, served.draft, usable)
+        if fewer is None:
+            draft = balanced(board, served.draft)
+            return assembled(board, draft, served=served.pods, usable=usable, effort=effort)
+        usable = fewer
+
+
+def _with_fewer_groups(board: Board, draft: Draft, usable: Flags) -> Flags | None:
+    """Offers without those new groups that are least used, if more would be made than may be; None: all is well."""
+    nodes = draft.nodes_of(len(board.offers))
+    made = [index for index in np.flatnonzero(nodes).tolist() if not board.offers[index].exists]
+    too_many = len(made) - board.offered.new_groups_left
+    if too_many <= 0:
+        return None
+    left = usable.copy()
+    # From now on only groups of this plan are made: each try has fewer of them than the one before.
+    left &= np.array([offer.exists or index in made for index, offer in enumerate(board.offers)], dtype=np.bool_)
+    worth = {index: float(nodes[index] * board.prices[index]) for index in made}
+    for index in sorted(made, key=lambda one: (round(worth[one], 9), one)):
+        if too_many and _can_spare(board, index, left):
+            left[index] = False
+            too_many -= 1
+    for index in sorted(made, key=lambda one: (round(worth[one], 9), one)):
+        if too_many and left[index]:
+            left[index] = False
+            too_many -= 1
+    return left
+
+
+def _can_spare(board: Board, index: int, usable: Flags) -> bool:
+    """Whether everybody who may be on it may be elsewhere too."""
+    others = usable.copy()
+    others[index] = False
+    return bool((board.allowed[others].any(axis=0) | ~board.allowed[index]).all())
+
+
+def _classes_of(board: Board, keys: set[str]) -> frozenset[int]:
+    return frozenset(
+        int(board.table.class_of[index]) for index, one in enumerate(board.table.pending) if one.key in keys
+    )
+
+
+def _without(proposal: Proposal) -> Board:
+    """The board without the pods whose plan fails whatever is done."""
+    refused = {one.key for one in verify(proposal.board.snapshot, proposal.plan)}
+    pending = tuple(one for one in proposal.board.snapshot.pending if one.key not in refused)
+    return Board.of(replace(proposal.board.snapshot, pending=pending), proposal.board.policy)

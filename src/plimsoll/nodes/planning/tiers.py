@@ -1,0 +1,136 @@
+"""Who is served when not all can be: bundles whole and oldest first, then by priority, by age, by name (nodes.md 8.2).
+
+Money comes second: one old big pod is not dropped to help three young small ones. As long as everybody gets a place
+nobody is ranked, and all are planned together; otherwise as many of the first in line as can be are planned together,
+and the rest one after the other on top of that.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+
+from plimsoll.nodes.planning.drafts import Draft
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from plimsoll.nodes.planning.boards import Board
+    from plimsoll.solver.problems import Ints
+
+    Place = Callable[[Ints, Draft | None], Draft]
+    """Pods by class [C] on top of a draft."""
+
+_LATEST: Final = datetime.max.replace(tzinfo=UTC)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Unit:
+    """Pending entries that are served together: a bundle whole or not at all, others as far as it goes."""
+
+    entries: tuple[int, ...]
+    is_whole: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Served:
+    """A draft, and how many pods of each Pending have a place in it."""
+
+    draft: Draft
+    pods: tuple[int, ...]
+
+
+def serve(board: Board, place: Place) -> Served:
+    """All together if that works; else in line."""
+    line = _in_line(board)
+    together = place(_demand(board, line), None)
+    if not _somebody_could_go(board, line, together):
+        return _served(board, line, together)
+    draft = Draft()
+    first = _longest_prefix(board, line, place)
+    accepted = list(line[:first])
+    if accepted:
+        draft = place(_demand(board, accepted), None)
+    for unit in line[first:]:
+        tried = place(_demand(board, [unit]), draft)
+        if _is_complete(board, [*accepted, unit], tried) or not unit.is_whole:
+            draft = tried
+            accepted.append(unit)
+    return _served(board, accepted, draft)
+
+
+def _in_line(board: Board) -> list[Unit]:
+    pending = board.table.pending
+    bundles: dict[str, list[int]] = {}
+    single: list[int] = []
+    for index, one in enumerate(pending):
+        if one.bundle:
+            bundles.setdefault(one.bundle, []).append(index)
+        else:
+            single.append(index)
+    units = [Unit(entries=tuple(entries), is_whole=True) for entries in bundles.values()]
+    by_class: dict[tuple[int, datetime, str, int], list[int]] = {}
+    for index in single:
+        pods = board.table.classes[int(board.table.class_of[index])]
+        name = pending[pods.members[0].pending].key
+        by_class.setdefault((-pods.priority, pods.created or _LATEST, name, pods.index), []).append(index)
+    units += [Unit(entries=tuple(by_class[key]), is_whole=False) for key in sorted(by_class)]
+    return units
+
+
+def _demand(board: Board, units: Sequence[Unit]) -> Ints:
+    demand = np.zeros(len(board.table), dtype=np.int64)
+    for unit in units:
+        for index in unit.entries:
+            demand[int(board.table.class_of[index])] += board.table.pending[index].count
+    return demand
+
+
+def _is_complete(board: Board, units: Sequence[Unit], draft: Draft) -> bool:
+    return bool((draft.placed(len(board.table)) >= _demand(board, units)).all())
+
+
+def _somebody_could_go(board: Board, line: Sequence[Unit], draft: Draft) -> bool:
+    """Whether pods are left that others may have kept out: a bundle in part, or pods that some node would take."""
+    left = _demand(board, line) - draft.placed(len(board.table))
+    if not left.any():
+        return False
+    short = np.flatnonzero(left)
+    in_bundles = {int(board.table.class_of[index]) for unit in line if unit.is_whole for index in unit.entries}
+    if in_bundles & set(short.tolist()):
+        return True
+    return len(line) > 1 and any(_has_a_place(board, int(number)) for number in short)
+
+
+def _has_a_place(board: Board, number: int) -> bool:
+    """Whether some node, there or offered, would take such a pod if nobody else came."""
+    if board.allowed[:, number].any():
+        return True
+    return bool((board.rules.rules.codes(number, board.arrays.free, {}) == 0).any())
+
+
+def _longest_prefix(board: Board, line: Sequence[Unit], place: Place) -> int:
+    """How many of the first in line can all be served together, found by halving."""
+    low, high = 0, len(line)
+    while low < high:
+        middle = (low + high + 1) // 2
+        if _is_complete(board, line[:middle], place(_demand(board, line[:middle]), None)):
+            low = middle
+        else:
+            high = middle - 1
+    return low
+
+
+def _served(board: Board, units: Sequence[Unit], draft: Draft) -> Served:
+    """Places of a class go to its members as they stand in line; a bundle got all of its own."""
+    left = draft.placed(len(board.table))
+    pods = [0] * len(board.table.pending)
+    for unit in sorted(units, key=lambda one: not one.is_whole):
+        for index in unit.entries:
+            number = int(board.table.class_of[index])
+            pods[index] = min(int(left[number]), board.table.pending[index].count)
+            left[number] -= pods[index]
+    return Served(draft=draft, pods=tuple(pods))

@@ -1,0 +1,91 @@
+"""Parts of a packing put together, what they leave to be packed, and whether a whole is valid.
+
+For `columns`, `cells` and `planner`, which build their answers from parts and let none out unchecked.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from plimsoll.solver.problems import Filling, Packed
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from plimsoll.solver.problems import Ints, Packing
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Answer:
+    """A packing, and what packing the items it places costs at least."""
+
+    packed: Packed
+    bound: float
+
+
+def joined(problem: Packing, fillings: Iterable[Filling]) -> Packed:
+    """Equal fillings become one, in the order of types, classes and items; items without a bin are left."""
+    bins: dict[tuple[int, tuple[int, ...], tuple[int, ...]], int] = {}
+    for each in fillings:
+        key = (each.type, each.classes, each.items)
+        bins[key] = bins.get(key, 0) + each.bins
+    whole = tuple(
+        Filling(type=type_, bins=bins[type_, classes, items], classes=classes, items=items)
+        for type_, classes, items in sorted(bins)
+    )
+    opened = bins_by_type(problem, whole)
+    return Packed(fillings=whole, left=problem.counts - placed(problem, whole), cost=float(opened @ problem.price))
+
+
+def placed(problem: Packing, fillings: Iterable[Filling]) -> Ints:
+    """[C]: items that have a bin."""
+    items = np.zeros(len(problem.counts), dtype=np.int64)
+    for each in fillings:
+        items[list(each.classes)] += each.bins * np.array(each.items, dtype=np.int64)
+    return items
+
+
+def bins_by_type(problem: Packing, fillings: Iterable[Filling]) -> Ints:
+    opened = np.zeros(len(problem.price), dtype=np.int64)
+    for each in fillings:
+        opened[each.type] += each.bins
+    return opened
+
+
+def remaining(problem: Packing, fillings: Iterable[Filling]) -> Packing:
+    """What is to be packed, and may be opened, once these bins are there."""
+    fillings = tuple(fillings)
+    opened = bins_by_type(problem, fillings)
+    return replace(
+        problem,
+        counts=problem.counts - placed(problem, fillings),
+        available=problem.available - opened,
+        room=problem.room - opened @ problem.use,
+    )
+
+
+def is_packing(problem: Packing, packed: Packed) -> bool:
+    """Whether everything that a `Packed` promises holds, in integers."""
+    opened = bins_by_type(problem, packed.fillings)
+    return (
+        bool((packed.left >= 0).all())
+        and bool((packed.left + placed(problem, packed.fillings) == problem.counts).all())
+        and bool((opened <= problem.available).all())
+        and bool((opened @ problem.use <= problem.room).all())
+        and all(_is_filling(problem, each) for each in packed.fillings)
+    )
+
+
+def _is_filling(problem: Packing, filling: Filling) -> bool:
+    classes, items = list(filling.classes), np.array(filling.items, dtype=np.int64)
+    return (
+        filling.bins > 0
+        and bool((items > 0).all())
+        and bool((items @ problem.requests[classes] <= problem.capacity[filling.type]).all())
+        and bool(problem.allowed[filling.type, classes].all())
+        and bool((items <= problem.per_bin[classes]).all())
+        and bool((items @ problem.exclusive[classes].astype(np.int64) <= 1).all())
+    )

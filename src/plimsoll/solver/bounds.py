@@ -1,0 +1,169 @@
+"""What packing everything costs at least: the yardstick that plans are reported against, and that stops improving them.
+
+Used by `planner` and by whoever reports a plan. A bound here never rests on a solver's word. Linear programs only propose
+what a class is worth and what a unit of each resource is worth in some bin; `_certified` then turns any such proposal
+into a valid bound by weak duality: if no bin can hold items worth more than `dearest` times its price, then everything
+costs at least its worth divided by `dearest` (Farley).
+"""
+
+from __future__ import annotations
+
+import heapq
+import math
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+
+from plimsoll.solver.assignments import Assignment, Proposal
+from plimsoll.solver.programs import INFINITE, LinearProgram, Sparse
+from plimsoll.solver.relaxations import Relaxation, kinds_of, relaxed
+from plimsoll.solver.splits import split_alike
+
+if TYPE_CHECKING:
+    from plimsoll.solver.problems import Effort, Floats, Ints, Packing
+    from plimsoll.solver.programs import Solved
+
+SAFETY: Final = 1e-9
+"""Relative: far above what sums of floats lose, far below what anybody reads off a bound."""
+CLOSE: Final = 1e-3
+"""Relative: what a quick bound may leave lying; with `PROVING` rounds or more it is `EXACT`."""
+EXACT: Final = 1e-6
+PROVING: Final = 100
+CLASSES: Final = 500
+"""The assignment program sees at most so many; more are merged into `CELLS`."""
+CELLS: Final = 64
+FIRST_TYPES: Final = 6
+TYPES_AT_ONCE: Final = 8
+SUMS: Final = 2_000
+
+
+def lower_bound(problem: Packing, *, effort: Effort, enough: float = math.inf) -> float:
+    """Never above the cost of any packing of all items that fit some type; 0 when there are none.
+
+    A bound that has reached `enough` is not made any better.
+    """
+    market = relaxed(problem)
+    if market is None:
+        return 0.0
+    best = max(_dearest_item(market), _volume_bound(market, effort, enough)) * (1 - SAFETY)
+    return _reachable(market.price, best) * (1 - SAFETY)
+
+
+def _dearest_item(market: Relaxation) -> float:
+    """One bin at least, of a type that takes the most demanding item."""
+    return float(np.where(market.fit > 0, market.price[:, None], np.inf).min(axis=0).max())
+
+
+def _volume_bound(market: Relaxation, effort: Effort, enough: float) -> float:
+    """One worth for each resource, whatever the bin; then, if that is not enough, one for each resource of each type."""
+    solved = volume_worths(market.counts @ market.sizes, market.capacity, market.price, effort)
+    if solved is None:
+        return 0.0
+    uniform = np.maximum(solved.primal, 0)[None, :]
+    bound, _ = _certified(market, Proposal(types=(), worth=market.sizes @ uniform[0], resource=uniform))
+    if bound >= enough:
+        return bound
+    few = _few_classes(market)
+    support = np.flatnonzero(np.abs(solved.dual) > EXACT * np.abs(solved.dual).max(initial=0))
+    return max(bound, _assignment_bound(market, few, _first_types(few, support), effort, enough))
+
+
+def volume_worths(volume: Floats, capacity: Floats, price: Floats, effort: Effort) -> Solved | None:
+    """Worths of resources that make the volume dearest while no empty bin is worth more than its price."""
+    program = LinearProgram(iterations=effort.simplex_iterations)
+    program.add_columns(-volume / max(float(volume.max()), SAFETY))
+    program.add_rows(np.full(len(price), -INFINITE), price, Sparse.of_dense(capacity))
+    return program.solve()
+
+
+def _assignment_bound(market: Relaxation, few: Relaxation, types: Ints, effort: Effort, enough: float) -> float:
+    """The best of what the program proposes while it grows, by the types that its worths make too good to be true."""
+    program, inside = Assignment(few, effort), np.zeros(len(market.price), dtype=np.bool_)
+    slack = EXACT if effort.rounds >= PROVING else CLOSE
+    best = 0.0
+    for _ in range(2 + effort.rounds // 4):
+        program.add_types(types)
+        inside[types] = True
+        proposal = program.propose(rounds=2 + effort.rounds // 8)
+        if proposal is None:
+            break
+        bound, dearness = _certified(market, proposal if few is market else _lifted(market, proposal))
+        best = max(best, bound)
+        if best >= min(enough, proposal.total(few) * (1 - slack)):
+            break
+        order = np.argsort(-dearness, kind="stable")
+        types = order[(dearness[order] > 1 + slack / 4) & ~inside[order]][:TYPES_AT_ONCE]
+        if not len(types):
+            break
+    return best
+
+
+def _certified(market: Relaxation, proposal: Proposal) -> tuple[float, Floats]:
+    """A valid bound; and for each type, what a bin of it could hold at most, over its price.
+
+    For any worths u of resources, items worth v in a bin of capacity a are worth at most u.a plus, for each class,
+    as many as fit times what v exceeds u times their size. Every u that is at hand is tried on every type.
+    """
+    excess = np.maximum(proposal.worth[None, :] - proposal.resource @ market.sizes.T, 0)
+    ceiling = market.capacity @ proposal.resource.T + market.fit @ excess.T
+    dearness = ceiling.min(axis=1) / market.price
+    dearest = float(dearness.max())
+    return (float(market.counts @ proposal.worth) / dearest if dearest > 0 else 0.0), dearness
+
+
+def _lifted(market: Relaxation, proposal: Proposal) -> Proposal:
+    """Worths of cells as worths of classes: what the cheapest type that takes a class asks for its resources."""
+    takes = market.fit[list(proposal.types)] > 0
+    worth = np.where(takes, proposal.resource @ market.sizes.T, np.inf).min(axis=0)
+    return Proposal(types=proposal.types, worth=np.where(np.isfinite(worth), worth, 0), resource=proposal.resource)
+
+
+def _few_classes(market: Relaxation) -> Relaxation:
+    """The market itself, or its classes merged into cells of like ones: good enough to propose worths, no more."""
+    if len(market.counts) <= CLASSES:
+        return market
+    kinds = kinds_of((market.fit > 0).T)
+    cell = split_alike(market.sizes, market.counts, kinds, CELLS)
+    counts: Floats = np.bincount(cell, weights=market.counts).astype(np.float64)
+
+    def mean(amounts: Floats) -> Floats:
+        """Over the items of each cell; amounts and means are [any, classes or cells]."""
+        sums = [np.bincount(cell, weights=row * market.counts) for row in amounts]
+        return np.array(sums) / counts
+
+    return Relaxation(
+        sizes=mean(market.sizes.T).T.copy(),
+        counts=counts,
+        capacity=market.capacity,
+        price=market.price,
+        fit=mean(market.fit),
+    )
+
+
+def _first_types(market: Relaxation, support: Ints) -> Ints:
+    """Those that the volume asks for, those that much demand would choose alone, and one at least for every class."""
+    alone = np.where(market.fit > 0, market.price[:, None] / np.maximum(market.fit, SAFETY), np.inf)
+    own = alone.argmin(axis=0)
+    weight = np.bincount(own, weights=market.counts * alone.min(axis=0), minlength=len(market.price))
+    chosen = np.union1d(support, np.argsort(-weight, kind="stable")[:FIRST_TYPES])
+    homeless = ~(market.fit[chosen] > 0).any(axis=0)
+    return np.union1d(chosen, own[homeless])
+
+
+def _reachable(price: Floats, bound: float) -> float:
+    """The smallest sum of whole bins that is not below the bound; the bound itself when there are too many sums."""
+    prices = np.unique(price).tolist()
+    if len(prices) == 1:
+        return float(prices[0] * math.ceil(bound / prices[0] - SAFETY))
+    if bound > 8 * prices[0]:
+        return bound
+    queue, seen = [0.0], {0.0}
+    for _ in range(SUMS):
+        least = heapq.heappop(queue)
+        if least >= bound * (1 - SAFETY):
+            return max(least, bound)
+        for more in (round(least + one, 9) for one in prices):
+            if more not in seen:
+                seen.add(more)
+                heapq.heappush(queue, more)
+    return bound

@@ -1,0 +1,250 @@
+"""The few loops that stay hot, written once: as machine code when numba has it ready, else as the Python they are.
+
+Modules of the solver mark a kernel with `@kernel()`; what it takes stands in its annotations, which must be there at
+run time (no `from __future__ import annotations` in such a module): `IntVector` and its sisters, int, float, bool,
+named tuples of these. Or with `@kernel("result(arguments)")`, the signature in numba's words. A kernel takes
+C-contiguous, writable arrays, calls other kernels by name, divides by nothing that can be 0, and leaves no sum to
+numpy, which adds up in an order of its own: then both ways of running it give the same numbers, bit by bit.
+
+Compiling takes tens of seconds, loading the result from disk a fraction of one. `PLIMSOLL_KERNELS` says what to do:
+`plain` never asks numba, `numba` compiles what is called, `auto` (the default) uses machine code if the cache on disk
+is warm or as soon as `compile_all` has finished, and Python until then. `python -m plimsoll.solver.kernels` warms the
+cache.
+
+numba is imported when the first compiled kernel is, never with this module.
+"""
+
+import functools
+import hashlib
+import importlib
+import os
+import pkgutil
+import platform
+import sys
+import threading
+import types
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from importlib import metadata
+from pathlib import Path
+from typing import (
+    Annotated,
+    Any,
+    Final,
+    Generic,
+    Literal,
+    ParamSpec,
+    TypeVar,
+    cast,
+    get_args,
+    get_origin,
+    get_type_hints,
+)
+
+from plimsoll.solver.problems import Flags, Floats, Ints
+
+IntVector = Annotated[Ints, "i8[::1]"]
+IntMatrix = Annotated[Ints, "i8[:,::1]"]
+FloatVector = Annotated[Floats, "f8[::1]"]
+FloatMatrix = Annotated[Floats, "f8[:,::1]"]
+FlagVector = Annotated[Flags, "b1[::1]"]
+FlagMatrix = Annotated[Flags, "b1[:,::1]"]
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+Choice = Literal["plain", "numba", "auto"]
+
+VARIABLE: Final = "PLIMSOLL_KERNELS"
+PACKAGE: Final = "plimsoll.solver"
+_MARK: Final = "\n@kernel("
+"""Files with this in it are the sources of machine code."""
+_READY: Final = "ready"
+
+
+class Kernel(Generic[P, R]):
+    """A function with two ways to run. Calling it takes the one that is ready."""
+
+    def __init__(self, plain: Callable[P, R], signature: str | None) -> None:
+        self.plain: Final = plain
+        self.signature: Final = signature
+        self._fast: Callable[P, R] | None = None
+        functools.update_wrapper(self, plain)
+
+    def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
+        if _switch.compiled():
+            return (self._fast or self.compiled())(*args, **kwargs)
+        return self.plain(*args, **kwargs)
+
+    def compiled(self) -> Callable[P, R]:
+        """The machine code, from the cache on disk or made now."""
+        with _compiling:
+            if self._fast is None:
+                self._fast = _compile(self.plain, self.signature)
+            return self._fast
+
+
+def kernel(signature: str | None = None) -> Callable[[Callable[P, R]], Kernel[P, R]]:
+    """Mark a function as a kernel: `@kernel()`, or `@kernel("i8(i8[:,::1], f8[::1], b1)")`."""
+
+    def mark(plain: Callable[P, R]) -> Kernel[P, R]:
+        made = Kernel(plain, signature)
+        _kernels.append(made)
+        return made
+
+    return mark
+
+
+def compile_all() -> int:
+    """Compile every kernel of the solver, leave them on disk, and from now on use them; how many there are.
+
+    May run in a thread beside a planner, which goes on with Python. Without numba there is nothing to do: 0.
+    """
+    if not _numba_installed():
+        return 0
+    for module in pkgutil.iter_modules(importlib.import_module(PACKAGE).__path__):
+        importlib.import_module(f"{PACKAGE}.{module.name}")
+    ours = [each for each in _kernels if each.plain.__module__.startswith(PACKAGE)]
+    for each in ours:
+        each.compiled()
+    if _writable(directory := cache_directory()):
+        (directory / _READY).touch()
+    _switch.finished = True
+    return len(ours)
+
+
+@contextmanager
+def forced(choice: Choice) -> Iterator[None]:
+    """Within the block, kernels run this way whatever the environment says. For tests and measurements."""
+    before = _switch.choice
+    _switch.choice = choice
+    try:
+        yield
+    finally:
+        _switch.choice = before
+
+
+class _Switch:
+    """Which way kernels run in this process."""
+
+    def __init__(self) -> None:
+        self.choice: Choice | None = None
+        self.finished = False
+
+    def compiled(self) -> bool:
+        if self.choice is None:
+            self.choice = _chosen()
+        if self.choice == "auto":
+            return self.finished or self._warm
+        return self.choice == "numba"
+
+    @functools.cached_property
+    def _warm(self) -> bool:
+        """Looked at once: a cache that another process warms later counts from the next start on."""
+        return _numba_installed() and (cache_directory() / _READY).exists() and _writable(cache_directory())
+
+
+def _chosen() -> Choice:
+    said = os.environ.get(VARIABLE, "") or "auto"
+    if said not in get_args(Choice):
+        raise ValueError(f"{VARIABLE}={said!r}: must be one of {', '.join(get_args(Choice))}")
+    return cast("Choice", said)
+
+
+@functools.cache
+def cache_directory() -> Path:
+    """Where machine code of just these sources, versions and this processor lies.
+
+    A directory for each: numba looks whether a kernel's own file has changed, not whether a kernel it calls has.
+    """
+    digest = hashlib.sha256()
+    for file in sorted(Path(__file__).parent.glob("*.py")):
+        text = file.read_text(encoding="utf-8")
+        if _MARK in text or file.samefile(__file__):
+            digest.update(f"{file.name}\n{text}\0".encode())
+    versions = [f"{name} {metadata.version(name)}" for name in ("numba", "numpy", "llvmlite")]
+    digest.update("\n".join((*versions, platform.python_version(), _processor())).encode())
+    return _cache_root() / f"kernels-{digest.hexdigest()[:16]}"
+
+
+def _cache_root() -> Path:
+    if said := os.environ.get("NUMBA_CACHE_DIR"):
+        return Path(said)
+    beside = Path(__file__).parent / "__pycache__"
+    if _writable(beside):
+        return beside
+    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "plimsoll"
+
+
+def _processor() -> str:
+    """Name and features: a cache shipped to another processor is not warm there. `generic` fits every one."""
+    if name := os.environ.get("NUMBA_CPU_NAME"):
+        return name
+    about = Path("/proc/cpuinfo")
+    if not about.exists():
+        return f"{platform.machine()} {platform.processor()}"
+    lines = about.read_text(encoding="utf-8", errors="replace").splitlines()
+    keys = ("model name", "flags", "CPU part", "Features")
+    return "\n".join(sorted({line for line in lines if line.startswith(keys)}))
+
+
+def _writable(directory: Path) -> bool:
+    """Whether files can be made there: otherwise numba does not even read what it cached."""
+    try:
+        directory.mkdir(parents=True, exist_ok=True)
+    except OSError:
+        return False
+    return os.access(directory, os.W_OK)
+
+
+@functools.cache
+def _numba_installed() -> bool:
+    try:
+        metadata.version("numba")
+    except metadata.PackageNotFoundError:
+        return False
+    return True
+
+
+def _annotated_signature(plain: Callable[..., Any], numba: Any) -> Any:
+    hints = get_type_hints(plain, include_extras=True)
+    result = hints.pop("return")
+    return _machine_type(result, numba)(*(_machine_type(hint, numba) for hint in hints.values()))
+
+
+def _machine_type(hint: Any, numba: Any) -> Any:
+    if get_origin(hint) is Annotated:
+        element, _, shape = hint.__metadata__[0].partition("[")
+        return numba.types.Array(getattr(numba.types, element), shape.count(",") + 1, "C")
+    if get_origin(hint) is tuple:
+        return numba.types.BaseTuple.from_types([_machine_type(part, numba) for part in get_args(hint)])
+    if hasattr(hint, "_fields"):
+        fields = get_type_hints(hint, include_extras=True)
+        return numba.types.BaseTuple.from_types([_machine_type(fields[name], numba) for name in hint._fields], hint)
+    return {int: numba.int64, float: numba.float64, bool: numba.boolean, type(None): numba.void}[hint]
+
+
+def _compile(plain: Callable[P, R], signature: str | None) -> Callable[P, R]:
+    numba = importlib.import_module("numba")
+    function = cast("types.FunctionType", plain)
+    scope = dict(function.__globals__)
+    for name in function.__code__.co_names:
+        if isinstance(called := scope.get(name), Kernel):
+            scope[name] = called.compiled()
+    linked = types.FunctionType(function.__code__, scope, function.__name__, function.__defaults__)
+    linked.__qualname__ = function.__qualname__
+    numba.config.CACHE_DIR = str(cache_directory())
+    cached = _writable(cache_directory())
+    compiler: Any = numba.njit(signature or _annotated_signature(plain, numba), cache=cached, nogil=True)
+    return cast("Callable[P, R]", compiler(linked))
+
+
+_kernels: Final[list[Kernel[..., Any]]] = []
+_switch: Final = _Switch()
+_compiling: Final = threading.RLock()
+
+
+if __name__ == "__main__":
+    # This file runs as `__main__` here; the kernels know it by its own name.
+    count = importlib.import_module(f"{PACKAGE}.kernels").compile_all()
+    sys.stdout.write(f"{count} kernels compiled\n" if count else "numba is not installed: kernels run as Python\n")

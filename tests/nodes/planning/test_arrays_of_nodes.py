@@ -1,0 +1,172 @@
+"""Nodes as columns of numbers, and how they follow a cluster that changes."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from plimsoll.nodes.planning.arrays import Arrays
+from plimsoll.nodes.planning.classes import ClassTable
+from plimsoll.nodes.planning.merged_rows import merged_rows
+from plimsoll.nodes.planning.predicates import Predicates
+from plimsoll.nodes.planning.trials import Trial
+from plimsoll.nodes.planning.world import Pending
+from plimsoll.scheduling import ClusterView
+from tests.nodes.planning.random_clusters import clusters, nodes, pods, waiting
+from tests.scheduling.cluster import HOSTNAME, ZONE, node, pod, required, spread, term
+
+if TYPE_CHECKING:
+    from plimsoll.objects.pods import Pod
+
+SOME = settings(max_examples=60, deadline=None)
+
+
+def predicates(view: ClusterView, *made: Pod) -> Predicates:
+    table = ClassTable.of([Pending(key=one.metadata.name, pod=one, count=9) for one in made], view)
+    return Predicates(table, Arrays.of(view, resources=table.resources), view)
+
+
+def test_columns_are_the_four_of_every_node_then_the_others_by_name():
+    view = ClusterView.of([node("n1", **{"example.com/gpu": 2})])
+
+    arrays = Arrays.of(view, resources=["example.com/disk"])
+
+    names = ("cpu", "memory", "ephemeral-storage", "pods", "example.com/disk", "example.com/gpu")
+    assert arrays.columns.names == names
+    assert arrays.alloc.tolist() == [[4000, 8 << 30, 100 << 30, 110, 0, 2]]
+
+
+def test_free_is_what_pods_leave():
+    view = ClusterView.of([node("n1"), node("n2")], [pod("a", on="n2", requests={"cpu": "1500m"})])
+
+    assert Arrays.of(view).free[:, [0, 3]].tolist() == [[4000, 110], [2500, 109]]
+
+
+def test_amounts_beyond_64_bits_do_not_wrap():
+    view = ClusterView.of([node("n1", memory="20E")])
+    engine = predicates(view, pod("a", requests={"memory": "19E"}), pod("b", requests={"memory": "1Gi"}))
+
+    assert Arrays.of(view).free[0, 1] > 1 << 50
+    assert engine.fits(1).tolist() == [True]
+
+
+def test_nodes_are_grouped_by_the_labels_asked_about():
+    view = ClusterView.of([node(f"n{index}", zone=f"z{index % 2}") for index in range(4)] + [node("n4", zone="")])
+    arrays = Arrays.of(view)
+
+    rows, group_of = arrays.grouped([ZONE])
+
+    assert len(rows) == 3
+    assert group_of[0] == group_of[2] != group_of[1] == group_of[3] != group_of[4]
+    assert len(arrays.grouped([HOSTNAME])[0]) == 5
+
+
+@SOME
+@given(st.data(), clusters(), waiting(most=2))
+def test_updated_arrays_answer_as_if_made_anew(data: st.DataObject, view: ClusterView, pending: list[Pending]):
+    before = Arrays.of(view)
+    for step in range(data.draw(st.integers(0, 3))):
+        view = _changed(data, view, step)
+    table = ClassTable.of(pending, view)
+    updated = Predicates(table, before.updated(view, resources=table.resources), view)
+    anew = Predicates(table, Arrays.of(view, resources=table.resources), view)
+
+    assert updated.arrays.names == anew.arrays.names
+    for name in anew.arrays.columns.names:
+        columns = [one.columns.index[name] for one in (updated.arrays, anew.arrays)]
+        assert (updated.arrays.free[:, columns[0]] == anew.arrays.free[:, columns[1]]).all()
+    for number in range(len(table)):
+        assert updated.why_not(number) == anew.why_not(number)
+
+
+def _changed(data: st.DataObject, view: ClusterView, step: int) -> ClusterView:
+    names = list(view.nodes)
+    kind = data.draw(st.sampled_from(["pod", "gone", "node", "lost", "rebuilt"]))
+    if kind == "pod" and names:
+        return view.with_pod(pods(data.draw, f"later-{step}"), data.draw(st.sampled_from(names)))
+    if kind == "gone":
+        placed = [(one.pod, name) for name, state in view.nodes.items() for one in state.pods.values()]
+        return view.without_pod(*data.draw(st.sampled_from(placed))) if placed else view
+    if kind == "node":
+        return view.with_node(nodes(data.draw)[0])
+    if kind == "lost" and names:
+        return view.without_node(data.draw(st.sampled_from(names)))
+    return ClusterView.of(
+        [state.node for state in view.nodes.values()], namespaces=view.namespaces, storage=view.storage
+    )
+
+
+def test_only_nodes_that_changed_are_read_again():
+    view = ClusterView.of([node(f"n{index}") for index in range(3)], [pod("a", on="n0")])
+    before = Arrays.of(view)
+
+    after = before.updated(view.with_pod(pod("b"), "n2"))
+
+    kept = [one is other for one, other in zip(before.neighbours.households, after.neighbours.households, strict=True)]
+    assert kept == [True, True, False]
+
+
+def test_taking_back_leaves_a_trial_as_it_was():
+    view = ClusterView.of([node("n1"), node("n2")])
+    trial = Trial(predicates(view, pod("a", requests={"cpu": 3}), pod("b", **required(term({})))))
+    trial.place(0, 0)
+    mark, free, codes = trial.mark(), trial.free.copy(), trial.codes(1)
+
+    trial.place(1, 0)
+    trial.place(0, 1)
+    fork = trial.fork()
+    trial.revert(mark)
+
+    assert (trial.free == free).all()
+    assert (trial.codes(1) == codes).all()
+    assert trial.placements == ((0, 0, 1),)
+    assert fork.pods_on(0) == {0: 1, 1: 1}
+
+
+def test_room_is_how_many_more_a_node_takes():
+    view = ClusterView.of([node("n1", cpu=4), node("n2", cpu=1), node("n3", cpu=9, pods=2)])
+    port = pod("b", containers=[{"name": "c", "ports": [{"hostPort": 80}]}])
+    apart = pod("c", labels={"app": "c"}, **required(term({"app": "c"})))
+    even = pod("d", labels={"app": "d"}, **spread({"app": "d"}, HOSTNAME, 2))
+    engine = predicates(view, pod("a", requests={"cpu": 1}), port, apart, even)
+
+    assert [engine.room(number).tolist() for number in range(4)] == [[4, 1, 2], [1, 1, 1], [1, 1, 1], [2, 2, 2]]
+
+
+def test_identical_nodes_are_one_row():
+    alike = [node(f"n{index}", zone="z1") for index in range(50)]
+    view = ClusterView.of([*alike, node("other", zone="z2")], [pod("r", on="n7", requests={"cpu": 1})])
+    apart = pod("a", labels={"app": "a"}, **required(term({"app": "a"})))
+    engine = predicates(view, apart, pod("b", nodeSelector={ZONE: "z1"}))
+
+    merged = merged_rows(Trial(engine))
+
+    assert sorted(merged.counts.tolist()) == [1, 1, 49]
+    assert merged.members(int(np.argmax(merged.counts))).tolist() == [row for row in range(50) if row != 7]
+
+
+def test_zones_are_told_apart_only_when_somebody_counts_by_them():
+    view = ClusterView.of([node(f"n{index}", zone=f"z{index % 2}") for index in range(6)])
+
+    assert len(merged_rows(Trial(predicates(view, pod("a")))).rows) == 1
+    assert len(merged_rows(Trial(predicates(view, pod("a", **spread({"app": "a"}))))).rows) == 2
+
+
+@SOME
+@given(st.data(), clusters(), waiting(most=2))
+def test_rows_that_merge_stay_alike_whatever_is_placed_elsewhere(
+    data: st.DataObject, view: ClusterView, pending: list[Pending]
+):
+    table = ClassTable.of(pending, view)
+    trial = Trial(Predicates(table, Arrays.of(view, resources=table.resources), view))
+    merged = merged_rows(trial)
+    largest = merged.members(int(np.argmax(merged.counts)))
+    others = [row for row in range(len(view.nodes)) if row not in largest.tolist()]
+    for _ in range(data.draw(st.integers(0, 3)) if others else 0):
+        trial.place(data.draw(st.integers(0, len(table) - 1)), data.draw(st.sampled_from(others)))
+
+    for number in range(len(table)):
+        assert len(set(trial.codes(number)[largest].tolist())) == 1

@@ -1,0 +1,98 @@
+"""Daemon sets on nodes that do not exist yet: specs/nodes.md 6.5."""
+
+from plimsoll.nodes.planning import candidates
+from plimsoll.nodes.planning.daemon_overheads import DaemonSets, overhead
+from plimsoll.objects.meta import ObjectMeta, OwnerReference
+from plimsoll.objects.nodes import Taint
+from plimsoll.objects.placement import Toleration
+from plimsoll.objects.pods import Pod
+from tests.nodes.planning.worlds_of_offers import (
+    amounts,
+    daemon_set,
+    group,
+    machine,
+    nap,
+    node,
+    pending,
+    pod,
+    policy,
+    snapshot,
+)
+
+SIZE = amounts(4, 16)
+GPU_TAINT = Taint(key="nvidia.com/gpu", value="present", effect="NoSchedule")
+
+
+def names(pods: tuple[Pod, ...]) -> list[str]:
+    return [one.metadata.owner_references[0].name for one in pods]
+
+
+def test_every_daemon_set_that_would_run_there_takes_its_full_request():
+    sets = DaemonSets([daemon_set("b", "200m"), daemon_set("a", "100m")])
+    carried = sets.on(node("n", SIZE))
+    assert names(carried.pods) == ["a", "b"]
+    assert dict(carried.demand) == {"cpu": 300, "pods": 2}
+    assert overhead(carried.pods) == carried.demand
+    assert {one.spec.node_name for one in carried.pods} == {"n"}
+
+
+def test_selectors_and_taints_keep_daemons_off():
+    sets = DaemonSets([daemon_set("gpu-only", "1", node_selector={"gpu": "yes"}), daemon_set("plain", "1")])
+    assert names(sets.on(node("n", SIZE)).pods) == ["plain"]
+    tainted = node("n", SIZE, labels={"gpu": "yes"}, taints=(GPU_TAINT,))
+    assert sets.on(tainted).pods == ()
+    tolerating = Toleration(operator="Exists")
+    tough = DaemonSets([daemon_set("gpu-only", "1", node_selector={"gpu": "yes"}, tolerations=(tolerating,))])
+    assert names(tough.on(tainted).pods) == ["gpu-only"]
+
+
+def test_kubernetes_own_tolerations_are_added():
+    not_ready = Taint(key="node.kubernetes.io/not-ready", effect="NoExecute")
+    assert names(DaemonSets([daemon_set("a", "1")]).on(node("n", SIZE, taints=(not_ready,))).pods) == ["a"]
+    no_network = node("n", SIZE, taints=(Taint(key="node.kubernetes.io/network-unavailable", effect="NoSchedule"),))
+    sets = DaemonSets([daemon_set("plain", "1"), daemon_set("network", "1", host_network=True)])
+    assert names(sets.on(no_network).pods) == ["network"]
+
+
+def test_daemon_sets_that_cannot_be_read_run_nowhere():
+    assert DaemonSets([daemon_set("a", "not a quantity")]).on(node("n", SIZE)).pods == ()
+
+
+def test_what_a_real_node_carried_is_not_counted_twice():
+    owner = OwnerReference(kind="DaemonSet", name="a", controller=True)
+    there = Pod(metadata=ObjectMeta(name="a-x1", namespace="kube-system", owner_references=(owner,)))
+    mirror = Pod(metadata=ObjectMeta(name="proxy", annotations={"kubernetes.io/config.mirror": "x"}))
+    sets = (daemon_set("a", "1"), daemon_set("b", "1"))
+
+    def carried(*, known: bool, force: bool) -> list[str]:
+        world = snapshot(
+            groups=(group("g", machine("m", 4, 16), daemons=(there, mirror), daemons_are_known=known),),
+            daemon_sets=sets,
+        )
+        [offer] = candidates.offers(world, policy(force_ds=force)).offers
+        return [one.metadata.name for one in offer.daemons]
+
+    assert carried(known=True, force=False) == ["a-x1", "proxy"]
+    assert carried(known=False, force=False) == ["a-x1", "proxy", "b-template"]
+    assert carried(known=True, force=True) == ["a-x1", "proxy", "b-template"]
+
+
+def test_an_offer_has_left_what_daemons_do_not_take():
+    world = snapshot(
+        pending("p", pod("3500m")),
+        groups=(group("g", machine("m", 4, 16)),),
+        machine_types=(machine("m", 4, 16),),
+        daemon_sets=(daemon_set("a", "500m"),),
+    )
+    offered = candidates.offers(world, nap()).offers
+    assert [(offer.free["cpu"], offer.free["pods"], offer.exists) for offer in offered] == [
+        (3500, 109, True),
+        (3500, 109, False),
+    ]
+
+
+def test_a_type_is_not_offered_where_daemons_leave_too_little():
+    world = snapshot(
+        pending("p", pod("3600m")), machine_types=(machine("m", 4, 16),), daemon_sets=(daemon_set("a", "500m"),)
+    )
+    assert candidates.offers(world, nap()).offers == ()

@@ -1,0 +1,96 @@
+"""Who may be planned on what, beyond the scheduling rules: specs/nodes.md 5.6, 5.7, 8.4."""
+
+from typing import Any
+
+import numpy as np
+
+from plimsoll.nodes.planning import candidates
+from plimsoll.nodes.planning.offers import Offer
+from plimsoll.nodes.planning.permissions import permissions, sparing_gpus
+from plimsoll.nodes.planning.world import CapacityType
+from plimsoll.objects.nodes import Taint
+from plimsoll.objects.placement import Toleration
+from plimsoll.objects.pods import Pod
+from tests.nodes.planning.worlds_of_offers import amounts, group, machine, nap, node, pending, pod, policy, snapshot
+
+KIND = machine("m", 4, 16, price=0.2)
+
+
+def tolerating(value: str) -> Pod:
+    return pod(tolerations=(Toleration(key="dedicated", value=value, effect="NoSchedule"),))
+
+
+def made_for(*pods: Pod, **options: Any) -> list[list[bool]]:
+    """For each offered group, which of the pods may be planned on it."""
+    rules = nap(**options)
+    world = snapshot(*(pending(f"p{index}", one) for index, one in enumerate(pods)), machine_types=(KIND,))
+    found = candidates.offers(world, rules).offers
+    return [list(map(bool, row)) for row in permissions(found, pods, rules, world.machine_types)]
+
+
+def test_pods_with_custom_tolerations_keep_to_groups_made_for_them():
+    assert made_for(tolerating("ml"), tolerating("web"), pod()) == [
+        [True, False, False],
+        [False, True, False],
+        [False, False, True],
+    ]
+
+
+def test_with_merging_the_larger_set_goes_to_the_smaller_ones_nodes():
+    one = Toleration(key="a", operator="Exists", effect="NoSchedule")
+    other = Toleration(key="b", operator="Exists", effect="NoSchedule")
+    small, large = pod(tolerations=(one,)), pod(tolerations=(one, other))
+    assert made_for(small, large) == [[True, False], [False, True]]
+    assert made_for(small, large, nap_taints_merge=True) == [[True, True]]
+
+
+def test_labels_serve_whoever_asks_for_no_others():
+    red, blue = pod(selector={"color": "red"}), pod("2", selector={"color": "blue"})
+    assert made_for(red, red, blue, pod()) == [[True, True, False, True], [False, False, True, True]]
+
+
+def test_without_merging_every_selector_has_its_own_group():
+    red, plain = pod(selector={"color": "red"}), pod()
+    assert made_for(red, plain, nap_label_merge="alpha") == [[True, False], [False, True]]
+
+
+def offers_of(*groups: Any) -> tuple[Offer, ...]:
+    return candidates.offers(snapshot(groups=groups), policy()).offers
+
+
+def test_groups_that_exist_are_for_everybody():
+    found = offers_of(group("g", KIND))
+    assert permissions(found, [tolerating("ml"), pod()], policy(), ()).all()
+
+
+def test_spot_is_for_pods_that_select_or_tolerate_it():
+    taint = Taint(key="spot", value="true", effect="NoSchedule")
+    plain = group("plain", KIND, capacity_type=CapacityType.SPOT)
+    template = node("t", amounts(4, 16), taints=(taint,))
+    tainted = group("tainted", KIND, capacity_type=CapacityType.SPOT, template=template)
+    pods = [
+        pod(),
+        pod(selector={"cloud.plimsoll.io/capacity-type": "spot"}),
+        pod(affinity=[[("karpenter.sh/capacity-type", "In", ["spot"])]]),
+        pod(tolerations=(Toleration(key="cloud.google.com/gke-spot", operator="Exists"),)),
+        pod(tolerations=(Toleration(key="spot", operator="Exists"),)),
+        pod(tolerations=(Toleration(operator="Exists"),)),
+        pod(affinity=[[("karpenter.sh/capacity-type", "NotIn", ["on-demand"])]]),
+    ]
+    found = permissions(offers_of(plain, tainted), pods, policy(), ())
+    assert found.tolist() == [
+        [False, True, True, True, False, False, False],
+        [False, True, True, True, True, False, False],
+    ]
+
+
+def test_accelerators_are_spared_for_who_asks_unless_nothing_else_is_allowed():
+    found = offers_of(group("cpu", KIND), group("gpu", machine("g", 8, 30, gpu=1)))
+    pods = [pod(), pod(gpu=1), pod("6")]
+    by_rules = np.array([[True, False, False], [True, True, True]])
+    assert sparing_gpus(by_rules, found, pods).tolist() == [[True, False, False], [False, True, True]]
+
+
+def test_without_accelerators_nothing_changes():
+    found = offers_of(group("cpu", KIND))
+    assert sparing_gpus(np.array([[True, False]]), found, [pod(), pod()]).tolist() == [[True, False]]

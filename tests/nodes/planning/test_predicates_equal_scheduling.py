@@ -1,0 +1,117 @@
+"""The engine answers for classes over all nodes what the scheduling rules answer for each pod on each node."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from msgspec import structs
+
+from plimsoll.nodes.planning.arrays import Arrays
+from plimsoll.nodes.planning.classes import ClassTable
+from plimsoll.nodes.planning.predicates import Predicates
+from plimsoll.nodes.planning.static_rules import Verdicts
+from plimsoll.nodes.planning.trials import Trial
+from plimsoll.nodes.planning.world import Pending
+from plimsoll.scheduling import ClusterView, Fits, NotSchedulable, Profile, scheduling_outcome, verdicts
+from tests.nodes.planning.random_clusters import clusters, waiting
+from tests.scheduling.cluster import node, pod, required, term
+
+if TYPE_CHECKING:
+    from plimsoll.objects.pods import Pod
+
+MANY = settings(max_examples=100, deadline=None)
+
+
+def predicates_of(pending: list[Pending], view: ClusterView) -> Predicates:
+    table = ClassTable.of(pending, view)
+    return Predicates(table, Arrays.of(view, resources=table.resources), view)
+
+
+@MANY
+@given(clusters(), waiting())
+def test_every_pod_of_a_class_gets_the_verdict_of_the_rules_on_every_node(view: ClusterView, pending: list[Pending]):
+    engine = predicates_of(pending, view)
+
+    for index, one in enumerate(pending):
+        codes = engine.codes(int(engine.table.class_of[index])).tolist()
+        for name, verdict in verdicts(one.pod, view).items():
+            code = codes[engine.arrays.row_of[name]]
+            if isinstance(verdict, Fits):
+                assert code == 0
+            else:
+                found = engine.refusal(code)
+                assert (found.plugin, found.messages) == (verdict.reason.plugin, verdict.reason.messages)
+
+
+@MANY
+@given(clusters(), waiting(most=1))
+def test_reasons_are_counted_in_the_words_of_the_scheduler(view: ClusterView, pending: list[Pending]):
+    outcome = scheduling_outcome(pending[0].pod, view)
+    told = predicates_of(pending, view).why_not(0)
+
+    if isinstance(outcome, NotSchedulable):
+        assert outcome.message.startswith(told.message)
+
+
+@MANY
+@given(st.data(), clusters(), waiting(most=3))
+def test_what_a_trial_places_counts_as_if_it_ran(data: st.DataObject, view: ClusterView, pending: list[Pending]):
+    engine = predicates_of(pending, view)
+    trial = Trial(engine)
+    for step in range(data.draw(st.integers(1, 3))):
+        number = data.draw(st.integers(0, len(engine.table) - 1))
+        rows = np.flatnonzero(trial.fits(number)).tolist()
+        if rows:
+            row = data.draw(st.sampled_from(rows))
+            trial.place(number, row)
+            view = view.with_pod(renamed(engine.table.classes[number].pod, f"placed-{step}"), engine.arrays.names[row])
+
+    for index, one in enumerate(pending):
+        codes = trial.codes(int(engine.table.class_of[index])).tolist()
+        for name, verdict in verdicts(one.pod, view).items():
+            assert (codes[engine.arrays.row_of[name]] == 0) == isinstance(verdict, Fits), (name, verdict)
+
+
+def renamed(made: Pod, name: str) -> Pod:
+    return structs.replace(made, metadata=structs.replace(made.metadata, name=name))
+
+
+def test_a_rule_that_a_profile_switches_off_is_not_asked():
+    view = ClusterView.of([node("n1", unschedulable=True, cpu=1)])
+    pending = [Pending(key="a", pod=pod("a", requests={"cpu": 2}), count=1)]
+    table = ClassTable.of(pending, view)
+    profile = Profile(disabled=frozenset({"NodeResourcesFit", "NodeUnschedulable"}))
+
+    assert not predicates_of(pending, view).fits(0).any()
+    assert Predicates(table, Arrays.of(view), view, profile=profile).fits(0).all()
+
+
+def test_answers_kept_between_turns_are_the_same_answers():
+    kept = Verdicts()
+    pending = [Pending(key="a", pod=pod("a", nodeSelector={"disk": "ssd"}), count=1)]
+    for labels in ({"disk": "ssd"}, {"disk": "hdd"}, {}):
+        view = ClusterView.of([node("n1", labels=labels)])
+        table = ClassTable.of(pending, view)
+        engine = Predicates(table, Arrays.of(view), view, verdicts=kept)
+
+        assert engine.fits(0).tolist() == [labels == {"disk": "ssd"}]
+
+
+def test_simple_classes_that_somebody_avoids_interact():
+    view = ClusterView.of([node("n1")])
+    avoiding = pod("a", labels={"app": "a"}, **required(term({"app": "b"})))
+    pending = [
+        Pending(key=one.metadata.name, pod=one, count=1)
+        for one in (avoiding, pod("b", labels={"app": "b"}), pod("c", labels={"app": "c"}))
+    ]
+
+    assert predicates_of(pending, view).interacts.tolist() == [True, True, False]
+
+
+def test_without_nodes_the_scheduler_has_nothing_to_say_but_that():
+    pending = [Pending(key="a", pod=pod("a"), count=1)]
+
+    assert predicates_of(pending, ClusterView.of()).why_not(0).message == "no nodes available to schedule pods"

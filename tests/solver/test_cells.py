@@ -1,0 +1,99 @@
+"""Packing in cells is valid item by item, whatever the cells were, and close to the bound."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from plimsoll.solver import cells
+from plimsoll.solver.bounds import lower_bound
+from plimsoll.solver.cells import pack_in_cells
+from plimsoll.solver.kernels import forced
+from plimsoll.solver.problems import UNBOUNDED, Effort, Packing
+from plimsoll.solver.splits import split_alike
+from tests.solver.markets import demand, faults, n1_types, packing
+
+COARSE = Effort(cells=8, value_vectors=1, gap=1.0)
+
+
+@pytest.fixture
+def cells_from_ten_classes_on(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(cells, "CLASSES", 10)
+
+
+def unlike(seed: int, *, classes: int = 60) -> Packing:
+    """Classes that differ in size, in where they may lie, in how many lie together."""
+    random = np.random.default_rng(seed)
+    capacity, price = n1_types()
+    requests, counts = demand("log-normal", pods=classes, classes=classes, seed=seed)
+    allowed = np.ones((len(price), len(counts)), dtype=bool)
+    allowed[:6, random.random(len(counts)) < 0.3] = False
+    return packing(
+        requests,
+        counts * random.integers(1, 4, len(counts)),
+        capacity,
+        price,
+        allowed=allowed,
+        per_bin=np.where(random.random(len(counts)) < 0.3, 1, UNBOUNDED),
+        exclusive=random.random((len(counts), 2)) < 0.05,
+    )
+
+
+@pytest.mark.usefixtures("cells_from_ten_classes_on")
+@pytest.mark.parametrize("seed", range(6))
+def test_every_item_has_a_bin_it_may_lie_in(seed: int):
+    problem = unlike(seed)
+    packed = pack_in_cells(problem, COARSE)
+    assert faults(problem, packed) == []
+    assert packed.left.sum() == 0
+    assert packed.cost >= lower_bound(problem, effort=COARSE)
+
+
+@pytest.mark.usefixtures("cells_from_ten_classes_on")
+def test_limits_on_bins_are_kept_and_the_rest_is_left():
+    capacity, price = n1_types()
+    requests, counts = demand("log-normal", pods=300, classes=300)
+    problem = packing(requests, counts, capacity, price, available=np.full(len(price), 1))
+    packed = pack_in_cells(problem, COARSE)
+    assert faults(problem, packed) == []
+    starved = packing(requests, counts, capacity[:1], price[:1], available=np.array([2]))
+    packed = pack_in_cells(starved, COARSE)
+    assert faults(starved, packed) == []
+    assert packed.left.sum() > 0
+
+
+@pytest.mark.usefixtures("cells_from_ten_classes_on")
+def test_what_fits_nowhere_is_left():
+    problem = packing([[one] for one in range(1, 31)], [1] * 30, [[20]], [1.0])
+    packed = pack_in_cells(problem, COARSE)
+    assert faults(problem, packed) == []
+    assert packed.left.tolist() == [0] * 20 + [1] * 10
+
+
+@pytest.mark.usefixtures("cells_from_ten_classes_on")
+def test_machine_code_and_python_pack_alike():
+    problem = unlike(1, classes=24)
+    with forced("plain"):
+        plain = pack_in_cells(problem, COARSE)
+    assert pack_in_cells(problem, COARSE).fillings == plain.fillings
+
+
+def test_items_that_all_differ_come_close_to_the_bound():
+    capacity, price = n1_types()
+    problem = packing(*demand("log-normal", pods=1000, classes=1000), capacity, price)
+    packed = pack_in_cells(problem, Effort(cells=32, value_vectors=1, gap=1.0))
+    assert faults(problem, packed) == []
+    assert packed.cost <= 1.10 * lower_bound(problem, effort=Effort())
+
+
+@given(st.integers(1, 40), st.integers(1, 12), st.integers(0, 99))
+@settings(max_examples=60, deadline=None)
+def test_cells_hold_one_kind_and_cover_every_class(classes: int, wanted: int, seed: int):
+    random = np.random.default_rng(seed)
+    kinds = random.integers(0, 3, classes)
+    found = split_alike(random.random((classes, 2)), np.ones(classes), kinds, wanted)
+    assert sorted(set(found.tolist())) == list(range(found.max() + 1))
+    assert all(len(set(kinds[found == one].tolist())) == 1 for one in range(found.max() + 1))
+    assert found.max() + 1 == max(len(set(kinds.tolist())), min(wanted, classes))

@@ -1,0 +1,87 @@
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from plimsoll.solver import kernels
+from plimsoll.solver.kernels import forced, kernel
+from plimsoll.solver.problems import Ints
+
+
+@kernel("i8(i8)")
+def doubled(number: int) -> int:
+    return 2 * number
+
+
+@kernel("i8(i8[::1])")
+def doubled_sum(numbers: Ints) -> int:
+    total = 0
+    for number in numbers:
+        total += doubled(number)
+    return total
+
+
+def python(*arguments: str, **variables: str) -> subprocess.CompletedProcess[str]:
+    environment = {**os.environ, **variables}
+    return subprocess.run([sys.executable, *arguments], env=environment, capture_output=True, text=True, check=False)
+
+
+def test_a_kernel_runs_as_plain_python_when_told_so():
+    with forced("plain"):
+        assert doubled_sum(np.arange(4)) == 12
+    assert doubled_sum._fast is None
+
+
+def test_a_kernel_that_calls_a_kernel_compiles(monkeypatch: pytest.MonkeyPatch, tmp_path: Path):
+    monkeypatch.setattr(kernels, "cache_directory", lambda: tmp_path)
+    with forced("numba"):
+        assert doubled_sum(np.arange(4)) == 12
+    assert list(tmp_path.rglob("*.nbi"))
+
+
+def test_auto_is_plain_while_the_cache_is_cold(monkeypatch: pytest.MonkeyPatch, tmp_path: Path):
+    monkeypatch.setattr(kernels, "cache_directory", lambda: tmp_path)
+    switch = kernels._Switch()
+    switch.choice = "auto"
+    assert not switch.compiled()
+    switch.finished = True
+    assert switch.compiled()
+
+
+def test_auto_is_compiled_when_the_cache_is_marked_ready(monkeypatch: pytest.MonkeyPatch, tmp_path: Path):
+    (tmp_path / "ready").touch()
+    monkeypatch.setattr(kernels, "cache_directory", lambda: tmp_path)
+    switch = kernels._Switch()
+    switch.choice = "auto"
+    assert switch.compiled()
+
+
+def test_without_numba_auto_is_plain_and_there_is_nothing_to_compile(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(kernels, "_numba_installed", lambda: False)
+    switch = kernels._Switch()
+    switch.choice = "auto"
+    assert not switch.compiled()
+    assert kernels.compile_all() == 0
+
+
+def test_an_unknown_choice_is_refused_with_the_ones_there_are(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setenv("PLIMSOLL_KERNELS", "fast")
+    with pytest.raises(ValueError, match="PLIMSOLL_KERNELS='fast': must be one of plain, numba, auto"):
+        kernels._Switch().compiled()
+
+
+def test_importing_the_solver_does_not_import_numba():
+    done = python("-c", "import plimsoll.solver.mixed, sys; sys.exit('numba' in sys.modules)")
+    assert done.returncode == 0, done.stderr
+
+
+def test_the_cache_is_kept_apart_by_processor(tmp_path: Path):
+    script = "from plimsoll.solver.kernels import cache_directory; print(cache_directory())"
+    here = python("-c", script, NUMBA_CACHE_DIR=str(tmp_path)).stdout
+    generic = python("-c", script, NUMBA_CACHE_DIR=str(tmp_path), NUMBA_CPU_NAME="generic").stdout
+    assert here.startswith(str(tmp_path))
+    assert generic.startswith(str(tmp_path))
+    assert here != generic

@@ -1,0 +1,76 @@
+"""The planner's answer is valid, within what was asked of its bound, and the same each time."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+
+from plimsoll.solver import planner
+from plimsoll.solver.planner import pack
+from plimsoll.solver.problems import Effort, Packed, Packing
+from tests.solver.markets import demand, faults, n1_types, packing, tiny_packings
+
+QUICK = Effort(rounds=4, gap=0.3)
+
+
+@given(tiny_packings())
+@settings(max_examples=40, deadline=None)
+def test_an_answer_is_valid_places_what_fits_and_costs_no_less_than_its_bound(problem: Packing):
+    answer = pack(problem, QUICK)
+    assert faults(problem, answer.packed) == []
+    assert 0 <= answer.bound <= answer.packed.cost
+    takes = (problem.capacity[:, None, :] >= problem.requests[None]).all(axis=2) & problem.allowed
+    assert (answer.packed.left == np.where(takes.any(axis=0), 0, problem.counts)).all()
+
+
+def test_the_bound_is_of_what_is_placed():
+    problem = packing([[5]], [10], [[10]], [1.0], available=np.array([3]))
+    answer = pack(problem, QUICK)
+    assert answer.packed.left.tolist() == [4]
+    assert answer.bound == pytest.approx(3.0)
+
+
+def test_a_packing_within_the_gap_is_not_worked_on(monkeypatch: pytest.MonkeyPatch):
+    def refuse(problem: Packing, incumbent: Packed, effort: Effort, *, bound: float) -> Packed:
+        raise AssertionError("columns were asked")
+
+    monkeypatch.setattr(planner, "improve", refuse)
+    problem = packing([[5]], [10], [[10]], [1.0])
+    assert pack(problem, QUICK).packed.cost == 5.0
+
+
+def test_many_classes_are_packed_in_cells(monkeypatch: pytest.MonkeyPatch):
+    asked = []
+
+    def noted(problem: Packing, effort: Effort) -> Packed:
+        asked.append(len(problem.counts))
+        return Packed(fillings=(), left=problem.counts, cost=0.0)
+
+    monkeypatch.setattr(planner, "pack_in_cells", noted)
+    capacity, price = n1_types()
+    pack(packing(*demand("log-normal", pods=800, classes=800), capacity, price), QUICK)
+    assert len(asked) == 1
+
+
+def test_ten_thousand_pods_come_within_a_percent_of_the_bound():
+    capacity, price = n1_types()
+    for kind in ("uniform", "log-normal"):
+        problem = packing(*demand(kind, pods=10_000, classes=16), capacity, price)
+        answer = pack(problem, Effort())
+        assert faults(problem, answer.packed) == []
+        assert answer.packed.cost <= 1.01 * answer.bound
+
+
+def test_ten_times_the_pods_cost_about_ten_times_as_much():
+    capacity, price = n1_types()
+    problem = packing(*demand("log-normal", pods=3_000, classes=8), capacity, price)
+    tenfold = replace(problem, counts=10 * problem.counts)
+    assert pack(tenfold, QUICK).packed.cost <= 10 * pack(problem, QUICK).packed.cost * 1.01
+
+
+def test_nothing_asked_is_nothing_packed():
+    answer = pack(packing([[1]], [0], [[10]], [1.0]), QUICK)
+    assert (answer.packed.fillings, answer.bound) == ((), 0.0)
