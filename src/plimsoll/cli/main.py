@@ -16,7 +16,7 @@ from typing import Annotated, NoReturn
 
 import typer
 
-from plimsoll.cli import about, apiserver, doctor, run, simulate, up, validation
+from plimsoll.cli import about, apiserver, doctor, plan, run, simulate, up, validation
 from plimsoll.core.errors import PlimsollError
 
 INTERRUPTED = 130
@@ -53,6 +53,7 @@ def plimsoll(
 app.command(name="up", short_help="Run a simulated cluster on this machine.")(up.up)
 app.command(name="apiserver", short_help="Run only the embedded Kubernetes API server.")(apiserver.apiserver)
 app.add_typer(run.app, name="run", short_help="Run controllers against a cluster.")
+app.command(name="plan", short_help="Plan nodes for pending pods.")(plan.plan)
 app.command(name="simulate", short_help="Run a scenario in virtual time.")(simulate.simulate)
 app.command(name="validate", short_help="Tell whether manifests are valid.")(validation.validate)
 app.command(name="doctor", short_help="Tell whether a cluster can be worked in.")(doctor.doctor)

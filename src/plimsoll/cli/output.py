@@ -5,11 +5,14 @@ from __future__ import annotations
 import sys
 from enum import Enum
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from plimsoll.core.errors import InvalidInput
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 STDIN = "-"
 
@@ -53,3 +56,14 @@ def echo_value(value: Any, output: Output) -> None:
         from plimsoll.objects.yaml_text import dump
 
         typer.echo(dump(value), nl=False)
+
+
+def table(head: tuple[str, ...], rows: list[tuple[Any, ...]]) -> Iterator[str]:
+    """Lines of a table, and an empty one after it; nothing without rows."""
+    if not rows:
+        return
+    texts = [head, *(tuple(map(str, row)) for row in rows)]
+    widths = [max(len(row[column]) for row in texts) for column in range(len(head))]
+    for row in texts:
+        yield "   ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
+    yield ""

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 
-from plimsoll.cli.output import Output, echo_value, read_file
+from plimsoll.cli.output import Output, echo_value, read_file, table
 from plimsoll.core.errors import PlimsollError
 
 if TYPE_CHECKING:
@@ -110,14 +110,14 @@ class _Stopwatch:
 def _lines(story: Story) -> Iterator[str]:
     """For people: what there is, and what was asked of the cloud. Everything is in `-o json`."""
     outcome: dict[str, Any] = story.outcome
-    yield from _table(
+    yield from table(
         ("NODE GROUP", "TARGET", "MIN", "MAX", "MACHINE TYPE"),
         [
             (name, one["target"], one["min"], one["max"], one["machineType"] or "-")
             for name, one in outcome["nodeGroups"].items()
         ],
     )
-    yield from _table(
+    yield from table(
         ("NODE", "NODE GROUP", "PODS"),
         [(name, one["group"] or "-", len(one["pods"])) for name, one in outcome["nodes"].items()],
     )
@@ -128,7 +128,7 @@ def _lines(story: Story) -> Iterator[str]:
     if len(pending) > _PODS_SHOWN:
         yield f"  and {len(pending) - _PODS_SHOWN} more"
     yield ""
-    yield from _table(
+    yield from table(
         ("CALLED AT", "NODE GROUP", "CALL", "ARG", "ANSWER"),
         [
             (one["time"], one["group"], one["call"], one["arg"] or "", "ok" if one["ok"] else one.get("message", ""))
@@ -137,13 +137,3 @@ def _lines(story: Story) -> Iterator[str]:
     )
     held = story.expectations - len(story.failed)
     yield f"{held} of {story.expectations} expectations held"
-
-
-def _table(head: tuple[str, ...], rows: list[tuple[Any, ...]]) -> Iterator[str]:
-    if not rows:
-        return
-    texts = [head, *(tuple(map(str, row)) for row in rows)]
-    widths = [max(len(row[column]) for row in texts) for column in range(len(head))]
-    for row in texts:
-        yield "   ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
-    yield ""

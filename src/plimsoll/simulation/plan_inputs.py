@@ -6,7 +6,7 @@ would have added and planning looks at (priorities, default namespaces, a node's
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import msgspec
@@ -16,10 +16,11 @@ from plimsoll.core.resources import ResourceVector
 from plimsoll.local.cloud.catalogue import Catalogue, read_catalogue, shipped_catalogue, shipped_names
 from plimsoll.local.cloud.node_bodies import node_body
 from plimsoll.local.cloud.shapes import NoShape, shape_of
+from plimsoll.nodes.planning.group_priorities import CONFIG_MAP, KEY, read_priorities
 from plimsoll.nodes.planning.world import CapacityType, Group, MachineType, Pending, Snapshot
 from plimsoll.objects.cloud import GROUP_LABEL, CloudSpec, NodeGroup
 from plimsoll.objects.cloud import MachineType as SoldType
-from plimsoll.objects.configuration import Namespace
+from plimsoll.objects.configuration import ConfigMap, Namespace
 from plimsoll.objects.decoding import convert_object
 from plimsoll.objects.manifests import read_documents
 from plimsoll.objects.meta import ObjectMeta, WireObject, written_time
@@ -57,6 +58,8 @@ class PlanInput:
     snapshot: Snapshot
     options: dict[str, Any]
     requests: tuple[ProvisioningRequest, ...] = ()
+    priorities: dict[int, tuple[str, ...]] = field(default_factory=dict)
+    """Of the priority expander."""
     problems: tuple[str, ...] = ()
     """Objects that could not be read: they count as present, and nothing is placed beside them."""
 
@@ -94,15 +97,15 @@ def _merge(merged: Json, document: Any, *, source: str) -> None:
                 one.update(kind=typed, apiVersion=document.get("apiVersion", "v1"))
         merged.setdefault("objects", []).extend(objects)
         return
-    for field, value in document.items():
-        if field in _LISTS and isinstance(value, list):
-            merged.setdefault(field, []).extend(value)
-        elif field == "options" and isinstance(value, dict):
-            merged.setdefault(field, {}).update(value)
-        elif field in merged and merged[field] != value:
-            raise InvalidInput(f"{field} is {merged[field]!r} in another file and {value!r} here", path=source)
+    for name, value in document.items():
+        if name in _LISTS and isinstance(value, list):
+            merged.setdefault(name, []).extend(value)
+        elif name == "options" and isinstance(value, dict):
+            merged.setdefault(name, {}).update(value)
+        elif name in merged and merged[name] != value:
+            raise InvalidInput(f"{name} is {merged[name]!r} in another file and {value!r} here", path=source)
         else:
-            merged[field] = value
+            merged[name] = value
 
 
 def _types_of(catalogue: str) -> list[Json]:
@@ -164,7 +167,18 @@ class _Reading:
             group_of={one.metadata.name: group for one in nodes if (group := one.metadata.labels.get(GROUP_LABEL, ""))},
         )
         problems = tuple(f"{bad.kind} {bad.namespace}/{bad.name}: {bad.problem}" for bad in self._bad)
-        return PlanInput(snapshot=snapshot, options=dict(self._scenario.options), requests=requests, problems=problems)
+        return PlanInput(
+            snapshot=snapshot,
+            options=dict(self._scenario.options),
+            requests=requests,
+            priorities=self._group_priorities(),
+            problems=problems,
+        )
+
+    def _group_priorities(self) -> dict[int, tuple[str, ...]]:
+        texts = [one.data[KEY] for one in self._all(ConfigMap) if one.metadata.name == CONFIG_MAP and KEY in one.data]
+        documents = [document for _, document in read_documents(texts[0].encode(), source=CONFIG_MAP)] if texts else []
+        return read_priorities(documents[0]) if documents else {}
 
     def _all(self, struct: type[T]) -> list[T]:
         found: list[T] = []

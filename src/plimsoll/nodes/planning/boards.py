@@ -7,19 +7,21 @@ Nothing here decides anything.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from plimsoll.core.resources import CPU, MEMORY, PODS
+from plimsoll.core.resources import CPU, MEMORY
 from plimsoll.nodes.planning.arrays import Arrays
 from plimsoll.nodes.planning.candidates import Offered, offers
 from plimsoll.nodes.planning.classes import ClassTable
+from plimsoll.nodes.planning.group_priorities import in_tiers
 from plimsoll.nodes.planning.limits import Rows, rows
 from plimsoll.nodes.planning.permissions import permissions, sparing_gpus
 from plimsoll.nodes.planning.predicates import Predicates
 from plimsoll.nodes.planning.static_rules import Verdicts
+from plimsoll.nodes.policy import PRIORITY
 from plimsoll.scheduling.view import NodeState, PlacedPod
 from plimsoll.solver.problems import UNBOUNDED
 
@@ -76,7 +78,7 @@ class Board:
             if known.arrays is None
             else known.arrays.updated(snapshot.view, resources=table.resources)
         )
-        offered = offers(snapshot, policy)
+        offered = _in_tiers(offers(snapshot, policy), policy)
         offer_arrays = Arrays.of_states([_empty_node(one) for one in offered.offers], resources=table.resources)
         rules = Predicates(table, arrays, snapshot.view, verdicts=known.verdicts)
         offer_rules = Predicates(table, offer_arrays, snapshot.view, verdicts=known.verdicts)
@@ -117,6 +119,13 @@ class Board:
         return np.array([min(one.room, UNBOUNDED) for one in self.offers], dtype=np.int64)
 
 
+def _in_tiers(offered: Offered, policy: Policy) -> Offered:
+    if not policy.priorities or PRIORITY not in policy.choosing.expander:
+        return offered
+    kept, left_out = in_tiers(offered.offers, policy.priorities)
+    return replace(offered, offers=kept, not_offered=(*offered.not_offered, *left_out))
+
+
 def _empty_node(offer: Offer) -> NodeState:
     return NodeState(offer.node).with_pods(PlacedPod(daemon) for daemon in offer.daemons)
 
@@ -138,8 +147,3 @@ def _allowed(rules: Predicates, offered: Sequence[Offer], snapshot: Snapshot, po
     pods = [one.pod for one in table]
     allowed: Flags = by_rules & permissions(offered, pods, policy, snapshot.machine_types)
     return sparing_gpus(allowed, offered, pods)
-
-
-def counts_pods(names: Sequence[str]) -> int:
-    """The column of pods; every node takes a limited number."""
-    return list(names).index(PODS)

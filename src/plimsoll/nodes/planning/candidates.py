@@ -86,7 +86,7 @@ def offers(snapshot: Snapshot, policy: Policy, *, planner: Planner | None = None
     if policy.nap.enabled and room.left <= 0:
         left_out.append(NotOffered(group="", machine_type="", code=room.code, reason=room.cap))
     elif policy.nap.enabled:
-        made = new_groups(snapshot, policy, limits, daemons)
+        made = new_groups(snapshot, policy, limits, daemons, most=room.left)
         found += made.offers
         left_out += made.not_offered
         label_sets, impossible = made.label_sets, made.impossible

@@ -4,7 +4,7 @@ Selectors that contradict each other in nothing are merged, the most popular fir
 type never counts as a contradiction when merging; a node has only one type though, so `served` may be less than
 `merged`, and only pods in `served` are planned on such nodes.
 
-Public: `best_label_set`, `label_sets_one_by_one` (nap-label-merge=alpha), `machine_type_of`, `MACHINE_TYPE_KEYS`.
+Public: `best_label_set`, `merged_label_set`, `single_label_set` (nap-label-merge=alpha), `machine_type_of`.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Final
 from plimsoll.nodes.planning.results import LabelSet
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable, Mapping, Sequence
 
 INSTANCE_TYPE: Final = "node.kubernetes.io/instance-type"
 MACHINE_TYPE_ALIAS: Final = "machine_type"
@@ -35,7 +35,11 @@ class Asked:
 
 def best_label_set(asked: Iterable[Asked]) -> LabelSet:
     """The labels that the most popular selectors share. Somebody must ask."""
-    selectors = [one.selector for one in in_order(asked)]
+    return merged_label_set([one.selector for one in in_order(asked)])
+
+
+def merged_label_set(selectors: Sequence[Mapping[str, str]]) -> LabelSet:
+    """The same for selectors that are in order already."""
     labels = dict(selectors[0])
     merged = [selectors[0]]
     for selector in selectors[1:]:
@@ -47,9 +51,9 @@ def best_label_set(asked: Iterable[Asked]) -> LabelSet:
     return LabelSet(labels=labels, merged=tuple(merged), served=tuple(served))
 
 
-def label_sets_one_by_one(asked: Iterable[Asked]) -> LabelSet:
-    """Without merging: the most popular selector alone."""
-    first = in_order(asked)[0].selector
+def single_label_set(selectors: Sequence[Mapping[str, str]]) -> LabelSet:
+    """Without merging: the first selector alone."""
+    first = selectors[0]
     return LabelSet(labels=dict(first), merged=(first,), served=(first,))
 
 

@@ -10,6 +10,7 @@ Only `candidates` calls `new_groups`.
 from __future__ import annotations
 
 import dataclasses
+import itertools
 import json
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
@@ -22,9 +23,10 @@ from plimsoll.nodes.planning.group_names import Making, Naming, group_id, profil
 from plimsoll.nodes.planning.label_sets import (
     MACHINE_TYPE_ALIAS,
     Asked,
-    best_label_set,
-    label_sets_one_by_one,
+    in_order,
     machine_type_of,
+    merged_label_set,
+    single_label_set,
     without_machine_type,
 )
 from plimsoll.nodes.planning.limits import Ceiling, Counted, exhausted, growth
@@ -63,7 +65,10 @@ class NewGroups:
     impossible: Mapping[str, Reason] = dataclasses.field(default_factory=dict)
 
 
-def new_groups(snapshot: Snapshot, policy: Policy, limits: Sequence[Ceiling], daemons: DaemonSets) -> NewGroups:
+def new_groups(
+    snapshot: Snapshot, policy: Policy, limits: Sequence[Ceiling], daemons: DaemonSets, *, most: int
+) -> NewGroups:
+    """`most` is how many groups may be made in all."""
     types, left_out = _usable_types(snapshot, policy, limits)
     wishes = wishes_of(snapshot.pending, ProfileReader(policy, snapshot.machine_types))
     demands = Demands(snapshot.pending, wishes, policy.nap.popularity)
@@ -72,8 +77,10 @@ def new_groups(snapshot: Snapshot, policy: Policy, limits: Sequence[Ceiling], da
         candidates = [_Candidate(kind, part, demands, daemons) for kind in types]
         _spare_gpus(candidates, part)
         for candidate in candidates:
-            for choice in candidate.choices(merge=policy.nap.label_merge):
-                maker.take(candidate, choice)
+            choices = candidate.choices(merge=policy.nap.label_merge)
+            made = (1 for choice in choices if maker.take(candidate, choice))
+            # Of one type no more kinds of groups are of use than may be made; who is not served yet waits a loop.
+            sum(itertools.islice(made, most))
     return NewGroups(
         offers=tuple(maker.offers),
         not_offered=(*left_out, *maker.not_offered.values()),
@@ -184,8 +191,8 @@ class _Candidate:
         )
 
     def choices(self, *, merge: str) -> Iterator[_Choice]:
-        """Label sets until everybody who could run on this type has one."""
-        left = [ask for ask in self.part.asks if self._would_fit(ask)]
+        """Label sets until everybody who could run on this type has one, those that serve most first."""
+        left = self._ranked([ask for ask in self.part.asks if self._would_fit(ask)])
         while left:
             chosen = self._chosen(left, merge)
             if machine_type_of(chosen.label_set.labels) not in {None, self.kind.name}:
@@ -199,17 +206,26 @@ class _Candidate:
             if not chosen.served:
                 return
             yield chosen
-            left = [ask for ask in left if ask not in chosen.served]
+            done = set(chosen.served)
+            left = [ask for ask in left if ask not in done]
+
+    def _ranked(self, found: Sequence[Ask]) -> list[Ask]:
+        """In falling popularity of their selectors, which taking some away does not change."""
+        asked = [Asked(selector=ask.wish.selector, popularity=self._popularity(ask)) for ask in found]
+        by_selector: dict[tuple[tuple[str, str], ...], list[Ask]] = {}
+        for ask in found:
+            by_selector.setdefault(_plain(ask.wish.selector), []).append(ask)
+        return [ask for one in in_order(asked) for ask in by_selector[_plain(one.selector)]]
 
     def _would_fit(self, ask: Ask) -> bool:
         """Were it labelled as asked; when merging, the machine type is taken for just another label."""
-        if not self.fits[list(ask.members)].any() or not ask.node_wish.tolerates(self.taints):
+        if not self.fits[ask.members].any() or not ask.node_wish.tolerates(self.taints):
             return False
         return any(ask.node_wish.allows({**system, **ask.wish.selector}) for system in self._systems)
 
     def _chosen(self, left: Sequence[Ask], merge: str) -> _Choice:
-        asked = [Asked(selector=ask.wish.selector, popularity=self._popularity(ask)) for ask in left]
-        label_set = label_sets_one_by_one(asked) if merge == "alpha" else best_label_set(asked)
+        selectors = list({_plain(ask.wish.selector): ask.wish.selector for ask in left}.values())
+        label_set = single_label_set(selectors) if merge == "alpha" else merged_label_set(selectors)
         labels = without_machine_type(label_set.labels)
         among = left
         if merge == "alpha":
@@ -217,13 +233,17 @@ class _Candidate:
         if any(MACHINE_TYPE_ALIAS in selector for selector in label_set.merged):
             labels[MACHINE_TYPE_ALIAS] = self.kind.name
         served = tuple(ask for ask in among if self.serves(ask, labels))
-        selectors = [ask.wish.selector for ask in served]
-        told = tuple(selector for selector in label_set.served if selector in selectors)
+        truly = {_plain(ask.wish.selector) for ask in served}
+        told = tuple(selector for selector in label_set.served if _plain(selector) in truly)
         return _Choice(label_set=dataclasses.replace(label_set, served=told), labels=labels, served=served)
 
     def _popularity(self, ask: Ask) -> int:
-        members = list(ask.members)
-        return int(self.demands.weights[members][self.fits[members]].sum())
+        fitting = ask.members[self.fits[ask.members]]
+        return int(self.demands.weights[fitting].sum())
+
+
+def _plain(selector: Mapping[str, str]) -> tuple[tuple[str, str], ...]:
+    return tuple(sorted(selector.items()))
 
 
 def _spare_gpus(candidates: Sequence[_Candidate], part: _Part) -> None:
@@ -235,7 +255,7 @@ def _spare_gpus(candidates: Sequence[_Candidate], part: _Part) -> None:
     if not with_gpus or not others:
         return
     for ask in part.asks:
-        members = list(ask.members)
+        members = ask.members
         elsewhere = np.zeros(len(members), dtype=np.bool_)
         for one in others:
             if one.serves(ask, ask.wish.selector):
@@ -262,17 +282,21 @@ class _Maker:
         self._taken = {group.id for group in snapshot.groups}
         self._made: set[Hashable] = set()
 
-    def take(self, candidate: _Candidate, choice: _Choice) -> None:
+    def take(self, candidate: _Candidate, choice: _Choice) -> bool:
+        """Whether anything is offered for it."""
         told = choice.label_set
         self.label_sets.setdefault(json.dumps([told.labels, told.merged, told.served], sort_keys=True), told)
         taints = candidate.part.taints
         profile = Profile(labels=choice.labels, taints=taints, hash=profile_hash(choice.labels, taints))
         matter = any(ask.wish.zones_matter for ask in choice.served)
+        found = False
         for zone in candidate.kind.zones or ("",):
             if self._is_backed_off(candidate.kind.name, zone, profile):
                 continue
-            if self._offer(candidate, choice, profile, zone) and not matter:
-                return
+            found = self._offer(candidate, choice, profile, zone) or found
+            if found and not matter:
+                break
+        return found
 
     def _is_backed_off(self, machine_type: str, zone: str, profile: Profile) -> bool:
         backoffs = self._snapshot.creation_backoffs
@@ -299,7 +323,7 @@ class _Maker:
         carried = self._daemons.on(node)
         free = kind.allocatable - carried.demand
         fits = candidate.demands.fitting(free)
-        if not any(_runs_on(ask, node) and fits[list(ask.members)].any() for ask in choice.served):
+        if not any(_runs_on(ask, node) and fits[ask.members].any() for ask in choice.served):
             return False
         price = price_of(
             kind.name, kind.capacity, given=kind.price_per_hour, exists=False, overlay=self._policy.overlay

@@ -13,6 +13,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
+import numpy as np
+
 from plimsoll.core.errors import InvalidQuantity, InvalidSelector
 from plimsoll.core.node_selectors import node_requirement
 from plimsoll.core.plans import Reason
@@ -35,6 +37,7 @@ if TYPE_CHECKING:
     from plimsoll.objects import placement
     from plimsoll.objects.nodes import Taint
     from plimsoll.objects.pods import Pod
+    from plimsoll.solver.problems import Ints
 
 ZONE: Final = "topology.kubernetes.io/zone"
 REGION: Final = "topology.kubernetes.io/region"
@@ -109,14 +112,14 @@ class NodeWish:
         return self._tolerations.untolerated(taints) is None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Ask:
     """Pending entries that ask the same of a node, but for how much of it."""
 
     wish: Wish
     """Of one of them."""
     node_wish: NodeWish
-    members: tuple[int, ...]
+    members: Ints
     """Their positions among the pending entries."""
 
 
@@ -217,7 +220,7 @@ def wishes_of(pending: Sequence[Pending], reader: ProfileReader) -> Wishes:
         members.setdefault(key, []).append(index)
         firsts.setdefault(key, wish)
     found = (
-        Ask(wish=wish, node_wish=NodeWish(pending[members[key][0]].pod), members=tuple(members[key]))
+        Ask(wish=wish, node_wish=NodeWish(pending[members[key][0]].pod), members=np.array(members[key], dtype=np.int64))
         for key, wish in firsts.items()
     )
     return Wishes(asks=tuple(found), demands=tuple(demands), impossible=impossible)
