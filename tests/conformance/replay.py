@@ -49,42 +49,47 @@ class Outcome(NamedTuple):
 @cache
 def replay(group: str) -> dict[str, Outcome]:
     with VirtualRun(start=RECORDED_DAY) as run:
-        replaying = _Replay(run)
+        replaying = Replay(run)
         return {one.id: replaying.answer(one) for one in golden(group)}
 
 
-class _Replay:
+class Replay:
+    """One server and what has been said to it so far. No controller runs: set-ups tell what the recorded ones did."""
+
     def __init__(self, run: VirtualRun) -> None:
-        self._run = run
-        self._server = run.until(embedded_server(run.clock))
+        self.run = run
+        self.server = run.until(embedded_server(run.clock))
         headers = {"User-Agent": _AGENT, "Accept": "application/json", "Authorization": f"Bearer {ADMIN_TOKEN}"}
-        self._client = Conversation(run, self._server.transport, headers=headers)
-        self._ours = Substitutions()
+        self.client = Conversation(run, self.server.transport, headers=headers)
+        self.ours = Substitutions()
         self._tokens: dict[str, str] = {}
 
     def answer(self, recorded: Recorded) -> Outcome:
-        for step in setups.BEFORE.get(recorded.id, ()):
-            self._take(step)
+        for step in self.steps_before(recorded):
+            self.take(step)
         self._let_time_pass(recorded)
-        task = self._client.start(
+        task = self.client.start(
             recorded.method,
-            self._ours.path(recorded.path),
-            query=self._ours.query(recorded.query),
+            self.ours.path(recorded.path),
+            query=self.ours.query(recorded.query),
             headers=self._headers(recorded),
             body=self._body(recorded),
         )
         for step in setups.DURING.get(recorded.id, ()):
-            self._run.advance_by(0.1)
-            self._take(step)
-        reply = self._run.until(task)
-        self._ours.learn(recorded.response, reply.body if reply.events is None else reply.events)
-        return Outcome(recorded, reply, differences(recorded, reply, self._ours))
+            self.run.advance_by(0.1)
+            self.take(step)
+        reply = self.run.until(task)
+        self.ours.learn(recorded.response, reply.body if reply.events is None else reply.events)
+        return Outcome(recorded, reply, differences(recorded, reply, self.ours))
+
+    def steps_before(self, recorded: Recorded) -> Sequence[Step]:
+        return setups.BEFORE.get(recorded.id, ())
 
     def _let_time_pass(self, recorded: Recorded) -> None:
         """Up to the moment of the recording: entries of managedFields stand in the order of their times."""
         times = [moment for moment in _written_at(recorded.response) if moment.date() == RECORDED_DAY.date()]
-        if times and max(times) > self._run.clock.now():
-            self._run.advance_to(max(times))
+        if times and max(times) > self.run.clock.now():
+            self.run.advance_to(max(times))
 
     def _headers(self, recorded: Recorded) -> dict[str, str | None]:
         authorization: dict[str, str | None] = {}
@@ -98,11 +103,11 @@ class _Replay:
 
     def _body(self, recorded: Recorded) -> Any:
         long = setups.LONG_BODIES.get(recorded.id)
-        return long if long is not None else self._ours.body(recorded.body)
+        return long if long is not None else self.ours.body(recorded.body)
 
     # ---- what was not recorded
 
-    def _take(self, step: Step) -> None:
+    def take(self, step: Step) -> None:
         match step:
             case Send():
                 self._send(step)
@@ -113,17 +118,17 @@ class _Replay:
             case FillUp():
                 self._fill_up(step)
             case Compact():
-                self._server.store.compact(self._server.store.revision)
+                self.server.store.compact(self.server.store.revision)
             case Pass():
-                self._run.advance_by(step.seconds)
+                self.run.advance_by(step.seconds)
 
     def _send(self, step: Send) -> Reply:
-        reply = self._client.send(
+        reply = self.client.send(
             step.method,
-            self._ours.path(step.path),
+            self.ours.path(step.path),
             query=step.query,
             headers={"User-Agent": step.agent or None, "Content-Type": step.content_type},
-            body=self._ours.body(self._with_owners(step.body)),
+            body=self.ours.body(self._with_owners(step.body)),
         )
         self._learn(step.stands_for, reply)
         if step.path == "/api/v1/namespaces" and reply.status == 201:
@@ -135,13 +140,13 @@ class _Replay:
         headers = {"User-Agent": CONTROLLERS, "Content-Type": "application/json"}
         for contents in namespace_contents(name, ca_certificate=CERTIFICATE):
             path = f"/api/v1/namespaces/{name}/{contents['kind'].lower()}s"
-            self._client.send("POST", path, headers=headers, body=contents)
+            self.client.send("POST", path, headers=headers, body=contents)
 
     def _learn(self, stands_for: dict[str, str], reply: Reply) -> None:
         metadata = reply.body.get("metadata", {}) if isinstance(reply.body, dict) else {}
         for key, value in stands_for.items():
             if key in metadata:
-                self._ours.put(key, value, metadata[key])
+                self.ours.put(key, value, metadata[key])
 
     def _with_owners(self, body: Any) -> Any:
         """`<uid of /path>` stands for the uid of the object that is there now."""
@@ -150,20 +155,20 @@ class _Replay:
         if isinstance(body, list):
             return [self._with_owners(value) for value in body]
         if isinstance(body, str) and body.startswith("<uid of "):
-            owner = self._client.send("GET", body.removeprefix("<uid of ").removesuffix(">"))
+            owner = self.client.send("GET", body.removeprefix("<uid of ").removesuffix(">"))
             return owner.body.get("metadata", {}).get("uid", "") if isinstance(owner.body, dict) else ""
         return body
 
     def _write_status(self, step: StatusAsRecorded) -> None:
         recorded = by_id(step.id)
-        path = self._ours.path(recorded.path).removesuffix("/status")
+        path = self.ours.path(recorded.path).removesuffix("/status")
         status = _status_of(recorded, without=step.without)
         if recorded.response["kind"] == "Table":
             path, status = f"{path}/{recorded.response['rows'][0]['cells'][0]}", setups.STATUS_BEHIND_TABLES[step.id]
-        current = self._client.send("GET", path).body
+        current = self.client.send("GET", path).body
         if not isinstance(current, dict) or "metadata" not in current:
             return
-        reply = self._client.send(
+        reply = self.client.send(
             "PUT",
             f"{path}/status",
             headers={"User-Agent": CONTROLLERS, "Content-Type": "application/json"},
@@ -174,16 +179,16 @@ class _Replay:
     def _issue(self, step: IssueToken) -> None:
         body = {"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "spec": {"expirationSeconds": 3600}}
         path = f"/api/v1/namespaces/{step.namespace}/serviceaccounts/{step.name}/token"
-        reply = self._client.send("POST", path, headers={"Content-Type": "application/json"}, body=body)
+        reply = self.client.send("POST", path, headers={"Content-Type": "application/json"}, body=body)
         token = (reply.body or {}).get("status", {}).get("token", "")
         self._tokens[f"{step.namespace}/{step.name}"] = token
-        self._ours.put_token(f"<jwt of {step.namespace}/{step.name}>", token)
+        self.ours.put_token(f"<jwt of {step.namespace}/{step.name}>", token)
 
     def _fill_up(self, step: FillUp) -> None:
-        there = len((self._client.send("GET", step.listed).body or {}).get("items", ()))
+        there = len((self.client.send("GET", step.listed).body or {}).get("items", ()))
         for number in range(there, step.total):
             body = {**step.template, "metadata": {"name": f"zz-{number}"}}
-            self._client.send("POST", step.posted, headers={"Content-Type": "application/json"}, body=body)
+            self.client.send("POST", step.posted, headers={"Content-Type": "application/json"}, body=body)
 
 
 def _written_at(value: Any, *, key: str = "") -> Iterator[datetime]:

@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 
+from plimsoll.local.upkeep.services import disruption_services
 from tests.conformance.comparing import body_differences
 from tests.conformance.recordings import by_id
 from tests.conformance.servers import RECORDED_DAY
@@ -22,6 +23,7 @@ from tests.local.workloads.replica_worlds import both, is_ready
 
 _APPS = "/apis/apps/v1/namespaces/ctl"
 _PODS = "/api/v1/namespaces/ctl/pods"
+_BUDGETS = "/apis/policy/v1/namespaces/ctl/poddisruptionbudgets"
 _GOLDEN = {"User-Agent": "golden/1.0"}
 _EVENT_LISTS = {"controllers-011", "controllers-012"}
 _HASH = "pod-template-hash"
@@ -44,7 +46,7 @@ class _Story(LocalWorld):
     """Tells the recorded stories and keeps our answers to the recorded requests."""
 
     def __init__(self) -> None:
-        super().__init__(both)
+        super().__init__(lambda parts: [*both(parts), *disruption_services(parts)])
         self.run.advance_to(RECORDED_DAY)
         self.answers: dict[str, Any] = {}
 
@@ -98,6 +100,11 @@ class _Story(LocalWorld):
         while self.one_more_is_ready():
             pass
         self.look(9, 10, 11, 12)
+        spec = {"maxUnavailable": 1, "selector": {"matchLabels": {"app": "d"}}}
+        budget = {"apiVersion": "policy/v1", "kind": "PodDisruptionBudget", "metadata": {"name": "p"}, "spec": spec}
+        assert self.ask("POST", _BUDGETS, budget, headers=_GOLDEN).status == 201
+        self.settle()
+        self.look(33)
         self.create(_deployment("dl", replicas=1, deadline_s=1, nodeSelector={"no": "where"}))
         self.run.advance_by(3)
         self.look(13)
@@ -154,7 +161,7 @@ def _told(event: Any) -> tuple[str, str]:
     return event["involvedObject"]["name"], event["message"]
 
 
-@pytest.mark.parametrize("number", range(1, 16))
+@pytest.mark.parametrize("number", [*range(1, 16), 33])
 def test_the_controllers_leave_what_the_real_ones_left(number: int):
     recorded_id = f"controllers-{number:03}"
     recorded = _in_order(by_id(recorded_id).response, recorded_id)

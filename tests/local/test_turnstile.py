@@ -1,4 +1,4 @@
-"""Bursts wait before the door; heartbeats and watches do not."""
+"""Bursts wait before the door, where parts take turns; watches pass it, and events come last."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import asyncio
 from typing import TYPE_CHECKING
 
 from plimsoll.kube.exchange import Call, Reply
-from plimsoll.local.turnstile import Turnstile
+from plimsoll.local.turnstile import Door, Turnstile
 from plimsoll.runtime.virtual_runs import run_virtual
 
 if TYPE_CHECKING:
@@ -14,6 +14,8 @@ if TYPE_CHECKING:
 
 PODS = Call("POST", "/api/v1/namespaces/default/pods")
 LEASE = Call("PATCH", "/apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases/n")
+BINDING = Call("POST", "/api/v1/namespaces/default/pods/p/binding")
+EVENT = Call("POST", "/api/v1/namespaces/default/events")
 WATCH = Call("GET", "/api/v1/pods", is_stream=True)
 
 
@@ -43,30 +45,87 @@ class Slow:
 def test_no_more_than_so_many_calls_are_under_way():
     async def story(clock: VirtualClock) -> tuple[int, float]:
         slow = Slow(clock)
-        door = Turnstile(slow, at_once=3)
+        door = Door(at_once=3)
+        parts = [Turnstile(slow, door, part=str(number)) for number in range(2)]
         began_s = clock.monotonic_s()
-        await asyncio.gather(*(door.send(PODS) for _ in range(9)))
+        await asyncio.gather(*(parts[number % 2].send(PODS) for number in range(9)))
         return slow.most, clock.monotonic_s() - began_s
 
     assert run_virtual(story) == (3, 3.0)
 
 
-def test_leases_and_watches_pass_a_full_door():
+def test_watches_pass_a_full_door():
     async def story(clock: VirtualClock) -> list[str]:
         slow = Slow(clock)
-        door = Turnstile(slow, at_once=1)
-        await asyncio.gather(*(door.send(call) for call in (PODS, PODS, LEASE, WATCH)))
+        part = Turnstile(slow, Door(at_once=1), part="a")
+        await asyncio.gather(*(part.send(call) for call in (PODS, PODS, WATCH)))
         return slow.order
 
-    assert run_virtual(story) == [PODS.path, LEASE.path, WATCH.path, PODS.path]
+    assert run_virtual(story) == [PODS.path, WATCH.path, PODS.path]
+
+
+def test_parts_take_turns_and_a_lease_is_not_behind_a_burst_of_its_own_part():
+    async def story(clock: VirtualClock) -> list[str]:
+        slow = Slow(clock)
+        door = Door(at_once=1)
+        first, second = (Turnstile(slow, door, part=part) for part in "ab")
+        burst = [first.send(PODS) for _ in range(4)]
+        await asyncio.gather(*burst, first.send(LEASE), second.send(BINDING))
+        return slow.order
+
+    assert run_virtual(story) == [PODS.path, PODS.path, LEASE.path, BINDING.path, PODS.path, PODS.path]
+
+
+def test_events_wait_until_nobody_else_does():
+    async def story(clock: VirtualClock) -> list[str]:
+        slow = Slow(clock)
+        part = Turnstile(slow, Door(at_once=1), part="a")
+        await asyncio.gather(*(part.send(call) for call in (PODS, EVENT, PODS, PODS)))
+        return slow.order
+
+    assert run_virtual(story) == [PODS.path, PODS.path, PODS.path, EVENT.path]
+
+
+def test_events_are_not_kept_waiting_for_ever():
+    async def story(clock: VirtualClock) -> int:
+        slow = Slow(clock)
+        part = Turnstile(slow, Door(at_once=1), part="a")
+        await asyncio.gather(*(part.send(call) for call in (*[PODS] * 30, EVENT, EVENT)))
+        return slow.order.index(EVENT.path)
+
+    assert run_virtual(story) < 12
 
 
 def test_a_call_that_is_cut_off_gives_its_turn_back():
     async def story(clock: VirtualClock) -> int:
-        door = Turnstile(Slow(clock), at_once=1)
-        cut_off = asyncio.create_task(door.send(PODS))
+        part = Turnstile(Slow(clock), Door(at_once=1), part="a")
+        cut_off = asyncio.create_task(part.send(PODS))
         await clock.sleep(0.5)
         cut_off.cancel()
-        return (await door.send(PODS)).status
+        return (await part.send(PODS)).status
+
+    assert run_virtual(story) == 200
+
+
+def test_a_call_that_is_cut_off_while_it_waits_takes_nobodys_turn():
+    async def story(clock: VirtualClock) -> list[int]:
+        part = Turnstile(Slow(clock), Door(at_once=1), part="a")
+        calls = [asyncio.create_task(part.send(PODS)) for _ in range(3)]
+        await clock.sleep(0.5)
+        calls[1].cancel()
+        done = await asyncio.gather(*calls, return_exceptions=True)
+        return [one.status for one in done if isinstance(one, Reply)]
+
+    assert run_virtual(story) == [200, 200]
+
+
+def test_one_that_is_cut_off_in_the_moment_of_its_turn_hands_it_on():
+    async def story(clock: VirtualClock) -> int:
+        slow = Slow(clock)
+        part = Turnstile(slow, Door(at_once=1), part="a")
+        first, second, third = (asyncio.create_task(part.send(PODS)) for _ in range(3))
+        first.add_done_callback(lambda _: second.cancel())
+        await asyncio.wait((first, second))
+        return (await third).status
 
     assert run_virtual(story) == 200

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-
 from hypothesis import strategies as st
 
 from plimsoll.solver.problems import UNBOUNDED, Filling, Floats, Ints, Packed, Packing

@@ -88,7 +88,9 @@ def cluster_of(seed: int, nodes: int = 12, classes: int = 6) -> Cluster:
     """Nodes of two types, at most half full."""
     dice = np.random.default_rng(seed)
     requests = np.column_stack((dice.integers(1, 9, (classes, 2)), np.ones(classes, dtype=np.int64)))
-    lines = [(node, cls, int(dice.integers(1, 3))) for node in range(nodes) for cls in range(classes) if dice.random() < 0.3]
+    lines = [
+        (node, cls, int(dice.integers(1, 3))) for node in range(nodes) for cls in range(classes) if dice.random() < 0.3
+    ]
     big = dice.random(nodes) < 0.4
     free = np.where(big[:, None], (90, 80, 30), (45, 50, 20)).astype(np.int64)
     for node, cls, items in lines:

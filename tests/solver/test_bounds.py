@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import itertools
 from dataclasses import replace
-from random import Random
+from random import Random  # noqa: TC003 -- hypothesis reads annotations at run time
 
 import numpy as np
 import pytest

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -10,7 +12,7 @@ from hypothesis import strategies as st
 from plimsoll.solver import cells
 from plimsoll.solver.bounds import lower_bound
 from plimsoll.solver.cells import pack_in_cells
-from plimsoll.solver.kernels import forced
+from plimsoll.solver.kernels import cache_is_warm, forced
 from plimsoll.solver.problems import UNBOUNDED, Effort, Packing
 from plimsoll.solver.splits import split_alike
 from tests.solver.markets import demand, faults, n1_types, packing
@@ -72,12 +74,16 @@ def test_what_fits_nowhere_is_left():
     assert packed.left.tolist() == [0] * 20 + [1] * 10
 
 
+@pytest.mark.skipif(
+    os.environ.get("PLIMSOLL_KERNELS") != "numba" and not cache_is_warm(), reason="compiling takes a minute"
+)
 @pytest.mark.usefixtures("cells_from_ten_classes_on")
 def test_machine_code_and_python_pack_alike():
     problem = unlike(1, classes=24)
     with forced("plain"):
         plain = pack_in_cells(problem, COARSE)
-    assert pack_in_cells(problem, COARSE).fillings == plain.fillings
+    with forced("numba"):
+        assert pack_in_cells(problem, COARSE).fillings == plain.fillings
 
 
 def test_items_that_all_differ_come_close_to_the_bound():

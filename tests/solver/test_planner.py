@@ -74,3 +74,8 @@ def test_ten_times_the_pods_cost_about_ten_times_as_much():
 def test_nothing_asked_is_nothing_packed():
     answer = pack(packing([[1]], [0], [[10]], [1.0]), QUICK)
     assert (answer.packed.fillings, answer.bound) == ((), 0.0)
+
+
+def test_items_without_size_share_one_bin():
+    answer = pack(packing([[0, 0]], [3], [[4, 4]], [1.5]), QUICK)
+    assert (answer.packed.cost, answer.packed.left.tolist()) == (1.5, [0])

@@ -6,6 +6,7 @@ and most classes never meet their limit in a bin, so both come in only when the 
 
 from __future__ import annotations
 
+import heapq
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
@@ -124,9 +125,8 @@ class Assignment:
             excess = needs - solved.primal[shares.bins[index]]
             for at in np.flatnonzero(excess > TOLERANCE * np.maximum(needs, 1e-3)).tolist():
                 if at not in shares.capped[index]:
-                    found.append((-float(excess[at]), index, at))
-        found.sort()
-        self._add_caps([(index, at) for _, index, at in found[:ROWS_AT_ONCE]])
+                    heapq.heappush(found, (-float(excess[at]), index, at))
+        self._add_caps([(index, at) for _, index, at in heapq.nsmallest(ROWS_AT_ONCE, found)])
         return bool(found)
 
     def _add_caps(self, found: list[tuple[int, int]]) -> None:

@@ -223,10 +223,12 @@ def fill_class(question: Question, table: Table, grid: Grid, what: tuple[int, in
     nodes, log = table
     least_a = classes[cls, BIN_A]
     least_b = classes[cls, BIN_B]
-    for step in range(2 * DIAGONALS):
+    step = -1
+    while items > 0 and step < 2 * DIAGONALS:
+        step += 1
         offset = (step + 1) // 2 if step % 2 == 1 else -(step // 2)
         lean = least_a - least_b - offset
-        if items == 0 or abs(lean) >= SIDE or grid[MASKS + lean + SIDE - 1] == 0:
+        if abs(lean) >= SIDE or grid[MASKS + lean + SIDE - 1] == 0:
             continue
         a = max(least_a, least_b + lean)
         mask = grid[MASKS + lean + SIDE - 1] >> a

@@ -1,6 +1,6 @@
 """What packing everything costs at least: the yardstick that plans are reported against, and that stops improving them.
 
-Used by `planner` and by whoever reports a plan. A bound here never rests on a solver's word. Linear programs only propose
+Used by `planner` and by whoever reports a plan. No bound rests on a solver's word. Linear programs only propose
 what a class is worth and what a unit of each resource is worth in some bin; `_certified` then turns any such proposal
 into a valid bound by weak duality: if no bin can hold items worth more than `dearest` times its price, then everything
 costs at least its worth divided by `dearest` (Farley).
@@ -8,7 +8,6 @@ costs at least its worth divided by `dearest` (Farley).
 
 from __future__ import annotations
 
-import heapq
 import math
 from typing import TYPE_CHECKING, Final
 
@@ -34,7 +33,8 @@ CLASSES: Final = 500
 CELLS: Final = 64
 FIRST_TYPES: Final = 6
 TYPES_AT_ONCE: Final = 8
-SUMS: Final = 2_000
+SUMS: Final = 200
+"""So many sums of prices are looked at."""
 
 
 def lower_bound(problem: Packing, *, effort: Effort, enough: float = math.inf) -> float:
@@ -55,7 +55,7 @@ def _dearest_item(market: Relaxation) -> float:
 
 
 def _volume_bound(market: Relaxation, effort: Effort, enough: float) -> float:
-    """One worth for each resource, whatever the bin; then, if that is not enough, one for each resource of each type."""
+    """One worth for each resource, whatever the bin; if that is not enough, one for each resource of each type."""
     solved = volume_worths(market.counts @ market.sizes, market.capacity, market.price, effort)
     if solved is None:
         return 0.0
@@ -152,18 +152,19 @@ def _first_types(market: Relaxation, support: Ints) -> Ints:
 
 def _reachable(price: Floats, bound: float) -> float:
     """The smallest sum of whole bins that is not below the bound; the bound itself when there are too many sums."""
-    prices = np.unique(price).tolist()
+    prices = np.unique(price)
     if len(prices) == 1:
         return float(prices[0] * math.ceil(bound / prices[0] - SAFETY))
-    if bound > 8 * prices[0]:
-        return bound
-    queue, seen = [0.0], {0.0}
+    below, seen, smallest = [0.0], {0.0}, math.inf
     for _ in range(SUMS):
-        least = heapq.heappop(queue)
-        if least >= bound * (1 - SAFETY):
-            return max(least, bound)
-        for more in (round(least + one, 9) for one in prices):
-            if more not in seen:
-                seen.add(more)
-                heapq.heappush(queue, more)
+        if not below:
+            return max(smallest, bound)
+        sums = below.pop() + prices
+        at = int(np.searchsorted(sums, bound * (1 - SAFETY)))
+        smallest = min(smallest, float(sums[at]) if at < len(sums) else math.inf)
+        if smallest <= bound * (1 + CLOSE):
+            break
+        new = [each for each in sums[:at].tolist() if each not in seen]
+        seen.update(new)
+        below += new
     return bound

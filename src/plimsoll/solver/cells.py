@@ -1,8 +1,8 @@
 """Thousands of classes: packed as a few hundred cells of like ones, then bin by bin with the items there are.
 
 Used by `planner` above the number of classes that `mixed` is quick with (performance.md, section 3.6). Bins planned for
-the means of cells never fit real items exactly, so only most of a plan is carried out; what stays over is planned again,
-in cells that are finer the fewer items are left, and at last class by class.
+the means of cells never fit real items exactly, so only most of a plan is carried out; what stays over is planned
+again, in cells that are finer the fewer items are left, and at last class by class.
 """
 
 from __future__ import annotations
@@ -66,8 +66,7 @@ def _most_of_a_plan(problem: Packing, effort: Effort) -> list[Filling]:
     fillings: list[Filling] = []
     for at in np.lexsort((np.arange(len(plan)), -np.round(gain, 9))).tolist():
         each = plan[at]
-        for _ in range(min(each.bins, bins - len(fillings))):
-            fillings.append(_instance(few, coarse, stock, each, left))
+        fillings += [_instance(few, coarse, stock, each, left) for _ in range(min(each.bins, bins - len(fillings)))]
     return [_renamed(each, present) for each in fillings if each.classes]
 
 

@@ -41,6 +41,9 @@ CENTRE: Final = 0.5
 HASTY: Final = 1.0
 """A gap that any packing of a rest meets: it is polished only with `PROVING` rounds or more."""
 PROVING: Final = 100
+ALL_ASKED: Final = 5
+"""Every so many rounds all types are asked for a filling, between them only those that looked most promising then."""
+PROMISING: Final = 20
 CLOSE: Final = 0.25
 """So much of the gap a master may leave lying."""
 
@@ -74,6 +77,7 @@ class _Generator:
         self._problem, self._effort = problem, effort
         self._laid: Laid = lay_out(problem)
         self._least = least_cost(self._laid.shelf, self._laid.needs.left)
+        self._all_types = np.arange(len(self._laid.types))
         self._master = Master(self._laid, iterations=effort.simplex_iterations)
 
     def learn(self, fillings: Iterable[Filling]) -> None:
@@ -94,22 +98,27 @@ class _Generator:
         centre: Floats | None = None
         highest = -np.inf
         worth: Floats | None = None
-        for _ in range(self._effort.rounds):
+        promising = self._all_types
+        for turn in range(self._effort.rounds):
             usage = self._master.solve(self._laid.needs)
             if usage is None:
                 break
             worth = usage.worth
-            if usage.cost <= good_enough:
+            if usage.cost <= max(good_enough, highest * (1 + CLOSE * self._effort.gap)):
                 break
             asked = worth if centre is None else CENTRE * centre + (1 - CENTRE) * worth
-            added, farley = self._ask(asked, usage)
+            if turn % ALL_ASKED and self._ask(asked, usage, promising)[0]:
+                continue
+            added, dearness = self._ask(asked, usage, self._all_types)
             if not added and centre is not None:
                 asked = worth
-                added, farley = self._ask(asked, usage)
+                added, dearness = self._ask(asked, usage, self._all_types)
+            farley = float(self._laid.needs.left @ asked) / max(float(dearness.max()), 1e-300)
             if farley > highest:
                 centre, highest = asked, farley
-            if not added or usage.cost <= highest * (1 + CLOSE * self._effort.gap):
+            if not added:
                 break
+            promising = np.sort(np.argsort(-dearness, kind="stable")[:PROMISING])
         return worth
 
     def dive(self, threshold: float, worth: Floats) -> list[Filling]:
@@ -126,16 +135,14 @@ class _Generator:
             fillings += self._rest(needs, worth)
         return fillings
 
-    def _ask(self, asked: Floats, usage: Usage) -> tuple[bool, float]:
-        """New columns from the knapsacks; whether there were any, and Farley's bound as the knapsacks show it."""
-        shelf, left = self._laid.shelf, self._laid.needs.left
-        types = np.arange(len(shelf.price))
-        contents = np.zeros(shelf.fit.shape, dtype=np.int64)
-        ceilings = best_contents(shelf, worth_from(asked, self._least), left, types, contents)
-        dearest = float((ceilings * asked.max() / usage.price).max())
-        better = np.flatnonzero(contents @ usage.worth > usage.price * (1 + BETTER))
+    def _ask(self, asked: Floats, usage: Usage, types: Ints) -> tuple[bool, Floats]:
+        """New columns from the knapsacks; whether there were any, and what bins could hold at most over their price."""
+        shelf = self._laid.shelf
+        contents = np.zeros((len(types), shelf.fit.shape[1]), dtype=np.int64)
+        ceilings = best_contents(shelf, worth_from(asked, self._least), self._laid.needs.left, types, contents)
+        better = np.flatnonzero(contents @ usage.worth > usage.price[types] * (1 + BETTER))
         added = self._master.add(types[better], contents[better])
-        return added, float(left @ asked) / max(dearest, 1e-300)
+        return added, ceilings * asked.max() / usage.price[types]
 
     def _rest(self, needs: Needs, worth: Floats) -> tuple[Filling, ...]:
         counts, values = np.zeros_like(self._problem.counts), np.zeros(len(self._problem.counts))

@@ -131,7 +131,9 @@ def most_constrained_first(demand: Demand, standing: Standing, tiers: Ints | Non
 def shares(requests: Ints, total: Ints) -> Ints:
     """[C]: the share of the total one item takes of its scarcest resource, in whole parts so that ties are ties."""
     amounts = np.maximum(total, 1).astype(np.float64)
-    return np.asarray(np.round((requests / amounts).max(axis=1, initial=0.0) * 2.0**52), dtype=np.int64)
+    # What asks for more than a thousand times the total is as large as anything gets.
+    parts = np.minimum((requests / amounts).max(axis=1, initial=0.0), 1024.0)
+    return np.asarray(np.round(parts * 2.0**52), dtype=np.int64)
 
 
 def still_smallest(requests: Ints, counts: Ints, order: Ints) -> Ints:

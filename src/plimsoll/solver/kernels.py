@@ -113,6 +113,11 @@ def compile_all() -> int:
     return len(ours)
 
 
+def cache_is_warm() -> bool:
+    """Whether machine code of every kernel lies on disk, so that loading is all there is to do."""
+    return _numba_installed() and (cache_directory() / _READY).exists() and _writable(cache_directory())
+
+
 @contextmanager
 def forced(choice: Choice) -> Iterator[None]:
     """Within the block, kernels run this way whatever the environment says. For tests and measurements."""
@@ -141,7 +146,7 @@ class _Switch:
     @functools.cached_property
     def _warm(self) -> bool:
         """Looked at once: a cache that another process warms later counts from the next start on."""
-        return _numba_installed() and (cache_directory() / _READY).exists() and _writable(cache_directory())
+        return cache_is_warm()
 
 
 def _chosen() -> Choice:

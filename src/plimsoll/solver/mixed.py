@@ -23,11 +23,11 @@ from plimsoll.solver.values import least_cost, value_vectors, worth_from
 
 SHAKEN_BINS: Final = 48
 """So many bins are opened again at most."""
-TRIES_TIMES_BINS: Final = 1_500
+TRIES_TIMES_BINS: Final = 2_000
 """Tries are worth less the more bins there are."""
-MOST_TRIES: Final = 60
+MOST_TRIES: Final = 100
 FEWEST_TRIES: Final = 16
-PATIENCE: Final = 20
+PATIENCE: Final = 30
 BOOSTS: Final = 3
 
 
@@ -114,7 +114,7 @@ class _Runs:
         plan = _Plan(plan.ledger, needs, plan.cost - downsize(shelf, needs, plan.ledger))
         rows = rows_of(plan.ledger)
         tries = min(TRIES_TIMES_BINS // max(sum(row.bins for row in rows), 1), MOST_TRIES)
-        if self._good_enough(plan) or tries < FEWEST_TRIES:
+        if not rows or self._good_enough(plan) or tries < FEWEST_TRIES:
             return rows
         pool, untouched = pool_of(rows, shelf, self.least, SHAKEN_BINS)
         shaking = Shaking(np.array([worth.values for worth in self.worths]), self.least[None, :])

@@ -6,12 +6,15 @@ there are items for it; so only types are asked again whose old promise, kept as
 the best content at hand.
 """
 
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 import numpy as np
 
 from plimsoll.solver.kernels import FlagVector, FloatVector, IntMatrix, IntVector, kernel
 from plimsoll.solver.knapsacks import TINY, Shelf, Worth, best_content, worth_of
+
+WORTH_ASKING: Final = 1.005
+"""A type is asked again when it may be better than the best at hand by this factor."""
 
 
 class Needs(NamedTuple):
@@ -118,14 +121,7 @@ def open_bins(
     `price` decides what is opened; the cost is in money, which is the same thing unless limits bind. On the way it
     looks, each turn, whether one bin takes all the rest, and ends that way if that is the cheapest end.
     """
-    types, classes = shelf.fit.shape
-    offers = Offers(
-        np.full(types, -1.0),
-        np.full(types, np.inf),
-        np.ones(types),
-        np.zeros(types, dtype=np.bool_),
-        np.zeros((types, classes), dtype=np.int64),
-    )
+    offers = no_offers(shelf.fit.shape[0], shelf.fit.shape[1])
     cost = 0.0
     end_cost, end_type, end_length = np.inf, -1, 0
     end = Needs(needs.left.copy(), needs.available.copy(), needs.room.copy())
@@ -134,9 +130,7 @@ def open_bins(
         last = cheapest_single(shelf, needs)
         if last >= 0 and cost + shelf.price[last] < end_cost:
             end_cost, end_type, end_length = cost + shelf.price[last], last, ledger.length[0]
-            end.left[:] = needs.left
-            end.available[:] = needs.available
-            end.room[:] = needs.room
+            set_needs(end, needs)
         chosen = best_offer(shelf, worth, price, needs, offers)
         if chosen < 0:
             break
@@ -153,11 +147,28 @@ def open_bins(
         ledger.length[1] = ledger.starts[end_length]
         ledger = noted(ledger, end_type, 1, end.left)
         take(shelf, end, end_type, 1, end.left.copy())
-        needs.left[:] = end.left
-        needs.available[:] = end.available
-        needs.room[:] = end.room
+        set_needs(needs, end)
         cost = end_cost
     return ledger, cost
+
+
+@kernel()
+def no_offers(types: int, classes: int) -> Offers:
+    """Nobody was asked yet, and everybody may have anything."""
+    return Offers(
+        np.full(types, -1.0),
+        np.full(types, np.inf),
+        np.ones(types),
+        np.zeros(types, dtype=np.bool_),
+        np.zeros((types, classes), dtype=np.int64),
+    )
+
+
+@kernel()
+def set_needs(target: Needs, source: Needs) -> None:
+    target.left[:] = source.left
+    target.available[:] = source.available
+    target.room[:] = source.room
 
 
 @kernel()
@@ -177,7 +188,7 @@ def best_offer(shelf: Shelf, worth: Worth, price: FloatVector, needs: Needs, off
         offers.promise[t] = min(offers.promise[t], whole / price[t])
     while True:
         best = int(np.argmax(offers.ratio))
-        asked, hope = -1, max(offers.ratio[best], 0.0)
+        asked, hope = -1, max(offers.ratio[best], 0.0) * WORTH_ASKING
         for t in range(offers.promise.size):
             if not offers.fresh[t] and offers.promise[t] * offers.kept[t] > hope:
                 asked, hope = t, offers.promise[t] * offers.kept[t]

@@ -1,6 +1,7 @@
 """A linear program that grows: the one place where `bounds` and `columns` speak to HiGHS.
 
-Deterministic by construction: one thread, a fixed seed, a limit on iterations, never on seconds. What it answers is only ever a hint: bounds are certified and patterns rechecked by those who ask.
+Deterministic by construction: one thread, a fixed seed, a limit on iterations, never on seconds. What it
+answers is only ever a hint: bounds are certified and patterns rechecked by those who ask.
 """
 
 from __future__ import annotations

@@ -37,6 +37,7 @@ def lay_out(problem: Packing) -> Laid:
     classes = np.flatnonzero(fit.any(axis=0))
     types, classes = _in_order(problem, types, classes)
     taken = np.flatnonzero(problem.requests[classes].any(axis=0))
+    taken = taken if taken.size else np.zeros(1, dtype=np.int64)
     capacity = np.maximum(problem.capacity[np.ix_(types, taken)], 0)
     takes = np.ascontiguousarray(problem.requests[np.ix_(classes, taken)].T)
     unit = np.maximum(capacity.max(axis=0, initial=1), 1).astype(np.float64)

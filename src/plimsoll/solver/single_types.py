@@ -61,6 +61,7 @@ def screen(problem: Packing) -> Packed | None:
     """
     granted = _granted(problem)
     bounds = _least_bins(problem)
+    asked = Asked.of(problem.requests, per_bin=problem.per_bin, exclusive=problem.exclusive)
     best: tuple[float, int, _Run] | None = None
     for index in np.lexsort((np.arange(len(bounds)), bounds * problem.price)):
         kind, price = int(index), float(problem.price[index])
@@ -69,7 +70,7 @@ def screen(problem: Packing) -> Packed | None:
         if best is not None and bounds[kind] * price >= best[0]:
             break
         limit = int(granted[kind]) if best is None else min(int(granted[kind]), _fewer_than(best[0], price))
-        run = _Run.of(problem, kind, order=_largest_first(problem, kind))
+        run = _Run.of(problem, kind, order=_largest_first(problem, kind), asked=asked)
         if run.pack_aligned(limit) and (best is None or run.nodes * price < best[0]):
             best = run.nodes * price, kind, run
     if best is None:
@@ -116,8 +117,9 @@ class _Run:
     left: Ints
 
     @classmethod
-    def of(cls, problem: Packing, kind: int, *, order: Ints) -> _Run:
-        asked = Asked.of(problem.requests, per_bin=problem.per_bin, exclusive=problem.exclusive)
+    def of(cls, problem: Packing, kind: int, *, order: Ints, asked: Asked | None = None) -> _Run:
+        if asked is None:
+            asked = Asked.of(problem.requests, per_bin=problem.per_bin, exclusive=problem.exclusive)
         capacity = two_axes(problem.capacity[kind].reshape(1, -1))
         edges = Edges.reaching(capacity[0])
         left = np.array(problem.counts, dtype=np.int64)

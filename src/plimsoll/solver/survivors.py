@@ -102,15 +102,17 @@ class Removals:
 
 def consolidate(cluster: Cluster, limits: Limits | None = None, *, iterations: int = 200_000) -> Removals:
     """Empty nodes that give least for their price into those that are to stay. Nothing moves twice."""
-    cover = _Cover.of(cluster, iterations)
+    used = _used(cluster)
+    cover = _Cover.of(cluster, used, iterations)
     order = cover.order(cluster)
     stays = ~cluster.removable
     stays[_last_of_each(cover, order)] = True
     going = order[~stays[order]]
-    if limits is None:
+    limits = limits or Limits()
+    if limits.use is None and limits.removals >= len(going):
         # All of them may go, so those with large items go while there is room for them: that fits more in the end.
-        going = going[np.argsort(-_largest_item(cluster)[going], kind="stable")]
-    found = _remove(cluster, limits or Limits(), order=going, hangs=stays)
+        going = going[np.argsort(-_largest_item(cluster, used)[going], kind="stable")]
+    found = _remove(cluster, limits, order=going, hangs=stays)
     verdicts = np.where(stays & cluster.removable, Verdict.SURVIVOR, found.verdicts)
     return replace(found, verdicts=verdicts, bound=cover.bound)
 
@@ -140,8 +142,7 @@ class _Cover:
     bound: float
 
     @classmethod
-    def of(cls, cluster: Cluster, iterations: int) -> _Cover:
-        used = _used(cluster)
+    def of(cls, cluster: Cluster, used: Ints, iterations: int) -> _Cover:
         capacity = used + cluster.free
         fixed = ~cluster.removable
         given = cluster.free[fixed].clip(0).sum(axis=0)
@@ -161,11 +162,15 @@ class _Cover:
         return cls(type_of=type_of, keep=solved.primal, worth=share @ solved.dual, bound=paid + solved.objective)
 
     def order(self, cluster: Cluster) -> Ints:
-        """Removable nodes: most expensive for what they are worth first, then those with fewest items."""
+        """Removable nodes: most expensive for what they are worth first, then those with fewest items.
+
+        Before all of them those that receive nothing, which are no use as survivors.
+        """
         items = np.concatenate(([0], np.cumsum(cluster.dwellers[:, 1])))[cluster.starts]
         worth = self.worth[self.type_of]
         ratio = np.where(worth > 1e-12, cluster.price / np.maximum(worth, 1e-12), np.inf)
-        ranked = np.lexsort((np.arange(len(worth)), np.diff(items), -np.round(ratio, 9)))
+        receives = np.ones(len(worth), dtype=np.bool_) if cluster.receives is None else cluster.receives
+        ranked = np.lexsort((np.arange(len(worth)), np.diff(items), -np.round(ratio, 9), receives))
         return ranked[cluster.removable[ranked]]
 
 
@@ -252,9 +257,9 @@ def _used(cluster: Cluster) -> Ints:
     return np.asarray(so_far[cluster.starts[1:]] - so_far[cluster.starts[:-1]], dtype=np.int64)
 
 
-def _largest_item(cluster: Cluster) -> Ints:
+def _largest_item(cluster: Cluster, used: Ints) -> Ints:
     """[N]: the size of the largest item on each node; 0 on empty ones."""
-    size = shares(cluster.requests, _used(cluster).sum(axis=0))
+    size = shares(cluster.requests, used.sum(axis=0))
     largest = np.zeros(len(cluster.free), dtype=np.int64)
     nodes = np.repeat(np.arange(len(largest)), np.diff(cluster.starts))
     np.maximum.at(largest, nodes, size[cluster.dwellers[:, 0]])

@@ -36,7 +36,7 @@ from tests.conformance.setups.steps import (
 _HOLD = ["ex.com/hold"]
 
 
-def _owned(where: str, owner: str, name: str, **metadata: Any) -> Send:
+def made_by_replica_set(where: str, owner: str, name: str, **metadata: Any) -> Send:
     """A pod as the replica set controller makes it. Its owner's uid is filled in by the replay."""
     reference = {
         "apiVersion": "apps/v1",
@@ -86,11 +86,11 @@ _DELETE: dict[str, list[Step]] = {
         pod_status("delete", "p4", phase="Succeeded"),
     ],
     "delete-030": [pod("delete", "p5", nodeName="ghost", metadata={"finalizers": ["ex.com/x"]})],
-    "delete-032": [workload("ReplicaSet", "delete", "bg", replicas=1), _owned("delete", "bg", "bg-tpvww")],
+    "delete-032": [workload("ReplicaSet", "delete", "bg", replicas=1), made_by_replica_set("delete", "bg", "bg-tpvww")],
     "delete-035": [delete(f"{CORE}/namespaces/delete/pods/bg-tpvww", agent=CONTROLLERS)],
     "delete-036": [
         workload("ReplicaSet", "delete", "fg", replicas=1),
-        _owned("delete", "fg", "fg-vls5p"),
+        made_by_replica_set("delete", "fg", "fg-vls5p"),
         _replica_set_status("fg", replicas=1, fullyLabeledReplicas=1, observedGeneration=1),
         patch(f"{CORE}/namespaces/delete/pods/fg-vls5p", {"metadata": {"finalizers": ["ex.com/slow"]}}),
     ],
@@ -104,7 +104,7 @@ _DELETE: dict[str, list[Step]] = {
     ],
     "delete-040": [
         workload("ReplicaSet", "delete", "or", replicas=1),
-        _owned("delete", "or", "or-52srt"),
+        made_by_replica_set("delete", "or", "or-52srt"),
         StatusAsRecorded("delete-040"),
     ],
     "delete-041": [

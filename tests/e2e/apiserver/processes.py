@@ -16,10 +16,10 @@ from urllib.parse import urlsplit
 
 import yaml
 
+from tests.e2e.patience import PATIENCE_S, speaking_in_time
+
 if TYPE_CHECKING:
     from collections.abc import Iterator
-
-PATIENCE_S = 30
 
 
 class ApiServer(NamedTuple):
@@ -45,9 +45,11 @@ class ApiServer(NamedTuple):
         where = urlsplit(self.url)
         return http.client.HTTPSConnection(where.hostname or "", where.port, context=trusting, timeout=PATIENCE_S)
 
-    def ask(self, method: str, path: str, body: Any = None, *, token: str = "") -> tuple[int, Any]:
+    def ask(
+        self, method: str, path: str, body: Any = None, *, token: str = "", content: str = "application/json"
+    ) -> tuple[int, Any]:
         connection = self.connection()
-        headers = {"Authorization": f"Bearer {token or self.token}", "Content-Type": "application/json"}
+        headers = {"Authorization": f"Bearer {token or self.token}", "Content-Type": content}
         connection.request(method, path, body=None if body is None else json.dumps(body), headers=headers)
         response = connection.getresponse()
         content = json.loads(response.read())
@@ -70,7 +72,8 @@ def running(data: Path, *arguments: str) -> Iterator[ApiServer]:
     with started(data, "--port", "0", *arguments) as process:
         assert process.stdout is not None
         try:
-            first, second = process.stdout.readline(), process.stdout.readline()
+            with speaking_in_time(process):
+                first, second = process.stdout.readline(), process.stdout.readline()
             assert second.startswith("ready at "), process.communicate()
             url = second.removeprefix("ready at ").split(";")[0]
             yield ApiServer(process, url, Path(first.split()[1]), first + second)

@@ -14,6 +14,7 @@ from plimsoll.local.apiserver.transport.certificates import server_certificates
 from plimsoll.local.apiserver.transport.limits import Limits
 from plimsoll.local.apiserver.transport.listening import Listener
 from plimsoll.runtime.clocks import RealClock
+from tests.e2e.patience import PATIENCE_S
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable
@@ -21,10 +22,6 @@ if TYPE_CHECKING:
     from typing import Any
 
     from plimsoll.local.apiserver.transport.limits import Handler
-
-
-# A server that does not do what a test waits for fails it; none passes because of it.
-_PATIENCE_S = 30.0
 
 
 async def until(condition: Callable[[], object]) -> None:
@@ -135,7 +132,7 @@ async def serving(application: Handler, directory: Path, limits: Limits | None =
     task = asyncio.create_task(listener.serve())
     server = RunningServer(listener, port, certificates.ca_pem, task)
     try:
-        async with asyncio.timeout(_PATIENCE_S):
+        async with asyncio.timeout(PATIENCE_S):
             yield server
     finally:
         await server.stop()

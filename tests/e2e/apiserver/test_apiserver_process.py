@@ -10,7 +10,9 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from tests.e2e.apiserver.processes import PATIENCE_S, config_map, running, started
+from tests.e2e.apiserver.processes import config_map, running, started
+from tests.e2e.patience import PATIENCE_S
+from tests.e2e.ports import lasting_port
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -67,23 +69,28 @@ def test_a_second_signal_does_not_wait_for_requests(tmp_path: Path):
         connection = server.connection()
         connection.putrequest("POST", CONFIG_MAPS)
         connection.putheader("Content-Length", "100")
-        connection.endheaders(b"half of the body")
+        connection.putheader("Expect", "100-continue")
+        connection.endheaders()
+        # Who was told to go on is a request under way; a signal before that would find an idle connection.
+        assert connection.sock.recv(4096).startswith(b"HTTP/1.1 100 ")
+        connection.send(b"half of the body")
         server.process.send_signal(signal.SIGTERM)
         with pytest.raises(subprocess.TimeoutExpired):
-            server.process.wait(timeout=2)
+            server.process.wait(timeout=1)
         server.process.send_signal(signal.SIGTERM)
-        assert server.process.wait(timeout=6) == 0
+        assert server.process.wait(timeout=8) == 0, "it waited for the ten seconds of grace"
         connection.close()
 
 
 @pytest.mark.parametrize("durability", ["process", "power"])
 def test_a_restart_keeps_authority_token_and_objects(tmp_path: Path, durability: str):
-    with running(tmp_path, "--durability", durability) as server:
+    options = ("--durability", durability, "--port", str(lasting_port()))
+    with running(tmp_path, *options) as server:
         status, made = server.ask("POST", CONFIG_MAPS, config_map("kept"))
         assert status == 201
-        ca, token, port = server.ca_pem, server.token, urlsplit(server.url).port
+        ca, token = server.ca_pem, server.token
         assert server.stop() == 0
-    with running(tmp_path, "--durability", durability, "--port", str(port)) as server:
+    with running(tmp_path, *options) as server:
         assert (server.ca_pem, server.token) == (ca, token)
         assert server.ask("GET", f"{CONFIG_MAPS}/kept") == (200, made)
 

@@ -22,7 +22,8 @@ if TYPE_CHECKING:
 pytestmark = pytest.mark.asyncio
 
 MIB = 1024 * 1024
-SHORT = 0.05
+# Short for a client that makes the server wait, long for one that does not, also on a machine that is busy.
+SHORT = 0.5
 
 
 async def still_serves(server: RunningServer) -> bool:
@@ -186,7 +187,7 @@ async def test_half_a_head_ties_up_nothing_and_is_cut_off(tmp_path: Path, sent: 
 
 
 async def test_a_head_that_drips_is_cut_off(tmp_path: Path):
-    async with serving(FakeApplication(), tmp_path, Limits(head_s=2 * SHORT)) as server, server.client() as client:
+    async with serving(FakeApplication(), tmp_path, Limits(head_s=SHORT)) as server, server.client() as client:
         dripping = asyncio.create_task(drip(client.writer))
         assert await client.is_cut_off()
         dripping.cancel()
@@ -218,12 +219,18 @@ async def test_requests_that_were_damaged_on_the_way_are_answered_or_cut_off(
     chance = random.Random(3)
     whole = b"POST /echo?a=b HTTP/1.1\r\nHost: localhost\r\nContent-Length: 5\r\nX: y\r\n\r\nhello"
     statuses: set[int] = set()
+
+    async def ask(request: bytes) -> None:
+        async with server.client() as client:
+            await client.send(request)
+            with suppress(ConnectionError, asyncio.IncompleteReadError):
+                statuses.add((await client.response()).status)
+
     async with serving(FakeApplication(), tmp_path, Limits(head_s=SHORT, body_s=SHORT, idle_s=SHORT)) as server:
-        for _ in range(200):
-            async with server.client() as client:
-                await client.send(damaged(whole, chance))
-                with suppress(ConnectionError, asyncio.IncompleteReadError):
-                    statuses.add((await client.response()).status)
+        for _ in range(20):
+            async with asyncio.TaskGroup() as asking:
+                for _ in range(10):
+                    asking.create_task(ask(damaged(whole, chance)))
         assert await still_serves(server)
     assert {200, 400, 403} <= statuses <= {200, 400, 403, 404, 408, 413}
     assert caplog.records == []
@@ -328,7 +335,7 @@ async def test_a_client_that_goes_ends_its_watch_at_once(tmp_path: Path):
 
 async def test_a_client_that_never_reads_is_cut_off_and_others_are_served(tmp_path: Path):
     application = FakeApplication()
-    async with serving(application, tmp_path, Limits(write_stall_s=4 * SHORT)) as server:
+    async with serving(application, tmp_path, Limits(write_stall_s=SHORT)) as server:
         deaf = await server.connected()
         deaf.writer.transport.pause_reading()
         await deaf.send(b"GET /flood?watch=1 HTTP/1.1\r\nHost: localhost\r\n\r\n")
@@ -339,7 +346,7 @@ async def test_a_client_that_never_reads_is_cut_off_and_others_are_served(tmp_pa
 
 
 async def test_a_large_answer_that_nobody_reads_is_given_up(tmp_path: Path):
-    async with serving(FakeApplication(), tmp_path, Limits(write_stall_s=4 * SHORT)) as server:
+    async with serving(FakeApplication(), tmp_path, Limits(write_stall_s=SHORT)) as server:
         deaf = await server.connected()
         deaf.writer.transport.pause_reading()
         await deaf.send(b"GET /big?bytes=60000000 HTTP/1.1\r\nHost: localhost\r\n\r\n")
@@ -353,7 +360,7 @@ async def test_connections_beyond_the_limit_push_out_those_that_only_wait(tmp_pa
     async with serving(FakeApplication(), tmp_path, limits) as server:
         silent = [await asyncio.open_connection("127.0.0.1", server.port) for _ in range(60)]
         assert await still_serves(server)
-        assert server.listener.connections <= 10
+        await until(lambda: server.listener.connections <= 10)
         assert await silent[0][0].read() == b""
         for _, writer in silent:
             writer.close()

@@ -130,7 +130,7 @@ async def test_watches_end_and_requests_finish_when_the_server_stops(tmp_path: P
         server.serving.cancel()
         assert await watching.chunk() is None
         assert await idle.is_cut_off()
-        assert application.open_streams == 0
+        await until(lambda: not application.open_streams)
         application.may_answer.set()
         assert (await asking.response()).body == b"at last"
         for client in (watching, asking, idle):

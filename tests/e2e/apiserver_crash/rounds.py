@@ -12,11 +12,13 @@ import signal
 from contextlib import AsyncExitStack
 from typing import TYPE_CHECKING, NamedTuple
 
-from tests.e2e.apiserver.processes import PATIENCE_S, running
+from tests.e2e.apiserver.processes import running
 from tests.e2e.apiserver_crash.ledger import KINDS, NAMESPACE, Intent, Key, Ledger
-from tests.e2e.apiserver_crash.sessions import Session, lasting_port
+from tests.e2e.apiserver_crash.sessions import Session
 from tests.e2e.apiserver_crash.watchers import Watcher
 from tests.e2e.apiserver_crash.writers import Writer
+from tests.e2e.patience import PATIENCE_S
+from tests.e2e.ports import lasting_port
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import socket
 import ssl
 from typing import TYPE_CHECKING, Any, NamedTuple
 from urllib.parse import urlsplit
@@ -11,8 +10,6 @@ from urllib.parse import urlsplit
 from tests.e2e.apiserver.raw_clients import Client, Response
 
 if TYPE_CHECKING:
-    import random
-
     from tests.e2e.apiserver.processes import ApiServer
 
 # What a client sees of a server that is killed.
@@ -42,12 +39,3 @@ class Session(NamedTuple):
         response: Response = await client.ask(self.head("GET", path))
         assert response.status in {200, 404}, response
         return response.json if response.status == 200 else None
-
-
-def lasting_port(chance: random.Random) -> int:
-    """A free one below those that systems give to clients: nobody is given it while the server is down."""
-    while True:
-        port = chance.randrange(20_000, 30_000)
-        with socket.socket() as trying:
-            if trying.connect_ex(("127.0.0.1", port)) != 0:
-                return port

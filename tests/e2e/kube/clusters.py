@@ -26,6 +26,7 @@ from plimsoll.objects.workloads import Deployment, ReplicaSet
 from plimsoll.runtime.chance import SystemEntropy
 from plimsoll.runtime.clocks import RealClock
 from tests.e2e.apiserver.processes import running
+from tests.e2e.patience import PATIENCE_S
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
@@ -34,7 +35,6 @@ if TYPE_CHECKING:
     from plimsoll.kube.exchange import Transport
 
 KUBECONFIG_VARIABLE: Final = "PLIMSOLL_E2E_KUBECONFIG"
-PATIENCE_S: Final = 30.0
 CLOCK: Final = RealClock()
 ENTROPY: Final = SystemEntropy()
 USER_AGENT: Final = "plimsoll-e2e"

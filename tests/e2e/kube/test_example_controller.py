@@ -16,7 +16,8 @@ from plimsoll.kube.selections import Selection
 from plimsoll.objects.configuration import ConfigMap
 from plimsoll.objects.events import Event
 from plimsoll.objects.leases import Lease
-from tests.e2e.kube.clusters import PATIENCE_S, delete_namespace, exists, make_namespace, until
+from tests.e2e.kube.clusters import delete_namespace, exists, make_namespace, until
+from tests.e2e.patience import PATIENCE_S
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator

@@ -17,8 +17,9 @@ from plimsoll.kube.informer import Informer
 from plimsoll.kube.selections import Selection
 from plimsoll.objects.configuration import ConfigMap
 from plimsoll.objects.rbac import Role, RoleBinding, ServiceAccount
-from tests.e2e.kube.clusters import CLOCK, ENTROPY, PATIENCE_S, connected, until
+from tests.e2e.kube.clusters import CLOCK, ENTROPY, connected, until
 from tests.e2e.kube.pods_and_maps import config_map
+from tests.e2e.patience import PATIENCE_S
 
 if TYPE_CHECKING:
     from plimsoll.kube.access import Access

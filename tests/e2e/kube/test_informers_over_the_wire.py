@@ -17,6 +17,7 @@ from tests.e2e.kube.clusters import CLOCK, ENTROPY, connected, until_so
 from tests.e2e.kube.custom_objects import defined_gauges, gauge
 from tests.e2e.kube.pods_and_maps import config_map, make_maps
 from tests.e2e.kube.tcp_proxies import proxied
+from tests.e2e.patience import PATIENCE_S
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -37,7 +38,7 @@ both_ways = pytest.mark.parametrize("settings", [BRISK, STREAMING], ids=["pages"
 async def running(informer: Informer[Any]) -> AsyncIterator[None]:
     task = asyncio.create_task(informer.run())
     try:
-        async with asyncio.timeout(30):
+        async with asyncio.timeout(PATIENCE_S):
             await informer.synced()
         yield
     finally:

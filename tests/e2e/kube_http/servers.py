@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from plimsoll.kube.access import Access, Credential, Tls
 from plimsoll.kube.exchange import Call, Reply, Stream
 from plimsoll.kube.http import HttpTransport
+from tests.e2e.patience import PATIENCE_S
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
@@ -231,7 +232,7 @@ def reaching(access: Access, environment: Mapping[str, str] | None = None) -> Ht
     return HttpTransport(access, environment=environment or {})
 
 
-async def sent(access: Access, path: str = "/version", *, timeout_s: float = 20) -> Reply:
+async def sent(access: Access, path: str = "/version", *, timeout_s: float = PATIENCE_S) -> Reply:
     async with reaching(access) as transport:
         return await transport.send(Call("GET", path, timeout_s=timeout_s))
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import signal
+import time
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -102,7 +103,10 @@ async def test_a_server_that_stops_ends_its_streams(server: ApiServer):
 
 
 async def test_a_page_of_20_mb_does_not_hold_up_the_loop():
-    """The other side is in this loop, too, and works as hard; so this is an upper bound, and a generous one."""
+    """The other side is in this loop, too, and works as hard; so this is an upper bound, and a generous one.
+
+    Seconds of this thread's own work: what else the machine has to do holds up nobody's loop for good.
+    """
     ca = Authority()
     body = b'{"metadata":{"name":"a"}}' * 800_000
     answer = b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n%s" % (len(body), body)
@@ -110,11 +114,10 @@ async def test_a_page_of_20_mb_does_not_hold_up_the_loop():
 
     async def heartbeat() -> None:
         nonlocal longest_s
-        loop = asyncio.get_running_loop()
         while True:
-            before = loop.time()
+            before_s = time.thread_time()
             await asyncio.sleep(0.001)
-            longest_s = max(longest_s, loop.time() - before)
+            longest_s = max(longest_s, time.thread_time() - before_s)
 
     async with (
         serving(Answering(answer), tls=server_tls(ca.issue(*LOOPBACK))) as port,

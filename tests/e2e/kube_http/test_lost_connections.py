@@ -11,6 +11,7 @@ from plimsoll.kube.errors import AnswerLost, NotSent, TimedOut, UnreadableAnswer
 from plimsoll.kube.exchange import Call
 from plimsoll.kube.http import HttpLimits, HttpTransport
 from tests.e2e.kube_http.servers import CHUNKED, OK, Answering, Peer, opened, plain, reaching, sent, serving
+from tests.e2e.patience import PATIENCE_S
 
 pytestmark = pytest.mark.asyncio
 
@@ -41,8 +42,8 @@ async def test_a_server_that_accepts_and_never_answers():
         await peer.reader.read()
 
     async with serving(silent) as port:
-        with pytest.raises(TimedOut, match=r"GET /version: no answer from http://127\.0\.0\.1:\d+ within 0\.2 s"):
-            await sent(plain(port), timeout_s=0.2)
+        with pytest.raises(TimedOut, match=r"GET /version: no answer from http://127\.0\.0\.1:\d+ within 1 s"):
+            await sent(plain(port), timeout_s=1)
 
 
 async def test_a_server_that_stops_in_the_middle_of_its_answer():
@@ -53,7 +54,7 @@ async def test_a_server_that_stops_in_the_middle_of_its_answer():
 
     async with serving(stalls) as port:
         with pytest.raises(TimedOut):
-            await sent(plain(port), timeout_s=0.2)
+            await sent(plain(port), timeout_s=1)
 
 
 @pytest.mark.parametrize(
@@ -139,7 +140,7 @@ async def test_calls_wait_for_a_place_and_are_not_sent_if_none_comes():
 
     async with serving(slow) as port:
         async with HttpTransport(plain(port), limits=HttpLimits(calls_at_once=1), environment={}) as transport:
-            first = asyncio.create_task(transport.send(Call("GET", "/first", timeout_s=10)))
+            first = asyncio.create_task(transport.send(Call("GET", "/first", timeout_s=PATIENCE_S)))
             await asked.wait()
             with pytest.raises(NotSent, match="still waiting for one of 1 calls to end"):
                 await transport.send(Call("GET", "/second", timeout_s=0.1))
@@ -165,7 +166,7 @@ async def test_a_cancelled_call_lets_go_of_its_connection():
         asking.cancel()
         await asyncio.wait((asking,))
         assert asking.cancelled()
-        await asyncio.wait_for(gone.wait(), 10)
+        await asyncio.wait_for(gone.wait(), PATIENCE_S)
 
 
 # ---- streams
@@ -218,10 +219,10 @@ async def silent_stream(peer: Peer) -> None:
 
 async def test_a_stream_has_no_time_limit_after_its_beginning():
     async with serving(silent_stream) as port, reaching(plain(port)) as transport:
-        reply = await transport.send(Call("GET", "/", is_stream=True, timeout_s=0.1))
+        reply = await transport.send(Call("GET", "/", is_stream=True, timeout_s=1))
         assert reply.stream is not None
         reading = asyncio.create_task(anext(reply.stream))
-        done, _ = await asyncio.wait((reading,), timeout=0.4)
+        done, _ = await asyncio.wait((reading,), timeout=1.5)
         assert not done
         await reply.stream.aclose()
         with pytest.raises(StopAsyncIteration):
@@ -234,7 +235,7 @@ async def test_the_beginning_of_a_stream_has_a_time_limit():
 
     async with serving(silent) as port, reaching(plain(port)) as transport:
         with pytest.raises(TimedOut):
-            await transport.send(Call("GET", "/", is_stream=True, timeout_s=0.1))
+            await transport.send(Call("GET", "/", is_stream=True, timeout_s=1))
 
 
 async def test_closing_a_stream_ends_it_for_who_waits_and_closes_the_connection():
@@ -251,7 +252,7 @@ async def test_closing_a_stream_ends_it_for_who_waits_and_closes_the_connection(
         await stream.aclose()
         await stream.aclose()
         assert await reading == b""
-        await asyncio.wait_for(gone.wait(), 10)
+        await asyncio.wait_for(gone.wait(), PATIENCE_S)
 
 
 async def test_a_cancelled_reader_ends_its_stream():

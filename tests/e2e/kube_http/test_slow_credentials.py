@@ -10,6 +10,7 @@ from plimsoll.kube.access import Access, Credential
 from plimsoll.kube.errors import Closed, CredentialsFailed, CredentialsLate
 from plimsoll.kube.exchange import Call
 from tests.e2e.kube_http.servers import Answering, reaching, serving
+from tests.e2e.patience import PATIENCE_S
 
 pytestmark = pytest.mark.asyncio
 
@@ -41,6 +42,12 @@ class Plugin:
         pass
 
 
+async def until_all_wait() -> None:
+    """Let everything go on that waits for no socket: no credentials do here."""
+    for _ in range(20):
+        await asyncio.sleep(0)
+
+
 def access(port: int, plugin: Plugin) -> Access:
     return Access(server=f"http://127.0.0.1:{port}", credentials=plugin, origin="context c of config")
 
@@ -68,8 +75,8 @@ async def test_the_run_goes_on_for_the_next_call():
         for _ in range(3):
             with pytest.raises(CredentialsLate):
                 await transport.send(SHORT)
-        waiting = asyncio.create_task(transport.send(Call("GET", "/", timeout_s=20)))
-        await asyncio.sleep(0.01)
+        waiting = asyncio.create_task(transport.send(Call("GET", "/", timeout_s=PATIENCE_S)))
+        await until_all_wait()
         plugin.answers.set()
         assert (await waiting).is_success
     assert plugin.runs == 1
@@ -79,9 +86,9 @@ async def test_the_run_goes_on_for_the_next_call():
 async def test_a_call_that_is_cancelled_leaves_the_run_to_others():
     plugin = Plugin()
     async with serving(Answering()) as port, reaching(access(port, plugin)) as transport:
-        gone = asyncio.create_task(transport.send(Call("GET", "/", timeout_s=20)))
-        waiting = asyncio.create_task(transport.send(Call("GET", "/", timeout_s=20)))
-        await asyncio.sleep(0.01)
+        gone = asyncio.create_task(transport.send(Call("GET", "/", timeout_s=PATIENCE_S)))
+        waiting = asyncio.create_task(transport.send(Call("GET", "/", timeout_s=PATIENCE_S)))
+        await until_all_wait()
         gone.cancel()
         await asyncio.wait((gone,))
         plugin.answers.set()
@@ -97,7 +104,7 @@ async def test_a_failure_that_nobody_waited_for_is_not_kept():
             await transport.send(SHORT)
         plugin.failure = CredentialsFailed("no")
         plugin.answers.set()
-        await asyncio.sleep(0.01)
+        await until_all_wait()
         plugin.failure = None
         assert (await transport.send(Call("GET", "/"))).is_success
     assert plugin.runs == 2
@@ -107,8 +114,8 @@ async def test_closing_the_transport_ends_the_run_and_who_waits_for_it():
     plugin = Plugin()
     async with serving(Answering()) as port:
         transport = reaching(access(port, plugin))
-        waiting = asyncio.create_task(transport.send(Call("GET", "/", timeout_s=20)))
-        await asyncio.sleep(0.01)
+        waiting = asyncio.create_task(transport.send(Call("GET", "/", timeout_s=PATIENCE_S)))
+        await until_all_wait()
         await transport.aclose()
         assert plugin.is_ended
         with pytest.raises(Closed):

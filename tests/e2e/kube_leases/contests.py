@@ -18,13 +18,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from tests.e2e.kube.clusters import access_of, cluster_kubeconfig, delete_namespace, make_namespace
+from tests.e2e.patience import PATIENCE_S
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
 CONTENDER = Path(__file__).with_name("contender.py")
-# How long a test waits for what takes a second on an idle machine.
-PATIENCE_S = 60
 
 
 class Line(NamedTuple):

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 # A bound for a loaded machine; `make bench` measures.
-GENEROUS = 10
+GENEROUS = 20
 
 
 @pytest.mark.parametrize(("processes", "kills"), [(2, 25), (3, 25)])
@@ -29,7 +29,8 @@ def test_killing_the_leader_again_and_again_never_lets_two_act(tmp_path: Path, p
             leader = one.await_leader(killed_at_s, but_not=leader.pid)
             assert leader.at_s - killed_at_s < GENEROUS * one.duration_s
         assert one.overlaps() == []
-        assert len({act.pid for act in one.acts()}) == kills + 1
+        # On a busy machine a leader may come too late to renew, and somebody leads who was not waited for.
+        assert len({act.pid for act in one.acts()}) > kills
         assert len(one.acts()) > kills
 
 
@@ -66,13 +67,13 @@ def test_a_leader_that_is_told_to_stop_hands_over_at_once(tmp_path: Path):
 
 def test_a_leader_whose_loop_is_blocked_renews_and_is_ended_when_it_can_no_longer(tmp_path: Path):
     with running(tmp_path / "data") as server:
-        one = Contest(server.kubeconfig, tmp_path)
+        one = Contest(server.kubeconfig, tmp_path, duration_s=4)
         try:
             blocked = one.enter(CONTENDER_BLOCKS="1")
             assert one.await_leader(0).pid == blocked
             other = one.enter()
             one.await_contender(other)
-            time.sleep(3 * one.duration_s)
+            time.sleep(2 * one.duration_s)
             assert {act.pid for act in one.acts()} == {blocked}, "the thread renews"
             server.stop(signal.SIGKILL)
             assert one.processes.pop(blocked).wait(timeout=60) == 4

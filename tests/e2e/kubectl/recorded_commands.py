@@ -17,7 +17,7 @@ _FOLDER = Path(__file__).parents[2] / "fixtures" / "kubernetes" / "kubectl"
 # The proxy of the recording refused protobuf or OpenAPI on purpose; a server does not.
 _NOT_A_SERVER: Final = ("-json-only-", "-no-openapi-")
 
-# Their output is the work of controllers, of the scheduler or of a kubelet; they join with the local cluster.
+# Their output is the work of controllers, of the scheduler or of a kubelet: tests/e2e/up runs them with those.
 NEEDS_CONTROLLERS: Final = {
     "006-rollout-status": "waits for the deployment controller",
     "007-get-pods": "lists the pods of a deployment",

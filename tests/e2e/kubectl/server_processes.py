@@ -9,17 +9,16 @@ import shutil
 import signal
 import subprocess
 import sys
-import threading
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 import pytest
 
+from tests.e2e.patience import PATIENCE_S, speaking_in_time
+
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-_READY_WITHIN_S = 60
-_STOPPED_WITHIN_S = 30
 LEAST_KUBECTL = (1, 29)
 
 
@@ -54,11 +53,11 @@ def running_server(data: Path, *options: str) -> Iterator[ServerProcess]:
         yield ServerProcess(_kubeconfig_when_ready(process, errors), data, process, errors)
         assert process.poll() is None, f"the server ended by itself: {errors.read_text()[-2000:]}"
         process.send_signal(signal.SIGTERM)
-        assert process.wait(timeout=_STOPPED_WITHIN_S) == 0, errors.read_text()[-2000:]
+        assert process.wait(timeout=PATIENCE_S) == 0, errors.read_text()[-2000:]
     finally:
         if process.poll() is None:
             process.kill()
-            process.wait(timeout=_STOPPED_WITHIN_S)
+            process.wait(timeout=PATIENCE_S)
         assert process.stdout is not None
         process.stdout.close()
     assert "Traceback" not in errors.read_text()
@@ -66,15 +65,11 @@ def running_server(data: Path, *options: str) -> Iterator[ServerProcess]:
 
 def _kubeconfig_when_ready(process: subprocess.Popen[str], errors: Path) -> Path:
     assert process.stdout is not None
-    giving_up = threading.Timer(_READY_WITHIN_S, process.kill)
-    giving_up.start()
-    try:
+    with speaking_in_time(process):
         for line in process.stdout:
             named = re.search(r"ready at .* (/\S*kubeconfig)\b", line)
             if named:
                 return Path(named[1])
-    finally:
-        giving_up.cancel()
     pytest.fail(f"no ready line from plimsoll apiserver: {errors.read_text()[-2000:]}")
 
 

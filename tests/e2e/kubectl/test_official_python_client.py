@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from tests.e2e.kubectl.server_processes import has_apiserver_command, running_server
+from tests.e2e.patience import PATIENCE_S
 
 kubernetes = pytest.importorskip("kubernetes", reason="NOT TESTED: the official Python client is not installed")
 if not has_apiserver_command():
@@ -173,7 +174,7 @@ def _the_dynamic_client_finds_it(api: Any) -> None:
     assert merged.metadata.generation == 2
     listed = gadgets.get(namespace="default")
     assert [item.metadata.name for item in listed.items] == ["g"]
-    events = gadgets.watch(namespace="default", timeout=1)
+    events = gadgets.watch(namespace="default", timeout=3)
     assert [(event["type"], event["object"].metadata.name) for event in events] == [("ADDED", "g")]
     gadgets.delete(name="g", namespace="default")
 
@@ -185,19 +186,19 @@ def test_its_leader_election_gives_the_lease_to_one(api: Any):
     def lead() -> None:
         leading.append("one")
         has_begun.set()
-        is_over.wait(timeout=60)
+        is_over.wait(timeout=PATIENCE_S)
         raise RuntimeError("a leader whose work fails gives up its lease")
 
     leader = threading.Thread(target=_candidate(api, "one", lead).run)
     leader.start()
-    assert has_begun.wait(timeout=20)
+    assert has_begun.wait(timeout=PATIENCE_S)
     other = _candidate(api, "two", lambda: leading.append("two"))
     assert not other.try_acquire_or_renew(), "the lease is held and was just renewed"
     lease = client.CoordinationV1Api(api).read_namespaced_lease("election", "default")
     assert lease.spec.holder_identity == "one"
     assert leading == ["one"]
     is_over.set()
-    leader.join(timeout=30)
+    leader.join(timeout=PATIENCE_S)
     assert not leader.is_alive()
 
 

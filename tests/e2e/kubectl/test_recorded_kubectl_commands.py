@@ -3,21 +3,18 @@
 from __future__ import annotations
 
 import json
-import os
-import shlex
-import subprocess
-import threading
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 import pytest
 
 from tests.e2e.kubectl import recorded_commands as recordings
+from tests.e2e.kubectl.kubectl_runs import Kubectl
 from tests.e2e.kubectl.server_processes import LEAST_KUBECTL, has_apiserver_command, kubectl_version, running_server
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-    from pathlib import Path
 
+    from tests.e2e.kubectl.kubectl_runs import Ran
     from tests.e2e.kubectl.recorded_commands import RecordedCommand
 
 CLIENT = kubectl_version()
@@ -27,7 +24,6 @@ if CLIENT is None or CLIENT < LEAST_KUBECTL:
 if not has_apiserver_command():
     pytest.skip("NOT TESTED: there is no `plimsoll apiserver`", allow_module_level=True)
 
-_COMMAND_WITHIN_S = 60
 _RUN = [one for one in recordings.recorded_commands() if one.id not in recordings.NEEDS_CONTROLLERS]
 
 _NODE = """
@@ -39,69 +35,6 @@ _READY = (
     '{"status":{"conditions":[{"type":"Ready","status":"True","reason":"Kubelet","message":"m",'
     '"lastHeartbeatTime":"2026-01-01T00:00:00Z","lastTransitionTime":"2026-01-01T00:00:00Z"}]}}'
 )
-
-
-class Ran(NamedTuple):
-    exit_code: int | str
-    stdout: str
-    stderr: str
-
-
-class Kubectl:
-    """Runs commands in a directory of their own, with an empty discovery cache each."""
-
-    def __init__(self, kubeconfig: Path, directory: Path) -> None:
-        self._kubeconfig = kubeconfig
-        self._directory = directory
-        self._runs = 0
-
-    def __call__(self, command: str, *, files: dict[str, str] | None = None, stdin: str = "") -> Ran:
-        done = subprocess.run(
-            shlex.split(command),
-            cwd=self._work_directory(files or {}),
-            env=self._environment(),
-            input=stdin,
-            capture_output=True,
-            text=True,
-            timeout=_COMMAND_WITHIN_S,
-            check=False,
-        )
-        return Ran(done.returncode, done.stdout, done.stderr)
-
-    def watch(self, command: str, changes: list[str], *, lines: int) -> Ran:
-        """A command that ends only when it is stopped: `changes` are made while it runs, until `lines` have come."""
-        process = subprocess.Popen(
-            shlex.split(command),
-            cwd=self._work_directory({}),
-            env=self._environment(),
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
-        )
-        assert process.stdout is not None
-        # The header and what is there already: then it watches.
-        seen = [process.stdout.readline() for _ in range(lines - len(changes))]
-        for change in changes:
-            assert self(change).exit_code == 0, change
-        giving_up = threading.Timer(_COMMAND_WITHIN_S, process.terminate)
-        giving_up.start()
-        seen += [process.stdout.readline() for _ in changes]
-        giving_up.cancel()
-        process.terminate()
-        rest, stderr = process.communicate(timeout=_COMMAND_WITHIN_S)
-        return Ran("terminated", "".join(seen) + rest, stderr)
-
-    def _work_directory(self, files: dict[str, str]) -> Path:
-        self._runs += 1
-        directory = self._directory / f"run-{self._runs}"
-        directory.mkdir()
-        for name, text in files.items():
-            (directory / name).write_text(text)
-        return directory
-
-    def _environment(self) -> dict[str, str]:
-        home = self._directory / f"home-{self._runs}"
-        return {"PATH": os.environ["PATH"], "HOME": str(home), "KUBECONFIG": str(self._kubeconfig), "TZ": "UTC"}
 
 
 # Changes that the recorder made while a watching command ran.
@@ -130,7 +63,7 @@ def ran(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, Ran]]:
 
 def _set_up(kubectl: Kubectl) -> None:
     assert kubectl("kubectl create namespace kc").exit_code == 0
-    assert kubectl("kubectl -n kc wait --for=create serviceaccount/default --timeout=20s").exit_code == 0
+    assert kubectl("kubectl -n kc wait --for=create serviceaccount/default --timeout=60s").exit_code == 0
     for name in ("k1", "k2"):
         assert kubectl("kubectl create -f -", stdin=_NODE.format(name=name)).exit_code == 0
         kubectl(f"kubectl patch node {name} --subresource=status --type=merge -p '{_READY}'")

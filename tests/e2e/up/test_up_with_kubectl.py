@@ -24,7 +24,7 @@ def up(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Up]:
 
 
 def rolled_out(up: Up, name: str) -> None:
-    assert "successfully rolled out" in up.kubectl("rollout", "status", f"deployment/{name}", "--timeout=40s")
+    assert "successfully rolled out" in up.kubectl("rollout", "status", f"deployment/{name}", "--timeout=80s")
 
 
 def pods_on(up: Up, node: str, *arguments: str) -> list[str]:
@@ -45,7 +45,7 @@ def test_deployments_are_made_scaled_and_rolled(up: Up):
     pods = up.objects("pods", "-l", "app=rolled")
     going = [pod for pod in pods if "deletionTimestamp" in pod["metadata"]]
     assert len(pods) - len(going) == 6
-    up.kubectl("delete", "deployment/rolled", "--cascade=foreground", "--timeout=40s")
+    up.kubectl("delete", "deployment/rolled", "--cascade=foreground", "--timeout=80s")
     assert up.objects("replicasets,pods", "-l", "app=rolled") == []
 
 
@@ -66,9 +66,9 @@ def test_a_full_cluster_says_why_and_machines_help(up: Up):
     up.kubectl("scale", "nodegroup/workers", "--replicas=4")
     rolled_out(up, "big")
     assert len(pods_on(up, "workers-3")) == 3
-    up.kubectl("delete", "deployment/big", "--cascade=foreground", "--timeout=40s")
+    up.kubectl("delete", "deployment/big", "--cascade=foreground", "--timeout=80s")
     up.kubectl("scale", "nodegroup/workers", "--replicas=3")
-    up.kubectl("wait", "--for=delete", "node/workers-3", "--timeout=40s")
+    up.kubectl("wait", "--for=delete", "node/workers-3", "--timeout=80s")
 
 
 def test_the_cloud_is_one_resource_to_kubectl_and_all_of_it_is_a_category(up: Up):
@@ -103,12 +103,12 @@ def test_a_drain_waits_for_the_budget_and_then_goes_through(up: Up):
     up.kubectl("apply", "-f", "examples/first-steps/budget.yaml")
     up.until(lambda: up.kubectl("get", "pdb/web", "-o=jsonpath={.status.currentHealthy}") == "5", "budget counts")
     node = up.objects("pods", "-l", "app=web")[0]["spec"]["nodeName"]
-    blocked = up.said("drain", node, "--timeout=3s")
+    blocked = up.said("drain", node, "--timeout=6s")
     assert blocked.code == 1
     assert "Cannot evict pod as it would violate the pod's disruption budget." in blocked.err
     assert pods_on(up, node, "-l", "app=web")
     up.kubectl("patch", "pdb/web", "--type=merge", "-p", '{"spec": {"maxUnavailable": 2}}')
-    up.kubectl("drain", node, "--timeout=40s")
+    up.kubectl("drain", node, "--timeout=80s")
     assert pods_on(up, node, "-l", "app=web") == []
     rolled_out(up, "web")
     assert "SchedulingDisabled" in up.kubectl("get", "node", node)
@@ -119,6 +119,6 @@ def test_a_drain_waits_for_the_budget_and_then_goes_through(up: Up):
 def test_a_namespace_goes_with_all_that_is_in_it(up: Up):
     up.kubectl("create", "namespace", "short")
     up.kubectl("create", "deployment", "inside", "--image=nginx", "--replicas=2", "-n", "short")
-    up.kubectl("rollout", "status", "deployment/inside", "-n", "short", "--timeout=40s")
-    up.kubectl("delete", "namespace", "short", "--timeout=40s")
+    up.kubectl("rollout", "status", "deployment/inside", "-n", "short", "--timeout=80s")
+    up.kubectl("delete", "namespace", "short", "--timeout=80s")
     assert up.objects("pods", "-n", "short") == []

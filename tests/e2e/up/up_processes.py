@@ -8,7 +8,6 @@ import shutil
 import signal
 import subprocess
 import sys
-import threading
 import time
 from contextlib import contextmanager
 from pathlib import Path
@@ -17,11 +16,12 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TextIO
 import pytest
 import yaml
 
+from tests.e2e.patience import PATIENCE_S, speaking_in_time
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
 REPOSITORY = Path(__file__).parents[3]
-PATIENCE_S = 60
 _LAST_WORDS = "Ctrl-C stops it."
 
 
@@ -40,6 +40,8 @@ class Up(NamedTuple):
     data: Path
     screen: str
     ready_after_s: float
+    held_up_s: float
+    """How much of that it would have worked, had the machine not been busy with something else."""
     errors: Path
 
     def kubectl(self, *arguments: str, code: int | None = 0, stdin: str = "") -> str:
@@ -104,7 +106,7 @@ def running(data: Path, *options: str) -> Iterator[Up]:
         assert process.stdout is not None
         screen = _first_screen(process, process.stdout)
         assert screen.endswith(f"{_LAST_WORDS}\n"), errors.read_text()[-2000:]
-        yield Up(process, data, screen, time.monotonic() - began_s, errors)
+        yield Up(process, data, screen, time.monotonic() - began_s, _held_up_s(process.pid), errors)
     finally:
         process.kill()
         process.communicate()
@@ -112,17 +114,21 @@ def running(data: Path, *options: str) -> Iterator[Up]:
 
 
 def _first_screen(process: subprocess.Popen[str], out: TextIO) -> str:
-    giving_up = threading.Timer(PATIENCE_S, process.kill)
-    giving_up.start()
     lines: list[str] = []
-    try:
+    with speaking_in_time(process):
         for line in out:
             lines.append(line)
             if line.strip().endswith(_LAST_WORDS):
                 break
-    finally:
-        giving_up.cancel()
     return "".join(lines)
+
+
+def _held_up_s(pid: int) -> float:
+    """How long its main thread was ready to run and did not; systems that do not count it have no such time."""
+    try:
+        return int(Path(f"/proc/{pid}/schedstat").read_text().split()[1]) / 1e9
+    except FileNotFoundError:
+        return 0.0
 
 
 def named(text: str, pattern: str) -> str:

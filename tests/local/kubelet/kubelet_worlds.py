@@ -19,10 +19,13 @@ SIZE = {"cpu": "4", "memory": "16Gi", "pods": "110"}
 
 
 class KubeletWorld(LocalWorld):
-    """`told`: heartbeats are told to `self.liveness`; otherwise they are written."""
+    """`told`: heartbeats are told to `self.liveness`; otherwise they are written. `writes`: both."""
 
-    def __init__(self, *, told: bool = False, through: Any = lambda port: port, **settings: Any) -> None:
+    def __init__(
+        self, *, told: bool = False, writes: bool = False, through: Any = lambda port: port, **settings: Any
+    ) -> None:
         self._told = told
+        self._writes = writes
         self._settings = KubeletSettings(**{"tells_events": False, **settings})
         super().__init__(self._kubelet, through=through)
         self.liveness: ToldLiveness
@@ -30,7 +33,8 @@ class KubeletWorld(LocalWorld):
     def _kubelet(self, parts: Components) -> list[Service]:
         self.liveness = ToldLiveness(clock=self.run.clock)
         component = parts.component("kubelet", manager=KUBELET)
-        self.kubelet = Kubelet(component, settings=self._settings, told=self.liveness if self._told else None)
+        told = self.liveness if self._told or self._writes else None
+        self.kubelet = Kubelet(component, settings=self._settings, told=told, writes=self._writes or not self._told)
         return self.kubelet.services()
 
     # ---- the world's things

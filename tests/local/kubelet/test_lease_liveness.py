@@ -1,10 +1,10 @@
-"""What Leases tell about nodes being alive."""
+"""What Leases, and kubelets of this process, tell about nodes being alive."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from plimsoll.local.liveness import LeaseLiveness
+from plimsoll.local.liveness import KnownLiveness, LeaseLiveness, ToldLiveness
 from tests.local.apiserver.application.worlds import MERGE
 from tests.local.kubelet.kubelet_worlds import LEASES
 from tests.local.local_worlds import LocalWorld
@@ -72,3 +72,48 @@ def test_a_lease_that_is_gone_says_nothing():
         world.ask("DELETE", f"{LEASES}/n1")
         world.run.settle()
         assert world.liveness.last_heard_s("n1") is None
+
+
+class KnownWorld(LeaseWorld):
+    """Leases, and a kubelet of this process that tells."""
+
+    def _listening(self, parts: Components) -> list[Service]:
+        services = super()._listening(parts)
+        self.by_kubelet = ToldLiveness(clock=self.run.clock)
+        self.known = KnownLiveness(self.by_kubelet, self.liveness)
+        self.heard: list[str] = []
+        self.known.on_change(self.heard.append)
+        return services
+
+
+def test_a_node_of_this_process_lives_however_late_its_lease_is():
+    with KnownWorld() as world:
+        world.by_kubelet.lives("n1")
+        world.lease("2026-01-01T00:00:00.000000Z")
+        world.run.advance_by(500)
+        assert world.known.is_steady("n1")
+        assert world.known.last_heard_s("n1") == world.run.clock.monotonic_s()
+        assert world.heard == ["n1"]  # of the lease nothing new can be learnt
+
+
+def test_one_that_fell_silent_was_last_heard_of_then():
+    with KnownWorld() as world:
+        world.lease("2026-01-01T00:00:00.000000Z")
+        world.by_kubelet.lives("n1")
+        world.run.advance_by(500)
+        world.by_kubelet.fell_silent("n1")
+        silent_s = world.run.clock.monotonic_s()
+        world.run.advance_by(100)
+        assert not world.known.is_steady("n1")
+        assert world.known.last_heard_s("n1") == silent_s
+
+
+def test_of_a_node_of_another_process_its_lease_tells():
+    with KnownWorld() as world:
+        now_s = world.run.clock.monotonic_s()
+        world.lease("2026-01-01T00:00:00.000000Z")
+        world.run.advance_by(10)
+        world.change({"renewTime": "2026-01-01T00:00:10.000000Z"})
+        assert world.known.last_heard_s("n1") == now_s + 10
+        assert not world.known.is_steady("n1")
+        assert world.heard == ["n1", "n1"]

@@ -192,3 +192,17 @@ def test_told_heartbeats_say_when_a_node_was_last_heard_of():
         world.ask("DELETE", "/api/v1/nodes/n1")
         world.run.settle()
         assert world.liveness.last_heard_s("n1") is None
+
+
+def test_written_heartbeats_are_told_as_well_where_somebody_listens():
+    with KubeletWorld(writes=True) as world:
+        world.node()
+        world.run.advance_by(60)
+        assert world.liveness.is_steady("n1")
+        first = world.lease()["spec"]["renewTime"]
+        world.run.advance_by(20)
+        assert world.lease()["spec"]["renewTime"] != first
+
+        world.annotate_node(silent="true")
+        world.run.settle()
+        assert not world.liveness.is_steady("n1")

@@ -46,6 +46,19 @@ def test_a_pod_is_taken_then_waits_then_runs():
     assert all("message" not in one for one in runs["status"]["conditions"])
 
 
+def test_a_pod_that_should_run_by_now_is_not_first_said_to_be_starting():
+    """Bound long before this kubelet comes to it."""
+    with KubeletWorld(start_s=5) as world:
+        world.pod()
+        bound = {"type": "PodScheduled", "status": "True", "lastTransitionTime": "2026-01-01T00:00:00Z"}
+        world.ask("PATCH", f"{PODS}/p/status", {"status": {"conditions": [bound]}}, content=STRATEGIC)
+        world.run.advance_by(7)
+        watching = world.watch(f"{PODS}?watch=true&resourceVersion={world.get_pod()['metadata']['resourceVersion']}")
+        world.node()
+        phases = [event["object"]["status"]["phase"] for event in watching.events]
+    assert set(phases) == {"Running"}
+
+
 def test_a_running_container_is_described_as_a_runtime_does():
     with KubeletWorld(start_s=0) as world:
         world.node()

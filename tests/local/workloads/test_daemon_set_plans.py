@@ -110,3 +110,9 @@ def test_percentages_are_rounded_up():
     nodes = [_node(f"n{number}") for number in range(5)]
     pods = [_pod(number, f"n{number}", revision="old") for number in range(5)]
     assert len(daemon_plan(_view(nodes, pods, unavailable="30%")).delete) == 2
+
+
+def test_a_percentage_of_more_digits_than_a_number_has_means_one():
+    nodes = [_node(f"n{number}") for number in range(5)]
+    pods = [_pod(number, f"n{number}", revision="old") for number in range(5)]
+    assert len(daemon_plan(_view(nodes, pods, unavailable="9" * 5_000 + "%")).delete) == 1

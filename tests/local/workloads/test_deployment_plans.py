@@ -175,7 +175,16 @@ def test_a_plan_of_a_settled_deployment_says_nothing_new():
 
 
 @pytest.mark.parametrize(
-    ("value", "up", "down"), [(2, 2, 2), ("25%", 3, 2), ("0%", 0, 0), ("100%", 10, 10), (None, 3, 2), ("odd", 0, 0)]
+    ("value", "up", "down"),
+    [
+        (2, 2, 2),
+        ("25%", 3, 2),
+        ("0%", 0, 0),
+        ("100%", 10, 10),
+        (None, 3, 2),
+        ("odd", 0, 0),
+        pytest.param("9" * 5_000 + "%", 0, 0, id="more digits than Python reads"),
+    ],
 )
 def test_shares_are_rounded_up_for_surge_and_down_for_unavailability(value: int | str | None, up: int, down: int):
     assert scaled(value, 10, up=True) == up

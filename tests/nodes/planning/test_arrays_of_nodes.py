@@ -21,7 +21,7 @@ from tests.scheduling.cluster import HOSTNAME, ZONE, node, pod, required, spread
 if TYPE_CHECKING:
     from plimsoll.objects.pods import Pod
 
-SOME = settings(max_examples=60, deadline=None)
+SOME = settings(max_examples=40, deadline=None)
 
 
 def predicates(view: ClusterView, *made: Pod) -> Predicates:

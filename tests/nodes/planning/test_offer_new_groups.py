@@ -252,7 +252,7 @@ def test_new_groups_cost_a_little_more_in_planning_and_nothing_more_in_money():
 
 def test_no_two_offers_have_one_id():
     entries = [pending(f"p{index}", pod(selector={"k": str(index)})) for index in range(20)]
-    found = offered(*entries)
+    found = offered(*entries, max_autoprovisioned_node_group_count=30)
     assert len(found.offers) == 20 * 5
     assert len({offer.group for offer in found.offers}) == len(found.offers)
 
@@ -266,3 +266,10 @@ def test_the_order_of_pods_does_not_change_what_is_offered():
     ]
     forth, back = offered(*entries), offered(*reversed(entries))
     assert {offer.group for offer in forth.offers} == {offer.group for offer in back.offers}
+
+
+def test_of_one_type_no_more_kinds_of_groups_are_offered_than_may_be_made():
+    entries = [pending(f"p{index}", pod(selector={"k": str(index)}), 1 + index) for index in range(4)]
+    found = offered(*entries, types=(standard(1),), max_autoprovisioned_node_group_count=2)
+    assert profiles(found) == [({"k": "3"}, []), ({"k": "2"}, [])]
+    assert found.new_groups_left == 2

@@ -17,12 +17,12 @@ from plimsoll.nodes.planning.trials import Trial
 from plimsoll.nodes.planning.world import Pending
 from plimsoll.scheduling import ClusterView, Fits, NotSchedulable, Profile, scheduling_outcome, verdicts
 from tests.nodes.planning.random_clusters import clusters, waiting
-from tests.scheduling.cluster import node, pod, required, term
+from tests.scheduling.cluster import HOSTNAME, ZONE, node, pod, required, spread, term
 
 if TYPE_CHECKING:
     from plimsoll.objects.pods import Pod
 
-MANY = settings(max_examples=100, deadline=None)
+MANY = settings(max_examples=60, deadline=None)
 
 
 def predicates_of(pending: list[Pending], view: ClusterView) -> Predicates:
@@ -73,6 +73,29 @@ def test_what_a_trial_places_counts_as_if_it_ran(data: st.DataObject, view: Clus
         codes = trial.codes(int(engine.table.class_of[index])).tolist()
         for name, verdict in verdicts(one.pod, view).items():
             assert (codes[engine.arrays.row_of[name]] == 0) == isinstance(verdict, Fits), (name, verdict)
+
+
+@MANY
+@given(
+    st.lists(st.tuples(st.sampled_from(["z1", "z2", "z3"]), st.integers(0, 3)), min_size=2, max_size=4),
+    st.integers(1, 2),
+    st.sampled_from([ZONE, HOSTNAME]),
+    st.sampled_from([{}, {"minDomains": 3}]),
+)
+def test_skew_is_measured_from_the_emptiest_domain(
+    rows: list[tuple[str, int]], skew: int, key: str, more: dict[str, int]
+):
+    names = [f"n{index}" for index in range(len(rows))]
+    running = [
+        pod(f"{name}-{index}", on=name, labels={"app": "web"})
+        for name, (_, count) in zip(names, rows, strict=True)
+        for index in range(count)
+    ]
+    view = ClusterView.of([node(name, zone=zone) for name, (zone, _) in zip(names, rows, strict=True)], running)
+    made = pod("a", labels={"app": "web"}, **spread({"app": "web"}, key, skew, **more))
+    answers = [isinstance(one, Fits) for one in verdicts(made, view).values()]
+
+    assert predicates_of([Pending(key="a", pod=made, count=1)], view).fits(0).tolist() == answers
 
 
 def renamed(made: Pod, name: str) -> Pod:

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from plimsoll.objects.nodes import Node
     from plimsoll.objects.pods import Pod
 
-SOME = settings(max_examples=60, deadline=None)
+SOME = settings(max_examples=40, deadline=None)
 NOWHERE = ClusterView.of()
 
 
@@ -58,9 +58,9 @@ def test_an_offer_takes_what_the_rules_allow_on_its_node_alone(
 
     for row, one in enumerate(offers):
         state = empty_node(one, row)
-        alone = ClusterView.of(
-            [state.node], [p.pod for p in state.pods.values()], namespaces=NAMESPACES, storage=_unlimited(view)
-        )
+        alone = ClusterView.of([state.node], namespaces=NAMESPACES, storage=_unlimited(view))
+        for daemon in state.pods.values():
+            alone = alone.with_pod(daemon.pod, state.name)
         for pods_class in table:
             if pods_class.has_spread or pods_class.has_affinity or pods_class.has_volumes:
                 continue

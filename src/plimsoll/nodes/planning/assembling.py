@@ -22,23 +22,25 @@ if TYPE_CHECKING:
 
     from plimsoll.nodes.planning.boards import Board
     from plimsoll.nodes.planning.drafts import Draft
+    from plimsoll.nodes.planning.tiers import Served
     from plimsoll.solver.problems import Flags
 
 
-def assembled(board: Board, draft: Draft, *, served: Sequence[int], usable: Flags, effort: Effort) -> ScaleUp:
-    """`served[p]`: how many pods of each Pending have a place in the draft; it agrees with the draft class by class."""
-    lines = _Lines(board, served)
+def assembled(board: Board, served: Served, *, usable: Flags, effort: Effort) -> ScaleUp:
+    """Names, money and reasons for a draft; `usable` are the offers that were not left out."""
+    draft = served.draft
+    lines = _Lines(board, served.pods)
     existing = {
         board.arrays.names[row]: lines.taken(content) for row, content in sorted(draft.existing.items()) if content
     }
     growths = tuple(_growth(board, draft, offer, lines) for offer in _grown(draft))
-    remaining = _remaining(board, draft, served, usable)
+    remaining = _remaining(board, served, usable)
     cost = sum(one.added * one.offer.price_per_hour for one in growths)
     return ScaleUp(
         result=_result(growths, remaining),
         growths=growths,
         existing=existing,
-        helped=sum(served),
+        helped=sum(served.pods),
         remaining=remaining,
         cost_per_hour=round(cost, 9),
         lower_bound_per_hour=round(min(cost, _bound(board, draft, effort)), 9),
@@ -137,17 +139,18 @@ def _merged(patterns: Iterable[Pattern]) -> list[Pattern]:
     return [Pattern(nodes=count, pods=dict(key)) for key, count in nodes.items()]
 
 
-def _remaining(board: Board, draft: Draft, served: Sequence[int], usable: Flags) -> tuple[Remaining, ...]:
+def _remaining(board: Board, served: Served, usable: Flags) -> tuple[Remaining, ...]:
     """Pods that are left, those with the same reasons together."""
     found: dict[tuple[str, ...], tuple[tuple[Reason, ...], dict[str, int]]] = {}
-    known: dict[int, tuple[Reason, ...]] = {}
+    known: dict[tuple[int, int], tuple[Reason, ...]] = {}
     for index, one in enumerate(board.table.pending):
-        left = one.count - served[index]
+        left = one.count - served.pods[index]
         if left:
             number = int(board.table.class_of[index])
-            if number not in known:
-                known[number] = why_left(board, draft, number, usable)
-            reasons = known[number]
+            draft = served.tries.get(index, served.draft)
+            if (number, id(draft)) not in known:
+                known[number, id(draft)] = why_left(board, draft, number, usable)
+            reasons = known[number, id(draft)]
             found.setdefault(tuple(map(str, reasons)), (reasons, {}))[1][one.key] = left
     return tuple(Remaining(pods=sum(keys.values()), keys=keys, reasons=reasons) for reasons, keys in found.values())
 

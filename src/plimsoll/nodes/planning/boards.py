@@ -20,8 +20,9 @@ from plimsoll.nodes.planning.group_priorities import in_tiers
 from plimsoll.nodes.planning.limits import Rows, rows
 from plimsoll.nodes.planning.permissions import permissions, sparing_gpus
 from plimsoll.nodes.planning.predicates import Predicates
+from plimsoll.nodes.planning.prices import prices_are_known
 from plimsoll.nodes.planning.static_rules import Verdicts
-from plimsoll.nodes.policy import PRIORITY
+from plimsoll.nodes.policy import PRIORITY, Planner
 from plimsoll.scheduling.view import NodeState, PlacedPod
 from plimsoll.solver.problems import UNBOUNDED
 
@@ -50,6 +51,7 @@ class Board:
 
     snapshot: Snapshot
     policy: Policy
+    planner: Planner
     table: ClassTable
     arrays: Arrays
     rules: Predicates
@@ -78,7 +80,8 @@ class Board:
             if known.arrays is None
             else known.arrays.updated(snapshot.view, resources=table.resources)
         )
-        offered = _in_tiers(offers(snapshot, policy), policy)
+        planner = _planner(snapshot, policy)
+        offered = _in_tiers(offers(snapshot, policy, planner=planner), policy)
         offer_arrays = Arrays.of_states([_empty_node(one) for one in offered.offers], resources=table.resources)
         rules = Predicates(table, arrays, snapshot.view, verdicts=known.verdicts)
         offer_rules = Predicates(table, offer_arrays, snapshot.view, verdicts=known.verdicts)
@@ -86,6 +89,7 @@ class Board:
         return cls(
             snapshot=snapshot,
             policy=policy,
+            planner=planner,
             table=table,
             arrays=arrays,
             rules=rules,
@@ -117,6 +121,13 @@ class Board:
     def available(self) -> Ints:
         """[T]: nodes that each offer allows by itself."""
         return np.array([min(one.room, UNBOUNDED) for one in self.offers], dtype=np.int64)
+
+
+def _planner(snapshot: Snapshot, policy: Policy) -> Planner:
+    """Bundles need all groups at once: who asks for one gets the planner that can, whatever the expander."""
+    if any(one.bundle for one in snapshot.pending):
+        return Planner.OPTIMAL
+    return policy.choosing.effective_planner(prices_are_known=prices_are_known(snapshot, policy.overlay))
 
 
 def _in_tiers(offered: Offered, policy: Policy) -> Offered:

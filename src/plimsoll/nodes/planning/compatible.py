@@ -7,6 +7,7 @@ group does not help waits for the next loop.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -47,8 +48,7 @@ def plan_compatible(board: Board, meetings: Meetings) -> ScaleUp:
     )
     best = choose(list(options.values()), chain, around)
     served = next((tried[offer] for offer, option in options.items() if option is best), here)
-    draft = balanced(board, served.draft)
-    return assembled(board, draft, served=served.pods, usable=~nothing, effort=_EFFORT)
+    return assembled(board, replace(served, draft=balanced(board, served.draft)), usable=~nothing, effort=_EFFORT)
 
 
 def _grown(board: Board, meetings: Meetings, here: Served, offer: int) -> Served:

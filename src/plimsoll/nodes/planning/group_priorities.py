@@ -28,9 +28,11 @@ def read_priorities(document: Any) -> dict[int, tuple[str, ...]]:
     if not isinstance(document, dict):
         raise InvalidInput("must map numbers to lists of patterns", path=KEY)
     found: dict[int, tuple[str, ...]] = {}
-    for number, patterns in document.items():
-        if not isinstance(number, int) or isinstance(number, bool):
-            raise InvalidInput(f"{number!r} is no whole number", path=KEY)
+    for written, patterns in document.items():
+        # Whoever read the YAML may have made keys texts, as JSON has them.
+        if isinstance(written, bool) or not str(written).lstrip("-").isdecimal():
+            raise InvalidInput(f"{written!r} is no whole number", path=KEY)
+        number = int(written)
         if not isinstance(patterns, list) or not all(isinstance(one, str) for one in patterns):
             raise InvalidInput("must be a list of patterns", path=f"{KEY}[{number}]")
         for pattern in patterns:

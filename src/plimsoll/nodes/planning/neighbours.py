@@ -18,6 +18,7 @@ from plimsoll.nodes.planning.selectors_in_play import SelectorsInPlay
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
+    from plimsoll.core.selectors import LabelSelector
     from plimsoll.objects.pods import Pod
     from plimsoll.scheduling.host_ports import HostPort
     from plimsoll.scheduling.interpod import AffinityTerm
@@ -48,7 +49,8 @@ class Kinds:
 
     def __init__(self) -> None:
         self.kin: list[KinKind] = []
-        self.by_namespace: dict[str, list[int]] = {}
+        self._by_namespace: dict[str, list[int]] = {}
+        self._by_label: dict[tuple[str, str], list[int]] = {}
         self.avoiders: list[AvoiderKind] = []
         self._kin_numbers: dict[Kin, int] = {}
         self._avoider_numbers: dict[tuple[int, bytes], int] = {}
@@ -58,8 +60,21 @@ class Kinds:
         if number is None:
             number = self._kin_numbers[placed.kin] = len(self.kin)
             self.kin.append(KinKind(placed.namespace, placed.labels))
-            self.by_namespace.setdefault(placed.namespace, []).append(number)
+            self._by_namespace.setdefault(placed.namespace, []).append(number)
+            for item in placed.labels.items():
+                self._by_label.setdefault(item, []).append(number)
         return number
+
+    def candidates(self, selector: LabelSelector, namespace: str | None = None) -> Iterable[int]:
+        """Kinds that the selector might mean, all that it does mean among them: the shortest list there is."""
+        lists: list[Sequence[int]] = [range(len(self.kin))]
+        if namespace is not None:
+            lists.append(self._by_namespace.get(namespace, ()))
+        for one in selector.requirements:
+            value = selector.exact(one.key)
+            if value is not None:
+                lists.append(self._by_label.get((one.key, value), ()))
+        return min(lists, key=len)
 
     def avoider_number(self, placed: PlacedPod) -> int:
         affinity = placed.pod.spec.affinity
@@ -142,9 +157,6 @@ class Neighbours:
 
     def no_kin(self) -> Flags:
         return np.zeros(len(self.kinds.kin), dtype=np.bool_)
-
-    def kin_in(self, namespaces: Iterable[str]) -> list[int]:
-        return [number for name in namespaces for number in self.kinds.by_namespace.get(name, ())]
 
     def _entries(self) -> tuple[Ints, Ints, Ints, Ints]:
         if self._flat is None:

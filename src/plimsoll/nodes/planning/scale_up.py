@@ -18,7 +18,6 @@ from plimsoll.nodes.planning.boards import Board, Memory
 from plimsoll.nodes.planning.compatible import plan_compatible
 from plimsoll.nodes.planning.meetings import Meetings
 from plimsoll.nodes.planning.placing import Means, place
-from plimsoll.nodes.planning.prices import prices_are_known
 from plimsoll.nodes.planning.results import Result, ScaleUp
 from plimsoll.nodes.planning.tiers import serve
 from plimsoll.nodes.planning.verifying import verify
@@ -78,8 +77,7 @@ def verified(proposal: Proposal) -> ScaleUp:
 def _proposed(board: Board, effort: Effort, one_by_one: frozenset[int]) -> Proposal:
     if not board.table.pending:
         return Proposal(board=board, effort=effort, plan=ScaleUp(result=Result.NOT_NEEDED))
-    known = prices_are_known(board.snapshot, board.policy.overlay)
-    if board.policy.choosing.effective_planner(prices_are_known=known) is Planner.COMPATIBLE:
+    if board.planner is Planner.COMPATIBLE:
         plan = plan_compatible(board, Meetings(board.table, board.rules, board.snapshot.view))
     else:
         plan = _optimal(board, effort, one_by_one)
@@ -99,8 +97,8 @@ def _optimal(board: Board, effort: Effort, one_by_one: frozenset[int]) -> ScaleU
         served = serve(board, placed)
         fewer = _with_fewer_groups(board, served.draft, usable)
         if fewer is None:
-            draft = balanced(board, served.draft)
-            return assembled(board, draft, served=served.pods, usable=usable, effort=effort)
+            even = replace(served, draft=balanced(board, served.draft))
+            return assembled(board, even, usable=usable, effort=effort)
         usable = fewer
 
 

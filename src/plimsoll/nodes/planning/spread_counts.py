@@ -129,6 +129,7 @@ def _matching(selector: LabelSelector, namespace: str, arrays: Arrays) -> Ints:
     neighbours = arrays.neighbours
     meant = neighbours.no_kin()
     if not selector.is_empty:
-        for number in neighbours.kin_in((namespace,)):
-            meant[number] = selector.matches(neighbours.kinds.kin[number].labels)
+        for number in neighbours.kinds.candidates(selector, namespace):
+            kin = neighbours.kinds.kin[number]
+            meant[number] = kin.namespace == namespace and selector.matches(kin.labels)
     return neighbours.counts(meant, staying=True)

@@ -7,7 +7,7 @@ and the rest one after the other on top of that.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Final
 
@@ -16,7 +16,7 @@ import numpy as np
 from plimsoll.nodes.planning.drafts import Draft
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from plimsoll.nodes.planning.boards import Board
     from plimsoll.solver.problems import Ints
@@ -41,6 +41,8 @@ class Served:
 
     draft: Draft
     pods: tuple[int, ...]
+    tries: Mapping[int, Draft] = field(default_factory=dict)
+    """By pending entry of a bundle that was refused: the draft that came nearest, which says what was lacking."""
 
 
 def serve(board: Board, place: Place) -> Served:
@@ -52,6 +54,7 @@ def serve(board: Board, place: Place) -> Served:
     draft = Draft()
     first = _longest_prefix(board, line, place)
     accepted = list(line[:first])
+    tries: dict[int, Draft] = {}
     if accepted:
         draft = place(_demand(board, accepted), None)
     for unit in line[first:]:
@@ -59,7 +62,9 @@ def serve(board: Board, place: Place) -> Served:
         if _is_complete(board, [*accepted, unit], tried) or not unit.is_whole:
             draft = tried
             accepted.append(unit)
-    return _served(board, accepted, draft)
+        else:
+            tries |= dict.fromkeys(unit.entries, tried)
+    return replace(_served(board, accepted, draft), tries=tries)
 
 
 def _in_line(board: Board) -> list[Unit]:

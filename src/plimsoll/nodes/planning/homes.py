@@ -1,0 +1,167 @@
+"""Which pods are on which node, in kinds: pods alike to every rule about moving them. Read incrementally.
+
+A whole cluster has a hundred thousand pods and a few hundred kinds. Each node is read when something on it changed;
+pods that are the same objects as before are not looked into again. `Homes.of(view, before)` costs by changes; the flat
+arrays over all nodes are what removals and consolidation count with.
+
+* `kinds[k].pod` stands for every pod of the kind, taken off its node (no spec.nodeName).
+* `row[P]`, `kind[P]`: each pod's node and kind, in the order of nodes; `pods(row)`: the pods themselves.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+from msgspec import structs
+
+from plimsoll.nodes.planning.drains import (
+    KUBE_SYSTEM,
+    SAFE_LOCAL_VOLUMES,
+    SAFE_TO_EVICT,
+    has_mirror,
+    is_daemon_pod,
+    local_volumes,
+)
+from plimsoll.nodes.planning.scheduling_keys import fingerprint
+from plimsoll.nodes.planning.volume_forms import touches_storage
+from plimsoll.objects.owners import controller_of
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from plimsoll.objects.pods import Pod
+    from plimsoll.scheduling.view import ClusterView, NodeState, PlacedPod
+    from plimsoll.solver.problems import Ints
+
+DELETION_COST: Final = "controller.kubernetes.io/pod-deletion-cost"
+# Kinds are only ever added; with this many more than pods they are numbered anew.
+_STALE_KINDS: Final = 4096
+
+Key = tuple[Any, ...]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Kind:
+    """Pods alike in everything that decides whether and where they can move."""
+
+    number: int
+    pod: Pod
+    sample: PlacedPod
+    is_mirror: bool
+    is_daemon: bool
+
+    @property
+    def stays(self) -> bool:
+        """It belongs to its node."""
+        return self.is_mirror or self.is_daemon
+
+
+class Kinds:
+    """Numbers for kinds, given once: homes of several turns share them."""
+
+    def __init__(self) -> None:
+        self.listed: list[Kind] = []
+        self._numbers: dict[Key, int] = {}
+
+    def number(self, placed: PlacedPod) -> int:
+        pod = placed.pod
+        is_mirror = has_mirror(pod)
+        is_daemon = not is_mirror and is_daemon_pod(pod)
+        stays = is_mirror or is_daemon
+        loose = pod if stays else off_its_node(pod)
+        key = (is_mirror, is_daemon, *_key(placed, loose, stays=stays))
+        number = self._numbers.get(key)
+        if number is None:
+            number = self._numbers[key] = len(self.listed)
+            self.listed.append(Kind(number, loose, placed, is_mirror, is_daemon))
+        return number
+
+
+def off_its_node(pod: Pod) -> Pod:
+    """The pod as its controller would make it again: with no node of its own."""
+    return structs.replace(pod, spec=structs.replace(pod.spec, node_name="")) if pod.spec.node_name else pod
+
+
+def _key(placed: PlacedPod, loose: Pod, *, stays: bool) -> Key:
+    meta = loose.metadata
+    owner = controller_of(meta)
+    notes = meta.annotations
+    made_by = None if owner is None else (owner.kind, owner.name)
+    leaving = (meta.deletion_timestamp, loose.spec.termination_grace_period_seconds)
+    if stays:
+        need = frozenset(placed.demand.items())
+        return (placed.kin, made_by, leaving if placed.leaving else None, need)
+    # Age counts for pods of the system only; others of one kind may be of any age.
+    age = meta.creation_timestamp if meta.namespace == KUBE_SYSTEM else None
+    with_storage = bool(loose.spec.volumes) and touches_storage(loose)
+    return (
+        placed.kin,
+        made_by,
+        leaving if placed.leaving else None,
+        age,
+        (notes.get(SAFE_TO_EVICT), notes.get(SAFE_LOCAL_VOLUMES), notes.get(DELETION_COST)) if notes else None,
+        local_volumes(loose) if loose.spec.volumes else (),
+        meta.name if with_storage else "",
+        loose.status.phase,
+        fingerprint(loose),
+    )
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Home:
+    """One node's pods, and the kind of each."""
+
+    state: NodeState
+    pods: tuple[PlacedPod, ...]
+    kinds: Ints
+
+    @classmethod
+    def of(cls, state: NodeState, kinds: Kinds, before: Home | None) -> Home:
+        known = {} if before is None else {id(one.pod): number for one, number in before.listed()}
+        pods = tuple(state.pods.values())
+        numbers = [known[id(one.pod)] if id(one.pod) in known else kinds.number(one) for one in pods]
+        return cls(state, pods, np.array(numbers, dtype=np.int64))
+
+    def listed(self) -> list[tuple[PlacedPod, int]]:
+        return list(zip(self.pods, self.kinds.tolist(), strict=True))
+
+
+class Homes:
+    """All nodes of a view, in its order."""
+
+    def __init__(self, kinds: Kinds, homes: Sequence[Home]) -> None:
+        self._kinds = kinds
+        self.kinds: tuple[Kind, ...] = tuple(kinds.listed)
+        self.homes = tuple(homes)
+        sizes = np.array([len(one.pods) for one in self.homes], dtype=np.int64)
+        self.starts: Ints = np.concatenate((np.zeros(1, dtype=np.int64), np.cumsum(sizes)))
+        self.row: Ints = np.repeat(np.arange(len(self.homes), dtype=np.int64), sizes)
+        empty = [np.zeros(0, dtype=np.int64)]
+        self.kind: Ints = np.concatenate(empty + [one.kinds for one in self.homes])
+
+    @classmethod
+    def of(cls, view: ClusterView, before: Homes | None = None) -> Homes:
+        if before is not None and len(before.kinds) > len(before.kind) + _STALE_KINDS:
+            before = None
+        kinds = Kinds() if before is None else before._kinds
+        known = {} if before is None else {one.state.name: one for one in before.homes}
+        homes = [_home(state, kinds, known.get(state.name)) for state in view.nodes.values()]
+        if before is not None and _all_same(homes, before.homes):
+            return before
+        return cls(kinds, homes)
+
+    def pods(self, row: int) -> list[tuple[PlacedPod, int]]:
+        """Pods of a node with their kinds."""
+        return self.homes[row].listed()
+
+
+def _home(state: NodeState, kinds: Kinds, before: Home | None) -> Home:
+    if before is not None and before.state is state:
+        return before
+    return Home.of(state, kinds, before)
+
+
+def _all_same(homes: Sequence[Home], before: Sequence[Home]) -> bool:
+    return len(homes) == len(before) and all(one is other for one, other in zip(homes, before, strict=True))

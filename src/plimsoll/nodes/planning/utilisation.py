@@ -1,0 +1,98 @@
+"""How much of each node is asked for: the number that decides whether a node may go (specs/nodes.md 6.8). Pure.
+
+On a node with accelerators the share of these, elsewhere the larger of cpu and memory. Pods that are overdue in
+leaving are not counted; daemon and mirror pods may be left out, and then what they take is left out of the divisor too.
+
+Public: `utilisation_of(arrays, homes, options=..., now=...) -> Utilisation`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from plimsoll.core.resources import CPU, MEMORY
+from plimsoll.nodes.planning.drains import is_overdue
+from plimsoll.nodes.planning.gpus import is_gpu
+
+if TYPE_CHECKING:
+    from datetime import datetime
+
+    from plimsoll.nodes.planning.arrays import Arrays
+    from plimsoll.nodes.planning.homes import Homes
+    from plimsoll.nodes.policy import ScaleDown
+    from plimsoll.solver.problems import Flags, Floats, Ints
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Utilisation:
+    """By row [N]. A node that offers nothing of what counts is not used at all."""
+
+    share: Floats
+    resource: tuple[str, ...]
+    """What decided."""
+    is_gpu: Flags
+    threshold: Floats
+
+    @property
+    def is_low(self) -> Flags:
+        """At the threshold a node still passes."""
+        return np.asarray(self.share <= self.threshold, dtype=np.bool_)
+
+
+def utilisation_of(arrays: Arrays, homes: Homes, *, options: ScaleDown, now: datetime) -> Utilisation:
+    """Rows of both are the nodes of one view."""
+    offered = arrays.alloc.astype(np.float64)
+    asked = offered - arrays.free
+    overdue = np.array([is_overdue(one.pod, now) for one in homes.kinds], dtype=np.bool_)
+    ignored = np.array(
+        [
+            (one.is_daemon and options.ignore_daemon_sets) or (one.is_mirror and options.ignore_mirror_pods)
+            for one in homes.kinds
+        ],
+        dtype=np.bool_,
+    )
+    asked -= _taken(arrays, homes, overdue)
+    set_aside = _taken(arrays, homes, ignored & ~overdue)
+    shares = _shares(asked - set_aside, offered - set_aside)
+    names = arrays.columns.names
+    gpus = [column for column, name in enumerate(names) if is_gpu(name)]
+    plain = [arrays.columns.index[CPU], arrays.columns.index[MEMORY]]
+    has_gpu: Flags = (
+        (arrays.alloc[:, gpus] > 0).any(axis=1) if gpus else np.zeros(len(arrays), dtype=np.bool_)
+    )
+    deciding = np.where(has_gpu, _largest(shares, gpus), _largest(shares, plain))
+    rows = np.arange(len(arrays))
+    return Utilisation(
+        share=shares[rows, deciding],
+        resource=tuple(names[column] for column in deciding.tolist()),
+        is_gpu=has_gpu,
+        threshold=np.where(has_gpu, options.gpu_utilization_threshold, options.utilization_threshold),
+    )
+
+
+def _taken(arrays: Arrays, homes: Homes, kinds: Flags) -> Floats:
+    """[N, R]: what pods of some kinds ask for on each row."""
+    taken = np.zeros(arrays.alloc.shape, dtype=np.float64)
+    if kinds.any():
+        chosen = kinds[homes.kind]
+        numbers, position = np.unique(homes.kind[chosen], return_inverse=True)
+        demands = arrays.columns.matrix([homes.kinds[number].sample.demand for number in numbers.tolist()])
+        np.add.at(taken, homes.row[chosen], demands[position])
+    return taken
+
+
+def _shares(asked: Floats, offered: Floats) -> Floats:
+    """Rounded, so that 0.5 of a node is 0.5 whatever was added up before."""
+    shares = np.zeros(asked.shape, dtype=np.float64)
+    np.divide(asked, offered, out=shares, where=offered > 0)
+    return np.round(np.maximum(shares, 0.0), 12)
+
+
+def _largest(shares: Floats, columns: list[int]) -> Ints:
+    """[N]: the column of the largest share, the first of equals."""
+    if not columns:
+        return np.zeros(len(shares), dtype=np.int64)
+    return np.array(columns, dtype=np.int64)[np.argmax(shares[:, columns], axis=1)]

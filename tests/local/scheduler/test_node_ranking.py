@@ -1,0 +1,117 @@
+"""The quick way to the best node gives the node that the long way gives, whatever came, changed and went before."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from plimsoll.local.scheduler.board import Board
+from plimsoll.local.scheduler.deciding import Chosen, decide
+from plimsoll.local.scheduler.preferences import best_of, spreads
+from plimsoll.local.scheduler.shapes import Shapes
+from plimsoll.objects.meta import OwnerReference
+from plimsoll.scheduling.view import pod_key
+from tests.scheduling.cluster import HOSTNAME, node, pod
+
+if TYPE_CHECKING:
+    from plimsoll.objects.pods import Pod
+
+TAINT = [{"key": "k", "value": "v", "effect": "PreferNoSchedule"}]
+
+STEPS = st.lists(
+    st.one_of(
+        st.tuples(st.just("node"), st.integers(0, 5), st.sampled_from(["", "z1", "z2"]), st.sampled_from(["1", "4"])),
+        st.tuples(st.just("node gone"), st.integers(0, 5)),
+        st.tuples(st.just("pod"), st.sampled_from("ab"), st.booleans(), st.sampled_from(["100m", "500m"])),
+        st.tuples(st.just("pod gone"), st.integers(0, 20)),
+        st.tuples(st.just("pod leaves"), st.integers(0, 20)),
+    ),
+    max_size=40,
+)
+
+
+def replica(number: int, app: str, *, owned: bool, cpu: str) -> Pod:
+    made = pod(f"p{number}", labels={"app": app}, requests={"cpu": cpu})
+    owner = OwnerReference(api_version="apps/v1", kind="ReplicaSet", name=app, uid=app, controller=True)
+    metadata = msgspec.structs.replace(made.metadata, owner_references=(owner,) if owned else ())
+    return msgspec.structs.replace(made, metadata=metadata)
+
+
+class Cluster:
+    """A board on which things happen, and the pods that were placed on it."""
+
+    def __init__(self) -> None:
+        self.board = Board()
+        self.shapes = Shapes()
+        self.placed: list[Pod] = []
+
+    def long_way(self, one: Pod) -> str:
+        """By shapes that remember nothing."""
+        view = self.board.view
+        fitting = Shapes().of(one).fitting(view.nodes.values())
+        return best_of(one, fitting, view) if fitting else ""
+
+    def place(self, one: Pod) -> None:
+        expected = self.long_way(one)
+        found = decide(one, self.board, self.shapes)
+        assert (found.node if isinstance(found, Chosen) else "") == expected
+        if expected:
+            self.board.assume(one, expected)
+            self.placed.append(one)
+
+    def happens(self, number: int, step: tuple[Any, ...]) -> None:
+        match step:
+            case "node", which, zone, cpu:
+                taints = TAINT if which == 1 else None
+                self.board.put_node(node(f"n{which}", zone=zone, cpu=cpu, taints=taints))
+            case "node gone", which:
+                self.board.drop_node(f"n{which}")
+                self.shapes.forget_node(f"n{which}")
+            case "pod", app, owned, cpu:
+                self.place(replica(number, app, owned=owned, cpu=cpu))
+            case "pod gone", which if which < len(self.placed):
+                self.board.drop_pod(pod_key(self.placed.pop(which)))
+            case "pod leaves", which if which < len(self.placed):
+                one = self.placed[which]
+                where = self.board.node_of(pod_key(one))
+                self.board.put_pod(pod(one.metadata.name, on=where, labels=one.metadata.labels))
+
+
+@given(steps=STEPS)
+@settings(max_examples=150, deadline=None)
+def test_the_best_node_is_that_of_the_long_way(steps: list[tuple[Any, ...]]):
+    cluster = Cluster()
+    for number in range(3):
+        cluster.board.put_node(node(f"n{number}", zone=f"z{number % 2}"))
+    for number, step in enumerate(steps):
+        cluster.happens(number, step)
+    for number in range(4):
+        cluster.place(replica(100 + number, "a", owned=True, cpu="100m"))
+
+
+def test_nodes_that_share_a_host_share_their_siblings():
+    cluster = Cluster()
+    for name, host in (("a1", "host-a"), ("a2", "host-a"), ("b", "host-b")):
+        cluster.board.put_node(node(name, labels={HOSTNAME: host}))
+    one = replica(0, "a", owned=True, cpu="100m")
+    assert spreads(one)
+
+    cluster.place(one)
+    cluster.place(replica(1, "a", owned=True, cpu="100m"))
+
+    assert [cluster.board.node_of(pod_key(one)) for one in cluster.placed] == ["a1", "b"]
+
+
+def test_a_shape_that_was_not_asked_for_long_starts_over():
+    cluster = Cluster()
+    cluster.board.put_node(node("n0"))
+    cluster.place(replica(0, "a", owned=True, cpu="100m"))
+    for number in range(20_000):
+        cluster.board.put_node(node("n1", labels={"turn": str(number)}))
+
+    cluster.place(replica(1, "a", owned=True, cpu="100m"))
+
+    assert cluster.board.node_of(pod_key(cluster.placed[-1])) == "n1"

@@ -1,0 +1,44 @@
+"""Machine code and Python give the same answers. The first run after a change compiles, which takes its time."""
+
+from __future__ import annotations
+
+from dataclasses import fields
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pytest
+
+from plimsoll.solver.filling import fill
+from plimsoll.solver.kernels import forced
+from plimsoll.solver.single_types import estimate, pack_on
+from plimsoll.solver.survivors import consolidate, remove_in_order
+from tests.solver.standing_nodes import cluster_of, demand_of, packing_of, standing_of
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+pytest.importorskip("numba")
+
+
+def told(answer: Any) -> list[Any]:
+    values = [getattr(answer, each.name) for each in fields(answer)]
+    return [value.tolist() if isinstance(value, np.ndarray) else value for value in values]
+
+
+QUESTIONS: dict[str, Callable[[int], Any]] = {
+    "filling": lambda seed: fill(demand_of(seed), standing_of(seed)),
+    "estimate": lambda seed: estimate(packing_of(seed), 0, nodes=9),
+    "aligned": lambda seed: pack_on(packing_of(seed), 0),
+    "consolidation": lambda seed: consolidate(cluster_of(seed)),
+    "removals": lambda seed: remove_in_order(cluster_of(seed), np.arange(12)),
+}
+
+
+@pytest.mark.parametrize("question", sorted(QUESTIONS))
+def test_compiled_kernels_answer_as_plain_ones_do(question: str):
+    ask = QUESTIONS[question]
+    with forced("plain"):
+        plain = [told(ask(seed)) for seed in range(40)]
+    with forced("numba"):
+        compiled = [told(ask(seed)) for seed in range(40)]
+    assert plain == compiled

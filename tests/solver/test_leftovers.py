@@ -1,0 +1,114 @@
+from __future__ import annotations
+
+from dataclasses import replace
+from itertools import product
+
+import numpy as np
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from plimsoll.solver.filling import Demand, Standing, fill
+from plimsoll.solver.kernels import forced
+from plimsoll.solver.leftovers import Impossible, Placed, Proof, Unknown, settle, worth_settling
+from plimsoll.solver.problems import UNBOUNDED, Effort
+from tests.solver.standing_nodes import assert_holds, demand_of, standing_of
+
+
+def sizes(requests: list[int], counts: list[int]) -> Demand:
+    return Demand(
+        requests=np.array([[each, 1] for each in requests]),
+        counts=np.array(counts),
+        allowed=np.ones((1, len(counts)), dtype=np.bool_),
+        per_bin=np.full(len(counts), UNBOUNDED),
+        exclusive=np.zeros((len(counts), 0), dtype=np.bool_),
+    )
+
+
+def rooms(free: list[int], multiplicity: list[int] | None = None) -> Standing:
+    return Standing(
+        free=np.array([[each, 100] for each in free]),
+        kind=np.zeros(len(free), dtype=np.int64),
+        multiplicity=np.array(multiplicity or [1] * len(free)),
+        taken=np.zeros((len(free), 0), dtype=np.bool_),
+    )
+
+
+def some_way_exists(items: list[int], free: list[int]) -> bool:
+    """Try every assignment."""
+    return any(
+        all(
+            sum(item for item, at in zip(items, homes, strict=True) if at == node) <= room
+            for node, room in enumerate(free)
+        )
+        for homes in product(range(len(free)), repeat=len(items))
+    )
+
+
+@given(
+    items=st.lists(st.integers(1, 9), min_size=1, max_size=6), free=st.lists(st.integers(1, 14), min_size=1, max_size=3)
+)
+@settings(max_examples=80, deadline=None)
+def test_the_answer_is_that_of_trying_everything(items: list[int], free: list[int]):
+    demand, standing = sizes(items, [1] * len(items)), rooms(free)
+    with forced("plain"):
+        settled = settle(demand, standing, Effort())
+    if some_way_exists(items, free):
+        assert isinstance(settled, Placed)
+        assert_holds(demand, standing, settled.filled)
+    else:
+        assert isinstance(settled, Impossible)
+
+
+@given(seed=st.integers(0, 10**6))
+@settings(max_examples=40, deadline=None)
+def test_caps_keys_and_multiplicities_hold_and_what_filling_places_is_never_called_impossible(seed: int):
+    demand, standing = replace(demand_of(seed), hints=None), standing_of(seed)
+    demand = replace(demand, counts=np.minimum(demand.counts, 4))
+    with forced("plain"):
+        filled = fill(demand, standing)
+        settled = settle(demand, standing, Effort())
+    if isinstance(settled, Placed):
+        assert_holds(demand, standing, settled.filled)
+        assert not settled.filled.left.any()
+    if not filled.left.any():
+        assert isinstance(settled, Placed)
+
+
+def test_what_the_order_of_filling_spoils_is_placed_after_all():
+    demand, standing = sizes([5, 4, 3], [2, 2, 4]), rooms([15, 15])
+    assert fill(demand, standing).left.any()
+    assert isinstance(settle(demand, standing, Effort()), Placed)
+
+
+def test_more_than_there_is_in_all_is_impossible_by_sums():
+    settled = settle(sizes([5], [7]), rooms([10], [3]), Effort())
+    assert settled == Impossible(proof=Proof.SUMS)
+
+
+def test_sums_are_taken_over_the_nodes_items_may_lie_on():
+    demand = replace(sizes([5, 1], [3, 1]), allowed=np.array([[True, True], [False, True]]))
+    standing = replace(rooms([14, 100]), kind=np.array([0, 1]))
+    assert settle(demand, standing, Effort()) == Impossible(proof=Proof.SUMS)
+
+
+def test_what_sums_allow_and_no_assignment_does_is_impossible_by_search():
+    assert settle(sizes([6, 5, 4], [1, 1, 1]), rooms([8, 8]), Effort()) == Impossible(proof=Proof.SEARCH)
+
+
+def test_rows_of_too_many_nodes_to_take_apart_are_searched_by_their_sums():
+    settled = settle(sizes([6, 4], [900, 900]), rooms([10], [1_500]), Effort())
+    assert isinstance(settled, Placed)
+    assert settled.filled.multiplicity.sum() == 1_500
+
+
+def test_what_is_too_large_to_search_is_unknown():
+    demand = sizes([3 + index % 5 for index in range(60)], [1] * 60)
+    assert settle(demand, rooms([30 + index for index in range(60)]), Effort()) == Unknown()
+
+
+def test_only_little_is_worth_settling():
+    demand = sizes([1], [10_000])
+    assert not worth_settling(demand, np.array([0]))
+    assert worth_settling(demand, np.array([200]))
+    assert worth_settling(demand, np.array([500]))
+    assert not worth_settling(demand, np.array([501]))
