@@ -18,7 +18,7 @@ from plimsoll.local.apiserver.transport.listening import CannotListen, bound
 from plimsoll.local.cluster import LocalCluster
 from plimsoll.local.first_cluster import FirstCluster
 from plimsoll.local.kubelet.settings import SILENT
-from plimsoll.local.turnstile import Turnstile
+from plimsoll.local.turnstile import Door, Turnstile
 from plimsoll.objects.cloud import CLOUD_RESOURCES, Machine, MachineState, NodeGroup
 from plimsoll.objects.nodes import Node
 from plimsoll.objects.registry import KINDS
@@ -41,7 +41,8 @@ HIGHEST_PORT_BASE: Final = 59_599
 # How long nodes may take before the first words are said without them.
 _PATIENCE_S: Final = 8.0
 _LOOK_EVERY_S: Final = 0.1
-_CALLS_AT_ONCE: Final = 8
+# Every call under way is a step of the loop between a person's question and its answer.
+_CALLS_AT_ONCE: Final = 4
 _ADMINISTRATION: Final = "plimsoll"
 _TO_COME: Final = {MachineState.CREATING, MachineState.FAILED}
 
@@ -112,12 +113,13 @@ class Surroundings:
         self._transport = EmbeddedTransport(serving.application, token=serving.token)
         self._clock = clock
         self._entropy = entropy
+        self._door = Door(at_once=_CALLS_AT_ONCE)
 
     def connect(self, manager: str) -> Client:
         """Without a rate limit, but not too many calls at once: others want their turn on the loop too."""
         settings = ClientSettings(user_agent=f"{manager}/v1.34", field_manager=manager, qps=0)
         kinds = KINDS.extended(CLOUD_RESOURCES)
-        transport = Turnstile(self._transport, at_once=_CALLS_AT_ONCE)
+        transport = Turnstile(self._transport, self._door, part=manager)
         return Client(transport, clock=self._clock, entropy=self._entropy, settings=settings, kinds=kinds)
 
     def services(self, on_up: Callable[[Up], None]) -> list[Service]:

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import json
 from enum import StrEnum
+from functools import lru_cache
 from typing import TYPE_CHECKING, Final
 
 from plimsoll.core.errors import InvalidSelector
@@ -117,8 +118,10 @@ class LabelSelector:
     @classmethod
     def all_of(cls, match_labels: Mapping[str, str], expressions: Iterable[Requirement] = ()) -> LabelSelector:
         """The structured form: every pair of matchLabels as an `=`, and the expressions (already checked)."""
-        pairs = (requirement(key, Operator.EQUALS, (value,)) for key, value in match_labels.items())
-        return cls((*pairs, *expressions))
+        others = tuple(expressions)
+        if not others:
+            return _of_labels(tuple(match_labels.items()))
+        return cls((*_pairs(match_labels.items()), *others))
 
     @property
     def is_empty(self) -> bool:
@@ -215,6 +218,18 @@ class _KeyRule:
 
 
 EVERYTHING: Final = LabelSelector()
+
+
+def _pairs(match_labels: Iterable[tuple[str, str]]) -> Iterator[Requirement]:
+    return (requirement(key, Operator.EQUALS, (value,)) for key, value in match_labels)
+
+
+@lru_cache(maxsize=1024)
+def _of_labels(match_labels: tuple[tuple[str, str], ...]) -> LabelSelector:
+    """Controllers ask for the selector of an owner at every turn; its labels seldom change."""
+    return LabelSelector(_pairs(match_labels))
+
+
 NOTHING: Final = LabelSelector(impossible=True)
 
 

@@ -10,7 +10,7 @@ What a call does when it fails, and how often it is sent, is in `kube.retrying` 
 from __future__ import annotations
 
 import copy
-from typing import TYPE_CHECKING, Any, TypeVar, Unpack
+from typing import TYPE_CHECKING, Any, Final, TypeVar, Unpack
 
 import msgspec
 
@@ -55,6 +55,9 @@ if TYPE_CHECKING:
     from plimsoll.objects.registry import Kinds, Resource
 
 T = TypeVar("T", bound=WireObject)
+
+# Reads an object to its end and keeps nothing of it.
+_OF_AN_OBJECT: Final = msgspec.json.Decoder(dict[str, msgspec.Raw])
 
 
 class Client:
@@ -306,9 +309,11 @@ class Client:
 
     async def _done(self, call: Call) -> None:
         """For calls whose answer may be a Status or the object: a proxy's page with a 200 is neither."""
-        answer = _json_in(call, await self._sender.send(call))
-        if not isinstance(answer, dict):
-            raise UnreadableAnswer(f"{call.method} {call.path}: neither a Status nor an object")
+        reply = await self._sender.send(call)
+        try:
+            _OF_AN_OBJECT.decode(reply.body)
+        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+            raise UnreadableAnswer(f"{call.method} {call.path}: neither a Status nor an object: {error}") from error
 
     async def _answered(self, of: type[T] | Resource, call: Call) -> T:
         """The object that the answer to a call is."""

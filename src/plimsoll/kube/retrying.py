@@ -155,7 +155,6 @@ class Sender:
 
     async def send(self, call: Call) -> Reply:
         """The successful reply. Raises the last attempt's error, with a note of how many there were."""
-        effect = effect_of(call)
         await self._shared.limit.turn()
         started_s = self._clock.monotonic_s()
         attempts = 0
@@ -163,12 +162,12 @@ class Sender:
         while True:
             attempts += 1
             try:
-                return await self._attempt(call, effect, self._left_s(started_s))
+                return await self._attempt(call, self._left_s(started_s))
             except NotAllowed as error:
                 # What became of the attempt before is still what the caller must know.
                 raise error from last
             except (Unreachable, ApiError) as error:
-                wait_s = self._wait_s(error, effect, attempts)
+                wait_s = self._wait_s(error, call, attempts)
                 if wait_s is None or self._left_s(started_s) < wait_s + _SHORTEST_ATTEMPT_S:
                     self._note(error, attempts, started_s)
                     raise
@@ -182,14 +181,14 @@ class Sender:
     async def send_once(self, call: Call) -> Reply:
         """The successful reply to the only attempt: for watches, whose callers come back in their own time."""
         await self._shared.limit.turn()
-        return await self._attempt(call, effect_of(call), call.timeout_s)
+        return await self._attempt(call, call.timeout_s)
 
-    async def _attempt(self, call: Call, effect: Effect, left_s: float) -> Reply:
+    async def _attempt(self, call: Call, left_s: float) -> Reply:
         timeout_s = min(call.timeout_s, left_s)
-        if self._guard is not None and effect is not Effect.NONE:
+        if self._guard is not None and effect_of(call) is not Effect.NONE:
             # Nothing may be awaited between this answer and the sending.
             timeout_s = min(timeout_s, self._guard.allowed_s(timeout_s))
-        reply = await self._transport.send(call._replace(timeout_s=timeout_s))
+        reply = await self._transport.send(call if timeout_s == call.timeout_s else call._replace(timeout_s=timeout_s))
         self._shared.warnings.hear(call, reply)
         if not reply.is_success:
             raise refusal(reply, call, now=self._clock.now())
@@ -198,10 +197,10 @@ class Sender:
     def _left_s(self, started_s: float) -> float:
         return started_s + self._settings.deadline_s - self._clock.monotonic_s()
 
-    def _wait_s(self, error: Unreachable | ApiError, effect: Effect, failures: int) -> float | None:
+    def _wait_s(self, error: Unreachable | ApiError, call: Call, failures: int) -> float | None:
         """How long to wait before the next attempt; None: there shall be none."""
         policy = self._settings.retry
-        if policy.is_used_up(failures) or not is_worth_another(error, effect):
+        if policy.is_used_up(failures) or not is_worth_another(error, effect_of(call)):
             return None
         return max(policy.delay_s(failures, self._entropy), policy.hinted_s(error))
 

@@ -29,6 +29,8 @@ class ServerWarnings:
         self._told: set[str] = set()
 
     def hear(self, call: Call, reply: Reply) -> None:
+        if "warning" not in reply.headers:
+            return
         for text in warnings_in(reply):
             if text not in self._told and len(self._told) < _MOST_TEXTS:
                 self._told.add(text)

@@ -223,14 +223,20 @@ class WorkQueue(Generic[K]):
         """Wait until a key becomes ready, one falls due, or the queue is closed."""
         waiter = asyncio.get_running_loop().create_future()
         self._waiters.append(waiter)
-        wait_s = min(self._timetable[0][0] - now_s, _LONGEST_TIMER_S) if self._timetable else None
+        alarm = None
+        if self._timetable:
+            wait_s = min(self._timetable[0][0] - now_s, _LONGEST_TIMER_S)
+            alarm = asyncio.get_running_loop().call_later(wait_s, _wake, waiter)
         try:
-            await asyncio.wait((waiter,), timeout=wait_s)
+            await waiter
         except asyncio.CancelledError:
             # The wake-up, or the watch over the next due time, may have been this waiter's: somebody else takes over.
             self._waiters.remove(waiter)
             self._wake_one()
             raise
+        finally:
+            if alarm is not None:
+                alarm.cancel()
         self._waiters.remove(waiter)
 
     def _wake_one(self) -> None:

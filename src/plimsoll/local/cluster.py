@@ -17,7 +17,7 @@ from plimsoll.local.cloud import controllers as cloud_controllers
 from plimsoll.local.components import KUBELET, SCHEDULER, Components
 from plimsoll.local.endpoints.services import endpoint_services
 from plimsoll.local.kubelet import Kubelet, KubeletSettings
-from plimsoll.local.liveness import LeaseLiveness, ToldLiveness
+from plimsoll.local.liveness import KnownLiveness, LeaseLiveness, ToldLiveness
 from plimsoll.local.scheduler import Scheduler, SchedulerSettings
 from plimsoll.local.upkeep.pod_collection import PodCollectionSettings
 from plimsoll.local.upkeep.services import (
@@ -41,6 +41,7 @@ if TYPE_CHECKING:
     from plimsoll.core.clock import Clock
     from plimsoll.core.entropy import Entropy
     from plimsoll.local.components import Connect
+    from plimsoll.local.liveness import Liveness
 
 CLOUD: Final = "plimsoll-cloud"
 """Whom the cloud writes as."""
@@ -67,7 +68,7 @@ class ClusterSettings(Value, frozen=True):
     plays_nodes: bool = True
     """Kubelets report their nodes, and silent nodes are noticed; otherwise nodes are and stay what objects say."""
     writes_heartbeats: bool = True
-    """Leases are renewed; otherwise the kubelet of this process tells who lives, and nobody writes."""
+    """Leases are renewed, for whoever looks at them; otherwise nobody writes. Who lives, the kubelet tells anyway."""
     kubelet: KubeletSettings = KubeletSettings()
     scheduler: SchedulerSettings = SchedulerSettings()
     cloud: CloudSettings = CloudSettings()
@@ -96,10 +97,17 @@ class LocalCluster:
         self._settings = settings = settings or ClusterSettings()
         self._spared_owners = spared_owners
         self.components = parts = Components(connect, clock=clock, entropy=entropy, informers=settings.informers)
-        told = None if settings.writes_heartbeats else ToldLiveness(clock=clock)
-        self._liveness = told or LeaseLiveness.over(parts.informers, clock=clock)
+        told = ToldLiveness(clock=clock)
+        self._liveness: Liveness = told
+        if settings.writes_heartbeats:
+            self._liveness = KnownLiveness(told, LeaseLiveness.over(parts.informers, clock=clock))
         self.scheduler = Scheduler(parts.component(settings.scheduler.name, manager=SCHEDULER), settings.scheduler)
-        self.kubelet = Kubelet(parts.component("kubelet", manager=KUBELET), settings=settings.kubelet, told=told)
+        self.kubelet = Kubelet(
+            parts.component("kubelet", manager=KUBELET),
+            settings=settings.kubelet,
+            told=told,
+            writes=settings.writes_heartbeats,
+        )
         self._parts = [*self._controller_services(), *self._node_services(), *self._cloud_services()]
         if settings.schedules:
             self._parts.append(self.scheduler.service())

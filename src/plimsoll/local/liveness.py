@@ -2,7 +2,8 @@
 
 Where kubelets write, the answer is in the Leases of `kube-node-lease`: `LeaseLiveness`. In virtual time a hundred nodes
 would write 36,000 of them an hour to say that nothing happened; there the virtual kubelet of the same process tells
-`ToldLiveness` once that a node lives, and once that it no longer does. Nothing here writes anything.
+`ToldLiveness` once that a node lives, and once that it no longer does. `KnownLiveness` knows both: with a thousand
+nodes in one process, a busy loop that renews a lease late says nothing about the node. Nothing here writes anything.
 """
 
 from __future__ import annotations
@@ -47,6 +48,10 @@ class Liveness(Protocol):
 
     def on_change(self, tell: OnChange) -> None:
         """Have `tell` called with the name of every node about which something new is known."""
+        ...
+
+    async def synced(self) -> None:
+        """Return once everything is known that was there to know at the start."""
         ...
 
 
@@ -142,6 +147,9 @@ class ToldLiveness:
     def on_change(self, tell: OnChange) -> None:
         self._tells.append(tell)
 
+    async def synced(self) -> None:
+        """Who tells begins when the kubelet does."""
+
     # ---- for the kubelet
 
     def lives(self, node_name: str) -> None:
@@ -166,3 +174,33 @@ class ToldLiveness:
     def _tell(self, node_name: str) -> None:
         for tell in self._tells:
             tell(node_name)
+
+
+class KnownLiveness:
+    """What the virtual kubelet of this process says of its nodes, and Leases of all others."""
+
+    def __init__(self, told: ToldLiveness, leases: LeaseLiveness) -> None:
+        self._told = told
+        self._leases = leases
+
+    def last_heard_s(self, node_name: str) -> float | None:
+        heard = (self._told.last_heard_s(node_name), self._leases.last_heard_s(node_name))
+        return max((one for one in heard if one is not None), default=None)
+
+    async def ask(self, node_name: str, client: Client) -> None:
+        if not self._told.is_steady(node_name):
+            await self._leases.ask(node_name, client)
+
+    def is_steady(self, node_name: str) -> bool:
+        return self._told.is_steady(node_name)
+
+    def on_change(self, tell: OnChange) -> None:
+        def if_unknown(node_name: str) -> None:
+            if not self._told.is_steady(node_name):
+                tell(node_name)
+
+        self._told.on_change(tell)
+        self._leases.on_change(if_unknown)
+
+    async def synced(self) -> None:
+        await self._leases.synced()

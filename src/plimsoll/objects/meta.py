@@ -17,6 +17,7 @@ shared between objects.
 # ruff: noqa: D101 - a struct means what the API type of the same name means; docstrings only where that surprises
 
 from datetime import UTC, datetime
+from functools import lru_cache
 from typing import Annotated, Any, ClassVar, Self
 
 import msgspec
@@ -36,7 +37,13 @@ Json = Any
 
 def written_time(moment: datetime) -> str:
     """A time as Kubernetes writes it into objects: whole seconds, in UTC."""
-    return moment.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+    return _written(moment if moment.tzinfo is UTC else moment.astimezone(UTC))
+
+
+@lru_cache(maxsize=64)
+def _written(moment: datetime) -> str:
+    # Everything that happens at one moment of virtual time is written with it. And strftime is three times as slow.
+    return f"{moment.replace(tzinfo=None).isoformat(timespec='seconds')}Z"
 
 
 class MicroTime(datetime):

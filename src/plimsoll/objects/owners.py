@@ -32,7 +32,11 @@ class OwnerChain(Value):
 
 def controller_of(metadata: ObjectMeta) -> OwnerReference | None:
     """The owner that manages the object: Kubernetes allows one, and the first wins where somebody wrote two."""
-    return next((owner for owner in metadata.owner_references if owner.controller), None)
+    # A plain loop: asked a dozen times for every event of a pod, and a generator costs more than the answer.
+    for owner in metadata.owner_references:
+        if owner.controller:
+            return owner
+    return None
 
 
 def owner_chain(metadata: ObjectMeta, lookup: Callable[[OwnerReference, str], ObjectMeta | None]) -> OwnerChain:

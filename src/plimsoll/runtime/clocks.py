@@ -41,10 +41,16 @@ class VirtualClock:
             raise ValueError(f"start {start} has no time zone")
         self._source = source
         self._start = start.astimezone(UTC)
+        self._told_ns, self._told = 0, self._start
 
     def now(self) -> datetime:
-        # A datetime has no nanoseconds; what is cut off here is still in monotonic_s().
-        return self._start + timedelta(microseconds=self._source.elapsed_ns() // 1_000)
+        # Time stands still while a world is busy: one moment is told again and again.
+        elapsed_ns = self._source.elapsed_ns()
+        if elapsed_ns != self._told_ns:
+            # A datetime has no nanoseconds; what is cut off here is still in monotonic_s().
+            self._told = self._start + timedelta(microseconds=elapsed_ns // 1_000)
+            self._told_ns = elapsed_ns
+        return self._told
 
     def monotonic_s(self) -> float:
         return self._source.time()

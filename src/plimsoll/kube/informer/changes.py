@@ -10,7 +10,7 @@ first three kinds of change lose nothing but that.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Generic, NamedTuple, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Final, Generic, NamedTuple, TypeAlias, TypeVar
 
 from plimsoll.core.values import Value
 from plimsoll.objects.decoding import RawObject
@@ -44,12 +44,6 @@ class Identity(NamedTuple):
 
     uid: str
     version: str
-
-    def is_other_object(self, other: Identity) -> bool:
-        return bool(self.uid and other.uid) and self.uid != other.uid
-
-    def is_same_version(self, other: Identity) -> bool:
-        return bool(self.version) and self.version == other.version and not self.is_other_object(other)
 
 
 class Added(Value, Generic[V]):
@@ -126,8 +120,7 @@ def changes_between(
         return () if after is None else (_arrival(after),)
     if after is None:
         return (_leaving(before, departure),)
-    was, now = identity_of(before), identity_of(after)
-    if was.is_other_object(now):
+    if is_other_object(before, after):
         return (_leaving(before, departure), _arrival(after))
     if is_unchanged(before, after):
         return ()
@@ -138,6 +131,36 @@ def changes_between(
     return (Updated(old=before, new=after),)
 
 
+class Comparisons(Generic[V]):
+    """What `changes_between` gave lately: the handlers of an informer all ask the same about the same states."""
+
+    def __init__(self) -> None:
+        self._latest: dict[Place, _Comparison[V]] = {}
+
+    def changes(
+        self, place: Place, before: V | BadObject | None, after: V | BadObject | None, departure: Departure[V] | None
+    ) -> tuple[Change[V], ...]:
+        found = self._latest.get(place)
+        if found is not None and found.before is before and found.after is after and found.departure is departure:
+            return found.changes
+        if len(self._latest) >= _COMPARISONS_KEPT:
+            self._latest.clear()
+        changes = changes_between(before, after, departure)
+        self._latest[place] = _Comparison(before, after, departure, changes)
+        return changes
+
+
+class _Comparison(NamedTuple, Generic[V]):
+    before: V | BadObject | None
+    after: V | BadObject | None
+    departure: Departure[V] | None
+    changes: tuple[Change[V], ...]
+
+
+# They keep old states alive: enough for one batch of a watch, few beside any cache that matters.
+_COMPARISONS_KEPT: Final = 64
+
+
 def is_unchanged(old: V | BadObject, new: V | BadObject) -> bool:
     """Whether it is the same state of the same object.
 
@@ -145,7 +168,14 @@ def is_unchanged(old: V | BadObject, new: V | BadObject) -> bool:
     custom kind whose schema got a default has new content in an old version. That list and watch give equal states for
     equal objects is seen to by `type_marks`.
     """
-    return identity_of(old).is_same_version(identity_of(new)) and old == new
+    version = version_of(old)
+    return bool(version) and version == version_of(new) and not is_other_object(old, new) and old == new
+
+
+def is_other_object(one: V | BadObject, other: V | BadObject) -> bool:
+    """Whether they are known to be two objects, of one name perhaps."""
+    uid, other_uid = _uid_of(one), _uid_of(other)
+    return uid != other_uid and bool(uid and other_uid)
 
 
 def _arrival(after: V | BadObject) -> Added[V] | TurnedBad[V]:
@@ -158,7 +188,7 @@ def _leaving(before: V | BadObject, departure: Departure[V] | None) -> Deleted[V
     if departure is None:
         return Deleted(last=before, is_inferred=True)
     last = departure.last
-    if last is None or isinstance(last, BadObject) or identity_of(last).is_other_object(identity_of(before)):
+    if last is None or isinstance(last, BadObject) or is_other_object(last, before):
         last = before
     return Deleted(last=last, is_inferred=departure.is_inferred)
 
@@ -184,3 +214,11 @@ def identity_of(value: V | BadObject) -> Identity:
         return Identity(value.uid, value.resource_version)
     metadata = view_of(value).metadata
     return Identity(metadata.uid, metadata.resource_version)
+
+
+def version_of(value: V | BadObject) -> str:
+    return value.resource_version if isinstance(value, BadObject) else view_of(value).metadata.resource_version
+
+
+def _uid_of(value: V | BadObject) -> str:
+    return value.uid if isinstance(value, BadObject) else view_of(value).metadata.uid

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Final, Generic
 
 import structlog
 
-from plimsoll.kube.informer.changes import Departure, V, changes_between, identity_of
+from plimsoll.kube.informer.changes import Comparisons, Departure, V, is_other_object
 from plimsoll.kube.informer.turns import Turns
 
 if TYPE_CHECKING:
@@ -39,12 +39,15 @@ _UNHEARD_AT_ONCE: Final = 1000
 class HandlerFeed(Generic[V]):
     """One handler and what it has still to hear. `add_handler` of an informer gives it, to ask how far it is."""
 
-    def __init__(self, name: str, handler: Handler[V], *, cache: Cache[V]) -> None:
+    def __init__(
+        self, name: str, handler: Handler[V], *, cache: Cache[V], comparisons: Comparisons[V] | None = None
+    ) -> None:
         self.name = name
         self.failures = 0
         self.handled = 0
         self._handler = handler
         self._cache = cache
+        self._comparisons: Comparisons[V] = comparisons or Comparisons()
         # What the handler knows of each object it must hear about: None if nothing. In the order of first change.
         self._waiting: dict[Place, V | BadObject | None] = {}
         self._in_hand: dict[Place, V | BadObject | None] = {}
@@ -53,12 +56,13 @@ class HandlerFeed(Generic[V]):
         # What was there when the handler came, and it knows nothing of yet: told before anything else.
         self._unheard = cache.names()
         self._departures: dict[Place, Departure[V]] = {}
-        self._has_work = asyncio.Event()
+        self._has_work = False
+        self._sleeping: asyncio.Future[None] | None = None
         self._is_busy = False
         self._batches_to_sync: int | None = None
         self._synced = asyncio.Event()
         if self._unheard:
-            self._has_work.set()
+            self._has_work = True
 
     # ---- asked by everybody
 
@@ -83,14 +87,14 @@ class HandlerFeed(Generic[V]):
         namespace, name = place
         if place in self._in_hand:
             known = self._in_hand[place]
-        elif name in self._unheard.get(namespace, ()):
+        elif self._unheard and name in self._unheard.get(namespace, ()):
             if departure is not None:
                 del self._unheard[namespace][name]
             return
         else:
             # What the handler was told before this began to wait stands, whatever happened since.
             known = self._waiting.setdefault(place, before)
-            self._has_work.set()
+            self._announce_work()
         if departure is None:
             return
         if known is None:
@@ -103,27 +107,42 @@ class HandlerFeed(Generic[V]):
         """The cache is complete for the first time: when all that waits now is heard, the handler is in sync."""
         if self._batches_to_sync is None:
             self._batches_to_sync = 1 + self._is_busy
-            self._has_work.set()
+            self._announce_work()
+
+    def _announce_work(self) -> None:
+        self._has_work = True
+        if self._sleeping is not None and not self._sleeping.done():
+            self._sleeping.set_result(None)
 
     # ---- the task
 
     async def run(self) -> None:
         turns = Turns(objects_at_once=_CALLS_AT_ONCE)
         # After an earlier run that was cancelled there may be work that nobody announces.
-        self._has_work.set()
+        self._has_work = True
         await self._tell_all()
         while True:
             if not self._in_hand:
-                await self._has_work.wait()
+                await self._work_comes()
                 self._take_in_hand()
             # Popped one by one: a change of what is still in hand needs no second telling.
             for place in tuple(self._in_hand):
                 known = self._in_hand.pop(place)
                 departure = self._departures.pop(place, None)
-                self._under_way.extend(changes_between(known, self._cache.state(place), departure))
+                self._under_way.extend(self._comparisons.changes(place, known, self._cache.state(place), departure))
                 await self._tell_all()
-                await turns.worked()
+                if turns.are_over():
+                    await turns.step_aside()
             self._batch_told()
+
+    async def _work_comes(self) -> None:
+        if self._has_work:
+            return
+        self._sleeping = asyncio.get_running_loop().create_future()
+        try:
+            await self._sleeping
+        finally:
+            self._sleeping = None
 
     def _take_in_hand(self) -> None:
         """Some of what was never heard of; when there is no more of that, everything that waits."""
@@ -138,7 +157,7 @@ class HandlerFeed(Generic[V]):
             if some:
                 self._in_hand = {(namespace, name): None for name in some}
                 return
-        self._has_work.clear()
+        self._has_work = False
         self._in_hand, self._waiting = self._waiting, {}
         self._is_busy = True
 
@@ -150,30 +169,29 @@ class HandlerFeed(Generic[V]):
             self._batches_to_sync -= 1
             if self._batches_to_sync:
                 # The next may be empty, and must come all the same.
-                self._has_work.set()
+                self._has_work = True
             else:
                 self._synced.set()
 
     async def _tell_all(self) -> None:
         while self._under_way:
-            await self._tell(self._under_way[0])
+            change = self._under_way[0]
+            try:
+                outcome = self._handler(change)
+                # Most handlers are plain functions: whether it can be awaited is asked of what is something.
+                if outcome is not None and inspect.isawaitable(outcome):
+                    await outcome
+            except asyncio.CancelledError as error:
+                task = asyncio.current_task()
+                if task is None or task.cancelling():
+                    raise
+                # Something the handler waited for was cancelled, not we.
+                self._report(change, error)
+            except Exception as error:  # noqa: BLE001 - a handler is somebody else's code; its bug must not stop the informer
+                self._report(change, error)
+            else:
+                self.handled += 1
             self._under_way.popleft()
-
-    async def _tell(self, change: Change[V]) -> None:
-        try:
-            outcome = self._handler(change)
-            if inspect.isawaitable(outcome):
-                await outcome
-        except asyncio.CancelledError as error:
-            task = asyncio.current_task()
-            if task is None or task.cancelling():
-                raise
-            # Something the handler waited for was cancelled, not we.
-            self._report(change, error)
-        except Exception as error:  # noqa: BLE001 - a handler is somebody else's code; its bug must not stop the informer
-            self._report(change, error)
-        else:
-            self.handled += 1
 
     def _report(self, change: Change[V], error: BaseException) -> None:
         self.failures += 1
@@ -188,4 +206,4 @@ class HandlerFeed(Generic[V]):
 
 
 def _is_of_another(departure: Departure[V], known: V | BadObject) -> bool:
-    return departure.last is not None and identity_of(departure.last).is_other_object(identity_of(known))
+    return departure.last is not None and is_other_object(departure.last, known)

@@ -42,24 +42,23 @@ class Index(Generic[V]):
         if old is not None:
             ident = _ident(old)
             for key in self._keys(old):
-                filed = self._filed.get(key, {})
-                filed.pop(ident, None)
-                if not filed:
-                    self._filed.pop(key, None)
+                filed = self._filed.get(key)
+                if filed is not None:
+                    filed.pop(ident, None)
+                    if not filed:
+                        del self._filed[key]
         if new is not None:
             ident = _ident(new)
             for key in self._keys(new):
                 self._filed.setdefault(key, {})[ident] = new
 
-    def _keys(self, value: V) -> tuple[Hashable, ...]:
+    def _keys(self, value: V) -> Iterable[Hashable]:
         try:
-            keys = tuple(self._keys_of(value))
-            for key in keys:
-                hash(key)
+            # As keys of a dict: which finds out at once whether they can be.
+            return dict.fromkeys(self._keys_of(value))
         except Exception as error:  # noqa: BLE001 - whatever an index function raises, the informer must go on
             self._report(value, error)
             return ()
-        return keys
 
     def _report(self, value: Any, error: Exception) -> None:
         self.failures += 1

@@ -21,7 +21,7 @@ import structlog
 
 from plimsoll.core.errors import InvalidInput
 from plimsoll.kube.informer.cache import Cache, WritableCache
-from plimsoll.kube.informer.changes import V
+from plimsoll.kube.informer.changes import Comparisons, V
 from plimsoll.kube.informer.handlers import HandlerFeed
 from plimsoll.kube.informer.origins import Origin
 from plimsoll.kube.informer.reflector import Reflector
@@ -95,6 +95,7 @@ class Informer(Generic[V]):
             client, of, selection=selection, keep_raw=keep_raw, list_timeout_s=settings.list_timeout_s
         )
         self._cache: WritableCache[V] = WritableCache()
+        self._comparisons: Comparisons[V] = Comparisons()
         self._tracker: Tracker[V] = Tracker(self._origin.name, cache=self._cache)
         self._reflector: Reflector[V] = Reflector(
             self._origin,
@@ -127,7 +128,7 @@ class Informer(Generic[V]):
         """Tell `handler`, a function or a coroutine function, of every change; of what is there already as `Added`."""
         if any(feed.name == name for feed in self._tracker.feeds):
             raise InvalidInput(f"there is a handler {name!r} already", path="name")
-        feed = HandlerFeed(name, handler, cache=self._cache)
+        feed = HandlerFeed(name, handler, cache=self._cache, comparisons=self._comparisons)
         self._tracker.feeds.append(feed)
         if self.has_synced:
             feed.all_known()

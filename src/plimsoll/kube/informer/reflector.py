@@ -172,7 +172,8 @@ class Reflector(Generic[V]):
                     initial = await self._take_initial(frame, initial)
                 else:
                     self._take(frame)
-                await self._turns.worked(size_bytes=len(frame))
+                if self._turns.are_over(size_bytes=len(frame)):
+                    await self._turns.step_aside()
             if initial is None and self._is_suspicion_due():
                 self._must_list = True
                 break

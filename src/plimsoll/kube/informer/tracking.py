@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final, Generic
 
 import structlog
 
-from plimsoll.kube.informer.changes import Departure, V, identity_of, is_unchanged, key_of, place_of
+from plimsoll.kube.informer.changes import Departure, V, is_unchanged, key_of, place_of, version_of
 from plimsoll.objects.problems import BadObject
 
 if TYPE_CHECKING:
@@ -90,11 +90,11 @@ class Tracker(Generic[V]):
 
     def present(self, value: V | BadObject) -> None:
         """ADDED or MODIFIED: which of them is the server's view of a history that we may not share."""
-        if self._advance(identity_of(value).version):
+        if self._advance(version_of(value)):
             self._put(place_of(value), value)
 
     def gone(self, value: V | BadObject) -> None:
-        if self._advance(identity_of(value).version):
+        if self._advance(version_of(value)):
             self._remove(place_of(value), last=value, is_inferred=False)
 
     def gone_while_listing(self, value: V | BadObject) -> None:

@@ -24,10 +24,14 @@ class Turns:
 
     async def worked(self, *, objects: int = 1, size_bytes: int = 0) -> None:
         """So much was done: others may run if that is enough for now."""
+        if self.are_over(objects=objects, size_bytes=size_bytes):
+            await self.step_aside()
+
+    def are_over(self, *, objects: int = 1, size_bytes: int = 0) -> bool:
+        """The same, for whoever asks so often that awaiting would cost more than the work: true is for `step_aside`."""
         self._objects += objects
         self._bytes += size_bytes
-        if self._objects >= self._objects_at_once or self._bytes >= self._bytes_at_once:
-            await self.step_aside()
+        return self._objects >= self._objects_at_once or self._bytes >= self._bytes_at_once
 
     async def step_aside(self) -> None:
         self._objects = self._bytes = 0

@@ -83,6 +83,7 @@ class Catalogue:
         self._builtin_stores = frozenset(one.stored_as for one in self._builtin)
         self._custom: dict[str, tuple[ServedResource, ...]] = {}
         self._by_path: dict[tuple[str, str, str], ServedResource] = {}
+        self._groups: tuple[str, ...] = ()
         self.generation = 0
         self._index()
 
@@ -99,7 +100,7 @@ class Catalogue:
 
     def groups(self) -> tuple[str, ...]:
         """Names of the groups, the core group as an empty text, in the order of the table."""
-        return tuple(dict.fromkeys(one.group for one in self))
+        return self._groups
 
     def serve(self, definition_name: str, resources: Iterable[ServedResource]) -> None:
         """Serve the versions of a definition, in place of what it defined before; none of them ends serving it.
@@ -120,6 +121,7 @@ class Catalogue:
         custom = (one for resources in self._custom.values() for one in resources)
         # Built-in ones last: of two with one address the later stays.
         self._by_path = {(one.group, one.version, one.plural): one for one in (*custom, *self._builtin)}
+        self._groups = tuple(dict.fromkeys(one.group for one in self))
         self.generation += 1
 
 

@@ -6,6 +6,7 @@ resource does not have, is answered by a plain page; anything unknown below a bu
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from plimsoll.core.errors import InvalidSelector
@@ -73,12 +74,11 @@ def asks_to_watch(request: Request) -> bool:
 
 def attributes_of(user: User, request: Request) -> Attributes:
     """What rules are asked about: read from the path alone, so that who may not is not told what there is."""
-    found = resource_path(request.path)
+    found = _addressed(request.path)
     if found is None:
         verb = request.method.lower()
         return Attributes(user=user, verb=verb, path=request.path, is_resource_request=False)
-    group, version, segments = found
-    address = _address(segments)
+    group, version, address = found
     name, verb = address.name, _verb(address, request)
     if verb in {"list", "watch", "deletecollection"} and not name:
         name = _selected_name(request)
@@ -122,13 +122,12 @@ def route(catalogue: Catalogue, request: Request) -> ResourceRoute | Answer | No
 
     Raises the 404 and 405 refusals.
     """
-    found = resource_path(request.path)
+    found = _addressed(request.path)
     if found is None:
         return None
-    group, version, segments = found
+    group, version, address = found
     if group and group not in catalogue.groups():
         return PAGE_NOT_FOUND
-    address = _address(segments)
     resource = catalogue.find(group, version, address.plural)
     if resource is None or _is_misplaced(resource, address):
         if _is_custom(catalogue, group):
@@ -171,6 +170,13 @@ def _has_watch_parameter(request: Request) -> bool:
 
 def _is_watch_path(segments: tuple[str, ...]) -> bool:
     return segments[0] == "watch" and len(segments) > 1
+
+
+@lru_cache(maxsize=256)
+def _addressed(path: str) -> tuple[str, str, _Address] | None:
+    """Group, version and address of a path to a resource. Every request asks twice, and many go to few places."""
+    found = resource_path(path)
+    return None if found is None else (found[0], found[1], _address(found[2]))
 
 
 def _address(segments: tuple[str, ...]) -> _Address:

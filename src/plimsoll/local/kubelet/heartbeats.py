@@ -1,8 +1,9 @@
 """How the world learns that a node lives: by Leases written every ten seconds, or by being told once.
 
-Written heartbeats are for API servers with a node lifecycle controller of their own, and for everything that lasts.
-Told ones are for virtual time, where nobody outside the process listens; a Lease is still written when a node comes
-up, so that the objects are there. Who runs the kubelet chooses.
+Written heartbeats are for API servers with a node lifecycle controller of their own, and for everything that lasts;
+where that controller runs in this process it is told as well, because a busy process may write late. Told ones alone
+are for virtual time, where nobody outside the process listens; a Lease is still written when a node comes up, so that
+the objects are there. Who runs the kubelet chooses.
 """
 
 from __future__ import annotations
@@ -66,6 +67,8 @@ class Leases:
 
     async def take(self, node: Node) -> None:
         """Write all of it: it may be another kubelet's, another node's of the same name, or not be there."""
+        if not _has_reported(node) and await self._made(node):
+            return
         metadata: dict[str, Any] = {"ownerReferences": [_owner(node)]}
         body = {"metadata": metadata, "spec": self._spec(node.metadata.name)}
         await self._write(node, body)
@@ -79,13 +82,18 @@ class Leases:
         try:
             await self._client.merge_patch(Lease, name, patch, namespace=NODE_LEASES)
         except NotFound:
-            metadata = {"name": name, "namespace": NODE_LEASES, "ownerReferences": [_owner(node)]}
-            try:
-                await self._client.create(
-                    Lease, {"metadata": metadata, "spec": self._spec(name)}, namespace=NODE_LEASES
-                )
-            except AlreadyExists:
+            if not await self._made(node):
                 log.debug("kubelet.lease_was_made", node=name)
+
+    async def _made(self, node: Node) -> bool:
+        """Whether there was none before."""
+        name = node.metadata.name
+        metadata = {"name": name, "namespace": NODE_LEASES, "ownerReferences": [_owner(node)]}
+        try:
+            await self._client.create(Lease, {"metadata": metadata, "spec": self._spec(name)}, namespace=NODE_LEASES)
+        except AlreadyExists:
+            return False
+        return True
 
     def _spec(self, name: str) -> dict[str, Any]:
         return {"holderIdentity": name, "leaseDurationSeconds": self._lease_s, "renewTime": self._now()}
@@ -128,8 +136,11 @@ class WrittenHeartbeats:
 
     are_written = True
 
-    def __init__(self, leases: Leases, *, clock: Clock, settings: KubeletSettings) -> None:
+    def __init__(
+        self, leases: Leases, *, clock: Clock, settings: KubeletSettings, told: ToldLiveness | None = None
+    ) -> None:
         self._leases = leases
+        self._told = told
         self._clock = clock
         self._round_s = settings.renew_s
         self._at_a_time = asyncio.Semaphore(settings.workers)
@@ -148,18 +159,27 @@ class WrittenHeartbeats:
             return
         await self._leases.take(node)
         self._alive[name] = node
+        if self._told is not None:
+            self._told.lives(name)
         if name not in self._slot_of:
             self._enter(name)
 
     def fell_silent(self, name: str) -> None:
+        if self._told is not None:
+            self._told.fell_silent(name)
+        self._stop(name)
+
+    def forget(self, name: str) -> None:
+        if self._told is not None:
+            self._told.forget(name)
+        self._stop(name)
+
+    def _stop(self, name: str) -> None:
         self._alive.pop(name, None)
         self._due.pop(name, None)
         slot = self._slot_of.pop(name, None)
         if slot is not None:
             self._slots[slot] -= 1
-
-    def forget(self, name: str) -> None:
-        self.fell_silent(name)
 
     def services(self) -> Sequence[Service]:
         return (Service(name="kubelet: heartbeats", run=self.run),)
@@ -229,3 +249,8 @@ class WrittenHeartbeats:
 
 def _owner(node: Node) -> dict[str, Any]:
     return {"apiVersion": "v1", "kind": "Node", "name": node.metadata.name, "uid": node.metadata.uid}
+
+
+def _has_reported(node: Node) -> bool:
+    """Whether a kubelet has had this node before: then there is a lease, most likely."""
+    return any(one.type == "Ready" and one.reason == "KubeletReady" for one in node.status.conditions)

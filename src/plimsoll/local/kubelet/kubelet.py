@@ -19,19 +19,24 @@ if TYPE_CHECKING:
 
 
 class Kubelet:
-    """One for all nodes it plays. With `told` it tells who lives; without, it writes heartbeats.
+    """One for all nodes it plays. It tells `told` who lives, if there is one, and writes heartbeats unless told not to.
 
     The component should come from `components.component("kubelet", manager=KUBELET)`.
     """
 
     def __init__(
-        self, component: Component, *, settings: KubeletSettings | None = None, told: ToldLiveness | None = None
+        self,
+        component: Component,
+        *,
+        settings: KubeletSettings | None = None,
+        told: ToldLiveness | None = None,
+        writes: bool = True,
     ) -> None:
         settings = settings or KubeletSettings()
         leases = Leases(component.client, clock=component.clock, settings=settings)
         self._heartbeats: Heartbeats = (
-            WrittenHeartbeats(leases, clock=component.clock, settings=settings)
-            if told is None
+            WrittenHeartbeats(leases, clock=component.clock, settings=settings, told=told)
+            if writes or told is None
             else ToldHeartbeats(told, leases)
         )
         self.nodes = Nodes(component, self._heartbeats, settings)

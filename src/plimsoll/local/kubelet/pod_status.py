@@ -39,6 +39,9 @@ TERMINAL: Final = frozenset({"Succeeded", "Failed"})
 
 _SIGTERM_EXIT: Final = 143
 
+# Times in conditions are whole seconds, rounded down.
+_WRITTEN_TO: Final = timedelta(seconds=1)
+
 
 class Place(Value, frozen=True):
     """Where the pod is: the node's address and its own."""
@@ -75,7 +78,7 @@ def pod_status_at(pod: Pod, now: datetime, *, place: Place, pace: Pace) -> Repor
     deadline = _deadline(pod)
     if deadline is not None and deadline <= now:
         return _said(pod, _past_deadline(pod, now, place))
-    starts_at = (status.start_time or now) + timedelta(seconds=pace.start_s)
+    starts_at = _taken_at(pod, now) + timedelta(seconds=pace.start_s)
     if now < starts_at and not _has_started(pod):
         return _said(pod, _pending(pod, now, place), _earliest(starts_at, deadline))
     wanted, until = _started(pod, now, place=place, pace=pace)
@@ -222,6 +225,19 @@ def _has_started(pod: Pod) -> bool:
         one.state.running is not None or one.state.terminated is not None or one.last_state.terminated is not None
         for one in pod.status.container_statuses
     )
+
+
+def _taken_at(pod: Pod, now: datetime) -> datetime:
+    """When the node began with the pod: when it was bound, even if this process comes to it late.
+
+    So where thousands are bound at once, one that should run by now is not first said to be starting.
+    """
+    if pod.status.start_time is not None:
+        return pod.status.start_time
+    for one in pod.status.conditions:
+        if one.type == "PodScheduled" and one.status == "True" and one.last_transition_time is not None:
+            return min(now, one.last_transition_time + _WRITTEN_TO)
+    return now
 
 
 def _deadline(pod: Pod) -> datetime | None:

@@ -10,7 +10,7 @@ States of nodes are compared by identity by those who remember verdicts about th
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from msgspec import structs
 
@@ -26,12 +26,17 @@ if TYPE_CHECKING:
     from plimsoll.objects.problems import BadObject
     from plimsoll.objects.volumes import CSINode, PersistentVolume, PersistentVolumeClaim, StorageClass
 
+# Who has not looked for so many changes looks at everything.
+_REMEMBERED_CHANGES: Final = 8_192
+
 
 class Board:
-    """Mutable; belongs to one scheduler."""
+    """Mutable; belongs to one scheduler. `changes` counts the changes of nodes' states so far."""
 
     def __init__(self) -> None:
         self._nodes: dict[str, NodeState] = {}
+        self.changes = 0
+        self._last_changes: list[str] = []
         self._anti_affine: dict[str, None] = {}
         self._pods: dict[PodKey, tuple[str, PlacedPod]] = {}
         # Informers are not in step: pods may be seen before their node is.
@@ -57,6 +62,13 @@ class Board:
                 self._nodes, namespaces=self.namespaces, storage=self.storage, anti_affine=self._anti_affine
             )
         return self._view
+
+    def changed_since(self, changes: int) -> Iterable[str] | None:
+        """Nodes that changed after the given number of changes, each once; None: it is too long ago to tell."""
+        missed = self.changes - changes
+        if missed > len(self._last_changes):
+            return None
+        return dict.fromkeys(self._last_changes[len(self._last_changes) - missed :])
 
     def snapshot(self) -> ClusterView:
         """A view that stays as it is, with everything about its pods up to date."""
@@ -122,7 +134,7 @@ class Board:
     def drop_node(self, name: str) -> None:
         before = self._nodes.pop(name, None)
         self._anti_affine.pop(name, None)
-        self._view = None
+        self._has_changed(name)
         if before is not None and before.pods:
             self._on_unknown[name] = dict(before.pods)
 
@@ -229,7 +241,14 @@ class Board:
             self._anti_affine[state.name] = None
         else:
             self._anti_affine.pop(state.name, None)
+        self._has_changed(state.name)
+
+    def _has_changed(self, name: str) -> None:
         self._view = None
+        self.changes += 1
+        self._last_changes.append(name)
+        if len(self._last_changes) > 2 * _REMEMBERED_CHANGES:
+            del self._last_changes[:_REMEMBERED_CHANGES]
 
 
 def _looks_the_same(old: Node, new: Node) -> bool:

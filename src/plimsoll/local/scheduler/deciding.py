@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from plimsoll.core.values import Value
 from plimsoll.local.scheduler.cluster_events import NO_NODE
-from plimsoll.local.scheduler.preferences import best_of
+from plimsoll.local.scheduler.preferences import best_of, has_wishes, spreads
 from plimsoll.local.scheduler.shapes import WIDE
 from plimsoll.scheduling.feasibility import prepared
 from plimsoll.scheduling.messages import NO_NODES, counted, refused_everywhere, with_named_nodes_only
@@ -57,8 +57,8 @@ def decide(pod: Pod, board: Board, shapes: Shapes, *, reserved: str = "") -> Cho
     preferred = view.node(reserved or board.node_nominated_for(pod_key(pod)))
     if preferred is not None and question.fits(preferred) is not None:
         return Chosen(node=preferred.name)
-    fitting = question.fitting()
-    return Chosen(node=best_of(pod, fitting, view)) if fitting else _refused(question)
+    best = question.best()
+    return Chosen(node=best) if best else _refused(question)
 
 
 def _refused(question: _Question) -> Refused:
@@ -81,7 +81,19 @@ class _Question:
         self.view = view
         self.shape = shape
         self._wide = wide
+        self._board = board
         self._nominated = board.nominated_against(pod)
+
+    def best(self) -> str:
+        """The name of the best node that takes the pod; empty: none does."""
+        if not (
+            self._wide.rules or self._nominated or self.shape.rules.named_nodes is not None or has_wishes(self.pod)
+        ):
+            ranking = self.shape.ranking(self._board)
+            if ranking.knows_hosts:
+                return ranking.best(spreads=spreads(self.pod)) if len(ranking) else ""
+        fitting = self.fitting()
+        return best_of(self.pod, fitting, self.view) if fitting else ""
 
     def fitting(self) -> list[Judgement]:
         """Among all nodes, or among those that the pod's affinity names (pods of a DaemonSet name one)."""

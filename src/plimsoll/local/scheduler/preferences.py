@@ -8,7 +8,7 @@ and terms that cannot be read are passed over.
 from __future__ import annotations
 
 from collections import Counter
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from plimsoll.core.errors import InvalidSelector
 from plimsoll.local.scheduler.scoring import BEST
@@ -40,9 +40,27 @@ def best_of(pod: Pod, fitting: Sequence[Judgement], view: ClusterView) -> str:
     return min(one.place.name for one, score in zip(fitting, scores, strict=True) if score == highest)
 
 
+def spreads(pod: Pod) -> bool:
+    """Whether the pod is kept from its siblings though it says nothing about spreading."""
+    return not pod.spec.topology_spread_constraints and any(one.controller for one in pod.metadata.owner_references)
+
+
+def has_wishes(pod: Pod) -> bool:
+    """Whether it says itself what company it would like."""
+    affinity = pod.spec.affinity
+    return bool(pod.spec.topology_spread_constraints) or (
+        affinity is not None and (affinity.pod_affinity is not None or affinity.pod_anti_affinity is not None)
+    )
+
+
+def spread_score(crowding: int, most: int) -> int:
+    """What a node's crowding adds to its score, where the most crowded one has `most`."""
+    return _WEIGHT * ((most - crowding) * BEST // most) if most else 0
+
+
 def _add(scores: list[int], more: Sequence[int]) -> None:
     for index, score in enumerate(more):
-        scores[index] += _WEIGHT * score
+        scores[index] += score
 
 
 # ---- spreading
@@ -59,13 +77,14 @@ def _spread_scores(pod: Pod, fitting: Sequence[Judgement], view: ClusterView) ->
         selector = with_label_keys(selector, pod.metadata.labels, match=one.match_label_keys)
         counts = _matching(selector, pod.metadata.namespace, one.topology_key, view)
         _crowd(crowding, fitting, one.topology_key, counts)
-    if not pod.spec.topology_spread_constraints and any(owner.controller for owner in pod.metadata.owner_references):
+    if spreads(pod):
         for key in (HOSTNAME, ZONE):
-            siblings: Counter[str] = Counter()
+            siblings: Counter[str | None] = Counter()
             for judged in fitting:
-                siblings[judged.place.labels.get(key, "")] += judged.siblings
+                siblings[judged.place.labels.get(key)] += judged.siblings
             _crowd(crowding, fitting, key, siblings)
-    return _inverted(crowding)
+    most = max(crowding, default=0)
+    return [spread_score(one, most) for one in crowding]
 
 
 def _matching(selector: LabelSelector, namespace: str, key: str, view: ClusterView) -> Counter[str]:
@@ -79,17 +98,12 @@ def _matching(selector: LabelSelector, namespace: str, key: str, view: ClusterVi
     return counts
 
 
-def _crowd(crowding: list[int], fitting: Sequence[Judgement], key: str, counts: Mapping[str, int]) -> None:
+def _crowd(crowding: list[int], fitting: Sequence[Judgement], key: str, counts: Mapping[Any, int]) -> None:
     """A node without the key is the last choice."""
     most = max(counts.values(), default=0) + 1
     for index, one in enumerate(fitting):
         domain = one.place.labels.get(key)
         crowding[index] += most if domain is None else counts.get(domain, 0)
-
-
-def _inverted(crowding: Sequence[int]) -> Sequence[int]:
-    most = max(crowding, default=0)
-    return [(most - one) * BEST // most for one in crowding] if most else ()
 
 
 # ---- company
@@ -132,4 +146,4 @@ def _company_scores(
         for index, one in enumerate(fitting):
             liking[index] += weight * counts.get(one.place.labels.get(term.topology_key, ""), 0)
     least, most = min(liking, default=0), max(liking, default=0)
-    return [(one - least) * BEST // (most - least) for one in liking] if most > least else ()
+    return [_WEIGHT * ((one - least) * BEST // (most - least)) for one in liking] if most > least else ()

@@ -21,6 +21,7 @@ from plimsoll.scheduling.taints import Tolerations
 if TYPE_CHECKING:
     from plimsoll.core import node_selectors
     from plimsoll.objects.pods import Pod
+    from plimsoll.scheduling.verdicts import Verdict
     from plimsoll.scheduling.view import Kin, NodeState
 
 BEST: Final = 100
@@ -38,6 +39,8 @@ class Load(NamedTuple):
     """With what pods that ask for nothing are taken to use."""
     kins: Counter[Kin]
     """How many pods stay there that no selector can tell apart."""
+    answers: dict[bytes, tuple[Verdict, int]]
+    """What was found out about the place for pods that ask for the same: the verdict, and the score."""
 
 
 class Loads:
@@ -54,7 +57,7 @@ class Loads:
                 name: sum([placed.demand[name] or unasked for placed in pods]) for name, unasked in _UNASKED.items()
             }
             kins = Counter([placed.kin for placed in pods if not placed.leaving])
-            known = self._known[place.name] = Load(place, used, kins)
+            known = self._known[place.name] = Load(place, used, kins, {})
         return known
 
     def forget(self, name: str) -> None:
@@ -72,6 +75,8 @@ class NodeScores:
         self._tolerations = Tolerations(one for one in pod.spec.tolerations if one.effect in {"", "PreferNoSchedule"})
         self._preferred = _preferred_terms(pod)
         self._reachable = sum(weight for weight, _ in self._preferred)
+        self._asked = {name: self._demand[name] for name in _UNASKED}
+        self._taken = {name: self._demand[name] or unasked for name, unasked in _UNASKED.items()}
 
     def of(self, load: Load) -> int:
         place = load.place
@@ -84,26 +89,28 @@ class NodeScores:
 
     def _least_allocated(self, load: Load) -> int:
         scores = []
-        for name, unasked in _UNASKED.items():
+        for name, taken in self._taken.items():
             offered = load.place.allocatable[name]
             if offered <= 0:
                 continue
-            left = offered - load.used[name] - (self._demand[name] or unasked)
+            left = offered - load.used[name] - taken
             scores.append(max(left, 0) * BEST // offered)
         return sum(scores) // len(scores) if scores else 0
 
     def _balanced(self, place: NodeState) -> int:
         """How evenly cpu and memory would be used; the same everywhere for a pod that asks for neither."""
-        if not (self._demand[CPU] or self._demand[MEMORY]):
+        if not any(self._asked.values()):
             return 0
         parts = []
-        for name in _UNASKED:
+        for name, asked in self._asked.items():
             offered = place.allocatable[name]
             if offered > 0:
-                parts.append(min((place.used[name] + self._demand[name]) * BEST // offered, BEST))
+                parts.append(min((place.used[name] + asked) * BEST // offered, BEST))
         return BEST - abs(parts[0] - parts[-1]) // 2 if parts else 0
 
     def _untainted(self, place: NodeState) -> int:
+        if not place.node.spec.taints:
+            return BEST
         disliked = sum(
             taint.effect == "PreferNoSchedule" and not self._tolerations.accept(taint)
             for taint in place.node.spec.taints

@@ -2,8 +2,8 @@
 
 The first rules in kube-scheduler's order look at one node only (taints, affinity, ports, resources). For two pods of
 one shape they say the same of a node until something about that node changes, which the board shows by giving it
-another state object. So placing the next replica judges one node anew instead of all. The rules that look further
-(`WIDE`) are asked every time, and only about nodes that passed the first ones.
+another state object. So placing the next replica judges one node anew instead of all, and ranks it anew (`ranking`).
+The rules that look further (`WIDE`) are asked every time, and only about nodes that passed the first ones.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 import msgspec
 
+from plimsoll.local.scheduler.ranking import Ranking
 from plimsoll.local.scheduler.scoring import Loads, NodeScores
 from plimsoll.scheduling.demands import RESOURCES_FIT
 from plimsoll.scheduling.feasibility import RULES, Prepared, Profile
@@ -27,7 +28,8 @@ from plimsoll.scheduling.view import ClusterView, NodeState
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from plimsoll.objects.pods import Pod, PodSpec
+    from plimsoll.local.scheduler.board import Board
+    from plimsoll.objects.pods import Container, Pod, PodSpec
     from plimsoll.scheduling.verdicts import Verdict
 
 _NARROW: Final = frozenset(
@@ -61,14 +63,21 @@ class Judgement(NamedTuple):
 
 
 class Shape:
-    """Pods that ask for the same, with what was found out for them."""
+    """Pods that ask for the same and have the same labels, with what was found out for them.
+
+    What follows from what they ask for alone is shared with other shapes (`Load.answers`): mostly, applications differ
+    in their labels and images more than in what they need.
+    """
 
     def __init__(self, pod: Pod, loads: Loads) -> None:
         self._loads = loads
         self.rules = Prepared(pod, _NO_VIEW, profile=NARROW)
         self._scores = NodeScores(pod)
+        self._asks = asks_key(pod)
         self._kin = (pod.metadata.namespace, frozenset(pod.metadata.labels.items()))
         self._judgements: dict[str, Judgement] = {}
+        self._ranking = Ranking()
+        self._ranked_to = 0
 
     def judgement(self, place: NodeState) -> Judgement:
         known = self._judgements.get(place.name)
@@ -77,7 +86,7 @@ class Shape:
         return self._judge(place)
 
     def fitting(self, places: Iterable[NodeState]) -> list[Judgement]:
-        """The nodes that pass the narrow rules. The scheduler's hottest loop: all nodes, for every pod."""
+        """Those that pass the narrow rules, one by one: for pods whose choice depends on more than `ranking` knows."""
         judgements = self._judgements
         found = []
         for place in places:
@@ -88,16 +97,31 @@ class Shape:
                 found.append(known)
         return found
 
+    def ranking(self, board: Board) -> Ranking:
+        """All nodes that pass the narrow rules, as they are now: only those that changed are looked at."""
+        changed = board.changed_since(self._ranked_to)
+        if changed is None:
+            self._ranking, changed = Ranking(), board.view.nodes
+        for name in changed:
+            place = board.view.node(name)
+            judged = None if place is None else self.judgement(place)
+            if judged is not None and judged.verdict is FITS:
+                self._ranking.put(judged)
+            else:
+                self._ranking.drop(name)
+        self._ranked_to = board.changes
+        return self._ranking
+
     def forget(self, name: str) -> None:
         self._judgements.pop(name, None)
 
     def _judge(self, place: NodeState) -> Judgement:
-        verdict = self.rules.verdict(place)
-        if verdict is FITS:
-            load = self._loads.of(place)
-            found = Judgement(place, verdict, self._scores.of(load), load.kins[self._kin])
-        else:
-            found = Judgement(place, verdict, 0, 0)
+        load = self._loads.of(place)
+        known = load.answers.get(self._asks)
+        if known is None:
+            verdict = self.rules.verdict(place)
+            known = load.answers[self._asks] = (verdict, self._scores.of(load) if verdict is FITS else 0)
+        found = Judgement(place, *known, load.kins[self._kin])
         self._judgements[place.name] = found
         return found
 
@@ -147,13 +171,16 @@ _ENCODER: Final = msgspec.json.Encoder(order="deterministic")
 
 def shape_key(pod: Pod) -> bytes:
     """Everything of a pod that the narrow rules and the scores look at."""
+    return _ENCODER.encode((pod.metadata.namespace, pod.metadata.labels)) + asks_key(pod)
+
+
+def asks_key(pod: Pod) -> bytes:
+    """The same without what others think of it: its namespace and labels."""
     spec = pod.spec
     return _ENCODER.encode(
         (
-            pod.metadata.namespace,
-            pod.metadata.labels,
-            spec.containers,
-            spec.init_containers,
+            [_needs(one) for one in spec.containers],
+            [_needs(one) for one in spec.init_containers],
             spec.resources,
             spec.overhead,
             spec.node_name,
@@ -164,3 +191,7 @@ def shape_key(pod: Pod) -> bytes:
             [gate.name for gate in spec.scheduling_gates],
         )
     )
+
+
+def _needs(container: Container) -> tuple[object, ...]:
+    return container.resources, container.ports, container.restart_policy

@@ -21,7 +21,6 @@ from plimsoll.kube.errors import NotFound
 from plimsoll.kube.informer.changes import Added, Deleted
 from plimsoll.kube.recorder import EventType, reference_to
 from plimsoll.kube.wiring import enqueue_on
-from plimsoll.local.liveness import LeaseLiveness
 from plimsoll.local.upkeep.node_health import (
     NEVER_REPORTED,
     NO_EXECUTE,
@@ -109,8 +108,7 @@ class NodeLifecycle:
         )
         enqueue_on(self._nodes, self.controller, self._changed)
         self.controller.starts_after(self._pods)
-        if isinstance(liveness, LeaseLiveness):
-            self.controller.starts_after(liveness)
+        self.controller.starts_after(liveness)
         liveness.on_change(self._heard)
 
     async def reconcile(self, name: str) -> Done | Again:

@@ -80,6 +80,7 @@ class PodCollection:
         if wait_s > _INSTANT_S:
             return Again(after_s=wait_s)
         if await self._is_there(name):
+            self._missing_since.pop(name, None)
             return Done()
         pods = pods_on(self._pods, name)
         for pod in pods:

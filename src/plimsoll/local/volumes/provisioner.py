@@ -89,9 +89,12 @@ class Provisioner:
             return await self._give_back(claim)
         self._tell(claim, "Provisioning", f'External provisioner is provisioning volume for claim "{key}"')
         try:
-            self._made[name] = await self._client.create(PersistentVolume, volume_body(claim, storage_class, where))
+            made = await self._client.create(PersistentVolume, volume_body(claim, storage_class, where))
         except AlreadyExists:
             return Done(said=f"{name} is there already")
+        if self._volumes.cache.get(name) is None:
+            # Otherwise it has been seen already, and nobody would take it out again.
+            self._made[name] = made
         self._tell(claim, "ProvisioningSucceeded", f"Successfully provisioned volume {name}")
         return Done(said=f"made {name}")
 

@@ -7,6 +7,7 @@ controller; it is never taken from another.
 from __future__ import annotations
 
 from contextlib import suppress
+from datetime import UTC, datetime
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
     from plimsoll.objects.registry import Resource
 
 _BY_CONTROLLER: Final = "workloads/by-controller"
+_LONG_AGO: Final = datetime.fromtimestamp(0, UTC)
 
 
 class _Orphans(NamedTuple):
@@ -138,7 +140,6 @@ def _controller_or_namespace(value: Any) -> list[str | _Orphans]:
     return [_Orphans(metadata.namespace) if controller is None else controller.uid]
 
 
-def _by_age(value: Any) -> tuple[float, str]:
+def _by_age(value: Any) -> tuple[datetime, str]:
     metadata = view_of(value).metadata
-    made = metadata.creation_timestamp
-    return (made.timestamp() if made is not None else 0.0, metadata.name)
+    return (metadata.creation_timestamp or _LONG_AGO, metadata.name)

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Final
 from plimsoll.core.values import Value
 from plimsoll.local.workloads.controller_revisions import REVISION_LABEL
 from plimsoll.local.workloads.daemon_sets_placement import GENERATION_LABEL, Eligibility, Place, target_node
+from plimsoll.local.workloads.deployment_sizes import scaled
 from plimsoll.local.workloads.pod_readiness import is_available, is_ready
 from plimsoll.objects.nodes import Node  # noqa: TC001 -- likewise
 from plimsoll.objects.pods import Pod
@@ -213,10 +214,7 @@ def _unavailable(view: DaemonView, desired: int) -> int:
 
 def _scaled_up(value: IntOrString | None, total: int) -> int:
     """A number, or a percentage of `total` rounded up."""
-    if isinstance(value, str):
-        percent = value.removesuffix("%")
-        return -(-total * int(percent) // 100) if percent.isdecimal() else 0
-    return value or 0
+    return 0 if value is None else scaled(value, total, up=True)
 
 
 # ---- pods

@@ -15,10 +15,12 @@ from typing import TYPE_CHECKING, Final
 from plimsoll.local.workloads.pod_readiness import is_active, is_ready, ready_since
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
+    from collections.abc import Iterable, Sequence
     from datetime import datetime
 
     from plimsoll.objects.pods import ContainerStatus, Pod
+
+_Rank = tuple[bool, int, bool, int, int]
 
 DELETION_COST: Final = "controller.kubernetes.io/pod-deletion-cost"
 _PHASES: Final = {"Pending": 0, "Unknown": 1, "Running": 2}
@@ -31,10 +33,14 @@ def pods_to_delete(pods: Sequence[Pod], count: int, *, related: Iterable[Pod], n
         return tuple(pods)
     crowds = Counter(pod.spec.node_name for pod in related if is_active(pod) and pod.spec.node_name)
 
-    def compared(one: Pod, other: Pod) -> int:
-        return _compared(one, other, crowds, now)
+    ranked = [(_rank(pod, crowds), pod) for pod in pods]
 
-    return tuple(sorted(pods, key=cmp_to_key(compared))[:count])
+    def compared(one: tuple[_Rank, Pod], other: tuple[_Rank, Pod]) -> int:
+        if one[0] != other[0]:
+            return -1 if one[0] < other[0] else 1
+        return _compared_in_rank(one[1], other[1], now)
+
+    return tuple(pod for _, pod in sorted(ranked, key=cmp_to_key(compared))[:count])
 
 
 def deletion_cost(pod: Pod) -> int:
@@ -46,37 +52,26 @@ def deletion_cost(pod: Pod) -> int:
     return int(text) if int(text) in _INT32 else 0
 
 
-def _compared(one: Pod, other: Pod, crowds: Counter[str], now: datetime) -> int:
-    """Below 0: `one` goes first."""
-    for rank in (_is_placed, _phase, is_ready, deletion_cost):
-        if difference := _difference(rank, one, other):
-            return difference
-    if difference := crowds[other.spec.node_name] - crowds[one.spec.node_name]:
-        return difference
+def _rank(pod: Pod, crowds: Counter[str]) -> _Rank:
+    """What counts first; the lowest goes first."""
+    name = pod.spec.node_name
+    return (bool(name), _PHASES.get(pod.status.phase, 0), is_ready(pod), deletion_cost(pod), -crowds[name])
+
+
+def _compared_in_rank(one: Pod, other: Pod, now: datetime) -> int:
+    """Below 0: `one` goes first, of two that do not differ by rank."""
     if is_ready(one):
-        # Both are: they would differ above.
+        # Both are: that belongs to their rank.
         since, other_since = ready_since(one), ready_since(other)
         if since != other_since:
             return _younger_first(one, other, times=(since, other_since), now=now)
     for restarts in (_restarts, _sidecar_restarts):
-        if difference := _difference(restarts, other, one):
+        if difference := restarts(other) - restarts(one):
             return difference
     made, other_made = one.metadata.creation_timestamp, other.metadata.creation_timestamp
     if made != other_made:
         return _younger_first(one, other, times=(made, other_made), now=now)
     return _by_uid(one, other)
-
-
-def _difference(rank: Callable[[Pod], int], one: Pod, other: Pod) -> int:
-    return rank(one) - rank(other)
-
-
-def _is_placed(pod: Pod) -> bool:
-    return bool(pod.spec.node_name)
-
-
-def _phase(pod: Pod) -> int:
-    return _PHASES.get(pod.status.phase, 0)
 
 
 def _younger_first(one: Pod, other: Pod, *, times: tuple[datetime | None, datetime | None], now: datetime) -> int:

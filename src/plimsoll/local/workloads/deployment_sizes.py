@@ -16,6 +16,8 @@ if TYPE_CHECKING:
 
 ROLLING_UPDATE: Final = "RollingUpdate"
 _DEFAULT: Final = "25%"
+# Kubernetes reads 64 bits; what has more is no number there.
+_MOST_DIGITS: Final = 18
 
 
 def replicas_of(owner: Deployment | ReplicaSet) -> int:
@@ -44,7 +46,7 @@ def scaled(value: IntOrString | None, total: int, *, up: bool) -> int:
         return max(0, value)
     text = _DEFAULT if value is None else value
     digits = text.removesuffix("%")
-    if digits == text or not (digits.isascii() and digits.isdigit()):
+    if digits == text or not (digits.isascii() and digits.isdigit()) or len(digits) > _MOST_DIGITS:
         return 0
     share = total * int(digits)
     return -(-share // 100) if up else share // 100

@@ -16,11 +16,14 @@ if TYPE_CHECKING:
 
 def is_active(pod: Pod) -> bool:
     """Neither ended nor on its way out. Where its node is plays no role: whoever cleans up after nodes deletes it."""
-    return pod.status.phase not in {"Succeeded", "Failed"} and pod.metadata.deletion_timestamp is None
+    return pod.metadata.deletion_timestamp is None and pod.status.phase not in {"Succeeded", "Failed"}
 
 
 def ready_condition(pod: Pod) -> PodCondition | None:
-    return next((one for one in pod.status.conditions if one.type == "Ready"), None)
+    for one in pod.status.conditions:
+        if one.type == "Ready":
+            return one
+    return None
 
 
 def is_ready(pod: Pod) -> bool:
@@ -36,10 +39,10 @@ def ready_since(pod: Pod) -> datetime | None:
 
 def is_available(pod: Pod, *, min_ready_s: int, now: datetime) -> bool:
     """Ready for as long as its owner asks."""
-    if not is_ready(pod):
-        return False
+    if min_ready_s == 0:
+        return is_ready(pod)
     since = ready_since(pod)
-    return min_ready_s == 0 or (since is not None and since + timedelta(seconds=min_ready_s) <= now)
+    return since is not None and since + timedelta(seconds=min_ready_s) <= now
 
 
 def next_availability_s(pods: Iterable[Pod], *, min_ready_s: int, now: datetime) -> float | None:

@@ -60,20 +60,23 @@ def replica_status(
 ) -> ReplicaSetStatus:
     """What is true of the set now. A failure that is told already keeps its first message."""
     active = [pod for pod in pods if is_active(pod)]
+    ready = [pod for pod in active if is_ready(pod)]
     min_ready_s = replica_set.spec.min_ready_seconds
     template_labels = replica_set.spec.template.metadata.labels.items()
     return ReplicaSetStatus(
         observed_generation=replica_set.metadata.generation,
         replicas=len(active),
         fully_labeled_replicas=sum(template_labels <= pod.metadata.labels.items() for pod in active),
-        ready_replicas=sum(map(is_ready, active)),
-        available_replicas=sum(is_available(pod, min_ready_s=min_ready_s, now=now) for pod in active),
+        ready_replicas=len(ready),
+        available_replicas=len([pod for pod in ready if is_available(pod, min_ready_s=min_ready_s, now=now)]),
         conditions=_conditions(replica_set, len(active), failure, now),
     )
 
 
 def next_look_s(replica_set: ReplicaSet, pods: Sequence[Pod], now: datetime) -> float | None:
     """When the status changes by itself: a pod has been ready for long enough."""
+    if not replica_set.spec.min_ready_seconds:
+        return None
     active = (pod for pod in pods if is_active(pod))
     return next_availability_s(active, min_ready_s=replica_set.spec.min_ready_seconds, now=now)
 

@@ -38,6 +38,10 @@ if TYPE_CHECKING:
 NAME: Final = "replicaset-controller"
 STATUS_DELAY_S: Final = 0.02
 """How long news of pods' readiness are gathered: pods that start together make one status, not one each."""
+# A turn looks at all pods of a set: the more they are, the more news each turn should be for.
+_DELAY_BY_POD_S: Final = 0.002
+_LONGEST_DELAY_S: Final = 1.0
+_FEW: Final = 10
 
 
 def replica_set_services(components: Components, *, patience_s: float = 0.0) -> list[Service]:
@@ -89,7 +93,7 @@ class ReplicaSetController:
         error = await self._act(found, plan)
         if error is None and self._own_writes.has_any(metadata.uid):
             # The pods are not the ones that are there by now: the status is written when those are seen.
-            return Again(after_s=self._patience_s)
+            return Again(after_s=self._settling_s(key))
         await self._tell(replica_set, pods, error)
         if error is not None:
             raise error
@@ -132,19 +136,34 @@ class ReplicaSetController:
     # ---- which sets a pod's change concerns
 
     def _pod_changed(self, change: Change[Pod]) -> None:
-        delay_s = self._delay_s(change)
-        for key in self._sets_of(change):
+        """Where other pods may be needed now nothing is waited for; what only the status tells of is gathered."""
+        keys = self._sets_of(change)
+        if not is_more_than_status(change):
+            delays_s = {key: self._gathering_s(key) for key in keys}
+        elif self._may_need_others(change):
+            delays_s = dict.fromkeys(keys, 0.0)
+        else:
+            delays_s = {key: self._settling_s(key) for key in keys}
+        for key, delay_s in delays_s.items():
             self.controller.queue.add_after(key, delay_s)
 
-    def _delay_s(self, change: Change[Pod]) -> float:
-        """None where other pods may be needed now; what only the status tells of is gathered."""
-        if not is_more_than_status(change):
-            return max(STATUS_DELAY_S, self._patience_s)
+    def _may_need_others(self, change: Change[Pod]) -> bool:
         # A pod that goes without grace shows its mark only when it is gone: its successor waits as well.
         did_not_count = isinstance(change, Deleted) and not is_active(change.last)
         owners = [controller_of(pod.metadata) for pod in states_in(change)]
         is_own_doing = all(one is not None and self._own_writes.awaits(one.uid, change.key) for one in owners)
-        return self._patience_s if did_not_count or is_own_doing else 0.0
+        return not (did_not_count or is_own_doing)
+
+    def _gathering_s(self, key: Key) -> float:
+        """How long news of pods' readiness wait for more of them."""
+        return max(STATUS_DELAY_S, self._settling_s(key))
+
+    def _settling_s(self, key: Key) -> float:
+        """How long what we did ourselves waits to be seen as a whole: a few pods are seen at once."""
+        found = self._sets.cache.get(key.name, key.namespace)
+        size = 0 if found is None else wanted(found.view)
+        by_size_s = min(size * _DELAY_BY_POD_S, _LONGEST_DELAY_S) if size > _FEW else 0.0
+        return max(self._patience_s, by_size_s)
 
     def _sets_of(self, change: Change[Any]) -> Iterable[Key]:
         keys: dict[Key, None] = {}

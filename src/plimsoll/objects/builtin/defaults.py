@@ -17,7 +17,7 @@ from plimsoll.objects.builtin.go_types import struct_name
 from plimsoll.objects.schema.json_values import copy
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable
 
     from plimsoll.objects.builtin.openapi import HeldStruct
 
@@ -109,9 +109,9 @@ def spell_out(obj: Json) -> None:
 
 def _fill_declared(value: Json, component: str) -> None:
     """Defaults that stand in the schema itself: protocol TCP, an iSCSI interface."""
-    held = _to_fill(component)
-    for inner, inner_component in _structs_in(value, held) if held else ():
-        _fill_declared(inner, inner_component)
+    for name, held in _to_fill(component).items():
+        for inner in _structs(value.get(name), held):
+            _fill_declared(inner, held.component)
     for name, declared in _declared(component).items():
         value.setdefault(name, declared)
 
@@ -129,9 +129,9 @@ def _spell_out(value: Json, component: str) -> None:
     for name, written in _always_written(component).items():
         if name not in value:
             value[name] = {} if written is _STRUCT else written
-    held = _to_spell_out(component)
-    for inner, inner_component in _structs_in(value, held) if held else ():
-        _spell_out(inner, inner_component)
+    for name, held in _to_spell_out(component).items():
+        for inner in _structs(value.get(name), held):
+            _spell_out(inner, held.component)
 
 
 class _Struct(Enum):
@@ -178,17 +178,11 @@ def _held_with(component: str, wanted: Callable[[str], Json]) -> dict[str, HeldS
     }
 
 
-def _structs_in(value: Json, held: dict[str, HeldStruct]) -> list[tuple[Json, str]]:
-    """The structs that the held fields of a struct hold, alone or in a list or map, with their components."""
-    found: list[tuple[Json, str]] = []
-    for name, item in value.items():
-        field = held.get(name)
-        if field is None:
-            continue
-        if not field.is_collection:
-            if isinstance(item, dict):
-                found.append((item, field.component))
-        elif isinstance(item, (dict, list)):
-            several = item.values() if isinstance(item, dict) else item
-            found += [(one, field.component) for one in several if isinstance(one, dict)]
-    return found
+def _structs(item: Any, held: HeldStruct) -> Iterable[Json]:
+    """The structs that a field holds, alone or in a list or map."""
+    if item is None:
+        return ()
+    if not held.is_collection:
+        return (item,) if isinstance(item, dict) else ()
+    several = item.values() if isinstance(item, dict) else item if isinstance(item, list) else ()
+    return [one for one in several if isinstance(one, dict)]

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any, Final
 
 from plimsoll.local.apiserver.admission.defaults import (
     DefaultStorageClass,
@@ -25,6 +26,11 @@ if TYPE_CHECKING:
     from plimsoll.local.apiserver.storage import Store
 
 
+# The resources, by where they are stored, that a plugin looks at.
+_EVERYTHING: Final[frozenset[str]] = frozenset()
+_PODS: Final = frozenset({"pods"})
+
+
 class Admission:
     """What every write passes: `mutate` before the object is validated, `validate` after.
 
@@ -34,22 +40,26 @@ class Admission:
 
     def __init__(self, *, store: Store, clock: Clock, entropy: Entropy, authorizer: Authorizer) -> None:
         limits, priorities = LimitRanger(store), Priorities(store)
-        self._mutators: tuple[Mutator, ...] = (
-            NamespaceLifecycle(store),
-            limits,
-            ServiceAccounts(store, entropy),
-            NewNodeTaints(),
-            priorities,
-            TolerationSeconds(),
-            DefaultStorageClass(store),
-            StorageProtection(),
+        self._mutators: tuple[tuple[Mutator, frozenset[str]], ...] = (
+            (NamespaceLifecycle(store), _EVERYTHING),
+            (limits, _PODS),
+            (ServiceAccounts(store, entropy), _PODS),
+            (NewNodeTaints(), frozenset({"nodes"})),
+            (priorities, _PODS),
+            (TolerationSeconds(), _PODS),
+            (DefaultStorageClass(store), frozenset({"persistentvolumeclaims"})),
+            (StorageProtection(), frozenset({"persistentvolumeclaims", "persistentvolumes"})),
         )
+        self._mutators_of = lru_cache(maxsize=256)(self._concerned_with)
         self._validators: tuple[Validator, ...] = (Escalation(authorizer), limits, priorities)
         self._quotas = ResourceQuotas(store, clock)
 
+    def _concerned_with(self, stored_as: str) -> tuple[Mutator, ...]:
+        return tuple(one for one, resources in self._mutators if resources is _EVERYTHING or stored_as in resources)
+
     async def mutate(self, attempt: Attempt) -> dict[str, Any]:
         """The object of the attempt, which is changed in place; empty for a deletion. Raises `Refusal`."""
-        for plugin in self._mutators:
+        for plugin in self._mutators_of(attempt.resource.stored_as):
             plugin.mutate(attempt)
         return attempt.obj or {}
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
+import msgspec
+
 from plimsoll.local.apiserver.admission.attempts import CREATE, forbidden
 from plimsoll.local.apiserver.storage import Key
 
@@ -16,6 +18,13 @@ Json = dict[str, Any]
 _CLASSES: Final = "scheduling.k8s.io/priorityclasses"
 _NO_CLASS: Final[Json] = {"value": 0, "preemptionPolicy": "PreemptLowerPriority"}
 _COMPUTED: Final = "priority admission controller computed {} from the given PriorityClass name"
+
+
+class _Class(msgspec.Struct, gc=False):
+    is_default: bool | None = msgspec.field(name="globalDefault", default=None)
+
+
+_decoder: Final = msgspec.json.Decoder(_Class)
 
 
 class Priorities:
@@ -76,6 +85,5 @@ class Priorities:
 
     def _default(self) -> Json | None:
         """Of several that came to be default, the lowest."""
-        bodies = (stored.body() for stored in self._store.list(_CLASSES).items)
-        defaults = [body for body in bodies if body.get("globalDefault")]
+        defaults = [one.body() for one in self._store.list(_CLASSES).items if _decoder.decode(one.data).is_default]
         return min(defaults, key=lambda body: body.get("value", 0), default=None)

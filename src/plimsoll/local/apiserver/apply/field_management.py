@@ -8,7 +8,7 @@ managers is empty stays untracked until the first apply, and `[{}]` is how a cli
 from __future__ import annotations
 
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 import msgspec
 
@@ -46,6 +46,12 @@ _NEVER_OWNED: Final = FieldSet.of_paths(
 )
 
 
+_Shape: TypeAlias = "tuple[_Shape | str | bool, ...]"
+_SHAPES_KEPT: Final = 64
+# Maps with keys of the user's choosing: objects are seldom alike in them.
+_OF_ANY_SIZE: Final = frozenset({"labels", "annotations", "data", "binaryData", "stringData"})
+
+
 class Applied(Value):
     """The object to default, decode and store; it carries its managedFields."""
 
@@ -70,6 +76,7 @@ class FieldManagement:
         self._subresource = subresource
         self._updater = Updater(schemas, api_version, reset=reset or FieldSet())
         self._fields_of_text = lru_cache(maxsize=64)(self._fields_of_new)
+        self._fields_of_shape: dict[_Shape, FieldSet] = {}
 
     def update(
         self, live: dict[str, Any] | None, new: dict[str, Any], *, manager: str, now: datetime
@@ -214,7 +221,15 @@ class FieldManagement:
             text = _encoder.encode({**new, "metadata": ownable})
             if len(text) <= _LONGEST_KEPT_BYTES:
                 return self._fields_of_text(text)
-        return self._fields_of(new)
+        shape = _shape(new, self._schema.blank)
+        if shape is None:
+            return self._fields_of(new)
+        found = self._fields_of_shape.get(shape)
+        if found is None:
+            if len(self._fields_of_shape) >= _SHAPES_KEPT:
+                self._fields_of_shape.clear()
+            found = self._fields_of_shape[shape] = self._fields_of(new)
+        return found
 
     def _fields_of_new(self, text: bytes) -> FieldSet:
         return self._fields_of(msgspec.json.decode(text))
@@ -251,6 +266,28 @@ def with_kept_times(old: dict[str, Any], new: dict[str, Any]) -> dict[str, Any]:
     if not same(_timeless(before), _timeless(after)) or not same(_unmanaged(old), _unmanaged(new)):
         return new
     return {**new, "metadata": {**new["metadata"], "managedFields": before}}
+
+
+def _shape(value: dict[str, Any], blank: dict[str, Any]) -> _Shape | None:
+    """Which fields there are, and which hold what a blank object holds; of an object for which that is not all: None.
+
+    Events come in numbers too, each with a name of its own, and few of them differ in more than values.
+    """
+    found: list[_Shape | str | bool] = []
+    for name, item in value.items():
+        found.append(name)
+        before = blank.get(name)
+        if isinstance(item, dict) and name not in _OF_ANY_SIZE:
+            below = _shape(item, before if isinstance(before, dict) else {})
+            if below is None:
+                return None
+            found.append(below)
+        elif isinstance(item, (dict, list)):
+            # Items of a list may be owned by what they say.
+            return None
+        elif name in blank:
+            found.append(same(item, before))
+    return tuple(found)
 
 
 def _timeless(entries: list[dict[str, Any]]) -> list[dict[str, Any]]:

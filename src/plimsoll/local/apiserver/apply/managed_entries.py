@@ -107,11 +107,16 @@ def _text(value: Any) -> str:
 
 def _time(value: Any) -> str | None:
     """In UTC and whole seconds, so that texts compare as times do."""
+    return _kept_time(value) if isinstance(value, str) else None
+
+
+@lru_cache(maxsize=512)
+def _kept_time(text: str) -> str | None:
     try:
-        moment = datetime.fromisoformat(value) if isinstance(value, str) else None
+        moment = datetime.fromisoformat(text)
     except ValueError:
         return None
-    return written_time(moment) if moment is not None and moment.tzinfo is not None else None
+    return written_time(moment) if moment.tzinfo is not None else None
 
 
 def encode(managers: Managers) -> list[dict[str, Any]]:

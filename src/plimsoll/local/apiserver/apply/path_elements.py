@@ -30,7 +30,17 @@ def of_field(name: str) -> str:
 
 
 def of_keys(keys: Mapping[str, Any]) -> str:
+    if len(keys) == 1:
+        (pair,) = keys.items()
+        if type(pair[1]) is str and len(pair[1]) <= _LONGEST_KEPT:
+            return _of_one_key(*pair)
     return f"k:{_compact({name: keys[name] for name in sorted(keys)})}"
+
+
+@lru_cache(maxsize=4096)
+def _of_one_key(name: str, text: str) -> str:
+    """The names of containers and the types of conditions are the same few in all objects."""
+    return f"k:{_compact({name: text})}"
 
 
 def of_value(value: Any) -> str:

@@ -106,11 +106,14 @@ class TokenAuthenticator:
         token = bearer_token(request.header("authorization"))
         user = ANONYMOUS
         if token is not None:
-            found = self.examine(token)
-            if isinstance(found, Unauthenticated):
-                raise refusals.unauthorized()
-            user = found.user
+            user = self._static.find(token) or self._holder(token)
         return acting_user(user, request.headers, self._authorizer)
+
+    def _holder(self, token: str) -> User:
+        found = self.examine(token)
+        if isinstance(found, Unauthenticated):
+            raise refusals.unauthorized()
+        return found.user
 
     def examine(self, token: str, audiences: Sequence[str] = ()) -> Authenticated | Unauthenticated:
         """Whose token it is, for one of these audiences (by default the API server's own)."""

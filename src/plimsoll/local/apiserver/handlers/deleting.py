@@ -47,6 +47,13 @@ class _Moved(PlimsollError):
     """Somebody wrote in between."""
 
 
+class _Old(NamedTuple):
+    """The object that is to be deleted, and as it is shown in the version of the request."""
+
+    stored: Stored
+    shown: Json
+
+
 class _Plan(NamedTuple):
     """What a deletion makes of an object: its new state, and whether that is the end of it."""
 
@@ -72,7 +79,7 @@ async def _deleted(server: Server, call: Call, wanted: DeleteOptions) -> tuple[J
         await server.admission.validate(attempt)
         plan = plan_deletion(old, wanted, now=server.clock.now())
         try:
-            obj = old if wanted.dry_run else await _carried_out(server, call, plan, stored=stored)
+            obj = old if wanted.dry_run else await _carried_out(server, call, plan, old=_Old(stored, old))
         except _Moved:
             continue
         if not plan.vanishes:
@@ -84,23 +91,30 @@ async def _deleted(server: Server, call: Call, wanted: DeleteOptions) -> tuple[J
     raise refusals.not_found(call.name, group=call.resource.group, resource=call.resource.plural)
 
 
-async def _carried_out(server: Server, call: Call, plan: _Plan, *, stored: Stored) -> Json:
+async def _carried_out(server: Server, call: Call, plan: _Plan, *, old: _Old) -> Json:
+    """The object as it is now; as it was, if that was the end of it."""
     strategy = strategy_of(call.resource)
+    stored = old.stored
     body = strategy.to_storage(plan.marked)
+    is_marked = plan.marked == old.shown if strategy.is_stored_as_shown else body == stored.body()
 
     def decide(found: Stored | None) -> Decision:
         if plan.vanishes:
             return _unmoved(found, stored, Delete())
-        return _unmoved(found, stored, Keep() if body == stored.body() else Put(body))
+        return _unmoved(found, stored, Keep() if is_marked else Put(body))
 
-    if plan.vanishes and body != stored.body():
+    if plan.vanishes and not is_marked:
         # A pod that goes at once is marked first, as on a real server: watchers see it terminating, then gone.
         marked = await server.store.update(key_of(call), lambda found: _unmoved(found, stored, Put(body)))
         assert marked is not None
         stored = marked
     result = await server.store.update(key_of(call), decide)
     assert result is not None
-    return strategy.present(result.body())
+    if plan.vanishes or is_marked:
+        return old.shown
+    if not strategy.is_stored_as_shown:
+        return strategy.present(result.body())
+    return {**body, "metadata": {**body["metadata"], "resourceVersion": str(result.revision)}}
 
 
 def _unmoved(found: Stored | None, stored: Stored, decision: Decision) -> Decision:

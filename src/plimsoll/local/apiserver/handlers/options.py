@@ -6,18 +6,19 @@ the options' own kind as the culprit.
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Final, Literal
 
 from plimsoll.core.values import Value
 from plimsoll.local.apiserver import refusals
 from plimsoll.local.apiserver.apply.field_management import manager_name
+from plimsoll.local.apiserver.exchange import Request
 from plimsoll.local.apiserver.handlers.bodies import read_object
 from plimsoll.objects.schema import field_errors as fields
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from plimsoll.local.apiserver.exchange import Request
     from plimsoll.objects.schema.field_errors import FieldError
 
 Json = dict[str, Any]
@@ -40,6 +41,13 @@ class WriteOptions(Value):
 
 
 def write_options(request: Request, verb: str, *, is_apply: bool = False) -> WriteOptions:
+    """Read once for all requests that look alike: a controller has few ways to write, and writes a lot."""
+    return _write_options(tuple(request.query), user_agent=request.header("user-agent"), verb=verb, is_apply=is_apply)
+
+
+@lru_cache(maxsize=256)
+def _write_options(query: tuple[tuple[str, str], ...], *, user_agent: str, verb: str, is_apply: bool) -> WriteOptions:
+    request = Request("", "", query)
     manager = request.parameter("fieldManager") or ""
     dry_run = [value for name, value in request.query if name == "dryRun" and value]
     validation = request.parameter("fieldValidation") or ""
@@ -53,7 +61,7 @@ def write_options(request: Request, verb: str, *, is_apply: bool = False) -> Wri
     _refuse(_OPTIONS_KIND.get(verb, ""), errors)
     return WriteOptions(
         dry_run=bool(dry_run),
-        field_manager=manager_name(manager, request.header("user-agent")) or "unknown",
+        field_manager=manager_name(manager, user_agent) or "unknown",
         field_validation=_validation(validation),
     )
 

@@ -9,13 +9,12 @@ change still has to be ready to find that the object has moved.
 
 from __future__ import annotations
 
-from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING
 
 from plimsoll.local.apiserver.storage.turns import Turns
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator
+    from contextlib import AbstractAsyncContextManager
 
     from plimsoll.local.apiserver.server import Server
     from plimsoll.local.apiserver.storage import Key
@@ -29,17 +28,25 @@ class ObjectTurns:
         self.in_use: set[Key] = set()
 
 
-@asynccontextmanager
-async def turn(server: Server, key: Key) -> AsyncIterator[None]:
+def turn(server: Server, key: Key) -> AbstractAsyncContextManager[None]:
     """While it lasts, no other request changes the object."""
-    book = server.turns
-    await book.turns.take(key)
-    book.in_use.add(key)
-    try:
-        yield
-    finally:
-        book.in_use.discard(key)
-        book.turns.give_back(key)
+    return _Turn(server.turns, key)
+
+
+class _Turn:
+    __slots__ = ("_book", "_key")
+
+    def __init__(self, book: ObjectTurns, key: Key) -> None:
+        self._book = book
+        self._key = key
+
+    async def __aenter__(self) -> None:
+        await self._book.turns.take(self._key)
+        self._book.in_use.add(self._key)
+
+    async def __aexit__(self, *_error: object) -> None:
+        self._book.in_use.discard(self._key)
+        self._book.turns.give_back(self._key)
 
 
 def is_changing(server: Server, key: Key) -> bool:

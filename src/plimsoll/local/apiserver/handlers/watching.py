@@ -37,6 +37,8 @@ Json = dict[str, Any]
 _BOOKMARK_EVERY_S: Final = 60.0
 # A watch gets its last bookmarks so long before its end.
 _BOOKMARKS_BEFORE_END_S: Final = (2.0, 1.0)
+# An alarm set in floats may ring a hair too early.
+_SAME_INSTANT_S: Final = 1e-6
 _SHORTEST_S, _LONGEST_S = 1800.0, 3600.0
 _INITIAL_EVENTS_END: Final = "k8s.io/initial-events-end"
 _encoder: Final = msgspec.json.Encoder()
@@ -104,13 +106,13 @@ class _Session:
         self._next_bookmark_s = server.clock.monotonic_s() + _BOOKMARK_EVERY_S
         is_long = timeout_s > _BOOKMARKS_BEFORE_END_S[0]
         self._last_bookmarks_s = [self._ends_s - before for before in _BOOKMARKS_BEFORE_END_S] if is_long else []
-        self._waiting: asyncio.Timeout | None = None
+        self._alarm: asyncio.TimerHandle | None = None
+        self._alarm_s = 0.0
 
     def end(self) -> None:
         """Its time is up now: what is at hand is still delivered."""
         self._ends_s = self._server.clock.monotonic_s()
-        if self._waiting is not None and not self._waiting.expired():
-            self._waiting.reschedule(asyncio.get_running_loop().time())
+        self._stream.nudge()
 
     @contextmanager
     def _tied_to_definition(self) -> Iterator[None]:
@@ -129,7 +131,7 @@ class _Session:
 
     async def frames(self) -> AsyncIterator[bytes]:
         owes_end_of_initial = bool(self._options.send_initial_events)
-        with self._stream as stream, self._tied_to_definition():
+        with self._stream as stream, self._tied_to_definition(), self._with_alarm():
             while True:
                 if owes_end_of_initial and not stream.initial_left:
                     owes_end_of_initial = False
@@ -143,7 +145,7 @@ class _Session:
                 except StopAsyncIteration:
                     return
                 if batch is None:
-                    if self._server.clock.monotonic_s() >= self._ends_s:
+                    if self._server.clock.monotonic_s() >= self._ends_s - _SAME_INSTANT_S:
                         return
                     if self._options.bookmarks and self._is_bookmark_due() and stream.revision:
                         yield self._bookmark()
@@ -152,23 +154,41 @@ class _Session:
 
     async def _next_batch(self, stream: Watch) -> list[Event] | None:
         """Events, or none if it is time for something else."""
-        now_s = self._server.clock.monotonic_s()
         wakes_s = self._ends_s
         if self._options.bookmarks:
             wakes_s = min(wakes_s, self._next_bookmark_s, *self._last_bookmarks_s)
+        self._set_alarm(wakes_s)
+        return await stream.next_batch() or None
+
+    def _set_alarm(self, wakes_s: float) -> None:
+        """One timer from bookmark to bookmark, not one for every batch."""
+        if self._alarm is not None:
+            if self._alarm_s == wakes_s:
+                return
+            self._alarm.cancel()
+        loop = asyncio.get_running_loop()
+        after_s = max(0.0, wakes_s - self._server.clock.monotonic_s())
+        self._alarm_s = wakes_s
+        self._alarm = loop.call_at(loop.time() + after_s, self._ring)
+
+    def _ring(self) -> None:
+        self._alarm = None
+        self._stream.nudge()
+
+    @contextmanager
+    def _with_alarm(self) -> Iterator[None]:
         try:
-            async with asyncio.timeout(max(0.0, wakes_s - now_s)) as self._waiting:
-                return await stream.next_batch()
-        except TimeoutError:
-            return None
+            yield
         finally:
-            self._waiting = None
+            if self._alarm is not None:
+                self._alarm.cancel()
 
     def _is_bookmark_due(self) -> bool:
         now_s = self._server.clock.monotonic_s()
-        passed = [moment for moment in self._last_bookmarks_s if moment <= now_s]
+        reached_s = now_s + _SAME_INSTANT_S
+        passed = [moment for moment in self._last_bookmarks_s if moment <= reached_s]
         self._last_bookmarks_s = self._last_bookmarks_s[len(passed) :]
-        due = bool(passed) or now_s >= self._next_bookmark_s
+        due = bool(passed) or reached_s >= self._next_bookmark_s
         if due:
             self._next_bookmark_s = now_s + _BOOKMARK_EVERY_S
         return due

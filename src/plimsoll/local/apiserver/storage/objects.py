@@ -122,7 +122,12 @@ def stored(traits: Traits, key: Key, *, body: Mapping[str, Any], revision: int) 
 
 def restamped(last: Stored, revision: int) -> Stored:
     """The last state of an object with the revision of what ended it, which is what DELETED events carry."""
-    body = last.body()
-    body["metadata"]["resourceVersion"] = str(revision)
-    data = _encoded(body)
+    before = b'"resourceVersion":"%d"' % last.revision
+    if last.data.count(before) == 1:
+        # It can only be the one in the metadata: inside of a text the quotes would be escaped.
+        data = last.data.replace(before, b'"resourceVersion":"%d"' % revision)
+    else:
+        body = last.body()
+        body["metadata"]["resourceVersion"] = str(revision)
+        data = _encoded(body)
     return Stored(last.traits, last.namespace, last.name, revision, data, last._labels, last._fields)  # noqa: SLF001 -- its own module

@@ -345,16 +345,16 @@ class Store:
 
     def _forget_surplus(self, touched: Iterable[str]) -> None:
         """Keep to the limits after writes of the resources `touched`."""
-        counts = {name: self._resources[name].collection.history.surplus(self._limits) for name in touched}
-        self._forget_several(counts)
+        for name in touched:
+            self._forget_several({name: self._resources[name].collection.history.surplus(self._limits)})
         now_s = self._clock.monotonic_s()
         if now_s >= self._next_ageing_s:
             self._next_ageing_s = now_s + self._limits.age_s
             youngest_s = now_s - self._limits.age_s
             self._forget_several({name: one.count_before(youngest_s) for name, one in self._histories()})
-        histories = (history for _name, history in self._histories())
-        revision = revision_to_forget(histories, held=self._history_bytes, most=self._limits.bytes_in_all)
-        if revision:
+        if self._history_bytes > self._limits.bytes_in_all:
+            histories = (history for _name, history in self._histories())
+            revision = revision_to_forget(histories, held=self._history_bytes, most=self._limits.bytes_in_all)
             self._forget_several({name: one.count_until(revision) for name, one in self._histories()})
 
     def _histories(self) -> Iterable[tuple[str, History]]:

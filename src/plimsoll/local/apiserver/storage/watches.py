@@ -42,6 +42,7 @@ class Watch:
         """How many of the synthetic ADDED events, which tell the state at the start, are still to come."""
         self._ready: deque[Event] = deque()
         self._waiter: asyncio.Future[None] | None = None
+        self._is_nudged = False
         self._closed = False
 
     @property
@@ -59,7 +60,7 @@ class Watch:
         return self
 
     async def __anext__(self) -> Event:
-        if not self._ready:
+        while not self._ready:
             await self._until_ready()
         event = self._ready.popleft()
         if self.initial_left:
@@ -69,9 +70,11 @@ class Watch:
         return event
 
     async def next_batch(self) -> list[Event]:
-        """At least one event, and as many as are at hand; raises StopAsyncIteration at the end."""
+        """As many events as are at hand, at least one unless it was nudged; raises StopAsyncIteration at the end."""
         if not self._ready:
             await self._until_ready()
+        if not self._ready:
+            return []
         batch = list(self._ready)
         self._ready.clear()
         if self.initial_left:
@@ -79,6 +82,11 @@ class Watch:
         else:
             self._seen = batch[-1].revision
         return batch
+
+    def nudge(self) -> None:
+        """Have whoever waits in `next_batch`, or comes there next, go on without an event if there is none."""
+        self._is_nudged = True
+        self._wake()
 
     def close(self) -> None:
         """End the stream, also for a task that waits for its next event."""
@@ -112,6 +120,9 @@ class Watch:
                 self.close()
                 raise Expired(self._seen, self._hub.history.floor)
             if self._collect():
+                return
+            if self._is_nudged:
+                self._is_nudged = False
                 return
             self._waiter = asyncio.get_running_loop().create_future()
             try:

@@ -71,7 +71,10 @@ class BuiltinStrategy:
         if problem is not None:
             return Undecodable(problem=problem)
         whole = decoded.value
-        with preparations.later_defaults_undone(whole, self.kind):
+        if self.kind in preparations.HAVE_LATER_DEFAULTS:
+            with preparations.later_defaults_undone(whole, self.kind):
+                defaults.fill_in(whole)
+        else:
             defaults.fill_in(whole)
         whole = self._spelled_out(whole)
         preparations.before_tracking(whole, self.kind)

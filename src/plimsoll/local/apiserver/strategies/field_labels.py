@@ -88,14 +88,30 @@ def selectable(resource: ServedResource) -> Mapping[str, str]:
     return {field["jsonPath"].removeprefix("."): "" for field in own.get("selectableFields") or ()}
 
 
+_BELOW_THE_TOP: Final = 2
+
+
 def reader(fields: Iterable[tuple[str, str]]) -> Callable[[Mapping[str, Any]], dict[str, str]]:
     """A function for `Store.select_fields`; name and namespace are there for every kind."""
     paths = [(name, _WHERE_ELSE.get(name, name).split("."), absent) for name, absent in fields]
 
+    # Nearly all lie one below the top: those of one part are read together.
+    parts: dict[str, list[tuple[str, str, str]]] = {}
+    others = []
+    for name, path, absent in paths:
+        if len(path) == _BELOW_THE_TOP:
+            parts.setdefault(path[0], []).append((name, path[1], absent))
+        else:
+            others.append((name, path, absent))
+
     def read(body: Mapping[str, Any]) -> dict[str, str]:
         metadata = body["metadata"]
         found = {"metadata.name": metadata.get("name", ""), "metadata.namespace": metadata.get("namespace", "")}
-        for name, path, absent in paths:
+        for part, steps in parts.items():
+            inside = body.get(part)
+            for name, step, absent in steps:
+                found[name] = _spelled(inside.get(step), absent) if isinstance(inside, dict) else absent
+        for name, path, absent in others:
             found[name] = _text(body, path, absent)
         if body.get("kind") == "Event" and "source" in found:
             component = (body.get("source") or {}).get("component")
@@ -109,8 +125,14 @@ def _text(body: Mapping[str, Any], path: list[str], absent: str) -> str:
     value: Any = body
     for step in path:
         value = value.get(step) if isinstance(value, dict) else None
+    return _spelled(value, absent)
+
+
+def _spelled(value: Any, absent: str) -> str:
+    if isinstance(value, str):
+        return value
     if value is None:
         return absent
     if isinstance(value, bool):
         return "true" if value else "false"
-    return value if isinstance(value, str) else str(value)
+    return str(value)

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 Json = dict[str, Any]
 
-_HAVE_LATER_DEFAULTS: Final = frozenset({"Namespace", "Service"})
+HAVE_LATER_DEFAULTS: Final = frozenset({"Namespace", "Service"})
 _TEMPLATE_GENERATION: Final = "deprecated.daemonset.template.generation"
 
 
@@ -36,9 +36,7 @@ def later_defaults_undone(obj: Json, kind: str) -> Iterator[None]:
 
     Around the filling in of defaults, which changes the object in place.
     """
-    sent: Json = {}
-    if kind in _HAVE_LATER_DEFAULTS:
-        sent = {name: copy(item) for name, item in obj.items() if name in {"spec", "status"}}
+    sent = {name: copy(item) for name, item in obj.items() if name in {"spec", "status"}}
     yield
     if kind == "Namespace":
         for name in ("spec", "status"):

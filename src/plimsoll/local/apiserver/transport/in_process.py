@@ -32,11 +32,15 @@ class InProcessTransport:
         self, method: str, url: str, *, headers: Mapping[str, str] | None = None, body: bytes = b""
     ) -> Answer:
         """The answer; the body of a watch is a `Stream`. Raises `Unreachable` once the transport is closed."""
+        return await self.carry(Request.of(method, url, headers=headers, body=body))
+
+    async def carry(self, request: Request) -> Answer:
+        """The same for a request that needs no reading."""
         if self._is_closed:
             raise Unreachable("the in-process API server is stopped")
-        if len(body) > self._limits.max_body_bytes:
+        if len(request.body) > self._limits.max_body_bytes:
             return Answer.json(body_too_large(self._limits).status, status=413)
-        answer = await self._application.handle(Request.of(method, url, headers=headers, body=body))
+        answer = await self._application.handle(request)
         if isinstance(answer.body, bytes):
             return answer
         stream = Stream(answer.body, self._streams)

@@ -1,0 +1,114 @@
+"""The best node for the next pod of a shape, without looking at all nodes again.
+
+`preferences.best_of` goes through every node that fits, for every pod: at a thousand nodes that is most of what
+scheduling costs. What it finds for a pod without wishes of its own depends on little, though: how good the node is in
+itself, how many siblings it has, and how many its zone has. So nodes are kept in tiers of the same zone and the same
+siblings, each with its best one on top, and only the tops are compared. The answer is that of `best_of`, to the point;
+a test holds the two together. Who has wishes (spread constraints, company) goes the long way.
+"""
+
+from __future__ import annotations
+
+import heapq
+import itertools
+from collections import Counter
+from typing import TYPE_CHECKING, Final
+
+from plimsoll.local.scheduler.preferences import HOSTNAME, ZONE, spread_score
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from plimsoll.local.scheduler.shapes import Judgement
+
+    Tier = tuple[str | None, int]
+    """A zone, and how many siblings a node has."""
+    _Entry = tuple[int, str, int, Judgement]
+
+# Not worth tidying up.
+_FEW: Final = 64
+
+
+class Ranking:
+    """Nodes that fit pods of one shape."""
+
+    def __init__(self) -> None:
+        self._fitting: dict[str, Judgement] = {}
+        self._sizes: Counter[Tier] = Counter()
+        self._heaps: dict[Tier, list[_Entry]] = {}  # may hold nodes that have changed since
+        self._siblings: Counter[str | None] = Counter()  # by zone
+        self._hosts: Counter[str | None] = Counter()
+        self._shared = 0
+        self._numbers = itertools.count()  # judgements cannot be compared
+
+    def __len__(self) -> int:
+        return len(self._fitting)
+
+    @property
+    def knows_hosts(self) -> bool:
+        """Whether every node is a host of its own; otherwise a node's siblings are not only its own."""
+        return not self._shared and not self._hosts[None]
+
+    def put(self, judged: Judgement) -> None:
+        """The node fits, and this is what is known of it."""
+        name = judged.place.name
+        if self._fitting.get(name) is judged:
+            return
+        self.drop(name)
+        self._fitting[name] = judged
+        tier = _tier(judged)
+        self._sizes[tier] += 1
+        self._siblings[tier[0]] += judged.siblings
+        host = judged.place.labels.get(HOSTNAME)
+        self._hosts[host] += 1
+        self._shared += host is not None and self._hosts[host] == 2
+        heap = self._heaps.setdefault(tier, [])
+        heapq.heappush(heap, (-judged.score, name, next(self._numbers), judged))
+        if len(heap) > 2 * self._sizes[tier] + _FEW:
+            self._heaps[tier] = heap = [one for one in heap if self._is_current(one)]
+            heapq.heapify(heap)
+
+    def drop(self, name: str) -> None:
+        """The node is gone, or does not fit any more."""
+        before = self._fitting.pop(name, None)
+        if before is None:
+            return
+        tier = _tier(before)
+        self._sizes[tier] -= 1
+        self._siblings[tier[0]] -= before.siblings
+        host = before.place.labels.get(HOSTNAME)
+        self._hosts[host] -= 1
+        self._shared -= host is not None and self._hosts[host] == 1
+        if not self._hosts[host]:
+            del self._hosts[host]
+        if not self._sizes[tier]:
+            del self._sizes[tier], self._heaps[tier]
+
+    def best(self, *, spreads: bool) -> str:
+        """The name of the best one, the first by name among equals. There must be one.
+
+        `spreads`: pods of the shape shun their siblings, as those of a controller do.
+        """
+        crowding = {tier: self._crowding(tier) if spreads else 0 for tier in self._sizes}
+        most = max(crowding.values())
+        tops = ((one, spread_score(crowding[tier], most)) for tier, one in self._tops())
+        return min((-one.score - spread, one.place.name) for one, spread in tops)[1]
+
+    def _crowding(self, tier: Tier) -> int:
+        """A node without a zone is the last choice."""
+        zone, siblings = tier
+        in_zone = max(self._siblings.values()) + 1 if zone is None else self._siblings[zone]
+        return siblings + in_zone
+
+    def _tops(self) -> Iterator[tuple[Tier, Judgement]]:
+        for tier, heap in self._heaps.items():
+            while not self._is_current(heap[0]):
+                heapq.heappop(heap)
+            yield tier, heap[0][-1]
+
+    def _is_current(self, entry: _Entry) -> bool:
+        return self._fitting.get(entry[1]) is entry[-1]
+
+
+def _tier(judged: Judgement) -> Tier:
+    return judged.place.labels.get(ZONE), judged.siblings
