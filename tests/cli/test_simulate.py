@@ -1,10 +1,20 @@
 from __future__ import annotations
 
 import json
+import math
 
+import pytest
 import yaml
 
+from plimsoll.cli import simulate
 from tests.cli.commands import plimsoll
+
+
+@pytest.fixture(autouse=True)
+def patient(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Progress is told to who waits for seconds; how fast this machine is, is not the question here."""
+    monkeypatch.setattr(simulate, "_PATIENCE_S", math.inf)
+
 
 STORY = """
 machineTypes: [{name: small, cpu: 4, memory: 16Gi, price: 0.2}]

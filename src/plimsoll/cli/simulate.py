@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from enum import Enum
 from typing import TYPE_CHECKING, Annotated, Any, Final
 
@@ -63,7 +64,9 @@ def simulate(
         log_to_stderr()
     else:
         log_errors_to_stderr()
-    stopwatch = _Stopwatch(filename, is_telling=timing)
+    # Whoever reads JSON reads errors as JSON too: nothing else goes to stderr unasked.
+    patience_s = _PATIENCE_S if output is StoryOutput.TABLE else math.inf
+    stopwatch = _Stopwatch(filename, is_telling=timing, patience_s=patience_s)
     scenario = read_scenario(read_file(filename), source=filename)
     story = run_scenario(scenario, is_timed=timing, on_step=stopwatch.begin)
     stopwatch.end()
@@ -82,19 +85,20 @@ def simulate(
 class _Stopwatch:
     """Real seconds, on stderr: of every step with `--timing`, otherwise only of what takes long."""
 
-    def __init__(self, title: str, *, is_telling: bool) -> None:
+    def __init__(self, title: str, *, is_telling: bool, patience_s: float) -> None:
         import time
 
         self._now_s = time.monotonic
         self._title = title
         self._is_telling = is_telling
+        self._patience_s = patience_s
         self._began_s = self._step_began_s = self._now_s()
         self._step = ""
 
     def begin(self, step: str) -> None:
         self._tell_step()
         self._step, self._step_began_s = step, self._now_s()
-        if not self._is_telling and self._now_s() - self._began_s > _PATIENCE_S:
+        if not self._is_telling and self._now_s() - self._began_s > self._patience_s:
             typer.echo(f"{self._title}: {step}", err=True)
 
     def end(self) -> None:
