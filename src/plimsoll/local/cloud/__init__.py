@@ -6,16 +6,17 @@ cloud itself, which makes the objects true. The two meet only in the objects (`p
 
 from plimsoll.local.cloud.call_logs import CallLog, CallRecord
 from plimsoll.local.cloud.controller import CloudController, CloudSettings, controllers
-from plimsoll.local.cloud.errors import (
+from plimsoll.local.cloud.interface import Instance, SimulatedCloud
+from plimsoll.local.cloud.interventions import Interventions
+from plimsoll.objects.cloud_errors import (
     CloudError,
     CloudFailed,
+    CloudOutOfResources,
     CloudRefused,
     CloudTimedOut,
     NoSuchGroup,
     NotSupported,
 )
-from plimsoll.local.cloud.interface import Instance, SimulatedCloud
-from plimsoll.local.cloud.interventions import Interventions
 
 __all__ = [
     "CallLog",
@@ -23,6 +24,7 @@ __all__ = [
     "CloudController",
     "CloudError",
     "CloudFailed",
+    "CloudOutOfResources",
     "CloudRefused",
     "CloudSettings",
     "CloudTimedOut",

@@ -19,14 +19,6 @@ from plimsoll.kube.selections import DeleteOptions, Selection
 from plimsoll.local.cloud.call_faults import strike, told
 from plimsoll.local.cloud.call_logs import CallLog, CallRecord
 from plimsoll.local.cloud.catalogue import offer_of
-from plimsoll.local.cloud.errors import (
-    CloudError,
-    CloudFailed,
-    CloudRefused,
-    CloudTimedOut,
-    NoSuchGroup,
-    NotSupported,
-)
 from plimsoll.local.cloud.node_bodies import node_body
 from plimsoll.local.cloud.planning import Planner, View, is_going, wanted_of
 from plimsoll.local.cloud.shapes import INSTANCE_TYPE, NoShape, Shape, shape_of
@@ -43,6 +35,15 @@ from plimsoll.objects.cloud import (
     NodeGroup,
     NodeGroupSpec,
     Quota,
+)
+from plimsoll.objects.cloud_errors import (
+    CloudError,
+    CloudFailed,
+    CloudOutOfResources,
+    CloudRefused,
+    CloudTimedOut,
+    NoSuchGroup,
+    NotSupported,
 )
 from plimsoll.objects.nodes import Node
 
@@ -144,24 +145,29 @@ class SimulatedCloud:
 
     # ---- changing
 
-    async def increase_size(self, group: str, delta: int) -> None:
-        """Want `delta` machines more. Whether they can be had shows in `instances`."""
+    async def increase_size(self, group: str, delta: int, *, expected: int | None = None) -> None:
+        """Want `delta` machines more. Whether they can be had shows in `instances`.
+
+        With `expected`, the target there was before: a repeated call finds its work done, and a group that others
+        changed is left alone.
+        """
 
         async def act() -> None:
-            await self._change(group, lambda now: _increased(now, delta))
+            await self._change(group, lambda now: _increased(now, delta, expected=expected))
 
         await self._called("IncreaseSize", group, delta, act)
 
-    async def atomic_increase_size(self, group: str, delta: int) -> None:
+    async def atomic_increase_size(self, group: str, delta: int, *, expected: int | None = None) -> None:
         """Want `delta` machines more, if stock and quotas have room for all of them."""
 
         async def act() -> None:
             known = await self.node_group(group)
             if not known.spec.atomic:
                 raise NotSupported(f"node group {group} does not grow atomically")
-            _increased(known, delta)
+            if _increased(known, delta, expected=expected) is None:
+                return
             await self._check_room(known, delta)
-            await self._change(group, lambda now: _increased(now, delta))
+            await self._change(group, lambda now: _increased(now, delta, expected=expected))
 
         await self._called("AtomicIncreaseSize", group, delta, act)
 
@@ -173,12 +179,12 @@ class SimulatedCloud:
         """The same without regard to the minimum."""
         await self._called("ForceDeleteNodes", group, tuple(names), lambda: self._delete(group, names, forced=True))
 
-    async def decrease_target_size(self, group: str, delta: int) -> None:
+    async def decrease_target_size(self, group: str, delta: int, *, expected: int | None = None) -> None:
         """Give up on machines that are not there yet; `delta` is negative. Running ones are never touched."""
 
         async def act() -> None:
             running = [one for one in await self.machines(group) if one.status.state == MachineState.RUNNING]
-            await self._change(group, lambda now: _decreased(now, delta, running=len(running)))
+            await self._change(group, lambda now: _decreased(now, delta, expected=expected, running=len(running)))
 
         await self._called("DecreaseTargetSize", group, delta, act)
 
@@ -279,7 +285,7 @@ class SimulatedCloud:
         for number in range(delta):
             placed = planner.ledger.place(shape, [*shape.zones])
             if isinstance(placed, MachineError):
-                raise CloudRefused(f"{placed.code}: {placed.message} (room for {number} of {delta})")
+                raise CloudOutOfResources(f"{placed.code}: {placed.message} (room for {number} of {delta})")
 
 
 def instance_of(machine: Machine) -> Instance:
@@ -294,24 +300,38 @@ def instance_of(machine: Machine) -> Instance:
 # ---- the rules, each of which gives the change to a group's spec or refuses it
 
 
-def _increased(group: NodeGroup, delta: int) -> dict[str, Any]:
+def _increased(group: NodeGroup, delta: int, *, expected: int | None) -> dict[str, Any] | None:
     if delta <= 0:
         raise CloudRefused(f"size increase must be positive, is {delta}")
+    if _is_done(group, delta, expected=expected):
+        return None
     wanted = group.spec.target + delta
     if wanted > group.spec.max:
         raise CloudRefused(f"size increase too large - desired:{wanted} max:{group.spec.max}")
     return {"target": wanted}
 
 
-def _decreased(group: NodeGroup, delta: int, *, running: int) -> dict[str, Any]:
+def _decreased(group: NodeGroup, delta: int, *, expected: int | None, running: int) -> dict[str, Any] | None:
     if delta >= 0:
         raise CloudRefused(f"size decrease must be negative, is {delta}")
+    if _is_done(group, delta, expected=expected):
+        return None
     wanted = group.spec.target + delta
     if wanted < running:
         raise CloudRefused(
             f"attempt to delete existing nodes: target {group.spec.target} delta {delta} existing {running}"
         )
     return {"target": wanted}
+
+
+def _is_done(group: NodeGroup, delta: int, *, expected: int | None) -> bool:
+    """Whether the target is what the call would make it; refused if it is neither that nor what was expected."""
+    target = group.spec.target
+    if expected is None or target == expected:
+        return False
+    if target != expected + delta:
+        raise CloudRefused(f"target of node group {group.metadata.name} is {target}, not {expected}")
+    return True
 
 
 def _for(price: float | None, seconds: float) -> float | None:

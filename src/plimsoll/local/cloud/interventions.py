@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Any, Final
 import msgspec
 
 from plimsoll.kube.errors import AlreadyExists, Conflict
-from plimsoll.local.cloud.errors import CloudFailed
 from plimsoll.local.cloud.planning import wanted_of
 from plimsoll.objects.cloud import THE_CLOUD, CallFault, Cloud, Machine, NodeGroup, Stock
+from plimsoll.objects.cloud_errors import CloudFailed
 
 if TYPE_CHECKING:
     from collections.abc import Callable

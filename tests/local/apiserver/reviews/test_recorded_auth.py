@@ -18,8 +18,8 @@ from plimsoll.local.apiserver import reviews
 from plimsoll.local.apiserver.authorization import escalation_refusal, forbidden
 from plimsoll.local.apiserver.exchange import Request
 from plimsoll.local.apiserver.identities import Attributes, User
-from plimsoll.local.apiserver.protobuf.decoding import decode_body
 from plimsoll.local.apiserver.refusals import Refusal
+from plimsoll.objects.protobuf.decoding import decode_body
 from tests.local.apiserver.reviews.courts import (
     RECORDED_BINDING,
     RECORDED_ROLE,

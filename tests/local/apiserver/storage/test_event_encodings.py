@@ -1,12 +1,12 @@
 from __future__ import annotations
 
 from plimsoll.local.apiserver.storage.changes import EncodingMemory, Event, EventType
-from plimsoll.local.apiserver.storage.objects import Traits, stored
+from plimsoll.local.apiserver.storage.objects import Traits, stamped, stored
 from tests.local.apiserver.storage.builders import key, pod
 
 
 def deleted(memory: EncodingMemory, *, size: int = 1_000) -> Event:
-    last = stored(Traits("pods"), key(), body=pod(text="x" * size), revision=2)
+    last = stored(Traits("pods"), key(), body=stamped(pod(text="x" * size), 2), revision=2)
     return Event(EventType.DELETED, 3, last, memory)
 
 

@@ -43,7 +43,7 @@ class FieldSet:
 
     def attach(self, element: str, below: FieldSet) -> None:
         """Puts what was found below a step into the set, unless nothing was."""
-        if below:
+        if below.members or below.children:
             self.children[element] = below
 
     def __bool__(self) -> bool:

@@ -35,7 +35,8 @@ def form_of(call: Call, *, watch: bool = False) -> Form:
 def object_answer(server: Server, call: Call, obj: Json, *, status: int = 200) -> Answer:
     form = form_of(call)
     if form.is_plain:
-        return Answer.json(obj, status=status)
+        data = server.store.data_of(obj)
+        return Answer.json(obj, status=status) if data is None else Answer(status=status, body=data + b"\n")
     body = presentation.present_object(form, obj, call.resource, now=server.clock.now())
     return Answer(status=status, body=body, content_type=form.content_type)
 

@@ -14,8 +14,8 @@ from plimsoll.local.apiserver import refusals
 from plimsoll.local.apiserver.exchange import JSON, PROTOBUF, YAML
 from plimsoll.local.apiserver.handlers.json_text import NotJson, read_json
 from plimsoll.local.apiserver.handlers.yaml_bodies import read_yaml
-from plimsoll.local.apiserver.protobuf.decoding import decode_body
-from plimsoll.local.apiserver.protobuf.wire import InvalidProtobuf
+from plimsoll.objects.protobuf.decoding import decode_body
+from plimsoll.objects.protobuf.wire import InvalidProtobuf
 from plimsoll.objects.schema.json_values import Refused, take_over
 
 if TYPE_CHECKING:

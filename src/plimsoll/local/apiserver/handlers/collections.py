@@ -24,9 +24,8 @@ async def delete_collection(server: Server, call: Call) -> Answer:
     read_delete_options(options)
     page = await find(server, call, list_options(call.request, watch=False))
     for one in page.items:
-        route = call.route._replace(name=one.name, verb="delete")
         try:
-            await delete_object(server, call._replace(route=route), options)
+            await delete_object(server, call.to_delete(one.name, dry_run=call.dry_run), options)
         except Refusal as refusal:
             if refusal.code != 404:  # somebody else was faster
                 raise

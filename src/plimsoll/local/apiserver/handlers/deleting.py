@@ -14,6 +14,7 @@ from plimsoll.local.apiserver import refusals
 from plimsoll.local.apiserver.admission import Attempt
 from plimsoll.local.apiserver.handlers.identity import key_of
 from plimsoll.local.apiserver.handlers.options import DeleteOptions, read_delete_options
+from plimsoll.local.apiserver.handlers.shown_objects import shown
 from plimsoll.local.apiserver.handlers.turns import turn
 from plimsoll.local.apiserver.storage import Decision, Delete, Keep, Put, Stored
 from plimsoll.local.apiserver.strategies import definitions_deletion
@@ -72,7 +73,7 @@ async def _deleted(server: Server, call: Call, wanted: DeleteOptions) -> tuple[J
     """Tries until nobody was faster: a client that named the state it means is told by `_check_preconditions`."""
     strategy = strategy_of(call.resource)
     while (stored := server.store.get(key_of(call))) is not None:
-        old = strategy.present(stored.body())
+        old = shown(server, strategy, stored)
         _check_preconditions(call, wanted, old)
         attempt = _attempt(call, old, dry_run=wanted.dry_run)
         await server.admission.mutate(attempt)
@@ -112,9 +113,7 @@ async def _carried_out(server: Server, call: Call, plan: _Plan, *, old: _Old) ->
     assert result is not None
     if plan.vanishes or is_marked:
         return old.shown
-    if not strategy.is_stored_as_shown:
-        return strategy.present(result.body())
-    return {**body, "metadata": {**body["metadata"], "resourceVersion": str(result.revision)}}
+    return shown(server, strategy, result)
 
 
 def _unmoved(found: Stored | None, stored: Stored, decision: Decision) -> Decision:

@@ -18,6 +18,7 @@ from plimsoll.local.apiserver.admission import Attempt
 from plimsoll.local.apiserver.apply.field_management import with_kept_times
 from plimsoll.local.apiserver.handlers.deleting import delete_object
 from plimsoll.local.apiserver.handlers.identity import check_identity, check_revision, key_of, settle_namespace
+from plimsoll.local.apiserver.handlers.shown_objects import shown
 from plimsoll.local.apiserver.handlers.surroundings import write_inside
 from plimsoll.local.apiserver.handlers.turns import turn
 from plimsoll.local.apiserver.routing import attributes_of
@@ -94,7 +95,7 @@ async def _changed_if_there(
     """Tries until nobody was faster: a client that named the version it means is told by `check_revision`."""
     strategy = strategy_of(call.resource)
     while (stored := server.store.get(key_of(call))) is not None:
-        current = _Current(stored, strategy.present(stored.body()))
+        current = _Current(stored, shown(server, strategy, stored))
         new = _sharing(change(current.shown), current.shown)
         settle_namespace(new, call)
         check_identity(new, call)
@@ -147,7 +148,7 @@ async def _changed(
         return Put(strategy.to_storage(new))
 
     result = await _written(server, server.store.update(key_of(call), decide), attempt=attempt)
-    return _with_revision(new, result.revision)
+    return _shown(server, strategy, new, result)
 
 
 async def create_object(server: Server, call: Call, value: Json) -> Json:
@@ -226,7 +227,7 @@ async def _created(server: Server, call: Call, obj: Json, *, generated: str = ""
         result = await _written(server, write_inside(server, key, decide, attempt=attempt), attempt=attempt)
     except _Moved:
         return None
-    return _with_revision(obj, result.revision)
+    return _shown(server, strategy, obj, result)
 
 
 def _check_may_create(server: Server, call: Call) -> None:
@@ -301,8 +302,11 @@ def _judge(call: Call, judgement: Judgement, obj: Json) -> None:
     call.warnings.extend(judgement.warnings)
 
 
-def _with_revision(obj: Json, revision: int) -> Json:
-    return {**obj, "metadata": {**obj["metadata"], "resourceVersion": str(revision)}}
+def _shown(server: Server, strategy: Strategy, obj: Json, result: Stored) -> Json:
+    """The object with the revision of its write: the very dict that was stored, if that is how it is shown."""
+    if strategy.is_stored_as_shown and not should_vanish(obj):
+        return shown(server, strategy, result)
+    return {**obj, "metadata": {**obj["metadata"], "resourceVersion": str(result.revision)}}
 
 
 def _exists(server: Server, call: Call, obj: Json, *, generated: bool) -> refusals.Refusal:

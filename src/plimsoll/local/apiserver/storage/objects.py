@@ -107,16 +107,17 @@ def _encoded(body: JsonObject) -> bytes:
     return bytes(memoryview(_encoder.encode(body)))
 
 
-def stored(traits: Traits, key: Key, *, body: Mapping[str, Any], revision: int) -> Stored:
-    """`body` as it is kept: encoded once, with `revision` in it. The caller's dict stays as it is.
+def stamped(body: Mapping[str, Any], revision: int) -> JsonObject:
+    """A new dict with `revision` in it, for `stored`. The caller's stays as it is."""
+    return {**body, "metadata": {**body["metadata"], "resourceVersion": str(revision)}}
 
-    Raises `TooLarge`.
-    """
-    metadata = body["metadata"]
-    data = _encoded({**body, "metadata": {**metadata, "resourceVersion": str(revision)}})
+
+def stored(traits: Traits, key: Key, *, body: JsonObject, revision: int) -> Stored:
+    """`body`, with `revision` in it, as it is kept: encoded once. Raises `TooLarge`."""
+    data = _encoded(body)
     if len(data) > LARGEST_OBJECT_BYTES:
         raise TooLarge
-    labels = dict(metadata.get("labels") or ())
+    labels = dict(body["metadata"].get("labels") or ())
     return Stored(traits, key.namespace, key.name, revision, data, labels, traits.fields_of(body))
 
 

@@ -16,13 +16,14 @@ import asyncio
 from collections import deque
 from typing import TYPE_CHECKING, Final, NamedTuple, Self
 
+from plimsoll.local.apiserver.storage.bodies import RecentBodies
 from plimsoll.local.apiserver.storage.changes import Change, EncodingMemory
 from plimsoll.local.apiserver.storage.collections import Collection, ListQuery, Page
 from plimsoll.local.apiserver.storage.decisions import Keep, Put
 from plimsoll.local.apiserver.storage.drivers import EVERYTHING, Forgotten, Write
 from plimsoll.local.apiserver.storage.errors import RevisionAhead, StoreClosed
 from plimsoll.local.apiserver.storage.history import HistoryLimits, revision_to_forget
-from plimsoll.local.apiserver.storage.objects import Traits, stored
+from plimsoll.local.apiserver.storage.objects import Traits, stamped, stored
 from plimsoll.local.apiserver.storage.recovery import rebuild
 from plimsoll.local.apiserver.storage.turns import Turns
 from plimsoll.local.apiserver.storage.watches import View, Watch, WatchHub
@@ -35,7 +36,7 @@ if TYPE_CHECKING:
     from plimsoll.local.apiserver.storage.decisions import ChangeOne, Decision
     from plimsoll.local.apiserver.storage.drivers import Driver, Problem
     from plimsoll.local.apiserver.storage.history import History
-    from plimsoll.local.apiserver.storage.objects import FieldsOf, Key, Stored
+    from plimsoll.local.apiserver.storage.objects import FieldsOf, JsonObject, Key, Stored
 
     ChangeSeveral = Callable[[Sequence[Stored | None]], Sequence[Decision]]
 
@@ -47,6 +48,8 @@ _FIRST_REVISION: Final = 1
 _WRITES_IN_A_ROW: Final = 128
 
 _ENCODINGS_MAX_BYTES: Final = 16 * 1024 * 1024
+# As dicts they take some five times as much.
+_BODIES_MAX_BYTES: Final = 2 * 1024 * 1024
 
 
 class _Resource(NamedTuple):
@@ -72,6 +75,7 @@ class Store:
         """The last revision given to a write; ahead of the visible one while writes are on their way to the disk."""
         self._turns = Turns()
         self._encodings = EncodingMemory(_ENCODINGS_MAX_BYTES)
+        self._bodies = RecentBodies(_BODIES_MAX_BYTES)
         self._under_way: dict[Write, None] = {}
         """Submitted and not settled, in the order of their revisions."""
         self._waiting: dict[asyncio.Future[None], int] = {}
@@ -122,6 +126,14 @@ class Store:
     def get(self, key: Key) -> Stored | None:
         resource = self._resources.get(key.resource)
         return resource.collection.objects.get(key.path) if resource is not None else None
+
+    def shared_body(self, stored: Stored) -> JsonObject:
+        """`stored.body()` for those who change nothing in it: one dict for all who ask while it is remembered."""
+        return self._bodies.of(stored)
+
+    def data_of(self, body: JsonObject) -> bytes | None:
+        """The bytes that a `shared_body` is stored as; none for any other dict."""
+        return self._bodies.data_of(body)
 
     def list(self, resource: str, query: ListQuery | None = None, *, matches: Matches | None = None) -> Page:
         """Objects in the order of their paths, at the newest revision or at `query.at`.
@@ -267,7 +279,9 @@ class Store:
         if self._closed:
             raise StoreClosed("the store is closed")
         if isinstance(decision, Put):
-            after = stored(self._traits_of(key.resource), key, body=decision.body, revision=revision)
+            body = stamped(decision.body, revision)
+            after = stored(self._traits_of(key.resource), key, body=body, revision=revision)
+            self._bodies.keep(after, body)
         elif isinstance(decision, Keep) or current is None:
             return None
         else:
@@ -346,7 +360,10 @@ class Store:
     def _forget_surplus(self, touched: Iterable[str]) -> None:
         """Keep to the limits after writes of the resources `touched`."""
         for name in touched:
-            self._forget_several({name: self._resources[name].collection.history.surplus(self._limits)})
+            resource = self._resources[name]
+            surplus = resource.collection.history.surplus(self._limits)
+            if surplus or not resource.collection.objects:
+                self._forget_several({name: surplus})
         now_s = self._clock.monotonic_s()
         if now_s >= self._next_ageing_s:
             self._next_ageing_s = now_s + self._limits.age_s

@@ -10,10 +10,10 @@ from datetime import UTC, datetime
 from functools import cache
 from typing import Any, Final, NamedTuple
 
-from plimsoll.local.apiserver.protobuf.presence import zeros_kept
 from plimsoll.objects.builtin import openapi
 from plimsoll.objects.builtin.go_types import struct_name
 from plimsoll.objects.meta import written_time
+from plimsoll.objects.protobuf.presence import zeros_kept
 
 Json = dict[str, Any]
 

@@ -65,8 +65,7 @@ class _Eviction:
         self._options = options
         self._dry_run = dry_run
         self._key = Key("pods", call.namespace, call.name)
-        route = call.route._replace(subresource="", verb="delete")
-        self._call = call._replace(route=route, dry_run=dry_run)
+        self._call = call.to_delete(call.name, dry_run=dry_run)
         self._names_version = bool((options.get("preconditions") or {}).get("resourceVersion"))
 
     async def of_idle_pod(self) -> bool:

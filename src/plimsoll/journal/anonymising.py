@@ -1,0 +1,197 @@
+"""Names taken out of a recording: of objects and namespaces, values of labels, images, and whatever may tell a secret.
+
+Every text becomes a keyed hash of itself, the same wherever it stands: a pod's nodeName still names its node, selectors
+still select, affinity still matches, an instance type still is the machine type's name. Kept as they are: keys (of
+labels, taints, resources), whole numbers (`Gt` and `Lt` compare them), and words whose meaning is Kubernetes' own or
+ours ("true", "kube-system", "amd64"). Dropped: environment, commands, addresses, messages, data of ConfigMaps and
+Secrets, annotations that no planner reads.
+
+The salt is never written into a recording. With the same salt two recordings can be compared. Pure.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import re
+from typing import TYPE_CHECKING, Any, Final
+
+from plimsoll.core.values import Value
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping
+
+_WHOLE_NUMBER: Final = re.compile(r"[-+]?[0-9]{1,18}", re.ASCII)
+_KEPT_TEXTS: Final = frozenset(
+    {
+        *("", "true", "false", "True", "False", "Unknown"),
+        *("default", "kube-system", "kube-public", "kube-node-lease"),
+        *("amd64", "arm64", "arm", "386", "ppc64le", "s390x", "riscv64", "linux", "windows"),
+        *("on-demand", "spot", "reserved", "present", "default-scheduler"),
+        *("system-node-critical", "system-cluster-critical"),
+        *("NoSchedule", "NoExecute", "PreferNoSchedule", "on-completion"),
+    }
+)
+_OF_THE_SYSTEM: Final = re.compile(r"kubernetes\.io/.*|([a-z0-9.-]+\.)?csi\..*", re.ASCII)
+"""Provisioners and drivers: the rules about volumes know some of them by name."""
+_LISTS_OF_NAMES: Final = frozenset({"cluster-autoscaler.kubernetes.io/safe-to-evict-local-volumes"})
+_ANNOTATIONS: Final = (
+    "cluster-autoscaler.kubernetes.io/",
+    "autoscaling.x-k8s.io/",
+    "cluster.x-k8s.io/cluster-api-autoscaler-",
+    "capacity.cluster-autoscaler.kubernetes.io/",
+    "delay-deletion.cluster-autoscaler.kubernetes.io/",
+    "kubernetes.io/config.mirror",
+    "controller.kubernetes.io/pod-deletion-cost",
+    "karpenter.sh/do-not-disrupt",
+    "volume.kubernetes.io/selected-node",
+)
+
+
+class Rules(Value):
+    """What is hidden, by the key it stands under. A subsystem adds the keys of its own snapshot."""
+
+    names: frozenset[str] = frozenset(
+        {
+            *("name", "generateName", "namespace", "namespaces", "uid", "hostname", "subdomain"),
+            *("nodeName", "nominatedNodeName", "providerID", "claimName", "volumeName", "serviceAccountName"),
+            *("serviceAccount", "secretName", "storageClassName", "priorityClassName", "runtimeClassName"),
+            *("image", "imageID", "containerID", "machineID", "systemUUID", "bootID", "volumeHandle", "driver"),
+            *("provisioner", "podTemplateName", "clusterName", "path", "server", "nodeID"),
+            *("machineType", "zone", "zones", "group", "groupId", "instance", "request"),
+        }
+    )
+    """Texts, and lists or maps of texts, that are names."""
+    label_maps: frozenset[str] = frozenset({"labels", "matchLabels", "nodeSelector", "systemLabels", "parameters"})
+    """Keys stay, values are hidden."""
+    name_maps: frozenset[str] = frozenset({"groupOf"})
+    """Keys and values are names."""
+    dropped: frozenset[str] = frozenset(
+        {
+            *("env", "envFrom", "command", "args", "lifecycle", "livenessProbe", "readinessProbe", "startupProbe"),
+            *("managedFields", "message", "data", "stringData", "binaryData", "imagePullSecrets", "hostAliases"),
+            *("podIP", "podIPs", "hostIP", "hostIPs", "podCIDR", "podCIDRs", "addresses", "images", "dnsConfig"),
+            *("externalID", "selfLink", "securityContext", "volumeAttributes", "mountOptions"),
+        }
+    )
+    prefixes: tuple[str, ...] = ("nodeautoprovisioning", "nap")
+    """Beginnings of names that mean something and stay: a group made at will is known by its prefix."""
+
+
+class Anonymiser:
+    """One salt, one mapping."""
+
+    def __init__(self, salt: str, rules: Rules | None = None) -> None:
+        self._key = hashlib.blake2b(salt.encode(), digest_size=32).digest()
+        self._rules = rules or Rules()
+        self._known: dict[str, str] = {}
+
+    def hidden(self, value: Any) -> Any:
+        """A copy of plain JSON without names: an object of Kubernetes, a list of them, or whatever holds them."""
+        for pod, volume in _ephemeral_volumes(value):
+            # Kubernetes itself puts this name together, and so does whoever looks for the claim.
+            self._known[f"{pod}-{volume}"] = f"{self.name(pod)}-{self.name(volume)}"
+        return self._hidden(value)
+
+    def _hidden(self, value: Any) -> Any:
+        if isinstance(value, dict):
+            if _is_selection(value):
+                return self._selection(value)
+            return {key: self._under(key, held) for key, held in value.items() if key not in self._rules.dropped}
+        if isinstance(value, list):
+            return [self._hidden(one) for one in value]
+        return value
+
+    def name(self, text: str) -> str:
+        """The pseudonym of a text: a legal name, label value and image."""
+        if text in self._known:
+            return self._known[text]
+        made = self._known[text] = self._made(text)
+        return made
+
+    def _made(self, text: str) -> str:
+        if text in _KEPT_TEXTS or _WHOLE_NUMBER.fullmatch(text) or _OF_THE_SYSTEM.fullmatch(text):
+            return text
+        for prefix in self._rules.prefixes:
+            if text.startswith((f"{prefix}-", f"{prefix}_")):
+                cut = len(prefix) + 1
+                return f"{text[:cut]}{self._hashed(text)}"
+        return self._hashed(text)
+
+    def _hashed(self, text: str) -> str:
+        digest = hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=10, key=self._key).digest()
+        return f"x{base64.b32encode(digest).decode().lower()}"
+
+    def _under(self, key: str, value: Any) -> Any:
+        if key == "annotations":
+            return self._annotations(value)
+        if key in self._rules.name_maps and isinstance(value, dict):
+            return {self.name(name): self._names(held) for name, held in value.items()}
+        if key in self._rules.label_maps and _is_flat(value):
+            return self._values(value)
+        if key in {"taints", "tolerations"}:
+            return _each(value, self._taint)
+        if key in self._rules.names:
+            return self._names(value)
+        return self._hidden(value)
+
+    def _names(self, value: Any) -> Any:
+        if isinstance(value, str):
+            return self.name(value)
+        if isinstance(value, list):
+            return [self._names(one) for one in value]
+        return self._hidden(value)
+
+    def _values(self, value: Any) -> Any:
+        if not isinstance(value, dict):
+            return self._hidden(value)
+        return {key: self._names(held) for key, held in value.items()}
+
+    def _taint(self, value: dict[str, Any]) -> dict[str, Any]:
+        return {key: self._names(held) if key == "value" else held for key, held in value.items()}
+
+    def _selection(self, value: dict[str, Any]) -> dict[str, Any]:
+        """`key`, `operator`, `values` of a selector or a topology; values that are compared are numbers, and stay."""
+        return {key: self._names(held) if key == "values" else held for key, held in value.items()}
+
+    def _annotations(self, value: Any) -> Any:
+        if not isinstance(value, dict):
+            return {}
+        return {key: self._annotation(key, held) for key, held in value.items() if key.startswith(_ANNOTATIONS)}
+
+    def _annotation(self, key: str, value: Any) -> Any:
+        if key in _LISTS_OF_NAMES and isinstance(value, str):
+            return ",".join(self.name(one.strip()) for one in value.split(","))
+        return self._names(value)
+
+
+def _is_selection(value: Mapping[str, Any]) -> bool:
+    return "key" in value and "values" in value
+
+
+def _ephemeral_volumes(value: Any) -> Iterator[tuple[str, str]]:
+    """Names of pods and of their volumes that bring a claim along, wherever pods stand in the value."""
+    if isinstance(value, list):
+        for one in value:
+            yield from _ephemeral_volumes(one)
+    if not isinstance(value, dict):
+        return
+    match value:
+        case {"metadata": {"name": str(pod)}, "spec": {"volumes": [*volumes]}}:
+            for volume in volumes:
+                match volume:
+                    case {"name": str(name), "ephemeral": dict()}:
+                        yield pod, name
+    for one in value.values():
+        yield from _ephemeral_volumes(one)
+
+
+def _is_flat(value: Any) -> bool:
+    """A map of labels, and not an object that happens to stand under the same key (`nodeSelector` of a volume)."""
+    return isinstance(value, dict) and all(isinstance(one, str) for one in value.values())
+
+
+def _each(value: Any, change: Callable[[dict[str, Any]], dict[str, Any]]) -> Any:
+    if not isinstance(value, list):
+        return value
+    return [change(one) if isinstance(one, dict) else one for one in value]

@@ -1,0 +1,111 @@
+"""One entry of a journal: a plan, what became of its actions, and everything it speaks about. Pure.
+
+Encoded the same way on every machine, so that two runs of a scenario keep the same bytes.
+"""
+
+from __future__ import annotations
+
+from datetime import datetime  # noqa: TC003 - msgspec reads annotations at run time
+from typing import Final
+
+import msgspec
+from msgspec import structs
+
+from plimsoll.core.errors import InvalidInput
+from plimsoll.core.plans import Action, NotDone, Outcome, Plan, Ref, encode
+from plimsoll.core.values import Value
+
+
+class Entry(Value):
+    """What was decided at one time. `number` grows by the order of writing and is never used twice."""
+
+    number: int
+    plan: Plan
+    outcomes: tuple[Outcome, ...] = ()
+
+    @property
+    def at(self) -> datetime:
+        return self.plan.at
+
+    @property
+    def subsystem(self) -> str:
+        return self.plan.subsystem
+
+    @property
+    def snapshot(self) -> int:
+        return self.plan.snapshot
+
+    def subjects(self) -> frozenset[Ref]:
+        """Everything that it names."""
+        left = (ref for one in self.plan.not_done for ref in one.about)
+        return frozenset((*(action.target for action in self.plan.actions), *left))
+
+    def about(self, ref: Ref) -> Entry:
+        """The part that concerns one thing."""
+        outcomes = tuple(one for one in self.outcomes if one.action.target == ref)
+        return structs.replace(self, plan=self.plan.about(ref), outcomes=outcomes)
+
+    def says_nothing(self) -> bool:
+        return not self.plan.actions and not self.plan.not_done
+
+
+class Query(Value):
+    """Which entries are wanted, newest first. Times are inclusive; `limit` None: all."""
+
+    ref: Ref | None = None
+    subsystem: str = ""
+    since: datetime | None = None
+    until: datetime | None = None
+    limit: int | None = 100
+
+    def wants(self, entry: Entry) -> bool:
+        if self.subsystem and entry.subsystem != self.subsystem:
+            return False
+        if self.since is not None and entry.at < self.since:
+            return False
+        if self.until is not None and entry.at > self.until:
+            return False
+        return self.ref is None or self.ref in entry.subjects()
+
+
+class Retention(Value):
+    """How much is kept: so many entries, none of them older than that before the newest."""
+
+    entries: int = 10_000
+    days: float = 7.0
+
+    def __post_init__(self) -> None:
+        if self.entries < 1:
+            raise InvalidInput(f"must be at least 1, is {self.entries}", path="entries")
+        if not self.days > 0:
+            raise InvalidInput(f"must be more than 0, is {self.days}", path="days")
+
+
+def brief(one: NotDone, ref: Ref) -> NotDone:
+    """The same said of one thing alone: the others are counted, not named."""
+    return structs.replace(one, about=(ref,), unnamed=one.count - 1)
+
+
+def parts_by_subject(plan: Plan) -> dict[Ref, tuple[list[Action], list[NotDone]]]:
+    """What a plan says of each thing it names, in one pass: a plan may name ten thousand pods."""
+    parts: dict[Ref, tuple[list[Action], list[NotDone]]] = {}
+    for action in plan.actions:
+        parts.setdefault(action.target, ([], []))[0].append(action)
+    for one in plan.not_done:
+        for ref in one.about:
+            parts.setdefault(ref, ([], []))[1].append(one)
+    return parts
+
+
+_DECODER: Final = msgspec.json.Decoder(Entry)
+
+
+def encode_entry(entry: Entry) -> bytes:
+    return encode(entry)
+
+
+def decode_entry(data: bytes) -> Entry:
+    try:
+        return _DECODER.decode(data)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+        raise InvalidInput(f"not a journal entry: {error}") from error

@@ -1,0 +1,109 @@
+"""The last thing said about each object, as the data of a ConfigMap: `why` in a cluster, without a file. Pure.
+
+A key an object, so that a change is a small patch. Never more than 256 KiB in all: what was said longest ago goes
+first, and always whole. What stands in the ConfigMap already may be anything (people edit); what cannot be read is
+dropped.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from datetime import datetime  # noqa: TC003 - msgspec reads annotations at run time
+from typing import TYPE_CHECKING, Final
+
+import msgspec
+
+from plimsoll.core.plans import Action, NotDone, Outcome, Ref, encode
+from plimsoll.core.values import Value
+from plimsoll.journal.entries import brief, parts_by_subject
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from plimsoll.journal.entries import Entry
+
+MOST_BYTES: Final = 256 * 1024
+_SMALLEST_BYTES: Final = 100
+"""What one object takes at the very least: the names of the fields alone are more."""
+_KEY: Final = re.compile(r"[-._a-zA-Z0-9]{1,253}")
+
+
+class LastPlan(Value):
+    """What a plan said about one thing, and what became of it."""
+
+    ref: Ref
+    at: datetime
+    subsystem: str
+    snapshot: int
+    actions: tuple[Action, ...] = ()
+    not_done: tuple[NotDone, ...] = ()
+    outcomes: tuple[Outcome, ...] = ()
+
+
+_DECODER: Final = msgspec.json.Decoder(LastPlan)
+
+
+def last_plans(before: Mapping[str, str], entries: Iterable[Entry], *, most_bytes: int = MOST_BYTES) -> dict[str, str]:
+    """The ConfigMap's data after these entries, given its data before."""
+    known = read_last_plans(before)
+    for entry in entries:
+        for said in _said_by(entry, at_most=most_bytes // _SMALLEST_BYTES):
+            if said.ref not in known or known[said.ref].at <= said.at:
+                known[said.ref] = said
+    return _fitting(known.values(), most_bytes)
+
+
+def read_last_plans(data: Mapping[str, str]) -> dict[Ref, LastPlan]:
+    found: dict[Ref, LastPlan] = {}
+    for text in data.values():
+        try:
+            said = _DECODER.decode(text)
+        except (msgspec.DecodeError, UnicodeError, RecursionError):
+            continue
+        found[said.ref] = said
+    return found
+
+
+def key_of(ref: Ref) -> str:
+    """A key that a ConfigMap takes: kinds and namespaces have no underscore; ids of clouds may have anything."""
+    key = f"{ref.kind}_{ref.namespace}_{ref.name}"
+    if _KEY.fullmatch(key):
+        return key
+    return f"hash_{hashlib.blake2b(str(ref).encode(), digest_size=16).hexdigest()}"
+
+
+def _said_by(entry: Entry, *, at_most: int) -> Iterable[LastPlan]:
+    """Of as many things as could fit in any case, those first that would be kept first."""
+    outcomes: dict[Ref, list[Outcome]] = {}
+    for one in entry.outcomes:
+        outcomes.setdefault(one.action.target, []).append(one)
+    parts = parts_by_subject(entry.plan)
+    for ref in sorted(parts, key=lambda each: (not parts[each][0], each))[:at_most]:
+        actions, not_done = parts[ref]
+        yield LastPlan(
+            ref=ref,
+            at=entry.at,
+            subsystem=entry.subsystem,
+            snapshot=entry.snapshot,
+            actions=tuple(actions),
+            not_done=tuple(brief(one, ref) for one in not_done),
+            outcomes=tuple(outcomes.get(ref, ())),
+        )
+
+
+def _fitting(known: Iterable[LastPlan], most_bytes: int) -> dict[str, str]:
+    """The newest that fit; of equally old ones those with something done about them, then by name."""
+    data: dict[str, str] = {}
+    left = most_bytes
+    by_name = sorted(known, key=lambda said: (not said.actions, said.ref))
+    for said in sorted(by_name, key=lambda each: each.at, reverse=True):
+        key, value = key_of(said.ref), encode(said)
+        size = len(key) + len(value)
+        if size > most_bytes:
+            continue
+        if size > left:
+            break
+        left -= size
+        data[key] = value.decode()
+    return dict(sorted(data.items()))

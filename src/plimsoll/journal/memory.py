@@ -1,0 +1,81 @@
+"""The journal in memory: for virtual time, where nothing may leave the loop's thread, and for runs that keep nothing.
+
+Entries are kept encoded and decoded when asked for, as the SQLite driver does: what cannot be encoded shows at once,
+and nobody can change what was said.
+"""
+
+from __future__ import annotations
+
+import heapq
+from datetime import timedelta
+from typing import TYPE_CHECKING
+
+from msgspec import structs
+
+from plimsoll.journal.entries import Entry, Query, Retention, decode_entry, encode_entry
+from plimsoll.journal.errors import JournalClosed
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from datetime import datetime
+
+    from plimsoll.core.plans import Outcome, Plan
+
+
+class MemoryJournal:
+    """A journal that ends with the process."""
+
+    def __init__(self, retention: Retention | None = None) -> None:
+        self._retention = retention or Retention()
+        self._entries: dict[int, bytes] = {}
+        self._by_time: list[tuple[datetime, int]] = []
+        """A heap: a clock may go back."""
+        self._last = 0
+        self._is_open = True
+
+    async def append(self, plan: Plan, outcomes: tuple[Outcome, ...] = ()) -> Entry:
+        self._check_open()
+        self._last += 1
+        entry = Entry(number=self._last, plan=plan, outcomes=outcomes)
+        self._entries[entry.number] = encode_entry(entry)
+        heapq.heappush(self._by_time, (plan.at, entry.number))
+        self._drop_old(plan.at)
+        return entry
+
+    async def conclude(self, number: int, outcomes: tuple[Outcome, ...]) -> None:
+        self._check_open()
+        kept = self._entries.get(number)
+        if kept is not None:
+            self._entries[number] = encode_entry(structs.replace(decode_entry(kept), outcomes=outcomes))
+
+    async def entries(self, query: Query) -> tuple[Entry, ...]:
+        self._check_open()
+        found: list[Entry] = []
+        for entry in self._newest_first():
+            if query.limit is not None and len(found) >= query.limit:
+                break
+            if query.wants(entry):
+                found.append(entry)
+        return tuple(found)
+
+    async def entry(self, number: int) -> Entry | None:
+        self._check_open()
+        kept = self._entries.get(number)
+        return None if kept is None else decode_entry(kept)
+
+    async def close(self) -> None:
+        self._is_open = False
+        self._entries.clear()
+
+    def _newest_first(self) -> Iterator[Entry]:
+        return (decode_entry(data) for data in reversed(self._entries.values()))
+
+    def _drop_old(self, now: datetime) -> None:
+        oldest = now - timedelta(days=self._retention.days)
+        while self._by_time and self._by_time[0][0] < oldest:
+            self._entries.pop(heapq.heappop(self._by_time)[1], None)
+        self._entries.pop(self._last - self._retention.entries, None)
+
+    def _check_open(self) -> None:
+        if not self._is_open:
+            raise JournalClosed("the journal is closed")

@@ -1,0 +1,29 @@
+"""The port between whoever decides and the journal: written by controllers, read by `why`, `journal`, console."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Protocol
+
+if TYPE_CHECKING:
+    from plimsoll.core.plans import Outcome, Plan
+    from plimsoll.journal.entries import Entry, Query
+
+
+class Journal(Protocol):
+    """Two drivers: a SQLite file, and memory. Both keep by the same `Retention` and answer alike."""
+
+    async def append(self, plan: Plan, outcomes: tuple[Outcome, ...] = ()) -> Entry:
+        """Keep a plan. When this returned, the entry outlives the process."""
+        ...
+
+    async def conclude(self, number: int, outcomes: tuple[Outcome, ...]) -> None:
+        """Say what became of its actions. An entry that was dropped meanwhile stays so."""
+        ...
+
+    async def entries(self, query: Query) -> tuple[Entry, ...]:
+        """Newest first."""
+        ...
+
+    async def entry(self, number: int) -> Entry | None: ...
+
+    async def close(self) -> None: ...

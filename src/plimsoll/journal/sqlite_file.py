@@ -1,0 +1,257 @@
+"""The file of the SQLite driver: opened, checked and migrated; entries written whole or not at all. Blocking.
+
+`SqliteJournal` calls it in a thread; the command line, which has nothing else to do, calls it directly and read-only.
+
+A row is an entry, compressed, with a checksum. `subjects` leads from a thing to the entries that name it, by a hash of
+its name: two things with one hash cost a look, not a wrong answer. The write-ahead log with `synchronous=NORMAL`
+survives `kill -9` with every finished entry; after a power cut the last ones may be missing, never half of one.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import sqlite3
+import threading
+import zlib
+from contextlib import contextmanager
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING, Any, Final
+
+from msgspec import structs
+
+from plimsoll.core.errors import InvalidInput
+from plimsoll.journal.entries import Entry, Query, Retention, decode_entry, encode_entry
+from plimsoll.journal.errors import JournalClosed, JournalCorrupt, JournalTooNew, JournalUnusable
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+    from pathlib import Path
+
+    from plimsoll.core.plans import Outcome, Plan, Ref
+
+JOURNAL_FILE: Final = "journal.sqlite3"
+_BUSY_MS: Final = 5000
+_LOG_BYTES: Final = 16 * 1024 * 1024
+_EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
+
+# The statements that bring a file from schema version n to n + 1; a new file is at version 0.
+MIGRATIONS: Final[tuple[tuple[str, ...], ...]] = (
+    (
+        """
+        CREATE TABLE entries (
+            number INTEGER PRIMARY KEY AUTOINCREMENT,
+            at_us INTEGER NOT NULL,
+            subsystem TEXT NOT NULL,
+            data BLOB NOT NULL,
+            checksum INTEGER NOT NULL
+        )
+        """,
+        "CREATE INDEX entries_at ON entries (at_us)",
+        """
+        CREATE TABLE subjects (
+            hash INTEGER NOT NULL,
+            number INTEGER NOT NULL,
+            PRIMARY KEY (hash, number)
+        ) WITHOUT ROWID
+        """,
+        "CREATE INDEX subjects_number ON subjects (number)",
+    ),
+)
+
+
+class JournalFile:
+    """One open file. Calls from several threads take turns."""
+
+    def __init__(
+        self,
+        file: Path,
+        retention: Retention | None = None,
+        *,
+        read_only: bool = False,
+        migrations: Sequence[Sequence[str]] = MIGRATIONS,
+    ) -> None:
+        self.file = file
+        self._retention = retention or Retention()
+        self._turn = threading.Lock()
+        with _explained(file):
+            self._connection: sqlite3.Connection | None = _opened(file, read_only=read_only)
+            try:
+                _check(self._connection, file, migrations, read_only=read_only)
+            except BaseException:
+                self._connection.close()
+                raise
+
+    def append(self, plan: Plan, outcomes: tuple[Outcome, ...] = ()) -> Entry:
+        with self._changing() as connection:
+            row = connection.execute(
+                "INSERT INTO entries (at_us, subsystem, data, checksum) VALUES (?, ?, x'', 0)",
+                (_microseconds(plan.at), plan.subsystem),
+            )
+            assert row.lastrowid is not None, "SQLite numbers every row"
+            entry = Entry(number=row.lastrowid, plan=plan, outcomes=outcomes)
+            _store(connection, entry)
+            connection.executemany(
+                "INSERT OR IGNORE INTO subjects VALUES (?, ?)",
+                ((subject_hash(ref), entry.number) for ref in entry.subjects()),
+            )
+            self._drop_old(connection, entry)
+        return entry
+
+    def conclude(self, number: int, outcomes: tuple[Outcome, ...]) -> None:
+        with self._changing() as connection:
+            kept = self._entry(connection, number)
+            if kept is not None:
+                _store(connection, structs.replace(kept, outcomes=outcomes))
+
+    def entries(self, query: Query) -> tuple[Entry, ...]:
+        where, values = _conditions(query)
+        text = f"SELECT number, data, checksum FROM entries {where} ORDER BY number DESC"  # noqa: S608 - only our words
+        found: list[Entry] = []
+        with self._reading() as connection:
+            for row in connection.execute(text, values):
+                if query.limit is not None and len(found) >= query.limit:
+                    break
+                entry = self._read(row)
+                if query.wants(entry):
+                    found.append(entry)
+        return tuple(found)
+
+    def entry(self, number: int) -> Entry | None:
+        with self._reading() as connection:
+            return self._entry(connection, number)
+
+    def close(self) -> None:
+        with self._turn:
+            if self._connection is not None:
+                self._connection.close()
+                self._connection = None
+
+    def _entry(self, connection: sqlite3.Connection, number: int) -> Entry | None:
+        text = "SELECT number, data, checksum FROM entries WHERE number = ?"
+        row = connection.execute(text, (number,)).fetchone()
+        return None if row is None else self._read(row)
+
+    def _read(self, row: tuple[int, bytes, int]) -> Entry:
+        number, data, checksum = row
+        try:
+            if zlib.crc32(data) != checksum:
+                raise JournalCorrupt(self.file, f"entry {number} is damaged")
+            return decode_entry(zlib.decompress(data))
+        except (zlib.error, InvalidInput, TypeError) as error:
+            raise JournalCorrupt(self.file, f"entry {number} cannot be read: {error}") from error
+
+    def _drop_old(self, connection: sqlite3.Connection, newest: Entry) -> None:
+        oldest_us = _microseconds(newest.at - timedelta(days=self._retention.days))
+        dropped = connection.execute(
+            "SELECT number FROM entries WHERE number <= ? OR at_us < ?",
+            (newest.number - self._retention.entries, oldest_us),
+        ).fetchall()
+        connection.executemany("DELETE FROM subjects WHERE number = ?", dropped)
+        connection.executemany("DELETE FROM entries WHERE number = ?", dropped)
+
+    @contextmanager
+    def _reading(self) -> Iterator[sqlite3.Connection]:
+        with self._turn, _explained(self.file):
+            if self._connection is None:
+                raise JournalClosed(f"{self.file}: the journal is closed")
+            yield self._connection
+
+    @contextmanager
+    def _changing(self) -> Iterator[sqlite3.Connection]:
+        with self._reading() as connection, _transaction(connection):
+            yield connection
+
+
+def subject_hash(ref: Ref) -> int:
+    return int.from_bytes(hashlib.blake2b(str(ref).encode(), digest_size=8).digest(), "big", signed=True)
+
+
+def _store(connection: sqlite3.Connection, entry: Entry) -> None:
+    data = zlib.compress(encode_entry(entry))
+    connection.execute(
+        "UPDATE entries SET data = ?, checksum = ? WHERE number = ?", (data, zlib.crc32(data), entry.number)
+    )
+
+
+def _conditions(query: Query) -> tuple[str, list[Any]]:
+    parts: list[tuple[str, Any]] = []
+    if query.subsystem:
+        parts.append(("subsystem = ?", query.subsystem))
+    if query.since is not None:
+        parts.append(("at_us >= ?", _microseconds(query.since)))
+    if query.until is not None:
+        parts.append(("at_us <= ?", _microseconds(query.until)))
+    if query.ref is not None:
+        parts.append(("number IN (SELECT number FROM subjects WHERE hash = ?)", subject_hash(query.ref)))
+    where = "WHERE " + " AND ".join(text for text, _value in parts) if parts else ""
+    return where, [value for _text, value in parts]
+
+
+def _microseconds(moment: datetime) -> int:
+    return (moment - _EPOCH) // timedelta(microseconds=1)
+
+
+def _opened(file: Path, *, read_only: bool) -> sqlite3.Connection:
+    if read_only:
+        uri = f"{file.absolute().as_uri()}?mode=ro"
+        return sqlite3.connect(uri, uri=True, isolation_level=None, check_same_thread=False)
+    file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    os.close(os.open(file, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600))
+    return sqlite3.connect(file, isolation_level=None, check_same_thread=False)
+
+
+def _check(connection: sqlite3.Connection, file: Path, migrations: Sequence[Sequence[str]], *, read_only: bool) -> None:
+    connection.execute(f"PRAGMA busy_timeout={_BUSY_MS}")
+    (version,) = connection.execute("PRAGMA user_version").fetchone()
+    if version > len(migrations):
+        raise JournalTooNew(file, found=version, known=len(migrations))
+    (tables,) = connection.execute("SELECT count(*) FROM sqlite_master").fetchone()
+    if tables and not version:
+        raise JournalCorrupt(file, "is a SQLite database of something else")
+    if read_only:
+        if version < len(migrations):
+            raise JournalUnusable(file, "is of an older Plimsoll; start this one on it once, and it is migrated")
+        return
+    (mode,) = connection.execute("PRAGMA journal_mode=WAL").fetchone()
+    if mode != "wal":
+        raise JournalUnusable(file, f"the file system does not support SQLite's write-ahead log (mode {mode!r})")
+    connection.execute("PRAGMA synchronous=NORMAL")
+    connection.execute(f"PRAGMA journal_size_limit={_LOG_BYTES}")
+    for number in range(version, len(migrations)):
+        _migrate(connection, number, migrations[number])
+
+
+def _migrate(connection: sqlite3.Connection, number: int, statements: Sequence[str]) -> None:
+    """One step, unless another process took it while we waited for our turn."""
+    with _transaction(connection):
+        (version,) = connection.execute("PRAGMA user_version").fetchone()
+        if version != number:
+            return
+        for statement in statements:
+            connection.execute(statement)
+        connection.execute(f"PRAGMA user_version={number + 1}")
+
+
+@contextmanager
+def _transaction(connection: sqlite3.Connection) -> Iterator[None]:
+    connection.execute("BEGIN IMMEDIATE")
+    try:
+        yield
+        connection.execute("COMMIT")
+    finally:
+        if connection.in_transaction:
+            connection.execute("ROLLBACK")
+
+
+@contextmanager
+def _explained(file: Path) -> Iterator[None]:
+    """Errors of the operating system and of SQLite, as ours, naming the file."""
+    try:
+        yield
+    except sqlite3.OperationalError as error:
+        raise JournalUnusable(file, f"cannot be used: {error}") from error
+    except sqlite3.DatabaseError as error:
+        raise JournalCorrupt(file, f"is not a journal, or is damaged: {error}; move it away for a new one") from error
+    except OSError as error:
+        raise JournalUnusable(file, f"cannot be opened: {error.strerror}") from error

@@ -1,0 +1,95 @@
+"""How long something that failed is left alone: node groups, and kinds of groups that could not be made. Pure.
+
+The first wait is `first_s`; a failure after it ended doubles it, up to `longest_s`; a failure while it runs starts it
+again at the same length, because several calls that fail together are one misfortune; `reset_s` after the last failure
+everything is forgotten (specs/nodes.md 6.9). A wait holds at its last moment still, as in Cluster Autoscaler.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import TYPE_CHECKING, Generic, TypeVar
+
+if TYPE_CHECKING:
+    from datetime import datetime
+
+    from plimsoll.nodes.cluster_state.observed import CloudError
+    from plimsoll.nodes.policy import GroupRules
+
+Key = TypeVar("Key", bound=Hashable)
+CreationKey = tuple[str, str, str]
+"""Machine type, zone, profile hash; an empty profile stands for any."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BackoffRule:
+    """The three numbers."""
+
+    first_s: float = 300.0
+    longest_s: float = 1800.0
+    reset_s: float = 10_800.0
+
+    @classmethod
+    def of(cls, rules: GroupRules) -> BackoffRule:
+        return cls(first_s=rules.first_backoff_s, longest_s=rules.longest_backoff_s, reset_s=rules.backoff_reset_s)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BackedOff:
+    """One wait."""
+
+    length_s: float
+    failed_at: datetime
+    error: CloudError
+
+    @property
+    def until(self) -> datetime:
+        return self.failed_at + timedelta(seconds=self.length_s)
+
+    def holds(self, now: datetime) -> bool:
+        return now <= self.until
+
+    def after_failure(self, error: CloudError, rule: BackoffRule, now: datetime) -> BackedOff:
+        longer_s = self.length_s if self.holds(now) else 2 * self.length_s
+        return BackedOff(length_s=min(longer_s, rule.longest_s), failed_at=now, error=error)
+
+    def __str__(self) -> str:
+        return f"in backoff until {clock_time(self.until)}"
+
+
+class Backoffs(Generic[Key]):
+    """The waits of all keys that failed lately."""
+
+    def __init__(self) -> None:
+        self._waits: dict[Key, BackedOff] = {}
+
+    def failed(self, key: Key, error: CloudError, *, rule: BackoffRule, now: datetime) -> BackedOff:
+        self.forget_old(rule, now)
+        before = self._waits.get(key)
+        if before is None:
+            wait = BackedOff(length_s=min(rule.first_s, rule.longest_s), failed_at=now, error=error)
+        else:
+            wait = before.after_failure(error, rule, now)
+        self._waits[key] = wait
+        return wait
+
+    def running(self, key: Key, now: datetime) -> BackedOff | None:
+        wait = self._waits.get(key)
+        return wait if wait is not None and wait.holds(now) else None
+
+    def all_running(self, now: datetime) -> dict[Key, BackedOff]:
+        return {key: wait for key, wait in self._waits.items() if wait.holds(now)}
+
+    def forget_old(self, rule: BackoffRule, now: datetime) -> None:
+        after = timedelta(seconds=rule.reset_s)
+        self._waits = {key: wait for key, wait in self._waits.items() if not wait.failed_at + after < now}
+
+    def __len__(self) -> int:
+        return len(self._waits)
+
+
+def clock_time(moment: datetime) -> str:
+    """02:10, or 02:10:05 where seconds matter."""
+    return f"{moment:%H:%M:%S}" if moment.second else f"{moment:%H:%M}"

@@ -1,0 +1,111 @@
+"""Whether a single node is ready, since when, and if not, why. Pure.
+
+Conditions and taints of Kubernetes first; then what the autoscaler adds (specs/nodes.md 6.1): a node with a startup
+taint, and one that should have accelerators but shows none yet, count as not ready.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum
+from typing import TYPE_CHECKING, Final
+
+from plimsoll.core.errors import InvalidQuantity
+from plimsoll.core.resources import ResourceVector
+from plimsoll.nodes.planning.gpus import GPU_LABELS, gpu_count
+from plimsoll.nodes.planning.limits import BEING_DELETED
+from plimsoll.nodes.planning.nap_taints import IGNORED_PREFIX, STARTUP_PREFIX
+
+if TYPE_CHECKING:
+    from datetime import datetime
+
+    from plimsoll.nodes.policy import PodRules
+    from plimsoll.objects.nodes import Node
+
+READY: Final = "Ready"
+SUSPENDED: Final = "Suspended"
+# A node with one of these conditions true is not ready, whatever its Ready condition says.
+_TROUBLES: Final = frozenset({"DiskPressure", "NetworkUnavailable"})
+_TROUBLE_TAINTS: Final = frozenset(
+    {
+        "node.kubernetes.io/not-ready",
+        "node.kubernetes.io/disk-pressure",
+        "node.kubernetes.io/network-unavailable",
+    }
+)
+
+
+class Why(Enum):
+    """What keeps a node from being ready."""
+
+    CONDITION = "condition"
+    STARTUP_TAINT = "startup taint"
+    RESOURCE = "resource"
+    """Its accelerators have not shown up yet."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NodeReadiness:
+    """`why` is None for a ready node; `since` is the newest change that readiness rests on."""
+
+    why: Why | None
+    since: datetime | None = None
+
+    @property
+    def is_ready(self) -> bool:
+        return self.why is None
+
+
+class StartupTaints:
+    """Keys of taints that a node loses when it has started."""
+
+    __slots__ = ("_keys", "_prefixes")
+
+    def __init__(self, rules: PodRules) -> None:
+        self._prefixes = (STARTUP_PREFIX, IGNORED_PREFIX, *rules.startup_taint_prefixes)
+        self._keys = frozenset((*rules.startup_taints, *rules.ignored_taints))
+
+    def __contains__(self, key: object) -> bool:
+        return isinstance(key, str) and (key in self._keys or key.startswith(self._prefixes))
+
+
+def readiness_of(node: Node, startup: StartupTaints, *, gpu_label: str = "") -> NodeReadiness:
+    since = _since(node)
+    if not _is_ready_for_kubernetes(node):
+        return NodeReadiness(why=Why.CONDITION, since=since)
+    if any(taint.key in startup for taint in node.spec.taints):
+        return NodeReadiness(why=Why.STARTUP_TAINT, since=since)
+    if _lacks_accelerators(node, gpu_label):
+        return NodeReadiness(why=Why.RESOURCE, since=since)
+    return NodeReadiness(why=None, since=since)
+
+
+def is_suspended(node: Node) -> bool:
+    return any(one.type == SUSPENDED and one.status == "True" for one in node.status.conditions)
+
+
+def is_tainted_for_deletion(node: Node) -> bool:
+    return any(taint.key == BEING_DELETED for taint in node.spec.taints)
+
+
+def _is_ready_for_kubernetes(node: Node) -> bool:
+    statuses = {one.type: one.status for one in node.status.conditions}
+    if statuses.get(READY) != "True" or any(statuses.get(one) == "True" for one in _TROUBLES):
+        return False
+    return not any(taint.key in _TROUBLE_TAINTS for taint in node.spec.taints)
+
+
+def _since(node: Node) -> datetime | None:
+    conditions = (one.last_transition_time for one in node.status.conditions if one.type in {READY, *_TROUBLES})
+    taints = (taint.time_added for taint in node.spec.taints if taint.key in _TROUBLE_TAINTS)
+    return max((time for time in (*conditions, *taints) if time is not None), default=None)
+
+
+def _lacks_accelerators(node: Node, gpu_label: str) -> bool:
+    labels = node.metadata.labels
+    if not any(label in labels for label in (gpu_label, *GPU_LABELS)):
+        return False
+    try:
+        return gpu_count(ResourceVector.from_quantities(node.status.allocatable, path="status.allocatable")) == 0
+    except InvalidQuantity:
+        return True

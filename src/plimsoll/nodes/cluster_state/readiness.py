@@ -1,0 +1,165 @@
+"""Every node and machine put under one heading: ready, unready, not started, deleted, suspended, unregistered. Pure.
+
+The registry calls `sort_out` each turn; health, upcoming nodes and the status ConfigMap only count what is here.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from datetime import timedelta
+from typing import TYPE_CHECKING
+
+from plimsoll.nodes.cluster_state.node_readiness import (
+    NodeReadiness,
+    StartupTaints,
+    Why,
+    is_suspended,
+    is_tainted_for_deletion,
+    readiness_of,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterable, Mapping, Sequence
+    from datetime import datetime
+
+    from plimsoll.nodes.cluster_state.observed import Observed, ObservedGroup
+    from plimsoll.nodes.policy import GroupRules, PodRules
+    from plimsoll.objects.nodes import Node
+
+Names = tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Readiness:
+    """Names of nodes, and ids of instances that are not nodes yet, each under one heading and in order."""
+
+    ready: Names = ()
+    unready: Names = ()
+    """Broke down, or never started in time."""
+    not_started: Names = ()
+    deleted: Names = ()
+    """Nodes whose machine is gone: no part of the target size any more."""
+    suspended: Names = ()
+    resource_unready: Names = ()
+    """Those of the unready that lack accelerators."""
+    unregistered: Names = ()
+    long_unregistered: Names = ()
+
+    @property
+    def registered(self) -> int:
+        return len(self.ready) + len(self.unready) + len(self.not_started) + len(self.deleted) + len(self.suspended)
+
+    @property
+    def arrived(self) -> int:
+        """Nodes of the target size that are past their start, well or not."""
+        return len(self.ready) + len(self.unready) + len(self.suspended)
+
+    @property
+    def all_unregistered(self) -> int:
+        return len(self.unregistered) + len(self.long_unregistered)
+
+    def upcoming(self, target: int) -> int:
+        """How many nodes are still to come, not started ones included."""
+        return max(0, target - self.arrived - len(self.long_unregistered))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SortedOut:
+    """By group, and for all nodes together, those of no group too."""
+
+    groups: Mapping[str, Readiness]
+    total: Readiness
+
+
+@dataclass(slots=True)
+class _Headings:
+    """Grows while nodes are sorted."""
+
+    names: dict[str, list[str]] = field(default_factory=dict)
+
+    def add(self, heading: str, name: str) -> None:
+        self.names.setdefault(heading, []).append(name)
+
+    def closed(self) -> Readiness:
+        return Readiness(**{heading: tuple(sorted(names)) for heading, names in self.names.items()})
+
+
+class Sorter:
+    """Knows the rules by which things are put under headings, and what it read of each node last."""
+
+    def __init__(self, rules: GroupRules, pods: PodRules) -> None:
+        self._rules = rules
+        self._startup = StartupTaints(pods)
+        self._read: dict[str, tuple[Node, NodeReadiness]] = {}
+
+    def sort_out(self, world: Observed, missing_since: Mapping[str, datetime], now: datetime) -> SortedOut:
+        """`missing_since` says, by instance, since when it is known without a node."""
+        self._forget(world.nodes)
+        total = _Headings()
+        groups = {group.id: _Headings() for group in world.groups}
+        known = {group.id: group for group in world.groups}
+        for node in world.nodes:
+            name = node.metadata.name
+            group_id = world.group_of.get(name, "")
+            for heading in self._headings_of(node, known.get(group_id), world, now):
+                total.add(heading, name)
+                if group_id in groups:
+                    groups[group_id].add(heading, name)
+        registered = provider_ids(world.nodes)
+        for group in world.groups:
+            wait = timedelta(seconds=self.provision_time_s(group))
+            for instance in unregistered_instances(registered, group):
+                heading = "long_unregistered" if missing_since.get(instance, now) + wait < now else "unregistered"
+                total.add(heading, instance)
+                groups[group.id].add(heading, instance)
+        return SortedOut(groups={name: one.closed() for name, one in groups.items()}, total=total.closed())
+
+    def provision_time_s(self, group: ObservedGroup | None) -> float:
+        own = None if group is None else group.provision_time_s
+        return self._rules.provision_time_s if own is None else own
+
+    def _startup_time_s(self, group: ObservedGroup | None) -> float:
+        own = None if group is None else group.startup_time_s
+        return self._rules.startup_time_s if own is None else own
+
+    def _headings_of(self, node: Node, group: ObservedGroup | None, world: Observed, now: datetime) -> tuple[str, ...]:
+        if is_gone(node, world.has_instance):
+            return ("deleted",)
+        if is_suspended(node):
+            return ("suspended",)
+        readiness = self._readiness_of(node, world.gpu_label)
+        if readiness.is_ready:
+            return ("ready",)
+        created = node.metadata.creation_timestamp
+        if created is not None and created + timedelta(seconds=self._startup_time_s(group)) > now:
+            return ("not_started",)
+        return ("unready", "resource_unready") if readiness.why is Why.RESOURCE else ("unready",)
+
+    def _readiness_of(self, node: Node, gpu_label: str) -> NodeReadiness:
+        """Nodes are immutable: one that is the same object as last time is as ready as it was."""
+        known = self._read.get(node.metadata.name)
+        if known is not None and known[0] is node:
+            return known[1]
+        readiness = readiness_of(node, self._startup, gpu_label=gpu_label)
+        self._read[node.metadata.name] = (node, readiness)
+        return readiness
+
+    def _forget(self, nodes: Sequence[Node]) -> None:
+        if len(self._read) > 2 * len(nodes):
+            there = {node.metadata.name for node in nodes}
+            self._read = {name: read for name, read in self._read.items() if name in there}
+
+
+def is_gone(node: Node, has_instance: Mapping[str, bool]) -> bool:
+    """Where the provider cannot tell, a node that we tainted for deletion counts as gone."""
+    exists = has_instance.get(node.metadata.name)
+    return is_tainted_for_deletion(node) if exists is None else not exists
+
+
+def provider_ids(nodes: Iterable[Node]) -> frozenset[str]:
+    return frozenset(node.spec.provider_id for node in nodes)
+
+
+def unregistered_instances(registered: Collection[str], group: ObservedGroup) -> Names:
+    """Machines of a group that should become nodes and are none; `registered` are the provider ids of all nodes."""
+    return tuple(one.id for one in group.instances if one.id not in registered and one.is_expected_to_register)

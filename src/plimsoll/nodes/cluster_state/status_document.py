@@ -1,0 +1,212 @@
+"""The status ConfigMap: `cluster-autoscaler-status`, its key `status`, with Cluster Autoscaler's keys and words. Pure.
+
+Whoever reads Cluster Autoscaler's status today reads ours. `status_document` makes plain data, from the standing and
+from the document before (which may have been read back from the ConfigMap: times of transitions survive a restart);
+`status_text` writes it; `read_status` reads one.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any, Final
+
+import yaml
+
+from plimsoll.core.errors import UnreadableDocument
+from plimsoll.objects.meta import written_time
+from plimsoll.objects.yaml_text import load_all, resolve
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from plimsoll.nodes.cluster_state.readiness import Readiness
+    from plimsoll.nodes.cluster_state.standing import GroupStanding, Standing
+
+STATUS_KEY: Final = "status"
+LAST_UPDATED: Final = "cluster-autoscaler.kubernetes.io/last-updated"
+INITIALIZING: Final = "Initializing"
+RUNNING: Final = "Running"
+_LONGEST_MESSAGE: Final = 1024
+_PLAIN: Final = re.compile(r"[A-Za-z][A-Za-z0-9_.-]*", re.ASCII)
+_SIMPLE: Final = re.compile(r"[ !#-\[\]-~]*", re.ASCII)
+"""Printable, with neither quotation marks nor backslashes."""
+Document = dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Turn:
+    """What a turn adds to the standing."""
+
+    candidates: Mapping[str, int] = field(default_factory=dict)
+    """Nodes that could go, by group id; "" for those of no group."""
+    looked_at: datetime | None = None
+    """When candidates were looked for last; None: with the standing."""
+    message: str = ""
+
+
+def status_document(standing: Standing, turn: Turn, before: Document | None = None) -> Document:
+    """The document of a running autoscaler."""
+    last = before or {}
+    groups_before = {one["name"]: one for one in _items(last, "nodeGroups") if isinstance(one.get("name"), str)}
+    groups = [
+        _group(group, standing, turn, groups_before.get(name, {}))
+        for name, group in sorted(standing.groups.items())
+        if group.group.autoscaled
+    ]
+    growing = any(group.is_growing for group in standing.groups.values())
+    wide_before = _part(last, "clusterWide")
+    document = _head(standing.at, RUNNING, turn.message)
+    document["clusterWide"] = {
+        "health": _probed(
+            {"status": _health(standing.is_healthy), "nodeCounts": _counts(standing.total)},
+            standing.at,
+            _part(wide_before, "health"),
+        ),
+        "scaleUp": _probed(
+            {"status": "InProgress" if growing else "NoActivity"}, standing.at, _part(wide_before, "scaleUp")
+        ),
+        "scaleDown": _scale_down(sum(turn.candidates.values()), standing, turn, _part(wide_before, "scaleDown")),
+    }
+    document["nodeGroups"] = groups
+    return document
+
+
+def initializing_document(now: datetime, message: str = "") -> Document:
+    """Before the first turn, and when a turn cannot begin."""
+    return _head(now, INITIALIZING, message)
+
+
+def status_text(document: Document) -> str:
+    """As YAML. Written here, because of three hundred groups a general writer makes a second's work."""
+    return "\n".join(_lines(document, "")) + "\n"
+
+
+def read_status(text: str) -> Document | None:
+    """What a ConfigMap holds; None when that is no document of ours: it is overwritten then."""
+    try:
+        documents = [value for _line, value in load_all(text)]
+    except UnreadableDocument:
+        return None
+    return documents[0] if len(documents) == 1 and isinstance(documents[0], dict) else None
+
+
+def last_updated(now: datetime) -> dict[str, str]:
+    """The ConfigMap's annotation."""
+    return {LAST_UPDATED: _go_time(now)}
+
+
+def _head(now: datetime, status: str, message: str) -> Document:
+    document: Document = {"time": _go_time(now), "autoscalerStatus": status}
+    if message:
+        document["message"] = message
+    return document
+
+
+def _group(group: GroupStanding, standing: Standing, turn: Turn, before: Document) -> Document:
+    health = {
+        "status": _health(group.is_healthy),
+        "nodeCounts": _counts(group.readiness),
+        "cloudProviderTarget": group.target_size,
+        "minSize": group.group.min_size,
+        "maxSize": group.group.max_size,
+    }
+    candidates = turn.candidates.get(group.group.id, 0)
+    return {
+        "name": group.group.id,
+        "health": _probed(health, standing.at, _part(before, "health")),
+        "scaleUp": _probed(_group_scale_up(group), standing.at, _part(before, "scaleUp")),
+        "scaleDown": _scale_down(candidates, standing, turn, _part(before, "scaleDown")),
+    }
+
+
+def _group_scale_up(group: GroupStanding) -> Document:
+    if group.is_growing:
+        return {"status": "InProgress"}
+    if group.backoff is None:
+        return {"status": "NoActivity"}
+    error = group.backoff.error
+    info = {"errorCode": error.code, "errorMessage": _shortened(error.message)}
+    return {"status": "Backoff", "backoffInfo": {key: value for key, value in info.items() if value}}
+
+
+def _scale_down(candidates: int, standing: Standing, turn: Turn, before: Document) -> Document:
+    status = "CandidatesPresent" if candidates else "NoCandidates"
+    return _probed({"status": status, "candidates": candidates}, turn.looked_at or standing.at, before)
+
+
+def _probed(condition: Document, at: datetime, before: Document) -> Document:
+    """With its times: the transition's stays while the status stays."""
+    now = written_time(at)
+    since = before.get("lastTransitionTime") if before.get("status") == condition["status"] else None
+    return {**condition, "lastProbeTime": now, "lastTransitionTime": since if isinstance(since, str) else now}
+
+
+def _counts(readiness: Readiness) -> Document:
+    return {
+        "registered": {
+            "total": readiness.registered,
+            "ready": len(readiness.ready),
+            "notStarted": len(readiness.not_started),
+            "suspended": len(readiness.suspended),
+            "beingDeleted": len(readiness.deleted),
+            "unready": {"total": len(readiness.unready), "resourceUnready": len(readiness.resource_unready)},
+        },
+        "longUnregistered": len(readiness.long_unregistered),
+        "unregistered": len(readiness.unregistered),
+    }
+
+
+def _health(is_healthy: bool) -> str:
+    return "Healthy" if is_healthy else "Unhealthy"
+
+
+def _shortened(message: str) -> str:
+    return message if len(message) <= _LONGEST_MESSAGE else f"{message[: _LONGEST_MESSAGE - 1]}…"
+
+
+def _part(document: Document, key: str) -> Document:
+    """What was read back may be anything: somebody may have edited it."""
+    value = document.get(key)
+    return value if isinstance(value, dict) else {}
+
+
+def _items(document: Document, key: str) -> list[Document]:
+    value = document.get(key)
+    return [one for one in value if isinstance(one, dict)] if isinstance(value, list) else []
+
+
+def _lines(document: Document, indent: str) -> Iterator[str]:
+    for key, value in document.items():
+        if isinstance(value, dict) and value:
+            yield f"{indent}{key}:"
+            yield from _lines(value, f"{indent}  ")
+        elif isinstance(value, list) and value:
+            yield f"{indent}{key}:"
+            for one in value:
+                first, *rest = _lines(one, f"{indent}  ")
+                yield f"{indent}- {first[len(indent) + 2 :]}"
+                yield from rest
+        else:
+            yield f"{indent}{key}: {'[]' if value == [] else _scalar(value)}"
+
+
+@lru_cache(maxsize=4096)
+def _scalar(value: str | int) -> str:
+    if not isinstance(value, str):
+        return str(value)
+    if _PLAIN.fullmatch(value) and isinstance(resolve(value), str):
+        return value
+    if _SIMPLE.fullmatch(value):
+        return f'"{value}"'
+    # One line, whatever is in it: what the cloud says in an error is anybody's text.
+    return str(yaml.dump(value, Dumper=yaml.SafeDumper, default_style='"', width=float("inf"))).strip()
+
+
+def _go_time(moment: datetime) -> str:
+    """As Go prints a time, which is what readers of this ConfigMap know."""
+    utc = moment.astimezone(UTC)
+    fraction = f".{utc.microsecond:06d}".rstrip("0") if utc.microsecond else ""
+    return f"{utc:%Y-%m-%d %H:%M:%S}{fraction} +0000 UTC"

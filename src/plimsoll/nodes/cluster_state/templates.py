@@ -1,0 +1,182 @@
+"""What the next node of each group would be: from a real node, one remembered, the provider, or as a last resort any.
+
+A node of the group is the best witness, when it is ready for more than a minute, schedulable and not on its way out;
+such a witness is remembered for when the group is empty (specs/nodes.md 6.5). What is only passing on a node (its name,
+startup and status taints) the planner takes off; taints that Kubernetes puts on for a node's condition go here. Pure.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from enum import StrEnum
+from typing import TYPE_CHECKING, Final
+
+from msgspec import structs
+
+from plimsoll.nodes.cluster_state.node_readiness import StartupTaints, is_tainted_for_deletion, readiness_of
+from plimsoll.nodes.planning.drains import has_mirror, is_daemon_pod
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+
+    from plimsoll.nodes.policy import Policy
+    from plimsoll.objects.nodes import Node
+    from plimsoll.objects.pods import Pod
+
+_STABLE_AFTER: Final = timedelta(minutes=1)
+_OF_CONDITIONS: Final = frozenset(
+    {
+        "node.kubernetes.io/not-ready",
+        "node.kubernetes.io/unreachable",
+        "node.kubernetes.io/unschedulable",
+        "node.kubernetes.io/memory-pressure",
+        "node.kubernetes.io/disk-pressure",
+        "node.kubernetes.io/network-unavailable",
+        "node.kubernetes.io/pid-pressure",
+        "node.kubernetes.io/out-of-service",
+        "node.cloudprovider.kubernetes.io/uninitialized",
+        "node.cloudprovider.kubernetes.io/shutdown",
+    }
+)
+
+
+class Source(StrEnum):
+    """Where a template came from."""
+
+    REAL_NODE = "real node"
+    REMEMBERED = "remembered node"
+    PROVIDER = "provider"
+    ANY_NODE = "any node"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GroupTemplate:
+    """`node`, `daemons` and `daemons_are_known` are the fields of `planning.world.Group`."""
+
+    node: Node
+    daemons: tuple[Pod, ...] = ()
+    source: Source
+
+    @property
+    def daemons_are_known(self) -> bool:
+        """A provider knows nothing of daemon sets: every one that would run there is added by the planner."""
+        return self.source is not Source.PROVIDER
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NodesOfGroups:
+    """What templates are made of in a turn."""
+
+    nodes: Mapping[str, Sequence[Node]]
+    """By group id."""
+    pods: Mapping[str, Sequence[Pod]]
+    """By node name."""
+    gpu_label: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Remembered:
+    template: GroupTemplate
+    at: datetime
+
+
+class GroupTemplates:
+    """Remembers the last good witness of each group. `offered` are the provider's own templates, by group."""
+
+    def __init__(self, policy: Policy) -> None:
+        self.policy = policy
+        self._remembered: dict[str, _Remembered] = {}
+
+    def update(
+        self, found: NodesOfGroups, groups: Iterable[str], offered: Mapping[str, GroupTemplate], now: datetime
+    ) -> dict[str, GroupTemplate]:
+        """A template for each group that can have one. Groups that are gone are forgotten."""
+        there = sorted(groups)
+        self._forget(there, now)
+        templates: dict[str, GroupTemplate] = {}
+        for group in there:
+            template = self._of_group(group, found, offered.get(group), now)
+            if template is not None:
+                templates[group] = template
+        return templates
+
+    def is_wanting(self, group: str, found: NodesOfGroups, now: datetime) -> bool:
+        """Whether the provider must be asked: no good node, and none remembered."""
+        return self._witness(found.nodes.get(group, ()), found.gpu_label, now) is None and not self._is_kept(group, now)
+
+    def _of_group(
+        self, group: str, found: NodesOfGroups, offered: GroupTemplate | None, now: datetime
+    ) -> GroupTemplate | None:
+        nodes = found.nodes.get(group, ())
+        witness = self._witness(nodes, found.gpu_label, now)
+        if witness is not None:
+            template = _made_from(witness, found.pods, Source.REAL_NODE)
+            self._remembered[group] = _Remembered(template=template, at=now)
+            return template
+        if group in self._remembered:
+            kept = self._remembered[group].template
+            return GroupTemplate(node=kept.node, daemons=kept.daemons, source=Source.REMEMBERED)
+        if offered is not None:
+            return offered
+        return _made_from(min(nodes, key=_age), found.pods, Source.ANY_NODE) if nodes else None
+
+    def _witness(self, nodes: Iterable[Node], gpu_label: str, now: datetime) -> Node | None:
+        """The oldest good one; the others are not looked at."""
+        startup = StartupTaints(self.policy.pods)
+        return next((node for node in sorted(nodes, key=_age) if _is_good(node, startup, gpu_label, now)), None)
+
+    def _is_kept(self, group: str, now: datetime) -> bool:
+        kept = self._remembered.get(group)
+        return kept is not None and not self._is_too_old(kept, now)
+
+    def _forget(self, there: Iterable[str], now: datetime) -> None:
+        self._remembered = {
+            group: self._remembered[group]
+            for group in there
+            if group in self._remembered and not self._is_too_old(self._remembered[group], now)
+        }
+
+    def _is_too_old(self, kept: _Remembered, now: datetime) -> bool:
+        return now - kept.at > timedelta(seconds=self.policy.operation.node_info_cache_s)
+
+
+def nodes_by_group(nodes: Iterable[Node], group_of: Mapping[str, str]) -> dict[str, list[Node]]:
+    found: defaultdict[str, list[Node]] = defaultdict(list)
+    for node in nodes:
+        group = group_of.get(node.metadata.name)
+        if group is not None:
+            found[group].append(node)
+    return dict(found)
+
+
+def from_provider(node: Node, pods: Iterable[Pod] = ()) -> GroupTemplate:
+    """`pods` are what the provider says such a node brings: mirror pods, kube-proxy."""
+    return GroupTemplate(node=_without_conditions(node), daemons=tuple(pods), source=Source.PROVIDER)
+
+
+def _is_good(node: Node, startup: StartupTaints, gpu_label: str, now: datetime) -> bool:
+    readiness = readiness_of(node, startup, gpu_label=gpu_label)
+    if not readiness.is_ready or node.spec.unschedulable or is_tainted_for_deletion(node):
+        return False
+    return readiness.since is None or readiness.since + _STABLE_AFTER < now
+
+
+def _made_from(node: Node, pods: Mapping[str, Sequence[Pod]], source: Source) -> GroupTemplate:
+    on_it = pods.get(node.metadata.name, ())
+    staying = (pod for pod in on_it if pod.metadata.deletion_timestamp is None)
+    daemons = (pod for pod in staying if has_mirror(pod) or is_daemon_pod(pod))
+    in_order = sorted(daemons, key=lambda pod: (pod.metadata.namespace, pod.metadata.name))
+    return GroupTemplate(node=_without_conditions(node), daemons=tuple(in_order), source=source)
+
+
+def _without_conditions(node: Node) -> Node:
+    kept = tuple(taint for taint in node.spec.taints if taint.key not in _OF_CONDITIONS)
+    return structs.replace(node, spec=structs.replace(node.spec, taints=kept))
+
+
+def _age(node: Node) -> tuple[float, str]:
+    """The oldest node of a group is the one that stays its witness longest."""
+    created = node.metadata.creation_timestamp
+    return (float("inf") if created is None else created.timestamp(), node.metadata.name)

@@ -1,0 +1,70 @@
+"""Nodes that are on their way, written as ready nodes, so that pods are planned onto them and not onto more. Pure.
+
+One for each upcoming node of a group, not started ones included: those are left out of the snapshot themselves.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from msgspec import structs
+
+from plimsoll.nodes.planning.daemon_overheads import DaemonSets, carried_by_group
+from plimsoll.nodes.planning.nap_taints import Passing
+from plimsoll.nodes.planning.node_templates import template_of_group
+from plimsoll.nodes.planning.profiles import HOSTNAME
+from plimsoll.objects.nodes import NodeCondition
+
+if TYPE_CHECKING:
+    from plimsoll.nodes.planning.world import Group
+    from plimsoll.nodes.policy import PodRules
+    from plimsoll.objects.nodes import Node
+    from plimsoll.objects.pods import Pod
+
+UPCOMING_ANNOTATION: Final = "cluster-autoscaler.k8s.io/upcoming-node"
+"""Tells an upcoming node from a real one, by Cluster Autoscaler's name."""
+_READY: Final = (NodeCondition(type="Ready", status="True", reason="Upcoming"),)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UpcomingNode:
+    """A node that is not there yet, with the daemon pods it will bring."""
+
+    group: str
+    node: Node
+    pods: tuple[Pod, ...]
+
+
+def upcoming_nodes(group: Group, count: int, *, rules: PodRules, daemon_sets: DaemonSets) -> tuple[UpcomingNode, ...]:
+    template = template_of_group(group, Passing(rules))
+    carried = carried_by_group(group, template, daemon_sets, force=rules.force_daemon_sets)
+    return tuple(_upcoming(group.id, template, carried.pods, number) for number in range(count))
+
+
+def is_upcoming(node: Node) -> bool:
+    return node.metadata.annotations.get(UPCOMING_ANNOTATION) == "true"
+
+
+def _upcoming(group: str, template: Node, daemons: tuple[Pod, ...], number: int) -> UpcomingNode:
+    meta = template.metadata
+    name = f"{meta.name}-upcoming-{number}"
+    node = structs.replace(
+        template,
+        metadata=structs.replace(
+            meta,
+            name=name,
+            labels={**meta.labels, HOSTNAME: name},
+            annotations={**meta.annotations, UPCOMING_ANNOTATION: "true"},
+        ),
+        status=structs.replace(template.status, conditions=_READY),
+    )
+    return UpcomingNode(group=group, node=node, pods=tuple(_on(pod, name, number) for pod in daemons))
+
+
+def _on(pod: Pod, node: str, number: int) -> Pod:
+    """Names and uids of their own: two pods of one name would be one pod to whoever counts them."""
+    meta = structs.replace(
+        pod.metadata, name=f"{pod.metadata.name}-upcoming-{number}", uid=f"{pod.metadata.uid}-{node}"
+    )
+    return structs.replace(pod, metadata=meta, spec=structs.replace(pod.spec, node_name=node))

@@ -1,0 +1,74 @@
+"""What a client of the protocol remembers, and for how long. Pure.
+
+Groups, the groups of nodes, and templates are good until the next refresh. That a node is nobody's is not remembered:
+its group may be found in the next moment. Labels and types of accelerators are asked for once. What the server does not
+have is asked for again after a refresh, when it may be another server.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
+
+if TYPE_CHECKING:
+    from plimsoll.nodes.providers.values import NodeRef
+
+T = TypeVar("T")
+
+
+class Kept(Generic[T]):
+    """One remembered answer; None: nothing is known."""
+
+    __slots__ = ("answer",)
+
+    def __init__(self) -> None:
+        self.answer: T | None = None
+
+    def forget(self) -> None:
+        self.answer = None
+
+
+class Caches:
+    """Of one client."""
+
+    def __init__(self) -> None:
+        self.groups: Kept[tuple[Any, ...]] = Kept()
+        self.machine_types: Kept[tuple[Any, ...]] = Kept()
+        self.gpu_label: Kept[str] = Kept()
+        self.gpu_types: Kept[tuple[str, ...]] = Kept()
+        self.templates: dict[str, Any] = {}
+        self.atomic: dict[str, bool] = {}
+        self._group_of: dict[str, Any] = {}
+        self._missing: set[str] = set()
+
+    def refreshed(self) -> None:
+        self.groups.forget()
+        self.machine_types.forget()
+        self.templates.clear()
+        self.atomic.clear()
+        self._group_of.clear()
+        self._missing.clear()
+
+    def changed(self, group: str) -> None:
+        """Groups came, went or changed; who belongs to which did not."""
+        self.groups.forget()
+        self.templates.pop(group, None)
+
+    # ---- groups of nodes
+
+    def group_of(self, node: NodeRef) -> Any | None:
+        return self._group_of.get(_key(node))
+
+    def keep_group_of(self, node: NodeRef, group: Any) -> None:
+        self._group_of[_key(node)] = group
+
+    # ---- what the server does not have
+
+    def is_missing(self, method: str) -> bool:
+        return method in self._missing
+
+    def note_missing(self, method: str) -> None:
+        self._missing.add(method)
+
+
+def _key(node: NodeRef) -> str:
+    return node.provider_id or node.name

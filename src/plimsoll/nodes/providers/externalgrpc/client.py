@@ -1,0 +1,145 @@
+"""`ExternalGrpcProvider`: a provider that lives in another process and speaks Cluster Autoscaler's protocol.
+
+Existing servers of it work as they are; ours has the extension service besides, which makes groups. What a server does
+not have is `NotImplementedByProvider`, and the autoscaler does without. Messages go through a `Calls` (in production
+`channels.GrpcCalls`).
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import structlog
+
+from plimsoll.core.errors import InvalidInput
+from plimsoll.nodes.planning.group_names import Naming
+from plimsoll.nodes.providers.externalgrpc import mapping
+from plimsoll.nodes.providers.externalgrpc.caches import Caches
+from plimsoll.nodes.providers.externalgrpc.methods import METHODS
+from plimsoll.nodes.providers.externalgrpc.object_bytes import pod_bytes
+from plimsoll.nodes.providers.externalgrpc.remote_calls import RemoteCalls
+from plimsoll.nodes.providers.externalgrpc.remote_groups import RemoteGroup, TheoreticalRemoteGroup
+from plimsoll.nodes.providers.gpu_configs import gpu_config_of
+from plimsoll.nodes.providers.values import CallFailed, NotImplementedByProvider
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from plimsoll.nodes.planning.world import MachineType
+    from plimsoll.nodes.providers.externalgrpc.methods import Calls
+    from plimsoll.nodes.providers.ports import Group
+    from plimsoll.nodes.providers.values import Blueprint, GpuConfig, NodeRef, Span
+    from plimsoll.objects.nodes import Node
+    from plimsoll.objects.pods import Pod
+
+log = structlog.get_logger(__name__)
+
+
+class ExternalGrpcProvider:
+    """Answers are kept as `Caches` says."""
+
+    name = "externalgrpc"
+
+    def __init__(self, calls: Calls) -> None:
+        self._caches = Caches()
+        self._remote = RemoteCalls(calls, self._caches)
+        self.naming = Naming()
+
+    async def refresh(self) -> None:
+        """What was known is forgotten even if the server cannot be asked."""
+        self._caches.refreshed()
+        await self._remote.read("Refresh")
+
+    async def cleanup(self) -> None:
+        """The connection is closed whatever the server says."""
+        try:
+            await self._remote.read("Cleanup")
+        finally:
+            await self._remote.close()
+
+    async def node_groups(self) -> tuple[Group, ...]:
+        kept = self._caches.groups
+        if kept.answer is None:
+            answer = await self._remote.read("NodeGroups")
+            found = (RemoteGroup(one, self._remote) for one in answer.nodeGroups if one.id)
+            kept.answer = tuple(sorted(found, key=lambda one: one.id))
+        return kept.answer
+
+    async def node_group_for_node(self, node: NodeRef) -> Group | None:
+        known: RemoteGroup | None = self._caches.group_of(node)
+        if known is not None:
+            return known
+        answer = await self._remote.read("NodeGroupForNode", node=mapping.node_message(node))
+        if not answer.nodeGroup.id:
+            return None
+        found = RemoteGroup(answer.nodeGroup, self._remote)
+        self._caches.keep_group_of(node, found)
+        return found
+
+    async def has_instance(self, node: NodeRef) -> bool | NotImplementedByProvider:  # noqa: ARG002 - the port's name
+        return NotImplementedByProvider(call="HasInstance")
+
+    # ---- money
+
+    async def node_price(self, node: NodeRef, span: Span) -> float | NotImplementedByProvider | None:
+        request = METHODS["PricingNodePrice"].request()
+        mapping.set_span(request, span)
+        times = {"startTimestamp": request.startTimestamp, "endTimestamp": request.endTimestamp}
+        answer = await self._remote.read_optional(
+            "PricingNodePrice", "NodePrice", node=mapping.node_message(node), **times
+        )
+        return answer if isinstance(answer, NotImplementedByProvider) else float(answer.price)
+
+    async def pod_price(self, pod: Pod, span: Span) -> float | NotImplementedByProvider:
+        request = METHODS["PricingPodPrice"].request()
+        mapping.set_span(request, span)
+        times = {"startTimestamp": request.startTimestamp, "endTimestamp": request.endTimestamp}
+        answer = await self._remote.read_optional("PricingPodPrice", "PodPrice", pod_bytes=pod_bytes(pod), **times)
+        return answer if isinstance(answer, NotImplementedByProvider) else float(answer.price)
+
+    # ---- groups that could be made
+
+    async def machine_types(self) -> tuple[MachineType, ...] | NotImplementedByProvider:
+        """A type that cannot be read is left out, and told."""
+        kept = self._caches.machine_types
+        if kept.answer is None:
+            answer = await self._remote.read_optional("MachineTypes", "GetAvailableMachineTypes")
+            if isinstance(answer, NotImplementedByProvider):
+                return answer
+            if answer.HasField("naming"):
+                self.naming = mapping.naming_of(answer.naming)
+            found: list[MachineType] = []
+            for one in answer.machineTypes:
+                try:
+                    found.append(mapping.machine_type_of(one))
+                except InvalidInput as error:
+                    log.warning("provider.unreadable_machine_type", machine_type=one.name, problem=str(error))
+            kept.answer = tuple(found)
+        return kept.answer
+
+    async def new_node_group(self, blueprint: Blueprint) -> Group | CallFailed | NotImplementedByProvider:
+        wanted = mapping.blueprint_message(blueprint)
+        answer = await self._remote.change_with_answer("NewNodeGroup", "NewNodeGroup", blueprint=wanted)
+        if isinstance(answer, CallFailed | NotImplementedByProvider):
+            return answer
+        return TheoreticalRemoteGroup(answer, blueprint, self._remote)
+
+    async def get_resource_limiter(self) -> Mapping[str, tuple[int, int]] | NotImplementedByProvider:
+        return NotImplementedByProvider(call="GetResourceLimiter")
+
+    # ---- accelerators
+
+    async def gpu_label(self) -> str:
+        kept = self._caches.gpu_label
+        if kept.answer is None:
+            kept.answer = str((await self._remote.read("GPULabel")).label)
+        return kept.answer
+
+    async def get_available_gpu_types(self) -> tuple[str, ...]:
+        kept = self._caches.gpu_types
+        if kept.answer is None:
+            kept.answer = tuple(sorted((await self._remote.read("GetAvailableGPUTypes")).gpuTypes))
+        return kept.answer
+
+    async def get_node_gpu_config(self, node: Node) -> GpuConfig | None:
+        return gpu_config_of(node, label=await self.gpu_label())

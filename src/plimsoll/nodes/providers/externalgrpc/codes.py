@@ -1,0 +1,72 @@
+"""gRPC status codes, and what they mean for a provider: each failure has a code, each code is some failure. Pure."""
+
+from __future__ import annotations
+
+from enum import IntEnum
+from typing import Final
+
+from plimsoll.core.errors import PlimsollError
+from plimsoll.nodes.providers.values import CallFailed, FailureKind
+
+
+class Code(IntEnum):
+    """By their numbers on the wire."""
+
+    OK = 0
+    CANCELLED = 1
+    UNKNOWN = 2
+    INVALID_ARGUMENT = 3
+    DEADLINE_EXCEEDED = 4
+    NOT_FOUND = 5
+    ALREADY_EXISTS = 6
+    PERMISSION_DENIED = 7
+    RESOURCE_EXHAUSTED = 8
+    FAILED_PRECONDITION = 9
+    ABORTED = 10
+    OUT_OF_RANGE = 11
+    UNIMPLEMENTED = 12
+    INTERNAL = 13
+    UNAVAILABLE = 14
+    DATA_LOSS = 15
+    UNAUTHENTICATED = 16
+
+
+class RpcFailed(PlimsollError):
+    """A call that ended with another status than OK."""
+
+    def __init__(self, code: Code, message: str) -> None:
+        super().__init__(f"{code.name}: {message}" if message else code.name)
+        self.code = code
+        self.message = message
+
+
+_CODES: Final = {
+    FailureKind.OUT_OF_RESOURCES: Code.RESOURCE_EXHAUSTED,
+    FailureKind.REFUSED: Code.FAILED_PRECONDITION,
+    FailureKind.NO_SUCH_GROUP: Code.NOT_FOUND,
+    FailureKind.FAILED: Code.INTERNAL,
+    FailureKind.UNKNOWN: Code.DEADLINE_EXCEEDED,
+}
+# Servers in Go answer UNKNOWN for any error of theirs: they were there, and said no. UNAVAILABLE may come before the
+# call was sent or after, which cannot be told apart.
+_KINDS: Final = {
+    Code.RESOURCE_EXHAUSTED: FailureKind.OUT_OF_RESOURCES,
+    Code.NOT_FOUND: FailureKind.NO_SUCH_GROUP,
+    Code.CANCELLED: FailureKind.UNKNOWN,
+    Code.DEADLINE_EXCEEDED: FailureKind.UNKNOWN,
+    Code.UNAVAILABLE: FailureKind.UNKNOWN,
+    Code.UNKNOWN: FailureKind.FAILED,
+    Code.INTERNAL: FailureKind.FAILED,
+    Code.ABORTED: FailureKind.FAILED,
+    Code.DATA_LOSS: FailureKind.FAILED,
+}
+
+
+def failure_of(error: RpcFailed) -> CallFailed:
+    """What a changing call came to; a code of which nothing else is known is a refusal."""
+    return CallFailed(kind=_KINDS.get(error.code, FailureKind.REFUSED), message=error.message or error.code.name)
+
+
+def error_of(failure: CallFailed) -> RpcFailed:
+    """How a server tells it."""
+    return RpcFailed(_CODES[failure.kind], failure.message)

@@ -1,0 +1,109 @@
+"""Where a provider is reached, or where one listens: the file that Cluster Autoscaler calls the cloud config.
+
+address: host:port; key, cert, cacert: files; grpc_timeout: how long a call may take, "5s" if nothing is said. With a
+certificate both ends prove who they are; without one nothing is encrypted, which is only fit for one machine.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from plimsoll.core.errors import InvalidInput
+from plimsoll.kube.configuration.certificates import client_pair
+from plimsoll.nodes.flags import Flag, parse_duration_s, problem_of
+from plimsoll.objects.manifests import read_documents
+
+if TYPE_CHECKING:
+    from plimsoll.kube.configuration.certificates import ClientPair
+
+_FIELDS: Final = ("address", "key", "cert", "cacert", "grpc_timeout")
+_TIMEOUT_S: Final = 5.0
+_TIMEOUT: Final = Flag(name="grpc_timeout", kind="duration", default=_TIMEOUT_S, parse=parse_duration_s)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Identity:
+    """Who we are, and whom we believe."""
+
+    pair: ClientPair
+    authorities_pem: bytes = field(repr=False)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GrpcConfiguration:
+    """`identity` None: in the clear."""
+
+    address: str
+    identity: Identity | None = None
+    timeout_s: float = _TIMEOUT_S
+
+
+def read_configuration(path: Path) -> GrpcConfiguration:
+    """The file, with the files that it names (relative to where we run); raises `InvalidInput`."""
+    documents = [document for _, document in read_documents(_content(path, "file"), source=str(path))]
+    if len(documents) != 1 or not isinstance(documents[0], dict):
+        raise InvalidInput("is not one map of address, key, cert, cacert and grpc_timeout", path=str(path))
+    return configuration_of(documents[0])
+
+
+def configuration_of(document: dict[str, Any]) -> GrpcConfiguration:
+    """Raises `InvalidInput` with the name of the field."""
+    for name in document:
+        if name not in _FIELDS:
+            raise InvalidInput(f"is not known; known are {', '.join(_FIELDS)}", path=str(name))
+    texts = {name: _text(document, name) for name in ("address", "key", "cert", "cacert")}
+    _check_address(texts["address"])
+    timeout_s = _timeout_s(document.get(_TIMEOUT.name))
+    identity = _identity(key=texts["key"], cert=texts["cert"], cacert=texts["cacert"])
+    return GrpcConfiguration(address=texts["address"], identity=identity, timeout_s=timeout_s)
+
+
+def _timeout_s(value: Any) -> float:
+    if value is None:
+        return _TIMEOUT_S
+    problem = problem_of(_TIMEOUT, value)
+    if problem is not None:
+        raise InvalidInput(problem, path=_TIMEOUT.name)
+    seconds = parse_duration_s(value)
+    if seconds <= 0:
+        raise InvalidInput("must be more than 0", path=_TIMEOUT.name)
+    return seconds
+
+
+def _identity(*, key: str, cert: str, cacert: str) -> Identity | None:
+    if not (key or cert or cacert):
+        return None
+    for name, given in (("cert", cert), ("key", key), ("cacert", cacert)):
+        if not given:
+            # Cluster Autoscaler would go on in the clear here, which nobody who names a key has in mind.
+            raise InvalidInput("must be given too: cert, key and cacert go together", path=name)
+    try:
+        pair = client_pair(_content(Path(cert), "cert"), _content(Path(key), "key"))
+    except InvalidInput as error:
+        where = {"certificate": "cert"}.get(error.path, error.path)
+        raise InvalidInput(error.problem, path=where) from error
+    return Identity(pair=pair, authorities_pem=_content(Path(cacert), "cacert"))
+
+
+def _text(document: dict[str, Any], name: str) -> str:
+    value = document.get(name)
+    if value is None:
+        return ""
+    if not isinstance(value, str):
+        raise InvalidInput("must be a text", path=name)
+    return value
+
+
+def _check_address(address: str) -> None:
+    host, _, port = address.rpartition(":")
+    if not host or not port.isdigit() or int(port) > 65535:
+        raise InvalidInput(f"must be host:port, is {address!r}", path="address")
+
+
+def _content(path: Path, name: str) -> bytes:
+    try:
+        return path.read_bytes()
+    except OSError as error:
+        raise InvalidInput(f"{path} cannot be read: {error.strerror}", path=name) from error

@@ -1,0 +1,54 @@
+"""Nodes and pods as the bytes in which they travel in messages. Pure."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final, TypeVar
+
+import msgspec
+
+from plimsoll.objects.decoding import convert_object
+from plimsoll.objects.nodes import Node
+from plimsoll.objects.pods import Pod
+from plimsoll.objects.problems import BadObject
+from plimsoll.objects.protobuf.decoding import decode_message
+from plimsoll.objects.protobuf.encoding import encode_message
+from plimsoll.objects.protobuf.messages import CORE
+from plimsoll.objects.protobuf.wire import InvalidProtobuf
+
+if TYPE_CHECKING:
+    from plimsoll.objects.meta import WireObject
+
+T = TypeVar("T", bound="WireObject")
+
+_NODE: Final = f"{CORE}Node"
+_POD: Final = f"{CORE}Pod"
+
+
+def node_bytes(node: Node) -> bytes:
+    return _written(_NODE, node)
+
+
+def pod_bytes(pod: Pod) -> bytes:
+    return _written(_POD, pod)
+
+
+def node_of(content: bytes) -> Node:
+    """Raises `InvalidProtobuf` for what is no node."""
+    return _read(_NODE, Node, content)
+
+
+def pod_of(content: bytes) -> Pod:
+    """Raises `InvalidProtobuf` for what is no pod."""
+    return _read(_POD, Pod, content)
+
+
+def _written(name: str, value: WireObject) -> bytes:
+    # Through JSON, where times are texts and tuples are lists.
+    return encode_message(name, msgspec.json.decode(msgspec.json.encode(value)))
+
+
+def _read(name: str, struct: type[T], content: bytes) -> T:
+    found = convert_object(struct, decode_message(name, content).value)
+    if isinstance(found, BadObject):
+        raise InvalidProtobuf(found.problem)
+    return found

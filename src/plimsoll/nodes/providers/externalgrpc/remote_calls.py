@@ -1,0 +1,75 @@
+"""One client's way of asking: reads raise, changes have outcomes, what the server does not have is remembered."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from plimsoll.nodes.providers.externalgrpc.codes import Code, RpcFailed, failure_of
+from plimsoll.nodes.providers.externalgrpc.methods import METHODS
+from plimsoll.nodes.providers.values import CallFailed, Done, NotImplementedByProvider, ProviderFailed
+
+if TYPE_CHECKING:
+    from plimsoll.nodes.providers.externalgrpc.caches import Caches
+    from plimsoll.nodes.providers.externalgrpc.methods import Calls
+    from plimsoll.nodes.providers.values import Outcome
+
+
+class RemoteCalls:
+    """Calls by the names of `METHODS`, with the fields of their requests. `what` is what a caller knows them by."""
+
+    def __init__(self, calls: Calls, caches: Caches) -> None:
+        self._calls = calls
+        self.caches = caches
+
+    async def read(self, name: str, **fields: Any) -> Any:
+        """The answer; raises `ProviderFailed`."""
+        try:
+            return await self._send(name, fields)
+        except RpcFailed as error:
+            raise ProviderFailed(f"{name}: {error}") from error
+
+    async def read_optional(self, name: str, what: str, **fields: Any) -> Any | NotImplementedByProvider:
+        """The same for what a server need not have."""
+        if self.caches.is_missing(name):
+            return NotImplementedByProvider(call=what)
+        try:
+            return await self._send(name, fields)
+        except RpcFailed as error:
+            if error.code is not Code.UNIMPLEMENTED:
+                raise ProviderFailed(f"{name}: {error}") from error
+        # An answer of one group only must not keep the others from being asked.
+        if "id" not in fields:
+            self.caches.note_missing(name)
+        return NotImplementedByProvider(call=what)
+
+    async def change(self, name: str, what: str, **fields: Any) -> Outcome:
+        outcome = await self.change_with_answer(name, what, **fields)
+        return outcome if isinstance(outcome, NotImplementedByProvider | CallFailed) else Done()
+
+    async def change_with_answer(
+        self, name: str, what: str, **fields: Any
+    ) -> Any | CallFailed | NotImplementedByProvider:
+        try:
+            return await self._send(name, fields)
+        except RpcFailed as error:
+            if error.code is Code.UNIMPLEMENTED:
+                return NotImplementedByProvider(call=what)
+            return failure_of(error)
+
+    async def probe(self, name: str, **fields: Any) -> bool:
+        """Whether the server has it: it refuses a call that makes no sense, where it knows the call at all."""
+        try:
+            await self._send(name, fields)
+        except RpcFailed as error:
+            if error.code is Code.UNIMPLEMENTED:
+                return False
+            if error.code is not Code.INVALID_ARGUMENT:
+                raise ProviderFailed(f"{name}: {error}") from error
+        return True
+
+    async def close(self) -> None:
+        await self._calls.close()
+
+    async def _send(self, name: str, fields: dict[str, Any]) -> Any:
+        method = METHODS[name]
+        return await self._calls.call(method, method.request(**fields))

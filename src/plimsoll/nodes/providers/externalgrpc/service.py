@@ -1,0 +1,214 @@
+"""`ProviderService`: the protocol's calls, answered by any provider of ours.
+
+Messages in, messages out; `listening` puts it on a port. An upstream Cluster Autoscaler may be the caller, so only
+groups that are to be autoscaled are shown: it would take every group it sees for one of them.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+from google.protobuf.any_pb2 import Any as AnyMessage
+
+from plimsoll.core.errors import InvalidInput, PlimsollError
+from plimsoll.nodes.providers.externalgrpc import mapping
+from plimsoll.nodes.providers.externalgrpc.codes import Code, RpcFailed, error_of
+from plimsoll.nodes.providers.externalgrpc.object_bytes import node_bytes, pod_of
+from plimsoll.nodes.providers.values import CallFailed, GroupOptions, NotImplementedByProvider, ProviderFailed
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable, Mapping
+    from typing import TypeVar
+
+    from plimsoll.nodes.providers.externalgrpc.methods import Method
+    from plimsoll.nodes.providers.ports import Group, Provider
+
+    T = TypeVar("T")
+    Fields = Mapping[str, Any]
+
+# For a caller that says no times of its own; Cluster Autoscaler's.
+_UNSAID: Final = GroupOptions(
+    utilization_threshold=0.5,
+    gpu_utilization_threshold=0.5,
+    unneeded_s=600.0,
+    unready_s=1200.0,
+    provision_s=900.0,
+    startup_s=900.0,
+)
+
+
+class ProviderService:
+    """One provider, asked by whoever connects."""
+
+    def __init__(self, provider: Provider) -> None:
+        self._provider = provider
+        self._answers: Mapping[str, Callable[[Any], Awaitable[Fields]]] = {
+            "NodeGroups": self._node_groups,
+            "NodeGroupForNode": self._node_group_for_node,
+            "PricingNodePrice": self._node_price,
+            "PricingPodPrice": self._pod_price,
+            "GPULabel": self._gpu_label,
+            "GetAvailableGPUTypes": self._gpu_types,
+            "Cleanup": self._cleanup,
+            "Refresh": self._refresh,
+            "NodeGroupTargetSize": self._target_size,
+            "NodeGroupIncreaseSize": self._increase_size,
+            "NodeGroupDeleteNodes": self._delete_nodes,
+            "NodeGroupDecreaseTargetSize": self._decrease_target_size,
+            "NodeGroupNodes": self._nodes,
+            "NodeGroupTemplateNodeInfo": self._template,
+            "NodeGroupGetOptions": self._options,
+            "AtomicIncreaseSize": self._atomic_increase_size,
+            "ForceDeleteNodes": self._force_delete_nodes,
+            "MachineTypes": self._machine_types,
+            "NewNodeGroup": self._new_node_group,
+            "CreateNodeGroup": self._create_node_group,
+            "DeleteNodeGroup": self._delete_node_group,
+        }
+
+    async def answer(self, method: Method, request: Any) -> Any:
+        """Raises `RpcFailed`."""
+        try:
+            return method.response(**await self._answers[method.name](request))
+        except InvalidInput as error:
+            raise RpcFailed(Code.INVALID_ARGUMENT, str(error)) from error
+        except ProviderFailed as error:
+            raise RpcFailed(Code.UNAVAILABLE, str(error)) from error
+        except RpcFailed:
+            raise
+        except PlimsollError as error:
+            raise RpcFailed(Code.INTERNAL, str(error)) from error
+
+    # ---- the provider
+
+    async def _node_groups(self, _request: Any) -> Fields:
+        groups = await self._provider.node_groups()
+        return {"nodeGroups": [mapping.group_message(one) for one in groups if _is_shown(one)]}
+
+    async def _node_group_for_node(self, request: Any) -> Fields:
+        group = await self._provider.node_group_for_node(mapping.node_ref(request.node))
+        shown = group is not None and _is_shown(group)
+        return {"nodeGroup": mapping.group_message(group) if group is not None and shown else {"id": ""}}
+
+    async def _node_price(self, request: Any) -> Fields:
+        price = await self._provider.node_price(mapping.node_ref(request.node), mapping.span_of(request))
+        if price is None:
+            raise RpcFailed(Code.NOT_FOUND, f"nobody knows what node {request.node.name} costs")
+        return {"price": _had(price)}
+
+    async def _pod_price(self, request: Any) -> Fields:
+        return {"price": _had(await self._provider.pod_price(pod_of(request.pod_bytes), mapping.span_of(request)))}
+
+    async def _gpu_label(self, _request: Any) -> Fields:
+        return {"label": await self._provider.gpu_label()}
+
+    async def _gpu_types(self, _request: Any) -> Fields:
+        return {"gpuTypes": {name: AnyMessage() for name in await self._provider.get_available_gpu_types()}}
+
+    async def _cleanup(self, _request: Any) -> Fields:
+        """The caller goes; the provider stays for the next one."""
+        return {}
+
+    async def _refresh(self, _request: Any) -> Fields:
+        await self._provider.refresh()
+        return {}
+
+    # ---- groups
+
+    async def _target_size(self, request: Any) -> Fields:
+        return {"targetSize": await (await self._group(request.id)).target_size()}
+
+    async def _increase_size(self, request: Any) -> Fields:
+        _check(request.delta > 0, f"size increase must be positive, is {request.delta}")
+        group = await self._group(request.id)
+        return _done(await group.increase_size(request.delta, expected=await group.target_size()))
+
+    async def _decrease_target_size(self, request: Any) -> Fields:
+        _check(request.delta < 0, f"size decrease must be negative, is {request.delta}")
+        group = await self._group(request.id)
+        return _done(await group.decrease_target_size(request.delta, expected=await group.target_size()))
+
+    async def _delete_nodes(self, request: Any) -> Fields:
+        group = await self._group(request.id)
+        return _done(await group.delete_nodes([mapping.node_ref(one) for one in request.nodes]))
+
+    async def _nodes(self, request: Any) -> Fields:
+        instances = await (await self._group(request.id)).nodes()
+        return {"instances": [mapping.instance_message(one) for one in instances]}
+
+    async def _template(self, request: Any) -> Fields:
+        return {"nodeBytes": node_bytes(_had(await (await self._group(request.id)).template_node_info()))}
+
+    async def _options(self, request: Any) -> Fields:
+        defaults = mapping.options_of(request.defaults, _UNSAID)
+        options = _had(await (await self._group(request.id)).get_options(defaults))
+        return {"nodeGroupAutoscalingOptions": mapping.options_message(options)}
+
+    # ---- the extension
+
+    async def _atomic_increase_size(self, request: Any) -> Fields:
+        group = await self._group(request.id)
+        if not await group.grows_atomically():
+            raise RpcFailed(Code.UNIMPLEMENTED, f"node group {group.id} does not grow atomically")
+        _check(request.delta > 0, f"size increase must be positive, is {request.delta}")
+        return _done(await group.atomic_increase_size(request.delta, expected=request.expected))
+
+    async def _force_delete_nodes(self, request: Any) -> Fields:
+        group = await self._group(request.id)
+        return _done(await group.force_delete_nodes([mapping.node_ref(one) for one in request.nodes]))
+
+    async def _machine_types(self, _request: Any) -> Fields:
+        types = _had(await self._provider.machine_types())
+        naming = mapping.naming_message(self._provider.naming)
+        return {"machineTypes": [mapping.machine_type_message(one) for one in types], "naming": naming}
+
+    async def _new_node_group(self, request: Any) -> Fields:
+        group = await self._theoretical(request)
+        template = await group.template_node_info()
+        known = b"" if isinstance(template, NotImplementedByProvider) else node_bytes(template)
+        return {"nodeGroup": mapping.group_message(group), "nodeBytes": known}
+
+    async def _create_node_group(self, request: Any) -> Fields:
+        created = _had(await (await self._theoretical(request)).create())
+        return {"id": created.id, "extraIds": created.extra_ids}
+
+    async def _delete_node_group(self, request: Any) -> Fields:
+        """A group that is gone was deleted already."""
+        for group in await self._provider.node_groups():
+            if group.id == request.id:
+                return _done(await group.delete())
+        return {}
+
+    # ---- inside
+
+    async def _group(self, name: str) -> Group:
+        for group in await self._provider.node_groups():
+            if group.id == name and _is_shown(group):
+                return group
+        raise RpcFailed(Code.NOT_FOUND, f"there is no node group {name}")
+
+    async def _theoretical(self, request: Any) -> Group:
+        return _had(await self._provider.new_node_group(mapping.blueprint_of(request.blueprint)))
+
+
+def _is_shown(group: Group) -> bool:
+    return group.autoscaled or bool(group.autoprovisioned)
+
+
+def _check(is_right: bool, problem: str) -> None:
+    if not is_right:
+        raise RpcFailed(Code.INVALID_ARGUMENT, problem)
+
+
+def _had(answer: T | CallFailed | NotImplementedByProvider) -> T:
+    """The answer itself; anything else is an error on the wire."""
+    if isinstance(answer, NotImplementedByProvider):
+        raise RpcFailed(Code.UNIMPLEMENTED, f"the provider has no {answer.call}")
+    if isinstance(answer, CallFailed):
+        raise error_of(answer)
+    return answer
+
+
+def _done(outcome: Any) -> Fields:
+    _had(outcome)
+    return {}

@@ -1,0 +1,97 @@
+"""What the simulated provider needs of the cloud, and what a call to it came to.
+
+A `CloudPort` raises the errors of `objects.cloud_errors` and those of `kube`; `outcome_of` makes outcomes of them. The
+one thing that is not an outcome is `NotAllowed`: then it is we who must not act, and the whole turn ends.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final, Protocol
+
+from plimsoll.core.errors import InvalidInput, Unreachable
+from plimsoll.kube.errors import AnswerLost, ApiError, ServerFailed, UnreadableAnswer
+from plimsoll.nodes.providers.values import (
+    CallFailed,
+    Done,
+    FailureKind,
+    NotImplementedByProvider,
+    Outcome,
+    ProviderFailed,
+)
+from plimsoll.objects.cloud_errors import (
+    CloudError,
+    CloudOutOfResources,
+    CloudRefused,
+    CloudTimedOut,
+    NoSuchGroup,
+    NotSupported,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Sequence
+    from typing import TypeVar
+
+    from plimsoll.objects.cloud import Cloud, Machine, MachineType, NodeGroup, NodeGroupSpec
+    from plimsoll.objects.nodes import Node
+
+    T = TypeVar("T")
+
+# All that a read or a change may end with, but for our own brakes.
+_TROUBLE: Final = (CloudError, ApiError, Unreachable, UnreadableAnswer, InvalidInput)
+# The first that fits decides.
+_KINDS: Final = (
+    (CloudOutOfResources, FailureKind.OUT_OF_RESOURCES),
+    (CloudRefused, FailureKind.REFUSED),
+    (NoSuchGroup, FailureKind.NO_SUCH_GROUP),
+    ((CloudTimedOut, AnswerLost, ServerFailed, UnreadableAnswer), FailureKind.UNKNOWN),
+)
+
+
+class CloudPort(Protocol):
+    """One caller's access to the simulated cloud. `expected` is the target that a change starts from."""
+
+    async def node_groups(self) -> tuple[NodeGroup, ...]: ...
+
+    async def node_group(self, group: str) -> NodeGroup: ...
+
+    async def machines(self, group: str = "") -> tuple[Machine, ...]: ...
+
+    async def cloud(self) -> Cloud: ...
+
+    async def machine_types(self) -> tuple[MachineType, ...]: ...
+
+    async def template(self, group: str) -> Node: ...
+
+    async def increase_size(self, group: str, delta: int, *, expected: int | None = None) -> None: ...
+
+    async def atomic_increase_size(self, group: str, delta: int, *, expected: int | None = None) -> None: ...
+
+    async def decrease_target_size(self, group: str, delta: int, *, expected: int | None = None) -> None: ...
+
+    async def delete_nodes(self, group: str, names: Sequence[str]) -> None: ...
+
+    async def force_delete_nodes(self, group: str, names: Sequence[str]) -> None: ...
+
+    async def create_group(self, group: str, spec: NodeGroupSpec) -> None: ...
+
+    async def delete_group(self, group: str) -> None: ...
+
+
+async def outcome_of(call: str, changing: Awaitable[None]) -> Outcome:
+    """Make the call, and tell how it went."""
+    try:
+        await changing
+    except NotSupported:
+        return NotImplementedByProvider(call=call)
+    except _TROUBLE as error:
+        kind = next((kind for kinds, kind in _KINDS if isinstance(error, kinds)), FailureKind.FAILED)
+        return CallFailed(kind=kind, message=str(error))
+    return Done()
+
+
+async def read(reading: Awaitable[T]) -> T:
+    """What was asked, or `ProviderFailed`."""
+    try:
+        return await reading
+    except _TROUBLE as error:
+        raise ProviderFailed(f"the simulated cloud: {error}") from error

@@ -1,0 +1,194 @@
+"""Node groups of the simulated cloud, and those that could be made.
+
+An `ExistingGroup` knows its bounds as of the last refresh and asks `Holdings` for the rest. A `TheoreticalGroup` is a
+blueprint until `create`; afterwards the provider lists the group as an existing one.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import structlog
+from msgspec import structs
+
+from plimsoll.nodes.planning.group_names import profile_hash
+from plimsoll.nodes.planning.node_templates import AUTOPROVISIONED_LABEL, PROFILE_LABEL, MachineTemplate
+from plimsoll.nodes.planning.offers import Profile
+from plimsoll.nodes.providers.ports import Created
+from plimsoll.nodes.providers.simulated.cloud_ports import outcome_of, read
+from plimsoll.nodes.providers.simulated.holdings import NoTemplate, instance_of
+from plimsoll.nodes.providers.theoretical import Theoretical
+from plimsoll.nodes.providers.values import (
+    CallFailed,
+    Done,
+    FailureKind,
+    NotImplementedByProvider,
+    Outcome,
+    ProviderFailed,
+)
+from plimsoll.objects.cloud import NodeGroupSpec, NodeTemplate
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Sequence
+
+    from plimsoll.nodes.planning.world import MachineType
+    from plimsoll.nodes.providers.simulated.cloud_ports import CloudPort
+    from plimsoll.nodes.providers.simulated.holdings import Holdings
+    from plimsoll.nodes.providers.values import Blueprint, GroupOptions, Instance, NodeRef
+    from plimsoll.objects.cloud import NodeGroup
+    from plimsoll.objects.nodes import Node
+
+log = structlog.get_logger(__name__)
+
+
+class ExistingGroup:
+    """A NodeGroup object."""
+
+    exists = True
+
+    def __init__(self, group: NodeGroup, *, cloud: CloudPort, holdings: Holdings) -> None:
+        self._cloud = cloud
+        self._holdings = holdings
+        self.id = group.metadata.name
+        self.min_size = group.spec.min
+        self.max_size = group.spec.max
+        self.autoprovisioned: bool | None = group.spec.autoprovisioned
+        self.autoscaled = group.spec.autoscaled
+
+    @property
+    def debug(self) -> str:
+        return f"{self.id} ({self.min_size}:{self.max_size})"
+
+    # ---- reading
+
+    async def target_size(self) -> int:
+        return (await self._current()).spec.target
+
+    async def grows_atomically(self) -> bool:
+        return (await self._current()).spec.atomic
+
+    async def nodes(self) -> tuple[Instance, ...]:
+        return tuple(instance_of(one) for one in await self._holdings.machines(self.id))
+
+    async def template_node_info(self) -> Node | NotImplementedByProvider:
+        """Not implemented for a group that asks for what the cloud does not sell: others go on without it."""
+        template = await self._holdings.template(await self._current())
+        if not isinstance(template, NoTemplate):
+            return template
+        log.warning("provider.no_template", group=self.id, problem=template.problem)
+        return NotImplementedByProvider(call="TemplateNodeInfo")
+
+    async def get_options(self, defaults: GroupOptions) -> GroupOptions | NotImplementedByProvider:
+        return structs.replace(defaults, zero_or_max=(await self._current()).spec.zero_or_max)
+
+    # ---- changing
+
+    async def increase_size(self, delta: int, *, expected: int) -> Outcome:
+        return await self._changed("IncreaseSize", self._cloud.increase_size(self.id, delta, expected=expected))
+
+    async def atomic_increase_size(self, delta: int, *, expected: int) -> Outcome:
+        growing = self._cloud.atomic_increase_size(self.id, delta, expected=expected)
+        return await self._changed("AtomicIncreaseSize", growing)
+
+    async def decrease_target_size(self, delta: int, *, expected: int) -> Outcome:
+        shrinking = self._cloud.decrease_target_size(self.id, delta, expected=expected)
+        return await self._changed("DecreaseTargetSize", shrinking)
+
+    async def delete_nodes(self, nodes: Sequence[NodeRef]) -> Outcome:
+        names = await self._still_there(nodes)
+        return await self._changed("DeleteNodes", self._cloud.delete_nodes(self.id, names)) if names else Done()
+
+    async def force_delete_nodes(self, nodes: Sequence[NodeRef]) -> Outcome:
+        names = await self._still_there(nodes)
+        if not names:
+            return Done()
+        return await self._changed("ForceDeleteNodes", self._cloud.force_delete_nodes(self.id, names))
+
+    async def create(self) -> Created | CallFailed | NotImplementedByProvider:
+        return CallFailed(kind=FailureKind.REFUSED, message=f"node group {self.id} exists already")
+
+    async def delete(self) -> Outcome:
+        """A group that is gone already was deleted by an earlier call."""
+        outcome = await self._changed("Delete", self._cloud.delete_group(self.id))
+        gone = isinstance(outcome, CallFailed) and outcome.kind is FailureKind.NO_SUCH_GROUP
+        return Done() if gone else outcome
+
+    # ---- inside
+
+    async def _current(self) -> NodeGroup:
+        group = await self._holdings.group(self.id)
+        if group is None:
+            raise ProviderFailed(f"there is no node group {self.id} any more")
+        return group
+
+    async def _changed(self, call: str, changing: Awaitable[None]) -> Outcome:
+        try:
+            return await outcome_of(call, changing)
+        finally:
+            self._holdings.outdate(self.id)
+
+    async def _still_there(self, nodes: Sequence[NodeRef]) -> list[str]:
+        """Names for the cloud. Nodes whose machines are gone need no removing; who is another group's is refused."""
+        machines = await read(self._cloud.machines())
+        known = {one.spec.provider_id for one in machines} | {one.metadata.name for one in machines}
+        return [node.name if node.name in known else node.provider_id for node in nodes if _names(node) & known]
+
+
+def _names(node: NodeRef) -> set[str]:
+    return {node.name, node.provider_id} - {""}
+
+
+class TheoreticalGroup(Theoretical):
+    """A group that auto-provisioning could make of a machine type."""
+
+    def __init__(self, blueprint: Blueprint, kind: MachineType, *, cloud: CloudPort, holdings: Holdings) -> None:
+        super().__init__(blueprint.id, min_size=0, max_size=blueprint.max_size)
+        self._blueprint = blueprint
+        self._kind = kind
+        self._cloud = cloud
+        self._holdings = holdings
+
+    async def template_node_info(self) -> Node | NotImplementedByProvider:
+        """What such machines should be like; once it is made, the group itself says what they are."""
+        wanted = self._blueprint
+        zone = (*wanted.zones, *self._kind.zones, "")[0]
+        marks = profile_hash(wanted.labels, wanted.taints)
+        profile = Profile(labels=wanted.labels, taints=wanted.taints, hash=marks)
+        return MachineTemplate(self._kind).node(self.id, zone, profile)
+
+    async def create(self) -> Created | CallFailed | NotImplementedByProvider:
+        """A group of this id that is just what this one would be was made by an earlier call."""
+        spec = _spec_of(self._blueprint)
+        outcome = await outcome_of("Create", self._cloud.create_group(self.id, spec))
+        self._holdings.outdate(self.id)
+        if isinstance(outcome, CallFailed) and outcome.kind is FailureKind.REFUSED:
+            there = await self._holdings.group(self.id)
+            if there is not None and _is_same(there.spec, spec):
+                outcome = Done()
+        if not isinstance(outcome, Done):
+            return outcome
+        self.exists = True
+        return Created(id=self.id)
+
+
+def _spec_of(wanted: Blueprint) -> NodeGroupSpec:
+    marks = {AUTOPROVISIONED_LABEL: "true", PROFILE_LABEL: profile_hash(wanted.labels, wanted.taints)}
+    return NodeGroupSpec(
+        max=wanted.max_size,
+        machine_type=wanted.machine_type,
+        template=NodeTemplate(
+            capacity={**wanted.extra_resources}, labels={**marks, **wanted.labels}, taints=wanted.taints
+        ),
+        zones=wanted.zones,
+        autoprovisioned=True,
+        autoscaled=False,
+    )
+
+
+def _is_same(there: NodeGroupSpec, wanted: NodeGroupSpec) -> bool:
+    """Sizes and boot times may have changed since, and do not make another group of it."""
+    return there.autoprovisioned and (there.machine_type, there.template, there.zones) == (
+        wanted.machine_type,
+        wanted.template,
+        wanted.zones,
+    )

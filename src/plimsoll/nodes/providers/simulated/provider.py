@@ -1,0 +1,114 @@
+"""`SimulatedProvider`: the simulated cloud behind the autoscaler's protocol.
+
+Used by the scenario runner and by `plimsoll run nodes` with the simulated provider. It keeps no state that matters: all
+of it is in the cloud's objects, and a new provider after a crash knows what the old one knew.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from plimsoll.nodes.planning.group_names import Naming
+from plimsoll.nodes.planning.label_sets import INSTANCE_TYPE
+from plimsoll.nodes.planning.prices import estimated_price
+from plimsoll.nodes.providers.gpu_configs import gpu_config_of
+from plimsoll.nodes.providers.simulated.groups import ExistingGroup, TheoreticalGroup
+from plimsoll.nodes.providers.simulated.holdings import Holdings, machine_type_of
+from plimsoll.nodes.providers.values import HOUR_S, CallFailed, FailureKind, NotImplementedByProvider
+from plimsoll.objects.cloud import GROUP_LABEL
+from plimsoll.scheduling.demands import pod_demand
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from plimsoll.nodes.planning.world import MachineType
+    from plimsoll.nodes.providers.ports import Group
+    from plimsoll.nodes.providers.simulated.cloud_ports import CloudPort
+    from plimsoll.nodes.providers.values import Blueprint, GpuConfig, NodeRef, Span
+    from plimsoll.objects.cloud import NodeGroup
+    from plimsoll.objects.nodes import Node
+    from plimsoll.objects.pods import Pod
+
+GPU_LABEL: Final = "cloud.plimsoll.io/accelerator"
+# A node's name, the group's with a number behind it, has to fit into the 63 characters of its hostname label.
+_NAMING: Final = Naming(underscores=False, longest=54)
+
+
+class SimulatedProvider:
+    """Over one `CloudPort`. Reads are as of the last `refresh`, but for groups changed since."""
+
+    name = "simulated"
+    naming = _NAMING
+
+    def __init__(self, cloud: CloudPort) -> None:
+        self._cloud = cloud
+        self._holdings = Holdings(cloud)
+
+    async def refresh(self) -> None:
+        await self._holdings.renew()
+
+    async def cleanup(self) -> None:
+        """There is nothing to close."""
+
+    async def node_groups(self) -> tuple[Group, ...]:
+        return tuple(self._existing(one) for one in (await self._holdings.groups()).values())
+
+    async def node_group_for_node(self, node: NodeRef) -> Group | None:
+        group = await self._holdings.group(await self._holdings.group_of(node))
+        return None if group is None else self._existing(group)
+
+    async def has_instance(self, node: NodeRef) -> bool | NotImplementedByProvider:
+        return await self._holdings.has_machine(node)
+
+    # ---- money
+
+    async def node_price(self, node: NodeRef, span: Span) -> float | NotImplementedByProvider | None:
+        """Of its group, else of its group's machine type, else of the type its label names."""
+        sold = await self._holdings.sold()
+        group = await self._holdings.group(node.labels.get(GROUP_LABEL, ""))
+        kind = sold.get(group.spec.machine_type if group else node.labels.get(INSTANCE_TYPE, ""))
+        price = group.spec.price if group and group.spec.price is not None else kind.price if kind else None
+        return None if price is None else price * span.seconds / HOUR_S
+
+    async def pod_price(self, pod: Pod, span: Span) -> float | NotImplementedByProvider:
+        return estimated_price(pod_demand(pod)) * span.seconds / HOUR_S
+
+    # ---- groups that could be made
+
+    async def machine_types(self) -> tuple[MachineType, ...] | NotImplementedByProvider:
+        zones = await self._holdings.zones()
+        return tuple(machine_type_of(one, zones=zones) for one in (await self._holdings.sold()).values())
+
+    async def new_node_group(self, blueprint: Blueprint) -> Group | CallFailed | NotImplementedByProvider:
+        sold = (await self._holdings.sold()).get(blueprint.machine_type)
+        if sold is None:
+            return _illegal(f"machine type {blueprint.machine_type} is not sold here")
+        kind = machine_type_of(sold, zones=await self._holdings.zones())
+        for zone in blueprint.zones:
+            if zone not in kind.zones:
+                return _illegal(f"machine type {kind.name} is not sold in zone {zone}")
+        if "_" in blueprint.id or len(blueprint.id) > _NAMING.longest:
+            return _illegal(f"{blueprint.id} cannot be the id of a group")
+        return TheoreticalGroup(blueprint, kind, cloud=self._cloud, holdings=self._holdings)
+
+    async def get_resource_limiter(self) -> Mapping[str, tuple[int, int]] | NotImplementedByProvider:
+        return NotImplementedByProvider(call="GetResourceLimiter")
+
+    # ---- accelerators
+
+    async def gpu_label(self) -> str:
+        return GPU_LABEL
+
+    async def get_available_gpu_types(self) -> tuple[str, ...]:
+        sold = (await self._holdings.sold()).values()
+        return tuple(sorted({one.labels[GPU_LABEL] for one in sold if one.labels.get(GPU_LABEL)}))
+
+    async def get_node_gpu_config(self, node: Node) -> GpuConfig | None:
+        return gpu_config_of(node, label=GPU_LABEL)
+
+    def _existing(self, group: NodeGroup) -> ExistingGroup:
+        return ExistingGroup(group, cloud=self._cloud, holdings=self._holdings)
+
+
+def _illegal(why: str) -> CallFailed:
+    return CallFailed(kind=FailureKind.REFUSED, message=f"illegal configuration: {why}")

@@ -1,0 +1,73 @@
+"""A group that could be made: what every provider's kind of it has in common.
+
+It has no nodes and takes no changes but `create`; afterwards the provider lists the group that was made. Providers add
+the template and the making.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from plimsoll.nodes.providers.values import CallFailed, FailureKind
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from plimsoll.nodes.providers.values import (
+        GroupOptions,
+        Instance,
+        NodeRef,
+        NotImplementedByProvider,
+        Outcome,
+    )
+
+
+class Theoretical:
+    """Base of such groups. Groups of auto-provisioning are not marked as autoscaled: that is for people's own."""
+
+    autoprovisioned: bool | None = True
+    autoscaled = False
+
+    def __init__(self, name: str, *, min_size: int, max_size: int) -> None:
+        self.id = name
+        self.min_size = min_size
+        self.max_size = max_size
+        self.exists = False
+
+    @property
+    def debug(self) -> str:
+        return f"{self.id} ({self.min_size}:{self.max_size}, {'made' if self.exists else 'not made'})"
+
+    async def target_size(self) -> int:
+        return 0
+
+    async def grows_atomically(self) -> bool:
+        return False
+
+    async def nodes(self) -> tuple[Instance, ...]:
+        return ()
+
+    async def get_options(self, defaults: GroupOptions) -> GroupOptions | NotImplementedByProvider:
+        return defaults
+
+    async def increase_size(self, delta: int, *, expected: int) -> Outcome:
+        return self._refused(f"grow by {delta} from {expected}")
+
+    async def atomic_increase_size(self, delta: int, *, expected: int) -> Outcome:
+        return self._refused(f"grow by {delta} from {expected}")
+
+    async def decrease_target_size(self, delta: int, *, expected: int) -> Outcome:
+        return self._refused(f"shrink by {-delta} from {expected}")
+
+    async def delete_nodes(self, nodes: Sequence[NodeRef]) -> Outcome:
+        return self._refused(f"lose {len(nodes)} nodes")
+
+    async def force_delete_nodes(self, nodes: Sequence[NodeRef]) -> Outcome:
+        return self._refused(f"lose {len(nodes)} nodes")
+
+    async def delete(self) -> Outcome:
+        return self._refused("be deleted")
+
+    def _refused(self, what: str) -> CallFailed:
+        message = f"node group {self.id} is theoretical, it cannot {what}; the provider has the one that was made"
+        return CallFailed(kind=FailureKind.REFUSED, message=message)

@@ -1,0 +1,175 @@
+"""What is said between the node autoscaler and a provider: nodes, instances, options, and how a call ended.
+
+Every provider makes these, the autoscaler and the gRPC server read them. Failures that have to be expected of a cloud
+are values here (`Outcome`); `ProviderFailed` is for reads without which a turn of the loop cannot go on.
+"""
+
+from __future__ import annotations
+
+from datetime import datetime  # noqa: TC003 -- msgspec resolves the annotations of Values at run time
+from enum import IntEnum, StrEnum
+from typing import TYPE_CHECKING, Final
+
+from plimsoll.core.errors import Unreachable
+from plimsoll.core.values import Value
+from plimsoll.objects.nodes import Taint  # noqa: TC001 -- likewise
+
+if TYPE_CHECKING:
+    from plimsoll.objects.nodes import Node
+
+HOUR_S: Final = 3600.0
+
+
+class ProviderFailed(Unreachable):
+    """The provider did not tell what was asked; nothing was changed."""
+
+
+# ---- how a call ended
+
+
+class FailureKind(StrEnum):
+    """What a caller can make of a failure."""
+
+    OUT_OF_RESOURCES = "OutOfResources"
+    """The cloud has no such machines, or no quota for them; another group may help. Nothing was done."""
+    REFUSED = "Refused"
+    """Against the rules, or the group is not what the call expected it to be. Nothing was done."""
+    NO_SUCH_GROUP = "NoSuchGroup"
+    FAILED = "Failed"
+    """The provider could not. It says that nothing was done."""
+    UNKNOWN = "Unknown"
+    """No answer came: it may have been done. Look before asking again."""
+
+
+class Done(Value):
+    """What was asked for is so: by this call, or by an earlier one whose answer was lost."""
+
+
+class CallFailed(Value):
+    """A changing call that did not succeed."""
+
+    kind: FailureKind
+    message: str
+
+    @property
+    def error_class(self) -> ErrorClass:
+        """As back-off tells them apart."""
+        return ErrorClass.OUT_OF_RESOURCES if self.kind is FailureKind.OUT_OF_RESOURCES else ErrorClass.OTHER
+
+
+class NotImplementedByProvider(Value):
+    """An optional call that this provider (or this group of it) does not have: the caller does without."""
+
+    call: str
+    """As the provider interface of Cluster Autoscaler names it."""
+
+
+Outcome = Done | CallFailed | NotImplementedByProvider
+
+
+# ---- nodes and instances
+
+
+class NodeRef(Value):
+    """A node as providers know it. An instance that never registered has its own id in place of a name."""
+
+    provider_id: str
+    name: str
+    labels: dict[str, str] = {}
+    annotations: dict[str, str] = {}
+
+    @classmethod
+    def of_node(cls, node: Node) -> NodeRef:
+        meta = node.metadata
+        return cls(provider_id=node.spec.provider_id, name=meta.name, labels=meta.labels, annotations=meta.annotations)
+
+    @classmethod
+    def of_instance(cls, instance: Instance) -> NodeRef:
+        return cls(provider_id=instance.id, name=instance.name or instance.id)
+
+
+class InstanceState(IntEnum):
+    """Where a machine is in its life; the numbers are those of the wire protocol. 0: the provider does not say."""
+
+    UNSPECIFIED = 0
+    RUNNING = 1
+    CREATING = 2
+    DELETING = 3
+
+
+class ErrorClass(IntEnum):
+    """What Cluster Autoscaler tells apart; its numbers."""
+
+    OUT_OF_RESOURCES = 1
+    OTHER = 99
+
+
+class InstanceError(Value):
+    """Why an instance does not come."""
+
+    error_class: ErrorClass
+    code: str
+    message: str = ""
+
+
+class Instance(Value):
+    """A machine of a group. `id` is its provider id; `name` is empty where the provider knows none."""
+
+    id: str
+    name: str = ""
+    state: InstanceState = InstanceState.RUNNING
+    error: InstanceError | None = None
+
+
+# ---- groups
+
+
+class GroupOptions(Value):
+    """What of the autoscaler's options a provider may say otherwise for one group. Times in seconds."""
+
+    utilization_threshold: float
+    gpu_utilization_threshold: float
+    unneeded_s: float
+    unready_s: float
+    provision_s: float
+    startup_s: float
+    ignore_daemon_sets: bool = False
+    zero_or_max: bool = False
+    """It grows to its maximum or shrinks to nothing, never in between."""
+    keeps_partial_growth: bool = False
+    """Where growth to the maximum fails in part, the part that came stays."""
+
+
+class Blueprint(Value):
+    """A group that auto-provisioning wants. The autoscaler chooses the id; a provider may give another."""
+
+    id: str
+    machine_type: str
+    max_size: int
+    labels: dict[str, str] = {}
+    system_labels: dict[str, str] = {}
+    """What the machine type, the zone and the like are expected to put on nodes by themselves."""
+    taints: tuple[Taint, ...] = ()
+    zones: tuple[str, ...] = ()
+    """Empty: wherever the type is sold."""
+    extra_resources: dict[str, str] = {}
+    """By resource name, a quantity."""
+
+
+class Span(Value):
+    """From when to when a price is asked for."""
+
+    start: datetime
+    end: datetime
+
+    @property
+    def seconds(self) -> float:
+        return (self.end - self.start).total_seconds()
+
+
+class GpuConfig(Value):
+    """Of a node with accelerators: the label that tells their type, the type, the resource they are asked for by."""
+
+    label: str
+    type: str
+    resource: str

@@ -1,0 +1,173 @@
+"""JSON values as protobuf messages: the way back from `decoding`, over the same table.
+
+Used where a single node or pod travels in another message (the provider and expander protocols of Cluster Autoscaler).
+JSON names that the table does not know are left out: who sends them on loses no more than a client that never knew.
+Fields are written in the order of their numbers and maps by key, so that equal values give equal bytes.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import struct
+from typing import TYPE_CHECKING, Any, Final
+
+import msgspec
+
+from plimsoll.objects.meta import Time
+from plimsoll.objects.protobuf.messages import META, RUNTIME, message
+from plimsoll.objects.protobuf.wire import FIXED64, LENGTH_DELIMITED, VARINT, InvalidProtobuf, written_field
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from plimsoll.objects.protobuf.messages import FieldType
+
+_MAX_NESTING: Final = 100
+_NUMBERS: Final = {"int32": 32, "int64": 64}
+
+
+def encode_message(name: str, value: Mapping[str, Any], *, unknown: Mapping[str, bytes] | None = None) -> bytes:
+    """A message by its full name; raises `InvalidProtobuf`. `unknown` is what `decode_message` kept."""
+    return _Writing(unknown or {}).message(name, value, path="", depth=0)
+
+
+class _Writing:
+    def __init__(self, unknown: Mapping[str, bytes]) -> None:
+        self._unknown = unknown
+
+    def message(self, name: str, value: Any, *, path: str, depth: int) -> bytes:
+        special = _SPECIALS.get(name)
+        if special is not None:
+            return special(value, path)
+        types = message(name)
+        if types is None:
+            raise InvalidProtobuf(f"unknown message {name}", path=path)
+        if depth > _MAX_NESTING:
+            raise InvalidProtobuf(f"nested deeper than {_MAX_NESTING} messages", path=path)
+        if not hasattr(value, "get"):
+            raise InvalidProtobuf(f"is not an object but {type(value).__name__}", path=path)
+        out = bytearray()
+        for number in sorted(types):
+            field = types[number]
+            # What stands in the JSON object itself is a message of its own here, of the same names.
+            found = _inline_part(field, value) if field.is_inline else value.get(field.name)
+            if found is not None:
+                out += self._field(number, field, found, path=path, depth=depth)
+        return bytes(out) + self._unknown.get(path, b"")
+
+    def _field(self, number: int, field: FieldType, found: Any, *, path: str, depth: int) -> bytes:
+        below = f"{path}.{field.name}" if path else field.name
+        if field.is_map:
+            _expect(found, dict, below)
+            entries = (self._entry(field, key, found[key], path=below, depth=depth) for key in sorted(found))
+            return b"".join(written_field(number, LENGTH_DELIMITED, entry) for entry in entries)
+        if not field.is_repeated:
+            return self._one(number, field, found, path=below, depth=depth)
+        _expect(found, list, below)
+        items = enumerate(found)
+        return b"".join(self._one(number, field, one, path=f"{below}[{at}]", depth=depth) for at, one in items)
+
+    def _one(self, number: int, field: FieldType, found: Any, *, path: str, depth: int) -> bytes:
+        scalar = _SCALARS.get(field.type)
+        if scalar is not None:
+            wire_type, written = scalar
+            return written_field(number, wire_type, written(found, path))
+        content = b"" if found is None else self.message(field.type, found, path=path, depth=depth + 1)
+        return written_field(number, LENGTH_DELIMITED, content)
+
+    def _entry(self, field: FieldType, key: str, found: Any, *, path: str, depth: int) -> bytes:
+        return written_field(1, LENGTH_DELIMITED, key.encode()) + self._one(
+            2, field, found, path=f"{path}[{key[:100]}]", depth=depth
+        )
+
+
+def _inline_part(field: FieldType, value: Mapping[str, Any]) -> dict[str, Any] | None:
+    """What of the value is the inline message's; None where nothing is."""
+    names = {one.name for one in (message(field.type) or {}).values()}
+    return {name: found for name, found in value.items() if name in names} or None
+
+
+# ---- scalars
+
+
+def _text(value: Any, path: str) -> bytes:
+    return str(_expect(value, str, path)).encode()
+
+
+def _bytes(value: Any, path: str) -> bytes:
+    try:
+        return base64.b64decode(_expect(value, str, path), validate=True)
+    except binascii.Error as error:
+        raise InvalidProtobuf(f"is not base64: {error}", path=path) from None
+
+
+def _flag(value: Any, path: str) -> int:
+    return int(_expect(value, bool, path))
+
+
+def _integer(value: Any, path: str) -> int:
+    if isinstance(value, bool) or not isinstance(value, int) or not -(1 << 63) <= value < 1 << 63:
+        raise InvalidProtobuf(f"is not an integer but {value!r}", path=path)
+    return value
+
+
+def _double(value: Any, path: str) -> bytes:
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        raise InvalidProtobuf(f"is not a number but {value!r}", path=path)
+    return struct.pack("<d", value)
+
+
+_SCALARS: Final[dict[str, tuple[int, Callable[[Any, str], int | bytes]]]] = {
+    "string": (LENGTH_DELIMITED, _text),
+    "bytes": (LENGTH_DELIMITED, _bytes),
+    "bool": (VARINT, _flag),
+    "int32": (VARINT, _integer),
+    "int64": (VARINT, _integer),
+    "double": (FIXED64, _double),
+}
+
+
+# ---- messages that are not objects in JSON
+
+
+def _quantity(value: Any, path: str) -> bytes:
+    """As text, which is all that protobuf has of it; files say `cpu: 1`."""
+    if isinstance(value, bool) or not isinstance(value, str | int | float):
+        raise InvalidProtobuf(f"is not a quantity but {value!r}", path=path)
+    return written_field(1, LENGTH_DELIMITED, str(value).encode())
+
+
+def _int_or_string(value: Any, path: str) -> bytes:
+    if isinstance(value, str):
+        return written_field(1, VARINT, 1) + written_field(3, LENGTH_DELIMITED, value.encode())
+    return written_field(1, VARINT, 0) + written_field(2, VARINT, _integer(value, path))
+
+
+def _time(value: Any, path: str) -> bytes:
+    try:
+        moment = msgspec.convert(value, Time)
+    except msgspec.ValidationError as error:
+        raise InvalidProtobuf(f"is not a time: {error}", path=path) from None
+    seconds = written_field(1, VARINT, int(moment.timestamp() // 1))
+    return seconds + (written_field(2, VARINT, moment.microsecond * 1000) if moment.microsecond else b"")
+
+
+def _embedded_json(value: Any, _path: str) -> bytes:
+    return written_field(1, LENGTH_DELIMITED, msgspec.json.encode(value))
+
+
+_SPECIALS: Final[dict[str, Callable[[Any, str], bytes]]] = {
+    "k8s.io.apimachinery.pkg.api.resource.Quantity": _quantity,
+    "k8s.io.apimachinery.pkg.util.intstr.IntOrString": _int_or_string,
+    f"{META}Time": _time,
+    f"{META}MicroTime": _time,
+    f"{META}FieldsV1": _embedded_json,
+    f"{RUNTIME}RawExtension": _embedded_json,
+}
+
+
+def _expect(value: Any, kind: type, path: str) -> Any:
+    if not isinstance(value, kind):
+        raise InvalidProtobuf(f"is not {kind.__name__} but {type(value).__name__}", path=path)
+    return value

@@ -1,0 +1,129 @@
+"""Messages that are not objects in JSON: quantities, times, numbers-or-texts, embedded JSON, one-of schemas.
+
+Each function gets the message as the generic decoder sees it, by JSON name, and returns its JSON value; `NOTHING` is
+for what Go writes as null, which is how an empty time or an empty extension comes along.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+from datetime import UTC, datetime, timedelta
+from enum import Enum
+from typing import TYPE_CHECKING, Any, Final
+
+import msgspec
+
+from plimsoll.objects.protobuf.messages import EXTENSIONS, META, RUNTIME
+from plimsoll.objects.protobuf.wire import InvalidProtobuf
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+_EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
+_NANOS_A_SECOND: Final = 10**9
+
+
+class Nothing(Enum):
+    """The value that stays out of the JSON."""
+
+    NOTHING = "nothing"
+
+
+NOTHING: Final = Nothing.NOTHING
+
+
+def _quantity(fields: dict[str, Any]) -> Any:
+    return fields.get("string") or "0"
+
+
+def _int_or_string(fields: dict[str, Any]) -> Any:
+    return fields.get("strVal", "") if fields.get("type", 0) == 1 else fields.get("intVal", 0)
+
+
+def _time(fields: dict[str, Any]) -> Any:
+    """Whole seconds: JSON clients never saw more, so the real server drops what protobuf clients send."""
+    return _moment(fields.get("seconds", 0), 0).strftime("%Y-%m-%dT%H:%M:%SZ") if fields else NOTHING
+
+
+def _micro_time(fields: dict[str, Any]) -> Any:
+    if not fields:
+        return NOTHING
+    return _moment(fields.get("seconds", 0), fields.get("nanos", 0)).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
+
+
+def _moment(seconds: int, nanos: int) -> datetime:
+    try:
+        moment = _EPOCH + timedelta(seconds=seconds, microseconds=nanos // 1000)
+    except OverflowError:
+        raise InvalidProtobuf(f"a time {seconds} seconds after 1970 cannot be written") from None
+    if moment.year < 1000:
+        raise InvalidProtobuf(f"a time {seconds} seconds after 1970 cannot be written")
+    return moment
+
+
+def _duration(fields: dict[str, Any]) -> Any:
+    """As Go's time.Duration prints itself: `1h30m0s`, `1.5s`, `20ms`."""
+    nanos = fields.get("duration", 0)
+    sign, nanos = ("-", -nanos) if nanos < 0 else ("", nanos)
+    if nanos == 0:
+        return "0s"
+    if nanos < _NANOS_A_SECOND:
+        unit, size = next((unit, size) for unit, size in (("ms", 10**6), ("µs", 10**3), ("ns", 1)) if nanos >= size)
+        return f"{sign}{_decimal(nanos, size)}{unit}"
+    minutes, rest = divmod(nanos, 60 * _NANOS_A_SECOND)
+    hours, minutes = divmod(minutes, 60)
+    text = f"{_decimal(rest, _NANOS_A_SECOND)}s"
+    if hours or minutes:
+        text = f"{minutes}m{text}"
+    return f"{sign}{hours}h{text}" if hours else f"{sign}{text}"
+
+
+def _decimal(amount: int, unit: int) -> str:
+    whole, rest = divmod(amount, unit)
+    return f"{whole}.{str(rest).rjust(len(str(unit)) - 1, '0').rstrip('0')}" if rest else str(whole)
+
+
+def _embedded_json(fields: dict[str, Any]) -> Any:
+    """`raw` arrives as bytes in base64, as every bytes field does."""
+    raw = base64.b64decode(fields.get("raw") or fields.get("Raw") or "")
+    if not raw:
+        return NOTHING
+    try:
+        return msgspec.json.decode(raw)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError, binascii.Error) as error:
+        raise InvalidProtobuf(f"embedded JSON cannot be read: {error}") from None
+
+
+def _schema_or_array(fields: dict[str, Any]) -> Any:
+    return fields.get("schema", fields.get("jSONSchemas", NOTHING))
+
+
+def _schema_or_bool(fields: dict[str, Any]) -> Any:
+    return fields.get("schema", fields.get("allows", False))
+
+
+def _schema_or_texts(fields: dict[str, Any]) -> Any:
+    return fields.get("property", fields.get("schema", NOTHING))
+
+
+def _items(fields: dict[str, Any]) -> Any:
+    return fields.get("items", [])
+
+
+SPECIALS: Final[dict[str, Callable[[dict[str, Any]], Any]]] = {
+    "k8s.io.apimachinery.pkg.api.resource.Quantity": _quantity,
+    "k8s.io.apimachinery.pkg.util.intstr.IntOrString": _int_or_string,
+    f"{META}Time": _time,
+    f"{META}MicroTime": _micro_time,
+    f"{META}Duration": _duration,
+    f"{META}FieldsV1": _embedded_json,
+    f"{META}Verbs": _items,
+    f"{RUNTIME}RawExtension": _embedded_json,
+    f"{EXTENSIONS}JSON": _embedded_json,
+    f"{EXTENSIONS}JSONSchemaPropsOrArray": _schema_or_array,
+    f"{EXTENSIONS}JSONSchemaPropsOrBool": _schema_or_bool,
+    f"{EXTENSIONS}JSONSchemaPropsOrStringArray": _schema_or_texts,
+    "k8s.io.api.authentication.v1.ExtraValue": _items,
+    "k8s.io.api.authorization.v1.ExtraValue": _items,
+}

@@ -1,0 +1,176 @@
+"""What a group's next node would be, and the nodes that stand for those on their way (specs/nodes.md 6.5, 6.1)."""
+
+from datetime import timedelta
+from typing import Any
+
+import pytest
+
+from plimsoll.nodes.cluster_state.templates import (
+    GroupTemplates,
+    NodesOfGroups,
+    Source,
+    from_provider,
+    nodes_by_group,
+)
+from plimsoll.nodes.cluster_state.upcoming import is_upcoming, upcoming_nodes
+from plimsoll.nodes.options import read_options
+from plimsoll.nodes.planning.daemon_overheads import DaemonSets
+from plimsoll.nodes.planning.world import Group
+from plimsoll.objects.meta import ObjectMeta, OwnerReference
+from plimsoll.objects.nodes import Node
+from plimsoll.objects.pods import Pod, PodSpec, PodTemplateSpec
+from plimsoll.objects.workloads import DaemonSet, DaemonSetSpec
+from tests.nodes.cluster_state.state_worlds import NOON, at, node
+
+PROVIDED = node("from-provider")
+STARTUP = "startup-taint.cluster-autoscaler.kubernetes.io/x"
+
+
+def pod(name: str, *, owner: str = "ReplicaSet", on: str = "n", **meta: Any) -> Pod:
+    owners = (OwnerReference(kind=owner, name="it", controller=True),)
+    return Pod(
+        metadata=ObjectMeta(name=name, namespace="d", owner_references=owners, **meta), spec=PodSpec(node_name=on)
+    )
+
+
+def templates(**options: Any) -> GroupTemplates:
+    return GroupTemplates(read_options({name.replace("_", "-"): value for name, value in options.items()}))
+
+
+def found(*nodes: Node, pods: tuple[Pod, ...] = ()) -> NodesOfGroups:
+    by_node: dict[str, list[Pod]] = {}
+    for one in pods:
+        by_node.setdefault(one.spec.node_name, []).append(one)
+    return NodesOfGroups(nodes={"g": nodes} if nodes else {}, pods=by_node)
+
+
+def made(given: NodesOfGroups, *, now_s: float = 0, kept: GroupTemplates | None = None, provider: bool = True):
+    offered = {"g": from_provider(PROVIDED)} if provider else {}
+    return (kept or templates()).update(given, ["g"], offered, at(now_s)).get("g")
+
+
+def test_a_ready_node_is_the_template():
+    template = made(found(node("n")))
+    assert template is not None
+    assert (template.node.metadata.name, template.source) == ("n", Source.REAL_NODE)
+    assert template.daemons_are_known
+
+
+@pytest.mark.parametrize(
+    "unfit",
+    [
+        node("n", ready=False),
+        node("n", age_s=60),
+        node("n", unschedulable=True),
+        node("n", taints=("ToBeDeletedByClusterAutoscaler",)),
+        node("n", taints=(STARTUP,)),
+    ],
+)
+def test_a_node_that_is_not_well_or_not_for_long_is_not(unfit: Node):
+    template = made(found(unfit))
+    assert template is not None
+    assert template.source is Source.PROVIDER
+    assert not template.daemons_are_known
+
+
+def test_ready_for_more_than_a_minute_is_long_enough():
+    template = made(found(node("n", age_s=60.5)))
+    assert template is not None
+    assert template.source is Source.REAL_NODE
+
+
+def test_a_good_node_is_remembered_when_the_group_is_empty():
+    kept = templates()
+    made(found(node("n"), pods=(pod("agent", owner="DaemonSet"),)), kept=kept)
+    template = made(found(), now_s=86_400, kept=kept)
+    assert template is not None
+    assert (template.node.metadata.name, template.source) == ("n", Source.REMEMBERED)
+    assert [one.metadata.name for one in template.daemons] == ["agent"]
+    assert template.daemons_are_known
+
+
+def test_what_is_remembered_for_too_long_is_forgotten():
+    kept = templates(node_info_cache_expire_time="1h")
+    made(found(node("n")), kept=kept)
+    assert not kept.is_wanting("g", found(), at(3600))
+    assert kept.is_wanting("g", found(), at(3601))
+    template = made(found(), now_s=3601, kept=kept)
+    assert template is not None
+    assert template.source is Source.PROVIDER
+
+
+def test_what_is_remembered_of_a_group_that_is_gone_is_forgotten():
+    kept = templates()
+    made(found(node("n")), kept=kept)
+    kept.update(found(), [], {}, NOON)
+    assert kept.is_wanting("g", found(), NOON)
+
+
+def test_the_last_resort_is_any_node():
+    template = made(found(node("n", ready=False, taints=("node.kubernetes.io/not-ready", "own"))), provider=False)
+    assert template is not None
+    assert template.source is Source.ANY_NODE
+    assert [taint.key for taint in template.node.spec.taints] == ["own"]
+
+
+def test_a_group_without_nodes_and_without_a_provider_template_has_none():
+    assert made(found(), provider=False) is None
+
+
+def test_the_oldest_good_node_is_chosen_whatever_the_order():
+    old, young = node("b", age_s=7200), node("a", age_s=3600)
+    for order in ((old, young), (young, old)):
+        template = made(found(*order))
+        assert template is not None
+        assert template.node.metadata.name == "b"
+
+
+def test_daemon_and_mirror_pods_of_the_node_come_along_and_no_others():
+    mirror = pod("proxy", owner="Node", annotations={"kubernetes.io/config.mirror": "x"})
+    leaving = pod("old", owner="DaemonSet", deletion_timestamp=NOON + timedelta(seconds=30))
+    here = (pod("web"), pod("agent", owner="DaemonSet"), mirror, leaving, pod("other", owner="DaemonSet", on="m"))
+    template = made(found(node("n"), pods=here))
+    assert template is not None
+    assert [one.metadata.name for one in template.daemons] == ["agent", "proxy"]
+
+
+def test_nodes_of_no_group_are_left_out():
+    assert list(nodes_by_group([node("a"), node("b")], {"a": "g"})) == ["g"]
+
+
+def grouped(template: Node, **fields: Any) -> Group:
+    return Group(id="g", min_size=0, max_size=9, target_size=3, template=template, **fields)
+
+
+def test_upcoming_nodes_are_ready_have_names_of_their_own_and_no_passing_taints():
+    template = node("n", taints=(STARTUP, "dedicated"), labels={"kubernetes.io/hostname": "n", "team": "a"})
+    coming = upcoming_nodes(grouped(template), 2, rules=read_options({}).pods, daemon_sets=DaemonSets([]))
+    assert [one.node.metadata.name for one in coming] == [
+        "template-node-for-g-upcoming-0",
+        "template-node-for-g-upcoming-1",
+    ]
+    for one in coming:
+        labels = one.node.metadata.labels
+        assert labels["kubernetes.io/hostname"] == one.node.metadata.name
+        assert labels["team"] == "a"
+        assert labels["cluster-autoscaler.kubernetes.io/template-node"] == "true"
+        assert [taint.key for taint in one.node.spec.taints] == ["dedicated"]
+        assert [(each.type, each.status) for each in one.node.status.conditions] == [("Ready", "True")]
+        assert is_upcoming(one.node)
+    assert not is_upcoming(template)
+
+
+def test_upcoming_nodes_bring_their_daemons():
+    agent = DaemonSet(metadata=ObjectMeta(name="agent", namespace="d"), spec=DaemonSetSpec(template=PodTemplateSpec()))
+    rules = read_options({}).pods
+    known = grouped(node("n"), daemons=(pod("proxy", owner="DaemonSet"),), daemons_are_known=True)
+    (coming,) = upcoming_nodes(known, 1, rules=rules, daemon_sets=DaemonSets([agent]))
+    assert [(one.metadata.name, one.spec.node_name) for one in coming.pods] == [
+        ("proxy-upcoming-0", coming.node.metadata.name)
+    ]
+    unknown = grouped(node("n"))
+    first, second = upcoming_nodes(unknown, 2, rules=rules, daemon_sets=DaemonSets([agent]))
+    assert {one.metadata.name for one in (*first.pods, *second.pods)} == {
+        "agent-template-upcoming-0",
+        "agent-template-upcoming-1",
+    }
