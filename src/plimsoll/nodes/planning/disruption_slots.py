@@ -1,7 +1,7 @@
 """PodDisruptionBudgets as numbers: which of them mean a pod, and how many pods each still lets go. Pure.
 
 Drains, removals and consolidation draw from one table, so that what one node's pods use up is gone for the next.
-A budget whose selector cannot be read means every pod of its namespace and allows none: nobody can say whom it protects.
+A budget whose selector cannot be read means every pod of its namespace and allows none: who knows whom it protects.
 """
 
 from __future__ import annotations

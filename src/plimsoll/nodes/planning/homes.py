@@ -25,6 +25,7 @@ from plimsoll.nodes.planning.drains import (
     local_volumes,
 )
 from plimsoll.nodes.planning.scheduling_keys import fingerprint
+from plimsoll.nodes.planning.standing import Standing
 from plimsoll.nodes.planning.volume_forms import touches_storage
 from plimsoll.objects.owners import controller_of
 
@@ -116,13 +117,15 @@ class Home:
     state: NodeState
     pods: tuple[PlacedPod, ...]
     kinds: Ints
+    standing: Standing
 
     @classmethod
     def of(cls, state: NodeState, kinds: Kinds, before: Home | None) -> Home:
         known = {} if before is None else {id(one.pod): number for one, number in before.listed()}
         pods = tuple(state.pods.values())
         numbers = [known[id(one.pod)] if id(one.pod) in known else kinds.number(one) for one in pods]
-        return cls(state, pods, np.array(numbers, dtype=np.int64))
+        standing = Standing.of(state.node) if before is None or before.state.node is not state.node else before.standing
+        return cls(state, pods, np.array(numbers, dtype=np.int64), standing)
 
     def listed(self) -> list[tuple[PlacedPod, int]]:
         return list(zip(self.pods, self.kinds.tolist(), strict=True))
@@ -132,7 +135,7 @@ class Homes:
     """All nodes of a view, in its order."""
 
     def __init__(self, kinds: Kinds, homes: Sequence[Home]) -> None:
-        self._kinds = kinds
+        self.numbers = kinds
         self.kinds: tuple[Kind, ...] = tuple(kinds.listed)
         self.homes = tuple(homes)
         sizes = np.array([len(one.pods) for one in self.homes], dtype=np.int64)
@@ -145,7 +148,7 @@ class Homes:
     def of(cls, view: ClusterView, before: Homes | None = None) -> Homes:
         if before is not None and len(before.kinds) > len(before.kind) + _STALE_KINDS:
             before = None
-        kinds = Kinds() if before is None else before._kinds
+        kinds = Kinds() if before is None else before.numbers
         known = {} if before is None else {one.state.name: one for one in before.homes}
         homes = [_home(state, kinds, known.get(state.name)) for state in view.nodes.values()]
         if before is not None and _all_same(homes, before.homes):

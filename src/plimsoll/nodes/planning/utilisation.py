@@ -35,11 +35,8 @@ class Utilisation:
     """What decided."""
     is_gpu: Flags
     threshold: Floats
-
-    @property
-    def is_low(self) -> Flags:
-        """At the threshold a node still passes."""
-        return np.asarray(self.share <= self.threshold, dtype=np.bool_)
+    is_low: Flags
+    """At the threshold a node still passes."""
 
 
 def utilisation_of(arrays: Arrays, homes: Homes, *, options: ScaleDown, now: datetime) -> Utilisation:
@@ -60,16 +57,17 @@ def utilisation_of(arrays: Arrays, homes: Homes, *, options: ScaleDown, now: dat
     names = arrays.columns.names
     gpus = [column for column, name in enumerate(names) if is_gpu(name)]
     plain = [arrays.columns.index[CPU], arrays.columns.index[MEMORY]]
-    has_gpu: Flags = (
-        (arrays.alloc[:, gpus] > 0).any(axis=1) if gpus else np.zeros(len(arrays), dtype=np.bool_)
-    )
+    has_gpu: Flags = np.asarray((arrays.alloc[:, gpus] > 0).any(axis=1), dtype=np.bool_)
     deciding = np.where(has_gpu, _largest(shares, gpus), _largest(shares, plain))
     rows = np.arange(len(arrays))
+    share = shares[rows, deciding]
+    threshold = np.where(has_gpu, options.gpu_utilization_threshold, options.utilization_threshold)
     return Utilisation(
-        share=shares[rows, deciding],
+        share=share,
         resource=tuple(names[column] for column in deciding.tolist()),
         is_gpu=has_gpu,
-        threshold=np.where(has_gpu, options.gpu_utilization_threshold, options.utilization_threshold),
+        threshold=threshold,
+        is_low=np.asarray(share <= threshold, dtype=np.bool_),
     )
 
 
@@ -88,11 +86,11 @@ def _shares(asked: Floats, offered: Floats) -> Floats:
     """Rounded, so that 0.5 of a node is 0.5 whatever was added up before."""
     shares = np.zeros(asked.shape, dtype=np.float64)
     np.divide(asked, offered, out=shares, where=offered > 0)
-    return np.round(np.maximum(shares, 0.0), 12)
+    return np.asarray(np.round(np.maximum(shares, 0.0), 12), dtype=np.float64)
 
 
 def _largest(shares: Floats, columns: list[int]) -> Ints:
     """[N]: the column of the largest share, the first of equals."""
     if not columns:
         return np.zeros(len(shares), dtype=np.int64)
-    return np.array(columns, dtype=np.int64)[np.argmax(shares[:, columns], axis=1)]
+    return np.asarray(np.array(columns, dtype=np.int64)[np.argmax(shares[:, columns], axis=1)], dtype=np.int64)

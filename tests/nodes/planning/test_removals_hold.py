@@ -1,0 +1,246 @@
+"""What holds for removals of any cluster: pods have places by the plain rules, budgets and minima hold."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import replace
+from datetime import timedelta
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from msgspec import structs
+
+from plimsoll.nodes.planning import relocations
+from plimsoll.nodes.planning.consolidation import Terms, consolidate
+from plimsoll.nodes.planning.departures import Departures, Removal, removable_now
+from plimsoll.nodes.planning.drains import DrainRules, is_daemon_pod
+from plimsoll.nodes.planning.removal_candidates import Known
+from plimsoll.nodes.planning.removals import find_unneeded
+from plimsoll.nodes.planning.verifying import looks_at_others
+from plimsoll.scheduling import ClusterView, Fits, feasible
+from plimsoll.scheduling.selection import label_selector
+from tests.nodes.planning.clusters_to_shrink import HOSTNAME, NOON, budget, group, node, pod, policy, snapshot
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from plimsoll.nodes.planning.world import Snapshot
+    from plimsoll.objects.pods import Pod
+    from plimsoll.scheduling.view import NodeState
+
+ZONE = "topology.kubernetes.io/zone"
+LONG_AGO = NOON - timedelta(days=1)
+WIDE = {
+    "max_scale_down_parallelism": 50,
+    "max_drain_parallelism": 50,
+    "scale_down_utilization_threshold": 1.0,
+}
+
+
+def _wishes(draw: st.DrawFn) -> dict[str, Any]:
+    app = draw(st.sampled_from(["web", "db"]))
+    key = draw(st.sampled_from([ZONE, HOSTNAME]))
+    selector = {"labelSelector": {"matchLabels": {"app": app}}}
+    term = {"requiredDuringSchedulingIgnoredDuringExecution": [{"topologyKey": key, **selector}]}
+    spread = {"maxSkew": 1, "topologyKey": key, "whenUnsatisfiable": "DoNotSchedule", **selector}
+    return draw(
+        st.sampled_from(
+            [
+                {},
+                {},
+                {},
+                {"affinity": {"podAntiAffinity": term}},
+                {"affinity": {"podAffinity": term}},
+                {"topologySpreadConstraints": [spread]},
+                {"nodeSelector": {ZONE: "z1"}},
+                {"tolerations": [{"operator": "Exists"}]},
+                {"containers": [{"name": "c", "ports": [{"hostPort": 80}]}]},
+            ]
+        )
+    )
+
+
+def _pod(draw: st.DrawFn, number: int, on: str) -> Pod:
+    annotations = draw(st.sampled_from([*[{}] * 9, {"cluster-autoscaler.kubernetes.io/safe-to-evict": "false"}]))
+    return pod(
+        f"p{number}",
+        on=on,
+        cpu=draw(st.sampled_from(["500m", "1", "2"])),
+        memory=draw(st.sampled_from(["1Gi", "3Gi"])),
+        owner=draw(st.sampled_from([*["ReplicaSet"] * 9, "DaemonSet", ""])),
+        labels={"app": draw(st.sampled_from(["web", "db"]))},
+        annotations=annotations,
+        **_wishes(draw),
+    )
+
+
+@st.composite
+def worlds(draw: st.DrawFn) -> Snapshot:
+    groups = ("a", "a", "a", "b", "fixed", "")
+    nodes = [
+        node(
+            f"n{index}",
+            cpu=draw(st.sampled_from([4, 8])),
+            gib=8,
+            group=draw(st.sampled_from(groups)),
+            labels={ZONE: draw(st.sampled_from(["z1", "z2"]))},
+            taints=draw(st.sampled_from([[], [], [], [{"key": "x", "effect": "NoSchedule"}]])),
+            ready=draw(st.sampled_from([True] * 5 + [False])),
+        )
+        for index in range(draw(st.integers(4, 7)))
+    ]
+    names = [one.metadata.name for one in nodes]
+    pods = [_pod(draw, index, draw(st.sampled_from(names))) for index in range(draw(st.sampled_from([8, 6, 4, 1])))]
+    sizes = Counter(one.metadata.labels["group"] for one in nodes)
+    made = [
+        group("a", size=sizes["a"], least=draw(st.sampled_from([0, 0, 1, 2])), price_per_hour=1.0),
+        group("b", size=sizes["b"], price_per_hour=3.0, zero_or_max=draw(st.booleans())),
+        group("fixed", size=sizes["fixed"], autoscaled=False),
+    ]
+    budgets = (
+        budget(allowed=draw(st.sampled_from([4, 2, 1, 0])), app="web"),
+        budget("c", allowed=draw(st.integers(1, 6))),
+    )
+    return snapshot(nodes, pods, groups=made, budgets=budgets)
+
+
+def loose(of: Pod) -> Pod:
+    return structs.replace(of, spec=structs.replace(of.spec, node_name=""))
+
+
+def assert_pods_have_places(world: Snapshot, removals: Sequence[Removal]) -> None:
+    """Replay, one pod at a time, on the cluster without the nodes that go."""
+    gone = {one.node for one in removals}
+    pods = {placed.key: placed.pod for state in world.view.nodes.values() for placed in state.pods.values()}
+    view: ClusterView = world.view
+    for name in sorted(gone):
+        view = view.without_node(name)
+    for one in sorted(removals, key=lambda each: each.is_empty):
+        for move in one.moves:
+            moved = loose(pods[move.pod])
+            assert isinstance(feasible(moved, view.nodes[move.target].node, view), Fits)
+            view = view.with_pod(moved, move.target)
+
+
+def assert_limits_hold(world: Snapshot, removals: Sequence[Removal]) -> None:
+    lost = Counter(one.group for one in removals)
+    assert set(lost) <= {"a", "b"}
+    for one in world.groups:
+        assert not lost[one.id] or one.target_size - lost[one.id] >= one.min_size
+        assert not one.zero_or_max or lost[one.id] in {0, one.target_size}
+    for limit in world.budgets:
+        selector = label_selector(limit.spec.selector)
+        allowed = limit.status.disruptions_allowed
+        pods = {placed.key: placed.pod for state in world.view.nodes.values() for placed in state.pods.values()}
+        evicted = [sum(1 for move in one.moves if selector.matches(pods[move.pod].metadata.labels)) for one in removals]
+        # Pods of one node are evicted one after the other; those of several together never exceed a budget.
+        assert sum(min(each, allowed) for each in evicted) <= allowed
+        assert allowed or not sum(evicted)
+
+
+def assert_nobody_is_forced(world: Snapshot, removals: Sequence[Removal]) -> None:
+    """Every pod that has to move is named once, and none of them may not be evicted."""
+    rules = DrainRules(options=policy().scale_down, now=NOON)
+    for one in removals:
+        on_node = [placed.pod for placed in world.view.nodes[one.node].pods.values()]
+        assert not any(rules.verdict(each).keeps_node for each in on_node)
+        movable = {each.metadata.name for each in on_node if not is_daemon_pod(each)}
+        assert sorted(move.pod.name for move in one.moves) == sorted(movable)
+
+
+def departing(world: Snapshot, **options: Any) -> Departures:
+    known = Known(unneeded_since=dict.fromkeys(world.view.nodes, LONG_AGO))
+    chosen = policy(**WIDE, **options)
+    return removable_now(find_unneeded(world, chosen, now=NOON, known=known), chosen, now=NOON, known=known)
+
+
+@given(world=worlds())
+@settings(max_examples=50, deadline=None)
+def test_removals_are_safe(world: Snapshot):
+    found = departing(world)
+    assert_pods_have_places(world, found.removals)
+    assert_limits_hold(world, found.removals)
+    assert_nobody_is_forced(world, found.removals)
+    assert departing(world) == found
+
+
+@given(world=worlds(), many=st.sampled_from([1, relocations.MANY]))
+@settings(max_examples=50, deadline=None)
+def test_all_unneeded_nodes_can_go_together(world: Snapshot, many: int):
+    """Whether candidates are emptied in one pass, or first into those at the end of the line."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(relocations, "MANY", many)
+        found = find_unneeded(world, policy(**WIDE), now=NOON)
+    gone = {one.node for one in found.unneeded}
+    places = found.hints()
+    view: ClusterView = world.view
+    for name in sorted(gone):
+        view = view.without_node(name)
+    assert not gone & set(places.values())
+    for name in sorted(gone):
+        for placed in world.view.nodes[name].pods.values():
+            if is_daemon_pod(placed.pod):
+                continue
+            target = view.nodes[places[placed.key]]
+            if not looks_at_others(placed.pod) and not view.has_anti_affinity:
+                assert isinstance(feasible(loose(placed.pod), target.node, view), Fits)
+            view = view.with_pod(loose(placed.pod), target.name)
+    assert not any(amount < 0 for state in view.nodes.values() if not state.problem for amount in over(state, world))
+
+
+def over(state: NodeState, world: Snapshot) -> list[int]:
+    """What is free on a node that was not overfull before."""
+    return [state.free[name] for name in state.free if world.view.nodes[state.name].free[name] >= 0]
+
+
+@given(world=worlds())
+@settings(max_examples=40, deadline=None)
+def test_every_node_has_one_verdict(world: Snapshot):
+    found = find_unneeded(world, policy(**WIDE), now=NOON)
+    named = [*(one.node for one in found.unneeded), *(one.node for one in found.kept)]
+    assert sorted(named) == sorted(world.view.nodes)
+
+
+@given(world=worlds())
+@settings(max_examples=40, deadline=None)
+def test_a_node_with_one_pod_is_unneeded_exactly_when_the_plain_rules_know_another_place(world: Snapshot):
+    rules = DrainRules(options=policy().scale_down, now=NOON)
+    for name, state in world.view.nodes.items():
+        movable = [placed.pod for placed in state.pods.values() if not is_daemon_pod(placed.pod)]
+        if len(movable) != 1 or rules.verdict(movable[0]).keeps_node:
+            continue
+        alone = only_candidate(world, name)
+        found = find_unneeded(alone, policy(**WIDE), now=NOON)
+        without = world.view.without_node(name)
+        places = [
+            other
+            for other in without.nodes.values()
+            if all(one.status == "True" for one in other.node.status.conditions)
+            and isinstance(feasible(loose(movable[0]), other.node, without), Fits)
+        ]
+        assert [one.node for one in found.unneeded] == ([name] if places else [])
+
+
+def only_candidate(world: Snapshot, name: str) -> Snapshot:
+    """The same cluster in which only one node may go."""
+    return replace(world, groups=(group("only", size=1),), group_of={name: "only"}, budgets=())
+
+
+@given(world=worlds(), mode=st.sampled_from(["empty", "underutilized", "balanced"]))
+@settings(max_examples=40, deadline=None)
+def test_consolidation_is_safe_and_moves_no_pod_twice(world: Snapshot, mode: str):
+    chosen = policy(consolidation=mode)
+    terms = Terms(budgets=(), may_replace=False)
+    found = consolidate(world, chosen, now=NOON, terms=terms)
+    assert_pods_have_places(world, found.removals)
+    assert_limits_hold(world, found.removals)
+    assert_nobody_is_forced(world, found.removals)
+    moved = [move.pod for one in found.removals for move in one.moves]
+    assert len(moved) == len(set(moved))
+    named = [*(one.node for one in found.removals), *(one.node for one in found.kept)]
+    assert sorted(named) == sorted(world.view.nodes)
+    assert consolidate(world, chosen, now=NOON, terms=terms) == found
+    prices = {"a": 1.0, "b": 3.0}
+    assert found.savings_per_hour == sum(prices[one.group] for one in found.removals)
