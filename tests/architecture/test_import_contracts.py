@@ -11,6 +11,7 @@ import pytest
 REPOSITORY = Path(__file__).parents[2]
 PACKAGES = ["cli", "simulation", "console", "fleet", "kafka", "tidb", "nodes", "local", "journal", "kube", "runtime"]
 PACKAGES += ["solver", "scheduling", "objects", "core", "nodes.planning", "kafka.planning"]
+PACKAGES += ["nodes.cluster_state", "nodes.providers", "nodes.providers.simulated"]
 
 
 def scratch(tmp_path: Path, importer: str = "", imported: str = "") -> Path:
@@ -35,7 +36,7 @@ def lint(folder: Path) -> subprocess.CompletedProcess[str]:
 def test_a_package_without_breaches_keeps_the_contracts(tmp_path: Path):
     ended = lint(scratch(tmp_path))
     assert ended.returncode == 0, ended.stdout
-    assert "2 kept, 0 broken" in ended.stdout
+    assert "3 kept, 0 broken" in ended.stdout
 
 
 @pytest.mark.parametrize(
@@ -62,7 +63,14 @@ def test_an_import_upwards_or_sideways_is_noticed(tmp_path: Path, importer: str,
 
 
 @pytest.mark.parametrize(
-    "importer", ["plimsoll.core", "plimsoll.scheduling", "plimsoll.solver", "plimsoll.nodes.planning"]
+    "importer",
+    [
+        "plimsoll.core",
+        "plimsoll.scheduling",
+        "plimsoll.solver",
+        "plimsoll.nodes.planning",
+        "plimsoll.nodes.cluster_state",
+    ],
 )
 @pytest.mark.parametrize("imported", ["asyncio", "time"])
 def test_a_decision_that_waits_or_asks_the_time_is_noticed(tmp_path: Path, importer: str, imported: str):
@@ -76,3 +84,12 @@ def test_a_plan_that_calls_out_rolls_dice_or_logs_is_noticed(tmp_path: Path, imp
     ended = lint(scratch(tmp_path, "plimsoll.kafka.planning", imported))
     assert ended.returncode == 1, ended.stdout
     assert "nor log BROKEN" in ended.stdout
+
+
+@pytest.mark.parametrize(
+    "importer", ["plimsoll.nodes.planning", "plimsoll.nodes.providers.simulated", "plimsoll.local"]
+)
+def test_grpc_outside_the_provider_that_speaks_it_is_noticed(tmp_path: Path, importer: str):
+    ended = lint(scratch(tmp_path, importer, "grpc"))
+    assert ended.returncode == 1, ended.stdout
+    assert "Only the external provider speaks gRPC BROKEN" in ended.stdout
