@@ -6,20 +6,17 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 
-from plimsoll.cli.output import FilesOption, Output, OutputOption, echo_value, read_file, table
+from plimsoll.cli.output import FilesOption, Output, OutputOption, echo_value, read_file
 from plimsoll.core.errors import InvalidInput
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-
     from plimsoll.nodes.planning.results import ScaleUp
     from plimsoll.nodes.planning.scale_up import Proposal
     from plimsoll.nodes.planning.world import Snapshot
     from plimsoll.nodes.policy import Policy
     from plimsoll.simulation.plan_inputs import PlanInput
 
-_SHOWN: Final = 10
-_WORTH_COMPILING: Final = 2_000
+_WORTH_LOADING: Final = 2_000
 """Entries times kinds of nodes: below it plain Python is done before machine code would be loaded."""
 
 
@@ -42,32 +39,38 @@ def plan(
     """
     Plan nodes for pending pods: from a scenario file, or from what kubectl get printed. Nothing is changed anywhere.
 
-    Files are taken together: nodes and pods from `kubectl get nodes,pods -A -o json`, machine types and node groups
-    from a file of their own or a catalogue. Exit 0 also when pods remain, 2 for input that cannot be used.
+    Files are taken together: a dump of kubectl, node groups and machine types in a file of their own or from a
+    catalogue. What the dump leaves out (daemon sets, volumes, budgets) is not counted. Exit code 0 also when pods
+    remain, 2 for input that cannot be used.
 
     \b
     Examples:
       plimsoll plan -f examples/plans/mixed.yaml
-      plimsoll plan -f mixed.yaml -o json --timing
-      kubectl get nodes,pods -A -o json | plimsoll plan -f - -f groups.yaml --catalogue gce-n1
-      plimsoll plan -f mixed.yaml --explain default/gpu-0
+      plimsoll plan -f examples/plans/zones.yaml -o json --timing
+      plimsoll plan -f examples/plans/gpu.yaml --explain default/training
+      kubectl get nodes,pods,ds,pv,pvc,sc,pdb -A -o json | plimsoll plan -f - --catalogue gce-n1
+      kubectl get nodes,pods,ds -A -o json | plimsoll plan -f - -f groups.yaml --expander least-waste
     """
     from plimsoll.nodes.planning.scale_up import verified
     from plimsoll.simulation.plan_inputs import read_plan_input
 
     files = [(name, read_file(name)) for name in filenames]
     given = read_plan_input(files, catalogue=catalogue)
-    for problem in given.problems:
-        typer.echo(f"warning: {problem}; nothing is placed beside it", err=True)
-    policy = _policy(given, expander)
-    if explain:
-        _explain(given, policy, explain, output)
-        return
+    for warning in given.warnings:
+        typer.echo(f"warning: {warning}", err=True)
+    policy = _policy(given, expander, makes_groups=bool(catalogue))
+    wanted = _key_of(given, explain) if explain else ""
     proposal, seconds = _timed_proposal(given, policy, prove=prove)
     answer = verified(proposal)
-    if output is Output.TABLE:
-        for line in _lines(given, answer, seconds if timing else None):
+    if wanted:
+        _explain(proposal, answer, wanted, output)
+    elif output is Output.TABLE:
+        from plimsoll.cli.plan_tables import plan_lines
+
+        for line in plan_lines(given, policy, answer):
             typer.echo(line)
+        if timing:
+            typer.echo(f"planned in {seconds * 1000:.1f} ms")
     elif output is Output.NAME:
         for growth in answer.growths:
             typer.echo(f"nodegroup/{growth.offer.group}")
@@ -75,15 +78,30 @@ def plan(
         echo_value(_document(given, answer, seconds if timing else None), output)
 
 
-def _policy(given: PlanInput, expander: str) -> Policy:
+def _policy(given: PlanInput, expander: str, *, makes_groups: bool) -> Policy:
+    """Of the files' options and the command line. Who gives a catalogue and no groups wants groups to be made of it."""
     from dataclasses import replace
 
     from plimsoll.nodes.options import read_options
 
+    if expander:
+        _check_expander(expander)
     options = {**given.options, **({"expander": expander} if expander else {})}
-    policy = read_options(options, path="--expander" if expander and "expander" not in given.options else "options")
+    if makes_groups and not given.snapshot.groups:
+        options.setdefault("node-autoprovisioning", True)
+    policy = read_options(options)
     overlay = _overlay(policy.choosing.price_overlay)
     return replace(policy, priorities=given.priorities, overlay=overlay)
+
+
+def _check_expander(chain: str) -> None:
+    """A mistake on the command line is told as one, not as one of a file."""
+    from plimsoll.nodes.flags import problem_of
+    from plimsoll.nodes.options import FLAGS
+
+    problem = problem_of(FLAGS["expander"], chain)
+    if problem is not None:
+        raise InvalidInput(problem, path="--expander")
 
 
 def _overlay(filename: str) -> Any:
@@ -93,7 +111,9 @@ def _overlay(filename: str) -> Any:
     if not filename:
         return {}
     documents = [document for _, document in read_documents(read_file(filename), source=filename)]
-    return read_overlay(documents[0] if documents else {}, path=filename)
+    if len(documents) != 1 or not isinstance(documents[0], dict):
+        raise InvalidInput("must be one map: machine type to price", path=filename)
+    return read_overlay(documents[0], path=filename)
 
 
 def _timed_proposal(given: PlanInput, policy: Policy, *, prove: bool) -> tuple[Proposal, float]:
@@ -104,24 +124,32 @@ def _timed_proposal(given: PlanInput, policy: Policy, *, prove: bool) -> tuple[P
     from plimsoll.solver.problems import Effort
 
     effort = Effort(gap=0.0, rounds=400, branch_nodes=100_000) if prove else None
-    _get_kernels_ready(given)
-    propose(_small(given), policy, effort=effort)
-    began_s = time.perf_counter()
-    proposal = propose(given.snapshot, policy, effort=effort)
-    return proposal, round(time.perf_counter() - began_s, 6)
+    with _kernels_for(given):
+        propose(_small(given), policy, effort=effort)
+        began_s = time.perf_counter()
+        proposal = propose(given.snapshot, policy, effort=effort)
+        return proposal, round(time.perf_counter() - began_s, 6)
 
 
-def _get_kernels_ready(given: PlanInput) -> None:
-    """Machine code for large questions; small ones are answered before it would be loaded."""
+def _kernels_for(given: PlanInput) -> AbstractContextManager[None]:
+    """Machine code for large questions, if it lies ready; small ones are answered before it would be loaded.
+
+    Compiling takes longer than any plan that is made once: whoever makes many compiles beforehand.
+    """
+    import os
+    from contextlib import nullcontext
+
     from plimsoll.solver import kernels
 
     snapshot = given.snapshot
     nodes = len(snapshot.view.nodes) + len(snapshot.groups) + len(snapshot.machine_types)
-    if len(snapshot.pending) * nodes < _WORTH_COMPILING:
-        return
+    if os.environ.get(kernels.VARIABLE):
+        return nullcontext()
+    if len(snapshot.pending) * nodes < _WORTH_LOADING:
+        return kernels.forced("plain")
     if not kernels.cache_is_warm():
-        typer.echo("compiling the planner's kernels, once on this machine (under a minute)", err=True)
-    kernels.compile_all()
+        typer.echo(f"note: python -m {kernels.__name__} (a minute, once on this machine) makes plans faster", err=True)
+    return nullcontext()
 
 
 def _small(given: PlanInput) -> Snapshot:
@@ -148,76 +176,23 @@ def _document(given: PlanInput, answer: ScaleUp, seconds: float | None) -> dict[
     return document
 
 
-def _lines(given: PlanInput, answer: ScaleUp, seconds: float | None) -> Iterator[str]:
-    """What is added, what it costs, who is left."""
-    rows = [
-        (
-            growth.offer.group,
-            growth.offer.machine_type or "-",
-            growth.offer.zone or "-",
-            f"{growth.before} -> {growth.after}" + (" (new)" if not growth.offer.exists else ""),
-            sum(pattern.nodes * sum(pattern.pods.values()) for pattern in growth.patterns),
-            f"{growth.added * growth.offer.price_per_hour:.4f}",
-        )
-        for growth in answer.growths
-    ]
-    yield from table(("NODE GROUP", "MACHINE TYPE", "ZONE", "NODES", "PODS", "PER HOUR"), rows)
-    waiting = sum(one.count for one in given.snapshot.pending)
-    on_existing = sum(sum(pods.values()) for pods in answer.existing.values())
-    yield f"{answer.helped} of {waiting} pods get a place, {on_existing} of them on nodes that are there"
-    yield _money(answer)
-    for one in answer.remaining:
-        yield f"{one.pods} left ({_few([*one.keys])}):"
-        yield from (f"  {reason}" for reason in one.reasons)
-    if seconds is not None:
-        yield f"planned in {seconds * 1000:.1f} ms"
-
-
-def _money(answer: ScaleUp) -> str:
-    cost, bound = answer.cost_per_hour, answer.lower_bound_per_hour
-    if not cost:
-        return "nothing is added"
-    gap = f", at most {100 * (cost / bound - 1):.2f} % above the least possible" if bound else ""
-    return f"costs {cost:.4f} an hour{gap}"
-
-
-def _few(names: Sequence[str]) -> str:
-    shown = ", ".join(names[:_SHOWN])
-    return f"{shown} and {len(names) - _SHOWN} more" if len(names) > _SHOWN else shown
-
-
 # ---- why not
 
 
-def _explain(given: PlanInput, policy: Policy, wanted: str, output: Output) -> None:
-    """Node by node and offer by offer everything that stands in a pod's way; nothing where it fits."""
+def _explain(proposal: Proposal, answer: ScaleUp, key: str, output: Output) -> None:
+    from plimsoll.cli.plan_tables import explanation_lines
     from plimsoll.nodes.planning.explaining import explained
 
-    found = explained(given.snapshot, policy, _key_of(given, wanted))
+    found = explained(proposal.board, answer, key)
     if output in {Output.JSON, Output.YAML}:
         echo_value(found, output)
-        return
-    for line in _explanation(found):
-        typer.echo(line)
-
-
-def _explanation(found: dict[str, Any]) -> Iterator[str]:
-    yield f"{found['key']}: asks for {found['asks']}"
-    if found["problem"]:
-        yield f"no node can take it: {found['problem']}"
-        return
-    rows = [
-        (one["group"] or "-", one["machineType"] or "-", one["zone"] or "-", _verdict(one)) for one in found["offers"]
-    ]
-    yield from table(("NODE GROUP", "MACHINE TYPE", "ZONE", "VERDICT"), rows)
-    if found["nodes"]["total"]:
-        yield found["nodes"]["message"]
-    for one in found["notOffered"]:
-        yield f"not offered: {one['group'] or one['machineType'] or 'new groups'}: {one['reason']}"
-
-
-def _verdict(one: dict[str, Any]) -> str:
-    return "fits" if one["fits"] else "; ".join(one["reasons"])
+    elif output is Output.NAME:
+        fitting = (one["group"] for one in found.get("offers", ()) if one["fits"])
+        for group in fitting:
+            typer.echo(f"nodegroup/{group}")
+    else:
+        for line in explanation_lines(found):
+            typer.echo(line)
 
 
 def _key_of(given: PlanInput, wanted: str) -> str:
@@ -229,4 +204,10 @@ def _key_of(given: PlanInput, wanted: str) -> str:
     entry, _, number = name.rpartition("-")
     if entry in keys and number.isdigit():
         return entry
-    raise InvalidInput(f"no pending pod is called {name}; there are {_few(sorted(keys)) or 'none'}", path="--explain")
+    if name in given.set_aside:
+        raise InvalidInput(f"{name} is not planned for: {given.set_aside[name]}", path="--explain")
+    import difflib
+
+    near = difflib.get_close_matches(name, sorted(keys), n=1)
+    there = f"did you mean {near[0]}?" if near else f"{len(keys)} others wait, such as {min(keys)}" if keys else ""
+    raise InvalidInput(f"no pending pod is called {name}; {there or 'none waits'}", path="--explain")

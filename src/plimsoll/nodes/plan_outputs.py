@@ -12,11 +12,13 @@ import msgspec
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
+    from plimsoll.nodes.planning.offers import Offer
     from plimsoll.nodes.planning.results import Growth, Remaining, ScaleUp
     from plimsoll.nodes.planning.world import Pending
 
 ACCEPTED: Final = "Accepted"
 PROVISIONED: Final = "Provisioned"
+INSTANCE_TYPE: Final = "node.kubernetes.io/instance-type"
 
 Json = dict[str, Any]
 
@@ -27,8 +29,8 @@ def scale_up_json(plan: ScaleUp, *, plan_seconds: float | None = None) -> Json:
         found["existing"] = [{"node": name, "pods": dict(pods)} for name, pods in plan.existing.items()]
     found["helped"] = plan.helped
     found["remaining"] = [_remaining(one) for one in plan.remaining]
-    found["costPerHour"] = plan.cost_per_hour
-    found["lowerBoundPerHour"] = plan.lower_bound_per_hour
+    found["costPerHour"] = float(plan.cost_per_hour)
+    found["lowerBoundPerHour"] = float(plan.lower_bound_per_hour)
     if plan.label_sets:
         found["labelSets"] = [
             {"labels": dict(one.labels), "merged": [*map(dict, one.merged)], "served": [*map(dict, one.served)]}
@@ -44,7 +46,7 @@ def scale_up_json(plan: ScaleUp, *, plan_seconds: float | None = None) -> Json:
 def _growth(one: Growth) -> Json:
     entry: Json = {
         "group": one.offer.group,
-        "machineType": one.offer.machine_type,
+        "machineType": machine_type_of(one.offer),
         "from": one.before,
         "to": one.after,
         "max": one.offer.max_size,
@@ -56,6 +58,11 @@ def _growth(one: Growth) -> Json:
         entry["labels"] = dict(one.offer.profile.labels)
     entry["patterns"] = [{"nodes": pattern.nodes, "pods": dict(pattern.pods)} for pattern in one.patterns]
     return entry
+
+
+def machine_type_of(offer: Offer) -> str:
+    """Its name; of a group that has only a template, what the template's label says, or nothing."""
+    return offer.machine_type or offer.node.metadata.labels.get(INSTANCE_TYPE, "")
 
 
 def _remaining(one: Remaining) -> Json:

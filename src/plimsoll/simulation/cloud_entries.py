@@ -92,7 +92,7 @@ def _group_label(node: Json) -> str:
 
 
 def _labelled(node: Json, group: str) -> Json:
-    if not group:
+    given = node["metadata"].get("labels") or {}
+    if not group or not isinstance(given, dict):
         return node
-    labels = {**(node["metadata"].get("labels") or {}), GROUP_LABEL: group}
-    return {**node, "metadata": {**node["metadata"], "labels": labels}}
+    return {**node, "metadata": {**node["metadata"], "labels": {**given, GROUP_LABEL: group}}}

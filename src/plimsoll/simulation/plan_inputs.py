@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import msgspec
 
-from plimsoll.core.errors import InvalidInput, InvalidQuantity, UnreadableDocument
+from plimsoll.core.errors import InvalidInput
 from plimsoll.core.resources import ResourceVector
-from plimsoll.local.cloud.catalogue import Catalogue, read_catalogue, shipped_catalogue, shipped_names
+from plimsoll.local.apiserver.admission.limit_ranges import fill_in
 from plimsoll.local.cloud.node_bodies import node_body
 from plimsoll.local.cloud.shapes import NoShape, shape_of
 from plimsoll.nodes.planning.group_priorities import CONFIG_MAP, KEY, read_priorities
@@ -26,17 +26,18 @@ from plimsoll.objects.manifests import read_documents
 from plimsoll.objects.meta import ObjectMeta, WireObject, written_time
 from plimsoll.objects.nodes import Node
 from plimsoll.objects.pods import Pod, PodTemplate
-from plimsoll.objects.policy import PodDisruptionBudget, PriorityClass
+from plimsoll.objects.policy import LimitRange, PodDisruptionBudget, PriorityClass
 from plimsoll.objects.problems import BadObject
 from plimsoll.objects.requests import ATOMIC_CLASSES, ProvisioningRequest
 from plimsoll.objects.volumes import CSINode, PersistentVolume, PersistentVolumeClaim, StorageClass
 from plimsoll.objects.workloads import DaemonSet
 from plimsoll.scheduling import ClusterView, Storage
-from plimsoll.scheduling.gates import is_gated
 from plimsoll.scheduling.priorities import EXPENDABLE_BELOW, is_expendable, resolved_priority
 from plimsoll.simulation.cloud_entries import cloud_manifests, initial_nodes, with_groups
 from plimsoll.simulation.completing import completed_status
-from plimsoll.simulation.scenario_files import scenario_of
+from plimsoll.simulation.plan_checks import check_objects, check_requests, check_scenario, deeper
+from plimsoll.simulation.plan_files import read_plan_files
+from plimsoll.simulation.pods_set_aside import is_waiting, why_set_aside
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -47,8 +48,8 @@ if TYPE_CHECKING:
 T = TypeVar("T", bound=WireObject)
 
 _DEFAULT_NAMESPACE: Final = "default"
-_LISTS: Final = ("machineTypes", "nodeGroups", "pods", "objects")
-_ENDED: Final = ("Succeeded", "Failed")
+_MUST_BE_READABLE: Final = ("ProvisioningRequest", "PodTemplate")
+"""They are the question; a plan that leaves one out would answer another."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -60,77 +61,21 @@ class PlanInput:
     requests: tuple[ProvisioningRequest, ...] = ()
     priorities: dict[int, tuple[str, ...]] = field(default_factory=dict)
     """Of the priority expander."""
-    problems: tuple[str, ...] = ()
-    """Objects that could not be read: they count as present, and nothing is placed beside them."""
+    warnings: tuple[str, ...] = ()
+    """Objects that could not be read, and what that means for the plan; requests that are not planned for."""
+    set_aside: dict[str, str] = field(default_factory=dict)
+    """Pods that wait and are not planned for, and why."""
 
 
 def read_plan_input(files: Sequence[tuple[str, bytes]], *, catalogue: str = "") -> PlanInput:
     """From the files of the command line, taken together; raises `InvalidInput` with the place of what is wrong."""
-    merged: Json = {}
-    for source, data in files:
-        for _, document in read_documents(data, source=source):
-            _merge(merged, document, source=source)
-    if catalogue:
-        merged.setdefault("machineTypes", []).extend(_types_of(catalogue))
-    merged.pop("steps", None)
-    return plan_input(scenario_of(merged))
+    return plan_input(read_plan_files(files, catalogue=catalogue))
 
 
 def plan_input(scenario: Scenario) -> PlanInput:
     """What the first loop of a scenario would see."""
+    check_scenario(scenario)
     return _Reading(scenario).input()
-
-
-# ---- files
-
-
-def _merge(merged: Json, document: Any, *, source: str) -> None:
-    if not isinstance(document, dict):
-        raise UnreadableDocument("neither a scenario nor an object of Kubernetes", path=source)
-    if "kind" in document:
-        listed = document.get("items")
-        kind = str(document["kind"])
-        objects = listed if kind.endswith("List") and isinstance(listed, list) else [document]
-        typed = kind.removesuffix("List")
-        for one in objects:
-            if isinstance(one, dict) and typed and "kind" not in one:
-                one.update(kind=typed, apiVersion=document.get("apiVersion", "v1"))
-        merged.setdefault("objects", []).extend(objects)
-        return
-    for name, value in document.items():
-        if name in _LISTS and isinstance(value, list):
-            merged.setdefault(name, []).extend(value)
-        elif name == "options" and isinstance(value, dict):
-            merged.setdefault(name, {}).update(value)
-        elif name in merged and merged[name] != value:
-            raise InvalidInput(f"{name} is {merged[name]!r} in another file and {value!r} here", path=source)
-        else:
-            merged[name] = value
-
-
-def _types_of(catalogue: str) -> list[Json]:
-    """A shipped catalogue by its name, or a file of one."""
-    return [_written(one) for one in _catalogue(catalogue).machine_types]
-
-
-def _catalogue(name: str) -> Catalogue:
-    if name in shipped_names():
-        return shipped_catalogue(name)
-    from pathlib import Path  # noqa: PLC0415 -- only here is a file opened
-
-    try:
-        data = Path(name).read_bytes()
-    except OSError as error:
-        shipped = ", ".join(shipped_names())
-        raise InvalidInput(
-            f"is no file ({error.strerror}) and no shipped catalogue; those are {shipped}", path=name
-        ) from error
-    return read_catalogue(data, source=name)
-
-
-def _written(one: SoldType) -> Json:
-    body: Json = msgspec.to_builtins(one)
-    return body
 
 
 # ---- one scenario
@@ -144,35 +89,42 @@ class _Reading:
         self._now = written_time(scenario.start)
         bodies = [*with_groups(scenario.objects, scenario.node_groups), *initial_nodes(scenario)]
         self._bodies = [_completed(one, now=self._now) for one in bodies]
-        self._bad: list[BadObject] = []
+        check_objects(self._bodies)
+        self._by_kind: dict[str, list[Json]] = {}
+        for one in self._bodies:
+            self._by_kind.setdefault(one["kind"], []).append(one)
+        self._bad: dict[tuple[str, str, str], BadObject] = {}
+        self._set_aside: dict[str, str] = {}
+        self._limit_ranges = self._filling()
         self._priorities = {one.metadata.name: one.value for one in self._all(PriorityClass)}
         self._default_priority = next((one.value for one in self._all(PriorityClass) if one.global_default), 0)
 
     def input(self) -> PlanInput:
         pods = [self._with_priority(one) for one in self._all(Pod)]
         nodes = self._all(Node)
-        requests = tuple(
-            sorted(self._requests(), key=lambda one: (_created(one.metadata, self._scenario.start), _key(one)))
-        )
+        requests = self._served()
+        check_requests(requests)
         cutoff = _cutoff(self._scenario.options)
+        pending = (*self._bundles(requests), *self._entries(), *self._waiting(pods, cutoff))
+        _check_keys(pending)
         snapshot = Snapshot(
             number=0,
             at=self._scenario.start,
             view=self._view(nodes, [one for one in pods if not is_expendable(one, below=cutoff)]),
-            pending=(*self._bundles(requests), *self._entries(), *self._waiting(pods, cutoff)),
+            pending=pending,
             groups=tuple(self._groups()),
             machine_types=tuple(_machine_type(one) for one in self._scenario.machine_types),
             daemon_sets=tuple(self._all(DaemonSet)),
             budgets=tuple(self._all(PodDisruptionBudget)),
             group_of={one.metadata.name: group for one in nodes if (group := one.metadata.labels.get(GROUP_LABEL, ""))},
         )
-        problems = tuple(f"{bad.kind} {bad.namespace}/{bad.name}: {bad.problem}" for bad in self._bad)
         return PlanInput(
             snapshot=snapshot,
             options=dict(self._scenario.options),
             requests=requests,
             priorities=self._group_priorities(),
-            problems=problems,
+            warnings=(*map(_warning, self._bad.values()), *self._requests_left_out()),
+            set_aside=self._set_aside,
         )
 
     def _group_priorities(self) -> dict[int, tuple[str, ...]]:
@@ -182,13 +134,13 @@ class _Reading:
 
     def _all(self, struct: type[T]) -> list[T]:
         found: list[T] = []
-        for body in self._bodies:
-            if body.get("kind") != struct.kind_name():
-                continue
+        for body in self._by_kind.get(struct.kind_name(), ()):
             one = convert_object(struct, body)
             if isinstance(one, BadObject):
-                if one not in self._bad:
-                    self._bad.append(one)
+                if one.kind in _MUST_BE_READABLE:
+                    path, told = deeper(f"{one.kind.lower()}/{one.namespace}/{one.name}", one.problem)
+                    raise InvalidInput(told, path=path)
+                self._bad[one.kind, one.namespace, one.name] = one
             else:
                 found.append(one)
         return found
@@ -202,7 +154,7 @@ class _Reading:
         )
         namespaces = {one.metadata.name: one.metadata.labels for one in self._all(Namespace)}
         placed = [_on_its_node(one) for one in pods]
-        bad_pods = [one for one in self._bad if one.kind == Pod.kind_name()]
+        bad_pods = [one for one in self._bad.values() if one.kind == Pod.kind_name()]
         return ClusterView.of(nodes, placed, namespaces=namespaces, storage=storage, bad_pods=bad_pods)
 
     def _with_priority(self, pod: Pod) -> Pod:
@@ -215,26 +167,62 @@ class _Reading:
 
     def _waiting(self, pods: Iterable[Pod], cutoff: int) -> Iterator[Pending]:
         for pod in pods:
-            waits = not _node_of(pod) and pod.status.phase not in _ENDED and pod.metadata.deletion_timestamp is None
-            if waits and not is_gated(pod) and not is_expendable(pod, below=cutoff):
-                yield Pending(
-                    key=_key(pod), pod=pod, count=1, created=pod.metadata.creation_timestamp, names=(pod.metadata.name,)
-                )
+            if not is_waiting(pod):
+                continue
+            if why := why_set_aside(pod, cutoff=cutoff):
+                self._set_aside[_key(pod)] = why
+                continue
+            yield Pending(
+                key=_key(pod), pod=pod, count=1, created=pod.metadata.creation_timestamp, names=(pod.metadata.name,)
+            )
 
     def _entries(self) -> Iterator[Pending]:
         for index, entry in enumerate(self._scenario.pods):
-            pod = self._with_priority(_pod_of(entry, path=f"pods[{index}].template"))
+            body = self._filled(_pod_body(entry), entry.namespace)
+            pod = self._with_priority(_readable(Pod, body, path=f"pods[{index}].template"))
             yield Pending(key=f"{entry.namespace}/{entry.name}", pod=pod, count=entry.count)
 
-    def _requests(self) -> Iterator[ProvisioningRequest]:
-        """Those this loop would serve: of a class that grows the cluster, and not answered yet."""
+    def _served(self) -> tuple[ProvisioningRequest, ...]:
+        """Those this loop would serve: of a class that grows the cluster, and not answered yet; the oldest first."""
+        found = [
+            _in_namespace(one)
+            for one in self._all(ProvisioningRequest)
+            if one.spec.provisioning_class_name in ATOMIC_CLASSES and not _is_answered(one)
+        ]
+        return tuple(sorted(found, key=lambda one: (_created(one.metadata, self._scenario.start), _key(one))))
+
+    def _requests_left_out(self) -> Iterator[str]:
         for one in self._all(ProvisioningRequest):
-            answered = any(condition.status == "True" for condition in one.status.conditions)
-            if one.spec.provisioning_class_name in ATOMIC_CLASSES and not answered:
-                yield _in_namespace(one)
+            name = one.spec.provisioning_class_name
+            if _is_answered(one):
+                yield f"ProvisioningRequest {_key(one)} is answered already and not planned for"
+            elif name not in ATOMIC_CLASSES:
+                yield f"ProvisioningRequest {_key(one)} is of class {name or 'none'}, which adds no nodes"
+
+    # ---- what admission would have filled in
+
+    def _filling(self) -> dict[str, list[Json]]:
+        """LimitRanges by namespace."""
+        readable = {_key(one) for one in self._all(LimitRange)}
+        found: dict[str, list[Json]] = {}
+        for body in self._by_kind.get(LimitRange.kind_name(), ()):
+            namespace = body["metadata"]["namespace"]
+            if f"{namespace}/{body['metadata']['name']}" in readable:
+                found.setdefault(namespace, []).append(_without_nulls(body))
+        return found
+
+    def _filled(self, body: Json, namespace: str) -> Json:
+        """A pod with the defaults of its namespace; one that cannot be read is left for decoding to complain about."""
+        ranges = self._limit_ranges.get(namespace, ())
+        if not ranges or isinstance(convert_object(Pod, body), BadObject):
+            return body
+        copy: Json = _without_nulls(body)
+        for one in ranges:
+            fill_in(copy, one)
+        return copy
 
     def _bundles(self, requests: Iterable[ProvisioningRequest]) -> Iterator[Pending]:
-        templates = {_key(_in_namespace(one)): one for one in self._all(PodTemplate)}
+        templates = self._templates()
         for request in requests:
             for index, pod_set in enumerate(request.spec.pod_sets):
                 name = f"{request.metadata.namespace}/{pod_set.pod_template_ref.name}"
@@ -243,7 +231,10 @@ class _Reading:
                         f"refers to PodTemplate {name}, which is not there",
                         path=f"provisioningrequest/{_key(request)}.spec.podSets[{index}].podTemplateRef.name",
                     )
-                pod = _templated(templates[name], request.metadata.namespace, f"{request.metadata.name}-{index}")
+                named = {"name": f"{request.metadata.name}-{index}", "namespace": request.metadata.namespace}
+                template = templates[name]
+                body = {**template, "kind": "Pod", "metadata": {**(template.get("metadata") or {}), **named}}
+                pod = _readable(Pod, self._filled(body, named["namespace"]), path=f"podtemplate/{name}.template")
                 yield Pending(
                     key=f"{_key(request)}/{index}",
                     pod=self._with_priority(pod),
@@ -251,6 +242,14 @@ class _Reading:
                     created=request.metadata.creation_timestamp,
                     bundle=_key(request),
                 )
+
+    def _templates(self) -> dict[str, Json]:
+        """What their pods would be, by the key of the PodTemplate; all are readable."""
+        self._all(PodTemplate)
+        bodies = self._by_kind.get(PodTemplate.kind_name(), ())
+        return {
+            f"{one['metadata']['namespace']}/{one['metadata']['name']}": one.get("template") or {} for one in bodies
+        }
 
     # ---- groups
 
@@ -291,15 +290,10 @@ class _Reading:
 def _machine_type(body: Json) -> MachineType:
     one = msgspec.convert(body, SoldType)
     whole = {"cpu": one.cpu, "memory": one.memory, "pods": one.pods, **one.gpu}
-    try:
-        capacity = ResourceVector.from_quantities(whole)
-        allocatable = ResourceVector.from_quantities({**whole, **one.allocatable})
-    except InvalidQuantity as error:
-        raise error.under(f"machineTypes.{one.name}") from error
     return MachineType(
         name=one.name,
-        capacity=capacity,
-        allocatable=allocatable,
+        capacity=ResourceVector.from_quantities(whole),
+        allocatable=ResourceVector.from_quantities({**whole, **one.allocatable}),
         price_per_hour=one.price,
         zones=one.zones,
         labels=one.labels,
@@ -312,16 +306,20 @@ def _machine_type(body: Json) -> MachineType:
 
 
 def _completed(body: Json, *, now: str) -> Json:
-    """A copy with what a running cluster would have put there."""
+    """A copy with what a running cluster would have put there; what cannot be read stays as it is."""
     copy = {**body, "metadata": {**body["metadata"]}}
-    if copy["kind"] == "Node":
-        copy["status"] = {**(body.get("status") or {})}
-        completed_status(copy, {}, is_new=True, now=now)
-    elif "namespace" not in copy["metadata"] and copy["kind"] in _NAMESPACED:
+    if not copy["metadata"].get("namespace") and copy["kind"] in _NAMESPACED:
         copy["metadata"]["namespace"] = _DEFAULT_NAMESPACE
+    if copy["kind"] == ProvisioningRequest.kind_name() and isinstance(body.get("spec"), dict):
+        copy["spec"] = {_SPELLINGS.get(name, name): value for name, value in body["spec"].items()}
+    if copy["kind"] == Node.kind_name() and not isinstance(convert_object(Node, body), BadObject):
+        copy["status"] = _without_nulls(body.get("status") or {})
+        completed_status(copy, {}, is_new=True, now=now)
     return copy
 
 
+_SPELLINGS: Final = {"provisioningClass": "provisioningClassName", "Parameters": "parameters"}
+"""Fields of requests as their first design wrote them."""
 _NAMESPACED: Final = (
     "Pod",
     "PodTemplate",
@@ -329,35 +327,34 @@ _NAMESPACED: Final = (
     "DaemonSet",
     "PersistentVolumeClaim",
     "PodDisruptionBudget",
+    "LimitRange",
 )
+
+
+def _without_nulls(value: Any) -> Any:
+    """A copy; null is absent."""
+    if isinstance(value, dict):
+        return {key: _without_nulls(one) for key, one in value.items() if one is not None}
+    return [_without_nulls(one) for one in value if one is not None] if isinstance(value, list) else value
 
 
 def _readable(struct: type[T], body: Json, *, path: str) -> T:
     one = convert_object(struct, body)
     if isinstance(one, BadObject):
-        raise InvalidInput(one.problem, path=path)
+        inside, told = deeper(path, one.problem)
+        raise InvalidInput(told, path=inside)
     return one
 
 
-def _pod_of(entry: PodEntry, *, path: str) -> Pod:
+def _pod_body(entry: PodEntry) -> Json:
     given = entry.template.get("metadata") or {}
     metadata = {**given, "name": f"{entry.name}-0", "namespace": entry.namespace}
     metadata.setdefault("ownerReferences", [_owner(entry.name)])
-    return _readable(Pod, {"kind": "Pod", "metadata": metadata, "spec": entry.template.get("spec", {})}, path=path)
+    return {"kind": "Pod", "metadata": metadata, "spec": entry.template.get("spec", {})}
 
 
 def _owner(name: str) -> Json:
     return {"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": name, "uid": f"of-{name}", "controller": True}
-
-
-def _templated(template: PodTemplate, namespace: str, name: str) -> Pod:
-    metadata = ObjectMeta(
-        name=name,
-        namespace=namespace,
-        labels=template.template.metadata.labels,
-        annotations=template.template.metadata.annotations,
-    )
-    return Pod(metadata=metadata, spec=template.template.spec)
 
 
 def _in_namespace(one: T) -> T:
@@ -370,13 +367,35 @@ def _key(one: WireObject) -> str:
     return f"{one.metadata.namespace or _DEFAULT_NAMESPACE}/{one.metadata.name}"
 
 
+def _check_keys(pending: Sequence[Pending]) -> None:
+    """Answers name pods by these keys."""
+    seen: set[str] = set()
+    for one in pending:
+        if one.key in seen:
+            raise InvalidInput(f"{one.key} is an entry of pods and a pod among the objects; rename one", path="pods")
+        seen.add(one.key)
+
+
 def _created(metadata: ObjectMeta, otherwise: datetime) -> datetime:
     return metadata.creation_timestamp or otherwise
 
 
-def _node_of(pod: Pod) -> str:
-    """A pod for which room is being made counts as there already."""
-    return pod.spec.node_name or pod.status.nominated_node_name
+def _is_answered(one: ProvisioningRequest) -> bool:
+    return any(condition.status == "True" for condition in one.status.conditions)
+
+
+def _warning(bad: BadObject) -> str:
+    """What could not be read, and what follows."""
+    match bad.kind:
+        case "Pod" if bad.node_name:
+            effect = f"nothing is placed beside it on {bad.node_name}"
+        case "Pod":
+            effect = "it is not planned for"
+        case "Node":
+            effect = "it takes no pods"
+        case _:
+            effect = "it is left out"
+    return f"{bad.kind} {'/'.join(filter(None, (bad.namespace, bad.name)))} cannot be read: {bad.problem}; {effect}"
 
 
 def _on_its_node(pod: Pod) -> Pod:

@@ -1,37 +1,48 @@
-"""Everything that stands in one pod's way: on nodes that are there, and on every kind of node that could be added."""
+"""Everything that stands in one pod's way: on nodes that are there, and on every kind of node that could be added.
+
+Pure. `explained` is what `plimsoll plan --explain` prints; the plan itself says what came of it (`fate`).
+"""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from plimsoll.nodes.planning.boards import Board
+from plimsoll.nodes.planning.refused_types import refused_types
 from plimsoll.nodes.planning.verifying import planned_node
 from plimsoll.scheduling import DEFAULT_PROFILE
 from plimsoll.scheduling.feasibility import prepared
 from plimsoll.scheduling.view import ClusterView, NodeState, PlacedPod
 
 if TYPE_CHECKING:
+    from plimsoll.nodes.planning.boards import Board
     from plimsoll.nodes.planning.offers import Offer
-    from plimsoll.nodes.planning.world import Snapshot
-    from plimsoll.nodes.policy import Policy
+    from plimsoll.nodes.planning.results import ScaleUp
     from plimsoll.objects.pods import Pod
 
+Json = dict[str, Any]
 
-def explained(snapshot: Snapshot, policy: Policy, key: str) -> dict[str, Any]:
+
+def explained(board: Board, plan: ScaleUp, key: str) -> Json:
     """Of the pending entry with this key, as plain data."""
-    board = Board.of(snapshot, policy)
-    index = next(index for index, one in enumerate(snapshot.pending) if one.key == key)
+    index = next(index for index, one in enumerate(board.snapshot.pending) if one.key == key)
     number = int(board.table.class_of[index])
     one = board.table.classes[number]
+    found: Json = {"pod": key, "pods": board.snapshot.pending[index].count, "outcome": fate(plan, key)}
+    if one.problem is not None:
+        return {**found, "problem": str(one.problem)}
     why = board.rules.why_not(number)
     return {
-        "key": key,
-        "asks": str(one.demand) if one.problem is None else "",
-        "problem": str(one.problem) if one.problem is not None else "",
+        **found,
+        "asks": one.demand.to_json(),
         "nodes": {"total": why.nodes, "fitting": int(board.rules.fits(number).sum()), "message": why.message},
         "offers": [
-            _offer(offer, one.pod, snapshot.view, allowed=bool(board.allowed[place, number]))
+            _offer(offer, one.pod, board.snapshot.view, allowed=bool(board.allowed[place, number]))
             for place, offer in enumerate(board.offers)
+            if offer.exists or board.allowed[place, number]
+        ],
+        "machineTypes": [
+            {"machineType": kind.name, "reasons": [str(refusal) for refusal in refusals]}
+            for kind, refusals in refused_types(board, number)
         ],
         "notOffered": [
             {"group": each.group, "machineType": each.machine_type, "code": each.code, "reason": each.reason}
@@ -40,13 +51,28 @@ def explained(snapshot: Snapshot, policy: Policy, key: str) -> dict[str, Any]:
     }
 
 
-def _offer(offer: Offer, pod: Pod, view: ClusterView, *, allowed: bool) -> dict[str, Any]:
+def fate(plan: ScaleUp, key: str) -> Json:
+    """What the plan does for the pods of one entry."""
+    grown = {
+        one.offer.group: sum(pattern.nodes * pattern.pods.get(key, 0) for pattern in one.patterns)
+        for one in plan.growths
+    }
+    left = [one for one in plan.remaining if key in one.keys]
+    return {
+        "existing": {node: pods[key] for node, pods in plan.existing.items() if key in pods},
+        "new": {group: pods for group, pods in grown.items() if pods},
+        "remaining": sum(one.keys[key] for one in left),
+        "reasons": [str(reason) for one in left for reason in one.reasons],
+    }
+
+
+def _offer(offer: Offer, pod: Pod, view: ClusterView, *, allowed: bool) -> Json:
     node = planned_node(offer, 0)
     place = NodeState(node).with_pods(PlacedPod(daemon) for daemon in offer.daemons)
     around = view.with_node(node)
     reasons = [str(refusal) for refusal in prepared(pod, around, profile=DEFAULT_PROFILE).refusals(place)]
     if not reasons and not allowed:
-        reasons = ["made for other pods, or kept for those that ask for it"]
+        reasons = ["kept for pods that ask for it"]
     return {
         "group": offer.group,
         "machineType": offer.machine_type,

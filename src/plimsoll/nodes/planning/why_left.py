@@ -8,6 +8,7 @@ import numpy as np
 
 from plimsoll.core.plans import Reason
 from plimsoll.nodes.planning.candidates import MAX_SIZE_REACHED
+from plimsoll.nodes.planning.refused_types import refused_types
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -32,9 +33,13 @@ def why_left(board: Board, draft: Draft, number: int, usable: Flags) -> tuple[Re
         *_impossible(board, number),
         *draft.refused.get(number, ()),
         *_refused_by_rules(board, number),
+        *_refused_types(board, number),
         *_full(board, draft, number, usable),
         *_not_offered(board),
     ]
+    if not found and board.policy.nap.enabled and board.offered.new_groups_left:
+        # A group could be made for them, were others not made before.
+        return (Reason(code=MAX_NEW_GROUPS, message="no more node groups may be made now"),)
     if not found:
         told = "no node group can be grown and no machine type is offered" if not board.offers else "no room is left"
         found = [Reason(code=NO_GROUPS if not board.offers else NO_ROOM, message=told)]
@@ -47,17 +52,30 @@ def _impossible(board: Board, number: int) -> list[Reason]:
 
 
 def _refused_by_rules(board: Board, number: int) -> list[Reason]:
-    """Of groups and types whose empty nodes would not take such a pod."""
+    """Of groups that are there and whose empty nodes would not take such a pod."""
     rules = board.offer_rules
     codes = rules.rules.codes(number, rules.arrays.free, {})
     groups: dict[str, list[str]] = {}
     codes_of: dict[str, str] = {}
-    for offer in np.flatnonzero(codes).tolist():
+    for offer in (one for one in np.flatnonzero(codes).tolist() if board.offers[one].exists):
         refusal = rules.refusal(int(codes[offer]))
         told = ", ".join(refusal.messages)
         groups.setdefault(told, []).append(_name(board, offer))
         codes_of[told] = refusal.code
     return [_reason(codes_of[told], told, names) for told, names in groups.items()]
+
+
+def _refused_types(board: Board, number: int) -> list[Reason]:
+    """Of machine types that would not take such a pod, even labelled for it; nothing if another type would."""
+    if any(not board.offers[one].exists for one in np.flatnonzero(board.allowed[:, number]).tolist()):
+        return []
+    types: dict[str, list[str]] = {}
+    codes_of: dict[str, str] = {}
+    for kind, refusals in refused_types(board, number):
+        told = ", ".join(dict.fromkeys(message for one in refusals for message in one.messages))
+        types.setdefault(told, []).append(kind.name)
+        codes_of[told] = refusals[0].code
+    return [_reason(codes_of[told], told, names) for told, names in types.items()]
 
 
 def _full(board: Board, draft: Draft, number: int, usable: Flags) -> list[Reason]:

@@ -1,0 +1,296 @@
+"""`plimsoll plan`: its JSON field by field, its other forms, its options."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from typing import TYPE_CHECKING, Any
+
+import pytest
+import yaml
+
+from tests.cli.commands import REPOSITORY, plimsoll
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+Json = dict[str, Any]
+
+
+def spec(cpu: Any = 1, **more: Any) -> Json:
+    return {"containers": [{"name": "c", "image": "x", "resources": {"requests": {"cpu": str(cpu)}}}], **more}
+
+
+def story(**more: Any) -> Json:
+    """Ten pods of a core, a small and a larger machine type."""
+    return {
+        "options": {"node-autoprovisioning": True},
+        "machineTypes": [
+            {"name": "small", "cpu": 4, "memory": "16Gi", "price": 0.2},
+            {"name": "large", "cpu": 8, "memory": "16Gi", "price": 0.35},
+        ],
+        "pods": [{"name": "web", "count": 10, "template": {"spec": spec()}}],
+        **more,
+    }
+
+
+def answer(document: Json, *arguments: str) -> Json:
+    ended = plimsoll("plan", "-f", "-", "-o", "json", *arguments, stdin=json.dumps(document))
+    assert ended.returncode == 0, ended.stderr
+    found: Json = json.loads(ended.stdout)
+    return found
+
+
+def told(document: Json, *arguments: str) -> str:
+    ended = plimsoll("plan", "-f", "-", *arguments, stdin=json.dumps(document))
+    assert ended.returncode == 0, ended.stderr
+    return ended.stdout
+
+
+class TestJson:
+    def test_fields_stand_in_the_order_of_the_format(self):
+        found = answer(story())
+        assert list(found) == ["time", "scaleUp"]
+        expected = ["result", "plan", "helped", "remaining", "costPerHour", "lowerBoundPerHour"]
+        assert [name for name in found["scaleUp"] if name != "labelSets"] == expected
+        assert list(found["scaleUp"]["plan"][0]) == [
+            "group",
+            "machineType",
+            "from",
+            "to",
+            "max",
+            "created",
+            "patterns",
+        ]
+
+    def test_patterns_add_up_to_the_nodes_and_the_pods(self):
+        found = answer(story())["scaleUp"]
+        for one in found["plan"]:
+            assert sum(pattern["nodes"] for pattern in one["patterns"]) == one["to"] - one["from"] <= one["max"]
+            assert all(pattern["pods"].keys() == {"default/web"} for pattern in one["patterns"])
+        pods = sum(p["nodes"] * p["pods"]["default/web"] for one in found["plan"] for p in one["patterns"])
+        assert pods == found["helped"] == 10
+
+    def test_cost_is_that_of_what_is_added_and_the_bound_is_below(self):
+        found = answer(story())["scaleUp"]
+        prices = {"small": 0.2, "large": 0.35}
+        cost = sum((one["to"] - one["from"]) * prices[one["machineType"]] for one in found["plan"])
+        assert found["costPerHour"] == pytest.approx(cost)
+        assert 0 < found["lowerBoundPerHour"] <= found["costPerHour"]
+
+    def test_nothing_waits(self):
+        assert answer(story(pods=[]))["scaleUp"] == {
+            "result": "NotNeeded",
+            "plan": [],
+            "helped": 0,
+            "remaining": [],
+            "costPerHour": 0.0,
+            "lowerBoundPerHour": 0.0,
+        }
+
+    def test_pods_that_fit_nowhere(self):
+        found = answer(story(pods=[{"name": "big", "count": 3, "template": {"spec": spec(20)}}]))["scaleUp"]
+        assert (found["result"], found["plan"], found["helped"]) == ("NoOptions", [], 0)
+        assert found["remaining"] == [{"pods": 3, "reasons": ["Insufficient cpu (small, large)"]}]
+
+    def test_nodes_that_are_there_are_told_beside_the_plan(self):
+        group = {"id": "g", "max": 3, "target": 1, "machineType": "small"}
+        found = answer(story(options={}, nodeGroups=[group]))["scaleUp"]
+        assert found["existing"] == [{"node": "g-0", "pods": {"default/web": 4}}]
+        (grown,) = found["plan"]
+        assert (grown["from"], grown["to"], grown["max"], grown["created"]) == (1, 3, 3, False)
+        assert found["helped"] == 10
+
+    def test_a_zone_is_told_where_there_is_one(self):
+        group = {"id": "g", "max": 3, "machineType": "small", "zone": "b"}
+        assert [one["zone"] for one in answer(story(options={}, nodeGroups=[group]))["scaleUp"]["plan"]] == ["b"]
+        assert all("zone" not in one for one in answer(story())["scaleUp"]["plan"])
+
+    @pytest.mark.parametrize(
+        ("labels", "expected"), [({}, ""), ({"node.kubernetes.io/instance-type": "c5.large"}, "c5.large")]
+    )
+    def test_machine_type_of_a_group_that_is_only_a_template(self, labels: Json, expected: str):
+        template = {"capacity": {"cpu": 4, "memory": "16Gi"}, "labels": labels}
+        found = answer(story(options={}, nodeGroups=[{"id": "g", "max": 3, "template": template}]))
+        assert [one["machineType"] for one in found["scaleUp"]["plan"]] == [expected]
+
+    def test_seconds_only_when_asked_for(self):
+        assert "planSeconds" not in answer(story())["scaleUp"]
+        assert answer(story(), "--timing")["scaleUp"]["planSeconds"] > 0
+
+    def test_requests_only_when_there_are_some(self):
+        text = (REPOSITORY / "examples/plans/request.yaml").read_text()
+        found = json.loads(plimsoll("plan", "-f", "-", "-o", "json", stdin=text).stdout)
+        assert list(found["requests"]) == ["ml/nightly"]
+        keys = {key for one in found["scaleUp"]["plan"] for p in one["patterns"] for key in p["pods"]}
+        assert keys == {"ml/nightly/0", "ml/nightly/1"}
+
+    def test_same_bytes_under_two_hash_seeds(self):
+        def run(seed: str) -> bytes:
+            command = [sys.executable, "-m", "plimsoll", "plan", "-f", "examples/plans/gpu.yaml", "-o", "json"]
+            environment = {**os.environ, "PYTHONHASHSEED": seed, "PLIMSOLL_KERNELS": "plain"}
+            return subprocess.run(command, cwd=REPOSITORY, env=environment, capture_output=True, check=True).stdout
+
+        assert run("1") == run("2")
+
+
+class TestOtherForms:
+    def test_yaml_says_the_same_as_json(self):
+        assert yaml.safe_load(told(story(), "-o", "yaml")) == answer(story())
+
+    def test_names_of_the_groups_that_grow(self):
+        groups = [one["group"] for one in answer(story())["scaleUp"]["plan"]]
+        assert told(story(), "-o", "name").splitlines() == [f"nodegroup/{group}" for group in groups]
+
+    def test_the_table_says_what_is_added_what_it_costs_and_who_is_left(self):
+        big = {"name": "big", "count": 2, "template": {"spec": spec(20)}}
+        lines = told(story(pods=[*story()["pods"], big])).splitlines()
+        assert lines[0].split() == ["NODE", "GROUP", "MACHINE", "TYPE", "ZONE", "NODES", "PODS", "PER", "HOUR"]
+        assert "10 of 12 pods get a place: 10 on 2 new nodes" in lines
+        assert "costs 0.5500 an hour, the least possible" in lines
+        assert lines[-2:] == ["2 pods left: default/big (2)", "  Insufficient cpu (small, large)"]
+
+    def test_prices_that_nobody_gave_are_called_estimated(self):
+        types = [{"name": "small", "cpu": 4, "memory": "16Gi"}]
+        assert "estimated, no price is given for small" in told(story(machineTypes=types))
+
+    def test_pods_of_one_controller_are_told_together(self):
+        owner = {"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": "api-5d9f", "uid": "1", "controller": True}
+        pods = [
+            {
+                "apiVersion": "v1",
+                "kind": "Pod",
+                "metadata": {"name": f"api-5d9f-{index}", "namespace": "shop", "ownerReferences": [owner]},
+                "spec": spec(20),
+            }
+            for index in range(3)
+        ]
+        assert "3 pods left: shop/api-5d9f (3)" in told(story(pods=[], objects=pods))
+
+    def test_long_names_are_shortened_in_the_middle_and_many_groups_are_summed_up(self):
+        groups = [
+            {
+                "id": f"a-very-long-name-of-a-node-group-in-some-account-{index:02}",
+                "max": 1,
+                "template": {"capacity": {"cpu": 1, "memory": "4Gi"}},
+                "price": 1,
+            }
+            for index in range(40)
+        ]
+        pods = [{"name": "web", "count": 40, "template": {"spec": spec()}}]
+        lines = told(story(options={}, nodeGroups=groups, pods=pods)).splitlines()
+        assert lines[1].startswith("a-very-long-name-of-a…up-in-some-account-00   ")
+        assert max(map(len, lines)) < 120
+        assert "and 10 nodes in 10 more groups for 10.0000 an hour; -o json has them all" in lines
+        assert "40 of 40 pods get a place: 40 on 40 new nodes" in lines
+
+    def test_nothing_to_do(self):
+        assert told(story(pods=[])) == "no pods wait: nothing is added\n"
+
+    def test_who_forgot_to_allow_new_groups_is_told(self):
+        assert "auto-provisioning is off" in told(story(options={}))
+
+
+class TestFilesAndOptions:
+    DUMP: Json = {
+        "apiVersion": "v1",
+        "kind": "List",
+        "items": [{"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "a", "namespace": "x"}, "spec": spec()}],
+    }
+
+    def test_a_dump_beside_a_file_of_groups(self, tmp_path: Path):
+        groups = tmp_path / "groups.yaml"
+        groups.write_text("nodeGroups: [{id: g, max: 2, template: {capacity: {cpu: 4, memory: 8Gi}}}]")
+        ended = plimsoll("plan", "-f", "-", "-f", groups, "-o", "json", stdin=json.dumps(self.DUMP))
+        (one,) = json.loads(ended.stdout)["scaleUp"]["plan"]
+        assert (one["group"], one["patterns"]) == ("g", [{"nodes": 1, "pods": {"x/a": 1}}])
+
+    def test_a_dump_in_yaml(self):
+        ended = plimsoll("plan", "-f", "-", "--catalogue", "gce-n1", "-o", "json", stdin=yaml.safe_dump(self.DUMP))
+        assert json.loads(ended.stdout)["scaleUp"]["helped"] == 1
+
+    def test_a_catalogue_alone_lets_groups_be_made(self):
+        assert all(one["created"] for one in answer(self.DUMP, "--catalogue", "gce-n1")["scaleUp"]["plan"])
+
+    def test_an_unknown_catalogue_names_those_there_are(self):
+        ended = plimsoll("plan", "-f", "-", "--catalogue", "gce-n9", "-o", "json", stdin=json.dumps(self.DUMP))
+        error = json.loads(ended.stderr)["error"]
+        assert (ended.returncode, error["path"]) == (2, "--catalogue")
+        assert "gce-n1" in error["message"]
+
+    def test_the_expander_of_the_command_line_goes_before_the_files(self):
+        document = story(options={"node-autoprovisioning": True, "expander": "cost"})
+        assert len(answer(document)["scaleUp"]["plan"]) == 2
+        assert len(answer(document, "--expander", "least-nodes")["scaleUp"]["plan"]) == 1
+
+    def test_an_unknown_expander(self):
+        ended = plimsoll("plan", "-f", "-", "--expander", "cheapest", "-o", "json", stdin=json.dumps(story()))
+        error = json.loads(ended.stderr)["error"]
+        assert (ended.returncode, error["path"]) == (2, "--expander")
+        assert "least-waste" in error["message"]
+
+    def test_proving_never_costs_more(self):
+        plain, proven = answer(story())["scaleUp"], answer(story(), "--prove")["scaleUp"]
+        assert proven["costPerHour"] <= plain["costPerHour"]
+        assert proven["lowerBoundPerHour"] >= plain["lowerBoundPerHour"]
+
+
+class TestExplain:
+    STORY = story(
+        pods=[
+            {"name": "web", "count": 3, "template": {"spec": spec()}},
+            {"name": "six", "count": 1, "template": {"spec": spec(6)}},
+            {"name": "odd", "count": 1, "template": {"spec": spec("-1")}},
+        ]
+    )
+
+    def test_type_by_type(self):
+        lines = told(self.STORY, "--explain", "six-0").splitlines()
+        assert lines[0].startswith("default/six: 1 pod, 1 on new nodes of ")
+        rows = [line.split(maxsplit=5) for line in lines if line.startswith("new group")]
+        assert {row[2]: row[5] for row in rows} == {
+            "large": "fits",
+            "small": "Insufficient cpu: cpu needs 6, 4 left",
+        }
+
+    def test_as_json(self):
+        found = answer(self.STORY, "--explain", "default/six")
+        assert found["asks"] == {"cpu": "6", "pods": "1"}
+        assert [one["machineType"] for one in found["offers"] if one["fits"]] == ["large"]
+        assert found["machineTypes"] == [{"machineType": "small", "reasons": ["Insufficient cpu: cpu needs 6, 4 left"]}]
+
+    def test_a_pod_no_node_whatever_can_take(self):
+        assert "requests[cpu]: must be greater than or equal to 0" in told(self.STORY, "--explain", "odd")
+
+    def test_nodes_that_are_there(self):
+        group = {"id": "g", "max": 1, "target": 1, "machineType": "small"}
+        text = told({**self.STORY, "nodeGroups": [group]}, "--explain", "six")
+        assert "nodes that are there: 0/1 nodes are available: 1 Insufficient cpu" in text
+        assert "not offered: g: max size reached" in text
+
+    def test_a_pod_that_is_not_planned_for(self):
+        gated = {
+            "apiVersion": "v1",
+            "kind": "Pod",
+            "metadata": {"name": "g", "namespace": "default"},
+            "spec": spec(schedulingGates=[{"name": "quota"}]),
+        }
+        document = story(objects=[gated])
+        assert "1 pod not planned for: held back by scheduling gates" in told(document)
+        ended = plimsoll("plan", "-f", "-", "--explain", "g", stdin=json.dumps(document))
+        assert (ended.returncode, ended.stdout) == (2, "")
+        assert "default/g is not planned for: held back by scheduling gates" in ended.stderr
+
+    def test_a_name_nobody_has(self):
+        ended = plimsoll("plan", "-f", "-", "--explain", "wbe", "-o", "json", stdin=json.dumps(self.STORY))
+        error = json.loads(ended.stderr)["error"]
+        assert (ended.returncode, error["path"]) == (2, "--explain")
+        assert "did you mean default/web?" in error["message"]
+
+
+def test_help_has_examples():
+    text = plimsoll("plan", "--help").stdout
+    assert "plimsoll plan -f examples/plans/mixed.yaml" in text
+    assert "--explain" in text
