@@ -1,7 +1,7 @@
 """Clusters, machine types and pods for the planning benchmark: the shapes of specs/performance.md, from a seed.
 
 `n1` are 19 machine types as a public cloud prices them; `synthetic_types` are any number of distinct shapes of 1 to 96
-cores. Allocatable is what a kubelet's usual reservations leave. Workloads are uniform or log-normal, in so many classes.
+cores. Allocatable is what a kubelet's usual reservations leave. Workloads are uniform or log-normal.
 """
 
 from __future__ import annotations
@@ -187,7 +187,20 @@ def pod(name: str, requests: dict[str, str], *, app: str = "", **spec: Any) -> P
     container = {"name": "c", "resources": {"requests": requests}}
     return msgspec.convert(
         {
-            "metadata": {"name": name, "namespace": "default", "labels": {"app": app or name}},
+            "metadata": {
+                "name": name,
+                "namespace": "default",
+                "labels": {"app": app or name},
+                "ownerReferences": [
+                    {
+                        "apiVersion": "apps/v1",
+                        "kind": "ReplicaSet",
+                        "name": app or name,
+                        "uid": app or name,
+                        "controller": True,
+                    }
+                ],
+            },
             "spec": {"containers": [container], **spec},
         },
         Pod,
@@ -268,6 +281,27 @@ def _interaction(kind: str, selector: dict[str, Any]) -> dict[str, Any]:
     if kind == "host-apart":
         return {"affinity": {"podAntiAffinity": {required: [{"topologyKey": HOSTNAME, "labelSelector": selector}]}}}
     return {}
+
+
+def constrained_pending(kind: str, *, pods: int, classes: int, seed: int) -> tuple[Pending, ...]:
+    """Equal controllers, with a constraint of this kind: spread on all of them, keeping apart on three in ten."""
+    found = []
+    work = equal_counts(workload("lognormal", pods=pods, classes=classes, seed=seed), pods // classes)
+    for index, (cpu, memory) in enumerate(zip(work.cpu.tolist(), work.memory_mib.tolist(), strict=True)):
+        name = f"web-{index}"
+        has_it = kind != "host-apart" or index % 10 < 3
+        spec = _interaction(kind, {"matchLabels": {"app": name}}) if has_it else {}
+        one = pod(name, {"cpu": f"{cpu}m", "memory": f"{memory}Mi"}, **spec)
+        found.append(Pending(key=f"default/{name}", pod=one, count=int(work.counts[index]), created=NOON))
+    return tuple(found)
+
+
+def used_cluster(nodes: int, *, pods_each: int, seed: int) -> Snapshot:
+    """One group whose nodes hold small pods of replica sets."""
+    view = view_of(nodes, pods_each=pods_each, seed=seed)
+    shape = next(one for one in n1_shapes() if one.name == "n1-standard-16")
+    group = replace(groups([shape])[0], target_size=nodes, max_size=2 * nodes)
+    return snapshot((), view=view, groups=(group,), group_of=dict.fromkeys(view.nodes, group.id))
 
 
 def view_of(nodes: int, *, pods_each: int, seed: int) -> ClusterView:

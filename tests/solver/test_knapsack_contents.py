@@ -28,7 +28,7 @@ def content_and_promise(problem: Packing, values: Floats) -> tuple[Ints, float, 
     worth = worth_from(values[laid.classes])
     content = np.zeros(laid.classes.size, dtype=np.int64)
     with forced("plain"):
-        value, bound = best_content(laid.shelf, worth, 0, laid.needs.left, content)
+        value, bound = best_content(laid.shelf, worth, 0, laid.needs.left, content, np.zeros(len(laid.shelf.takes)))
     whole = np.zeros(len(problem.counts), dtype=np.int64)
     whole[laid.classes] = content
     scale = float(values[laid.classes].max())

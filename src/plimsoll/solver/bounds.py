@@ -17,6 +17,7 @@ from plimsoll.solver.assignments import Assignment, Proposal
 from plimsoll.solver.programs import INFINITE, LinearProgram, Sparse
 from plimsoll.solver.relaxations import Relaxation, kinds_of, relaxed
 from plimsoll.solver.splits import split_alike
+from plimsoll.solver.values import resource_prices
 
 if TYPE_CHECKING:
     from plimsoll.solver.problems import Effort, Floats, Ints, Packing
@@ -56,15 +57,12 @@ def _dearest_item(market: Relaxation) -> float:
 
 def _volume_bound(market: Relaxation, effort: Effort, enough: float) -> float:
     """One worth for each resource, whatever the bin; if that is not enough, one for each resource of each type."""
-    solved = volume_worths(market.counts @ market.sizes, market.capacity, market.price, effort)
-    if solved is None:
-        return 0.0
-    uniform = np.maximum(solved.primal, 0)[None, :]
+    uniform = resource_prices(market.counts @ market.sizes, market.capacity, market.price)[None, :]
     bound, _ = _certified(market, Proposal(types=(), worth=market.sizes @ uniform[0], resource=uniform))
     if bound >= enough:
         return bound
     few = _few_classes(market)
-    support = np.flatnonzero(np.abs(solved.dual) > EXACT * np.abs(solved.dual).max(initial=0))
+    support = np.flatnonzero(market.capacity @ uniform[0] >= market.price * (1 - EXACT))
     return max(bound, _assignment_bound(market, few, _first_types(few, support), effort, enough))
 
 
@@ -151,10 +149,15 @@ def _first_types(market: Relaxation, support: Ints) -> Ints:
 
 
 def _reachable(price: Floats, bound: float) -> float:
-    """The smallest sum of whole bins that is not below the bound; the bound itself when there are too many sums."""
+    """The smallest sum of whole bins that is not below the bound; the bound itself where that is hard to tell.
+
+    That is: when there are too many sums, or when a bin of the cheapest type would hardly show in them.
+    """
     prices = np.unique(price)
     if len(prices) == 1:
         return float(prices[0] * math.ceil(bound / prices[0] - SAFETY))
+    if prices[0] <= CLOSE * bound:
+        return bound
     below, seen, smallest = [0.0], {0.0}, math.inf
     for _ in range(SUMS):
         if not below:

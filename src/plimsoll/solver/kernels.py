@@ -24,7 +24,7 @@ import sys
 import threading
 import types
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from importlib import metadata
 from pathlib import Path
 from typing import (
@@ -98,15 +98,17 @@ def kernel(signature: str | None = None) -> Callable[[Callable[P, R]], Kernel[P,
 def compile_all() -> int:
     """Compile every kernel of the solver, leave them on disk, and from now on use them; how many there are.
 
-    May run in a thread beside a planner, which goes on with Python. Without numba there is nothing to do: 0.
+    With a warm cache there is nothing to compile: what is called is loaded when it is called first. May run in a
+    thread beside a planner, which goes on with Python. Without numba there is nothing to do: 0.
     """
     if not _numba_installed():
         return 0
     for module in pkgutil.iter_modules(importlib.import_module(PACKAGE).__path__):
         importlib.import_module(f"{PACKAGE}.{module.name}")
     ours = [each for each in _kernels if each.plain.__module__.startswith(PACKAGE)]
-    for each in ours:
-        each.compiled()
+    if not cache_is_warm():
+        for each in ours:
+            each.compiled()
     if _writable(directory := cache_directory()):
         (directory / _READY).touch()
     _switch.finished = True
@@ -230,17 +232,30 @@ def _machine_type(hint: Any, numba: Any) -> Any:
 
 
 def _compile(plain: Callable[P, R], signature: str | None) -> Callable[P, R]:
-    numba = importlib.import_module("numba")
+    numba: Any = importlib.import_module("numba")
+    if cache_is_warm():
+        # The machine code of what a kernel calls is part of its own: loading it needs none of them.
+        # Where it is missing after all, compiling fails, and is tried again with all of them.
+        with suppress(numba.core.errors.NumbaError):
+            return _made(plain, signature, numba, calling={})
     function = cast("types.FunctionType", plain)
-    scope = dict(function.__globals__)
-    for name in function.__code__.co_names:
-        if isinstance(called := scope.get(name), Kernel):
-            scope[name] = called.compiled()
+    called = {name: function.__globals__.get(name) for name in function.__code__.co_names}
+    calling = {name: each.compiled() for name, each in called.items() if isinstance(each, Kernel)}
+    return _made(plain, signature, numba, calling=calling)
+
+
+def _made(
+    plain: Callable[P, R], signature: str | None, numba: Any, *, calling: dict[str, Callable[..., Any]]
+) -> Callable[P, R]:
+    function = cast("types.FunctionType", plain)
+    scope = {**function.__globals__, **calling}
     linked = types.FunctionType(function.__code__, scope, function.__name__, function.__defaults__)
     linked.__qualname__ = function.__qualname__
     numba.config.CACHE_DIR = str(cache_directory())
     cached = _writable(cache_directory())
-    compiler: Any = numba.njit(signature or _annotated_signature(plain, numba), cache=cached, nogil=True)
+    compiler: Any = numba.njit(
+        signature or _annotated_signature(plain, numba), cache=cached, nogil=True, error_model="numpy"
+    )
     return cast("Callable[P, R]", compiler(linked))
 
 

@@ -72,8 +72,14 @@ class Basis(NamedTuple):
 
 
 @kernel()
-def best_content(shelf: Shelf, worth: Worth, type_: int, left: IntVector, content: IntVector) -> tuple[float, float]:
-    """Write the best content found for one bin; its value, and a value no content of such a bin exceeds."""
+def best_content(
+    shelf: Shelf, worth: Worth, type_: int, left: IntVector, content: IntVector, prices: FloatVector
+) -> tuple[float, float]:
+    """Write the best content found for one bin; its value, and a value no content of such a bin exceeds.
+
+    `prices` become what a unit of each resource is worth in it: with them `ceiling` says so of fewer items.
+    """
+    prices[:] = 0.0
     most = np.minimum(left, shelf.fit[type_])
     if shelf.keys.shape[1] > 0:
         keep_one_of_a_key(shelf, worth.order, most)
@@ -92,15 +98,14 @@ def best_content(shelf: Shelf, worth: Worth, type_: int, left: IntVector, conten
         value = worth_of(worth.values, content)
         return value, value
     amounts = np.zeros(most.size)
-    prices = np.zeros(rows)
     bound = relaxed(shelf, worth, shelf.spaces[type_], most, amounts, prices)
     for c in range(most.size):
         content[c] = int(amounts[c] + TINY)
     keep_within(shelf, worth.order, content, free)
     other = content.copy()
     spare = free.copy()
-    fill(shelf, worth.order, most, content, free)
-    fill(shelf, by_density(shelf, worth, prices), most, other, spare)
+    fill(shelf, worth.order[fitting(shelf, most, content, free)[worth.order]], most, content, free)
+    fill(shelf, by_density(shelf, worth, prices, np.nonzero(fitting(shelf, most, other, spare))[0]), most, other, spare)
     value, second = worth_of(worth.values, content), worth_of(worth.values, other)
     if second > value:
         content[:] = other
@@ -155,13 +160,19 @@ def helps(shelf: Shelf, class_: int, free: IntVector) -> bool:
 
 
 @kernel()
+def fitting(shelf: Shelf, most: IntVector, content: IntVector, free: IntVector) -> FlagVector:
+    """Classes of which one more would fit."""
+    fits = content < most
+    for r in range(free.size):
+        fits &= shelf.takes[r] <= free[r]
+    return fits
+
+
+@kernel()
 def fill(shelf: Shelf, order: IntVector, most: IntVector, content: IntVector, free: IntVector) -> None:
     """Put into the gap what fits, class by class in this order."""
     rows = free.size
-    fits = content < most
-    for r in range(rows):
-        fits &= shelf.takes[r] <= free[r]
-    for c in order[fits[order]]:
+    for c in order:
         more = most[c] - content[c]
         for r in range(rows):
             if shelf.takes[r, c] > 0:
@@ -173,12 +184,38 @@ def fill(shelf: Shelf, order: IntVector, most: IntVector, content: IntVector, fr
 
 
 @kernel()
-def by_density(shelf: Shelf, worth: Worth, prices: FloatVector) -> IntVector:
-    """Classes by falling value a unit of what they take, resources weighed by their prices in this bin."""
-    weight = np.full(worth.values.size, TINY)
+def by_density(shelf: Shelf, worth: Worth, prices: FloatVector, classes: IntVector) -> IntVector:
+    """These classes by falling value a unit of what they take, resources weighed by their prices in this bin."""
+    density = np.zeros(classes.size)
+    for i in range(classes.size):
+        weight = TINY
+        for r in range(prices.size):
+            weight += prices[r] * shelf.sizes[r, classes[i]]
+        density[i] = worth.values[classes[i]] / weight
+    ordered: IntVector = classes[falling(density)]
+    return ordered
+
+
+@kernel()
+def falling(values: FloatVector) -> IntVector:
+    """Where the values stand, from the largest down; of equal ones the first first."""
+    return np.argsort(-values, kind="mergesort")
+
+
+@kernel()
+def ceiling(shelf: Shelf, worth: Worth, type_: int, left: IntVector, prices: FloatVector) -> float:
+    """What no content is worth more than, by any prices of resources: their space, and what items bring above them."""
+    bound = 0.0
     for r in range(prices.size):
-        weight += prices[r] * shelf.sizes[r]
-    return np.argsort(-(worth.values / weight), kind="mergesort")
+        bound += prices[r] * shelf.spaces[type_, r]
+    for c in range(left.size):
+        if left[c] > 0:
+            surplus = worth.values[c]
+            for r in range(prices.size):
+                surplus -= prices[r] * shelf.sizes[r, c]
+            if surplus > 0.0:
+                bound += surplus * min(left[c], shelf.fit[type_, c])
+    return bound
 
 
 @kernel()

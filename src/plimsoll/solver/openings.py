@@ -2,16 +2,16 @@
 
 Each turn opens the type whose best content is worth most for its price, as often as the items last. Types are asked
 lazily: what a type promised when more items were left it cannot exceed now, and a content it found stays good while
-there are items for it; so only types are asked again whose old promise, kept as well as they kept it last time, beats
-the best content at hand.
+there are items for it. So only types are asked again whose old promise, kept as well as they kept it last time, beats
+the best content at hand; and before that the promise is renewed, for the items left, at the resource prices of then.
 """
 
 from typing import Final, NamedTuple
 
 import numpy as np
 
-from plimsoll.solver.kernels import FlagVector, FloatVector, IntMatrix, IntVector, kernel
-from plimsoll.solver.knapsacks import TINY, Shelf, Worth, best_content, worth_of
+from plimsoll.solver.kernels import FlagVector, FloatMatrix, FloatVector, IntMatrix, IntVector, kernel
+from plimsoll.solver.knapsacks import TINY, Shelf, Worth, best_content, ceiling, worth_of
 
 WORTH_ASKING: Final = 1.005
 """A type is asked again when it may be better than the best at hand by this factor."""
@@ -52,6 +52,10 @@ class Offers(NamedTuple):
     """[T]: which part of its promise the type kept when it was asked last."""
     fresh: FlagVector
     """[T]: asked since the last opening."""
+    renewed: FlagVector
+    """[T]: its promise is for the items that are left now."""
+    prices: FloatMatrix
+    """[T, R]: of resources, when the type was asked last; those of a type never asked promise nothing less."""
     contents: IntMatrix
     """[T, C]."""
 
@@ -121,7 +125,7 @@ def open_bins(
     `price` decides what is opened; the cost is in money, which is the same thing unless limits bind. On the way it
     looks, each turn, whether one bin takes all the rest, and ends that way if that is the cheapest end.
     """
-    offers = no_offers(shelf.fit.shape[0], shelf.fit.shape[1])
+    offers = no_offers(shelf.fit.shape[0], shelf.fit.shape[1], shelf.takes.shape[0])
     cost = 0.0
     end_cost, end_type, end_length = np.inf, -1, 0
     end = Needs(needs.left.copy(), needs.available.copy(), needs.room.copy())
@@ -153,13 +157,15 @@ def open_bins(
 
 
 @kernel()
-def no_offers(types: int, classes: int) -> Offers:
+def no_offers(types: int, classes: int, resources: int) -> Offers:
     """Nobody was asked yet, and everybody may have anything."""
     return Offers(
         np.full(types, -1.0),
         np.full(types, np.inf),
         np.ones(types),
         np.zeros(types, dtype=np.bool_),
+        np.zeros(types, dtype=np.bool_),
+        np.zeros((types, resources)),
         np.zeros((types, classes), dtype=np.int64),
     )
 
@@ -194,7 +200,12 @@ def best_offer(shelf: Shelf, worth: Worth, price: FloatVector, needs: Needs, off
                 asked, hope = t, offers.promise[t] * offers.kept[t]
         if asked < 0:
             return best if offers.ratio[best] > 0.0 else -1
-        value, bound = best_content(shelf, worth, asked, needs.left, offers.contents[asked])
+        if not offers.renewed[asked]:
+            offers.renewed[asked] = True
+            bound = ceiling(shelf, worth, asked, needs.left, offers.prices[asked])
+            offers.promise[asked] = min(offers.promise[asked], bound / price[asked])
+            continue
+        value, bound = best_content(shelf, worth, asked, needs.left, offers.contents[asked], offers.prices[asked])
         offers.ratio[asked] = value / price[asked]
         offers.promise[asked] = min(offers.promise[asked], bound / price[asked])
         offers.kept[asked] = min(value / max(bound, TINY * TINY), 1.0)
@@ -205,6 +216,7 @@ def best_offer(shelf: Shelf, worth: Worth, price: FloatVector, needs: Needs, off
 def forget(offers: Offers, left: IntVector, changed: IntVector) -> None:
     """After an opening: contents there are no items for any more are void, and every promise is old."""
     offers.fresh[:] = False
+    offers.renewed[:] = False
     for c in changed:
         for t in range(offers.ratio.size):
             if offers.contents[t, c] > left[c]:
@@ -218,25 +230,33 @@ def cheapest_single(shelf: Shelf, needs: Needs) -> int:
     best = -1
     if present.size == 0:
         return best
+    wanted = together(shelf, needs.left, present)
     for t in range(shelf.price.size):
         cheaper = best < 0 or shelf.price[t] < shelf.price[best]
-        if cheaper and takes_all(shelf, t, needs.left, present) and openable(shelf, needs, t) > 0:
+        if cheaper and takes_all(shelf, t, needs.left, present, wanted) and openable(shelf, needs, t) > 0:
             best = t
     return best
 
 
 @kernel()
-def takes_all(shelf: Shelf, type_: int, items: IntVector, present: IntVector) -> bool:
-    """Whether one bin of the type takes all these items."""
+def together(shelf: Shelf, items: IntVector, present: IntVector) -> IntVector:
+    """[R]: what all these items take."""
+    wanted = np.zeros(shelf.takes.shape[0], dtype=np.int64)
+    for r in range(wanted.size):
+        for c in present:
+            wanted[r] += items[c] * shelf.takes[r, c]
+    return wanted
+
+
+@kernel()
+def takes_all(shelf: Shelf, type_: int, items: IntVector, present: IntVector, wanted: IntVector) -> bool:
+    """Whether one bin of the type takes all these items, which together take what is wanted."""
+    for r in range(wanted.size):
+        if wanted[r] > shelf.capacity[type_, r]:
+            return False
     for c in present:
         if items[c] > shelf.fit[type_, c]:
             return False
-    for r in range(shelf.takes.shape[0]):
-        free = shelf.capacity[type_, r]
-        for c in present:
-            free -= items[c] * shelf.takes[r, c]
-            if free < 0:
-                return False
     for k in range(shelf.keys.shape[1]):
         owners = 0
         for c in present:

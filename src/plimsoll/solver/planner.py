@@ -33,7 +33,8 @@ def pack(problem: Packing, effort: Effort) -> Answer:
     packed = pack_mixed(problem, effort) if classes <= MIXED_CLASSES else pack_in_cells(problem, effort)
     served = replace(problem, counts=problem.counts - packed.left)
     good_enough = packed.cost / (1 + effort.gap)
-    bound = lower_bound(served, effort=effort, enough=good_enough)
-    if bound < good_enough and classes <= COLUMN_CLASSES:
+    # Where nothing is improved, any bound will do: the quickest.
+    bound = lower_bound(served, effort=effort, enough=good_enough if effort.rounds else 0.0)
+    if effort.rounds and bound < good_enough and classes <= COLUMN_CLASSES:
         packed = improve(problem, packed, effort, bound=bound)
     return Answer(packed=packed, bound=min(bound, packed.cost))

@@ -196,7 +196,8 @@ def _remove(cluster: Cluster, limits: Limits, *, order: Ints, hangs: Flags) -> R
     edges = Edges.reaching(two_axes(cluster.free).max(axis=0, initial=1))
     asked = Asked.of(cluster.requests, per_bin=None, exclusive=cluster.exclusive)
     receives = np.ones(len(hangs), dtype=np.bool_) if cluster.receives is None else cluster.receives
-    entries = int(cluster.dwellers[:, 1].sum()) + 1
+    # Room for every item to move on once; trying all nodes of a half-empty cluster in turn comes to about that.
+    entries = 2 * int(cluster.dwellers[:, 1].sum()) + 1
     while True:
         rows = _rows(cluster, entries)
         question = asked.question(cluster.allowed, edges, origins=len(hangs))

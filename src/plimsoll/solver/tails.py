@@ -12,8 +12,8 @@ from typing import NamedTuple
 import numpy as np
 
 from plimsoll.solver.kernels import FloatMatrix, IntMatrix, IntVector, kernel
-from plimsoll.solver.knapsacks import TINY, Shelf, Worth
-from plimsoll.solver.openings import Ledger, Needs, empty_ledger, open_bins, openable, take, takes_all
+from plimsoll.solver.knapsacks import TINY, Shelf, Worth, falling
+from plimsoll.solver.openings import Ledger, Needs, empty_ledger, open_bins, openable, take, takes_all, together
 from plimsoll.solver.problems import Floats, Ints
 
 
@@ -87,7 +87,7 @@ def pool_rows(pool: Pool) -> list[Row]:
 def downsize(shelf: Shelf, needs: Needs, ledger: Ledger) -> float:
     """Give each filling the cheapest type that holds its content; what that saves."""
     saved = 0.0
-    cheapest_first = np.argsort(shelf.price, kind="mergesort")
+    cheapest_first = falling(-shelf.price)
     content = np.zeros(needs.left.size, dtype=np.int64)
     nothing = np.zeros(needs.left.size, dtype=np.int64)
     for f in range(ledger.length[0]):
@@ -95,10 +95,11 @@ def downsize(shelf: Shelf, needs: Needs, ledger: Ledger) -> float:
         present = ledger.classes[ledger.starts[f] : ledger.starts[f + 1]]
         content[present] = ledger.items[ledger.starts[f] : ledger.starts[f + 1]]
         take(shelf, needs, now, -bins, nothing)
+        wanted = together(shelf, content, present)
         for t in cheapest_first:
             if shelf.price[t] >= shelf.price[now]:
                 break
-            if takes_all(shelf, t, content, present) and openable(shelf, needs, t) >= bins:
+            if takes_all(shelf, t, content, present, wanted) and openable(shelf, needs, t) >= bins:
                 saved += bins * (shelf.price[now] - shelf.price[t])
                 now = t
                 break
@@ -196,7 +197,7 @@ def shaken(shaking: Shaking, classes: IntVector, attempt: int) -> Worth:
             seed = next_seed(seed)
             values[i] *= 0.75 + 0.5 * ((seed >> 8) % 65536) / 65536.0
     values /= np.max(values)
-    return Worth(values, np.argsort(-values, kind="mergesort"), shaking.least[0][classes])
+    return Worth(values, falling(values), shaking.least[0][classes])
 
 
 @kernel()

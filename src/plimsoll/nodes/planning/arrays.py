@@ -50,13 +50,16 @@ class Columns:
 
     def vector(self, amounts: ResourceVector) -> Ints:
         """[R]; amounts no machine can have are cut to what 64 bits can still add up."""
-        return np.array([min(max(amounts[name], -_MOST), _MOST) for name in self.names], dtype=np.int64)
+        return np.array(self._listed(amounts), dtype=np.int64)
 
     def matrix(self, vectors: Sequence[ResourceVector]) -> Ints:
         """[len(vectors), R]."""
         if not vectors:
             return np.zeros((0, len(self)), dtype=np.int64)
-        return np.stack([self.vector(one) for one in vectors])
+        return np.array([self._listed(one) for one in vectors], dtype=np.int64)
+
+    def _listed(self, amounts: ResourceVector) -> list[int]:
+        return [min(max(amounts[name], -_MOST), _MOST) for name in self.names]
 
 
 class Arrays:

@@ -7,7 +7,7 @@ which place is free: who waits longest goes first, and nodes filled alike stay i
 from __future__ import annotations
 
 from collections import deque
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
@@ -22,8 +22,10 @@ if TYPE_CHECKING:
 
     from plimsoll.nodes.planning.boards import Board
     from plimsoll.nodes.planning.drafts import Draft
-    from plimsoll.nodes.planning.tiers import Served
+    from plimsoll.nodes.planning.tiers import Served, Try
     from plimsoll.solver.problems import Flags
+
+NOT_WHOLE: Final = "NotAllFit"
 
 
 def assembled(board: Board, served: Served, *, usable: Flags, effort: Effort) -> ScaleUp:
@@ -43,7 +45,7 @@ def assembled(board: Board, served: Served, *, usable: Flags, effort: Effort) ->
         helped=sum(served.pods),
         remaining=remaining,
         cost_per_hour=round(cost, 9),
-        lower_bound_per_hour=round(min(cost, _bound(board, draft, effort)), 9),
+        lower_bound_per_hour=round(min(cost, _bound(board, draft, effort, cost)), 9),
         label_sets=board.offered.label_sets,
         not_offered=board.offered.not_offered,
         budgets={"rounds": effort.rounds, "valueVectors": effort.value_vectors, "cells": effort.cells},
@@ -147,16 +149,33 @@ def _remaining(board: Board, served: Served, usable: Flags) -> tuple[Remaining, 
         left = one.count - served.pods[index]
         if left:
             number = int(board.table.class_of[index])
-            draft = served.tries.get(index, served.draft)
-            if (number, id(draft)) not in known:
-                known[number, id(draft)] = why_left(board, draft, number, usable)
-            reasons = known[number, id(draft)]
+            nearest = served.tries.get(index)
+            key = (number, -1) if nearest is None else (-1, id(nearest))
+            if key not in known:
+                known[key] = (
+                    why_left(board, served.draft, number, usable)
+                    if nearest is None
+                    else _why_not_whole(board, nearest, usable)
+                )
+            reasons = known[key]
             found.setdefault(tuple(map(str, reasons)), (reasons, {}))[1][one.key] = left
     return tuple(Remaining(pods=sum(keys.values()), keys=keys, reasons=reasons) for reasons, keys in found.values())
 
 
-def _bound(board: Board, draft: Draft, effort: Effort) -> float:
-    """In real money, for the pods on new nodes, as if only nodes' own rules held: no plan for them can cost less."""
+def _why_not_whole(board: Board, nearest: Try, usable: Flags) -> tuple[Reason, ...]:
+    """Of a bundle: how much of it would have found a place, and what the rest lacks."""
+    told = f"{nearest.placed} of {nearest.pods} pods fit, and all are wanted or none"
+    facts = {"fit": nearest.placed, "pods": nearest.pods}
+    lacking = [reason for number in nearest.short for reason in why_left(board, nearest.draft, number, usable)]
+    reasons = [Reason(code=NOT_WHOLE, message=told, facts=facts), *lacking]
+    return tuple({(reason.code, reason.message): reason for reason in reasons}.values())
+
+
+def _bound(board: Board, draft: Draft, effort: Effort, cost: float) -> float:
+    """In real money, for the pods on new nodes, as if only nodes' own rules held: no plan for them can cost less.
+
+    Once it shows the cost to be good enough, by the gap that was asked for, it is not made any better.
+    """
     counts = draft.on_new_nodes(len(board.table))
     chosen = np.flatnonzero(counts)
     if not len(chosen):
@@ -174,4 +193,4 @@ def _bound(board: Board, draft: Draft, effort: Effort) -> float:
         use=np.zeros((types, 0), dtype=np.int64),
         room=np.zeros(0, dtype=np.int64),
     )
-    return float(lower_bound(problem, effort=effort))
+    return float(lower_bound(problem, effort=effort, enough=cost / (1 + effort.gap)))

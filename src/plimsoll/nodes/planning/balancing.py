@@ -13,9 +13,10 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from plimsoll.nodes.planning.boards import Board
+    from plimsoll.nodes.planning.meetings import Meetings
 
 
-def balanced(board: Board, draft: Draft) -> Draft:
+def balanced(board: Board, draft: Draft, meetings: Meetings) -> Draft:
     """The same nodes, moved between similar groups until these are as equal as their limits allow."""
     rules = board.policy.balancing
     if not rules.enabled:
@@ -28,7 +29,7 @@ def balanced(board: Board, draft: Draft) -> Draft:
         only_labels=rules.labels,
     )
     for siblings in _siblings(board, likeness):
-        draft = _shared(board, draft, siblings)
+        draft = _shared(board, draft, siblings, meetings)
     return draft
 
 
@@ -38,13 +39,13 @@ def _siblings(board: Board, likeness: Likeness) -> list[list[int]]:
         home = next((group for group in found if likeness.holds(board.offers[group[0]], offer)), None)
         if home is None:
             found.append([index])
-        elif offer.exists and board.offers[home[0]].exists:
+        elif offer.exists and board.offers[home[0]].exists and not offer.zero_or_max:
             home.append(index)
     return [group for group in found if len(group) > 1]
 
 
-def _shared(board: Board, draft: Draft, siblings: Sequence[int]) -> Draft:
-    movable = [one for one in draft.batches if one.offer in siblings and _is_free(board, one, siblings)]
+def _shared(board: Board, draft: Draft, siblings: Sequence[int], meetings: Meetings) -> Draft:
+    movable = [one for one in draft.batches if one.offer in siblings and _is_free(board, one, siblings, meetings)]
     nodes = sum(one.nodes for one in movable)
     if not nodes:
         return draft
@@ -55,7 +56,10 @@ def _shared(board: Board, draft: Draft, siblings: Sequence[int]) -> Draft:
     given = shared_out(nodes, sizes, rooms)
     if sum(given) < nodes:
         return draft
-    return replace(draft, batches=(*fixed, *_dealt(movable, dict(zip(siblings, given, strict=True)))))
+    even = replace(draft, batches=(*fixed, *_dealt(movable, dict(zip(siblings, given, strict=True)))))
+    # Alike is not equal: nodes a little larger may be more than the cluster may have.
+    within = (even.nodes_of(len(board.offers)) @ board.limits.use <= board.limits.room).all()
+    return even if within else draft
 
 
 def _dealt(batches: Sequence[Batch], wanted: dict[int, int]) -> list[Batch]:
@@ -71,11 +75,28 @@ def _dealt(batches: Sequence[Batch], wanted: dict[int, int]) -> list[Batch]:
     return found
 
 
-def _is_free(board: Board, batch: Batch, siblings: Sequence[int]) -> bool:
-    """Whether its pods may be in any of the groups: allowed there, and looking at nobody beyond their node."""
-    for number in batch.content:
-        one = board.table.classes[number]
-        looks_out = any(spread.key != HOSTNAME for spread in board.rules.spreads(number)) or one.has_affinity
-        if looks_out or one.has_anti_affinity or not all(board.allowed[other, number] for other in siblings):
-            return False
-    return True
+def _is_free(board: Board, batch: Batch, siblings: Sequence[int], meetings: Meetings) -> bool:
+    """Whether its pods may be in any of the groups: with room there, allowed, and of no concern beyond their node."""
+    asked = sum(board.requests[number] * pods for number, pods in batch.content.items())
+    if not batch.content or (board.capacity[list(siblings)] < asked).any():
+        return False
+    return all(
+        board.allowed[list(siblings), number].all() and not _concerns_others(board, number, meetings)
+        for number in batch.content
+    )
+
+
+def _concerns_others(board: Board, number: int, meetings: Meetings) -> bool:
+    """Whether it looks at pods on other nodes, or somebody who waits looks at it."""
+    one, party = board.table.classes[number], meetings.party_of[number]
+    if any(spread.key != HOSTNAME for spread in board.rules.spreads(number)) or one.has_affinity:
+        return True
+    avoided = [key for keys in meetings.shunned[party].values() for key in keys]
+    if one.has_anti_affinity or board.arrays.neighbours.avoider_rows:
+        known = board.rules.companions(number)
+        avoided += [*known.avoided_keys, *known.avoiding_keys]
+    return (
+        any(key != HOSTNAME for key in avoided)
+        or any(party in wanted for wanted in meetings.company)
+        or any(party in counted for other, counted in enumerate(meetings.counted) if other != party)
+    )

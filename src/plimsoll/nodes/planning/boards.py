@@ -150,11 +150,15 @@ def _columns(amounts: Ints, arrays: Arrays, names: Sequence[str]) -> Ints:
 
 
 def _allowed(rules: Predicates, offered: Sequence[Offer], snapshot: Snapshot, policy: Policy) -> Flags:
-    """By the rules of a node alone: spread and company are for `shares`, which knows where the others go."""
+    """By the rules of a node with its daemons: spread and company are for `shares`, which knows where others go."""
     table = rules.table
     if not offered or not len(table):
         return np.zeros((len(offered), len(table)), dtype=np.bool_)
-    by_rules = np.stack([rules.rules.codes(one.index, rules.arrays.free, {}) == 0 for one in table], axis=1)
+    by_rules = np.stack([rules.rules.fits(one.index, rules.arrays.free, {}) for one in table], axis=1)
+    for one in table:
+        if one.problem is None and (one.has_anti_affinity or rules.arrays.neighbours.avoider_rows):
+            _, avoided, avoiding = rules.in_the_way(one.index, {})
+            by_rules[:, one.index] &= ~(avoided | avoiding)
     pods = [one.pod for one in table]
     allowed: Flags = by_rules & permissions(offered, pods, policy, snapshot.machine_types)
     return sparing_gpus(allowed, offered, pods)

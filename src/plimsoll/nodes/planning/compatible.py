@@ -18,7 +18,7 @@ from plimsoll.nodes.planning.balancing import balanced
 from plimsoll.nodes.planning.drafts import Batch, Draft
 from plimsoll.nodes.planning.expanders import Circumstances, Option, choose
 from plimsoll.nodes.planning.gpus import gpu_count
-from plimsoll.nodes.planning.placing import Means, place
+from plimsoll.nodes.planning.placing import Doubts, Means, place
 from plimsoll.nodes.planning.prices import prices_are_known
 from plimsoll.nodes.planning.tiers import Served, serve
 from plimsoll.solver.problems import UNBOUNDED, Effort, Packing
@@ -33,11 +33,11 @@ if TYPE_CHECKING:
 _EFFORT = Effort(value_vectors=1, rounds=0)
 
 
-def plan_compatible(board: Board, meetings: Meetings) -> ScaleUp:
+def plan_compatible(board: Board, meetings: Meetings, doubts: Doubts) -> ScaleUp:
     """The best single option of this loop."""
     nothing: Flags = np.zeros(len(board.offers), dtype=np.bool_)
-    here = serve(board, lambda demand, onto: place(board, meetings, demand, Means(usable=nothing), onto))
-    tried = {offer: _grown(board, meetings, here, offer) for offer in range(len(board.offers))}
+    here = serve(board, lambda demand, onto: place(board, meetings, demand, Means(usable=nothing, doubts=doubts), onto))
+    tried = {offer: _grown(board, meetings, here, (offer, doubts)) for offer in range(len(board.offers))}
     options = {
         offer: _option(board, served, here, offer) for offer, served in tried.items() if _nodes(served, offer, board)
     }
@@ -48,15 +48,21 @@ def plan_compatible(board: Board, meetings: Meetings) -> ScaleUp:
     )
     best = choose(list(options.values()), chain, around)
     served = next((tried[offer] for offer, option in options.items() if option is best), here)
-    return assembled(board, replace(served, draft=balanced(board, served.draft)), usable=~nothing, effort=_EFFORT)
+    even = replace(served, draft=balanced(board, served.draft, meetings))
+    return assembled(board, even, usable=~nothing, effort=_EFFORT)
 
 
-def _grown(board: Board, meetings: Meetings, here: Served, offer: int) -> Served:
+def _grown(board: Board, meetings: Meetings, here: Served, option: tuple[int, Doubts]) -> Served:
     """Everybody who has no place yet, on nodes of one group."""
+    offer, doubts = option
     only: Flags = np.arange(len(board.offers)) == offer
-    if not _looks_out(board, offer):
-        return serve(board, lambda demand, onto: _estimated(board, demand, here.draft if onto is None else onto, offer))
-    means = Means(effort=_EFFORT, usable=only)
+    if not doubts.one_by_one and not _looks_out(board, offer):
+        before = here.draft
+        return serve(
+            board,
+            lambda demand, onto: _estimated(board, demand, onto if onto and not onto.is_empty else before, offer),
+        )
+    means = Means(effort=_EFFORT, usable=only, doubts=doubts)
     return serve(board, lambda demand, onto: place(board, meetings, demand, means, onto))
 
 
@@ -73,7 +79,8 @@ def _estimated(board: Board, demand: Ints, draft: Draft, offer: int) -> Draft:
     use = board.limits.use[offer]
     limited = use > 0
     limits = (draft.room_left(board)[limited] // use[limited]).min(initial=UNBOUNDED)
-    answer = estimate(_problem(board, left, chosen, offer), 0, nodes=int(min(board.available[offer], limits)))
+    room = int(board.available[offer] - draft.nodes_of(len(board.offers))[offer])
+    answer = estimate(_problem(board, left, chosen, offer), 0, nodes=int(min(room, limits)))
     batches = [
         Batch(
             offer=offer,

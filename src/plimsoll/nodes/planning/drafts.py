@@ -38,6 +38,10 @@ class Draft:
     refused: Mapping[int, tuple[Reason, ...]] = field(default_factory=dict)
     """Class to why some of its pods have no place, where that is more than "no room"."""
 
+    @property
+    def is_empty(self) -> bool:
+        return not self.existing and not self.batches
+
     def placed(self, classes: int) -> Ints:
         """[C]: pods that have a place."""
         found = np.zeros(classes, dtype=np.int64)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
@@ -19,6 +20,7 @@ GPU_LABELS: Final = (
 _KNOWN: Final = frozenset({"google.com/tpu", "gpu.intel.com/i915", "gpu.intel.com/xe", "habana.ai/gaudi"})
 
 
+@lru_cache(maxsize=1024)
 def is_gpu(resource: str) -> bool:
     """nvidia.com/gpu and its kin, shared and partitioned ones too."""
     vendor, _, device = resource.rpartition("/")

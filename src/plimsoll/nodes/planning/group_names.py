@@ -12,6 +12,7 @@ import hashlib
 import json
 import re
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
@@ -52,15 +53,13 @@ def group_id(prefix: str, machine_type: str, making: Making, *, naming: Naming, 
 
 
 def suffix(making: Making, attempt: int = 0) -> str:
-    content = [_plain(making.labels, making.taints), making.zone, making.second, *([attempt] if attempt else [])]
-    number = int.from_bytes(hashlib.sha256(json.dumps(content).encode()).digest()[:16])
-    return _base36(number)
+    again = (attempt,) if attempt else ()
+    return _hashed((_plain(making.labels, making.taints), making.zone, making.second, *again))
 
 
 def profile_hash(labels: Mapping[str, str], taints: Iterable[Taint]) -> str:
     """Short enough for a label's value."""
-    number = int.from_bytes(hashlib.sha256(json.dumps(_plain(labels, taints)).encode()).digest()[:16])
-    return _base36(number)
+    return _hashed(_plain(labels, taints))
 
 
 def is_ours(group: str, prefix: str) -> bool:
@@ -77,11 +76,15 @@ def _written(prefix: str, machine_type: str, ending: str, naming: Naming) -> str
     return f"{prefix.lower()}-{kind}-{ending}"
 
 
-def _plain(labels: Mapping[str, str], taints: Iterable[Taint]) -> list[object]:
-    return [sorted(labels.items()), sorted((taint.key, taint.value, taint.effect) for taint in taints)]
+def _plain(labels: Mapping[str, str], taints: Iterable[Taint]) -> tuple[object, ...]:
+    named = sorted((taint.key, taint.value, taint.effect) for taint in taints)
+    return tuple(sorted(labels.items())), tuple(named)
 
 
-def _base36(number: int) -> str:
+@lru_cache(maxsize=1024)
+def _hashed(content: tuple[object, ...]) -> str:
+    """Hundreds of machine types share a few profiles."""
+    number = int.from_bytes(hashlib.sha256(json.dumps(content).encode()).digest()[:16])
     digits = []
     for _ in range(_SUFFIX_LENGTH):
         number, digit = divmod(number, len(_DIGITS))

@@ -14,6 +14,7 @@ import numpy as np
 
 from plimsoll.core.plans import Reason
 from plimsoll.nodes.planning.drafts import Batch, Draft, joined
+from plimsoll.nodes.planning.scenes import HOSTNAME
 from plimsoll.nodes.planning.verifying import planned_node
 from plimsoll.scheduling import Fits, feasible
 from plimsoll.scheduling.replays import Replay
@@ -34,8 +35,15 @@ TOO_MANY: Final = "TooManyToCheck"
 def place_one_by_one(board: Board, wanted: Mapping[int, int], draft: Draft, *, usable: Flags) -> Draft:
     """`wanted`: pods by class. The most important first, then as they stand."""
     stage = _Stage(board, draft, usable)
-    for number in sorted(wanted, key=lambda one: (-board.table.classes[one].priority, one)):
-        stage.take(number, wanted[number])
+    left = {
+        number: wanted[number] for number in sorted(wanted, key=lambda one: (-board.table.classes[one].priority, one))
+    }
+    progress = True
+    while progress and left:
+        # Who wants company may have to wait for it.
+        taken = {number: stage.take(number, pods) for number, pods in left.items()}
+        progress = any(taken.values())
+        left = {number: pods - taken[number] for number, pods in left.items() if pods > taken[number]}
     return stage.draft()
 
 
@@ -60,6 +68,8 @@ class _Stage:
         self._replay = Replay(board.snapshot.view)
         self._groups: dict[int, Alike] = {}
         self._nodes = np.zeros(len(board.offers), dtype=np.int64)
+        whole = np.array([offer.zero_or_max for offer in board.offers], dtype=np.bool_)
+        self._step = np.where(whole, board.available, 1)
         self._spots = [_Spot(name=name, row=row, content={}) for row, name in enumerate(board.arrays.names)]
         for row, content in draft.existing.items():
             self._put_all(self._spots[row], content)
@@ -67,22 +77,24 @@ class _Stage:
             for _ in range(batch.nodes):
                 self._put_all(self._opened(batch.offer), batch.content)
 
-    def take(self, number: int, pods: int) -> None:
+    def take(self, number: int, pods: int) -> int:
+        """How many of them found a place."""
         static = self._board.rules.rules.codes(number, self._board.arrays.free, {}) == 0
         allowed = self._board.allowed[:, number]
         spots = [one for one in self._spots if (static[one.row] if one.row >= 0 else allowed[one.offer])]
         first = 0
-        for _ in range(pods):
+        for taken in range(pods):
             found = self._first_fit(number, spots, first)
             if found is None:
                 opened = self._open_for(number)
-                if opened is None:
-                    return
-                spots.append(opened)
-                found = len(spots) - 1
+                if not opened:
+                    return taken
+                found = len(spots)
+                spots += opened
             self._put_all(spots[found], {number: 1})
             # Who follows is alike: what refused this pod mostly refuses the next one.
             first = found
+        return pods
 
     def draft(self) -> Draft:
         existing = {one.row: one.content for one in self._spots if one.row >= 0 and one.content}
@@ -111,14 +123,23 @@ class _Stage:
                     code=TOO_MANY, message=f"not looked at: more than {QUESTIONS} places to try"
                 )
                 return None
-            if isinstance(self._replay.verdict(group, spots[place].name), Fits):
+            if self._is_low(number, spots[place]) and isinstance(self._replay.verdict(group, spots[place].name), Fits):
                 return place
         return None
 
-    def _open_for(self, number: int) -> _Spot | None:
-        """A new node of the cheapest offer that takes the pod now."""
+    def _is_low(self, number: int, spot: _Spot) -> bool:
+        """Of a new node: whether one more is within the skew even if an empty node stands beside it in the end."""
+        classes = self._board.table.classes
+        return spot.offer < 0 or all(
+            sum(pods for other, pods in spot.content.items() if one.means(classes[other].pod)) < one.max_skew
+            for one in self._board.rules.spreads(number)
+            if one.key == HOSTNAME and one.counts_itself
+        )
+
+    def _open_for(self, number: int) -> list[_Spot]:
+        """A new node of the cheapest offer that takes the pod now; of one that grows whole, all of its nodes."""
         if self._questions < 0:
-            return None
+            return []
         board = self._board
         free = self._usable & board.allowed[:, number] & (self._nodes < board.available) & self._within_limits()
         share = (board.requests[number] / np.maximum(board.capacity, 1)).max(axis=1)
@@ -126,13 +147,13 @@ class _Stage:
         view = self._replay.view()
         for offer in sorted(np.flatnonzero(free).tolist(), key=lambda one: (board.offers[one].tier, cost[one], one)):
             if isinstance(feasible(self._group(number).pod, self._node(offer), view), Fits):
-                return self._opened(offer)
-        return None
+                return [self._opened(offer) for _ in range(int(self._step[offer]))]
+        return []
 
     def _within_limits(self) -> Flags:
         limits = self._board.limits
         left: Ints = limits.room - self._nodes @ limits.use
-        return np.asarray((limits.use <= left[None, :]).all(axis=1), dtype=np.bool_)
+        return np.asarray((limits.use * self._step[:, None] <= left[None, :]).all(axis=1), dtype=np.bool_)
 
     def _node(self, offer: int) -> Node:
         return planned_node(self._board.offers[offer], int(self._nodes[offer]))

@@ -11,11 +11,13 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
+from plimsoll.core.plans import Reason
 from plimsoll.nodes.planning.drafts import Batch, Draft, joined
+from plimsoll.nodes.planning.level_nodes import is_level, tallest
 from plimsoll.nodes.planning.meetings import Meetings, layers
 from plimsoll.nodes.planning.one_by_one import place_one_by_one
-from plimsoll.nodes.planning.scenes import Scene
-from plimsoll.nodes.planning.shares import Share, fold
+from plimsoll.nodes.planning.scenes import HOSTNAME, Scene
+from plimsoll.nodes.planning.shares import Folded, Learned, Share, fold
 from plimsoll.solver.filling import Demand, Filled, Standing, fill, most_constrained_first
 from plimsoll.solver.planner import pack
 from plimsoll.solver.problems import UNBOUNDED, Effort, Packing
@@ -26,8 +28,23 @@ if TYPE_CHECKING:
     from plimsoll.nodes.planning.boards import Board
     from plimsoll.solver.problems import Flags, Ints
 
+_GIVEN_UP: Final = Reason(
+    code="VerificationFailed", message="every plan for these pods failed when it was checked pod by pod"
+)
+_HOMES: Final = 16
+"""So many homes are tried for pods that want to be together in one domain."""
+_WORK_OF_HOMES: Final = 20_000
+"""Each try plans a layer anew: classes times offers, over all tries. Beyond it the home that seems best is taken."""
 _TRIES: Final = 8
 """So often a layer is shared out anew because a domain took less than its quota."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Doubts:
+    """Classes whose plan the verifier refused: placed pod by pod instead, or, where that failed too, not at all."""
+
+    one_by_one: frozenset[int] = frozenset()
+    given_up: frozenset[int] = frozenset()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,18 +54,24 @@ class Means:
     effort: Effort = field(default_factory=Effort)
     usable: Flags
     """[T]"""
-    complex: frozenset[int] = frozenset()
-    """Classes to be placed pod by pod whatever they look like: the verifier refused their bulk plan."""
+    doubts: Doubts = field(default_factory=Doubts)
+    is_last: bool = True
+    """Nobody is placed afterwards: new nodes may rise as high as all of them do."""
 
 
 def place(board: Board, meetings: Meetings, demand: Ints, means: Means, onto: Draft | None = None) -> Draft:
     """`demand` [C]: pods of each class that need a place, on top of what the draft has placed."""
     draft = onto or Draft()
     numbers = [number for number in np.flatnonzero(demand).tolist() if board.table.classes[number].problem is None]
-    found, later = layers([one for one in numbers if one not in means.complex], meetings)
-    later += [one for one in numbers if one in means.complex]
-    for layer in found:
-        draft, complex_ = _placed_layer(board, meetings, {one: int(demand[one]) for one in layer}, means, draft)
+    doubts = means.doubts
+    for number in doubts.given_up.intersection(numbers):
+        draft = draft.with_refusal(number, _GIVEN_UP)
+    found, later = layers([one for one in numbers if one not in doubts.one_by_one], meetings)
+    later += [one for one in numbers if one in doubts.one_by_one - doubts.given_up]
+    parts = [part for layer in found for part in _in_turn(board, meetings, layer)]
+    for number, part in enumerate(parts, start=1):
+        now = replace(means, is_last=onto is None and number == len(parts) and not later)
+        draft, complex_ = _placed_layer(board, meetings, {one: int(demand[one]) for one in part}, now, draft)
         later += complex_
     if later:
         wanted = {number: int(demand[number]) for number in sorted(later)}
@@ -56,27 +79,108 @@ def place(board: Board, meetings: Meetings, demand: Ints, means: Means, onto: Dr
     return draft
 
 
+def _in_turn(board: Board, meetings: Meetings, layer: Sequence[int]) -> list[list[int]]:
+    """A layer in parts: who is counted before who counts, and not two at once that count each other on a node."""
+    if not any(board.table.classes[number].has_spread for number in layer):
+        return [list(layer)]
+    waiting = {meetings.party_of[number]: None for number in layer}
+    part_of: dict[int, int] = {}
+    while waiting:
+        party = _counts_nobody_in(waiting, meetings)
+        del waiting[party]
+        earlier = [part_of[one] for one in meetings.counted[party] if one in part_of and one != party]
+        part_of[party] = max(earlier, default=-1) + 1
+    parts: dict[tuple[int, int], list[int]] = {}
+    for number in layer:
+        party = meetings.party_of[number]
+        levels_nodes = any(one.key == HOSTNAME for one in board.rules.spreads(number))
+        parts.setdefault(
+            (part_of[party], number if levels_nodes and party in meetings.counted[party] else -1), []
+        ).append(number)
+    return [parts[key] for key in sorted(parts)]
+
+
+def _counts_nobody_in(waiting: Iterable[int], meetings: Meetings) -> int:
+    """A party whose constraints count none of the others; where all count somebody, the first of them."""
+    known = list(waiting)
+    others = {*known}
+    return next((one for one in known if not others.intersection(meetings.counted[one]) - {one}), known[0])
+
+
 def _placed_layer(
     board: Board, meetings: Meetings, demand: Mapping[int, int], means: Means, draft: Draft
 ) -> tuple[Draft, tuple[int, ...]]:
-    """Shared out over domains; where one takes less than its quota, the others are told, and all is tried again."""
+    """The best of what can be done; who wants to be together may have more than one home to choose from."""
     scene = Scene(board, draft, meetings)
-    most: dict[tuple[int, str], int] = {}
+    best, folded = _levelled(scene, demand, means, {})
+    homes: dict[tuple[int, ...], str] = {}
+    tries = _WORK_OF_HOMES // (len(demand) * max(len(folded.homes), 1) * max(int(means.usable.sum()), 1))
+    for family, names in folded.homes.items():
+        homes[family] = names[0]
+        for name in names[1 : min(_HOMES, 1 + tries)]:
+            tried, other = _levelled(scene, demand, means, {**homes, family: name})
+            if _merit(board, demand, tried) < _merit(board, demand, best):
+                best, folded, homes[family] = tried, other, name
+    return best, folded.complex
+
+
+def _merit(board: Board, demand: Mapping[int, int], draft: Draft) -> tuple[int, float]:
+    """Less is better: pods without a place, then money."""
+    placed = draft.placed(len(board.table))
+    prices = board.planning_prices
+    money = float(draft.nodes_of(len(board.offers)) @ prices) if len(prices) else 0.0
+    return sum(demand.values()) - sum(int(placed[number]) for number in demand), round(money, 9)
+
+
+def _levelled(
+    scene: Scene, demand: Mapping[int, int], means: Means, homes: Mapping[tuple[int, ...], str]
+) -> tuple[Draft, Folded]:
+    """Shared out over domains; where one takes less than its quota, the others are told, and all is tried again."""
+    learned = Learned(homes=dict(homes), uneven=set() if means.is_last else {*demand})
     for _ in range(_TRIES):
-        folded = fold(scene, demand, most)
+        folded = fold(scene, demand, learned)
         tried, left = _packed(scene, folded.shares, means)
-        short = {
-            (share.number, share.domain): share.pods - int(left[index])
-            for index, share in enumerate(folded.shares)
-            if share.domain and left[index]
-        }
-        if not short or all(most.get(key) == pods for key, pods in short.items()):
+        if not _learns(learned, Scene(scene.board, tried, scene.meetings), folded.shares, left):
             break
-        most |= short
     for number, reasons in folded.refused.items():
         for reason in reasons:
             tried = tried.with_refusal(number, reason)
-    return tried, folded.complex
+    return tried, folded
+
+
+def _learns(learned: Learned, after: Scene, shares: Sequence[Share], left: Ints) -> bool:
+    """Whether a try has shown something new."""
+    news = False
+    by_class: dict[int, list[int]] = {}
+    for index, share in enumerate(shares):
+        by_class.setdefault(share.number, []).append(index)
+        if share.domain and left[index] and learned.most.get((share.number, share.domain)) != share.pods - left[index]:
+            learned.most[share.number, share.domain] = share.pods - int(left[index])
+            news = True
+    for number, indices in by_class.items():
+        if any(shares[index].rises for index in indices) and not is_level(after, number):
+            learned.uneven.add(number)
+            news = True
+        if not any(shares[index].even for index in indices):
+            continue
+        higher = _higher(after, [(shares[index], int(left[index])) for index in indices])
+        if higher > learned.heights.get(number, 0):
+            learned.heights[number] = higher
+            news = True
+        elif not is_level(after, number):
+            learned.uneven.add(number)
+            news = True
+    return news
+
+
+def _higher(scene: Scene, shares: Sequence[tuple[Share, int]]) -> int:
+    """How high new nodes would have to be filled, as no more of them are to be had; 0: that is of no use."""
+    new = [(share, left) for share, left in shares if share.places.offers.any()]
+    nodes = sum((share.pods - left) // share.glued for share, left in new)
+    if not nodes or not any(left for _, left in new):
+        return 0
+    height = -(-sum(share.pods for share, _ in new) // nodes)
+    return height if height <= max(tallest(scene, share) for share, _ in new) else 0
 
 
 def _packed(scene: Scene, shares: Sequence[Share], means: Means) -> tuple[Draft, Ints]:
@@ -105,7 +209,9 @@ def _filled(scene: Scene, shares: Sequence[Share], items: Ints) -> tuple[Draft, 
         requests=_requests(board, shares),
         counts=items,
         allowed=allowed,
-        per_bin=np.array([max(1, one.per_node // one.glued) for one in shares], dtype=np.int64),
+        per_bin=np.array(
+            [UNBOUNDED if one.rises else max(1, one.per_node // one.glued) for one in shares], dtype=np.int64
+        ),
         exclusive=_exclusive(shares),
         tighter=_tighter(shares),
     )
@@ -138,10 +244,10 @@ def _with_filled(draft: Draft, shares: Sequence[Share], answer: Filled, rows: in
 
 def _tighter(shares: Sequence[Share]) -> Ints | None:
     entries = [
-        (index, row, int(share.row_caps[row]))
+        (index, row, int(share.caps[row]))
         for index, share in enumerate(shares)
-        if share.row_caps is not None
-        for row in np.flatnonzero(share.places.rows).tolist()
+        if share.caps is not None
+        for row in np.flatnonzero(np.concatenate((share.places.rows, share.places.batches))).tolist()
     ]
     return np.array(entries, dtype=np.int64).reshape(-1, 3) if entries else None
 
@@ -150,6 +256,39 @@ def _tighter(shares: Sequence[Share]) -> Ints | None:
 
 
 def _opened(board: Board, shares: Sequence[Share], items: Ints, on: tuple[Draft, Means, Flags]) -> tuple[Draft, Ints]:
+    """New nodes. Groups that grow whole or not at all are used where nothing cheaper does the same."""
+    usable = on[2]
+    draft, left = _whole(board, shares, items, on)
+    whole = np.array([offer.zero_or_max for offer in board.offers], dtype=np.bool_)
+    if not draft.nodes_of(len(board.offers))[whole].any() or on[0].nodes_of(len(board.offers))[whole].any():
+        return draft, left
+    other, other_left = _packed_new(board, shares, items, (on[0], on[1], usable & ~whole))
+    if (other_left <= left).all() and other.cost(board) < draft.cost(board):
+        return other, other_left
+    return draft, left
+
+
+def _whole(board: Board, shares: Sequence[Share], items: Ints, on: tuple[Draft, Means, Flags]) -> tuple[Draft, Ints]:
+    """Nodes nobody asked for are opened with the others where a group grows to its maximum or not at all."""
+    before, means, usable = on
+    while True:
+        draft, left = _packed_new(board, shares, items, (before, means, usable))
+        missing = (board.available - draft.nodes_of(len(board.offers))) * (draft.nodes_of(len(board.offers)) > 0)
+        idle = [
+            (int(missing[offer]), offer)
+            for offer in np.flatnonzero(missing).tolist()
+            if board.offers[offer].zero_or_max
+        ]
+        batches = [Batch(offer=offer, nodes=nodes, content={}) for nodes, offer in idle]
+        filled = replace(draft, batches=(*draft.batches, *batches))
+        if (filled.nodes_of(len(board.offers)) @ board.limits.use <= board.limits.room).all():
+            return filled, left
+        usable = usable & (np.arange(len(board.offers)) != max(idle)[1])
+
+
+def _packed_new(
+    board: Board, shares: Sequence[Share], items: Ints, on: tuple[Draft, Means, Flags]
+) -> tuple[Draft, Ints]:
     draft, means, usable = on
     chosen = np.flatnonzero(items)
     types = np.flatnonzero(usable)

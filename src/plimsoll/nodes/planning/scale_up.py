@@ -7,7 +7,7 @@ are placed pod by pod instead, and counted.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
@@ -17,7 +17,7 @@ from plimsoll.nodes.planning.balancing import balanced
 from plimsoll.nodes.planning.boards import Board, Memory
 from plimsoll.nodes.planning.compatible import plan_compatible
 from plimsoll.nodes.planning.meetings import Meetings
-from plimsoll.nodes.planning.placing import Means, place
+from plimsoll.nodes.planning.placing import Doubts, Means, place
 from plimsoll.nodes.planning.results import Result, ScaleUp
 from plimsoll.nodes.planning.tiers import serve
 from plimsoll.nodes.planning.verifying import verify
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from plimsoll.solver.problems import Flags, Ints
 
 _ROUNDS: Final = 4
-"""So often a refuted plan is mended, or groups are left out because too many would be made."""
+"""So often a refuted plan is mended pod by pod; what is refuted after that is left out of the plan."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -41,8 +41,7 @@ class Proposal:
     board: Board
     effort: Effort
     plan: ScaleUp
-    one_by_one: frozenset[int] = frozenset()
-    """Classes placed pod by pod, because their bulk plan was refuted."""
+    doubts: Doubts = field(default_factory=Doubts)
 
 
 def plan_scale_up(
@@ -57,39 +56,40 @@ def propose(
     """The planning step alone: from a snapshot to a finished plan."""
     chosen = effort or Effort(gap=policy.choosing.plan_gap)
     board = Board.of(snapshot, policy, memory)
-    return _proposed(board, chosen, frozenset())
+    return _proposed(board, chosen, Doubts())
 
 
 def verified(proposal: Proposal) -> ScaleUp:
     """The plan, once the plain rules agree with it; classes they refuse are placed anew, pod by pod, and counted."""
-    failures = 0
-    for _ in range(_ROUNDS):
-        refuted = verify(proposal.board.snapshot, proposal.plan)
-        if not refuted:
-            return replace(proposal.plan, verification_failures=failures)
+    failures, rounds = 0, 0
+    while refuted := verify(proposal.board.snapshot, proposal.plan):
+        rounds += 1
+        known = proposal.doubts
         classes = _classes_of(proposal.board, {one.key for one in refuted})
-        failures += len(classes - proposal.one_by_one)
-        proposal = _proposed(proposal.board, proposal.effort, proposal.one_by_one | classes)
-    # What still fails is not planned at all: no plan is better than a wrong one.
-    return replace(_proposed(_without(proposal), proposal.effort, frozenset()).plan, verification_failures=failures)
+        failures += len(classes - known.one_by_one)
+        # What fails again is not planned at all: no plan is better than a wrong one. So this comes to an end.
+        hopeless = classes if rounds > _ROUNDS else classes & known.one_by_one
+        doubts = Doubts(one_by_one=known.one_by_one | classes, given_up=known.given_up | hopeless)
+        proposal = _proposed(proposal.board, proposal.effort, doubts)
+    return replace(proposal.plan, verification_failures=failures)
 
 
-def _proposed(board: Board, effort: Effort, one_by_one: frozenset[int]) -> Proposal:
+def _proposed(board: Board, effort: Effort, doubts: Doubts) -> Proposal:
     if not board.table.pending:
         return Proposal(board=board, effort=effort, plan=ScaleUp(result=Result.NOT_NEEDED))
     if board.planner is Planner.COMPATIBLE:
-        plan = plan_compatible(board, Meetings(board.table, board.rules, board.snapshot.view))
+        plan = plan_compatible(board, Meetings(board.table, board.rules, board.snapshot.view), doubts)
     else:
-        plan = _optimal(board, effort, one_by_one)
-    return Proposal(board=board, effort=effort, plan=plan, one_by_one=one_by_one)
+        plan = _optimal(board, effort, doubts)
+    return Proposal(board=board, effort=effort, plan=plan, doubts=doubts)
 
 
-def _optimal(board: Board, effort: Effort, one_by_one: frozenset[int]) -> ScaleUp:
+def _optimal(board: Board, effort: Effort, doubts: Doubts) -> ScaleUp:
     """All groups and machine types at once. Where that would make too many groups, the least useful are left out."""
     meetings = Meetings(board.table, board.rules, board.snapshot.view)
     usable: Flags = np.ones(len(board.offers), dtype=np.bool_)
     while True:
-        means = Means(effort=effort, usable=usable, complex=one_by_one)
+        means = Means(effort=effort, usable=usable, doubts=doubts)
 
         def placed(demand: Ints, onto: Draft | None, means: Means = means) -> Draft:
             return place(board, meetings, demand, means, onto)
@@ -97,7 +97,7 @@ def _optimal(board: Board, effort: Effort, one_by_one: frozenset[int]) -> ScaleU
         served = serve(board, placed)
         fewer = _with_fewer_groups(board, served.draft, usable)
         if fewer is None:
-            even = replace(served, draft=balanced(board, served.draft))
+            even = replace(served, draft=balanced(board, served.draft, meetings))
             return assembled(board, even, usable=usable, effort=effort)
         usable = fewer
 
@@ -135,10 +135,3 @@ def _classes_of(board: Board, keys: set[str]) -> frozenset[int]:
     return frozenset(
         int(board.table.class_of[index]) for index, one in enumerate(board.table.pending) if one.key in keys
     )
-
-
-def _without(proposal: Proposal) -> Board:
-    """The board without the pods whose plan fails whatever is done."""
-    refused = {one.key for one in verify(proposal.board.snapshot, proposal.plan)}
-    pending = tuple(one for one in proposal.board.snapshot.pending if one.key not in refused)
-    return Board.of(replace(proposal.board.snapshot, pending=pending), proposal.board.policy)

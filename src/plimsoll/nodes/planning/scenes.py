@@ -12,13 +12,16 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
+from plimsoll.scheduling.host_ports import TakenPorts
+
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterable, Iterator, Mapping
 
     from plimsoll.nodes.planning.boards import Board
-    from plimsoll.nodes.planning.drafts import Draft
+    from plimsoll.nodes.planning.drafts import Batch, Draft
     from plimsoll.nodes.planning.meetings import Meetings
     from plimsoll.nodes.planning.spread_counts import SpreadCount
+    from plimsoll.scheduling.host_ports import HostPort
     from plimsoll.solver.problems import Flags, Ints
 
 HOSTNAME: Final = "kubernetes.io/hostname"
@@ -61,7 +64,7 @@ class Scene:
     def open_places(self, number: int) -> Places:
         """By the node's own rules and by who keeps the class away; spread and company are not looked at."""
         board = self.board
-        rows: Flags = board.rules.rules.codes(number, self._free, self._placed) == 0
+        rows = board.rules.rules.fits(number, self._free, self._placed)
         offers = board.allowed[:, number].copy()
         batches: Flags = offers[self._batch_offers] if len(self._batch_offers) else np.zeros(0, dtype=np.bool_)
         for key, names in self._shunned_domains(number).items():
@@ -74,14 +77,13 @@ class Scene:
             other for other, keys in self.meetings.shunned[self.meetings.party_of[number]].items() if HOSTNAME in keys
         }
         batches = batches & np.array([not (parties & shunned) for parties in self._parties], dtype=np.bool_)
-        if ports := self._ports_of(number):
-            taken = [any(self._ports_of(other) & ports for other in one.content) for one in self.draft.batches]
-            batches = batches & ~np.array(taken, dtype=np.bool_)
+        if ports := board.table.classes[number].form.ports:
+            batches = batches & ~np.array([self._clash(ports, one) for one in self.draft.batches], dtype=np.bool_)
         return Places(rows=rows, batches=batches, offers=offers)
 
-    def _ports_of(self, number: int) -> set[tuple[str, int]]:
-        """Without addresses: a port on one address is taken to be wanted on all."""
-        return {(port.protocol, port.port) for port in self.board.table.classes[number].form.ports}
+    def _clash(self, ports: Iterable[HostPort], batch: Batch) -> bool:
+        taken = TakenPorts(port for other in batch.content for port in self.board.table.classes[other].form.ports)
+        return any(taken.clash(port) for port in ports)
 
     def room(self, number: int) -> Ints:
         """[N]: pods of the class that existing nodes have space for."""
@@ -106,6 +108,15 @@ class Scene:
         offers = self._offers_in(key, names)
         return Places(
             rows=self._in(board.arrays.label_ids(key), board.arrays.label_values(key), names),
+            batches=offers[self._batch_offers] if len(self._batch_offers) else np.zeros(0, dtype=np.bool_),
+            offers=offers,
+        )
+
+    def outside(self, key: str) -> Places:
+        """Where the label is missing: in no domain, so that rules over domains do not hold there."""
+        offers: Flags = self.board.offer_arrays.label_ids(key) < 0
+        return Places(
+            rows=self.board.arrays.label_ids(key) < 0,
             batches=offers[self._batch_offers] if len(self._batch_offers) else np.zeros(0, dtype=np.bool_),
             offers=offers,
         )
@@ -166,7 +177,8 @@ class Scene:
         known = self.board.rules.companions(number)
         rows, batches = self._whereabouts({*self.meetings.company[self.meetings.party_of[number]]})
         rows = rows | (known.company > 0)
-        if not rows.any() and not batches.any():
+        if not any(self._names(key, rows, batches) for key in known.wanted_keys):
+            # Company on nodes without the label is in no domain, and so is none.
             return None
         found = self.everywhere()
         for key in known.wanted_keys:
@@ -189,6 +201,24 @@ class Scene:
         for batch in self.draft.batches if one.key != HOSTNAME else ():
             self._count_batch(number, one, batch.offer, levels, batch.nodes * self._meant(one, batch.content))
         return levels
+
+    def levels_of_batches(self, one: SpreadCount) -> Ints:
+        """[B]: pods that a constraint counts on each node of a batch."""
+        return np.array([self._meant(one, batch.content) for batch in self.draft.batches], dtype=np.int64)
+
+    def counts_batches(self, number: int, one: SpreadCount) -> Flags:
+        """[B]: nodes that are domains for the constraint of a class."""
+        twin = next(twin for twin in self.board.offer_rules.spreads(number) if twin.key == one.key)
+        found: Flags = twin.eligible[self._batch_offers] if len(self._batch_offers) else np.zeros(0, dtype=np.bool_)
+        return found
+
+    def rows_with(self, number: int) -> Flags:
+        """[N]: rows where the draft put pods of the class; `batches_with` likewise."""
+        placed = self._placed.get(number)
+        return np.zeros(len(self.board.arrays), dtype=np.bool_) if placed is None else placed > 0
+
+    def batches_with(self, number: int) -> Flags:
+        return np.array([number in batch.content for batch in self.draft.batches], dtype=np.bool_)
 
     def _meant(self, one: SpreadCount, content: Mapping[int, int]) -> int:
         return sum(pods for other, pods in content.items() if one.means(self.board.table.classes[other].pod))

@@ -9,13 +9,16 @@ is left to the estimator, pod by pod. The traps are those of specs/nodes.md 7.4.
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
 from plimsoll.core.plans import Reason
+from plimsoll.nodes.planning.level_nodes import hopeful_caps, over_nodes, risen, safe_caps
 from plimsoll.nodes.planning.scenes import HOSTNAME, Places, Scene
 from plimsoll.nodes.planning.zone_quotas import Quotas, Spreading, quotas
+from plimsoll.scheduling.host_ports import ANY_ADDRESS
 from plimsoll.solver.problems import UNBOUNDED
 
 if TYPE_CHECKING:
@@ -40,11 +43,15 @@ class Share:
     places: Places
     glued: int = 1
     per_node: int = UNBOUNDED
-    row_caps: Ints | None = None
-    """[N]: at most so many on each existing node."""
+    caps: Ints | None = None
+    """[N + B]: at most so many on each node that stands or is planned."""
     keys: tuple[str, ...] = ()
     """A node takes one pod of all that share a key."""
     domain: str = ""
+    even: bool = False
+    """One of the shares that fill nodes evenly."""
+    rises: bool = False
+    """Its caps hope that existing nodes all rise together; `per_node` is for new ones."""
 
     @property
     def items(self) -> int:
@@ -58,22 +65,40 @@ class Folded:
     shares: tuple[Share, ...]
     refused: Mapping[int, tuple[Reason, ...]] = field(default_factory=dict)
     complex: tuple[int, ...] = ()
+    homes: Mapping[tuple[int, ...], Sequence[str]] = field(default_factory=dict)
+    """Families that need a home, and where it could be, the most likely first."""
 
 
-def fold(scene: Scene, demand: Mapping[int, int], most: Mapping[tuple[int, str], int]) -> Folded:
-    """`demand`: pods by class of one layer. `most`: what a domain turned out to take of a class, from earlier tries."""
-    folder = _Folder(scene, demand, most)
+@dataclass(slots=True, kw_only=True)
+class Learned:
+    """What earlier tries of a layer have shown."""
+
+    most: dict[tuple[int, str], int] = field(default_factory=dict)
+    """What a domain turned out to take of a class."""
+    homes: dict[tuple[int, ...], str] = field(default_factory=dict)
+    """The domain to be tried for a family."""
+    heights: dict[int, int] = field(default_factory=dict)
+    """Of a class spread over nodes: so many pods on each new one."""
+    uneven: set[int] = field(default_factory=set)
+    """Classes spread over nodes that did not come out even."""
+
+
+def fold(scene: Scene, demand: Mapping[int, int], learned: Learned) -> Folded:
+    """`demand`: pods by class of one layer."""
+    folder = _Folder(scene, demand, learned)
     for number, pods in demand.items():
         folder.take(number, pods)
-    return Folded(shares=tuple(folder.shares), refused=folder.refused, complex=tuple(folder.complex))
+    return Folded(
+        shares=tuple(folder.shares), refused=folder.refused, complex=tuple(folder.complex), homes=folder.homes
+    )
 
 
 class _Folder:
-    def __init__(self, scene: Scene, demand: Mapping[int, int], most: Mapping[tuple[int, str], int]) -> None:
+    def __init__(self, scene: Scene, demand: Mapping[int, int], learned: Learned) -> None:
         self._scene = scene
         self._meetings = scene.meetings
         self._demand = demand
-        self._most = most
+        self._learned = learned
         self.shares: list[Share] = []
         self.refused: dict[int, tuple[Reason, ...]] = {}
         self.complex: list[int] = []
@@ -81,7 +106,7 @@ class _Folder:
         """Pods shared out so far in this layer, by party and domain."""
         self._taken: dict[tuple[tuple[int, ...], str], set[str]] = {}
         """By clique and topology key: domains that have their one pod."""
-        self._homes: dict[tuple[int, ...], str] = {}
+        self.homes: dict[tuple[int, ...], list[str]] = {}
 
     def take(self, number: int, pods: int) -> None:
         one = self._scene.board.table.classes[number]
@@ -92,7 +117,9 @@ class _Folder:
         near = self._near_company(number, places) if one.has_affinity else places
         if near is None:
             return
-        plain = Share(number=number, pods=pods, places=near, per_node=self._cap(one), keys=self._keys(one))
+        plain = Share(
+            number=number, pods=pods, places=near, per_node=self._cap(one), keys=self._keys(one), caps=self._caps(one)
+        )
         if self._is_glued(number):
             self._glue(plain)
             return
@@ -121,25 +148,31 @@ class _Folder:
         return places.within(scene.inside(keys[0], {self._home(family, keys[0])})) if keys else places
 
     def _home(self, family: tuple[int, ...], key: str) -> str:
-        """The one domain for all who want each other: where most of them fit, then where they cost least."""
-        if family not in self._homes:
+        """The one domain for all who want each other: where most of them fit, then where they seem to cost least."""
+        if family not in self.homes:
             members = [number for number in self._demand if self._meetings.party_of[number] in family]
-            scored = [(*self._price_in(members, key, name), name) for name in self._scene.domains(key)]
-            self._homes[family] = min(scored)[-1] if scored else ""
-        return self._homes[family]
+            scored = sorted((*self._price_in(members, key, name), name) for name in self._scene.domains(key))
+            self.homes[family] = [name for _, _, name in scored] or [""]
+        return self._learned.homes.get(family, self.homes[family][0])
 
     def _price_in(self, members: Sequence[int], key: str, name: str) -> tuple[int, float]:
-        board = self._scene.board
         homeless, price = 0, 0.0
         inside = self._scene.inside(key, {name})
         for number in members:
             places = self._scene.open_places(number).within(inside)
             if places.offers.any():
-                share = (board.requests[number] / np.maximum(board.capacity[places.offers], 1)).max(axis=1)
-                price += self._demand[number] * float((share * board.planning_prices[places.offers]).min())
+                price += self._demand[number] * self._price_of(number, places)
             elif not places.any:
                 homeless += self._demand[number]
         return homeless, round(price, 9)
+
+    def _price_of(self, number: int, places: Places) -> float:
+        """Of one pod on a new node, by its share of the node; 0 where there is none."""
+        board = self._scene.board
+        if not places.offers.any():
+            return 0.0
+        share = (board.requests[number] / np.maximum(board.capacity[places.offers], 1)).max(axis=1)
+        return round(float((share * board.planning_prices[places.offers]).min()), 9)
 
     def _is_glued(self, number: int) -> bool:
         one = self._scene.board.table.classes[number]
@@ -148,11 +181,11 @@ class _Folder:
     def _glue(self, share: Share) -> None:
         """Company on one node: where it is already, pods join it; otherwise all of them go to one node together."""
         if self._scene.company(share.number) is not None:
-            self.shares.append(share)
+            self._spread_out(share)
             return
         family = self._meetings.family(self._meetings.party_of[share.number])
         members = [number for number in self._demand if self._meetings.party_of[number] in family]
-        if len(members) > 1:
+        if len(members) > 1 or self._scene.board.rules.spreads(share.number) or self._own_keys(share.number):
             self.complex.append(share.number)
             return
         together = min(share.pods, self._largest_group(share))
@@ -175,6 +208,15 @@ class _Folder:
 
     # ---- on a node
 
+    def _caps(self, one: PodClass) -> Ints | None:
+        """Of nodes that stand or are planned, where these differ."""
+        caps = safe_caps(self._scene, one.index)
+        if not one.has_volumes:
+            return caps
+        rows, batches = len(self._scene.board.arrays), len(self._scene.draft.batches)
+        room = np.concatenate((self._scene.room(one.index), np.full(batches, UNBOUNDED, dtype=np.int64)))
+        return room if caps is None else np.minimum(caps, room) if rows + batches else caps
+
     def _cap(self, one: PodClass) -> int:
         cap = UNBOUNDED
         for spread in self._scene.board.rules.spreads(one.index):
@@ -192,10 +234,27 @@ class _Folder:
         return int(room.min(initial=UNBOUNDED))
 
     def _keys(self, one: PodClass) -> tuple[str, ...]:
-        ports = [f"port {port.protocol} {port.port}" for port in one.form.ports]
         party = self._meetings.party_of[one.index]
-        clique = self._meetings.clique(party) if HOSTNAME in self._own_keys(one.index) else ()
-        return (*ports, *((f"apart {clique[0]}",) if len(clique) > 1 else ()))
+        if HOSTNAME not in self._own_keys(one.index):
+            return self._port_keys(one)
+        return (*self._port_keys(one), f"apart {min(self._meetings.clique(party) or (party,))}")
+
+    def _port_keys(self, one: PodClass) -> tuple[str, ...]:
+        """A key for each address; a port on every address takes the keys of all that are asked for."""
+        found: dict[str, None] = {}
+        for port in one.form.ports:
+            known = self._addresses.get((port.protocol, port.port), set())
+            addresses = sorted(known) if port.address == ANY_ADDRESS else [port.address]
+            found |= dict.fromkeys(f"port {port.protocol} {address} {port.port}" for address in addresses)
+        return tuple(found)
+
+    @cached_property
+    def _addresses(self) -> dict[tuple[str, int], set[str]]:
+        found: dict[tuple[str, int], set[str]] = {}
+        for number in self._demand:
+            for port in self._scene.board.table.classes[number].form.ports:
+                found.setdefault((port.protocol, port.port), set()).add(port.address)
+        return found
 
     def _own_keys(self, number: int) -> tuple[str, ...]:
         """Topology keys over which the class keeps its own pods apart."""
@@ -206,7 +265,7 @@ class _Folder:
 
     def _spread_out(self, share: Share) -> None:
         number = share.number
-        spreads = [one for one in self._spreads_binding(number) if one.key != HOSTNAME]
+        spreads = [one for one in self._scene.board.rules.spreads(number) if one.key != HOSTNAME]
         apart = [key for key in self._own_keys(number) if key != HOSTNAME]
         keys = {*apart, *(one.key for one in spreads)}
         if len(keys) > 1 or (spreads and apart) or len(spreads) > 1:
@@ -218,42 +277,57 @@ class _Folder:
         else:
             self._level_nodes(share)
 
-    def _spreads_binding(self, number: int) -> tuple[SpreadCount, ...]:
-        """Its own hard constraints; for a class without, those of a class that counts its pods."""
-        rules = self._scene.board.rules
-        own = rules.spreads(number)
-        if own:
-            return own
-        party = self._meetings.party_of[number]
-        counting = [one for one in self._meetings.parties if one != party and party in self._meetings.counted[one]]
-        others = [one for party in counting for one in rules.spreads(self._meetings.members[party][0])]
-        return tuple({one.key: one for one in others if one.key != HOSTNAME}.values())
+    def _level_nodes(self, share: Share) -> None:
+        if self._may_rise(share):
+            self.shares += risen(self._scene, share, self._learned.heights.get(share.number))
+        else:
+            self.shares.append(share)
+
+    def _may_rise(self, share: Share) -> bool:
+        """Whether it is spread over nodes, and nothing else keeps its pods from filling these evenly."""
+        spreads = over_nodes(self._scene, share.number)
+        lone = len(spreads) == 1 and spreads[0].counts_itself and share.number not in self._learned.uneven
+        return lone and share.per_node == spreads[0].max_skew and not share.keys
 
     def _level(self, share: Share, one: SpreadCount) -> None:
         scene, number = self._scene, share.number
-        levels = scene.spread_levels(self._owner_of(number, one), one)
+        levels = scene.spread_levels(number, one)
         for (party, name), pods in self._running.items():
             if one.means(scene.board.table.classes[self._meetings.members[party][0]].pod):
                 levels[name] = levels.get(name, 0) + pods
-        places = {name: share.places.within(scene.inside(one.key, {name})) for name in scene.domains(one.key)}
+        if self._may_rise(share) and one.counts_itself:
+            share = replace(share, caps=hopeful_caps(scene, share), rises=True)
+        places = self._by_domain(share, one.key)
         spreading = Spreading(
-            max_skew=one.max_skew,
-            min_domains=one.min_domains,
-            counts_itself=one.means(scene.board.table.classes[number].pod),
-            counts=levels,
+            max_skew=one.max_skew, min_domains=one.min_domains, counts_itself=one.counts_itself, counts=levels
         )
-        most = {name: pods for (of, name), pods in self._most.items() if of == number}
-        answer = quotas(share.pods, spreading, open_domains=[n for n in places if places[n].any], most=most)
+        most = {name: pods for (of, name), pods in self._learned.most.items() if of == number}
+        # A domain without nodes that gets none in this plan does not come to be, and so holds nobody back.
+        able = [name for name in places if name in levels or most.get(name, 1)]
+        if not one.counts_itself:
+            self._where_even(share, spreading, able)
+            return
+        answer = quotas(share.pods, spreading, open_domains=able, most=most)
         self._share_out(share, answer, places)
         if answer.left:
             self._refuse(number, SPREAD_HELD, _held(one, answer))
 
-    def _owner_of(self, number: int, one: SpreadCount) -> int:
-        """The class whose constraint it is, for a class that is only counted by it."""
-        rules = self._scene.board.rules
-        if one in rules.spreads(number):
-            return number
-        return next(found.index for found in self._scene.board.table if one in rules.spreads(found.index))
+    def _where_even(self, share: Share, of: Spreading, names: Sequence[str]) -> None:
+        """Pods their own constraint does not count change nothing: where one may go, all may."""
+        levels = {**dict.fromkeys(names, 0), **of.counts}
+        lowest = min(levels.values(), default=0) if len(levels) >= of.min_domains else 0
+        allowed = {name for name in names if levels[name] - lowest <= of.max_skew}
+        key = next(one.key for one in self._scene.board.rules.spreads(share.number) if one.key != HOSTNAME)
+        if not allowed:
+            self._refuse(share.number, SPREAD_HELD, f"no domain of {key} is within maxSkew {of.max_skew} of the lowest")
+            return
+        self._level_nodes(replace(share, places=share.places.within(self._scene.inside(key, allowed))))
+
+    def _by_domain(self, share: Share, key: str) -> dict[str, Places]:
+        """Open domains: those with existing nodes first, then where pods seem to cost least."""
+        places = {name: share.places.within(self._scene.inside(key, {name})) for name in self._scene.domains(key)}
+        order = sorted((not one.rows.any(), self._price_of(share.number, one), name) for name, one in places.items())
+        return {name: places[name] for _, _, name in order if places[name].any}
 
     def _share_out(self, share: Share, answer: Quotas, places: Mapping[str, Places]) -> None:
         party = self._meetings.party_of[share.number]
@@ -269,39 +343,20 @@ class _Folder:
             return
         taken = self._taken.setdefault((clique, key), set())
         places = {
-            name: share.places.within(self._scene.inside(key, {name}))
-            for name in self._scene.domains(key)
-            if name not in taken and self._most.get((share.number, name), 1)
+            name: one
+            for name, one in self._by_domain(share, key).items()
+            if name not in taken and self._learned.most.get((share.number, name), 1)
         }
-        chosen = [name for name in places if places[name].any][: share.pods]
+        chosen = list(places)[: share.pods]
         taken |= set(chosen)
         for name in chosen:
             self.shares.append(replace(share, pods=1, places=places[name], domain=name))
-        if len(chosen) < share.pods:
+        beyond = share.places.within(self._scene.outside(key))
+        if len(chosen) < share.pods and beyond.any:
+            self.shares.append(replace(share, pods=share.pods - len(chosen), places=beyond))
+        elif len(chosen) < share.pods:
             told = f"its pods avoid each other over {key}: {len(chosen)} more can be placed, one in each free domain"
             self._refuse(share.number, ONE_PER_DOMAIN, told)
-
-    def _level_nodes(self, share: Share) -> None:
-        """Spread over nodes: existing ones are levelled among themselves, new ones begin at nothing."""
-        spread = next((one for one in self._scene.board.rules.spreads(share.number) if one.key == HOSTNAME), None)
-        if spread is None:
-            self.shares.append(share)
-            return
-        arrays = self._scene.board.arrays
-        room = self._scene.room(share.number)
-        rows = np.flatnonzero(share.places.rows & spread.eligible & (room > 0)).tolist()
-        values = arrays.label_values(HOSTNAME)
-        names = {values[int(arrays.label_ids(HOSTNAME)[row])]: row for row in rows}
-        levels = self._scene.spread_levels(share.number, spread)
-        spreading = Spreading(
-            max_skew=spread.max_skew, min_domains=spread.min_domains, counts_itself=spread.counts_itself, counts=levels
-        )
-        most = {name: int(room[row]) for name, row in names.items()}
-        answer = quotas(share.pods, spreading, open_domains=list(names), most=most)
-        caps = np.zeros(len(arrays), dtype=np.int64)
-        for name, pods in answer.pods.items():
-            caps[names[name]] = pods
-        self.shares.append(replace(share, row_caps=caps))
 
     def _refuse(self, number: int, code: str, message: str) -> None:
         self.refused[number] = (*self.refused.get(number, ()), Reason(code=code, message=message))

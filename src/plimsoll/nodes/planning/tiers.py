@@ -19,10 +19,11 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
     from plimsoll.nodes.planning.boards import Board
+    from plimsoll.nodes.planning.world import Pending
     from plimsoll.solver.problems import Ints
 
     Place = Callable[[Ints, Draft | None], Draft]
-    """Pods by class [C] on top of a draft."""
+    """Pods by class [C] on top of a draft; None: on nothing, and nobody will come after them."""
 
 _LATEST: Final = datetime.max.replace(tzinfo=UTC)
 
@@ -36,13 +37,24 @@ class Unit:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Try:
+    """A draft in which a bundle has a place in part only; it says what was lacking."""
+
+    draft: Draft
+    placed: int
+    pods: int
+    short: tuple[int, ...]
+    """Classes of it that lack places."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Served:
     """A draft, and how many pods of each Pending have a place in it."""
 
     draft: Draft
     pods: tuple[int, ...]
-    tries: Mapping[int, Draft] = field(default_factory=dict)
-    """By pending entry of a bundle that was refused: the draft that came nearest, which says what was lacking."""
+    tries: Mapping[int, Try] = field(default_factory=dict)
+    """By pending entry of a bundle that was refused: what came nearest."""
 
 
 def serve(board: Board, place: Place) -> Served:
@@ -54,17 +66,25 @@ def serve(board: Board, place: Place) -> Served:
     draft = Draft()
     first = _longest_prefix(board, line, place)
     accepted = list(line[:first])
-    tries: dict[int, Draft] = {}
+    tries: dict[int, Try] = {}
     if accepted:
-        draft = place(_demand(board, accepted), None)
+        draft = place(_demand(board, accepted), draft)
     for unit in line[first:]:
         tried = place(_demand(board, [unit]), draft)
         if _is_complete(board, [*accepted, unit], tried) or not unit.is_whole:
             draft = tried
             accepted.append(unit)
         else:
-            tries |= dict.fromkeys(unit.entries, tried)
+            tries |= dict.fromkeys(unit.entries, _nearest(board, unit, draft, tried))
     return replace(_served(board, accepted, draft), tries=tries)
+
+
+def _nearest(board: Board, unit: Unit, before: Draft, tried: Draft) -> Try:
+    classes = len(board.table)
+    demand = _demand(board, [unit])
+    placed = np.minimum(tried.placed(classes) - before.placed(classes), demand)
+    short = tuple(np.flatnonzero(placed < demand).tolist())
+    return Try(draft=tried, placed=int(placed.sum()), pods=int(demand.sum()), short=short)
 
 
 def _in_line(board: Board) -> list[Unit]:
@@ -76,7 +96,9 @@ def _in_line(board: Board) -> list[Unit]:
             bundles.setdefault(one.bundle, []).append(index)
         else:
             single.append(index)
-    units = [Unit(entries=tuple(entries), is_whole=True) for entries in bundles.values()]
+    units = [
+        Unit(entries=tuple(bundles[name]), is_whole=True) for name in sorted(bundles, key=_age_of(pending, bundles))
+    ]
     by_class: dict[tuple[int, datetime, str, int], list[int]] = {}
     for index in single:
         pods = board.table.classes[int(board.table.class_of[index])]
@@ -84,6 +106,11 @@ def _in_line(board: Board) -> list[Unit]:
         by_class.setdefault((-pods.priority, pods.created or _LATEST, name, pods.index), []).append(index)
     units += [Unit(entries=tuple(by_class[key]), is_whole=False) for key in sorted(by_class)]
     return units
+
+
+def _age_of(pending: Sequence[Pending], bundles: Mapping[str, Sequence[int]]) -> Callable[[str], tuple[datetime, str]]:
+    """The order of bundles: the oldest first, then by name."""
+    return lambda name: (min(pending[index].created or _LATEST for index in bundles[name]), name)
 
 
 def _demand(board: Board, units: Sequence[Unit]) -> Ints:
@@ -114,7 +141,7 @@ def _has_a_place(board: Board, number: int) -> bool:
     """Whether some node, there or offered, would take such a pod if nobody else came."""
     if board.allowed[:, number].any():
         return True
-    return bool((board.rules.rules.codes(number, board.arrays.free, {}) == 0).any())
+    return bool(board.rules.rules.fits(number, board.arrays.free, {}).any())
 
 
 def _longest_prefix(board: Board, line: Sequence[Unit], place: Place) -> int:
@@ -122,7 +149,7 @@ def _longest_prefix(board: Board, line: Sequence[Unit], place: Place) -> int:
     low, high = 0, len(line)
     while low < high:
         middle = (low + high + 1) // 2
-        if _is_complete(board, line[:middle], place(_demand(board, line[:middle]), None)):
+        if _is_complete(board, line[:middle], place(_demand(board, line[:middle]), Draft())):
             low = middle
         else:
             high = middle - 1

@@ -9,6 +9,9 @@ scheduler could have placed them, up to a counted number.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import groupby
+from math import inf
+from operator import itemgetter
 from typing import TYPE_CHECKING, Final
 
 from msgspec import structs
@@ -122,8 +125,44 @@ def _alone(pod: Pod) -> Pod:
 
 
 def _refuted_together(snapshot: Snapshot, plan: ScaleUp, pods: Mapping[str, Pending]) -> list[Refuted]:
+    """Two orders are tried: existing nodes filled before new ones join, and all pods in line with all nodes there."""
+    refuted = _refuted_in_order(snapshot, plan, pods, existing_first=True)
+    return refuted and _refuted_in_order(snapshot, plan, pods, existing_first=False) and refuted
+
+
+def _refuted_in_order(
+    snapshot: Snapshot, plan: ScaleUp, pods: Mapping[str, Pending], *, existing_first: bool
+) -> list[Refuted]:
     replay = Replay(snapshot.view)
-    spots = [_Spot(key=key, node=name, pods=count) for name, one in plan.existing.items() for key, count in one.items()]
+    groups = {key: replay.alike(pods[key].pod) for key in sorted(_keys(plan))}
+    line = {key: number for number, key in enumerate(sorted(groups, key=lambda one: _rank(pods[one])))}
+    looking = {key for key in groups if looks_at_others(pods[key].pod)}
+    there = [_Spot(key=key, node=name, pods=count) for name, one in plan.existing.items() for key, count in one.items()]
+    left: list[tuple[str, str]] = []
+    budget = PODS_REPLAYED
+    if existing_first:
+        first = _in_order(replay, [spot for spot in there if spot.key in looking], line)[:budget]
+        left = _placed_in_turns(replay, groups, first)
+        budget -= len(first)
+    new = _on_new_nodes(replay, plan)
+    spots = new if existing_first else [*there, *new]
+    second = _in_order(replay, [spot for spot in spots if spot.key in looking], line)[:budget]
+    left = _placed_in_turns(replay, groups, [*left, *second])
+    # Who looks at nobody goes where it is put, whenever that is.
+    others = _in_order(replay, [spot for spot in (*there, *new) if spot.key not in looking], line)
+    left = _placed_in_turns(replay, groups, [*others[: budget - len(second)], *left])
+    return [_refuted(replay, groups, key, node) for key, node in left]
+
+
+def _rank(one: Pending) -> tuple[bool, int, float, str]:
+    """As schedulers take them: what is asked for as a whole, then by priority, then by age."""
+    since = one.created.timestamp() if one.created is not None else inf
+    return not one.bundle, 0 if one.bundle else -(one.pod.spec.priority or 0), since, one.key
+
+
+def _on_new_nodes(replay: Replay, plan: ScaleUp) -> list[_Spot]:
+    """The new nodes join the cluster; what is to be on them."""
+    spots: list[_Spot] = []
     for growth in plan.growths:
         number = 0
         for pattern in growth.patterns:
@@ -131,43 +170,46 @@ def _refuted_together(snapshot: Snapshot, plan: ScaleUp, pods: Mapping[str, Pend
                 node = planned_node(growth.offer, number)
                 replay.add_node(node, growth.offer.daemons)
                 number += 1
-                spots += [_Spot(key=key, node=node.metadata.name, pods=n) for key, n in pattern.pods.items()]
-    groups = {key: replay.alike(pods[key].pod) for key in sorted({spot.key for spot in spots})}
-    left = _placed_in_turns(replay, groups, _in_order(replay, spots, pods))
-    return [_refuted(replay, groups, key, node) for key, node in left]
+                spots += [_Spot(key=key, node=node.metadata.name, pods=pods) for key, pods in pattern.pods.items()]
+    return spots
 
 
-def _in_order(replay: Replay, spots: Sequence[_Spot], pods: Mapping[str, Pending]) -> list[tuple[str, str]]:
-    """(key, node), evenly over zones and nodes, as a scheduler that spreads would go; who looks at others first."""
-    turns: list[tuple[bool, int, int, str, str]] = []
+def _in_order(replay: Replay, spots: Sequence[_Spot], line: Mapping[str, int]) -> list[tuple[str, str]]:
+    """(key, node), one key after the other, each evenly over zones and nodes, as a scheduler that spreads would go."""
+    turns: list[tuple[int, int, int, str, str]] = []
     by_place: dict[tuple[str, str], list[tuple[int, int, str]]] = {}
     for index, spot in enumerate(spots):
         zone = replay.nodes[spot.node].labels.get(ZONE, "")
         by_place.setdefault((spot.key, zone), []).extend((turn, index, spot.node) for turn in range(spot.pods))
     for (key, _), places in by_place.items():
-        is_simple = not looks_at_others(pods[key].pod)
-        for turn, (_, index, node) in enumerate(sorted(places)):
-            turns.append((is_simple, turn, index, key, node))
-    return [(key, node) for _, _, _, key, node in sorted(turns)[:PODS_REPLAYED]]
+        turns += [(line[key], turn, index, key, node) for turn, (_, index, node) in enumerate(sorted(places))]
+    return [(key, node) for _, _, _, key, node in sorted(turns)]
 
 
 def _placed_in_turns(
     replay: Replay, groups: Mapping[str, Alike], waiting: list[tuple[str, str]]
 ) -> list[tuple[str, str]]:
-    """Place what fits, then ask the others again: who wants company waits for it. What never fits is left."""
-    number = 0
-    while waiting:
-        later: list[tuple[str, str]] = []
-        for key, node in waiting:
-            if isinstance(replay.verdict(groups[key], node), DoesNotFit):
-                later.append((key, node))
-                continue
-            replay.place(groups[key], node, f"{key}#{number}")
-            number += 1
-        if len(later) == len(waiting):
+    """Place what fits; who wants company waits for it, and is asked again before the next in line. The rest is left."""
+    later: list[tuple[str, str]] = []
+    for _, turns in groupby(waiting, key=itemgetter(0)):
+        later = _placed_once(replay, groups, [*turns, *later])
+    while later:
+        again = _placed_once(replay, groups, later)
+        if len(again) == len(later):
             break
-        waiting = later
-    return waiting
+        later = again
+    return later
+
+
+def _placed_once(replay: Replay, groups: Mapping[str, Alike], waiting: list[tuple[str, str]]) -> list[tuple[str, str]]:
+    """Those that do not fit now."""
+    later: list[tuple[str, str]] = []
+    for key, node in waiting:
+        if isinstance(replay.verdict(groups[key], node), DoesNotFit):
+            later.append((key, node))
+        else:
+            replay.place(groups[key], node, f"{key}@{node}#{len(replay.nodes[node].pods)}")
+    return later
 
 
 def _refuted(replay: Replay, groups: Mapping[str, Alike], key: str, node: str) -> Refuted:

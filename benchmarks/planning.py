@@ -1,0 +1,253 @@
+"""The planning engine against specs of its own size: whole plans, timed, verified, and measured against a bound.
+
+Times are processor time of this process, as in the tables these rows are compared with: other work on the machine then
+disturbs less. A plan's row is the median over seeds that no test uses (`PLIMSOLL_BENCH_SEEDS` of them, five if not
+said); beside it stand, in the same run, the time of one dense pass over its input (each column of a matrix of pods
+times 5 integers summed up), their ratio, the time of the verifier, and the cost over the lower bound.
+"""
+
+from __future__ import annotations
+
+import gc
+import os
+import statistics
+import subprocess
+import sys
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+
+from benchmarks import planning_quality, planning_standing
+from benchmarks import planning_worlds as worlds
+from plimsoll.nodes.planning.scale_up import propose, verified
+from plimsoll.solver import kernels
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from plimsoll.nodes.planning.results import ScaleUp
+    from plimsoll.nodes.planning.world import Snapshot
+    from plimsoll.nodes.policy import Policy
+
+FIRST_SEED: Final = 90_210
+COLD_FILE: Final = Path("examples/plans/mixed.yaml")
+MIB: Final = 1 << 20
+
+World = tuple["Snapshot", "Policy"]
+
+
+def seeds() -> range:
+    return range(FIRST_SEED, FIRST_SEED + int(os.environ.get("PLIMSOLL_BENCH_SEEDS", "5")))
+
+
+def row(name: str, value: float, unit: str, most: float | None = None, note: str = "", **more: float) -> dict[str, Any]:
+    """A measurement; `most` is its target. Further numbers go to the JSON only."""
+    return {
+        "name": name,
+        "value": round(value, 5),
+        "unit": unit,
+        "target": None if most is None else f"<= {most:g}",
+        "met": None if most is None else bool(value <= most),
+        "note": note,
+        **{key: round(number, 5) for key, number in more.items()},
+    }
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Measured:
+    """One world, planned and verified; times in ms."""
+
+    plan_ms: float
+    dense_ms: float
+    verify_ms: float
+    peak_mib: float
+    pods: int
+    plan: ScaleUp
+
+    @property
+    def over_bound(self) -> float:
+        return self.plan.cost_per_hour / self.plan.lower_bound_per_hour if self.plan.lower_bound_per_hour else 1.0
+
+
+def cpu_ms(work: Callable[[], object]) -> float:
+    gc.collect()
+    began_s = time.process_time()
+    work()
+    return (time.process_time() - began_s) * 1000
+
+
+def dense_pass_ms(pods: int) -> float:
+    matrix = np.ones((pods, 5), dtype=np.int64)
+    return min(cpu_ms(lambda: matrix.sum(axis=0)) for _ in range(5))
+
+
+def measured(world: World) -> Measured:
+    """Planned once for its memory and to have everything loaded, then three times: the best counts."""
+    snapshot, policy = world
+    pods = sum(one.count for one in snapshot.pending)
+    before_mib = _memory_mib("VmRSS")
+    _forget_peak()
+    proposal = propose(snapshot, policy)
+    peak_mib = _memory_mib("VmHWM") - before_mib
+    plan_ms = min(cpu_ms(lambda: propose(snapshot, policy)) for _ in range(3))
+    answers: list[ScaleUp] = []
+    verify_ms = cpu_ms(lambda: answers.append(verified(proposal)))
+    plan = answers[0]
+    _check(plan, pods)
+    return Measured(
+        plan_ms=plan_ms, dense_ms=dense_pass_ms(pods), verify_ms=verify_ms, peak_mib=peak_mib, pods=pods, plan=plan
+    )
+
+
+def _check(plan: ScaleUp, pods: int) -> None:
+    left = sum(one.pods for one in plan.remaining)
+    if plan.helped + left != pods:
+        raise RuntimeError(f"{plan.helped} helped and {left} left of {pods}")
+
+
+def _memory_mib(field: str) -> float:
+    lines = Path("/proc/self/status").read_text(encoding="utf-8").splitlines()
+    return next(int(line.split()[1]) / 1024 for line in lines if line.startswith(f"{field}:"))
+
+
+def _forget_peak() -> None:
+    """Linux: the highest memory so far is forgotten."""
+    Path("/proc/self/clear_refs").write_text("5", encoding="ascii")
+
+
+def plan_rows(
+    name: str, make: Callable[[int], World], *, most_ms: float | None, most_cost: float | None
+) -> Iterator[Any]:
+    """Time and cost, medians over the seeds."""
+    found = [measured(make(seed)) for seed in seeds()]
+    plan_ms = statistics.median(one.plan_ms for one in found)
+    dense_ms = statistics.median(one.dense_ms for one in found)
+    verify_ms = statistics.median(one.verify_ms for one in found)
+    placed = sum(one.plan.helped for one in found) / sum(one.pods for one in found)
+    note = f"dense pass {dense_ms:.3g} ms, x {plan_ms / dense_ms:.3g}; verifier {verify_ms:.0f} ms; {placed:.1%} placed"
+    refuted = sum(one.plan.verification_failures for one in found)
+    note += f"; {refuted} classes refuted and placed pod by pod" if refuted else ""
+    more = {"refuted": refuted, "dense_ms": dense_ms, "dense_passes": plan_ms / dense_ms, "verify_ms": verify_ms}
+    yield row(f"{name}: planning", plan_ms, "ms CPU", most_ms, note, **more)
+    if any(one.plan.cost_per_hour for one in found):
+        over = [one.over_bound for one in found]
+        yield row(f"{name}: cost / bound", statistics.median(over), "", most_cost, f"worst {max(over):.4f}")
+    yield row(f"{name}: memory", max(one.peak_mib for one in found), "MiB", None, "peak above what was held before")
+
+
+# ---- worlds
+
+
+def one_loop(groups: int, pods: int = 10_000) -> Callable[[int], World]:
+    """Pending pods of 100 controllers, all groups empty."""
+
+    def make(seed: int) -> World:
+        work = worlds.equal_counts(worlds.workload("lognormal", pods=pods, classes=100, seed=seed), pods // 100)
+        shapes = worlds.synthetic_shapes(groups)
+        return worlds.snapshot(worlds.pending(work), groups=worlds.groups(shapes)), worlds.policy()
+
+    return make
+
+
+def largest_request(types: int) -> Callable[[int], World]:
+    """32 pod sets of 16,384 pods each, all or nothing, groups to be made of so many machine types."""
+
+    def make(seed: int) -> World:
+        work = worlds.equal_counts(worlds.workload("lognormal", pods=524_288, classes=32, seed=seed), 16_384)
+        kinds = worlds.machine_types(worlds.synthetic_shapes(types))
+        waiting = worlds.bundle(work, "largest")
+        return worlds.snapshot(waiting, machine_types=kinds), worlds.policy(node_autoprovisioning=True)
+
+    return make
+
+
+def five_ways(seed: int) -> World:
+    kinds = worlds.machine_types(worlds.synthetic_shapes(400), worlds.ZONES)
+    waiting = worlds.five_way_mix(pods=20_000, seed=seed)
+    return worlds.snapshot(waiting, machine_types=kinds), worlds.policy(node_autoprovisioning=True)
+
+
+def fits_already(seed: int) -> World:
+    work = worlds.equal_counts(worlds.workload("lognormal", pods=10_000, classes=100, seed=seed), 100)
+    view = worlds.view_of(1_000, pods_each=5, seed=seed)
+    return worlds.snapshot(worlds.pending(work), view=view), worlds.policy()
+
+
+def constrained(kind: str) -> Callable[[int], World]:
+    """10,000 pods of 100 controllers on 19 types in three zones; all of them, or a third, with a constraint."""
+
+    def make(seed: int) -> World:
+        groups = worlds.groups(worlds.n1_shapes(), zones=worlds.ZONES)
+        waiting = worlds.constrained_pending(kind, pods=10_000, classes=100, seed=seed)
+        return worlds.snapshot(waiting, groups=groups), worlds.policy()
+
+    return make
+
+
+# ---- rows
+
+
+def rows() -> Iterator[dict[str, Any]]:
+    kernels.compile_all()
+    # Loads what is called first, so that no row pays for it.
+    propose(*one_loop(200)(0))
+    yield from plan_rows("loop 10,000 pods x 200 groups", one_loop(200), most_ms=50, most_cost=1.01)
+    yield from plan_rows("loop 10,000 pods x 50 groups", one_loop(50), most_ms=None, most_cost=1.01)
+    for types in (21, 200):
+        yield from _largest(types)
+    yield from plan_rows("five-way mix 20,000 x 400 types", five_ways, most_ms=1_000, most_cost=None)
+    yield from plan_rows("fits already 10,000 on 1,000 nodes", fits_already, most_ms=10, most_cost=None)
+    yield from planning_standing.rows(seeds(), row, cpu_ms)
+    yield _growth()
+    yield from _overheads()
+    yield from planning_quality.rows(seeds(), row, cpu_ms)
+    yield from _cold_start()
+
+
+def _largest(types: int) -> Iterator[dict[str, Any]]:
+    name = f"largest request x {types} types"
+    for one in plan_rows(name, largest_request(types), most_ms=None, most_cost=1.01):
+        if one["name"].endswith("planning"):
+            yield one
+            yield row(f"{name}: dense passes", one["dense_passes"], "", 10)
+        elif one["name"].endswith("memory"):
+            yield row(one["name"], one["value"], one["unit"], 50, one["note"])
+        else:
+            yield one
+
+
+def _growth() -> dict[str, Any]:
+    """The same 100 controllers with 100 and with 1,000 pods each."""
+    ratios = []
+    for seed in seeds():
+        few, many = measured(one_loop(200)(seed)), measured(one_loop(200, pods=100_000)(seed))
+        ratios.append(many.plan_ms / few.plan_ms)
+    return row("growth: x 10 pods, equal classes", statistics.median(ratios), "x", 1.5, f"worst {max(ratios):.2f}")
+
+
+def _overheads() -> Iterator[dict[str, Any]]:
+    plain = statistics.median(measured(constrained("plain")(seed)).plan_ms for seed in seeds())
+    for kind in ("zone-spread", "host-apart"):
+        found = statistics.median(measured(constrained(kind)(seed)).plan_ms for seed in seeds())
+        share = "all" if kind == "zone-spread" else "30 %"
+        note = f"{share} of 100 controllers; {found:.0f} ms to {plain:.0f} ms without"
+        yield row(f"constraint overhead: {kind}", found / plain, "x", 3, note)
+
+
+def _cold_start() -> Iterator[dict[str, Any]]:
+    """A process from nothing to its first plan: as the command chooses, and with machine code loaded for it."""
+    command = [sys.executable, "-m", "plimsoll", "plan", "-f", str(COLD_FILE)]
+    yield row("cold start to first plan", min(_child_s(command) for _ in range(3)), "s CPU", 2, COLD_FILE.name)
+    compiled = {**os.environ, kernels.VARIABLE: "numba"}
+    loading = min(_child_s(command, compiled) for _ in range(3))
+    yield row("cold start with machine code", loading, "s CPU", None, "from a warm cache")
+
+
+def _child_s(command: list[str], environment: dict[str, str] | None = None) -> float:
+    before = os.times()
+    subprocess.run(command, check=True, capture_output=True, env=environment)
+    after = os.times()
+    return after.children_user + after.children_system - before.children_user - before.children_system

@@ -1,0 +1,93 @@
+"""How good packings are: cost over a bound that was given much more effort than the packing was.
+
+For `benchmarks.planning`. The bound is computed anew for each row, with effort that proves rather than plans.
+"""
+
+from __future__ import annotations
+
+import statistics
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+
+from benchmarks import planning_worlds as worlds
+from plimsoll.nodes.planning.boards import Board
+from plimsoll.solver.bounds import lower_bound
+from plimsoll.solver.planner import pack
+from plimsoll.solver.problems import UNBOUNDED, Effort, Packing
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+
+PROVING: Final = Effort(rounds=100)
+ALL_DIFFERENT: Final = 10_000
+
+
+def rows(seeds: Sequence[int], row: Callable[..., dict[str, Any]], cpu_ms: Callable[..., float]) -> Iterator[Any]:
+    for kind in ("uniform", "lognormal"):
+        for pods in (100, 1_000, 10_000, 100_000):
+            most = {100: 1.12, 1_000: 1.06}.get(pods, 1.01)
+            problems = [_n1(worlds.workload(kind, pods=pods, classes=min(pods, 200), seed=seed)) for seed in seeds]
+            yield from _rows(f"{kind} {pods:,} pods, 19 types", problems, most, row, cpu_ms)
+    yield from _rows("GPU models 8,000 pods, 45 types", [_gpu(seed) for seed in seeds], 1.02, row, cpu_ms)
+    for kind in ("uniform-fine", "lognormal"):
+        problems = [_n1(worlds.workload(kind, pods=1, classes=ALL_DIFFERENT, seed=seed)) for seed in seeds]
+        least = min(len(one.counts) for one in problems)
+        yield from _rows(f"10,000 pods all different, {kind}", problems, 1.02, row, cpu_ms, f"{least:,} shapes or more")
+
+
+def _rows(
+    name: str,
+    problems: Sequence[Packing],
+    most: float,
+    row: Callable[..., dict[str, Any]],
+    cpu_ms: Callable[..., float],
+    note: str = "",
+) -> Iterator[Any]:
+    ratios, times = [], []
+    for problem in problems:
+        answers = []
+        times.append(cpu_ms(lambda one=problem, found=answers: found.append(pack(one, Effort()))))
+        packed = answers[0].packed
+        ratios.append(packed.cost / max(lower_bound(problem, effort=PROVING), answers[0].bound))
+    told = f"worst {max(ratios):.4f}; {statistics.median(times):.0f} ms CPU{'; ' * bool(note)}{note}"
+    yield row(f"{name}: cost / bound", statistics.median(ratios), "", most, told, plan_ms=statistics.median(times))
+
+
+def _n1(work: worlds.Workload) -> Packing:
+    shapes = worlds.n1_shapes()
+    capacity = [[one.allocatable["cpu"], one.allocatable["memory"] // worlds.MIB, 110] for one in shapes]
+    requests = np.stack([work.cpu, work.memory_mib, np.ones_like(work.cpu)], axis=1)
+    return Packing(
+        requests=requests,
+        counts=work.counts,
+        capacity=np.array(capacity, dtype=np.int64),
+        price=np.array([one.price for one in shapes]),
+        allowed=np.ones((len(shapes), len(requests)), dtype=np.bool_),
+        **_free(len(requests), len(shapes)),
+    )
+
+
+def _gpu(seed: int) -> Packing:
+    """As the engine sees it: GPU models come in as who may go where."""
+    waiting = worlds.gpu_pending(pods=8_000, classes=370, seed=seed)
+    board = Board.of(worlds.snapshot(waiting, groups=worlds.groups(worlds.gpu_shapes())), worlds.policy())
+    possible = board.allowed.any(axis=0)
+    return Packing(
+        requests=board.requests[possible],
+        counts=board.table.counts[possible],
+        capacity=board.capacity,
+        price=board.prices,
+        allowed=board.allowed[:, possible],
+        **_free(int(possible.sum()), len(board.offers)),
+    )
+
+
+def _free(classes: int, types: int) -> dict[str, Any]:
+    return {
+        "per_bin": np.full(classes, UNBOUNDED, dtype=np.int64),
+        "exclusive": np.zeros((classes, 0), dtype=np.bool_),
+        "available": np.full(types, UNBOUNDED, dtype=np.int64),
+        "use": np.zeros((types, 0), dtype=np.int64),
+        "room": np.zeros(0, dtype=np.int64),
+    }

@@ -1,0 +1,105 @@
+"""What holds of every plan whatever the cluster: counts, limits, money, bundles, and the plain rules."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from plimsoll.core.resources import CPU, MEMORY
+from plimsoll.nodes.planning.limits import usage_of
+from plimsoll.nodes.planning.verifying import verify
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from plimsoll.nodes.planning.results import ScaleUp
+    from plimsoll.nodes.planning.world import Snapshot
+    from plimsoll.nodes.policy import Policy
+
+
+def problems(snapshot: Snapshot, policy: Policy, plan: ScaleUp) -> list[str]:
+    """Everything that is wrong with a plan; empty for a good one."""
+    return [
+        *_miscounted(snapshot, plan),
+        *_too_large(snapshot, policy, plan),
+        *_torn_bundles(snapshot, plan),
+        *_money(plan),
+        *_refuted(snapshot, plan),
+        *([f"verification failures: {plan.verification_failures}"] if plan.verification_failures else []),
+    ]
+
+
+def placed(plan: ScaleUp) -> dict[str, int]:
+    """Pods that have a place, by key."""
+    found: dict[str, int] = {}
+    for filling in plan.existing.values():
+        for key, pods in filling.items():
+            found[key] = found.get(key, 0) + pods
+    for growth in plan.growths:
+        for pattern in growth.patterns:
+            for key, pods in pattern.pods.items():
+                found[key] = found.get(key, 0) + pods * pattern.nodes
+    return found
+
+
+def _miscounted(snapshot: Snapshot, plan: ScaleUp) -> Iterator[str]:
+    there = placed(plan)
+    remaining: dict[str, int] = {}
+    for one in plan.remaining:
+        if one.pods != sum(one.keys.values()) or not one.reasons:
+            yield f"remaining: {one}"
+        for key, pods in one.keys.items():
+            remaining[key] = remaining.get(key, 0) + pods
+    for one in snapshot.pending:
+        if there.get(one.key, 0) + remaining.get(one.key, 0) != one.count:
+            found = f"{there.get(one.key, 0)} placed, {remaining.get(one.key, 0)} left"
+            yield f"pods lost or doubled: {one.key} {found} of {one.count}"
+    if plan.helped != sum(there.values()):
+        yield f"helped is not what is placed: {plan.helped} != {sum(there.values())}"
+    for growth in plan.growths:
+        if growth.added != sum(pattern.nodes for pattern in growth.patterns) or growth.added <= 0:
+            yield f"patterns do not sum up: {growth}"
+
+
+def _too_large(snapshot: Snapshot, policy: Policy, plan: ScaleUp) -> Iterator[str]:
+    sizes = {one.id: one.max_size for one in snapshot.groups}
+    for growth in plan.growths:
+        if growth.offer.exists and growth.after > sizes[growth.offer.group]:
+            yield f"above max size: {growth.offer.group}"
+        if growth.offer.zero_or_max and growth.after != sizes[growth.offer.group]:
+            yield f"zero or max in part: {growth.offer.group}"
+    usage = usage_of(snapshot.view)
+    bounds = policy.limits.bounds()
+    for resource in (CPU, MEMORY):
+        most = bounds[resource].most if resource in bounds else None
+        more = sum(one.added * one.offer.capacity[resource] for one in plan.growths)
+        if most is not None and more and usage.total(resource) + more > most:
+            yield f"above max {resource}: {usage.total(resource)} + {more} > {most}"
+    nodes = sum(one.added for one in plan.growths)
+    most_nodes = policy.limits.max_nodes_total
+    if most_nodes and nodes and len(usage.nodes) + nodes > most_nodes:
+        yield f"above max nodes: {len(usage.nodes)} + {nodes} > {most_nodes}"
+    made = sum(not one.offer.exists for one in plan.growths)
+    if made and made > policy.nap.max_own_groups:
+        yield f"too many new groups: {made}"
+
+
+def _torn_bundles(snapshot: Snapshot, plan: ScaleUp) -> Iterator[str]:
+    there = placed(plan)
+    for bundle in sorted({one.bundle for one in snapshot.pending if one.bundle}):
+        members = [one for one in snapshot.pending if one.bundle == bundle]
+        got = sum(there.get(one.key, 0) for one in members)
+        if got not in {0, sum(one.count for one in members)}:
+            yield f"bundle in part: {bundle} {got}"
+
+
+def _money(plan: ScaleUp) -> Iterator[str]:
+    cost = sum(one.added * one.offer.price_per_hour for one in plan.growths)
+    if abs(cost - plan.cost_per_hour) > 1e-6:
+        yield f"cost is not the sum of prices: {plan.cost_per_hour} {cost}"
+    if plan.lower_bound_per_hour > plan.cost_per_hour + 1e-9:
+        yield f"cost below bound: {plan.cost_per_hour} < {plan.lower_bound_per_hour}"
+
+
+def _refuted(snapshot: Snapshot, plan: ScaleUp) -> Iterator[str]:
+    for one in verify(snapshot, plan):
+        yield f"final plan refuted: {one}"

@@ -1,0 +1,142 @@
+"""Which unneeded nodes go now: timers, parallelism, minima, groups that go whole (specs/nodes.md 5.3, 6.8)."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import TYPE_CHECKING, Any
+
+from plimsoll.nodes.planning.departures import Departures, removable_now
+from plimsoll.nodes.planning.removal_candidates import Known
+from plimsoll.nodes.planning.removals import find_unneeded
+from tests.nodes.planning.clusters_to_shrink import NOON, budget, group, node, pod, policy, snapshot
+
+if TYPE_CHECKING:
+    from plimsoll.nodes.planning.world import Snapshot
+
+LONG_AGO = NOON - timedelta(days=1)
+CA = "cluster-autoscaler.kubernetes.io"
+
+
+def departing(
+    world: Snapshot, *, since: Any = LONG_AGO, known: dict[str, Any] | None = None, **options: Any
+) -> Departures:
+    remembered = Known(unneeded_since=dict.fromkeys(world.view.nodes, since), **(known or {}))
+    chosen = policy(**options)
+    simulation = find_unneeded(world, chosen, now=NOON, known=remembered)
+    return removable_now(simulation, chosen, now=NOON, known=remembered)
+
+
+def going(world: Snapshot, **more: Any) -> list[str]:
+    return [one.node for one in departing(world, **more).removals]
+
+
+def why(world: Snapshot, **more: Any) -> dict[str, str]:
+    return {one.node: one.reason.code for one in departing(world, **more).kept}
+
+
+def four_nodes(**annotations: str) -> Snapshot:
+    """Scenario N39."""
+    nodes = [node("n1"), node("n2"), node("n3"), node("n4", annotations={f"{CA}/scale-down-disabled": "true"})]
+    pods = [pod("a", on="n1", annotations=annotations), pod("b", on="n2", cpu="2400m")]
+    return snapshot(nodes, pods, groups=[group(size=4, least=1)])
+
+
+def empty_nodes(count: int, *, groups: Any = None) -> Snapshot:
+    return snapshot([node(f"n{index}") for index in range(count)], groups=groups)
+
+
+def test_n39_an_empty_node_goes_and_another_is_drained():
+    found = departing(four_nodes(), since=NOON - timedelta(seconds=610))
+    assert [(one.node, one.is_empty) for one in found.removals] == [("n3", True), ("n1", False)]
+    assert [(str(move.pod), move.source) for move in found.removals[1].moves] == [("default/a", "n1")]
+    assert found.removals[1].moves[0].target in {"n2", "n4"}
+
+
+def test_n39_a_pod_that_is_not_safe_to_evict_keeps_its_node():
+    assert going(four_nodes(**{f"{CA}/safe-to-evict": "false"})) == ["n3"]
+
+
+def test_n39_without_drains_only_empty_nodes_go():
+    assert going(four_nodes(), max_drain_parallelism=0) == ["n3"]
+    assert why(four_nodes(), max_drain_parallelism=0) == {"n1": "NodeGroupMaxDeletionCountReached"}
+
+
+def test_a_node_goes_only_when_it_was_unneeded_for_longer_than_the_time():
+    world = empty_nodes(1)
+    assert why(world, since=NOON - timedelta(seconds=600)) == {"n0": "NotUnneededLongEnough"}
+    assert going(world, since=NOON - timedelta(seconds=601)) == ["n0"]
+
+
+def test_unready_nodes_wait_longer():
+    world = snapshot([node("n0", ready=False)])
+    assert why(world, since=NOON - timedelta(seconds=1200)) == {"n0": "NotUnreadyLongEnough"}
+    assert going(world, since=NOON - timedelta(seconds=1201)) == ["n0"]
+    assert departing(world).removals[0].reason.code == "Unready"
+
+
+def test_no_more_go_at_once_than_may():
+    assert len(going(empty_nodes(12))) == 10
+    assert going(empty_nodes(3), max_scale_down_parallelism=2) == ["n0", "n1"]
+    assert going(empty_nodes(3), known={"removals_under_way": 9}) == ["n0"]
+
+
+def test_minimum_sizes_are_used_up_node_by_node():
+    world = empty_nodes(3, groups=[group(size=3, least=2)])
+    assert going(world) == ["n0"]
+    assert set(why(world).values()) == {"NodeGroupMinSizeReached"}
+
+
+def test_minima_of_the_cluster_are_used_up_node_by_node():
+    world = empty_nodes(3)
+    assert going(world, min_cpu=8) == ["n0"]
+    assert set(why(world, min_cpu=8).values()) == {"MinimalResourceLimitExceeded"}
+    assert going(world, min_memory=48) == []
+
+
+def test_nodes_that_use_the_last_of_a_budget_go_last():
+    pods = [pod("a", on="n1", labels={"app": "web"}), pod("b", on="n2", labels={"app": "db"})]
+    nodes = [node("n1"), node("n2"), node("big", group="", cpu=32, gib=99)]
+    world = snapshot(nodes, pods, budgets=(budget(allowed=1, app="web"),))
+    assert going(world) == ["n2"]
+    assert going(world, max_drain_parallelism=2) == ["n2", "n1"]
+
+
+def test_destinations_are_nodes_that_stay():
+    pods = [pod(f"p{index}", on=f"n{index}", cpu="500m") for index in range(6)]
+    world = snapshot([node(f"n{index}") for index in range(6)], pods)
+    found = departing(world, max_drain_parallelism=9)
+    gone = {one.node for one in found.removals}
+    assert len(gone) == 5
+    assert {move.target for one in found.removals for move in one.moves} == {"n5"}
+
+
+def test_daemon_pods_of_a_node_are_named():
+    world = snapshot([node("n1")], [pod("d", owner="DaemonSet")])
+    assert [str(one) for one in departing(world).removals[0].daemons] == ["default/d"]
+
+
+class TestGroupsThatGoWhole:
+    """Zero-or-max groups."""
+
+    def world(self, size: int, *, pods: Any = (), **more: Any) -> Snapshot:
+        return snapshot(
+            [node(f"n{index}") for index in range(size)], pods, groups=[group(size=size, zero_or_max=True, **more)]
+        )
+
+    def test_all_of_it_goes(self):
+        assert going(self.world(3)) == ["n0", "n1", "n2"]
+
+    def test_or_nothing_when_one_node_is_needed(self):
+        world = self.world(3, pods=[pod("a", on="n1", owner="")])
+        assert going(world) == []
+        assert why(world) == {"n0": "AtomicScaleDownFailed", "n2": "AtomicScaleDownFailed"}
+
+    def test_or_nothing_when_its_minimum_is_not_zero(self):
+        assert going(self.world(3, least=1)) == []
+
+    def test_one_such_group_may_be_more_than_may_go_at_once(self):
+        assert len(going(self.world(3), max_scale_down_parallelism=2)) == 3
+        assert going(self.world(3), max_scale_down_parallelism=2, known={"removals_under_way": 1}) == []
+
+    def test_it_stays_when_the_cluster_would_fall_below_its_minimum(self):
+        assert going(self.world(3), min_cpu=1) == []

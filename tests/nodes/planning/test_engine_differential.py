@@ -1,0 +1,107 @@
+"""The engine against the plain rules, pod by pod, on small random clusters."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from hypothesis import HealthCheck, given, settings
+
+from plimsoll.nodes.planning.candidates import offers
+from plimsoll.nodes.planning.scale_up import plan_scale_up
+from plimsoll.nodes.planning.verifying import planned_node
+from plimsoll.scheduling import Fits, feasible
+from plimsoll.scheduling.replays import Replay
+from tests.nodes.planning.engine_checks import placed, problems
+from tests.nodes.planning.engine_worlds import COST, policies, snapshots
+
+if TYPE_CHECKING:
+    from plimsoll.nodes.planning.offers import Offer
+    from plimsoll.nodes.planning.world import Pending, Snapshot
+    from plimsoll.nodes.policy import Policy
+
+many = settings(max_examples=100, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+
+
+@many
+@given(snapshots(), policies())
+def test_every_plan_with_interactions_holds(snapshot: Snapshot, policy: Policy):
+    """Verified, within all limits, all pods accounted for, bundles whole; bulk plans that fail are for other tests."""
+    plan = replace(plan_scale_up(snapshot, policy), verification_failures=0)
+    assert problems(snapshot, policy, plan) == []
+
+
+@many
+@given(snapshots(social=False), policies())
+def test_bulk_plans_without_interactions_are_never_refuted(snapshot: Snapshot, policy: Policy):
+    assert problems(snapshot, policy, plan_scale_up(snapshot, policy)) == []
+
+
+def placed_first_fit(snapshot: Snapshot) -> dict[str, int]:
+    """What plain first fit places, in the order given, with a node of any group opened when none of those there do."""
+    replay = Replay(snapshot.view)
+    room = {one.group: one.max_size - one.size for one in offers(snapshot, COST).offers}
+    known = {one.group: one for one in offers(snapshot, COST).offers}
+    count: dict[str, int] = {}
+    for entry in snapshot.pending:
+        group = replay.alike(entry.pod)
+        for number in range(entry.count):
+            spot = next((name for name in replay.nodes if isinstance(replay.verdict(group, name), Fits)), None)
+            if spot is None:
+                spot = _opened(replay, entry, known, room)
+            if spot is None:
+                break
+            replay.place(group, spot, f"{entry.key}#{number}")
+            count[entry.key] = count.get(entry.key, 0) + 1
+    return count
+
+
+def _opened(replay: Replay, entry: Pending, known: dict[str, Offer], room: dict[str, int]) -> str | None:
+    for name, offer in known.items():
+        node = planned_node(offer, room[name])
+        if room[name] > 0 and isinstance(feasible(entry.pod, node, replay.view()), Fits):
+            replay.add_node(node, offer.daemons)
+            room[name] -= 1
+            return node.metadata.name
+    return None
+
+
+@many
+@given(snapshots(social=False, nap=False))
+def test_who_is_placed_pod_by_pod_with_room_for_all_is_placed_in_bulk(snapshot: Snapshot):
+    """Where groups are large enough for everybody, nobody who fits anywhere is left."""
+    pending = tuple(replace(one, bundle="") for one in snapshot.pending)
+    groups = tuple(replace(one, max_size=50 * (one.max_size > 0), zero_or_max=False) for one in snapshot.groups)
+    roomy = replace(snapshot, pending=pending, groups=groups)
+    by_hand = placed_first_fit(roomy)
+    in_bulk = placed(plan_scale_up(roomy, COST))
+    fits_on_new = [
+        one.key
+        for one in roomy.pending
+        if any(
+            isinstance(feasible(one.pod, planned_node(offer, 0), roomy.view), Fits)
+            for offer in offers(roomy, COST).offers
+        )
+    ]
+    for one in roomy.pending:
+        if one.key in fits_on_new:
+            assert in_bulk.get(one.key, 0) == one.count
+        else:
+            assert bool(in_bulk.get(one.key, 0)) >= (bool(by_hand.get(one.key, 0)) and len(roomy.pending) == 1)
+
+
+@many
+@given(snapshots(nap=False))
+def test_one_pod_alone_is_placed_exactly_if_some_node_takes_it(snapshot: Snapshot):
+    """Feasibility, class by class, with all interactions with what runs."""
+    for one in snapshot.pending:
+        alone = replace(snapshot, pending=(replace(one, count=1, bundle=""),))
+        here = any(isinstance(feasible(one.pod, state.node, alone.view), Fits) for state in alone.view.nodes.values())
+        new = any(
+            isinstance(feasible(one.pod, planned_node(offer, 0), alone.view), Fits)
+            for offer in offers(alone, COST).offers
+        )
+        plan = plan_scale_up(alone, COST)
+        assert plan.verification_failures == 0
+        assert plan.helped == int(here or new)
+        assert bool(plan.growths) == (not here and new), "existing nodes are used first"

@@ -1,0 +1,163 @@
+"""Why pods stay without a place: the reason is true, and names what is lacking."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from plimsoll.nodes.planning.results import Result
+from plimsoll.nodes.planning.scale_up import plan_scale_up
+from tests.nodes.planning.engine_checks import problems
+from tests.nodes.planning.engine_worlds import group, left, machine, told, waiting, world
+from tests.nodes.planning.worlds_of_offers import policy
+from tests.scheduling.cluster import ZONE, node, spread
+
+if TYPE_CHECKING:
+    from plimsoll.nodes.planning.results import ScaleUp
+    from plimsoll.nodes.planning.world import Snapshot
+
+TAINT = {"key": "dedicated", "value": "ml", "effect": "NoSchedule"}
+
+
+def planned(snapshot: Snapshot, **options: Any) -> ScaleUp:
+    rules = policy(**{"expander": "cost", **options})
+    plan = plan_scale_up(snapshot, rules)
+    assert problems(snapshot, rules, plan) == []
+    return plan
+
+
+def test_nothing_is_offered():
+    plan = planned(world(waiting("web", 2)))
+    assert plan.result is Result.NO_OPTIONS
+    assert "no node group can be grown and no machine type is offered" in told(plan)
+
+
+def test_nothing_is_pending():
+    assert planned(world(groups=[group("g")])).result is Result.NOT_NEEDED
+
+
+def test_everything_fits_already():
+    plan = planned(world(waiting("web", 2), nodes=[node("n1")]))
+    assert (plan.result, plan.remaining, plan.helped) == (Result.NOT_NEEDED, (), 2)
+
+
+@pytest.mark.parametrize(
+    ("more", "words"),
+    [
+        ({"cpu": 64}, "Insufficient cpu"),
+        ({"requests": {"memory": "900Gi"}}, "Insufficient memory"),
+        ({"requests": {"nvidia.com/gpu": 1}}, "Insufficient nvidia.com/gpu"),
+        ({"nodeSelector": {"team": "red"}}, "didn't match Pod's node affinity/selector"),
+    ],
+)
+def test_no_node_of_the_group_would_take_it(more: dict[str, Any], words: str):
+    plan = planned(world(waiting("web", 2, **more), groups=[group("g")]))
+    assert words in told(plan)
+    assert "(g)" in told(plan)
+
+
+def test_a_taint_is_in_the_way():
+    plan = planned(world(waiting("web", 1), groups=[group("g", taints=[TAINT])]))
+    assert "untolerated taint(s) (g)" in told(plan)
+
+
+@pytest.mark.parametrize(
+    ("more", "words"),
+    [
+        ({"most": 0}, "max size reached (g)"),
+        ({"not_usable": "in backoff until 12:05"}, "in backoff until 12:05 (g)"),
+        ({"not_usable": "not ready"}, "not ready (g)"),
+        ({"autoscaled": False}, "not autoscaled (g)"),
+    ],
+)
+def test_the_group_is_not_offered(more: dict[str, Any], words: str):
+    assert words in told(planned(world(waiting("web", 1), groups=[group("g", **more)])))
+
+
+def test_the_group_is_full_after_this_plan():
+    plan = planned(world(waiting("web", 12), groups=[group("g", cpu=4, most=2)]))
+    assert left(plan) == {"web": 4}
+    assert "max size reached (g)" in told(plan)
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ({"max_cpu": 8}, "max cluster cpu limit reached (8 of 8 in use)"),
+        ({"max_memory": 32}, "max cluster memory limit reached"),
+        ({"max_nodes_total": 2}, "max-nodes-total reached (2 of 2)"),
+    ],
+)
+def test_limits_are_named_with_what_this_plan_uses_of_them(options: dict[str, Any], words: str):
+    plan = planned(world(waiting("web", 12), groups=[group("g", cpu=4)]), **options)
+    assert left(plan) == {"web": 4}
+    assert words in told(plan)
+
+
+def test_the_cap_on_new_groups_is_named():
+    pending = [waiting(color, 1, nodeSelector={"color": color}) for color in ("red", "blue")]
+    options = {"node_autoprovisioning": True, "max_autoprovisioned_node_group_count": 1}
+    plan = planned(world(*pending, machine_types=(machine("m4", 4),)), **options)
+    assert plan.helped == 1
+    assert "no more node groups may be made" in told(plan)
+
+
+def test_a_bundle_says_how_many_of_its_pods_would_fit():
+    plan = planned(world(waiting("whole", 24, bundle="default/r"), groups=[group("g", cpu=7, most=2)]))
+    assert "14 of 24 pods fit" in told(plan)
+    assert "max size reached (g)" in told(plan)
+
+
+def test_each_pod_set_of_a_refused_bundle_says_so():
+    pending = [waiting("a", 2, bundle="default/r"), waiting("b", 1, 64, bundle="default/r")]
+    plan = planned(world(*pending, groups=[group("g")]))
+    assert left(plan) == {"a": 2, "b": 1}
+    assert all(one.reasons for one in plan.remaining)
+    mine = next(one for one in plan.remaining if "default/a" in one.keys)
+    assert "2 of 3 pods fit" in "; ".join(map(str, mine.reasons))
+
+
+def test_a_zone_that_holds_the_others_back_is_named():
+    groups = [group("a", zone="a"), group("b", zone="b", most=1, cpu=1)]
+    snapshot = world(waiting("web", 6, **spread({"app": "web"})), groups=groups)
+    plan = planned(snapshot)
+    assert left(plan) == {"web": 3}
+    assert "3 pods cannot be spread" in told(plan)
+    assert "b can take no more and holds the others back" in told(plan)
+    assert ZONE in told(plan)
+
+
+def test_a_contradiction_is_no_error():
+    pod = waiting("web", 1, nodeSelector={ZONE: "a", "disk": "ssd"})
+    plan = planned(world(pod, groups=[group("g", zone="b")]))
+    assert "node affinity/selector" in told(plan)
+
+
+@pytest.mark.parametrize(
+    "spec",
+    [
+        {"requests": {"cpu": "-1"}},
+        {"requests": {"cpu": "lots"}},
+        {"resourceClaims": [{"name": "gpu"}]},
+        {
+            "affinity": {
+                "nodeAffinity": {
+                    "requiredDuringSchedulingIgnoredDuringExecution": {
+                        "nodeSelectorTerms": [{"matchExpressions": [{"key": "a", "operator": "Near", "values": ["x"]}]}]
+                    }
+                }
+            }
+        },
+    ],
+)
+def test_what_cannot_be_read_is_left_with_a_reason_and_stops_nobody(spec: dict[str, Any]):
+    plan = planned(world(waiting("bad", 1, **spec), waiting("web", 4), groups=[group("g")]))
+    assert left(plan) == {"bad": 1}
+    assert plan.helped == 4
+
+
+def test_a_machine_without_memory_is_no_error():
+    types = (machine("none", 4, 0.0), machine("m4", 4))
+    plan = planned(world(waiting("web", 4), machine_types=types), node_autoprovisioning=True)
+    assert plan.helped == 4
