@@ -7,11 +7,15 @@ from typing import TYPE_CHECKING
 import pytest
 import structlog
 
+from plimsoll.cli.run import telling_if_slow
+from plimsoll.runtime.virtual_runs import run_virtual
 from tests.cli.commands import plimsoll
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
+
+    from plimsoll.core.clock import Clock
 
 
 @pytest.fixture(autouse=True)
@@ -44,3 +48,14 @@ def test_the_group_tells_what_can_be_run():
     ended = plimsoll("run", "--help")
     assert ended.returncode == 0
     assert "kubelet" in ended.stdout
+
+
+@pytest.mark.parametrize(("takes_s", "told"), [(1.9, ""), (2.1, "no answer from there\n")])
+def test_what_is_waited_for_is_told_after_two_seconds(takes_s: float, told: str, capsys: pytest.CaptureFixture[str]):
+    async def reach(clock: Clock) -> None:
+        with telling_if_slow("no answer from there"):
+            await clock.sleep(takes_s)
+        await clock.sleep(5)
+
+    run_virtual(reach)
+    assert capsys.readouterr().err == told

@@ -136,3 +136,24 @@ def test_loops_without_an_autoscaler_are_warned_about():
     ended = plimsoll("simulate", "-f", "-", stdin="steps: [{loop: 1}]")
     assert ended.returncode == 0
     assert ended.stderr == "warning: there is no node autoscaler in this build: loops only move the clock\n"
+
+
+def test_a_story_is_one_file():
+    ended = plimsoll("simulate", "-f", "a.yaml", "-f", "b.yaml")
+    assert (ended.returncode, ended.stdout) == (2, "")
+    assert "-f: a story is one file, here are 2: a.yaml, b.yaml" in ended.stderr
+
+
+CRASH = "steps: [{crash: {component: kubelet}}, {crash: {component: kubelet, afterCalls: 3}}]"
+
+
+def test_crashes_are_told_to_who_asks():
+    ended = plimsoll("simulate", "-f", "-", "-v", stdin=CRASH)
+    assert ended.returncode == 0
+    assert ended.stderr.count("simulation.process_crashed") == 1
+    assert "simulation.process_crashed" not in plimsoll("simulate", "-f", "-", stdin=CRASH).stderr
+
+
+def test_a_crash_that_did_not_come_is_told():
+    told = "warning: steps[1].crash never came: kubelet had 3 writes left to make"
+    assert told in plimsoll("simulate", "-f", "-", stdin=CRASH).stderr

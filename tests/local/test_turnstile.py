@@ -86,6 +86,20 @@ def test_events_wait_until_nobody_else_does():
     assert run_virtual(story) == [PODS.path, PODS.path, PODS.path, EVENT.path]
 
 
+def test_a_namespace_may_be_called_events():
+    inside = Call("POST", "/api/v1/namespaces/events/pods")
+    itself = Call("GET", "/api/v1/namespaces/events")
+    of_another_group = Call("POST", "/apis/events.k8s.io/v1/namespaces/default/events")
+
+    async def story(clock: VirtualClock) -> list[str]:
+        slow = Slow(clock)
+        part = Turnstile(slow, Door(at_once=1), part="a")
+        await asyncio.gather(*(part.send(call) for call in (PODS, of_another_group, inside, itself)))
+        return slow.order
+
+    assert run_virtual(story) == [PODS.path, inside.path, itself.path, of_another_group.path]
+
+
 def test_events_are_not_kept_waiting_for_ever():
     async def story(clock: VirtualClock) -> int:
         slow = Slow(clock)

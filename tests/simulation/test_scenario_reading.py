@@ -182,3 +182,93 @@ def test_a_moment_is_seconds_after_the_start_or_a_date():
 def test_a_file_is_one_scenario():
     with pytest.raises(UnreadableDocument, match="holds 2 documents"):
         read_scenario(b"seed: 1\n---\nseed: 2\n", source="two.yaml")
+
+
+# ---- objects
+
+
+def node_of(name: str = "worker", **fields: Any) -> dict[str, Any]:
+    metadata = {"name": name, **fields.pop("metadata", {})}
+    return {"apiVersion": "v1", "kind": "Node", "metadata": metadata, **fields}
+
+
+@pytest.mark.parametrize(
+    ("body", "field"),
+    [
+        (node_of(status={"capacity": [1]}), "status.capacity"),
+        (node_of(status={"capacity": {"cpu": "abc"}}), "status.capacity[cpu]"),
+        (node_of(status={"allocatable": {"cpu": "-1"}}), "status.allocatable.cpu"),
+        (node_of(status={"conditions": 3}), "status.conditions"),
+        (node_of(status={"conditions": [{"type": "Ready", "status": "Yes"}]}), "status.conditions[0].status"),
+        (node_of(status=7), "status"),
+        (node_of(metadata={"labels": [3]}), "metadata.labels"),
+        (node_of(metadata={"creationTimestamp": "yesterday"}), "metadata.creationTimestamp"),
+        (node_of(metadata={"labls": {}}), "metadata.labls"),
+        ({**node_of(metadata={"uid": [3]}), "kind": "ConfigMap"}, "metadata.uid"),
+        ({**node_of(status={"phase": "Foo"}), "kind": "Pod"}, "status.phase"),
+        ({**node_of(status={"startTime": 7}), "kind": "Pod"}, "status.startTime"),
+        ({**node_of(metadata={"labels": {"a": 3}}), "apiVersion": "example.com/v1"}, "metadata.labels[a]"),
+    ],
+)
+def test_a_field_of_an_object_that_is_not_of_its_type_is_told_with_its_path(body: Any, field: str):
+    assert complaint(objects=[body]).startswith(f"objects[0].{field}: ")
+    assert complaint(steps=[{"apply": body}]).startswith(f"steps[0].apply.{field}: ")
+
+
+def test_a_status_is_taken_as_a_server_would_hold_it():
+    (body,) = read(objects=[node_of(status={"capacity": {"cpu": 4}, "conditions": None})]).objects
+    assert body["status"] == {"capacity": {"cpu": "4"}}
+
+
+@pytest.mark.parametrize(("amounts", "field"), [({"cpu": -2}, "cpu"), ({"cpu": 0}, "cpu"), ({"memory": -1}, "memory")])
+def test_machines_have_something_to_run_pods_on(amounts: dict[str, Any], field: str):
+    small = {"name": "m", "cpu": 1, "memory": 1, **amounts}
+    told = f"must be more than 0, is {amounts[field]}"
+    assert complaint(machineTypes=[small]) == f"machineTypes[0].{field}: {told}"
+    group = {"id": "g", "template": {"capacity": {"cpu": 1, "memory": 1, **amounts}}}
+    assert complaint(nodeGroups=[group]) == f"nodeGroups[0].template.capacity.{field}: {told}"
+
+
+def test_a_machine_may_have_none_of_what_it_can_do_without():
+    capacity = {"cpu": 1, "memory": 1, "nvidia.com/gpu": 0}
+    assert read(nodeGroups=[{"id": "g", "template": {"capacity": capacity}}]).node_groups
+
+
+PODS = {"name": "w", "template": {"spec": {"containers": []}}}
+
+
+def test_pods_are_named_once_in_their_namespace():
+    told = "pods[1].name: default/w is pods[0] already; give it another name"
+    assert complaint(pods=[{**PODS, "count": 2}, {**PODS, "count": 5}]) == told
+    assert len(read(pods=[PODS, {**PODS, "namespace": "other"}]).pods) == 2
+
+
+def test_objects_are_given_once():
+    told = "objects[1]: Node default/worker is objects[0] already; what changes on the way is a step"
+    assert complaint(objects=[node_of(), node_of()]) == told
+
+
+def test_a_pod_among_the_objects_is_none_of_pods():
+    body = {**node_of("w-1"), "kind": "Pod"}
+    assert complaint(objects=[body], pods=[{**PODS, "count": 2}]) == (
+        "objects[0].metadata.name: default/w-1 is a pod of pods[0] already"
+    )
+    assert read(objects=[body], pods=[PODS]).objects
+
+
+def test_templates_of_pods_are_judged_like_pods():
+    template = {"metadata": {"ownerReferences": 3}, "spec": {}}
+    assert complaint(pods=[{"name": "w", "template": template}]).startswith("pods[0].template.metadata.ownerReferences")
+
+
+# ---- options
+
+
+def test_options_are_those_of_the_node_autoscaler():
+    told = complaint(options={"no-such-flag": 1, "max-cpu": "many"}, steps=[{"set": {"also-none": 2}}]).splitlines()
+    assert [line.split(": ")[0] for line in told] == [
+        "steps[0].set.also-none",
+        "options.no-such-flag",
+        "options.max-cpu",
+    ]
+    assert read(options={"max-cpu": 3}, steps=[{"set": {"max-cpu": 4}}]).options == {"max-cpu": 3}

@@ -319,3 +319,67 @@ def test_an_owner_that_is_applied_again_is_another_one():
     referred, second = uids(*again, {"apply": owned("ReplicaSet", "web")}, objects=[before])
     assert first != second
     assert referred == second
+
+
+# ---- what the file says and what comes of it
+
+
+def test_two_planned_crashes_both_come():
+    both = [crash("kube-controller-manager", after=1), crash("kube-scheduler", after=1)]
+    story = told(*both, {"apply": replica_set(replicas=2)}, {"schedule": True}, nodeGroups=[group(target=1)])
+    assert story.warnings == ()
+    assert len(story.outcome["pods"]) == 2
+
+
+def test_a_crash_at_once_leaves_the_planned_ones_to_come():
+    steps = [crash("kube-controller-manager", after=1), crash("kube-scheduler")]
+    assert told(*steps, {"apply": replica_set(replicas=2)}).warnings == ()
+
+
+def test_a_crash_that_never_comes_is_told():
+    (warning,) = told(crash("kubelet", after=3)).warnings
+    assert warning == "steps[0].crash never came: kubelet had 3 writes left to make"
+
+
+def test_a_call_under_way_is_told():
+    fault = {"name": "f", "kind": "Late", "call": "IncreaseSize", "seconds": 600}
+    cloud = {"apiVersion": "cloud.plimsoll.io/v1alpha1", "kind": "Cloud", "metadata": {"name": "cloud"}}
+    steps = [
+        {"apply": {**cloud, "spec": {"faults": [fault]}}},
+        {"provider": {"calls": [{"call": "IncreaseSize", "group": "g", "arg": 1}]}},
+        {"advance": "60s"},
+    ]
+    ended = outcome(*steps, nodeGroups=[group(target=1)])
+    assert ended["nodeGroups"]["g"]["target"] == 2
+    (call,) = ended["providerCalls"]
+    assert (call["ok"], call["message"]) == (False, "no answer yet")
+
+
+def test_the_cloud_refuses_a_name_no_group_can_have():
+    ended = outcome({"provider": {"calls": [{"call": "IncreaseSize", "group": "a/b", "arg": 1}]}})
+    assert [(one["ok"], one["message"]) for one in ended["providerCalls"]] == [(False, "there is no node group a/b")]
+
+
+def test_what_the_server_refuses_of_objects_is_told_at_once():
+    bodies = [pod("p"), {**pod("q"), "spec": {}}, {**pod("r"), "spec": {}}, {**pod("x/y")}]
+    with pytest.raises(InvalidInput) as caught:
+        outcome(objects=bodies)
+    assert [line.split(": ")[0] for line in str(caught.value).splitlines()] == [
+        "objects[1]",
+        "objects[2]",
+        "objects[3].metadata.name",
+    ]
+
+
+def test_what_the_server_refuses_of_what_is_applied_is_told_at_once():
+    with pytest.raises(InvalidInput) as caught:
+        outcome({"apply": [{**pod("q"), "spec": {}}, pod("p"), {**pod("r"), "spec": {}}]})
+    lines = str(caught.value).splitlines()
+    assert [line.split(": ")[0] for line in lines] == ["steps[0].apply[0]", "steps[0].apply[2]"]
+
+
+def test_the_status_of_a_defined_kind_is_judged_by_its_definition():
+    body = {"apiVersion": "cloud.plimsoll.io/v1alpha1", "kind": "NodeGroup", "metadata": {"name": "g"}}
+    body |= {"spec": {"max": 1, "machineType": "small"}, "status": {"nextNumber": "three"}}
+    with pytest.raises(InvalidInput, match=r"^objects\[0\]: .*status.nextNumber"):
+        outcome(objects=[body])

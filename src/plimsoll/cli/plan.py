@@ -10,6 +10,8 @@ from plimsoll.cli.output import FilesOption, Output, OutputOption, echo_value, r
 from plimsoll.core.errors import InvalidInput
 
 if TYPE_CHECKING:
+    from contextlib import AbstractContextManager
+
     from plimsoll.nodes.planning.results import ScaleUp
     from plimsoll.nodes.planning.scale_up import Proposal
     from plimsoll.nodes.planning.world import Snapshot

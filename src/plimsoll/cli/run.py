@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
@@ -10,9 +11,13 @@ from plimsoll.cli.connection import Connection, ContextOption, KubeconfigOption,
 from plimsoll.cli.logs import log_to_stderr
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from plimsoll.core.clock import Clock
     from plimsoll.kube.access import Access
     from plimsoll.local.kubelet.settings import KubeletSettings
+
+_PATIENCE_S: Final = 2.0
 
 app = typer.Typer(help="Run controllers against a cluster, until Ctrl-C.", no_args_is_help=True)
 
@@ -77,6 +82,18 @@ def kubelet(
         typer.echo("stopped", err=True)
 
 
+@contextmanager
+def telling_if_slow(sentence: str) -> Iterator[None]:
+    """Say what is waited for, to who has waited for it long enough to wonder."""
+    import asyncio
+
+    reminder = asyncio.get_running_loop().call_later(_PATIENCE_S, lambda: typer.echo(sentence, err=True))
+    try:
+        yield
+    finally:
+        reminder.cancel()
+
+
 async def _play(access: Access, settings: KubeletSettings, *, clock: Clock) -> None:
     from plimsoll.kube.client import Client
     from plimsoll.kube.http import HttpTransport
@@ -97,7 +114,8 @@ async def _play(access: Access, settings: KubeletSettings, *, clock: Clock) -> N
         # A plugin may take its time, more than a call has. What cannot be reached, or refuses us, is told now, and
         # not again and again by an informer in the background.
         await access.credentials.current()
-        await connect(KUBELET).get_json("/api/v1/nodes", [("limit", "1")])
+        with telling_if_slow(f"{access.server} does not answer yet; trying on"):
+            await connect(KUBELET).get_json("/api/v1/nodes", [("limit", "1")])
         components = Components(connect, clock=clock, entropy=entropy)
         played = Kubelet(components.component("kubelet", manager=KUBELET), settings=settings)
         services = [*components.services(), *played.services()]

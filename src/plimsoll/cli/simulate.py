@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 import typer
 
 from plimsoll.cli.output import Output, echo_value, read_file, table
-from plimsoll.core.errors import PlimsollError
+from plimsoll.core.errors import InvalidInput, PlimsollError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -34,7 +34,7 @@ class ExpectationsFailed(PlimsollError):
 
 def simulate(
     filename: Annotated[
-        str, typer.Option("-f", "--filename", "--scenario", help="Scenario file; - is stdin.", metavar="FILE")
+        list[str], typer.Option("-f", "--filename", "--scenario", help="Scenario file; - is stdin.", metavar="FILE")
     ],
     output: Annotated[StoryOutput, typer.Option("-o", "--output", help="Form of the answer.")] = StoryOutput.TABLE,
     timing: Annotated[
@@ -66,8 +66,11 @@ def simulate(
         log_errors_to_stderr()
     # Whoever reads JSON reads errors as JSON too: nothing else goes to stderr unasked.
     patience_s = _PATIENCE_S if output is StoryOutput.TABLE else math.inf
-    stopwatch = _Stopwatch(filename, is_telling=timing, patience_s=patience_s)
-    scenario = read_scenario(read_file(filename), source=filename)
+    if len(filename) > 1:
+        raise InvalidInput(f"a story is one file, here are {len(filename)}: {', '.join(filename)}", path="-f")
+    source = filename[0]
+    stopwatch = _Stopwatch(source, is_telling=timing, patience_s=patience_s)
+    scenario = read_scenario(read_file(source), source=source)
     story = run_scenario(scenario, is_timed=timing, on_step=stopwatch.begin)
     stopwatch.end()
     for warning in story.warnings:

@@ -8,6 +8,7 @@ are counted in bytes, as Kubernetes does.
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
@@ -142,10 +143,12 @@ def size_bytes(text: str) -> int:
     return len(text) if text.isascii() else len(text.encode("utf-8", "surrogatepass"))
 
 
+@lru_cache(maxsize=1024)
 def _is_qualified(text: str) -> bool:
     return _QUALIFIED.fullmatch(text) is not None and text[0] not in "-_." and text[-1] not in "-_."
 
 
+@lru_cache(maxsize=1024)
 def _is_dns_label(text: str) -> bool:
     return _DNS_LABEL.fullmatch(text) is not None and text[0] != "-" and text[-1] != "-"
 

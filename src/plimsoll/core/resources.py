@@ -7,7 +7,7 @@ a zero is not kept, so two vectors with the same meaning are equal. Amounts may 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import ItemsView, Iterable, Iterator, Mapping
 from functools import lru_cache
 from typing import Final
 
@@ -43,7 +43,10 @@ class ResourceVector(Mapping[str, int]):
         return name in self._amounts
 
     def __iter__(self) -> Iterator[str]:
-        return iter(_in_order(self._amounts))
+        return iter(_in_order(tuple(self._amounts)))
+
+    def items(self) -> ItemsView[str, int]:
+        return {name: self._amounts[name] for name in _in_order(tuple(self._amounts))}.items()
 
     def __len__(self) -> int:
         return len(self._amounts)
@@ -60,13 +63,23 @@ class ResourceVector(Mapping[str, int]):
     def __add__(self, other: ResourceVector) -> ResourceVector:
         if not other._amounts:
             return self
-        total = dict(self._amounts)
-        for name, amount in other._amounts.items():
-            total[name] = total.get(name, 0) + amount
-        return ResourceVector(total)
+        return self._with(other, times=1)
 
     def __sub__(self, other: ResourceVector) -> ResourceVector:
-        return self + other.scaled(-1)
+        return self._with(other, times=-1) if other._amounts else self
+
+    def _with(self, other: ResourceVector, *, times: int) -> ResourceVector:
+        """The sum with so many times the other. Made without asking every amount again whether it is zero."""
+        total = dict(self._amounts)
+        for name, amount in other._amounts.items():
+            summed = total.get(name, 0) + times * amount
+            if summed:
+                total[name] = summed
+            else:
+                total.pop(name, None)
+        made = ResourceVector()
+        made._amounts = total
+        return made
 
     def scaled(self, times: int) -> ResourceVector:
         return ResourceVector({name: amount * times for name, amount in self._amounts.items()})
@@ -87,7 +100,7 @@ class ResourceVector(Mapping[str, int]):
     def lacking(self, free: ResourceVector) -> tuple[str, ...]:
         """The resources of which `free` has too little, in canonical order; a need of zero never lacks."""
         short = [name for name, amount in self._amounts.items() if amount > 0 and amount > free[name]]
-        return tuple(_in_order(short))
+        return _in_order(tuple(short))
 
     def to_json(self) -> dict[str, str]:
         """As a resource list that `from_quantities` reads back: cpu "1500m", memory "8Gi"."""
@@ -100,9 +113,10 @@ class ResourceVector(Mapping[str, int]):
 ZERO: Final = ResourceVector()
 
 
-def _in_order(names: Iterable[str]) -> list[str]:
+@lru_cache(maxsize=4096)
+def _in_order(names: tuple[str, ...]) -> tuple[str, ...]:
     """cpu, memory, ephemeral storage and pods first, the others by name."""
-    return sorted(names, key=lambda name: (_FIRST.get(name, len(_FIRST)), name))
+    return tuple(sorted(names, key=lambda name: (_FIRST.get(name, len(_FIRST)), name)))
 
 
 def _amount(name: str, quantity: str | float, path: str) -> int:
@@ -119,6 +133,7 @@ def _units(quantity: str | float, *, in_milli: bool) -> int:
     return parsed.milli() if in_milli else parsed.ceil()
 
 
+@lru_cache(maxsize=4096)
 def _written(name: str, amount: int) -> str:
     if name == CPU:
         return str(Quantity.of_milli(amount))

@@ -6,6 +6,7 @@ namespaced kind without a namespace, a name that would lead to another path.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
@@ -165,11 +166,17 @@ def _for_json(value: Any) -> Any:
 _ENCODER: Final = msgspec.json.Encoder(enc_hook=_for_json)
 
 
+# Whatever could be more than one plain segment; only of that the whole rule is asked.
+_SUSPICIOUS: Final = re.compile(r"[/%]|^\.\.?$")
+
+
 def _sending(content_type: str) -> dict[str, str]:
     return {"Accept": JSON, "Content-Type": content_type}
 
 
 def _check_segment(value: str, *, path: str) -> None:
+    if value and not _SUSPICIOUS.search(value):
+        return
     problems = path_segment_problems(value) if value else ["must not be empty"]
     if problems:
         raise InvalidInput(f"{value!r} {'; '.join(problems)}" if value else problems[0], path=path)

@@ -47,8 +47,13 @@ def of_owner(resource: Resource) -> Keys[Key]:
     """The keys of the objects of kind `resource` that manage the changed one. Any version of the kind will do."""
 
     def keys(change: Change[Any]) -> Iterable[Key]:
-        owners = (controller_of(view.metadata) for view in states_in(change))
-        names = {owner.name: None for owner in owners if owner is not None and _is_of(owner, resource)}
+        names: dict[str, None] = {}
+        for view in states_in(change):
+            owner = controller_of(view.metadata)
+            if owner is not None and _is_of(owner, resource):
+                names[owner.name] = None
+        if not names:
+            return ()
         namespace = change.key.namespace if resource.namespaced else ""
         return [Key(namespace, name) for name in names]
 
@@ -71,5 +76,4 @@ def states_in(change: Change[Any]) -> list[WireObject]:
 
 
 def _is_of(owner: OwnerReference, resource: Resource) -> bool:
-    group = owner.api_version.rpartition("/")[0]
-    return owner.kind == resource.kind and group == resource.group
+    return owner.kind == resource.kind and owner.api_version.rpartition("/")[0] == resource.group

@@ -104,5 +104,13 @@ class Turnstile:
     def _part_of(self, call: Call) -> str:
         if call.path.startswith(_LEASES):
             return f"leases of {self._part}"
-        is_event = call.path.endswith("/events") or "/events/" in call.path
-        return _EVENTS if is_event else self._part
+        return _EVENTS if _resource_in(call.path) == "events" else self._part
+
+
+def _resource_in(path: str) -> str:
+    """The plural of what a call is about; a namespace may be called like one."""
+    parts = path.strip("/").split("/")
+    parts = parts[3:] if parts[0] == "apis" else parts[2:]
+    if parts[:1] == ["namespaces"] and len(parts) > len(("namespaces", "its name")):
+        parts = parts[2:]
+    return parts[0] if parts else ""

@@ -231,6 +231,38 @@ class JobCondition(Wire):
     message: str = ""
 
 
+class ExitCodesRequirement(Wire):
+    """Of containers that ended with another code than 0; without a name of any of them."""
+
+    container_name: str | None = None
+    operator: str = ""
+    values: tuple[int, ...] = ()
+
+
+class PodConditionPattern(Wire):
+    type: str = ""
+    status: str = "True"
+
+
+class PodFailurePolicyRule(Wire):
+    action: str = ""
+    on_exit_codes: ExitCodesRequirement | None = None
+    on_pod_conditions: tuple[PodConditionPattern, ...] = ()
+
+
+class PodFailurePolicy(Wire):
+    rules: tuple[PodFailurePolicyRule, ...] = ()
+
+
+class SuccessPolicyRule(Wire):
+    succeeded_indexes: str | None = None
+    succeeded_count: int | None = None
+
+
+class SuccessPolicy(Wire):
+    rules: tuple[SuccessPolicyRule, ...] = ()
+
+
 class JobSpec(Wire):
     """`completions` absent and `parallelism` set make a work queue: any pod that succeeds ends the job."""
 
@@ -238,6 +270,10 @@ class JobSpec(Wire):
     completions: int | None = None
     completion_mode: str = ""
     backoff_limit: int | None = None
+    backoff_limit_per_index: int | None = None
+    max_failed_indexes: int | None = None
+    pod_failure_policy: PodFailurePolicy | None = None
+    success_policy: SuccessPolicy | None = None
     active_deadline_seconds: int | None = None
     ttl_seconds_after_finished: int | None = None
     suspend: bool = False
@@ -262,7 +298,7 @@ class JobStatus(Wire):
     succeeded: int = 0
     failed: int = 0
     completed_indexes: str = ""
-    failed_indexes: str = ""
+    failed_indexes: str | None = None
     uncounted_terminated_pods: UncountedTerminatedPods | None = None
     start_time: Time | None = None
     completion_time: Time | None = None

@@ -125,6 +125,11 @@ class InterPod:
         """The labels of the pod's namespace."""
         return self._namespaces.get(self._pod.metadata.namespace, {})
 
+    def minds(self, placed: PlacedPod) -> bool:
+        """Whether a pod like this one is company, is avoided, or avoids the pod."""
+        company, unwanted = self._met_with(placed) if self._wanted or self._unwanted else (False, [])
+        return company or bool(unwanted) or bool(self._terms_against(placed))
+
     def note(self, placed: PlacedPod, place: NodeState) -> None:
         """A pod was placed after these counts were taken (`replays`)."""
         if self._wanted or self._unwanted:
@@ -132,14 +137,17 @@ class InterPod:
         self._count_avoiding(placed, place)
 
     def _count_met(self, placed: PlacedPod, place: NodeState) -> None:
-        found = self._met.get(placed.kin)
-        if found is None:
-            found = self._met[placed.kin] = self._meet(placed, self._namespaces.get(placed.namespace, {}))
-        company, unwanted = found
+        company, unwanted = self._met_with(placed)
         if company:
             self._company.update(_domains(self._wanted, place))
         if unwanted:
             self._avoids.update(_domains(unwanted, place))
+
+    def _met_with(self, placed: PlacedPod) -> _Met:
+        found = self._met.get(placed.kin)
+        if found is None:
+            found = self._met[placed.kin] = self._meet(placed, self._namespaces.get(placed.namespace, {}))
+        return found
 
     def _meet(self, placed: PlacedPod, namespace_labels: Mapping[str, str]) -> _Met:
         """Whether a pod is wanted company (it matches all terms at once), and the terms by which it is avoided."""
@@ -148,12 +156,15 @@ class InterPod:
         return company, [term for term in self._unwanted if term.means(*known)]
 
     def _count_avoiding(self, placed: PlacedPod, place: NodeState) -> None:
-        if not placed.anti_affinity:
-            return
-        known = (self._pod.metadata.namespace, self._pod.metadata.labels, self._own)
-        meaning_it = [term for term in placed.anti_affinity if term.means(*known)]
-        if meaning_it:
+        if meaning_it := self._terms_against(placed):
             self._avoided.update(_domains(meaning_it, place))
+
+    def _terms_against(self, placed: PlacedPod) -> list[AffinityTerm]:
+        """By which a placed pod keeps this one away."""
+        if not placed.anti_affinity:
+            return []
+        known = (self._pod.metadata.namespace, self._pod.metadata.labels, self._own)
+        return [term for term in placed.anti_affinity if term.means(*known)]
 
     def refuse(self, place: NodeState) -> Refusal | None:
         labels = place.labels

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from plimsoll.objects.nodes import Node
     from plimsoll.objects.pods import Pod
     from plimsoll.scheduling.verdicts import Rule
+    from plimsoll.scheduling.view import Kin
 
 
 class Alike:
@@ -35,19 +36,12 @@ class Alike:
         self.rules: Prepared | None = None
         """With the counts of now; None: to be prepared anew when asked for."""
 
-    def note(self, placed: PlacedPod, place: NodeState) -> None:
-        """A pod was placed. Exclusive claims and attach limits look at the whole cluster: they are read anew."""
-        if self.sample.claims:
-            self.rules = None
-        for rule in self._counting_rules():
-            rule.note(placed, place)
-
     def note_node(self, place: NodeState) -> None:
-        for rule in self._counting_rules():
+        for rule in self.counting_rules():
             if isinstance(rule, Spread):
                 rule.note_node(place)
 
-    def _counting_rules(self) -> list[Spread | InterPod]:
+    def counting_rules(self) -> list[Spread | InterPod]:
         rules = self.rules.rules if self.rules is not None else ()
         return [rule for rule in rules if isinstance(rule, (Spread, InterPod))]
 
@@ -60,7 +54,10 @@ class Replay:
         self._profile = profile
         self._nodes = dict(view.nodes)
         self._known: list[Alike] = []
+        self._claiming: list[Alike] = []
         self._repels = view.has_anti_affinity
+        self._minding: dict[tuple[Kin, int, bool], tuple[PlacedPod, list[Spread | InterPod]]] = {}
+        """Rules that count a pod, by all they can see of it: of hundreds of kinds of pods mostly a few."""
 
     @property
     def nodes(self) -> Mapping[str, NodeState]:
@@ -70,6 +67,8 @@ class Replay:
         """Pods like this one, to be judged and placed from now on."""
         group = Alike(pod)
         self._known.append(group)
+        if group.sample.claims:
+            self._claiming.append(group)
         self._beware_of(group.sample)
         return group
 
@@ -97,13 +96,25 @@ class Replay:
 
     def _put(self, placed: PlacedPod, node_name: str) -> None:
         state = self._nodes[node_name] = self._nodes[node_name].with_pods((placed,))
-        for one in self._known:
-            one.note(placed, state)
+        for rule in self._rules_minding(placed):
+            rule.note(placed, state)
+        # Exclusive claims and attach limits look at the whole cluster: they are read anew.
+        for one in self._claiming:
+            one.rules = None
+
+    def _rules_minding(self, placed: PlacedPod) -> list[Spread | InterPod]:
+        key = (placed.kin, id(placed.anti_affinity), placed.leaving)
+        found = self._minding.get(key)
+        if found is None:
+            rules = [rule for one in self._known for rule in one.counting_rules() if not one.sample.claims]
+            found = self._minding[key] = (placed, [rule for rule in rules if rule.minds(placed)])
+        return found[1]
 
     def _beware_of(self, placed: PlacedPod) -> None:
         """From now on somebody may keep others away, also those who were prepared when nobody did."""
         if placed.anti_affinity and not self._repels:
             self._repels = True
+            self._minding.clear()
             for one in self._known:
                 one.rules = None
 
@@ -120,6 +131,8 @@ class Replay:
             group.rules = Prepared(group.pod, view, profile=self._profile)
             if self._repels and INTER_POD_AFFINITY not in self._profile.disabled:
                 self._watch_for_repulsion(group.rules, group.pod, view)
+            for sample, minding in self._minding.values() if not group.sample.claims else ():
+                minding += [rule for rule in group.counting_rules() if rule.minds(sample)]
         return group.rules
 
     def _watch_for_repulsion(self, rules: Prepared, pod: Pod, view: ClusterView) -> None:

@@ -62,11 +62,11 @@ class _Constraint:
 
         A selector that is there but empty counts nobody: kube-scheduler skips the counting for it.
         """
-        matching = sum(self._means(placed, namespace) for placed in place.pods.values())
+        matching = sum(self.means(placed, namespace) for placed in place.pods.values())
         domain = place.labels[self.key]
         self.counts[domain] = self.counts.get(domain, 0) + matching
 
-    def _means(self, placed: PlacedPod, namespace: str) -> bool:
+    def means(self, placed: PlacedPod, namespace: str) -> bool:
         if self._selector.is_empty or placed.leaving or placed.namespace != namespace:
             return False
         meant = self._meant.get(placed.kin)
@@ -82,7 +82,7 @@ class _Constraint:
     def note(self, placed: PlacedPod, place: NodeState, namespace: str) -> None:
         """One more pod, after counting: the least is followed by levels, for there may be a domain a node."""
         domain = place.labels[self.key]
-        if domain not in self.counts or not self._means(placed, namespace):
+        if domain not in self.counts or not self.means(placed, namespace):
             return
         before = self.counts[domain]
         self.counts[domain] = before + 1
@@ -121,6 +121,10 @@ class Spread:
         if not all(key in place.labels for key in self._keys):
             return []
         return [one for one in self._constraints if one.includes(place, self._required, self._tolerations)]
+
+    def minds(self, placed: PlacedPod) -> bool:
+        """Whether a pod like this one is counted at all."""
+        return any(one.means(placed, self._namespace) for one in self._constraints)
 
     def note(self, placed: PlacedPod, place: NodeState) -> None:
         """A pod was placed after these counts were taken (`replays`)."""

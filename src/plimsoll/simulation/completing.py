@@ -33,7 +33,7 @@ def for_server(manifest: Json, *, namespace: str, uid_of: UidOf) -> Json:
     if owners := metadata.get("ownerReferences"):
         alone = len(owners) == 1
         metadata["ownerReferences"] = [_owner(one, namespace, uid_of, alone=alone) for one in owners]
-    if manifest["kind"] == "Node":
+    if (manifest["apiVersion"], manifest["kind"]) == ("v1", "Node"):
         metadata["labels"] = {HOSTNAME: metadata["name"], **(metadata.get("labels") or {})}
     return {**{name: value for name, value in manifest.items() if name != "status"}, "metadata": metadata}
 
@@ -58,9 +58,10 @@ def completed_status(body: Json, manifest: Json, *, is_new: bool, now: str) -> N
         body["status"] = {**(body.get("status") or {}), **given}
     if not is_new:
         return
-    if body.get("kind") == "Node":
+    what = (body.get("apiVersion"), body.get("kind"))
+    if what == ("v1", "Node"):
         _complete_node(body, now=now)
-    elif body.get("kind") == "Pod" and body.get("spec", {}).get("nodeName"):
+    elif what == ("v1", "Pod") and body.get("spec", {}).get("nodeName"):
         status = body.setdefault("status", {})
         status.setdefault("startTime", body["metadata"].get("creationTimestamp", now))
 

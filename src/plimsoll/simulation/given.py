@@ -9,6 +9,7 @@ from __future__ import annotations
 import difflib
 import math
 import re
+from contextlib import contextmanager
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Final
 
@@ -41,15 +42,24 @@ class Problems:
     """What is wrong so far."""
 
     def __init__(self) -> None:
-        self._found: list[tuple[str, str]] = []
+        self._found: dict[tuple[str, str], None] = {}
 
     def add(self, path: str, problem: str) -> None:
-        self._found.append((path, problem))
+        """The same complaint is told once."""
+        self._found[path, problem] = None
+
+    @contextmanager
+    def collecting(self) -> Iterator[None]:
+        """Take down what is raised inside, and go on behind it."""
+        try:
+            yield
+        except InvalidInput as error:
+            self.add(error.path, error.problem)
 
     def raise_if_any(self) -> None:
         if self._found:
-            path, problem = self._found[0]
-            more = [f"{path}: {problem}" if path else problem for path, problem in self._found[1:]]
+            (path, problem), *others = self._found
+            more = [f"{path}: {problem}" if path else problem for path, problem in others]
             raise InvalidDocument(problem, path=path, more=more)
 
 
@@ -90,6 +100,15 @@ class Given:
             return
         for index, value in enumerate(self.value):
             yield Given(value, f"{self.path}[{index}]", self._problems)
+
+    def member(self, key: str, value: Any) -> Given:
+        """What a map has under a key."""
+        return Given(value, self._inside(key), self._problems)
+
+    def at(self, path: str) -> Given:
+        """A place further inside, for complaints about it. Empty: here."""
+        dot = "." if self.path and path and not path.startswith("[") else ""
+        return Given(None, f"{self.path}{dot}{path}", self._problems)
 
     def inside(self, index: int, field: str) -> Given:
         """A field of an item, for complaints about it."""

@@ -14,6 +14,7 @@ from plimsoll.core.errors import InvalidInput
 from plimsoll.core.values import Value
 from plimsoll.kube.errors import ApiError, NotFound
 from plimsoll.simulation.expectations import Unmet, unmet
+from plimsoll.simulation.given import Problems
 from plimsoll.simulation.outcomes import outcome_of, time_text
 from plimsoll.simulation.ports import Plugs
 from plimsoll.simulation.providing import provide
@@ -58,7 +59,7 @@ class FailedExpectation(Value, frozen=True):
 
 
 class Story(Value, frozen=True):
-    """How a run ended. `warnings` are about what this build cannot do."""
+    """How a run ended. `warnings` are about what did not happen although the file says it."""
 
     outcome: Json
     failed: tuple[FailedExpectation, ...] = ()
@@ -125,6 +126,9 @@ class Telling:
         world.run.settle()
 
     def ended(self) -> Story:
+        for crash in self._world.planned_crashes.waiting:
+            told = f"{crash.path}.crash never came: {crash.component} had {crash.writes_left} writes left to make"
+            self._warnings[told] = None
         return Story(
             outcome=self._outcome(),
             failed=tuple(self._failed),
@@ -163,8 +167,12 @@ class Telling:
     # ---- objects
 
     async def _apply(self, manifests: tuple[Json, ...], *, path: str) -> None:
-        for manifest in manifests:
-            await self._world.seeder.put(manifest, path=f"{path}.apply")
+        problems = Problems()
+        for index, manifest in enumerate(manifests):
+            with problems.collecting():
+                place = f"{path}.apply[{index}]" if len(manifests) > 1 else f"{path}.apply"
+                await self._world.seeder.put(manifest, path=place)
+        problems.raise_if_any()
 
     async def _delete(self, step: DeleteStep, *, path: str) -> None:
         resource = self._resource(step, path=path)
@@ -175,6 +183,8 @@ class Telling:
             raise InvalidInput(f"there is no {step.kind} {step.name} to delete", path=f"{path}.delete") from error
         except ApiError as error:
             raise InvalidInput(str(error), path=f"{path}.delete") from error
+        except InvalidInput as error:
+            raise error.under(f"{path}.delete") from error
 
     def _resource(self, step: DeleteStep, *, path: str) -> Resource:
         served = self._world.served(step.kind, api_version=step.api_version)
@@ -197,7 +207,7 @@ class Telling:
         if step.component not in COMPONENTS:
             known = ", ".join(COMPONENTS)
             raise InvalidInput(f"there is no {step.component}; known are {known}", path=f"{path}.crash.component")
-        self._world.crash(step.component, after_calls=step.after_calls)
+        self._world.crash(step.component, after_calls=step.after_calls, path=path)
 
     def _reconcile(self, step: ReconcileStep, *, path: str) -> None:
         reconcile = self._plugs.reconcilers.get(step.kind)

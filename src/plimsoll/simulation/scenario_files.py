@@ -5,6 +5,7 @@ What needs a server to be judged (whether a manifest is valid) is not judged her
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING, Any, Final
 
 from plimsoll.core.errors import InvalidInput, UnreadableDocument
@@ -12,11 +13,12 @@ from plimsoll.core.quantity import Quantity
 from plimsoll.objects.manifests import read_documents
 from plimsoll.runtime.virtual_runs import DEFAULT_START
 from plimsoll.simulation.given import Given, Problems, named
-from plimsoll.simulation.manifest_entries import manifest_in
+from plimsoll.simulation.manifest_entries import judge_template, judged_manifest_in, manifest_in
 from plimsoll.simulation.scenarios import GroupEntry, Json, PodEntry, Scenario, WorldKind
-from plimsoll.simulation.step_entries import options_in, step_in
+from plimsoll.simulation.step_entries import judge_options, options_in, step_in
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from datetime import datetime
 
 _FIELDS: Final = (
@@ -68,6 +70,9 @@ _GROUP_FIELDS: Final = (
     "bootSeconds",
 )
 _DEFAULT_PODS: Final = 110
+_COUNTED: Final = re.compile(r"0|[1-9][0-9]{0,9}")
+_NEEDED: Final = ("cpu", "memory")
+"""A machine without one of them runs nothing."""
 
 
 def read_scenario(data: bytes, *, source: str) -> Scenario:
@@ -77,18 +82,25 @@ def read_scenario(data: bytes, *, source: str) -> Scenario:
         raise UnreadableDocument(f"holds {len(documents)} documents, a scenario is one", path=source)
     if not isinstance(documents[0], dict):
         raise UnreadableDocument(f"a scenario is a map of fields, this is {named(documents[0])}", path=source)
-    return scenario_of(documents[0])
-
-
-def scenario_of(document: Json) -> Scenario:
-    """The same for a document that is parsed already."""
     problems = Problems()
-    scenario = _scenario_in(Given(document, "", problems))
+    given = Given(documents[0], "", problems)
+    scenario = _scenario_in(given, manifest=judged_manifest_in)
+    judge_options(given.at("options"), scenario.options)
+    _check_objects_once(scenario, given)
+    _check_pods_once(scenario, given)
     problems.raise_if_any()
     return scenario
 
 
-def _scenario_in(given: Given) -> Scenario:
+def scenario_of(document: Json) -> Scenario:
+    """Of parsed dumps, for planning: the form of objects is looked at, and no more."""
+    problems = Problems()
+    scenario = _scenario_in(Given(document, "", problems), manifest=manifest_in)
+    problems.raise_if_any()
+    return scenario
+
+
+def _scenario_in(given: Given, *, manifest: Callable[[Given], Json]) -> Scenario:
     fields = given.fields(_FIELDS)
     world = WorldKind(fields["world"].choice(*WorldKind)) if "world" in fields else WorldKind.STEPPED
     types = tuple(_machine_type_in(one) for one in _items(fields, "machineTypes"))
@@ -103,7 +115,7 @@ def _scenario_in(given: Given) -> Scenario:
         machine_types=types,
         node_groups=groups,
         pods=tuple(_pods_in(one) for one in _items(fields, "pods")),
-        objects=tuple(manifest_in(one) for one in _items(fields, "objects")),
+        objects=tuple(manifest(one) for one in _items(fields, "objects")),
         steps=tuple(step for one in _items(fields, "steps") if (step := step_in(one, world)) is not None),
     )
 
@@ -133,6 +145,44 @@ def _check_unique(names: list[str], given: Given | None, field: str) -> None:
         seen.add(name)
 
 
+def _check_objects_once(scenario: Scenario, given: Given) -> None:
+    """Which of two is meant nobody could know."""
+    seen: dict[tuple[str, ...], int] = {}
+    for index, body in enumerate(scenario.objects):
+        who = _identity(body)
+        if who and seen.setdefault(who, index) != index:
+            kind, namespace, name = who[1:]
+            told = f"{kind} {namespace}/{name} is objects[{seen[who]}] already; what changes on the way is a step"
+            given.at(f"objects[{index}]").wrong(told)
+
+
+def _check_pods_once(scenario: Scenario, given: Given) -> None:
+    seen: dict[tuple[str, str], int] = {}
+    for index, entry in enumerate(scenario.pods):
+        first = seen.setdefault((entry.namespace, entry.name), index)
+        if entry.name and first != index:
+            told = f"{entry.namespace}/{entry.name} is pods[{first}] already; give it another name"
+            given.at(f"pods[{index}].name").wrong(told)
+        judge_template(given.at(f"pods[{index}].template"), entry.template)
+    for index, body in enumerate(scenario.objects):
+        group, kind, namespace, name = _identity(body) or ("", "", "", "")
+        owner, _, number = name.rpartition("-")
+        made_by = seen.get((namespace, owner)) if (group, kind) == ("", "Pod") and _COUNTED.fullmatch(number) else None
+        if made_by is not None and int(number) < scenario.pods[made_by].count:
+            given.at(f"objects[{index}].metadata.name").wrong(f"{namespace}/{name} is a pod of pods[{made_by}] already")
+
+
+def _identity(body: Json) -> tuple[str, ...]:
+    """Group, kind, namespace and name; empty if it has none."""
+    metadata = body.get("metadata")
+    metadata = metadata if isinstance(metadata, dict) else {}
+    names = (body.get("apiVersion"), body.get("kind"), metadata.get("namespace") or "default", metadata.get("name"))
+    if not all(isinstance(one, str) and one for one in names):
+        return ()
+    api_version, *others = map(str, names)
+    return (api_version.rpartition("/")[0], *others)
+
+
 # ---- machine types and node groups
 
 
@@ -144,7 +194,10 @@ def _machine_type_in(given: Given) -> Json:
     body: Json = {name: one.value for name, one in fields.items()}
     body["name"] = fields["name"].text() if "name" in fields else ""
     for name in ("cpu", "memory"):
-        body[name] = str(_amount(fields[name])) if name in fields else "0"
+        body[name] = str(_amount(fields[name], positive=True)) if name in fields else "0"
+    if "allocatable" in fields:
+        parts = fields["allocatable"].members()
+        body["allocatable"] = {name: str(_amount(one, positive=name in _NEEDED)) for name, one in parts.items()}
     if "pods" in fields:
         body["pods"] = fields["pods"].whole()
     if "price" in fields:
@@ -205,7 +258,8 @@ def _read_shape(given: Given, fields: dict[str, Given], spec: Json, types: set[s
         spec["template"] = {name: one.value for name, one in parts.items()}
         for name in ("capacity", "allocatable"):
             if name in parts:
-                amounts = {key: str(_amount(one)) for key, one in parts[name].members().items()}
+                found = parts[name].members()
+                amounts = {key: str(_amount(one, positive=key in _NEEDED)) for key, one in found.items()}
                 spec["template"][name] = amounts
         if "labels" in parts:
             spec["template"]["labels"] = parts["labels"].texts()
@@ -215,12 +269,14 @@ def _read_shape(given: Given, fields: dict[str, Given], spec: Json, types: set[s
             fields["template"].wrong("without machineType it must have a capacity")
 
 
-def _amount(given: Given) -> Any:
+def _amount(given: Given, *, positive: bool = False) -> Any:
     try:
-        Quantity.parse(given.value)
+        amount = Quantity.parse(given.value)
     except (InvalidInput, TypeError, AttributeError):
         given.wrong(f"must be a quantity such as 4, 500m or 16Gi, is {named(given.value)}")
         return "0"
+    if amount.nano < 0 or (positive and not amount.nano):
+        given.wrong(f"must be {'more than' if positive else 'at least'} 0, is {named(given.value)}")
     return given.value
 
 

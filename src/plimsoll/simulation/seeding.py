@@ -12,10 +12,11 @@ from typing import TYPE_CHECKING, Final
 from plimsoll.core.errors import InvalidInput
 from plimsoll.kube.calls import encoded
 from plimsoll.kube.errors import ApiError
-from plimsoll.kube.exchange import APPLY_PATCH
+from plimsoll.kube.exchange import APPLY_PATCH, MERGE_PATCH
 from plimsoll.local.apiserver.bootstrap import namespace_contents
 from plimsoll.local.apiserver.first_objects import put_missing
 from plimsoll.local.apiserver.storage import Decision, Keep, Key, Put, Stored
+from plimsoll.objects.builtin import is_builtin
 from plimsoll.objects.meta import WireObject, written_time
 from plimsoll.objects.registry import Resource
 from plimsoll.simulation.completing import completed_status, for_server, is_kept_out
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
     from plimsoll.kube.exchange import Call
     from plimsoll.local.apiserver.catalogue import ServedResource
     from plimsoll.local.apiserver.server import Server
+    from plimsoll.simulation.given import Problems
     from plimsoll.simulation.scenarios import Json, PodEntry
 
 SCENARIO: Final = "scenario"
@@ -52,15 +54,16 @@ class Seeder:
         self.absent_owners: set[str] = set()
         """Uids of owners that the file names and does not hold: what they own is left alone."""
 
-    async def put_all(self, manifests: Sequence[Json], *, path: str) -> None:
-        """Objects of a file, in an order in which they are accepted."""
+    async def put_all(self, manifests: Sequence[Json], *, path: str, problems: Problems) -> None:
+        """Objects of a file, in an order in which they are accepted. `problems` hears of what is wrong with them."""
         in_order = sorted(enumerate(manifests), key=lambda one: _rank(one[1]))
         # Definitions go first: only then is it known of which scope their objects are.
         for is_early in (True, False):
             now = [(index, one) for index, one in in_order if (one["kind"] in _EARLY) is is_early]
             self._promise_uids([one for _, one in now])
             for index, manifest in now:
-                await self.put(manifest, path=f"{path}[{index}]")
+                with problems.collecting():
+                    await self.put(manifest, path=f"{path}[{index}]")
 
     async def put_spec(self, manifest: Json, *, path: str, manager: str) -> None:
         """Like `put`, of what the file says in its own words: `path` is where it has the spec."""
@@ -84,10 +87,15 @@ class Seeder:
         key = Key(resource.stored_as, namespace, metadata["name"])
         is_new = self._server.store.get(key) is None
         body = for_server(manifest, namespace=namespace, uid_of=self._uid_of)
+        if "status" in manifest and resource.subresource("status") is None:
+            body["status"] = manifest["status"]
         try:
             await self._client.call(self._applied(resource, key, body, manager=manager))
+            await self._judge_status(resource, key, manifest)
         except ApiError as error:
             raise InvalidInput(str(error), path=path) from error
+        except InvalidInput as error:  # a name that cannot stand in a path
+            raise error.under(f"{path}.metadata") from error
         await self._put_right(key, manifest, is_new=is_new)
         self._note_owners(body, namespace)
 
@@ -138,6 +146,17 @@ class Seeder:
         path = calls.path(plain_resource(resource), key.name, namespace=key.namespace)
         return calls.patch(
             path, encoded(body), APPLY_PATCH, {"force": True, "field_manager": manager, "field_validation": "Strict"}
+        )
+
+    async def _judge_status(self, resource: ServedResource, key: Key, manifest: Json) -> None:
+        """Of a kind with a definition the server is asked; of the others `manifest_entries` has seen to it."""
+        status = manifest.get("status")
+        if status is None or resource.subresource("status") is None or is_builtin(resource.api_version, resource.kind):
+            return
+        calls = self._client.calls
+        path = calls.path(plain_resource(resource), key.name, namespace=key.namespace, subresource="status")
+        await self._client.call(
+            calls.patch(path, encoded({"status": status}), MERGE_PATCH, {"dry_run": True, "field_validation": "Strict"})
         )
 
     def _resource_of(self, manifest: Json, *, path: str) -> ServedResource:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import difflib
 from typing import TYPE_CHECKING, Any, Final
 
+from plimsoll.nodes.options import InvalidOptions, read_options
 from plimsoll.simulation.expectations import operators_of
 from plimsoll.simulation.given import named
 from plimsoll.simulation.manifest_entries import manifests_in
@@ -169,7 +170,18 @@ def _arg_in(given: Given, fields: dict[str, Given], call: str) -> int | tuple[st
 
 
 def _set_in(given: Given) -> Step:
-    return SetStep(options=options_in(given))
+    options = options_in(given)
+    judge_options(given, options)
+    return SetStep(options=options)
+
+
+def judge_options(given: Given, options: Json) -> None:
+    """Whether the node autoscaler has such flags, and takes such values."""
+    try:
+        read_options({name: value for name, value in options.items() if not name.startswith("-")}, path="")
+    except InvalidOptions as error:
+        for path, problem in error.problems:
+            given.at(path).wrong(problem)
 
 
 def _crash_in(given: Given) -> Step:

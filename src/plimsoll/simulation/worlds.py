@@ -30,7 +30,8 @@ from plimsoll.runtime.chance import SeededEntropy
 from plimsoll.runtime.supervisor import Supervisor
 from plimsoll.runtime.virtual_runs import VirtualRun
 from plimsoll.simulation.cloud_entries import cloud_manifests, initial_nodes, with_groups
-from plimsoll.simulation.crashing import Lifeline, MortalTransport, until_crash
+from plimsoll.simulation.crashing import Lifeline, MortalTransport, PlannedCrashes, until_crash
+from plimsoll.simulation.given import Problems
 from plimsoll.simulation.ports import LoopTools, Plugs
 from plimsoll.simulation.request_histories import RequestHistory
 from plimsoll.simulation.scenarios import WorldKind
@@ -77,7 +78,7 @@ class World:
     def __init__(self, scenario: Scenario, *, plugs: Plugs | None = None, is_timed: bool = False) -> None:
         self.scenario = scenario
         self.options: dict[str, Any] = dict(scenario.options)
-        self.log = CallLog()
+        self.log = CallLog(most=None)
         self.run = VirtualRun(start=scenario.start)
         self._plugs = plugs or Plugs()
         self._is_timed = is_timed
@@ -95,7 +96,8 @@ class World:
         self.requests = RequestHistory(self._application.server.store, clock=self.run.clock)
         self.seeder = Seeder(self._application.server, self.client, entropy=self._entropy.child("seeds"))
         self._starts = 0
-        self._life = Lifeline(lambda: None)
+        self.planned_crashes = PlannedCrashes()
+        self._life = Lifeline(lambda: None, self.planned_crashes)
         self._running: list[asyncio.Task[None]] = []
         self.loop: Loop | None = None
         self.cluster: LocalCluster | None = None
@@ -133,21 +135,27 @@ class World:
         await self._application.start()
         for definition in shipped_definitions():
             await self.seeder.put(definition.body, path=definition.source, manager=WORLD)
+        problems = Problems()
         for path, manifest in cloud_manifests(scenario):
-            await self.seeder.put_spec(manifest, path=path, manager=WORLD)
+            with problems.collecting():
+                await self.seeder.put_spec(manifest, path=path, manager=WORLD)
         objects = with_groups(scenario.objects, scenario.node_groups)
-        await self.seeder.put_all(objects, path="objects")
+        await self.seeder.put_all(objects, path="objects", problems=problems)
+        # What the cloud refuses has no nodes that could be made.
+        problems.raise_if_any()
         for node in initial_nodes(scenario):
             await self.seeder.put(node, path="nodeGroups", manager=WORLD)
         for index, entry in enumerate(scenario.pods):
-            await self.seeder.put_pods(entry, path=f"pods[{index}].template")
+            with problems.collecting():
+                await self.seeder.put_pods(entry, path=f"pods[{index}].template")
+        problems.raise_if_any()
 
     # ---- the process that runs on it
 
     def _start_process(self) -> None:
         """Build everything that runs, from the world alone."""
         self._starts += 1
-        self._life = Lifeline(self._replace_process)
+        self._life = Lifeline(self._replace_process, self.planned_crashes)
         connect = partial(self._connect, life=self._life)
         is_live = self.scenario.world == WorldKind.LIVE
         entropy = self._entropy.child(f"process {self._starts}")
@@ -181,12 +189,12 @@ class World:
         self._running = [one for one in self._running if not one.done()] + [task]
         return task
 
-    def crash(self, component: str, *, after_calls: int) -> None:
+    def crash(self, component: str, *, after_calls: int, path: str) -> None:
         """The process dies now, or when this component has written so many times more; and another one starts."""
         if after_calls == 0:
-            self._life.cut()
+            self._life.cut(component, path=path)
         else:
-            self._life.arm(component, after_calls=after_calls)
+            self.planned_crashes.add(component, after_calls=after_calls, path=path)
 
     def _replace_process(self) -> None:
         """At this very instant: what is left of the dead one ends behind its back, and reaches nothing any more."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from plimsoll.local.cloud import CloudFailed, CloudTimedOut
+from plimsoll.local.cloud import CallLog, CallRecord, CloudFailed, CloudTimedOut
 from plimsoll.objects.cloud import CallFault
 from plimsoll.objects.nodes import Node
 from tests.local.cloud.clouds import SMALL, CloudWorld, at, text_of
@@ -232,3 +232,77 @@ def test_limits_of_a_group_can_be_moved():
         world.do(world.hand.set_group("g", max_size=3, min_size=1))
         world.do(world.cloud.increase_size("g", 1))
         assert len(world.nodes()) == 3
+
+
+# ---- the log of calls
+
+
+def late(seconds: float) -> CallFault:
+    return CallFault(name="late", kind="Late", call="IncreaseSize", seconds=seconds, times=1)
+
+
+def test_a_call_under_way_is_in_the_log_where_it_was_made():
+    with CloudWorld() as world:
+        world.group("g")
+        world.group("h")
+        world.do(world.hand.add_fault(late(600)))
+        world.run.spawn(world.cloud.increase_size("g", 1), name="late")
+        world.after(60)
+        world.do(world.cloud.increase_size("h", 1))
+        assert [(one.group, one.ok, one.message) for one in world.log] == [
+            ("g", False, "no answer yet"),
+            ("h", True, ""),
+        ]
+        world.after(600)
+        assert [(one.group, one.ok, one.message) for one in world.log] == [("g", True, ""), ("h", True, "")]
+
+
+def test_a_call_whose_caller_goes_away_is_in_the_log():
+    with CloudWorld() as world:
+        world.group("g")
+        world.do(world.hand.add_fault(late(600)))
+        calling = world.run.spawn(world.cloud.increase_size("g", 1), name="late")
+        world.after(60)
+        calling.cancel()
+        world.run.settle()
+        assert [(one.ok, one.message) for one in world.log] == [(False, "the caller did not wait for the answer")]
+
+
+def test_a_log_keeps_the_latest_calls():
+    kept = CallLog(most=2)
+    calls = [CallRecord(time=at(0), group=name, call="Delete", arg=None, ok=False) for name in "abc"]
+    numbers = [kept.add(one) for one in calls]
+    kept.end(numbers[0], calls[0])
+    assert [one.group for one in kept] == ["b", "c"]
+
+
+# ---- room again
+
+
+def test_a_refused_machine_starts_in_whichever_zone_has_room():
+    with CloudWorld() as world:
+        world.group("g")
+        for zone in ("a", "b"):
+            world.do(world.hand.stock_out("small", zone=zone))
+        world.do(world.cloud.increase_size("g", 2))
+        world.after(60)
+        assert world.nodes() == []
+        world.do(world.hand.restock("small", zone="b"))
+        world.after(600)
+        assert [(one.metadata.name, one.spec.zone) for one in world.do(world.cloud.machines("g"))] == [
+            ("g-0", "b"),
+            ("g-1", "b"),
+        ]
+        assert world.nodes() == ["g-0", "g-1"]
+
+
+def test_refused_machines_are_spread_over_the_zones_when_there_is_room():
+    with CloudWorld() as world:
+        world.group("g")
+        world.do(world.hand.stock_out("small"))
+        world.do(world.cloud.increase_size("g", 4))
+        world.after(60)
+        world.do(world.hand.restock("small"))
+        world.after(60)
+        zones = [one.spec.zone for one in world.do(world.cloud.machines("g"))]
+        assert sorted(zones) == ["a", "a", "b", "b"]

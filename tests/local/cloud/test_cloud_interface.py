@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from plimsoll.local.cloud import CallRecord, CloudRefused, NoSuchGroup, NotSupported
-from plimsoll.objects.cloud import NodeGroupSpec
+from plimsoll.objects.cloud import NodeGroup, NodeGroupSpec
 from tests.local.cloud.clouds import CloudWorld, at
 
 
@@ -188,3 +188,46 @@ def test_every_changing_call_is_logged_also_when_refused():
             ),
             CallRecord(time=at(5), group="g", call="DeleteNodes", arg=("g-0",), ok=True),
         ]
+
+
+@pytest.mark.parametrize("name", ["a/b", "A", "", "x" * 300])
+def test_a_name_that_no_group_can_have_is_that_of_no_group(name: str):
+    with CloudWorld() as world:
+        for call in (
+            world.cloud.increase_size(name, 1),
+            world.cloud.atomic_increase_size(name, 1),
+            world.cloud.decrease_target_size(name, -1),
+            world.cloud.delete_nodes(name, ["n"]),
+            world.cloud.delete_group(name),
+            world.cloud.instances(name),
+        ):
+            with pytest.raises(NoSuchGroup):
+                world.do(call)
+        assert [one.ok for one in world.log] == [False] * 5
+
+
+def test_a_group_is_not_made_under_a_name_it_cannot_have():
+    with CloudWorld() as world, pytest.raises(CloudRefused, match="a/b"):
+        world.do(world.cloud.create_group("a/b", NodeGroupSpec(machine_type="small", max=1)))
+
+
+def test_room_for_all_is_looked_for_again_when_others_were_faster(monkeypatch: pytest.MonkeyPatch):
+    """Between the look and the write another group takes the last machines and this one is changed."""
+    with CloudWorld() as world:
+        world.group("g", atomic=True)
+        world.group("h")
+        world.do(world.hand.stock_out("small", left=2))
+        real = world.cloud._check_room
+        looks: list[int] = []
+
+        async def look(group: NodeGroup, delta: int) -> None:
+            await real(group, delta)
+            looks.append(delta)
+            if len(looks) == 1:
+                await world.cloud.increase_size("h", 1)
+                await world.hand.set_group("g", max_size=9)
+
+        monkeypatch.setattr(world.cloud, "_check_room", look)
+        with pytest.raises(CloudRefused, match="room for 1 of 2"):
+            world.do(world.cloud.atomic_increase_size("g", 2))
+        assert world.do(world.cloud.target_size("g")) == 0

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from hypothesis import given, settings
@@ -179,6 +179,25 @@ def test_after_five_minutes_it_is_tried_anyhow():
     made.tick(300.0)
 
     assert popped(made, 300.0) == ["p"]
+
+
+def test_the_clock_looks_at_the_pod_that_has_waited_for_the_longest_only(monkeypatch: pytest.MonkeyPatch):
+    made = queue(*(pod(f"p{number}") for number in range(100)))
+    for number in range(100):
+        failed(made, now_s=float(number))
+    looked_at = []
+
+    class Watched(dict[Any, Any]):
+        def values(self) -> Any:
+            return (looked_at.append(one) or one for one in super().values())
+
+        def items(self) -> Any:
+            return (looked_at.append(one) or one for one in super().items())
+
+    monkeypatch.setattr(made, "_unschedulable", Watched(made._unschedulable))
+    made.tick(now_s=100.0)
+    assert made.next_tick_s() == 300.0
+    assert len(looked_at) == 2
 
 
 def test_a_changed_pod_is_tried_again():

@@ -125,8 +125,8 @@ def test_indexes_are_read_as_they_were_written(indexes: frozenset[int]):
     assert read_indexes(written_indexes(indexes), below=41) == indexes
 
 
-@pytest.mark.parametrize(("indexes", "text"), [((), ""), ((0,), "0"), ((1, 3, 4, 5, 7), "1,3-5,7"), ((0, 1), "0-1")])
-def test_runs_of_indexes_are_written_as_ranges(indexes: tuple[int, ...], text: str):
+@pytest.mark.parametrize(("indexes", "text"), [((), ""), ((0,), "0"), ((1, 3, 4, 5, 7), "1,3-5,7"), ((0, 1), "0,1")])
+def test_runs_of_three_indexes_and_more_are_written_as_ranges(indexes: tuple[int, ...], text: str):
     assert written_indexes(indexes) == text
 
 

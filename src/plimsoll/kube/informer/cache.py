@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Generic
 
 from plimsoll.core.errors import InvalidInput
 from plimsoll.kube.informer.changes import Key, V
-from plimsoll.kube.informer.indexes import Index
+from plimsoll.kube.informer.indexes import Index, ident_of
 from plimsoll.objects.problems import BadObject
 
 if TYPE_CHECKING:
@@ -75,7 +75,9 @@ class Cache(Generic[V]):
         """The object, in whatever state it is."""
         namespace, name = place
         found = self._by_namespace.get(namespace, {}).get(name)
-        return found if found is not None else self._bad.get(Key(namespace, name))
+        if found is not None or not self._bad:
+            return found
+        return self._bad.get(Key(namespace, name))
 
     def __len__(self) -> int:
         """How many can be read."""
@@ -97,7 +99,7 @@ class WritableCache(Cache[V]):
             raise InvalidInput(f"there is an index {name!r} already", path="name")
         index = self._indexes[name] = Index(name, keys_of)
         for one in self.list():
-            index.replace(None, one)
+            index.file(one, ident_of(one))
 
     def put(self, place: Place, new: V | BadObject) -> None:
         namespace, name = place
@@ -113,12 +115,16 @@ class WritableCache(Cache[V]):
         old = same.get(name)
         self._count += old is None
         same[name] = new
+        if old is not None:
+            self._unfile(old)
+        ident = ident_of(new)
         for index in self._indexes.values():
-            index.replace(old, new)
+            index.file(new, ident)
 
     def remove(self, place: Place) -> None:
         self._remove_good(place)
-        self._bad.pop(Key(*place), None)
+        if self._bad:
+            self._bad.pop(Key(*place), None)
 
     def _remove_good(self, place: Place) -> None:
         namespace, name = place
@@ -129,5 +135,9 @@ class WritableCache(Cache[V]):
         self._count -= 1
         if not same:
             del self._by_namespace[namespace]
+        self._unfile(old)
+
+    def _unfile(self, old: V) -> None:
+        ident = ident_of(old)
         for index in self._indexes.values():
-            index.replace(old, None)
+            index.unfile(old, ident)

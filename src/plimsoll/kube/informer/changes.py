@@ -19,6 +19,7 @@ from plimsoll.objects.problems import BadObject
 if TYPE_CHECKING:
     from typing import Any
 
+    from plimsoll.kube.informer.cache import Cache
     from plimsoll.objects.meta import WireObject
 
 V = TypeVar("V", bound="WireObject | RawObject[Any]")
@@ -134,25 +135,30 @@ def changes_between(
 class Comparisons(Generic[V]):
     """What `changes_between` gave lately: the handlers of an informer all ask the same about the same states."""
 
-    def __init__(self) -> None:
+    def __init__(self, cache: Cache[V]) -> None:
+        self._cache = cache
         self._latest: dict[Place, _Comparison[V]] = {}
 
+    def moved(self, place: Place) -> None:
+        """What is there now is another state than before: what was compared with that one is of no use."""
+        self._latest.pop(place, None)
+
     def changes(
-        self, place: Place, before: V | BadObject | None, after: V | BadObject | None, departure: Departure[V] | None
+        self, place: Place, before: V | BadObject | None, departure: Departure[V] | None
     ) -> tuple[Change[V], ...]:
+        """From `before` to what the cache has now."""
         found = self._latest.get(place)
-        if found is not None and found.before is before and found.after is after and found.departure is departure:
+        if found is not None and found.before is before and found.departure is departure:
             return found.changes
         if len(self._latest) >= _COMPARISONS_KEPT:
             self._latest.clear()
-        changes = changes_between(before, after, departure)
-        self._latest[place] = _Comparison(before, after, departure, changes)
+        changes = changes_between(before, self._cache.state(place), departure)
+        self._latest[place] = _Comparison(before, departure, changes)
         return changes
 
 
 class _Comparison(NamedTuple, Generic[V]):
     before: V | BadObject | None
-    after: V | BadObject | None
     departure: Departure[V] | None
     changes: tuple[Change[V], ...]
 

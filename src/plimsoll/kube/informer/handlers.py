@@ -17,22 +17,20 @@ from typing import TYPE_CHECKING, Final, Generic
 
 import structlog
 
-from plimsoll.kube.informer.changes import Comparisons, Departure, V, is_other_object
-from plimsoll.kube.informer.turns import Turns
+from plimsoll.kube.informer.changes import Departure, V, is_other_object
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
     from plimsoll.kube.informer.cache import Cache
-    from plimsoll.kube.informer.changes import Change, Place
+    from plimsoll.kube.informer.changes import Change, Comparisons, Place
+    from plimsoll.kube.informer.rounds import Rounds
     from plimsoll.objects.problems import BadObject
 
     Handler = Callable[[Change[V]], Awaitable[None] | None]
 
 log: structlog.typing.FilteringBoundLogger = structlog.get_logger(__name__)
 
-# Handlers are Python, not C: a few of their calls take as long as decoding hundreds of objects.
-_CALLS_AT_ONCE: Final = 32
 _UNHEARD_AT_ONCE: Final = 1000
 
 
@@ -40,29 +38,27 @@ class HandlerFeed(Generic[V]):
     """One handler and what it has still to hear. `add_handler` of an informer gives it, to ask how far it is."""
 
     def __init__(
-        self, name: str, handler: Handler[V], *, cache: Cache[V], comparisons: Comparisons[V] | None = None
+        self, name: str, handler: Handler[V], *, cache: Cache[V], comparisons: Comparisons[V], rounds: Rounds
     ) -> None:
         self.name = name
         self.failures = 0
         self.handled = 0
+        self._rounds = rounds
         self._handler = handler
-        self._cache = cache
-        self._comparisons: Comparisons[V] = comparisons or Comparisons()
+        self._comparisons = comparisons
         # What the handler knows of each object it must hear about: None if nothing. In the order of first change.
         self._waiting: dict[Place, V | BadObject | None] = {}
         self._in_hand: dict[Place, V | BadObject | None] = {}
+        self._next: deque[Place] = deque()
         # Follows from what was in hand, and was not heard to its end.
         self._under_way: deque[Change[V]] = deque()
         # What was there when the handler came, and it knows nothing of yet: told before anything else.
         self._unheard = cache.names()
         self._departures: dict[Place, Departure[V]] = {}
-        self._has_work = False
-        self._sleeping: asyncio.Future[None] | None = None
+        self._has_work = bool(self._unheard)
         self._is_busy = False
         self._batches_to_sync: int | None = None
         self._synced = asyncio.Event()
-        if self._unheard:
-            self._has_work = True
 
     # ---- asked by everybody
 
@@ -94,7 +90,8 @@ class HandlerFeed(Generic[V]):
         else:
             # What the handler was told before this began to wait stands, whatever happened since.
             known = self._waiting.setdefault(place, before)
-            self._announce_work()
+            if not self._has_work:
+                self._announce_work()
         if departure is None:
             return
         if known is None:
@@ -111,38 +108,77 @@ class HandlerFeed(Generic[V]):
 
     def _announce_work(self) -> None:
         self._has_work = True
-        if self._sleeping is not None and not self._sleeping.done():
-            self._sleeping.set_result(None)
+        self._rounds.wants(self)
 
-    # ---- the task
+    # ---- told by the rounds
 
-    async def run(self) -> None:
-        turns = Turns(objects_at_once=_CALLS_AT_ONCE)
-        # After an earlier run that was cancelled there may be work that nobody announces.
+    @property
+    def has_work(self) -> bool:
+        return self._has_work or bool(self._under_way or self._in_hand)
+
+    @property
+    def told(self) -> int:
+        """How many changes the handler was called with."""
+        return self.handled + self.failures
+
+    def begin(self) -> None:
+        """Somebody goes round now. After an earlier run that was cancelled there may be work that nobody announces."""
+        self._next = deque(self._in_hand)
         self._has_work = True
-        await self._tell_all()
-        while True:
-            if not self._in_hand:
-                await self._work_comes()
-                self._take_in_hand()
-            # Popped one by one: a change of what is still in hand needs no second telling.
-            for place in tuple(self._in_hand):
-                known = self._in_hand.pop(place)
-                departure = self._departures.pop(place, None)
-                self._under_way.extend(self._comparisons.changes(place, known, self._cache.state(place), departure))
-                await self._tell_all()
-                if turns.are_over():
-                    await turns.step_aside()
-            self._batch_told()
+        self._rounds.wants(self)
 
-    async def _work_comes(self) -> None:
-        if self._has_work:
-            return
-        self._sleeping = asyncio.get_running_loop().create_future()
+    def tell_some(self, most: int) -> Awaitable[None] | None:
+        """Call the handler with so many changes; up to one that it wants to be awaited for, which `heard` is for."""
+        for _ in range(most):
+            if not self._under_way and not self._take_next():
+                return None
+            change = self._under_way[0]
+            try:
+                outcome = self._handler(change)
+            except (asyncio.CancelledError, Exception) as error:  # noqa: BLE001 - a handler is somebody else's code; its bug must not stop the informer
+                self._report(change, error)
+            else:
+                # Most handlers are plain functions: whether it can be awaited is asked of what is something.
+                if outcome is not None and inspect.isawaitable(outcome):
+                    return outcome
+                self.handled += 1
+            self._under_way.popleft()
+        return None
+
+    async def heard(self, outcome: Awaitable[None]) -> None:
+        """Wait for what the last call of the handler gave."""
+        change = self._under_way[0]
         try:
-            await self._sleeping
-        finally:
-            self._sleeping = None
+            await outcome
+        except asyncio.CancelledError as error:
+            task = asyncio.current_task()
+            if task is None or task.cancelling():
+                raise
+            # Something the handler waited for was cancelled, not we.
+            self._report(change, error)
+        except Exception as error:  # noqa: BLE001 - as above
+            self._report(change, error)
+        else:
+            self.handled += 1
+        self._under_way.popleft()
+
+    def _take_next(self) -> bool:
+        """Put the next changes under way; False when there are none, for now."""
+        while True:
+            while self._next:
+                # Popped one by one: a change of what is still in hand needs no second telling.
+                place = self._next.popleft()
+                known = self._in_hand.pop(place)
+                departure = self._departures.pop(place, None) if self._departures else None
+                changes = self._comparisons.changes(place, known, departure)
+                if changes:
+                    self._under_way.extend(changes)
+                    return True
+            self._batch_told()
+            if not self._has_work:
+                return False
+            self._take_in_hand()
+            self._next.extend(self._in_hand)
 
     def _take_in_hand(self) -> None:
         """Some of what was never heard of; when there is no more of that, everything that waits."""
@@ -172,26 +208,6 @@ class HandlerFeed(Generic[V]):
                 self._has_work = True
             else:
                 self._synced.set()
-
-    async def _tell_all(self) -> None:
-        while self._under_way:
-            change = self._under_way[0]
-            try:
-                outcome = self._handler(change)
-                # Most handlers are plain functions: whether it can be awaited is asked of what is something.
-                if outcome is not None and inspect.isawaitable(outcome):
-                    await outcome
-            except asyncio.CancelledError as error:
-                task = asyncio.current_task()
-                if task is None or task.cancelling():
-                    raise
-                # Something the handler waited for was cancelled, not we.
-                self._report(change, error)
-            except Exception as error:  # noqa: BLE001 - a handler is somebody else's code; its bug must not stop the informer
-                self._report(change, error)
-            else:
-                self.handled += 1
-            self._under_way.popleft()
 
     def _report(self, change: Change[V], error: BaseException) -> None:
         self.failures += 1

@@ -37,20 +37,19 @@ class Index(Generic[V]):
     def keys(self) -> tuple[Hashable, ...]:
         return tuple(self._filed)
 
-    def replace(self, old: V | None, new: V | None) -> None:
-        """`old` is in the cache no more, `new` is; one of them may be missing."""
-        if old is not None:
-            ident = _ident(old)
-            for key in self._keys(old):
-                filed = self._filed.get(key)
-                if filed is not None:
-                    filed.pop(ident, None)
-                    if not filed:
-                        del self._filed[key]
-        if new is not None:
-            ident = _ident(new)
-            for key in self._keys(new):
-                self._filed.setdefault(key, {})[ident] = new
+    def file(self, new: V, ident: str) -> None:
+        """`new` is in the cache now; `ident` is its `ident_of`, which all indexes of a cache are given."""
+        for key in self._keys(new):
+            self._filed.setdefault(key, {})[ident] = new
+
+    def unfile(self, old: V, ident: str) -> None:
+        """`old` is in the cache no more."""
+        for key in self._keys(old):
+            filed = self._filed.get(key)
+            if filed is not None:
+                filed.pop(ident, None)
+                if not filed:
+                    del self._filed[key]
 
     def _keys(self, value: V) -> Iterable[Hashable]:
         try:
@@ -66,5 +65,6 @@ class Index(Generic[V]):
             log.warning("informer.index_failed", index=self.name, object=str(key_of(value)), error=repr(error)[:500])
 
 
-def _ident(value: V) -> str:
+def ident_of(value: V) -> str:
+    """What an object is filed by."""
     return view_of(value).metadata.uid or str(key_of(value))

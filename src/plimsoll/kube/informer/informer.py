@@ -25,6 +25,7 @@ from plimsoll.kube.informer.changes import Comparisons, V
 from plimsoll.kube.informer.handlers import HandlerFeed
 from plimsoll.kube.informer.origins import Origin
 from plimsoll.kube.informer.reflector import Reflector
+from plimsoll.kube.informer.rounds import Rounds
 from plimsoll.kube.informer.settings import InformerSettings
 from plimsoll.kube.informer.statuses import HandlerStatus, InformerStatus
 from plimsoll.kube.informer.tracking import Tracker
@@ -95,8 +96,9 @@ class Informer(Generic[V]):
             client, of, selection=selection, keep_raw=keep_raw, list_timeout_s=settings.list_timeout_s
         )
         self._cache: WritableCache[V] = WritableCache()
-        self._comparisons: Comparisons[V] = Comparisons()
-        self._tracker: Tracker[V] = Tracker(self._origin.name, cache=self._cache)
+        self._comparisons: Comparisons[V] = Comparisons(self._cache)
+        self._rounds = Rounds(self._origin.name)
+        self._tracker: Tracker[V] = Tracker(self._origin.name, cache=self._cache, comparisons=self._comparisons)
         self._reflector: Reflector[V] = Reflector(
             self._origin,
             self._tracker,
@@ -106,7 +108,7 @@ class Informer(Generic[V]):
             on_synced=self._listed,
         )
         self._synced = asyncio.Event()
-        self._group: asyncio.TaskGroup | None = None
+        self._is_running = False
 
     @property
     def cache(self) -> Cache[V]:
@@ -128,29 +130,26 @@ class Informer(Generic[V]):
         """Tell `handler`, a function or a coroutine function, of every change; of what is there already as `Added`."""
         if any(feed.name == name for feed in self._tracker.feeds):
             raise InvalidInput(f"there is a handler {name!r} already", path="name")
-        feed = HandlerFeed(name, handler, cache=self._cache, comparisons=self._comparisons)
+        feed = HandlerFeed(name, handler, cache=self._cache, comparisons=self._comparisons, rounds=self._rounds)
         self._tracker.feeds.append(feed)
         if self.has_synced:
             feed.all_known()
-        if self._group is not None:
-            self._start(feed, self._group)
+        if self._is_running:
+            feed.begin()
         return feed
 
     async def run(self) -> None:
         """Until cancelled. After a restart the cache is still there, and a list brings it up to date."""
-        if self._group is not None:
+        if self._is_running:
             raise InvalidInput(f"the informer of {self.resource} is already running")
         async with asyncio.TaskGroup() as group:
-            self._group = group
+            self._is_running = True
             try:
-                for feed in self._tracker.feeds:
-                    self._start(feed, group)
+                rounds = self._rounds.run(self._tracker.feeds, group)
+                group.create_task(rounds, name=f"informer {self.resource}: handlers")
                 await self._reflector.run()
             finally:
-                self._group = None
-
-    def _start(self, feed: HandlerFeed[V], group: asyncio.TaskGroup) -> None:
-        group.create_task(feed.run(), name=f"informer {self.resource}: {feed.name}")
+                self._is_running = False
 
     def _listed(self) -> None:
         told = "informer.relisted" if self.has_synced else "informer.synced"

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final, Generic
 
 import structlog
 
-from plimsoll.kube.informer.changes import Departure, V, is_unchanged, key_of, place_of, version_of
+from plimsoll.kube.informer.changes import Comparisons, Departure, V, is_unchanged, key_of, place_of, version_of
 from plimsoll.objects.problems import BadObject
 
 if TYPE_CHECKING:
@@ -31,7 +31,7 @@ _MOST_COMPLAINTS: Final = 1000
 class Tracker(Generic[V]):
     """`position` is the version up to which everything is known: where a watch goes on. Empty before the first list."""
 
-    def __init__(self, resource: str, *, cache: WritableCache[V]) -> None:
+    def __init__(self, resource: str, *, cache: WritableCache[V], comparisons: Comparisons[V] | None = None) -> None:
         self.position = ""
         self.feeds: list[HandlerFeed[V]] = []
         self.is_suspect = False
@@ -40,6 +40,7 @@ class Tracker(Generic[V]):
         self.replays = 0
         self._resource = resource
         self._cache = cache
+        self._comparisons: Comparisons[V] = comparisons or Comparisons(cache)
         self._unlisted: dict[str, dict[str, None]] = {}
         self._has_nameless = False
         self._complaints: dict[tuple[str, str], None] = {}
@@ -138,6 +139,7 @@ class Tracker(Generic[V]):
         if isinstance(new, BadObject):
             self._complain(new.uid or str(key_of(new)), new.problem, name=str(key_of(new)))
         self._cache.put(place, new)
+        self._comparisons.moved(place)
         for feed in self.feeds:
             feed.changed(place, old)
 
@@ -146,6 +148,7 @@ class Tracker(Generic[V]):
         if old is None:
             return
         self._cache.remove(place)
+        self._comparisons.moved(place)
         departure = Departure(last=last, is_inferred=is_inferred)
         for feed in self.feeds:
             feed.changed(place, old, departure)

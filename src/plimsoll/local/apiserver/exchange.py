@@ -41,7 +41,10 @@ class Request(NamedTuple):
 
     def parameter(self, name: str) -> str | None:
         """The first value of a query parameter, as Kubernetes takes it."""
-        return next((value for key, value in self.query if key == name), None)
+        for key, value in self.query:
+            if key == name:
+                return value
+        return None
 
     def header(self, name: str) -> str:
         return self.headers.get(name, "")

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
     from plimsoll.core.clock import Clock
     from plimsoll.kube.client import Client
-    from plimsoll.local.cloud.own_writes import OwnWrites
+    from plimsoll.local.cloud.fresh_caches import FreshCache
     from plimsoll.local.cloud.planning import Boot, NewMachine, RaisedTarget, Retry
 
 log: structlog.typing.FilteringBoundLogger = structlog.get_logger(__name__)
@@ -48,7 +48,7 @@ def exact_time(moment: datetime) -> str:
 class MachineActuator:
     """Writes machines, their nodes, and what groups say about deletions."""
 
-    def __init__(self, client: Client, *, clock: Clock, machines: OwnWrites[Machine]) -> None:
+    def __init__(self, client: Client, *, clock: Clock, machines: FreshCache[Machine]) -> None:
         self._client = client
         self._clock = clock
         self._machines = machines

@@ -6,9 +6,10 @@ that strike a number of times are counted in its status before they strike: a cr
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
-from plimsoll.kube.errors import Conflict, NotFound
+from plimsoll.kube.errors import NotFound
+from plimsoll.local.cloud.conflicts import until_settled
 from plimsoll.objects.cloud import THE_CLOUD, Cloud, FaultKind
 
 if TYPE_CHECKING:
@@ -16,8 +17,6 @@ if TYPE_CHECKING:
 
     from plimsoll.kube.client import Client
     from plimsoll.objects.cloud import CallFault
-
-_TRIES: Final = 10
 
 
 def matching_fault(cloud: Cloud, call: str, group: str, *, now: datetime) -> CallFault | None:
@@ -35,20 +34,18 @@ def matching_fault(cloud: Cloud, call: str, group: str, *, now: datetime) -> Cal
 
 async def strike(client: Client, call: str, group: str, *, now: datetime) -> CallFault | None:
     """The fault of this call, counted. None: all is well."""
-    for _ in range(_TRIES):
+
+    async def attempt() -> CallFault | None:
         try:
             cloud = await client.get(Cloud, THE_CLOUD)
         except NotFound:
             return None
         fault = matching_fault(cloud, call, group, now=now)
-        if fault is None or fault.times is None:
-            return fault
-        try:
+        if fault is not None and fault.times is not None:
             await _count(client, cloud, fault)
-        except Conflict:
-            continue
         return fault
-    return None
+
+    return await until_settled(attempt, "the cloud")
 
 
 async def _count(client: Client, cloud: Cloud, fault: CallFault) -> None:

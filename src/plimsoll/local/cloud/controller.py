@@ -22,8 +22,8 @@ from plimsoll.kube.wiring import enqueue_on
 from plimsoll.local.cloud.actuators import MachineActuator, exact_time
 from plimsoll.local.cloud.catalogue import offer_of
 from plimsoll.local.cloud.events import CloudEvents
+from plimsoll.local.cloud.fresh_caches import FreshCache
 from plimsoll.local.cloud.ledgers import quota_problems, unsold_problems
-from plimsoll.local.cloud.own_writes import OwnWrites
 from plimsoll.local.cloud.planning import SeenNode, View, next_number, plan
 from plimsoll.local.cloud.spending import bills, costs_by_group, settlement
 from plimsoll.objects.cloud import GROUP_LABEL, THE_CLOUD, Cloud, Machine, MachineState, NodeGroup
@@ -66,7 +66,7 @@ class CloudController:
         informers = component.informers
         self._clouds, self._nodes = informers.of(Cloud), informers.of(Node)
         self._group_informer, machine_informer = informers.of(NodeGroup), informers.of(Machine)
-        self._groups, self._machines = OwnWrites(self._group_informer), OwnWrites(machine_informer)
+        self._groups, self._machines = FreshCache(self._group_informer), FreshCache(machine_informer)
         self._actuator = MachineActuator(self._client, clock=self._clock, machines=self._machines)
         self.controller: Controller[str] = Controller(
             "cloud",

@@ -12,13 +12,17 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import msgspec
+from msgspec.structs import replace
 
+from plimsoll.core.errors import PlimsollError
+from plimsoll.core.names import subdomain_problems
 from plimsoll.core.values import Value
-from plimsoll.kube.errors import AlreadyExists, Conflict, NotFound
+from plimsoll.kube.errors import AlreadyExists, Conflict, Invalid, NotFound
 from plimsoll.kube.selections import DeleteOptions, Selection
 from plimsoll.local.cloud.call_faults import strike, told
-from plimsoll.local.cloud.call_logs import CallLog, CallRecord
+from plimsoll.local.cloud.call_logs import NO_ANSWER_YET, NOBODY_WAITED, CallLog, CallRecord
 from plimsoll.local.cloud.catalogue import offer_of
+from plimsoll.local.cloud.conflicts import until_settled
 from plimsoll.local.cloud.node_bodies import node_body
 from plimsoll.local.cloud.planning import Planner, View, is_going, wanted_of
 from plimsoll.local.cloud.shapes import INSTANCE_TYPE, NoShape, Shape, shape_of
@@ -37,7 +41,6 @@ from plimsoll.objects.cloud import (
     Quota,
 )
 from plimsoll.objects.cloud_errors import (
-    CloudError,
     CloudFailed,
     CloudOutOfResources,
     CloudRefused,
@@ -56,7 +59,6 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-_TRIES: Final = 10
 _HOUR_S: Final = 3600.0
 
 
@@ -85,6 +87,7 @@ class SimulatedCloud:
         return tuple(sorted(listed.items, key=lambda one: one.metadata.name))
 
     async def node_group(self, group: str) -> NodeGroup:
+        _check_name(group)
         try:
             return await self._client.get(NodeGroup, group)
         except NotFound as error:
@@ -94,6 +97,8 @@ class SimulatedCloud:
         return (await self.node_group(group)).spec.target
 
     async def machines(self, group: str = "") -> tuple[Machine, ...]:
+        if group:
+            _check_name(group)
         selection = Selection(labels=f"{GROUP_LABEL}={group}") if group else Selection()
         listed = await self._client.list(Machine, selection)
         return tuple(sorted(listed.items, key=lambda one: one.metadata.name))
@@ -164,10 +169,11 @@ class SimulatedCloud:
             known = await self.node_group(group)
             if not known.spec.atomic:
                 raise NotSupported(f"node group {group} does not grow atomically")
-            if _increased(known, delta, expected=expected) is None:
-                return
-            await self._check_room(known, delta)
-            await self._change(group, lambda now: _increased(now, delta, expected=expected))
+            await self._change(
+                group,
+                lambda now: _increased(now, delta, expected=expected),
+                check=lambda now: self._check_room(now, delta),
+            )
 
         await self._called("AtomicIncreaseSize", group, delta, act)
 
@@ -194,6 +200,8 @@ class SimulatedCloud:
                 await self._client.create(NodeGroup, {"metadata": {"name": group}, "spec": _spec_body(spec)})
             except AlreadyExists as error:
                 raise CloudRefused(f"there is a node group {group} already") from error
+            except Invalid as error:
+                raise CloudRefused(str(error)) from error
 
         await self._called("Create", group, None, act)
 
@@ -220,14 +228,17 @@ class SimulatedCloud:
         self, call: str, group: str, arg: int | tuple[str, ...] | None, act: Callable[[], Awaitable[None]]
     ) -> None:
         """Do it as far as faults let it, and log how it went."""
-        began = self._clock.now()
+        record = CallRecord(time=self._clock.now(), group=group, call=call, arg=arg, ok=False, message=NO_ANSWER_YET)
+        number = self.log.add(record)
+        ended = replace(record, message=NOBODY_WAITED)
         try:
             await self._act_faultily(call, group, act)
-        except CloudError as error:
-            record = CallRecord(time=began, group=group, call=call, arg=arg, ok=False, message=str(error))
-            self.log.add(record)
+            ended = replace(record, ok=True, message="")
+        except PlimsollError as error:
+            ended = replace(record, message=str(error))
             raise
-        self.log.add(CallRecord(time=began, group=group, call=call, arg=arg, ok=True))
+        finally:
+            self.log.end(number, ended)
 
     async def _act_faultily(self, call: str, group: str, act: Callable[[], Awaitable[None]]) -> None:
         fault = await strike(self._client, call, group, now=self._clock.now())
@@ -241,22 +252,29 @@ class SimulatedCloud:
         if fault.kind == FaultKind.TIME_OUT:
             raise CloudTimedOut(told(fault, call))
 
-    async def _change(self, group: str, changed: Callable[[NodeGroup], dict[str, Any] | None]) -> None:
-        """Write what `changed` makes of the group as it is; again if somebody else was faster."""
-        for _ in range(_TRIES):
+    async def _change(
+        self,
+        group: str,
+        changed: Callable[[NodeGroup], dict[str, Any] | None],
+        *,
+        check: Callable[[NodeGroup], Awaitable[None]] | None = None,
+    ) -> None:
+        """Write what `changed` makes of the group as it is, if `check` lets it; again if somebody else was faster."""
+
+        async def attempt() -> None:
             now = await self.node_group(group)
             spec = changed(now)
             if spec is None:
                 return
+            if check is not None:
+                await check(now)
             version = {"uid": now.metadata.uid, "resourceVersion": now.metadata.resource_version}
-            try:
-                await self._client.merge_patch(NodeGroup, group, {"metadata": version, "spec": spec})
-            except Conflict:
-                continue
-            return
-        raise CloudFailed(f"node group {group} is changed by others all the time")
+            await self._client.merge_patch(NodeGroup, group, {"metadata": version, "spec": spec})
+
+        await until_settled(attempt, f"node group {group}")
 
     async def _delete(self, group: str, names: Sequence[str], *, forced: bool) -> None:
+        _check_name(group)
         machines = await self.machines(group)
         chosen = _chosen(group, machines, names)
         await self._change(group, lambda now: _reduced(now, machines, chosen, forced=forced))
@@ -286,6 +304,12 @@ class SimulatedCloud:
             placed = planner.ledger.place(shape, [*shape.zones])
             if isinstance(placed, MachineError):
                 raise CloudOutOfResources(f"{placed.code}: {placed.message} (room for {number} of {delta})")
+
+
+def _check_name(group: str) -> None:
+    """A name that no object can have is not asked about."""
+    if subdomain_problems(group):
+        raise NoSuchGroup(f"there is no node group {group}")
 
 
 def instance_of(machine: Machine) -> Instance:

@@ -6,22 +6,20 @@ runner (`{provider: {failIncrease: …, stockout: …, setGroup: …}}`), tests 
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from plimsoll.kube.errors import AlreadyExists, Conflict
+from plimsoll.kube.errors import AlreadyExists
+from plimsoll.local.cloud.conflicts import until_settled
 from plimsoll.local.cloud.planning import wanted_of
 from plimsoll.objects.cloud import THE_CLOUD, CallFault, Cloud, Machine, NodeGroup, Stock
-from plimsoll.objects.cloud_errors import CloudFailed
 
 if TYPE_CHECKING:
     from collections.abc import Callable
     from datetime import datetime
 
     from plimsoll.kube.client import Client
-
-_TRIES: Final = 10
 
 
 class Interventions:
@@ -87,18 +85,15 @@ class Interventions:
         return len(there) + missing
 
     async def _change(self, changed: Callable[[Cloud], dict[str, Any]]) -> None:
-        for _ in range(_TRIES):
+        async def attempt() -> None:
             try:
                 cloud = await self._client.create(Cloud, {"metadata": {"name": THE_CLOUD}, "spec": {}})
             except AlreadyExists:
                 cloud = await self._client.get(Cloud, THE_CLOUD)
             version = {"resourceVersion": cloud.metadata.resource_version}
-            try:
-                await self._client.merge_patch(Cloud, THE_CLOUD, {"metadata": version, "spec": changed(cloud)})
-            except Conflict:
-                continue
-            return
-        raise CloudFailed("the cloud is changed by others all the time")
+            await self._client.merge_patch(Cloud, THE_CLOUD, {"metadata": version, "spec": changed(cloud)})
+
+        await until_settled(attempt, "the cloud")
 
 
 def _replaced(old: tuple[Stock, ...] | tuple[CallFault, ...], new: dict[str, Any]) -> list[dict[str, Any]]:

@@ -239,21 +239,25 @@ class Planner:
         return len(self._new) - before
 
     def _look_after(self, group: NodeGroup, shape: Shape | NoShape, staying: list[Machine]) -> None:
+        if isinstance(shape, NoShape):
+            return
+        started = [one.spec.zone for one in staying if one.status.started_time is not None]
+        in_zone = {zone: started.count(zone) for zone in shape.zones}
         for machine in staying:
-            if isinstance(shape, NoShape):
-                continue
             if machine.status.state == MachineState.FAILED:
-                self._retry(group, shape, machine)
+                self._retry(group, shape, machine, in_zone)
             elif machine.status.state == MachineState.CREATING:
                 self._boot(machine, shape)
 
-    def _retry(self, group: NodeGroup, shape: Shape, machine: Machine) -> None:
+    def _retry(self, group: NodeGroup, shape: Shape, machine: Machine, in_zone: dict[str, int]) -> None:
+        """Where there is room now: in the emptiest zone, among equals in the one it was meant for."""
         error = machine.status.error
         if error is None or error.class_ != ErrorClass.OUT_OF_RESOURCES or machine.status.started_time is not None:
             return
-        zone = machine.spec.zone
-        if self.ledger.refusal(shape, zone) is None:
-            self.ledger.hold(shape, zone)
+        zones = sorted(shape.zones, key=lambda zone: (in_zone[zone], zone != machine.spec.zone))
+        zone = self.ledger.place(shape, zones)
+        if isinstance(zone, str):
+            in_zone[zone] += 1
             spec = self._machine_spec(group, shape, machine.metadata.name, zone=zone)
             self._retries.append(Retry(machine=machine, spec=spec))
 

@@ -77,6 +77,7 @@ class SchedulingQueue:
         # Heaps are not searched: an entry that has moved on stays until it comes up, and is left out then.
         self._active: list[tuple[tuple[int, float, datetime, str, str], int, Queued]] = []
         self._waiting: list[tuple[float, tuple[int, float, datetime, str, str], int, Queued]] = []
+        # In the order in which they failed: whoever waits for the longest is the first.
         self._unschedulable: dict[PodKey, Queued] = {}
         self._in_hand: dict[PodKey, Queued] = {}
         self._number = 0
@@ -185,15 +186,15 @@ class SchedulingQueue:
             if self._is_current(queued, number):
                 self._activate(queued)
         due_s = now_s - self._settings.flush_after_s
-        for key in [key for key, queued in self._unschedulable.items() if queued.failed_s <= due_s]:
-            self._activate(self._unschedulable.pop(key))
+        while (first := next(iter(self._unschedulable.values()), None)) is not None and first.failed_s <= due_s:
+            self._activate(self._unschedulable.pop(pod_key(first.pod)))
 
     def next_tick_s(self) -> float | None:
         """When `tick` has something to do; None: never, as things are."""
         times = [one[0] for one in self._waiting[:1]]
-        if self._unschedulable:
-            first = min(queued.failed_s for queued in self._unschedulable.values())
-            times.append(first + self._settings.flush_after_s)
+        first = next(iter(self._unschedulable.values()), None)
+        if first is not None:
+            times.append(first.failed_s + self._settings.flush_after_s)
         return min(times, default=None)
 
     def backoff_s(self, failures: int) -> float:

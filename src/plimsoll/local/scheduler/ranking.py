@@ -52,16 +52,18 @@ class Ranking:
     def put(self, judged: Judgement) -> None:
         """The node fits, and this is what is known of it."""
         name = judged.place.name
-        if self._fitting.get(name) is judged:
+        before = self._fitting.get(name)
+        if before is judged:
             return
-        self.drop(name)
+        tier, host = _tier(judged), judged.place.labels.get(HOSTNAME)
+        # Most changes of a node are pods of other shapes: then it only is better or worse than it was.
+        if before is None or _tier(before) != tier or before.place.labels.get(HOSTNAME) != host:
+            self.drop(name)
+            self._sizes[tier] += 1
+            self._siblings[tier[0]] += judged.siblings
+            self._hosts[host] += 1
+            self._shared += host is not None and self._hosts[host] == 2
         self._fitting[name] = judged
-        tier = _tier(judged)
-        self._sizes[tier] += 1
-        self._siblings[tier[0]] += judged.siblings
-        host = judged.place.labels.get(HOSTNAME)
-        self._hosts[host] += 1
-        self._shared += host is not None and self._hosts[host] == 2
         heap = self._heaps.setdefault(tier, [])
         heapq.heappush(heap, (-judged.score, name, next(self._numbers), judged))
         if len(heap) > 2 * self._sizes[tier] + _FEW:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from contextlib import suppress
 from datetime import UTC, datetime
 from enum import StrEnum
+from operator import attrgetter
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from plimsoll.core.errors import InvalidInput
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
     from plimsoll.objects.registry import Resource
 
 _BY_CONTROLLER: Final = "workloads/by-controller"
+_AGE: Final = attrgetter("metadata.creation_timestamp", "metadata.name")
 _LONG_AGO: Final = datetime.fromtimestamp(0, UTC)
 
 
@@ -69,12 +71,12 @@ def candidates(informer: Informer[V], owner: ObjectMeta) -> list[V]:
     """What `owner` manages, and the orphans of its namespace, the oldest first."""
     cache = informer.cache
     found = [*cache.by_index(_BY_CONTROLLER, owner.uid), *cache.by_index(_BY_CONTROLLER, _Orphans(owner.namespace))]
-    return sorted(found, key=_by_age)
+    return _oldest_first(found)
 
 
 def managed_by(informer: Informer[V], uid: str) -> list[V]:
     """What the owner with this uid manages, the oldest first."""
-    return sorted(informer.cache.by_index(_BY_CONTROLLER, uid), key=_by_age)
+    return _oldest_first(informer.cache.by_index(_BY_CONTROLLER, uid))
 
 
 class Adoption:
@@ -95,6 +97,11 @@ class Adoption:
             if metadata.labels != labels:
                 # Pods of one template have the same labels: one look is enough for all of them.
                 labels, matches = metadata.labels, selector.matches(metadata.labels)
+            references = metadata.owner_references
+            if matches and len(references) == 1 and references[0].controller and references[0].uid == owner.uid:
+                # So are nearly all of them, in every turn: `claim_on` would say the same.
+                ours.append(one)
+                continue
             match claim_on(metadata, owner, matches=matches):
                 case Claim.OURS:
                     ours.append(one)
@@ -138,6 +145,16 @@ def _controller_or_namespace(value: Any) -> list[str | _Orphans]:
     metadata = view_of(value).metadata
     controller = controller_of(metadata)
     return [_Orphans(metadata.namespace) if controller is None else controller.uid]
+
+
+def _oldest_first(found: Iterable[V]) -> list[V]:
+    """Every turn of a set sorts all its pods: by what the server gives every object, if it has it, without asking."""
+    values = list(found)
+    try:
+        return sorted(values, key=_AGE)
+    except (AttributeError, TypeError):
+        # Objects with their bytes, or one that no server has seen.
+        return sorted(values, key=_by_age)
 
 
 def _by_age(value: Any) -> tuple[datetime, str]:

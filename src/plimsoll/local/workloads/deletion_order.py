@@ -24,6 +24,7 @@ _Rank = tuple[bool, int, bool, int, int]
 
 DELETION_COST: Final = "controller.kubernetes.io/pod-deletion-cost"
 _PHASES: Final = {"Pending": 0, "Unknown": 1, "Running": 2}
+_NO_AGE: Final = -2
 _INT32: Final = range(-(2**31), 2**31)
 
 
@@ -33,14 +34,38 @@ def pods_to_delete(pods: Sequence[Pod], count: int, *, related: Iterable[Pod], n
         return tuple(pods)
     crowds = Counter(pod.spec.node_name for pod in related if is_active(pod) and pod.spec.node_name)
 
-    ranked = [(_rank(pod, crowds), pod) for pod in pods]
+    ranked = [_Candidate(pod, _rank(pod, crowds), now=now) for pod in pods]
+    return tuple(one.pod for one in sorted(ranked, key=cmp_to_key(_compared))[:count])
 
-    def compared(one: tuple[_Rank, Pod], other: tuple[_Rank, Pod]) -> int:
-        if one[0] != other[0]:
-            return -1 if one[0] < other[0] else 1
-        return _compared_in_rank(one[1], other[1], now)
 
-    return tuple(pod for _, pod in sorted(ranked, key=cmp_to_key(compared))[:count])
+class _Candidate:
+    """What is compared of a pod, read once: it is compared with many."""
+
+    __slots__ = ("made", "made_magnitude", "pod", "rank", "ready_magnitude", "restarts", "since", "uid")
+
+    def __init__(self, pod: Pod, rank: _Rank, *, now: datetime) -> None:
+        self.pod = pod
+        self.rank = rank
+        self.uid = pod.metadata.uid
+        self.since = ready_since(pod)
+        self.ready_magnitude = _magnitude(self.since, now)
+        self.restarts = (-_restarts(pod), -_sidecar_restarts(pod))
+        self.made = pod.metadata.creation_timestamp
+        self.made_magnitude = _magnitude(self.made, now)
+
+
+def _compared(one: _Candidate, other: _Candidate) -> int:
+    """Below 0: `one` goes first."""
+    if one.rank != other.rank:
+        return -1 if one.rank < other.rank else 1
+    # Both are ready or neither is: that belongs to their rank.
+    if one.since != other.since:
+        return one.ready_magnitude - other.ready_magnitude or _by_uid(one, other)
+    if one.restarts != other.restarts:
+        return -1 if one.restarts < other.restarts else 1
+    if one.made != other.made:
+        return one.made_magnitude - other.made_magnitude or _by_uid(one, other)
+    return _by_uid(one, other)
 
 
 def deletion_cost(pod: Pod) -> int:
@@ -58,30 +83,10 @@ def _rank(pod: Pod, crowds: Counter[str]) -> _Rank:
     return (bool(name), _PHASES.get(pod.status.phase, 0), is_ready(pod), deletion_cost(pod), -crowds[name])
 
 
-def _compared_in_rank(one: Pod, other: Pod, now: datetime) -> int:
-    """Below 0: `one` goes first, of two that do not differ by rank."""
-    if is_ready(one):
-        # Both are: that belongs to their rank.
-        since, other_since = ready_since(one), ready_since(other)
-        if since != other_since:
-            return _younger_first(one, other, times=(since, other_since), now=now)
-    for restarts in (_restarts, _sidecar_restarts):
-        if difference := restarts(other) - restarts(one):
-            return difference
-    made, other_made = one.metadata.creation_timestamp, other.metadata.creation_timestamp
-    if made != other_made:
-        return _younger_first(one, other, times=(made, other_made), now=now)
-    return _by_uid(one, other)
-
-
-def _younger_first(one: Pod, other: Pod, *, times: tuple[datetime | None, datetime | None], now: datetime) -> int:
-    """No time counts as younger than any. Of the same order of magnitude: by uid, which is as good as chance."""
-    if times[0] is None or times[1] is None:
-        return -1 if times[0] is None else 1
-    return _magnitude(times[0], now) - _magnitude(times[1], now) or _by_uid(one, other)
-
-
-def _magnitude(time: datetime, now: datetime) -> int:
+def _magnitude(time: datetime | None, now: datetime) -> int:
+    """Of an age, below 0 for one that is just beginning. No time counts as younger than any."""
+    if time is None:
+        return _NO_AGE
     age_ns = int((now - time).total_seconds() * 1e9)
     return int(math.log2(age_ns)) if age_ns > 0 else -1
 
@@ -99,5 +104,6 @@ def _most(statuses: Iterable[ContainerStatus]) -> int:
     return max((one.restart_count for one in statuses), default=0)
 
 
-def _by_uid(one: Pod, other: Pod) -> int:
-    return (one.metadata.uid > other.metadata.uid) - (one.metadata.uid < other.metadata.uid)
+def _by_uid(one: _Candidate, other: _Candidate) -> int:
+    """As good as chance."""
+    return (one.uid > other.uid) - (one.uid < other.uid)

@@ -24,6 +24,7 @@ from plimsoll.kube.wiring import of_owner
 from plimsoll.local.own_writes import LOOK_AGAIN_S, OwnWrites
 from plimsoll.local.workloads.adoption import Adoption, candidates, index_by_controller
 from plimsoll.local.workloads.jobs_counting import booked, counted, entered, is_indexed, is_tracked, uncounted_in
+from plimsoll.local.workloads.jobs_failed_indexes import failed_indexes, has_limits
 from plimsoll.local.workloads.jobs_indexes import written_indexes
 from plimsoll.local.workloads.jobs_plans import (
     COMPLETE,
@@ -32,6 +33,7 @@ from plimsoll.local.workloads.jobs_plans import (
     JobView,
     condition,
     finished_at,
+    held_of,
     job_plan,
     ready_count,
     with_condition,
@@ -151,12 +153,16 @@ class JobController:
     async def _count(self, turn: _Turn) -> None:
         """Enter what ended, let it go, count it: two writes, the second one after the finalizers are off."""
         view, verdict = turn.view, turn.verdict
-        book = booked(view.job, view.pods, finish="" if verdict is None else verdict.final)
+        held = {pod.metadata.uid for pod in held_of(view).values()}
+        book = booked(view.job, view.pods, finish="" if verdict is None else verdict.final, held=held)
         tracked = {pod.metadata.uid for pod in view.pods if is_tracked(pod)}
         status = entered(turn.status(), book, tracked=tracked)
         if is_indexed(view.job):
             status = msgspec.structs.replace(
-                status, completed_indexes=written_indexes(book.indexes), succeeded=len(book.indexes)
+                status,
+                completed_indexes=written_indexes(book.indexes),
+                failed_indexes=written_indexes(failed_indexes(view.job, view.pods)) if has_limits(view.job) else None,
+                succeeded=len(book.indexes),
             )
         job = await self._tell(view.job, status)
         reason, message = turn.suspension
@@ -308,6 +314,7 @@ def _status_body(status: JobStatus) -> dict[str, Any]:
         "ready": status.ready,
         "terminating": status.terminating,
         "completedIndexes": status.completed_indexes or None,
+        "failedIndexes": status.failed_indexes,
         "startTime": None if status.start_time is None else written_time(status.start_time),
         "completionTime": None if status.completion_time is None else written_time(status.completion_time),
         "uncountedTerminatedPods": {

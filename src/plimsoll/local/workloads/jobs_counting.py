@@ -14,6 +14,7 @@ import msgspec
 
 from plimsoll.core.values import Value
 from plimsoll.local.workloads.jobs_indexes import index_of, read_indexes
+from plimsoll.local.workloads.jobs_policies import is_counted
 from plimsoll.objects.pods import Pod  # noqa: TC001 -- msgspec resolves the annotations of Values at run time
 from plimsoll.objects.workloads import Job, JobStatus, UncountedTerminatedPods
 
@@ -73,7 +74,8 @@ def tally(job: Job, pods: Iterable[Pod]) -> Tally:
     uncounted = uncounted_in(job)
     status = job.status
     tracked = [pod for pod in pods if is_tracked(pod) and _has_place(job, pod)]
-    failed = [pod for pod in tracked if is_failed(job, pod) and pod.metadata.uid not in uncounted.failed]
+    new_failed = [pod for pod in tracked if is_failed(job, pod) and pod.metadata.uid not in uncounted.failed]
+    failed = [pod for pod in new_failed if is_counted(job, pod)]
     ended = [pod for pod in tracked if pod.status.phase == "Succeeded"]
     indexes = frozenset[int]()
     if is_indexed(job):
@@ -91,8 +93,10 @@ def tally(job: Job, pods: Iterable[Pod]) -> Tally:
     )
 
 
-def booked(job: Job, pods: Sequence[Pod], *, finish: str = "") -> Book:
+def booked(job: Job, pods: Sequence[Pod], *, finish: str = "", held: Collection[str] = ()) -> Book:
     """Enter the pods that have ended. When the job finishes (`finish` is the condition) every pod is let go of.
+
+    Those whose uid is in `held` failed, and wait for their successors before they are counted.
 
     A job that failed, or that is deleted, counts pods it cuts short as failed; one that succeeded does not count them.
     """
@@ -105,7 +109,8 @@ def booked(job: Job, pods: Sequence[Pod], *, finish: str = "") -> Book:
     for pod in pods if not is_indexed(job) else sorted(pods, key=lambda pod: index_of(pod, below=below) or 0):
         is_let_go = bool(finish) or job.metadata.deletion_timestamp is not None
         uid = pod.metadata.uid
-        if not is_tracked(pod) or not (is_let_go or pod.status.phase == "Succeeded" or is_failed(job, pod)):
+        is_over = pod.status.phase == "Succeeded" or (is_failed(job, pod) and uid not in held)
+        if not is_tracked(pod) or not (is_let_go or is_over):
             continue
         release.append(pod)
         if pod.status.phase == "Succeeded" and uid not in failed:
@@ -116,7 +121,7 @@ def booked(job: Job, pods: Sequence[Pod], *, finish: str = "") -> Book:
             elif not is_indexed(job) and uid not in succeeded:
                 succeeded.append(uid)
         elif (is_failed(job, pod) or finish == "Failed") and uid not in failed and _has_place(job, pod):
-            failed.append(uid)
+            failed += [uid] if is_counted(job, pod) else []
         if new + len(succeeded) + len(failed) >= MOST_UNCOUNTED:
             break
     return Book(

@@ -15,14 +15,20 @@ _MOST_DIGITS: Final = 19
 
 
 def written_indexes(indexes: Iterable[int]) -> str:
-    """Runs are written as ranges."""
+    """Runs of three and more are written as ranges."""
     runs: list[list[int]] = []
     for index in sorted(set(indexes)):
         if runs and runs[-1][1] == index - 1:
             runs[-1][1] = index
         else:
             runs.append([index, index])
-    return ",".join(str(first) if first == last else f"{first}-{last}" for first, last in runs)
+    return ",".join(_written_run(first, last) for first, last in runs)
+
+
+def _written_run(first: int, last: int) -> str:
+    if first == last:
+        return str(first)
+    return f"{first},{last}" if last == first + 1 else f"{first}-{last}"
 
 
 def read_indexes(text: str, *, below: int) -> frozenset[int]:

@@ -15,7 +15,15 @@ import msgspec
 from plimsoll.core.values import Value
 from plimsoll.local.workloads.deletion_order import pods_to_delete
 from plimsoll.local.workloads.jobs_counting import completions_of, ended_at, is_failed, is_indexed, tally
+from plimsoll.local.workloads.jobs_failed_indexes import (
+    failed_indexes,
+    failure_annotations,
+    has_limits,
+    held_pods,
+    index_backoff_s,
+)
 from plimsoll.local.workloads.jobs_indexes import index_of
+from plimsoll.local.workloads.jobs_policies import FAIL_JOB, match, success_message
 from plimsoll.local.workloads.pod_making import BURST
 from plimsoll.local.workloads.pod_readiness import is_active, is_ready
 from plimsoll.objects.pods import Pod  # noqa: TC001 -- msgspec resolves the annotations of Values at run time
@@ -54,6 +62,12 @@ _BACKOFF_LIMIT: Final = Verdict(
 _DEADLINE: Final = Verdict(
     final=FAILED, reason="DeadlineExceeded", message="Job was active longer than specified deadline"
 )
+_MAX_FAILED_INDEXES: Final = Verdict(
+    final=FAILED,
+    reason="MaxFailedIndexesExceeded",
+    message="Job has exceeded the specified maximal number of failed indexes",
+)
+_FAILED_INDEXES: Final = Verdict(final=FAILED, reason="FailedIndexes", message="Job has failed indexes")
 
 
 class JobView(Value):
@@ -81,6 +95,8 @@ class JobPlan(Value):
 
     create: int = 0
     indexes: tuple[int, ...] = ()
+    annotations: tuple[dict[str, str], ...] = ()
+    """Of the pods of `indexes`, where the job counts failures of each."""
     delete: tuple[Pod, ...] = ()
     verdict: Verdict | None = None
     wait_s: float | None = None
@@ -145,12 +161,36 @@ def _verdict(view: JobView) -> Verdict | None:
         told = next((one for one in job.status.conditions if one.type == interim and one.status == "True"), None)
         if told is not None:
             return Verdict(final=final, reason=told.reason, message=told.message)
+    if message := _fail_job_message(view):
+        return Verdict(final=FAILED, reason="PodFailurePolicy", message=message)
     limit = 6 if job.spec.backoff_limit is None else job.spec.backoff_limit
     if tally(job, view.pods).failed > limit or _restarted_too_often(view, limit):
         return _BACKOFF_LIMIT
     deadline_s = _until_deadline_s(view)
     if deadline_s is not None and deadline_s <= 0:
         return _DEADLINE
+    return _verdict_by_indexes(view) if is_indexed(job) else None
+
+
+def _fail_job_message(view: JobView) -> str:
+    """What the pod failure policy says of a pod whose failure is that of the whole job."""
+    if view.job.spec.pod_failure_policy is None:
+        return ""
+    found = (match(view.job, pod) for pod in view.pods if is_failed(view.job, pod))
+    return next((one.message for one in found if one is not None and one.action == FAIL_JOB), "")
+
+
+def _verdict_by_indexes(view: JobView) -> Verdict | None:
+    job = view.job
+    if not has_limits(job) and job.spec.success_policy is None:
+        return None
+    failed, done = failed_indexes(job, view.pods), tally(job, view.pods).indexes
+    if job.spec.max_failed_indexes is not None and len(failed) > job.spec.max_failed_indexes:
+        return _MAX_FAILED_INDEXES
+    if failed and len(failed) + len(done) >= completions_of(job):
+        return _FAILED_INDEXES
+    if message := success_message(job, done):
+        return Verdict(final=COMPLETE, reason="SuccessPolicy", message=message)
     return None
 
 
@@ -194,14 +234,37 @@ def _pods(view: JobView) -> JobPlan:
     missing = wanted - waiting_for - len(active)
     if missing <= 0:
         return JobPlan()
+    missing = min(missing, BURST)
+    if has_limits(job):
+        return _pods_of_limited_indexes(view, missing)
     wait_s = backoff_s(job, view.pods, view.now)
     if wait_s > 0:
         return JobPlan(wait_s=wait_s)
-    missing = min(missing, BURST)
     if not is_indexed(job):
         return JobPlan(create=missing)
     indexes = _free_indexes(view, missing)
     return JobPlan(create=len(indexes), indexes=indexes)
+
+
+def _pods_of_limited_indexes(view: JobView, missing: int) -> JobPlan:
+    """Each index waits for itself after a failure; those that may begin do."""
+    held = held_of(view)
+    waits = {index: index_backoff_s(index, held, view.now) for index in _free_indexes(view, missing)}
+    indexes = tuple(index for index, wait_s in waits.items() if wait_s <= 0)
+    return JobPlan(
+        create=len(indexes),
+        indexes=indexes,
+        annotations=tuple(failure_annotations(view.job, held.get(index)) for index in indexes),
+        wait_s=min((wait_s for wait_s in waits.values() if wait_s > 0), default=None),
+    )
+
+
+def held_of(view: JobView) -> dict[int, Pod]:
+    """Failed pods that wait for their successors, by index."""
+    if not has_limits(view.job):
+        return {}
+    done = tally(view.job, view.pods).indexes | failed_indexes(view.job, view.pods)
+    return held_pods(view.job, view.pods, done=done)
 
 
 def _wanted_active(view: JobView) -> int:
@@ -245,6 +308,7 @@ def _free_indexes(view: JobView, count: int) -> tuple[int, ...]:
     waits_for_leaving = view.job.spec.pod_replacement_policy == "Failed"
     busy = [pod for pod in view.pods if is_active(pod) or (waits_for_leaving and _is_leaving(pod))]
     taken = {index_of(pod, below=below) for pod in busy} | tally(view.job, view.pods).indexes
+    taken |= failed_indexes(view.job, view.pods)
     free = (index for index in range(below) if index not in taken)
     return tuple(index for index, _ in zip(free, range(count), strict=False))
 

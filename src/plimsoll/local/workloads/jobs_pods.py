@@ -46,7 +46,10 @@ class JobPods:
         async def create_one(number: int) -> PlimsollError | None:
             nonlocal made
             index = plan.indexes[number] if plan.indexes else None
-            error = await self._making.create_as(job_pod(template, self._resource, metadata, index=index), metadata)
+            body = job_pod(template, self._resource, metadata, index=index)
+            if plan.annotations:
+                body["metadata"]["annotations"] |= plan.annotations[number]
+            error = await self._making.create_as(body, metadata)
             made += error is None
             return error
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from datetime import datetime, timedelta
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from plimsoll.kube.informer.changes import Updated
 
@@ -13,10 +13,17 @@ if TYPE_CHECKING:
     from plimsoll.kube.informer.changes import Change
     from plimsoll.objects.pods import Pod, PodCondition
 
+_ENDED: Final = frozenset({"Succeeded", "Failed"})
+
 
 def is_active(pod: Pod) -> bool:
     """Neither ended nor on its way out. Where its node is plays no role: whoever cleans up after nodes deletes it."""
-    return pod.metadata.deletion_timestamp is None and pod.status.phase not in {"Succeeded", "Failed"}
+    return pod.metadata.deletion_timestamp is None and pod.status.phase not in _ENDED
+
+
+def active_pods(pods: Iterable[Pod]) -> list[Pod]:
+    """Those that are active. Spelled out, because every turn of a set asks it of all its pods."""
+    return [pod for pod in pods if pod.metadata.deletion_timestamp is None and pod.status.phase not in _ENDED]
 
 
 def ready_condition(pod: Pod) -> PodCondition | None:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final
 from plimsoll.core.values import Value
 from plimsoll.local.workloads.deletion_order import pods_to_delete
 from plimsoll.local.workloads.pod_making import BURST
-from plimsoll.local.workloads.pod_readiness import is_active, is_available, is_ready, next_availability_s
+from plimsoll.local.workloads.pod_readiness import active_pods, is_available, is_ready, next_availability_s
 from plimsoll.objects.pods import Pod  # noqa: TC001 -- likewise
 from plimsoll.objects.workloads import ReplicaSet, ReplicaSetCondition, ReplicaSetStatus
 
@@ -41,7 +41,7 @@ def replica_plan(
     """`pods` are the set's own; `related` those of all sets with the same owner, which are not to crowd on one node."""
     if replica_set.metadata.deletion_timestamp is not None:
         return ReplicaPlan()
-    active = [pod for pod in pods if is_active(pod)]
+    active = active_pods(pods)
     missing = wanted(replica_set) - len(active)
     if missing >= 0:
         return ReplicaPlan(create=min(missing, BURST))
@@ -59,16 +59,19 @@ def replica_status(
     replica_set: ReplicaSet, pods: Sequence[Pod], now: datetime, *, failure: Failure | None = None
 ) -> ReplicaSetStatus:
     """What is true of the set now. A failure that is told already keeps its first message."""
-    active = [pod for pod in pods if is_active(pod)]
+    active = active_pods(pods)
     ready = [pod for pod in active if is_ready(pod)]
     min_ready_s = replica_set.spec.min_ready_seconds
     template_labels = replica_set.spec.template.metadata.labels.items()
+    available = ready
+    if min_ready_s:
+        available = [pod for pod in ready if is_available(pod, min_ready_s=min_ready_s, now=now)]
     return ReplicaSetStatus(
         observed_generation=replica_set.metadata.generation,
         replicas=len(active),
         fully_labeled_replicas=sum(template_labels <= pod.metadata.labels.items() for pod in active),
         ready_replicas=len(ready),
-        available_replicas=len([pod for pod in ready if is_available(pod, min_ready_s=min_ready_s, now=now)]),
+        available_replicas=len(available),
         conditions=_conditions(replica_set, len(active), failure, now),
     )
 
@@ -77,8 +80,7 @@ def next_look_s(replica_set: ReplicaSet, pods: Sequence[Pod], now: datetime) -> 
     """When the status changes by itself: a pod has been ready for long enough."""
     if not replica_set.spec.min_ready_seconds:
         return None
-    active = (pod for pod in pods if is_active(pod))
-    return next_availability_s(active, min_ready_s=replica_set.spec.min_ready_seconds, now=now)
+    return next_availability_s(active_pods(pods), min_ready_s=replica_set.spec.min_ready_seconds, now=now)
 
 
 def _conditions(

@@ -15,7 +15,7 @@ from plimsoll.kube.wiring import enqueue_on, of_itself, states_in
 from plimsoll.local.own_writes import LOOK_AGAIN_S, OwnWrites
 from plimsoll.local.workloads.adoption import Adoption, candidates, index_by_controller, managed_by
 from plimsoll.local.workloads.pod_making import PodMaking, all_at_once, in_growing_batches, template_in
-from plimsoll.local.workloads.pod_readiness import is_active, is_more_than_status
+from plimsoll.local.workloads.pod_readiness import active_pods, is_active, is_more_than_status
 from plimsoll.local.workloads.replica_set_plans import Failure, next_look_s, replica_plan, replica_status, wanted
 from plimsoll.local.workloads.statuses import condition_body, count_fields
 from plimsoll.objects.owners import controller_of
@@ -86,7 +86,7 @@ class ReplicaSetController:
         if not self._own_writes.are_seen(metadata.uid):
             return Again(after_s=LOOK_AGAIN_S)
         selector = label_selector(replica_set.spec.selector)
-        active = [pod for pod in candidates(self._pods, metadata) if is_active(pod)]
+        active = active_pods(candidates(self._pods, metadata))
         pods = await self._adoption.claimed(metadata, selector, active)
 
         plan = replica_plan(replica_set, pods, self._clock.now(), related=self._related(replica_set, pods))

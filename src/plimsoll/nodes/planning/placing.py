@@ -35,6 +35,8 @@ _HOMES: Final = 16
 """So many homes are tried for pods that want to be together in one domain."""
 _WORK_OF_HOMES: Final = 20_000
 """Each try plans a layer anew: classes times offers, over all tries. Beyond it the home that seems best is taken."""
+_APART: Final = 12
+"""So many classes spread over nodes are levelled one after the other; more go together, one of an app to a node."""
 _TRIES: Final = 8
 """So often a layer is shared out anew because a domain took less than its quota."""
 
@@ -90,14 +92,18 @@ def _in_turn(board: Board, meetings: Meetings, layer: Sequence[int]) -> list[lis
         del waiting[party]
         earlier = [part_of[one] for one in meetings.counted[party] if one in part_of and one != party]
         part_of[party] = max(earlier, default=-1) + 1
+    levelled = [number for number in layer if _counts_itself_on_nodes(board, meetings, number)]
+    apart = {*levelled} if len(levelled) <= _APART else set[int]()
     parts: dict[tuple[int, int], list[int]] = {}
     for number in layer:
-        party = meetings.party_of[number]
-        levels_nodes = any(one.key == HOSTNAME for one in board.rules.spreads(number))
-        parts.setdefault(
-            (part_of[party], number if levels_nodes and party in meetings.counted[party] else -1), []
-        ).append(number)
+        key = (part_of[meetings.party_of[number]], number if number in apart else -1)
+        parts.setdefault(key, []).append(number)
     return [parts[key] for key in sorted(parts)]
+
+
+def _counts_itself_on_nodes(board: Board, meetings: Meetings, number: int) -> bool:
+    party = meetings.party_of[number]
+    return party in meetings.counted[party] and any(one.key == HOSTNAME for one in board.rules.spreads(number))
 
 
 def _counts_nobody_in(waiting: Iterable[int], meetings: Meetings) -> int:

@@ -235,9 +235,18 @@ class _Folder:
 
     def _keys(self, one: PodClass) -> tuple[str, ...]:
         party = self._meetings.party_of[one.index]
-        if HOSTNAME not in self._own_keys(one.index):
-            return self._port_keys(one)
-        return (*self._port_keys(one), f"apart {min(self._meetings.clique(party) or (party,))}")
+        keys = self._port_keys(one)
+        if HOSTNAME in self._own_keys(one.index):
+            keys = (*keys, f"apart {min(self._meetings.clique(party) or (party,))}")
+        if self._is_levelled_with_others(one.index):
+            keys = (*keys, f"level {party}")
+        return keys
+
+    def _is_levelled_with_others(self, number: int) -> bool:
+        """Whether other sizes of the same app are spread over nodes in the same go: a node then takes one of all."""
+        party = self._meetings.party_of[number]
+        counts_itself = any(one.counts_itself for one in over_nodes(self._scene, number))
+        return counts_itself and sum(other in self._demand for other in self._meetings.members[party]) > 1
 
     def _port_keys(self, one: PodClass) -> tuple[str, ...]:
         """A key for each address; a port on every address takes the keys of all that are asked for."""

@@ -85,7 +85,7 @@ class FieldSet:
 
     def __sub__(self, other: FieldSet) -> FieldSet:
         """The paths of this set that are not in the other one; what lies below a removed path stays."""
-        if not other or not self:
+        if not (other.members or other.children) or not (self.members or self.children):
             return self
         result = FieldSet(self.members - other.members)
         for element, ours in self.children.items():
@@ -95,7 +95,7 @@ class FieldSet:
 
     def without_below(self, other: FieldSet) -> FieldSet:
         """As `-`, but a path takes everything below it along: what resets of fields need."""
-        if not other or not self:
+        if not (other.members or other.children) or not (self.members or self.children):
             return self
         result = FieldSet(self.members - other.members)
         for element, ours in self.children.items():

@@ -109,8 +109,11 @@ def reader(fields: Iterable[tuple[str, str]]) -> Callable[[Mapping[str, Any]], d
         found = {"metadata.name": metadata.get("name", ""), "metadata.namespace": metadata.get("namespace", "")}
         for part, steps in parts.items():
             inside = body.get(part)
+            if not isinstance(inside, dict):
+                inside = {}
             for name, step, absent in steps:
-                found[name] = _spelled(inside.get(step), absent) if isinstance(inside, dict) else absent
+                value = inside.get(step)
+                found[name] = value if type(value) is str else _spelled(value, absent)
         for name, path, absent in others:
             found[name] = _text(body, path, absent)
         if body.get("kind") == "Event" and "source" in found:

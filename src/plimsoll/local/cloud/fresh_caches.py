@@ -18,8 +18,8 @@ if TYPE_CHECKING:
 T = TypeVar("T", bound=WireObject)
 
 
-class OwnWrites(Generic[T]):
-    """A cache of cluster-scoped objects with our own writes on top."""
+class FreshCache(Generic[T]):
+    """A cache of cluster-scoped objects with our own writes on top; `local.own_writes` waits for caches instead."""
 
     def __init__(self, informer: Informer[T]) -> None:
         self._informer = informer
