@@ -27,7 +27,9 @@ $(VENV)/.runtime: $(BIN)/python pyproject.toml constraints.txt
 
 $(VENV)/.dev: $(VENV)/.runtime
 	@echo 'installing the tools for tests and checks'
-	@$(PIP) -e '.[fast,dev]' && touch $@
+	@$(PIP) -e '.[fast,dev]'
+	@echo 'compiling the kernels of the planner, once'
+	@$(BIN)/python -m plimsoll.solver.kernels && touch $@
 
 up: $(VENV)/.runtime
 	@$(BIN)/plimsoll up $(UP)

@@ -22,6 +22,7 @@ from plimsoll.local.turnstile import Door, Turnstile
 from plimsoll.objects.cloud import CLOUD_RESOURCES, Machine, MachineState, NodeGroup
 from plimsoll.objects.nodes import Node
 from plimsoll.objects.registry import KINDS
+from plimsoll.runtime.kernel_warming import warm_kernels
 from plimsoll.runtime.services import OnEnd, RestartPolicy, Service
 
 if TYPE_CHECKING:
@@ -132,6 +133,7 @@ class Surroundings:
             ready, wanted = await greeting.nodes_when_ready()
             missing = greeting.waiting_for()
             on_up(Up(self._ready.url, self._ready.kubeconfig, ready, wanted, waiting_for=missing))
+            await warm_kernels()
 
         once = RestartPolicy(on_end=OnEnd.EXPECTED)
         return [*cluster.services(), Service(name="greeting", run=greet, policy=once)]

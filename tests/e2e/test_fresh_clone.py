@@ -12,6 +12,8 @@ from pathlib import Path
 
 import pytest
 
+from plimsoll.solver.kernels import cache_directory
+
 REPOSITORY = Path(__file__).parents[2]
 # Downloads included: longer than that nobody waits.
 INSTALLED_WITHIN_S = 900
@@ -20,8 +22,9 @@ TOOLS = ["pytest", "mypy", "ruff", "hypothesis", "kubernetes"]
 
 
 def environment() -> dict[str, str]:
-    """A fresh machine knows nothing of the environment these tests run in."""
-    return {key: value for key, value in os.environ.items() if key not in {"VIRTUAL_ENV", "PYTHONPATH", "MAKEFLAGS"}}
+    """A fresh machine knows nothing of the environment these tests run in, but for kernels that took a minute."""
+    known = {key: value for key, value in os.environ.items() if key not in {"VIRTUAL_ENV", "PYTHONPATH", "MAKEFLAGS"}}
+    return {**known, "NUMBA_CACHE_DIR": str(cache_directory().parent)}
 
 
 def run(*command: str | Path, cwd: Path) -> subprocess.CompletedProcess[str]:

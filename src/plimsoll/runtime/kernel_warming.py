@@ -1,8 +1,8 @@
 """Compiles the solver's kernels beside a running program, once on a machine, so that nobody waits for it.
 
-For `plimsoll up`, after its ready line: plans are made in plain Python until it is done, and come out the same. A
-process of its own does the work, at the lowest priority: a thread could not be stopped when the program is.
-Never under a virtual loop, which has no processes.
+For `plimsoll up`, after its ready line: whoever plans from then on loads machine code from disk; until then plans are
+made in plain Python, and come out the same. A process of its own does the work, at the lowest priority: a thread would
+hold the loop up, and could not be stopped when the program is. Never under a virtual loop, which has no processes.
 """
 
 from __future__ import annotations
@@ -10,38 +10,42 @@ from __future__ import annotations
 import asyncio
 import os
 import sys
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import structlog
 
 from plimsoll.solver import kernels
 
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
 log = structlog.get_logger(__name__)
 
-_LOWEST_PRIORITY: Final = 19
+# A process of ours sets its own priority: nothing may run between fork and exec of a program with threads.
+COMPILER: Final = (
+    sys.executable,
+    "-c",
+    f"import os, runpy; os.nice(19); runpy.run_module({kernels.__name__!r}, run_name='__main__')",
+)
 
 
-async def warm_kernels() -> None:
-    """Returns when kernels run as machine code, or when that cannot be had. Cancelling it ends the compiler."""
-    if os.environ.get(kernels.VARIABLE) == "plain":
+async def warm_kernels(compiler: Sequence[str] = COMPILER) -> None:
+    """Returns when machine code lies on disk, or when that cannot be had. Cancelling it ends the compiler."""
+    if os.environ.get(kernels.VARIABLE) == "plain" or kernels.cache_is_warm():
         return
-    if not kernels.cache_is_warm():
-        compiler = await asyncio.create_subprocess_exec(
-            sys.executable,
-            "-m",
-            kernels.__name__,
-            stdin=asyncio.subprocess.DEVNULL,
-            stdout=asyncio.subprocess.DEVNULL,
-            stderr=asyncio.subprocess.DEVNULL,
-            preexec_fn=lambda: os.nice(_LOWEST_PRIORITY),
-        )
-        try:
-            code = await compiler.wait()
-        finally:
-            if compiler.returncode is None:
-                compiler.kill()
-                await compiler.wait()
-        if code or not kernels.cache_is_warm():
-            log.warning("kernels.not_compiled", code=code)
-            return
-    log.info("kernels.ready", kernels=kernels.compile_all())
+    process = await asyncio.create_subprocess_exec(
+        *compiler,
+        stdin=asyncio.subprocess.DEVNULL,
+        stdout=asyncio.subprocess.DEVNULL,
+        stderr=asyncio.subprocess.DEVNULL,
+    )
+    try:
+        code = await process.wait()
+    finally:
+        if process.returncode is None:
+            process.kill()
+            await process.wait()
+    if code:
+        log.warning("kernels.not_compiled", code=code)
+    else:
+        log.info("kernels.compiled")

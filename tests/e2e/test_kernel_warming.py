@@ -1,0 +1,59 @@
+"""Kernels are compiled in a process of their own, which ends with whoever asked for it."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import sys
+from typing import TYPE_CHECKING
+
+import pytest
+
+from plimsoll.runtime.kernel_warming import warm_kernels
+from plimsoll.solver import kernels
+from tests.e2e.patience import PATIENCE_S
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+@pytest.fixture(autouse=True)
+def cold(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(kernels, "cache_is_warm", lambda: False)
+    monkeypatch.delenv(kernels.VARIABLE, raising=False)
+
+
+def saying(file: Path, then: str) -> list[str]:
+    return [
+        sys.executable,
+        "-c",
+        f"import os, time, pathlib; pathlib.Path({str(file)!r}).write_text(str(os.getpid())); {then}",
+    ]
+
+
+@pytest.mark.asyncio
+async def test_the_compiler_runs_to_its_end(tmp_path: Path):
+    async with asyncio.timeout(PATIENCE_S):
+        await warm_kernels(saying(tmp_path / "pid", "pass"))
+    assert (tmp_path / "pid").exists()
+
+
+@pytest.mark.asyncio
+async def test_nobody_compiles_who_wants_plain_kernels(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setenv(kernels.VARIABLE, "plain")
+    await warm_kernels(saying(tmp_path / "pid", "pass"))
+    assert not (tmp_path / "pid").exists()
+
+
+@pytest.mark.asyncio
+async def test_the_compiler_ends_with_who_asked_for_it(tmp_path: Path):
+    pid = tmp_path / "pid"
+    warming = asyncio.create_task(warm_kernels(saying(pid, "time.sleep(600)")))
+    async with asyncio.timeout(PATIENCE_S):
+        while not pid.exists() or not pid.read_text():  # noqa: ASYNC110 -- a process tells no event
+            await asyncio.sleep(0.02)
+    warming.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await warming
+    with pytest.raises(ProcessLookupError):
+        os.kill(int(pid.read_text()), 0)
