@@ -356,14 +356,23 @@ class _Folder:
             for name, one in self._by_domain(share, key).items()
             if name not in taken and self._learned.most.get((share.number, name), 1)
         }
-        chosen = list(places)[: share.pods]
+        there = [name for name, one in places.items() if one.rows.any()][: share.pods]
+        # Nodes without the label are in no domain: as many may be there as find room, and what stands goes first.
+        beyond = share.places.within(self._scene.outside(key))
+        outside = replace(beyond, batches=np.zeros_like(beyond.batches), offers=np.zeros_like(beyond.offers))
+        room = int(self._scene.room(share.number)[outside.rows].sum()) if outside.any else 0
+        standing = min(share.pods - len(there), room)
+        new = [name for name in places if name not in there][: share.pods - len(there) - standing]
+        chosen = [*there, *new]
         taken |= set(chosen)
         for name in chosen:
             self.shares.append(replace(share, pods=1, places=places[name], domain=name))
-        beyond = share.places.within(self._scene.outside(key))
-        if len(chosen) < share.pods and beyond.any:
-            self.shares.append(replace(share, pods=share.pods - len(chosen), places=beyond))
-        elif len(chosen) < share.pods:
+        if standing:
+            self.shares.append(replace(share, pods=standing, places=outside))
+        left = share.pods - len(chosen) - standing
+        if left and beyond.any:
+            self.shares.append(replace(share, pods=left, places=beyond))
+        elif left:
             told = f"its pods avoid each other over {key}: {len(chosen)} more can be placed, one in each free domain"
             self._refuse(share.number, ONE_PER_DOMAIN, told)
 
