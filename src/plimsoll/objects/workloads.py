@@ -231,7 +231,7 @@ class JobCondition(Wire):
     message: str = ""
 
 
-class ExitCodesRequirement(Wire):
+class PodFailurePolicyOnExitCodesRequirement(Wire):
     """Of containers that ended with another code than 0; without a name of any of them."""
 
     container_name: str | None = None
@@ -239,15 +239,15 @@ class ExitCodesRequirement(Wire):
     values: tuple[int, ...] = ()
 
 
-class PodConditionPattern(Wire):
+class PodFailurePolicyOnPodConditionsPattern(Wire):
     type: str = ""
     status: str = "True"
 
 
 class PodFailurePolicyRule(Wire):
     action: str = ""
-    on_exit_codes: ExitCodesRequirement | None = None
-    on_pod_conditions: tuple[PodConditionPattern, ...] = ()
+    on_exit_codes: PodFailurePolicyOnExitCodesRequirement | None = None
+    on_pod_conditions: tuple[PodFailurePolicyOnPodConditionsPattern, ...] = ()
 
 
 class PodFailurePolicy(Wire):

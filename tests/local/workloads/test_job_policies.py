@@ -18,10 +18,10 @@ from plimsoll.objects.pods import (
     PodStatus,
 )
 from plimsoll.objects.workloads import (
-    ExitCodesRequirement,
+    PodFailurePolicyOnExitCodesRequirement,
     Job,
     JobSpec,
-    PodConditionPattern,
+    PodFailurePolicyOnPodConditionsPattern,
     PodFailurePolicy,
     PodFailurePolicyRule,
 )
@@ -142,22 +142,24 @@ def _one_rule(rule: PodFailurePolicyRule) -> Job:
 @pytest.mark.parametrize(
     ("requirement", "pod", "is_matched"),
     [
-        (ExitCodesRequirement(operator="In", values=(3,)), _failed(3), True),
-        (ExitCodesRequirement(operator="In", values=(3,)), _failed(4), False),
-        (ExitCodesRequirement(operator="NotIn", values=(3,)), _failed(4), True),
-        (ExitCodesRequirement(operator="NotIn", values=(3,)), _failed(3), False),
-        (ExitCodesRequirement(operator="NotIn", values=(3,)), _failed(0), False),
-        (ExitCodesRequirement(operator="In", values=(3,), container_name="other"), _failed(3), False),
-        (ExitCodesRequirement(operator="Odd", values=(3,)), _failed(3), False),
+        (PodFailurePolicyOnExitCodesRequirement(operator="In", values=(3,)), _failed(3), True),
+        (PodFailurePolicyOnExitCodesRequirement(operator="In", values=(3,)), _failed(4), False),
+        (PodFailurePolicyOnExitCodesRequirement(operator="NotIn", values=(3,)), _failed(4), True),
+        (PodFailurePolicyOnExitCodesRequirement(operator="NotIn", values=(3,)), _failed(3), False),
+        (PodFailurePolicyOnExitCodesRequirement(operator="NotIn", values=(3,)), _failed(0), False),
+        (PodFailurePolicyOnExitCodesRequirement(operator="In", values=(3,), container_name="other"), _failed(3), False),
+        (PodFailurePolicyOnExitCodesRequirement(operator="Odd", values=(3,)), _failed(3), False),
     ],
 )
-def test_exit_codes(requirement: ExitCodesRequirement, pod: Pod, is_matched: bool):
+def test_exit_codes(requirement: PodFailurePolicyOnExitCodesRequirement, pod: Pod, is_matched: bool):
     found = match(_one_rule(PodFailurePolicyRule(action="FailJob", on_exit_codes=requirement)), pod)
     assert (found is not None) is is_matched
 
 
 def test_the_sentence_about_a_condition():
-    rule = PodFailurePolicyRule(action="FailJob", on_pod_conditions=(PodConditionPattern(type="ConfigIssue"),))
+    rule = PodFailurePolicyRule(
+        action="FailJob", on_pod_conditions=(PodFailurePolicyOnPodConditionsPattern(type="ConfigIssue"),)
+    )
     found = match(_one_rule(rule), _failed(1, condition="ConfigIssue"))
     assert found is not None
     assert found.message == "Pod ns/p has condition ConfigIssue matching FailJob rule at index 0"

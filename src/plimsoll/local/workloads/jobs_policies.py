@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Collection
 
     from plimsoll.objects.pods import ContainerStatus, Pod
-    from plimsoll.objects.workloads import ExitCodesRequirement, Job, PodFailurePolicyRule
+    from plimsoll.objects.workloads import Job, PodFailurePolicyOnExitCodesRequirement, PodFailurePolicyRule
 
 FAIL_JOB: Final = "FailJob"
 FAIL_INDEX: Final = "FailIndex"
@@ -77,7 +77,7 @@ def _why(rule: PodFailurePolicyRule, pod: Pod) -> str:
     return "" if told is None else f"Pod {name} has condition {told.type}"
 
 
-def _container(wanted: ExitCodesRequirement, pod: Pod) -> ContainerStatus | None:
+def _container(wanted: PodFailurePolicyOnExitCodesRequirement, pod: Pod) -> ContainerStatus | None:
     for one in (*pod.status.container_statuses, *pod.status.init_container_statuses):
         ended = one.state.terminated
         if ended is None or not ended.exit_code or wanted.container_name not in {None, one.name}:
