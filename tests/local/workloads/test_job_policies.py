@@ -18,11 +18,11 @@ from plimsoll.objects.pods import (
     PodStatus,
 )
 from plimsoll.objects.workloads import (
-    PodFailurePolicyOnExitCodesRequirement,
     Job,
     JobSpec,
-    PodFailurePolicyOnPodConditionsPattern,
     PodFailurePolicy,
+    PodFailurePolicyOnExitCodesRequirement,
+    PodFailurePolicyOnPodConditionsPattern,
     PodFailurePolicyRule,
 )
 from tests.local.workloads.sets_worlds import JOBS, PODS, CrashingSetsWorld, SetsWorld, job, sweep_crashes
