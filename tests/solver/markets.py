@@ -69,6 +69,8 @@ def demand(kind: str, *, pods: int, classes: int, seed: int = 1) -> tuple[Ints, 
     random = np.random.default_rng(seed)
     if kind == "uniform":
         cpu, mem = random.integers(1, 41, classes) * 100, random.integers(1, 65, classes) * 128
+    elif kind == "uniform-fine":
+        cpu, mem = random.integers(100, 4001, classes), random.integers(128, 8193, classes)
     else:
         cpu = np.clip(np.exp(random.normal(np.log(400), 1.0, classes)), 10, 16_000).astype(np.int64)
         mem = np.clip(np.exp(random.normal(np.log(900), 1.1, classes)), 16, 48_000).astype(np.int64)

@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 
 from plimsoll.solver.bounds import lower_bound
 from plimsoll.solver.problems import UNBOUNDED, Effort, Ints, Packing
+from plimsoll.solver.values import resource_prices
 from tests.solver.markets import demand, gpu_market, n1_types, packing, tiny_packings
 
 QUICK, PROVING = Effort(), Effort(rounds=200)
@@ -156,3 +157,14 @@ def test_thousands_of_classes_are_bounded_as_closely_as_their_volume():
     bound = lower_bound(packing(requests, counts, capacity, price), effort=QUICK)
     volume = max((counts @ requests)[r] * (price / capacity[:, r]).min() for r in (0, 1))
     assert bound > volume
+
+
+def test_a_thousand_shapes_are_not_told_as_mere_volume():
+    """Bins of much cpu are cheap for the volume, but too few items have the shape to fill them."""
+    capacity, price = n1_types()
+    requests, counts = demand("uniform-fine", pods=1000, classes=1000)
+    problem = packing(requests, counts, capacity, price)
+    unit = capacity.max(axis=0) + 1.0
+    volume = counts @ (requests / unit)
+    by_volume = float(volume @ resource_prices(volume, capacity / unit, price))
+    assert lower_bound(problem, effort=QUICK) >= 1.01 * by_volume

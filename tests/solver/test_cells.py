@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from plimsoll.solver import cells
 from plimsoll.solver.bounds import lower_bound
 from plimsoll.solver.cells import pack_in_cells
+from plimsoll.solver.instances import Bin, Stock, fill_as_planned, top_up
 from plimsoll.solver.kernels import cache_is_warm, forced
 from plimsoll.solver.problems import UNBOUNDED, Effort, Packing
 from plimsoll.solver.splits import split_alike
@@ -86,12 +87,53 @@ def test_machine_code_and_python_pack_alike():
         assert pack_in_cells(problem, COARSE).fillings == plain.fillings
 
 
-def test_items_that_all_differ_come_close_to_the_bound():
+@pytest.mark.parametrize("kind", ["uniform-fine", "log-normal"])
+def test_items_that_all_differ_come_close_to_the_bound(kind: str):
     capacity, price = n1_types()
-    problem = packing(*demand("log-normal", pods=1000, classes=1000), capacity, price)
-    packed = pack_in_cells(problem, Effort(cells=32, value_vectors=1, gap=1.0))
+    problem = packing(*demand(kind, pods=1500, classes=1500, seed=3), capacity, price)
+    packed = pack_in_cells(problem, Effort())
     assert faults(problem, packed) == []
-    assert packed.cost <= 1.10 * lower_bound(problem, effort=Effort())
+    assert packed.cost <= 1.025 * lower_bound(problem, effort=Effort())
+
+
+def one_cell(sizes: list[int], *, room: int) -> tuple[Stock, Bin]:
+    """Items of one resource in one cell, and an empty bin."""
+    unit = float(room)
+    stock = Stock(
+        takes=np.array([sizes]),
+        sizes=np.array([sizes]) / unit,
+        units=np.array([unit]),
+        weights=np.ones(1),
+        values=np.array(sizes) / unit,
+        per_bin=np.full(len(sizes), UNBOUNDED),
+        keys=np.zeros((len(sizes), 0), dtype=bool),
+        starts=np.array([0, len(sizes)]),
+        means=np.array([[np.mean(sizes) / unit]]),
+    )
+    return stock, Bin(np.array([room]), np.zeros(0, dtype=bool), np.zeros(len(sizes), dtype=np.int64))
+
+
+def test_a_bin_gets_items_that_sum_up_to_what_was_planned():
+    stock, bin_ = one_cell([10, 17, 22, 31], room=100)
+    left = np.ones(4, dtype=np.int64)
+    fill_as_planned(stock, np.array([2]), left, bin_)
+    assert (bin_.content.tolist(), left.tolist()) == ([0, 1, 1, 0], [1, 0, 0, 1])
+
+
+def test_a_bin_planned_too_full_gets_fewer_items():
+    stock, bin_ = one_cell([40, 50, 60], room=100)
+    left = np.ones(3, dtype=np.int64)
+    fill_as_planned(stock, np.array([3]), left, bin_)
+    assert bin_.free[0] >= 0
+    assert bin_.content.sum() == 2
+    assert (bin_.content + left).tolist() == [1, 1, 1]
+
+
+def test_a_bin_is_topped_up_with_the_most_valuable_that_fits():
+    stock, bin_ = one_cell([10, 70, 35, 120], room=100)
+    left = np.array([9, 1, 1, 1])
+    top_up(stock, np.arange(4), left, bin_)
+    assert bin_.content.tolist() == [3, 1, 0, 0]
 
 
 @given(st.integers(1, 40), st.integers(1, 12), st.integers(0, 99))

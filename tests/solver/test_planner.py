@@ -64,6 +64,26 @@ def test_ten_thousand_pods_come_within_a_percent_of_the_bound():
         assert answer.packed.cost <= 1.01 * answer.bound
 
 
+def test_many_classes_of_few_pods_come_within_a_percent_of_the_bound():
+    capacity, price = n1_types()
+    problem = packing(*demand("uniform", pods=3_000, classes=120), capacity, price)
+    answer = pack(problem, Effort())
+    assert faults(problem, answer.packed) == []
+    assert answer.packed.cost <= 1.01 * answer.bound
+
+
+def test_an_answer_in_cells_that_leaves_more_behind_is_not_taken(monkeypatch: pytest.MonkeyPatch):
+    def nothing(problem: Packing, effort: Effort) -> Packed:
+        return Packed(fillings=(), left=problem.counts, cost=0.0)
+
+    monkeypatch.setattr(planner, "pack_in_cells", nothing)
+    capacity, price = n1_types()
+    problem = packing(*demand("uniform", pods=300, classes=150), capacity, price)
+    answer = pack(problem, Effort(rounds=2, gap=0.0))
+    assert faults(problem, answer.packed) == []
+    assert answer.packed.left.sum() == 0
+
+
 def test_ten_times_the_pods_cost_about_ten_times_as_much():
     capacity, price = n1_types()
     problem = packing(*demand("log-normal", pods=3_000, classes=8), capacity, price)

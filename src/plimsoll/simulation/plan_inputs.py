@@ -15,7 +15,7 @@ from plimsoll.core.errors import InvalidInput
 from plimsoll.core.resources import ResourceVector
 from plimsoll.local.apiserver.admission.limit_ranges import fill_in
 from plimsoll.local.cloud.node_bodies import node_body
-from plimsoll.local.cloud.shapes import NoShape, shape_of
+from plimsoll.local.cloud.shapes import ZONE, NoShape, shape_of
 from plimsoll.nodes.planning.group_priorities import CONFIG_MAP, KEY, read_priorities
 from plimsoll.nodes.planning.world import CapacityType, Group, MachineType, Pending, Snapshot
 from plimsoll.objects.cloud import GROUP_LABEL, CloudSpec, NodeGroup
@@ -105,7 +105,7 @@ class _Reading:
         requests = self._served()
         check_requests(requests)
         cutoff = _cutoff(self._scenario.options)
-        pending = (*self._bundles(requests), *self._entries(), *self._waiting(pods, cutoff))
+        pending = (*self._bundles(requests), *self._entries(cutoff), *self._waiting(pods, cutoff))
         _check_keys(pending)
         snapshot = Snapshot(
             number=0,
@@ -176,10 +176,13 @@ class _Reading:
                 key=_key(pod), pod=pod, count=1, created=pod.metadata.creation_timestamp, names=(pod.metadata.name,)
             )
 
-    def _entries(self) -> Iterator[Pending]:
+    def _entries(self, cutoff: int) -> Iterator[Pending]:
         for index, entry in enumerate(self._scenario.pods):
             body = self._filled(_pod_body(entry), entry.namespace)
             pod = self._with_priority(_readable(Pod, body, path=f"pods[{index}].template"))
+            if why := why_set_aside(pod, cutoff=cutoff):
+                self._set_aside[f"{entry.namespace}/{entry.name}"] = why
+                continue
             yield Pending(key=f"{entry.namespace}/{entry.name}", pod=pod, count=entry.count)
 
     def _served(self) -> tuple[ProvisioningRequest, ...]:
@@ -253,6 +256,12 @@ class _Reading:
 
     # ---- groups
 
+    @property
+    def _zones_are_said(self) -> bool:
+        """Whether zones are the file's own: beside nodes that have theirs, none is made up for a group without one."""
+        named = any(one.spec.get("zones") for one in self._scenario.node_groups)
+        return named or not any(ZONE in one.metadata.labels for one in self._all(Node))
+
     def _groups(self) -> Iterator[Group]:
         manifests = {
             body["metadata"]["name"]: body for _, body in cloud_manifests(self._scenario) if body["kind"] == "NodeGroup"
@@ -266,9 +275,10 @@ class _Reading:
             shape = shape_of(group, spec, types)
             if isinstance(shape, NoShape):
                 raise InvalidInput(shape.problem, path=f"nodeGroups.{entry.id}")
-            zone = shape.zones[0] if len(shape.zones) == 1 and group.spec.zones else ""
+            known = shape.zones[0] if len(shape.zones) == 1 and self._zones_are_said else ""
+            zone = known if group.spec.zones else ""
             body = node_body(
-                shape, f"{entry.id}-template", zone=shape.zones[0], provider_id="", ready=True, now=self._scenario.start
+                shape, f"{entry.id}-template", zone=known, provider_id="", ready=True, now=self._scenario.start
             )
             yield Group(
                 id=entry.id,

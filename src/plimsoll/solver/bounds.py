@@ -31,7 +31,7 @@ EXACT: Final = 1e-6
 PROVING: Final = 100
 CLASSES: Final = 500
 """The assignment program sees at most so many; more are merged into `CELLS`."""
-CELLS: Final = 64
+CELLS: Final = 128
 FIRST_TYPES: Final = 6
 TYPES_AT_ONCE: Final = 8
 SUMS: Final = 200
@@ -82,7 +82,8 @@ def _assignment_bound(market: Relaxation, few: Relaxation, types: Ints, effort: 
     for _ in range(2 + effort.rounds // 4):
         program.add_types(types)
         inside[types] = True
-        proposal = program.propose(rounds=2 + effort.rounds // 8)
+        # What caps bring to cells is lost on their classes.
+        proposal = program.propose(rounds=2 + effort.rounds // 8 if few is market else 0)
         if proposal is None:
             break
         bound, dearness = _certified(market, proposal if few is market else _lifted(market, proposal))

@@ -1,8 +1,9 @@
-"""Thousands of classes: packed as a few hundred cells of like ones, then bin by bin with the items there are.
+"""Many classes with few items each: packed as a few dozen cells of like ones, then bin by bin with the items there are.
 
-Used by `planner` above the number of classes that `mixed` is quick with (performance.md, section 3.6). Bins planned for
-the means of cells never fit real items exactly, so only most of a plan is carried out; what stays over is planned
-again, in cells that are finer the fewer items are left, and at last class by class.
+Used by `planner` above the number of classes that `mixed` is quick with, and below it where whole bins of so many
+classes are hard to come by. Few cells have many items each, so `columns` plans for them close to the bound, and
+`instances` finds items that sum up to each planned bin. The last bins have no choice any more, so only most of a plan
+is carried out; what stays over is planned again, in finer cells, and at last class by class.
 """
 
 from __future__ import annotations
@@ -14,7 +15,8 @@ import numpy as np
 
 from plimsoll.solver.answers import joined, remaining
 from plimsoll.solver.bounds import volume_worths
-from plimsoll.solver.instances import Bin, Stock, fill_as_planned
+from plimsoll.solver.columns import improve
+from plimsoll.solver.instances import Bin, Stock, fill_as_planned, top_up
 from plimsoll.solver.mixed import pack_mixed
 from plimsoll.solver.problems import UNBOUNDED, Filling, Packed, Packing
 from plimsoll.solver.relaxations import kinds_of
@@ -24,9 +26,13 @@ from plimsoll.solver.splits import split_alike
 if TYPE_CHECKING:
     from plimsoll.solver.problems import Effort, Flags, Floats, Ints
 
-CLASSES: Final = 400
+CLASSES: Final = 100
 """So many or fewer are packed as they are."""
-CARRIED_OUT: Final = 0.85
+FEWEST_CELLS: Final = 64
+CLASSES_A_CELL: Final = 200
+"""The fewer cells, the better they are planned for, and the more members there are to choose from."""
+PLAN_GAP: Final = 0.25
+CARRIED_OUT: Final = 0.95
 """Of the planned bins; the last ones would have to take what nobody wanted."""
 LEVELS: Final = 12
 
@@ -52,34 +58,61 @@ def _most_of_a_plan(problem: Packing, effort: Effort) -> list[Filling]:
     """Plan in cells, and carry out the bins that are worth most for their price."""
     takes = most_in_one(problem) > 0
     present = np.flatnonzero(takes.any(axis=0))
-    few, takes = _only(problem, present), takes[:, present]
     if not len(present):
         return []
-    cell = split_alike(_sizes(few), few.counts.astype(np.float64), _kinds(few, takes), effort.cells)
-    coarse = _coarse(few, takes, cell)
-    stock = _stock(few, cell, effort)
-    plan = pack_mixed(coarse, effort).fillings
-    worth = np.bincount(cell, weights=stock.values * few.counts) / np.bincount(cell, weights=few.counts)
-    gain = [float(worth[list(each.classes)] @ np.array(each.items)) / few.price[each.type] for each in plan]
-    bins = int(np.ceil(CARRIED_OUT * sum(each.bins for each in plan)))
+    few, takes = _only(problem, present), takes[:, present]
+    cells = min(effort.cells, max(FEWEST_CELLS, len(present) // CLASSES_A_CELL))
+    cell = split_alike(_sizes(few), few.counts.astype(np.float64), _kinds(few, takes), cells)
+    order = np.argsort(cell, kind="stable")
+    few, takes, cell, present = _only(few, order), takes[:, order], cell[order], present[order]
+    coarse, stock = _coarse(few, takes, cell), _stock(few, cell, effort)
     left = few.counts.copy()
-    fillings: list[Filling] = []
-    for at in np.lexsort((np.arange(len(plan)), -np.round(gain, 9))).tolist():
-        each = plan[at]
-        fillings += [_instance(few, coarse, stock, each, left) for _ in range(min(each.bins, bins - len(fillings)))]
-    return [_renamed(each, present) for each in fillings if each.classes]
+    planned = _best_first(coarse, stock, _plan(coarse, effort))
+    made = [_filling(each.type, _filled(few, stock, each, left)) for each in planned]
+    made = [_topped_up(few, stock, each, left, takes[each.type]) for each in made]
+    return [_renamed(each, present) for each in made if each.classes]
 
 
-def _instance(problem: Packing, coarse: Packing, stock: Stock, planned: Filling, left: Ints) -> Filling:
+def _plan(coarse: Packing, effort: Effort) -> tuple[Filling, ...]:
+    """Of the cells, better than is asked of the whole: what is lost here nothing brings back."""
+    packed = pack_mixed(coarse, effort)
+    return improve(coarse, packed, replace(effort, gap=effort.gap * PLAN_GAP)).fillings
+
+
+def _best_first(coarse: Packing, stock: Stock, plan: tuple[Filling, ...]) -> list[Filling]:
+    """The bins to carry out, one by one."""
+    worth = stock.means @ stock.weights
+    gain = [float(worth[list(each.classes)] @ np.array(each.items)) / coarse.price[each.type] for each in plan]
+    order = np.lexsort((np.arange(len(plan)), -np.round(gain, 9)))
+    bins = [plan[at] for at in order.tolist() for _ in range(plan[at].bins)]
+    return bins[: int(np.ceil(CARRIED_OUT * len(bins)))]
+
+
+def _filled(problem: Packing, stock: Stock, planned: Filling, left: Ints) -> Bin:
     """One bin of items instead of cells."""
-    cells = np.zeros(len(coarse.counts), dtype=np.int64)
+    cells = np.zeros(len(stock.means), dtype=np.int64)
     cells[list(planned.classes)] = planned.items
     keys = np.zeros(problem.exclusive.shape[1], dtype=np.bool_)
     bin_ = Bin(problem.capacity[planned.type].copy(), keys, np.zeros(len(left), dtype=np.int64))
-    fill_as_planned(stock, cells, np.ascontiguousarray(coarse.allowed[planned.type]), left, bin_)
+    fill_as_planned(stock, cells, left, bin_)
+    return bin_
+
+
+def _topped_up(problem: Packing, stock: Stock, made: Filling, left: Ints, takes: Flags) -> Filling:
+    """The bin with whatever still fits once all have their own. Bins are kept as fillings: each is long, and sparse."""
+    inside, items = list(made.classes), np.array(made.items, dtype=np.int64)
+    content = np.zeros(len(left), dtype=np.int64)
+    content[inside] = items
+    free = problem.capacity[made.type] - items @ problem.requests[inside]
+    keys: Flags = np.logical_or.reduce(problem.exclusive[inside], axis=0)
+    bin_ = Bin(free, keys, content)
+    top_up(stock, np.flatnonzero((left > 0) & takes), left, bin_)
+    return _filling(made.type, bin_)
+
+
+def _filling(type_: int, bin_: Bin) -> Filling:
     inside = np.flatnonzero(bin_.content)
-    items = tuple(bin_.content[inside].tolist())
-    return Filling(type=planned.type, bins=1, classes=tuple(inside.tolist()), items=items)
+    return Filling(type=type_, bins=1, classes=tuple(inside.tolist()), items=tuple(bin_.content[inside].tolist()))
 
 
 def _coarse(problem: Packing, takes: Flags, cell: Ints) -> Packing:
@@ -101,23 +134,22 @@ def _coarse(problem: Packing, takes: Flags, cell: Ints) -> Packing:
 
 
 def _stock(problem: Packing, cell: Ints, effort: Effort) -> Stock:
-    order = np.argsort(cell, kind="stable")
-    starts = np.concatenate([[0], np.cumsum(np.bincount(cell))])
+    """Of classes in the order of their cells."""
     sizes = _sizes(problem)
-    weights = problem.counts / np.bincount(cell, weights=problem.counts)[cell]
-    unit = np.maximum(problem.capacity.max(axis=0), 1)
+    share = problem.counts / np.bincount(cell, weights=problem.counts)[cell]
+    unit = np.maximum(problem.capacity.max(axis=0), 1).astype(np.float64)
     solved = volume_worths(problem.counts @ sizes, np.maximum(problem.capacity, 0) / unit, problem.price, effort)
     worth = np.ones(len(unit)) if solved is None else np.maximum(solved.primal, 0)
     return Stock(
-        requests=np.ascontiguousarray(problem.requests),
-        sizes=sizes,
+        takes=np.ascontiguousarray(problem.requests.T),
+        sizes=np.ascontiguousarray(sizes.T),
+        units=unit,
+        weights=worth,
         values=sizes @ worth,
         per_bin=problem.per_bin,
         keys=np.ascontiguousarray(problem.exclusive),
-        members=order,
-        starts=starts.astype(np.int64),
-        means=np.array([np.bincount(cell, weights=row * weights) for row in sizes.T]).T.copy(),
-        least=np.minimum.reduceat(problem.requests[order], starts[:-1], axis=0),
+        starts=np.concatenate([[0], np.cumsum(np.bincount(cell))]).astype(np.int64),
+        means=np.array([np.bincount(cell, weights=row * share) for row in sizes.T]).T.copy(),
     )
 
 
@@ -146,4 +178,7 @@ def _only(problem: Packing, classes: Ints) -> Packing:
 
 
 def _renamed(filling: Filling, classes: Ints) -> Filling:
-    return replace(filling, classes=tuple(classes[list(filling.classes)].tolist()))
+    named = classes[list(filling.classes)]
+    order = np.argsort(named)
+    items = np.array(filling.items)[order]
+    return replace(filling, classes=tuple(named[order].tolist()), items=tuple(items.tolist()))

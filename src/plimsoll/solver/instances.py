@@ -1,10 +1,11 @@
-"""A bin planned for cells, filled with items of their classes: the hot loops of `cells`.
+"""Bins planned for cells, filled with items of their classes: the hot loops of `cells`.
 
-Members of a cell differ a little from its mean. Of each cell those are taken that keep the sum over the bin where the
-plan had it; then whatever still fits goes in, the most valuable first.
+Members of a cell differ a little from its mean. A bin gets as many of each cell as planned, and then exchanges members
+for others of the same cell until its sum lies where the plan had it. So every bin takes its share of large and small,
+and what stays over for the last bins is as the plan presumed; filling each bin to the brim would leave the odd ones.
 """
 
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 import numpy as np
 
@@ -18,28 +19,33 @@ from plimsoll.solver.kernels import (
     kernel,
 )
 
+EXCHANGES: Final = 4
+"""For one bin at most; the first brings it within a thousandth of the plan."""
+OVERFULL: Final = 1000.0
+"""What a bin too full by its whole size counts, beside the square of its distance from the plan."""
+
 
 class Stock(NamedTuple):
-    """Classes in cells; the fixed side."""
+    """Classes, cell by cell; the fixed side. Classes of one cell share their keys."""
 
-    requests: IntMatrix
-    """[C, R]."""
+    takes: IntMatrix
+    """[R, C]."""
     sizes: FloatMatrix
-    """[C, R]: the same in units of the largest bin."""
+    """[R, C]: the same in units of the largest bin."""
+    units: FloatVector
+    """[R]."""
+    weights: FloatVector
+    """[R]: what a unit of each resource is worth."""
     values: FloatVector
-    """[C]."""
+    """[C]: what an item takes, at these weights."""
     per_bin: IntVector
     """[C]."""
     keys: FlagMatrix
     """[C, K]: classes that share a key exclude each other."""
-    members: IntVector
-    """[C]: classes, cell by cell."""
     starts: IntVector
-    """[cells + 1]: where a cell's members begin."""
+    """[cells + 1]: where a cell's classes begin."""
     means: FloatMatrix
     """[cells, R]: of `sizes`, by item."""
-    least: IntMatrix
-    """[cells, R]: component by component, of `requests`."""
 
 
 class Bin(NamedTuple):
@@ -54,76 +60,110 @@ class Bin(NamedTuple):
 
 
 @kernel()
-def fill_as_planned(stock: Stock, planned: IntVector, allowed: FlagVector, left: IntVector, bin_: Bin) -> None:
-    """Put items into an empty bin: of each cell as planned if they fit, then what else fits. Counts down `left`."""
-    error = np.zeros(stock.sizes.shape[1])
-    for cell in range(planned.size):
+def fill_as_planned(stock: Stock, planned: IntVector, left: IntVector, bin_: Bin) -> None:
+    """Put items into an empty bin, as many of each cell as planned if there are, and fit. Counts down `left`."""
+    error = np.zeros(stock.units.size)
+    cells = np.nonzero(planned)[0]
+    for at in range(cells.size):
+        cell = int(cells[at])
         for _ in range(planned[cell]):
             chosen = closest(stock, cell, error, left, bin_)
             if chosen < 0:
                 break
-            put(stock, chosen, left, bin_)
-            error += stock.sizes[chosen] - stock.means[cell]
-    top_up(stock, allowed, left, bin_)
+            put(stock, chosen, 1, left, bin_)
+            for r in range(error.size):
+                error[r] += stock.sizes[r, chosen] - stock.means[cell, r]
+    for _ in range(EXCHANGES):
+        if not exchange(stock, cells, error, left, bin_):
+            break
+    while np.any(bin_.free < 0):
+        put(stock, superfluous(stock, bin_), -1, left, bin_)
 
 
 @kernel()
 def closest(stock: Stock, cell: int, error: FloatVector, left: IntVector, bin_: Bin) -> int:
-    """The member that brings the bin's sum nearest to the plan's; -1 when none fits."""
-    best = -1
-    smallest = np.inf
-    for at in range(stock.starts[cell], stock.starts[cell + 1]):
-        class_ = stock.members[at]
-        if left[class_] == 0 or not fits(stock, class_, bin_):
+    """The member that brings the bin's sum nearest to the plan's, even if it does not fit; -1 when there is none."""
+    start, end = stock.starts[cell], stock.starts[cell + 1]
+    if np.any(bin_.taken & stock.keys[start]):
+        return -1
+    distance = np.zeros(end - start)
+    for r in range(error.size):
+        off = (stock.sizes[r, start:end] + (error[r] - stock.means[cell, r])) * stock.weights[r]
+        distance += off * off
+    admitted = (left[start:end] > 0) & (bin_.content[start:end] < stock.per_bin[start:end])
+    distance = np.where(admitted, distance, np.inf)
+    best = int(np.argmin(distance))
+    return start + best if admitted[best] else -1
+
+
+@kernel()
+def exchange(stock: Stock, cells: IntVector, error: FloatVector, left: IntVector, bin_: Bin) -> bool:
+    """One item for one of its cell that lies outside, where that helps most; False when it helps nowhere."""
+    least = 0.0
+    for r in range(error.size):
+        least += (error[r] * stock.weights[r]) ** 2 + OVERFULL * max(-bin_.free[r], 0) / stock.units[r]
+    outgoing, incoming = -1, -1
+    for cell in cells:
+        start, end = stock.starts[cell], stock.starts[cell + 1]
+        admitted = (left[start:end] > 0) & (bin_.content[start:end] < stock.per_bin[start:end])
+        if not np.any(admitted):
             continue
-        distance = 0.0
-        for r in range(error.size):
-            off = error[r] + stock.sizes[class_, r] - stock.means[cell, r]
-            distance += off * off
-        if distance < smallest:
-            best, smallest = class_, distance
-    return best
-
-
-@kernel()
-def top_up(stock: Stock, allowed: FlagVector, left: IntVector, bin_: Bin) -> None:
-    """Whatever fits, the most valuable first."""
-    while True:
-        best = -1
-        for cell in range(allowed.size):
-            if not allowed[cell] or np.any(stock.least[cell] > bin_.free):
-                continue
-            for at in range(stock.starts[cell], stock.starts[cell + 1]):
-                class_ = stock.members[at]
-                if left[class_] == 0 or (best >= 0 and stock.values[class_] <= stock.values[best]):
-                    continue
-                if fits(stock, class_, bin_):
-                    best = class_
-        if best < 0:
-            return
-        put(stock, best, left, bin_)
-
-
-@kernel()
-def fits(stock: Stock, class_: int, bin_: Bin) -> bool:
-    """Whether the bin takes one more of the class, if it takes any."""
-    if bin_.content[class_] >= stock.per_bin[class_]:
+        for inside in np.nonzero(bin_.content[start:end])[0]:
+            score = np.zeros(end - start)
+            for r in range(error.size):
+                off = (stock.sizes[r, start:end] + (error[r] - stock.sizes[r, start + inside])) * stock.weights[r]
+                over = np.maximum(stock.takes[r, start:end] - (bin_.free[r] + stock.takes[r, start + inside]), 0)
+                score += off * off + over * (OVERFULL / stock.units[r])
+            score = np.where(admitted, score, np.inf)
+            best = int(np.argmin(score))
+            if score[best] < least:
+                least, outgoing, incoming = score[best], start + inside, start + best
+    if outgoing < 0:
         return False
-    for r in range(bin_.free.size):
-        if stock.requests[class_, r] > bin_.free[r]:
-            return False
-    excluded = False
-    for k in range(bin_.taken.size):
-        excluded |= bin_.taken[k] and stock.keys[class_, k]
-    return not excluded
+    put(stock, outgoing, -1, left, bin_)
+    put(stock, incoming, 1, left, bin_)
+    for r in range(error.size):
+        error[r] += stock.sizes[r, incoming] - stock.sizes[r, outgoing]
+    return True
 
 
 @kernel()
-def put(stock: Stock, class_: int, left: IntVector, bin_: Bin) -> None:
-    left[class_] -= 1
-    bin_.content[class_] += 1
+def superfluous(stock: Stock, bin_: Bin) -> int:
+    """Of a bin too full: the least valuable item without which it is not, or else the most valuable one."""
+    least, most = -1, -1
+    for inside in np.nonzero(bin_.content)[0]:
+        class_ = int(inside)
+        enough = True
+        for r in range(bin_.free.size):
+            enough &= bin_.free[r] + stock.takes[r, class_] >= 0
+        if enough and (least < 0 or stock.values[class_] < stock.values[least]):
+            least = class_
+        if most < 0 or stock.values[class_] > stock.values[most]:
+            most = class_
+    return least if least >= 0 else most
+
+
+@kernel()
+def top_up(stock: Stock, classes: IntVector, left: IntVector, bin_: Bin) -> None:
+    """Whatever fits of these classes, the most valuable first."""
+    while True:
+        fits = (left[classes] > 0) & (bin_.content[classes] < stock.per_bin[classes])
+        for r in range(bin_.free.size):
+            fits &= stock.takes[r][classes] <= bin_.free[r]
+        for k in np.nonzero(bin_.taken)[0]:
+            fits &= ~stock.keys[:, k][classes]
+        if not np.any(fits):
+            return
+        put(stock, int(classes[np.argmax(np.where(fits, stock.values[classes], -1.0))]), 1, left, bin_)
+
+
+@kernel()
+def put(stock: Stock, class_: int, items: int, left: IntVector, bin_: Bin) -> None:
+    """Into the bin, or out of it again: then its keys are free."""
+    left[class_] -= items
+    bin_.content[class_] += items
     for r in range(bin_.free.size):
-        bin_.free[r] -= stock.requests[class_, r]
+        bin_.free[r] -= items * stock.takes[r, class_]
     for k in range(bin_.taken.size):
         if stock.keys[class_, k]:
-            bin_.taken[k] = True
+            bin_.taken[k] = items > 0

@@ -1,8 +1,8 @@
 """One question, one answer: which method packs it, and how good the answer is. The entry that planning uses.
 
-Few classes are packed mixed, thousands in cells; a packing that is further from its bound than `Effort.gap` is given
-to column generation, if there are few enough classes for that. All effort is counted, so the same question gets the
-same answer on any machine.
+Few classes are packed mixed, thousands in cells. A mixed packing that is further from its bound than `Effort.gap` is
+tried in cells and given to column generation, until it is near enough. All effort is counted, so the same question gets
+the same answer on any machine.
 """
 
 from __future__ import annotations
@@ -14,12 +14,13 @@ import numpy as np
 
 from plimsoll.solver.answers import Answer
 from plimsoll.solver.bounds import lower_bound
+from plimsoll.solver.cells import CLASSES as FEW_CLASSES
 from plimsoll.solver.cells import pack_in_cells
 from plimsoll.solver.columns import improve
 from plimsoll.solver.mixed import pack_mixed
 
 if TYPE_CHECKING:
-    from plimsoll.solver.problems import Effort, Packing
+    from plimsoll.solver.problems import Effort, Packed, Packing
 
 MIXED_CLASSES: Final = 500
 """More are packed in cells."""
@@ -27,14 +28,40 @@ COLUMN_CLASSES: Final = 500
 """More are too many rows for a master program."""
 
 
+FEW_ITEMS: Final = 50_000
+"""More fill so many bins that column generation loses little by rounding, while cells fill them one by one."""
+CELL_ITEMS: Final = 200_000
+
+
 def pack(problem: Packing, effort: Effort) -> Answer:
     """All that can be placed, at little cost; the bound is of what is placed, and never above the cost."""
     classes = int(np.count_nonzero(problem.counts))
     packed = pack_mixed(problem, effort) if classes <= MIXED_CLASSES else pack_in_cells(problem, effort)
+    answer = Answer(packed=packed, bound=_bound(problem, packed, effort))
+    if effort.rounds and classes <= COLUMN_CLASSES:
+        few = problem.counts.sum() <= FEW_ITEMS
+        for tried in (_in_cells, _by_columns) if few else (_by_columns, _in_cells):
+            if answer.packed.cost > answer.bound * (1 + effort.gap):
+                answer = tried(problem, answer, effort)
+    return replace(answer, bound=min(answer.bound, answer.packed.cost))
+
+
+def _in_cells(problem: Packing, answer: Answer, effort: Effort) -> Answer:
+    """If that leaves no more, and costs less."""
+    if np.count_nonzero(problem.counts) <= FEW_CLASSES or problem.counts.sum() > CELL_ITEMS:
+        return answer
+    packed, found = answer.packed, pack_in_cells(problem, effort)
+    if (int(found.left.sum()), found.cost) >= (int(packed.left.sum()), packed.cost):
+        return answer
+    same = bool((found.left == packed.left).all())
+    return Answer(packed=found, bound=answer.bound if same else _bound(problem, found, effort))
+
+
+def _by_columns(problem: Packing, answer: Answer, effort: Effort) -> Answer:
+    return replace(answer, packed=improve(problem, answer.packed, effort, bound=answer.bound))
+
+
+def _bound(problem: Packing, packed: Packed, effort: Effort) -> float:
     served = replace(problem, counts=problem.counts - packed.left)
-    good_enough = packed.cost / (1 + effort.gap)
     # Where nothing is improved, any bound will do: the quickest.
-    bound = lower_bound(served, effort=effort, enough=good_enough if effort.rounds else 0.0)
-    if effort.rounds and bound < good_enough and classes <= COLUMN_CLASSES:
-        packed = improve(problem, packed, effort, bound=bound)
-    return Answer(packed=packed, bound=min(bound, packed.cost))
+    return lower_bound(served, effort=effort, enough=packed.cost / (1 + effort.gap) if effort.rounds else 0.0)

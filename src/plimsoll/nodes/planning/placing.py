@@ -28,6 +28,10 @@ if TYPE_CHECKING:
     from plimsoll.nodes.planning.boards import Board
     from plimsoll.solver.problems import Flags, Ints
 
+_WOULD_UNBALANCE: Final = Reason(
+    code="WouldUnbalance",
+    message="its nodes would open a zone that pods served before it are not spread over; it waits until those run",
+)
 _GIVEN_UP: Final = Reason(
     code="VerificationFailed", message="every plan for these pods failed when it was checked pod by pod"
 )
@@ -62,7 +66,25 @@ class Means:
 
 
 def place(board: Board, meetings: Meetings, demand: Ints, means: Means, onto: Draft | None = None) -> Draft:
-    """`demand` [C]: pods of each class that need a place, on top of what the draft has placed."""
+    """`demand` [C]: pods of each class that need a place, on top of what the draft has placed.
+
+    Who comes later may not open a zone that pods placed before would have to be spread over: then it does without that
+    zone, or waits until those run.
+    """
+    draft = _placed_onto(board, meetings, demand, means, onto)
+    if onto is None or onto.is_empty or spread_holds(Scene(board, draft, meetings), onto):
+        return draft
+    before = Scene(board, onto, meetings)
+    narrower = replace(means, usable=means.usable & before.in_existing_domains())
+    tried = _placed_onto(board, meetings, demand, narrower, onto)
+    draft = tried if spread_holds(Scene(board, tried, meetings), onto) else onto
+    short = demand - (draft.placed(len(demand)) - onto.placed(len(demand)))
+    for number in np.flatnonzero(short > 0).tolist():
+        draft = draft.with_refusal(number, _WOULD_UNBALANCE)
+    return draft
+
+
+def _placed_onto(board: Board, meetings: Meetings, demand: Ints, means: Means, onto: Draft | None) -> Draft:
     draft = onto or Draft()
     numbers = [number for number in np.flatnonzero(demand).tolist() if board.table.classes[number].problem is None]
     doubts = means.doubts
@@ -79,6 +101,19 @@ def place(board: Board, meetings: Meetings, demand: Ints, means: Means, onto: Dr
         wanted = {number: int(demand[number]) for number in sorted(later)}
         draft = place_one_by_one(board, wanted, draft, usable=means.usable)
     return draft
+
+
+def spread_holds(scene: Scene, of: Draft) -> bool:
+    """Whether spread over zones still holds for pods that a draft had placed, with everything that came since."""
+    for number in np.flatnonzero(of.placed(len(scene.board.table))).tolist():
+        for one in scene.board.rules.spreads(number):
+            if one.key == HOSTNAME or not one.counts_itself:
+                continue
+            levels = scene.spread_levels(number, one)
+            lowest = min(levels.values(), default=0) if len(levels) >= one.min_domains else 0
+            if any(levels.get(name, 0) > lowest + one.max_skew for name in scene.domains_with(number, one.key)):
+                return False
+    return True
 
 
 def _in_turn(board: Board, meetings: Meetings, layer: Sequence[int]) -> list[list[int]]:
@@ -146,7 +181,9 @@ def _levelled(
     for _ in range(_TRIES):
         folded = fold(scene, demand, learned)
         tried, left = _packed(scene, folded.shares, means)
-        if not _learns(learned, Scene(scene.board, tried, scene.meetings), folded.shares, left):
+        after = Scene(scene.board, tried, scene.meetings)
+        news = _learns(learned, after, folded.shares, left)
+        if not _learns_domains(learned, scene, after, folded.shares, left) and not news:
             break
     for number, reasons in folded.refused.items():
         for reason in reasons:
@@ -176,6 +213,26 @@ def _learns(learned: Learned, after: Scene, shares: Sequence[Share], left: Ints)
         elif not is_level(after, number):
             learned.uneven.add(number)
             news = True
+    return news
+
+
+def _learns_domains(learned: Learned, before: Scene, after: Scene, shares: Sequence[Share], left: Ints) -> bool:
+    """Whether others brought domains into being that now hold down the minimum of a class that has no pods there."""
+    used: dict[int, set[str]] = {}
+    for index, share in enumerate(shares):
+        if share.domain:
+            reached = {share.domain} if share.pods > left[index] else set()
+            used[share.number] = used.get(share.number, set()) | reached
+    news = False
+    for number, names in used.items():
+        known = names | learned.present.get(number, set())
+        for one in after.board.rules.spreads(number):
+            if one.key == HOSTNAME or not after.planned_domains(one.key) - before.existing_domains(one.key) - known:
+                continue
+            empty = {name for name, pods in after.spread_levels(number, one).items() if not pods}
+            if appeared := empty - before.spread_levels(number, one).keys() - known:
+                learned.present.setdefault(number, set()).update(appeared)
+                news = True
     return news
 
 

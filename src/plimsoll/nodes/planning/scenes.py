@@ -103,6 +103,14 @@ class Scene:
         board = self.board
         return tuple(sorted({*board.arrays.label_values(key), *board.offer_arrays.label_values(key)}))
 
+    def planned_domains(self, key: str) -> set[str]:
+        """Where the draft puts new nodes."""
+        return {*self._offer_names(key, self._batch_offers)}
+
+    def existing_domains(self, key: str) -> set[str]:
+        """Where nodes are by now, planned ones too."""
+        return {*self.board.arrays.label_values(key), *self.planned_domains(key)}
+
     def inside(self, key: str, names: set[str]) -> Places:
         board = self.board
         offers = self._offers_in(key, names)
@@ -216,6 +224,18 @@ class Scene:
         """[N]: rows where the draft put pods of the class; `batches_with` likewise."""
         placed = self._placed.get(number)
         return np.zeros(len(self.board.arrays), dtype=np.bool_) if placed is None else placed > 0
+
+    def domains_with(self, number: int, key: str) -> set[str]:
+        """Where the draft put pods of the class."""
+        return self._names(key, self.rows_with(number), self.batches_with(number))
+
+    def in_existing_domains(self) -> Flags:
+        """[T]: offers in zones (of every key that a waiting class is spread over) where nodes are by now."""
+        found = np.ones(len(self.board.offers), dtype=np.bool_)
+        spreads = (one for pods in self.board.table if pods.has_spread for one in self.board.rules.spreads(pods.index))
+        for key in sorted({one.key for one in spreads} - {HOSTNAME}):
+            found &= self._offers_in(key, self.existing_domains(key)) | self.outside(key).offers
+        return found
 
     def batches_with(self, number: int) -> Flags:
         return np.array([number in batch.content for batch in self.draft.batches], dtype=np.bool_)

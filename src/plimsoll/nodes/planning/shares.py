@@ -81,6 +81,8 @@ class Learned:
     """Of a class spread over nodes: so many pods on each new one."""
     uneven: set[int] = field(default_factory=set)
     """Classes spread over nodes that did not come out even."""
+    present: dict[int, set[str]] = field(default_factory=dict)
+    """By class: domains that others bring into being, and that so hold its minimum down."""
 
 
 def fold(scene: Scene, demand: Mapping[int, int], learned: Learned) -> Folded:
@@ -306,6 +308,8 @@ class _Folder:
                 levels[name] = levels.get(name, 0) + pods
         if self._may_rise(share) and one.counts_itself:
             share = replace(share, caps=hopeful_caps(scene, share), rises=True)
+        for name in self._learned.present.get(number, ()):
+            levels.setdefault(name, 0)
         places = self._by_domain(share, one.key)
         spreading = Spreading(
             max_skew=one.max_skew, min_domains=one.min_domains, counts_itself=one.counts_itself, counts=levels

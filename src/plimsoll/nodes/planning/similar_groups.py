@@ -25,6 +25,13 @@ IGNORED_LABELS: Final = frozenset(
         "failure-domain.beta.kubernetes.io/region",
         "beta.kubernetes.io/fluentd-ds-ready",
         "kops.k8s.io/instancegroup",
+        # The name of the group itself, which every cloud puts on its nodes.
+        "cloud.plimsoll.io/node-group",
+        "eks.amazonaws.com/nodegroup",
+        "alpha.eksctl.io/nodegroup-name",
+        "cloud.google.com/gke-nodepool",
+        "kubernetes.azure.com/agentpool",
+        "agentpool",
     }
 )
 

@@ -1,0 +1,40 @@
+"""What fresh users of `plimsoll plan` stumbled over."""
+
+from __future__ import annotations
+
+from tests.scenarios.planning import Json, group, left, planned, pods, reasons, sizes
+
+GPU: Json = {"nvidia.com/gpu": 1}
+
+
+def spread_over_zones(app: str) -> Json:
+    selector = {"matchLabels": {"app": app}}
+    key = "topology.kubernetes.io/zone"
+    constraint = {"maxSkew": 1, "topologyKey": key, "whenUnsatisfiable": "DoNotSchedule", "labelSelector": selector}
+    return {"labels": {"app": app}, "topologySpreadConstraints": [constraint]}
+
+
+def test_nobody_is_refused_because_somebody_else_would_open_a_zone():
+    """A zone where a class can have no pods holds its minimum down as soon as anybody has a node there."""
+    entries = [pods("p", 4, 1, 1, **spread_over_zones("a")), pods("q", 2, 1, 1, requests=GPU)]
+    groups = [group("ga", 4, 16, price=0.1, zone="a"), group("gb", 4, 16, price=0.5, zone="b", resources=GPU)]
+    answer = planned({"nodeGroups": groups, "pods": entries})
+    assert sizes(answer) == {"ga": 1}
+    assert (left(answer), "open a zone" in reasons(answer)) == (2, True)
+    assert "verificationFailures" not in answer["scaleUp"]
+
+
+def test_similar_groups_share_what_is_added():
+    groups = [group(f"g{zone}", 4, 16, price=0.2, zone=zone) for zone in "ab"]
+    answer = planned(
+        {"options": {"balance-similar-node-groups": True}, "nodeGroups": groups, "pods": [pods("p", 24, 1, 1)]}
+    )
+    assert sizes(answer) == {"ga": 3, "gb": 3}
+
+
+def test_expendable_and_consuming_pods_make_nothing_grow():
+    consuming = pods("c", 2, 1, 1)
+    consuming["template"]["metadata"]["annotations"] = {"autoscaling.x-k8s.io/consume-provisioning-request": "r"}
+    entries = [pods("e", 2, 1, 1, priority=-11), consuming]
+    answer = planned({"nodeGroups": [group("g", 4, 16)], "pods": entries})
+    assert sizes(answer) == {}
