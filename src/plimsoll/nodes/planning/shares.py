@@ -22,7 +22,7 @@ from plimsoll.scheduling.host_ports import ANY_ADDRESS
 from plimsoll.solver.problems import UNBOUNDED
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
     from plimsoll.nodes.planning.classes import PodClass
     from plimsoll.nodes.planning.spread_counts import SpreadCount
@@ -320,17 +320,32 @@ class _Folder:
         if not one.counts_itself:
             self._where_even(share, spreading, able)
             return
-        answer = quotas(share.pods, spreading, open_domains=able, most=most)
+        answer = self._without_growing(share, spreading, places, most) or quotas(
+            share.pods, spreading, open_domains=able, most=most
+        )
         self._share_out(share, answer, places)
         if answer.left:
             self._refuse(number, SPREAD_HELD, _held(one, answer))
 
+    def _without_growing(
+        self, share: Share, of: Spreading, places: Mapping[str, Places], most: Mapping[str, int]
+    ) -> Quotas | None:
+        """Quotas that all pods find room for on nodes that stand; None if they do not. No domain is opened for them."""
+        free = self._scene.room(share.number)
+        room = {name: int(free[one.rows].sum()) for name, one in places.items() if one.rows.any()}
+        limits = {name: min(pods, most.get(name, pods)) for name, pods in room.items()}
+        answer = quotas(share.pods, of, open_domains=[name for name in limits if limits[name]], most=limits)
+        return None if answer.left else answer
+
     def _where_even(self, share: Share, of: Spreading, names: Sequence[str]) -> None:
         """Pods their own constraint does not count change nothing: where one may go, all may."""
-        levels = {**dict.fromkeys(names, 0), **of.counts}
-        lowest = min(levels.values(), default=0) if len(levels) >= of.min_domains else 0
-        allowed = {name for name in names if levels[name] - lowest <= of.max_skew}
         key = next(one.key for one in self._scene.board.rules.spreads(share.number) if one.key != HOSTNAME)
+        standing = _even_among([name for name in names if name in of.counts], of.counts, of)
+        inside = share.places.within(self._scene.inside(key, standing))
+        if int(self._scene.room(share.number)[inside.rows].sum()) >= share.pods:
+            allowed = standing
+        else:
+            allowed = _even_among(names, {**dict.fromkeys(names, 0), **of.counts}, of)
         if not allowed:
             self._refuse(share.number, SPREAD_HELD, f"no domain of {key} is within maxSkew {of.max_skew} of the lowest")
             return
@@ -382,6 +397,12 @@ class _Folder:
 
     def _refuse(self, number: int, code: str, message: str) -> None:
         self.refused[number] = (*self.refused.get(number, ()), Reason(code=code, message=message))
+
+
+def _even_among(names: Iterable[str], levels: Mapping[str, int], of: Spreading) -> set[str]:
+    """Domains that are within the skew of the lowest."""
+    lowest = min(levels.values(), default=0) if len(levels) >= of.min_domains else 0
+    return {name for name in names if levels[name] - lowest <= of.max_skew}
 
 
 def _held(one: SpreadCount, answer: Quotas) -> str:
