@@ -125,7 +125,7 @@ def _timed_proposal(given: PlanInput, policy: Policy, *, prove: bool) -> tuple[P
     from plimsoll.nodes.planning.scale_up import propose
     from plimsoll.solver.problems import Effort
 
-    effort = Effort(gap=0.0, rounds=400, branch_nodes=100_000) if prove else None
+    effort = Effort(gap=0.0, rounds=400, branch_nodes=100_000, simplex_iterations=200_000) if prove else None
     with _kernels_for(given):
         propose(_small(given), policy, effort=effort)
         began_s = time.perf_counter()

@@ -74,7 +74,8 @@ class Effort:
     value_vectors: int = 3
     rounds: int = 40
     """Rounds of column generation; 0 leaves it out."""
-    simplex_iterations: int = 200_000
+    simplex_iterations: int = 8_000
+    """Of one program: a degenerate one may turn for ever, and the others need a few hundred."""
     branch_nodes: int = 2_000
     cells: int = 256
     gap: float = 0.01
