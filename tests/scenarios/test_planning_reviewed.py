@@ -38,3 +38,11 @@ def test_expendable_and_consuming_pods_make_nothing_grow():
     entries = [pods("e", 2, 1, 1, priority=-11), consuming]
     answer = planned({"nodeGroups": [group("g", 4, 16)], "pods": entries})
     assert sizes(answer) == {}
+
+
+def test_who_wants_somebodys_node_is_helped_as_far_as_it_has_room():
+    term = {"labelSelector": {"matchLabels": {"app": "b"}}, "topologyKey": "kubernetes.io/hostname"}
+    wants = {"podAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [term]}}
+    entries = [pods("a", 4, 1, 1, labels={"app": "a"}, affinity=wants), pods("b", 1, 1, 1, labels={"app": "b"})]
+    answer = planned({"nodeGroups": [group("g", 4, 16, price=0.2)], "pods": entries})
+    assert (sizes(answer), answer["scaleUp"]["helped"]) == ({"g": 1}, 4)

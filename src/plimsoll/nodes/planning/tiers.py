@@ -76,7 +76,22 @@ def serve(board: Board, place: Place) -> Served:
             accepted.append(unit)
         else:
             tries |= dict.fromkeys(unit.entries, _nearest(board, unit, draft, tried))
-    return replace(_served(board, accepted, draft), tries=tries)
+    in_line = replace(_served(board, accepted, draft), tries=tries)
+    # Who wants the company of somebody further back is helped only together with them.
+    at_once = _served(board, line, together)
+    return at_once if _ranked(line, at_once) > _ranked(line, in_line) and _is_whole(board, line, at_once) else in_line
+
+
+def _ranked(line: Sequence[Unit], served: Served) -> list[int]:
+    """Pods served of each unit, the first in line first: more for somebody goes before more for all behind."""
+    return [sum(served.pods[index] for index in unit.entries) for unit in line]
+
+
+def _is_whole(board: Board, line: Sequence[Unit], served: Served) -> bool:
+    """Whether no bundle is served in part."""
+    pending = board.table.pending
+    counts = [[(served.pods[index], pending[index].count) for index in unit.entries] for unit in line if unit.is_whole]
+    return all(all(got == wanted for got, wanted in unit) or not any(got for got, _ in unit) for unit in counts)
 
 
 def _nearest(board: Board, unit: Unit, before: Draft, tried: Draft) -> Try:
