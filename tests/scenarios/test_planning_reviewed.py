@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tests.scenarios.planning import Json, group, left, planned, pods, reasons, sizes
+from tests.scenarios.planning import NAP, Json, group, left, n1, planned, pods, reasons, sizes
 
 GPU: Json = {"nvidia.com/gpu": 1}
 
@@ -46,3 +46,8 @@ def test_who_wants_somebodys_node_is_helped_as_far_as_it_has_room():
     entries = [pods("a", 4, 1, 1, labels={"app": "a"}, affinity=wants), pods("b", 1, 1, 1, labels={"app": "b"})]
     answer = planned({"nodeGroups": [group("g", 4, 16, price=0.2)], "pods": entries})
     assert (sizes(answer), answer["scaleUp"]["helped"]) == ({"g": 1}, 4)
+
+
+def test_for_the_same_money_rather_one_group_than_fewer_nodes():
+    answer = planned({"options": NAP, "machineTypes": n1(1, 2, 4, 8, 16), "pods": [pods("p", 3, 1, 1)]})
+    assert sizes(answer) == {"n1-standard-1": 3}

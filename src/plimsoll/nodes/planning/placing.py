@@ -281,7 +281,9 @@ def _filled(scene: Scene, shares: Sequence[Share], items: Ints) -> tuple[Draft, 
     free = np.concatenate((draft.free_rows(board), draft.free_batches(board)))
     sizes = np.array([1] * rows + [one.nodes for one in draft.batches], dtype=np.int64)
     standing = Standing(free=np.maximum(free, 0), kind=np.arange(len(free), dtype=np.int64), multiplicity=sizes)
-    ranks = np.array([-board.table.classes[one.number].priority for one in shares], dtype=np.int64)
+    # Within one priority, who can be on no new node goes before who can.
+    ranked = [-2 * board.table.classes[one.number].priority + int(one.places.offers.any()) for one in shares]
+    ranks = np.array(ranked, dtype=np.int64)
     answer = fill(demand, standing, most_constrained_first(demand, standing, ranks))
     return _with_filled(draft, shares, answer, rows), answer.left
 
