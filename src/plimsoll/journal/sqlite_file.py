@@ -78,7 +78,7 @@ class JournalFile:
             self._connection: sqlite3.Connection | None = _opened(file, read_only=read_only)
             try:
                 _check(self._connection, file, migrations, read_only=read_only)
-            except BaseException:
+            except BaseException:  # whatever it was goes on up; the file must not stay locked behind it
                 self._connection.close()
                 raise
 

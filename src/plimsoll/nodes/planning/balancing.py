@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from plimsoll.nodes.planning.drafts import Batch, Draft
-from plimsoll.nodes.planning.scenes import HOSTNAME
+from plimsoll.nodes.planning.profiles import HOSTNAME
 from plimsoll.nodes.planning.similar_groups import Likeness, shared_out
 
 if TYPE_CHECKING:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from plimsoll.nodes.planning.scenes import HOSTNAME
+from plimsoll.nodes.planning.profiles import HOSTNAME
 from plimsoll.nodes.planning.zone_quotas import Spreading, quotas
 from plimsoll.solver.problems import UNBOUNDED
 

@@ -14,7 +14,7 @@ import numpy as np
 
 from plimsoll.core.plans import Reason
 from plimsoll.nodes.planning.drafts import Batch, Draft, joined
-from plimsoll.nodes.planning.scenes import HOSTNAME
+from plimsoll.nodes.planning.profiles import HOSTNAME
 from plimsoll.nodes.planning.verifying import planned_node
 from plimsoll.scheduling import Fits, feasible
 from plimsoll.scheduling.replays import Replay

@@ -16,7 +16,8 @@ from plimsoll.nodes.planning.drafts import Batch, Draft, joined
 from plimsoll.nodes.planning.level_nodes import is_level, tallest
 from plimsoll.nodes.planning.meetings import Meetings, layers
 from plimsoll.nodes.planning.one_by_one import place_one_by_one
-from plimsoll.nodes.planning.scenes import HOSTNAME, Scene
+from plimsoll.nodes.planning.profiles import HOSTNAME
+from plimsoll.nodes.planning.scenes import Scene
 from plimsoll.nodes.planning.shares import Folded, Learned, Share, fold
 from plimsoll.solver.filling import Demand, Filled, Standing, fill, most_constrained_first
 from plimsoll.solver.planner import pack

@@ -8,10 +8,11 @@ how its spread constraints count. How many go where is decided by `shares`.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 import numpy as np
 
+from plimsoll.nodes.planning.profiles import HOSTNAME
 from plimsoll.scheduling.host_ports import TakenPorts
 
 if TYPE_CHECKING:
@@ -23,8 +24,6 @@ if TYPE_CHECKING:
     from plimsoll.nodes.planning.spread_counts import SpreadCount
     from plimsoll.scheduling.host_ports import HostPort
     from plimsoll.solver.problems import Flags, Ints
-
-HOSTNAME: Final = "kubernetes.io/hostname"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -16,7 +16,7 @@ import numpy as np
 
 from plimsoll.core.plans import Reason
 from plimsoll.nodes.planning.level_nodes import hopeful_caps, over_nodes, risen, safe_caps
-from plimsoll.nodes.planning.scenes import HOSTNAME, Places, Scene
+from plimsoll.nodes.planning.profiles import HOSTNAME
 from plimsoll.nodes.planning.zone_quotas import Quotas, Spreading, quotas
 from plimsoll.scheduling.host_ports import ANY_ADDRESS
 from plimsoll.solver.problems import UNBOUNDED
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
     from plimsoll.nodes.planning.classes import PodClass
+    from plimsoll.nodes.planning.scenes import Places, Scene
     from plimsoll.nodes.planning.spread_counts import SpreadCount
     from plimsoll.solver.problems import Ints
 

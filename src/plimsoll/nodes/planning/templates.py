@@ -15,7 +15,7 @@ wishes. Their nodes get a name and a hostname of their own: a template's name is
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 import numpy as np
 from msgspec import structs
@@ -23,6 +23,7 @@ from msgspec import structs
 from plimsoll.nodes.planning.arrays import Arrays
 from plimsoll.nodes.planning.companions import AVOIDED, AVOIDS, Terms, means, rows_meant
 from plimsoll.nodes.planning.node_rules import NodeRules, then
+from plimsoll.nodes.planning.profiles import HOSTNAME
 from plimsoll.nodes.planning.static_rules import Verdicts
 from plimsoll.scheduling.feasibility import DEFAULT_PROFILE, RULES, Profile
 from plimsoll.scheduling.interpod import INTER_POD_AFFINITY
@@ -35,8 +36,6 @@ if TYPE_CHECKING:
     from plimsoll.nodes.planning.classes import ClassTable
     from plimsoll.nodes.planning.offers import Offer
     from plimsoll.solver.problems import Flags, Ints
-
-HOSTNAME: Final = "kubernetes.io/hostname"
 
 
 class Templates:

@@ -16,6 +16,8 @@ from typing import TYPE_CHECKING, Final
 
 from msgspec import structs
 
+from plimsoll.nodes.planning.node_templates import TEMPLATE_LABEL
+from plimsoll.nodes.planning.profiles import HOSTNAME, ZONE
 from plimsoll.scheduling import DoesNotFit
 from plimsoll.scheduling.interpod import affinity_terms, existing_anti_affinity
 from plimsoll.scheduling.replays import Alike, Replay
@@ -32,9 +34,6 @@ if TYPE_CHECKING:
 
 PODS_REPLAYED: Final = 20_000
 """So many pods that look at others are replayed one by one (specs/nodes.md 7.4)."""
-HOSTNAME: Final = "kubernetes.io/hostname"
-TEMPLATE_LABEL: Final = "cluster-autoscaler.kubernetes.io/template-node"
-ZONE: Final = "topology.kubernetes.io/zone"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
