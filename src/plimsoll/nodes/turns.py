@@ -1,0 +1,167 @@
+"""What one turn of the node autoscaler saw, decided and did. Data only.
+
+Made by the loop, step by step; read by everything in `telling`: events, metrics, the status ConfigMap, the journal, the
+entry of a scenario's `loops`. Nothing reads a turn in order to decide.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import TYPE_CHECKING
+
+from plimsoll.nodes.cluster_state.changes import Changes
+from plimsoll.nodes.planning.departures import Departures
+from plimsoll.nodes.planning.results import Result, ScaleUp
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from datetime import datetime
+
+    from plimsoll.core.plans import Reason
+    from plimsoll.nodes.cluster_state.standing import Standing
+    from plimsoll.nodes.planning.departures import Removal
+    from plimsoll.nodes.planning.removals import Kept, Unneeded
+    from plimsoll.nodes.planning.results import Growth
+    from plimsoll.nodes.planning.world import Snapshot
+    from plimsoll.nodes.policy import Policy
+    from plimsoll.nodes.providers.values import CallFailed
+    from plimsoll.objects.pods import Pod
+
+
+class PodState(StrEnum):
+    """What `unschedulable_pods_count` tells apart."""
+
+    UNSCHEDULABLE = "unschedulable"
+    UNPROCESSED = "scheduler_unprocessed"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SetAside:
+    """A pod that waits and is not planned for this turn: expendable, too new, consuming a request, a daemon pod."""
+
+    pod: Pod
+    reason: Reason
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Grown:
+    """What became of one growth of the plan. `failure` None: the provider took it."""
+
+    growth: Growth
+    group: str
+    """Its id in the cloud: a provider may give a new group another one than was planned."""
+    before: int
+    after: int
+    created: bool = False
+    """The group was made in this turn."""
+    failure: CallFailed | None = None
+    held_back: Reason | None = None
+    """A brake kept it from being done: nothing was called."""
+
+    @property
+    def is_done(self) -> bool:
+        return self.failure is None and self.held_back is None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Repaired:
+    """A size or an instance that the cluster state wanted put right, and whether it was."""
+
+    group: str
+    reason: Reason
+    instances: tuple[str, ...] = ()
+    """Deleted; empty where only a target was lowered."""
+    before: int | None = None
+    after: int | None = None
+    failure: CallFailed | None = None
+
+
+class RemovalResult(StrEnum):
+    """How a removal ended."""
+
+    REMOVED = "removed"
+    FAILED = "failed"
+    OVERTAKEN = "overtaken"
+    """The node is needed again, or gone without our doing."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ended:
+    """A removal that came to an end since the last turn (or in this one)."""
+
+    removal: Removal
+    result: RemovalResult
+    reason: Reason | None = None
+    """Of everything but a plain success."""
+    evicted: int = 0
+    failed_evictions: int = 0
+    seconds: float = 0.0
+    """From the taint to the end, by the steady clock; for a metric only."""
+    was_unready: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GroupGone:
+    """An empty auto-provisioned group that was deleted, or could not be."""
+
+    group: str
+    failure: CallFailed | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ScaleUpPart:
+    """Growth, this turn."""
+
+    plan: ScaleUp = field(default_factory=lambda: ScaleUp(result=Result.NOT_NEEDED))
+    skipped: Reason | None = None
+    """Why nobody planned: MaxNodesTotalReached, pods too new, paused."""
+    grown: tuple[Grown, ...] = ()
+    plan_seconds: float = 0.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ScaleDownPart:
+    """Shrinking, this turn."""
+
+    unneeded: tuple[Unneeded, ...] = ()
+    unneeded_since: Mapping[str, datetime] = field(default_factory=dict)
+    kept: tuple[Kept, ...] = ()
+    """Nodes that are needed, each with its reason, then unneeded ones that do not go yet."""
+    skipped: Reason | None = None
+    """Why nothing was begun although nodes are unneeded: cool-down, a scale-up in this turn, unhealthy, paused."""
+    departures: Departures = field(default_factory=Departures)
+    """What was decided to go; begun in this turn unless `held_back`."""
+    held_back: Mapping[str, Reason] = field(default_factory=dict)
+    """By node: a brake kept it (dry run, max-removals-per-hour, pause)."""
+    ended: tuple[Ended, ...] = ()
+    under_way: int = 0
+    is_in_cooldown: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Turn:
+    """All of one turn. What it did not come to has its default."""
+
+    number: int
+    at: datetime
+    policy: Policy
+    ended_early: Reason | None = None
+    """Why the turn stopped before planning: provider not reachable, cluster unhealthy, no nodes, sizes repaired."""
+    standing: Standing | None = None
+    changes: Changes = field(default_factory=Changes)
+    repaired: tuple[Repaired, ...] = ()
+    snapshot: Snapshot | None = None
+    pods_by_state: Mapping[PodState, int] = field(default_factory=dict)
+    set_aside: tuple[SetAside, ...] = ()
+    scale_up: ScaleUpPart = field(default_factory=ScaleUpPart)
+    scale_down: ScaleDownPart = field(default_factory=ScaleDownPart)
+    groups_gone: tuple[GroupGone, ...] = ()
+    function_seconds: Mapping[str, float] = field(default_factory=dict)
+    """Measured by function label of `function_duration_seconds`; for metrics and `--timing` only."""
+
+    @property
+    def did_something(self) -> bool:
+        """Whether the next turn should follow at once."""
+        grew = any(one.is_done for one in self.scale_up.grown)
+        return grew or any(one.node not in self.scale_down.held_back for one in self.scale_down.departures.removals)
