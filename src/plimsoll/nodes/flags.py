@@ -176,6 +176,14 @@ def parse_duration_s(value: Any) -> float:
     raise _Wrong(f'{_quoted(value)} is no duration like "10s", "5m" or "1h30m"{unit}')
 
 
+def read_duration_s(written: str) -> float | None:
+    """Of a duration that no flag holds, an annotation's; None: it is none."""
+    try:
+        return parse_duration_s(written)
+    except _Wrong:
+        return None
+
+
 def parse_switch(value: Any) -> bool:
     if isinstance(value, bool):
         return value

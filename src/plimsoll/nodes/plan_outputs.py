@@ -7,17 +7,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
-import msgspec
-
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
-
     from plimsoll.nodes.planning.offers import Offer
     from plimsoll.nodes.planning.results import Growth, Remaining, ScaleUp
-    from plimsoll.nodes.planning.world import Pending
+    from plimsoll.objects.nodes import Taint
 
-ACCEPTED: Final = "Accepted"
-PROVISIONED: Final = "Provisioned"
 INSTANCE_TYPE: Final = "node.kubernetes.io/instance-type"
 
 Json = dict[str, Any]
@@ -54,10 +48,17 @@ def _growth(one: Growth) -> Json:
     }
     if one.offer.zone:
         entry["zone"] = one.offer.zone
-    if one.offer.profile is not None and one.offer.profile.labels:
+    if one.offer.profile is not None:
         entry["labels"] = dict(one.offer.profile.labels)
+        entry["taints"] = [_taint(taint) for taint in one.offer.node.spec.taints]
+        entry["capacityType"] = str(one.offer.capacity_type)
+        entry["reason"] = str(one.reason)
     entry["patterns"] = [{"nodes": pattern.nodes, "pods": dict(pattern.pods)} for pattern in one.patterns]
     return entry
+
+
+def _taint(one: Taint) -> Json:
+    return {"key": one.key, **({"value": one.value} if one.value else {}), "effect": one.effect}
 
 
 def machine_type_of(offer: Offer) -> str:
@@ -67,50 +68,3 @@ def machine_type_of(offer: Offer) -> str:
 
 def _remaining(one: Remaining) -> Json:
     return {"pods": one.pods, "reasons": [str(reason) for reason in one.reasons]}
-
-
-def requests_json(plan: ScaleUp, pending: Sequence[Pending], bundles: Iterable[str], *, time: str) -> Json:
-    """How each request is answered by a plan: with all its pods, or not at all."""
-    left = {key: count for one in plan.remaining for key, count in one.keys.items()}
-    why = {key: "; ".join(map(str, one.reasons)) for one in plan.remaining for key in one.keys}
-    grown = {key for one in plan.growths for pattern in one.patterns for key in pattern.pods}
-    found: Json = {}
-    for bundle in bundles:
-        keys = [one.key for one in pending if one.bundle == bundle]
-        total = sum(one.count for one in pending if one.bundle == bundle)
-        short = [key for key in keys if key in left]
-        found[bundle] = {
-            "conditions": [
-                _condition(ACCEPTED, "True", "Accepted", "Provisioning Request was successfully queued.", time),
-                _provisioned(total, [why[key] for key in short], grows=any(key in grown for key in keys), time=time),
-            ],
-            "details": _details(plan, keys) if not short else {},
-        }
-    return found
-
-
-def _provisioned(total: int, why: Sequence[str], *, grows: bool, time: str) -> Json:
-    if why:
-        told = f"Not all of {total} pods fit: {'; '.join(dict.fromkeys(why))}"
-        return _condition(PROVISIONED, "False", "CapacityIsNotFound", told, time)
-    if grows:
-        return _condition(
-            PROVISIONED, "True", "CapacityIsProvisioned", f"Capacity for {total} pods was requested.", time
-        )
-    return _condition(PROVISIONED, "True", "CapacityIsFound", f"Capacity for {total} pods is there.", time)
-
-
-def _details(plan: ScaleUp, keys: Sequence[str]) -> Json:
-    groups = {
-        one.offer.group: sum(pattern.nodes for pattern in one.patterns if any(key in pattern.pods for key in keys))
-        for one in plan.growths
-    }
-    return {
-        "planCostPerHour": f"{plan.cost_per_hour:g}",
-        "costLowerBoundPerHour": f"{plan.lower_bound_per_hour:g}",
-        "nodeGroups": msgspec.json.encode({name: nodes for name, nodes in groups.items() if nodes}).decode(),
-    }
-
-
-def _condition(kind: str, status: str, reason: str, message: str, time: str) -> Json:
-    return {"type": kind, "status": status, "reason": reason, "message": message, "lastTransitionTime": time}

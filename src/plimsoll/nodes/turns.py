@@ -87,6 +87,15 @@ class RemovalResult(StrEnum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class EvictedPod:
+    """A pod that was asked to leave its node."""
+
+    pod: Pod
+    failure: Reason | None = None
+    """Why it did not go; None: it was told to, or was gone already."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Ended:
     """A removal that came to an end since the last turn (or in this one)."""
 
@@ -99,6 +108,8 @@ class Ended:
     seconds: float = 0.0
     """From the taint to the end, by the steady clock; for a metric only."""
     was_unready: bool = False
+    pods: tuple[EvictedPod, ...] = ()
+    """Those that were to be evicted, in the order in which they were asked."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -138,6 +149,11 @@ class ScaleDownPart:
     under_way: int = 0
     is_in_cooldown: bool = False
 
+    @property
+    def begun(self) -> tuple[Removal, ...]:
+        """What was decided to go and not held back."""
+        return tuple(one for one in self.departures.removals if one.node not in self.held_back)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Turn:
@@ -157,6 +173,10 @@ class Turn:
     scale_up: ScaleUpPart = field(default_factory=ScaleUpPart)
     scale_down: ScaleDownPart = field(default_factory=ScaleDownPart)
     groups_gone: tuple[GroupGone, ...] = ()
+    known_requests: frozenset[str] | None = None
+    """NAMESPACE/NAME of every ProvisioningRequest there is; None: nobody looked."""
+    priority_problem: Reason | None = None
+    """What is wrong with the priority expander's ConfigMap: PriorityConfigMapInvalid and its like."""
     function_seconds: Mapping[str, float] = field(default_factory=dict)
     """Measured by function label of `function_duration_seconds`; for metrics and `--timing` only."""
 

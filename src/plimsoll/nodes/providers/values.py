@@ -67,6 +67,17 @@ class NotImplementedByProvider(Value):
 Outcome = Done | CallFailed | NotImplementedByProvider
 
 
+def failure_of(outcome: object) -> CallFailed | None:
+    """Why a changing call did not do it; None when it did. What a provider does not have, it refuses."""
+    match outcome:
+        case CallFailed():
+            return outcome
+        case NotImplementedByProvider(call=call):
+            return CallFailed(kind=FailureKind.REFUSED, message=f"the provider does not implement {call}")
+        case _:
+            return None
+
+
 # ---- nodes and instances
 
 

@@ -1,0 +1,53 @@
+"""Puts right what the cluster state found wrong: targets that nobody fulfils, machines that will never be nodes."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import structlog
+
+from plimsoll.nodes.providers.values import Done, NodeRef, NotImplementedByProvider, failure_of
+from plimsoll.nodes.turns import Repaired
+
+if TYPE_CHECKING:
+    from plimsoll.nodes.cluster_state.changes import Changes, DeleteInstances, ShrinkTarget
+    from plimsoll.nodes.providers.ports import Group, Provider
+    from plimsoll.nodes.providers.values import CallFailed, Outcome
+
+log = structlog.get_logger(__name__)
+
+
+async def repair(provider: Provider, changes: Changes) -> tuple[Repaired, ...]:
+    """Instances first: each one deleted lowers its group's target, which is read again before it is shrunk."""
+    groups = {one.id: one for one in await provider.node_groups()}
+    deletions = (*changes.delete_failed, *changes.delete_unregistered)
+    done = [await _deleted(groups[one.group], one) for one in deletions if one.group in groups]
+    deleted_from = {one.group for one in deletions}
+    shrinking = [one for one in changes.shrink if one.group in groups and one.group not in deleted_from]
+    return (*done, *[await _shrunk(groups[one.group], one) for one in shrinking])
+
+
+async def _deleted(group: Group, wanted: DeleteInstances) -> Repaired:
+    refs = [NodeRef.of_instance(one) for one in await group.nodes() if one.id in set(wanted.instances)]
+    outcome: Outcome = Done()
+    if refs:
+        outcome = await group.force_delete_nodes(refs) if wanted.force else await group.delete_nodes(refs)
+        if wanted.force and isinstance(outcome, NotImplementedByProvider):
+            outcome = await group.delete_nodes(refs)
+    failure = failure_of(outcome)
+    _log("instances.deleted", group.id, failure, instances=len(refs))
+    return Repaired(group=group.id, reason=wanted.reason, instances=wanted.instances, failure=failure)
+
+
+async def _shrunk(group: Group, wanted: ShrinkTarget) -> Repaired:
+    outcome = await group.decrease_target_size(wanted.after - wanted.before, expected=wanted.before)
+    failure = failure_of(outcome)
+    _log("target.lowered", group.id, failure, before=wanted.before, after=wanted.after)
+    return Repaired(group=group.id, reason=wanted.reason, before=wanted.before, after=wanted.after, failure=failure)
+
+
+def _log(event: str, group: str, failure: CallFailed | None, **facts: int) -> None:
+    if failure is None:
+        log.info(event, group=group, **facts)
+    else:
+        log.warning(event, group=group, failed=True, problem=failure.message, **facts)

@@ -1,0 +1,128 @@
+"""Where the operator's wishes come from, turn by turn: flags, then the program's ConfigMap, which is re-read.
+
+`Configuration` is what the loop asks; `GivenOptions` answers from a mapping (flags, or a scenario's options, which may
+change under it) and ConfigMaps. A ConfigMap that cannot be read changes nothing: what was in force before
+stays so, and the problem is told. specs/nodes.md 5.1, 6.7, 10.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, Final, Protocol
+
+import structlog
+
+from plimsoll.core.errors import InvalidInput
+from plimsoll.nodes.brakes import PAUSED_ANNOTATION
+from plimsoll.nodes.flags import InvalidOptions
+from plimsoll.nodes.options import read_options
+from plimsoll.nodes.planning.group_priorities import CONFIG_MAP as PRIORITIES
+from plimsoll.nodes.planning.group_priorities import KEY as PRIORITIES_KEY
+from plimsoll.nodes.planning.group_priorities import read_priorities
+from plimsoll.objects.configuration import ConfigMap
+from plimsoll.objects.manifests import read_documents
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from plimsoll.kube.informer.informer import Informer
+    from plimsoll.kube.informer.shared import Informers
+    from plimsoll.nodes.planning.group_names import Naming
+    from plimsoll.nodes.planning.prices import Overlay
+    from plimsoll.nodes.policy import Policy
+
+log = structlog.get_logger(__name__)
+
+CONFIG_MAP: Final = "plimsoll"
+"""In the namespace of the program: options of each subsystem, and the pause."""
+OPTIONS_KEY: Final = "nodes"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Wishes:
+    """What holds for one turn."""
+
+    policy: Policy
+    paused: str = ""
+    problems: tuple[str, ...] = ()
+    """What of the configuration could not be used, for people."""
+
+
+class Configuration(Protocol):
+    """Asked at the beginning of every turn."""
+
+    def wishes(self) -> Wishes: ...
+
+
+class GivenOptions:
+    """Options of a mapping that its owner may change, with what ConfigMaps of the cluster add to them."""
+
+    def __init__(
+        self,
+        options: Mapping[str, Any],
+        informers: Informers,
+        *,
+        naming: Naming | None = None,
+        overlay: Mapping[str, Overlay] | None = None,
+    ) -> None:
+        self._options = options
+        self._maps: Informer[ConfigMap] = informers.of(ConfigMap)
+        self._naming = naming
+        self._overlay = overlay or {}
+        self._read: tuple[dict[str, Any], Policy] | None = None
+        self._told: dict[str, None] = {}
+
+    def wishes(self) -> Wishes:
+        problems: list[str] = []
+        policy = self._policy(problems)
+        ours = self._maps.cache.get(CONFIG_MAP, policy.operation.namespace)
+        paused = "" if ours is None else ours.metadata.annotations.get(PAUSED_ANNOTATION, "")
+        priorities = self._priorities(policy, problems)
+        for problem in problems:
+            if problem not in self._told:
+                log.warning("configuration.not_used", problem=problem)
+        self._told = dict.fromkeys(problems)
+        chosen = replace(policy, priorities=priorities, naming=self._naming, overlay=self._overlay)
+        return Wishes(policy=chosen, paused="" if paused == "false" else paused, problems=tuple(problems))
+
+    def _policy(self, problems: list[str]) -> Policy:
+        """By flags and the ConfigMap together; what the ConfigMap says goes before."""
+        known = self._read
+        given = dict(self._options)
+        namespace = str(given.get("namespace", "kube-system"))
+        written = self._maps.cache.get(CONFIG_MAP, namespace)
+        added: dict[str, Any] = {}
+        try:
+            added = _options_in(written)
+            asked = {**given, **added}
+            if known is None or known[0] != asked:
+                known = (asked, read_options(asked))
+        except (InvalidInput, InvalidOptions) as error:
+            if not added:
+                raise
+            problems.append(f"ConfigMap {namespace}/{CONFIG_MAP}: {error}")
+            known = known or (given, read_options(given))
+        self._read = known
+        return known[1]
+
+    def _priorities(self, policy: Policy, problems: list[str]) -> dict[int, tuple[str, ...]]:
+        written = self._maps.cache.get(PRIORITIES, policy.operation.namespace)
+        text = "" if written is None else written.data.get(PRIORITIES_KEY, "")
+        if not text:
+            return {}
+        try:
+            documents = [document for _, document in read_documents(text.encode(), source=PRIORITIES)]
+            return read_priorities(documents[0]) if documents else {}
+        except InvalidInput as error:
+            problems.append(f"ConfigMap {policy.operation.namespace}/{PRIORITIES}: {error}")
+            return {}
+
+
+def _options_in(written: ConfigMap | None) -> dict[str, Any]:
+    text = "" if written is None else written.data.get(OPTIONS_KEY, "")
+    if not text.strip():
+        return {}
+    documents = [document for _, document in read_documents(text.encode(), source=CONFIG_MAP)]
+    if len(documents) != 1 or not isinstance(documents[0], dict):
+        raise InvalidInput("must hold one mapping of flag names to values", path=OPTIONS_KEY)
+    return {str(key): value for key, value in documents[0].items()}

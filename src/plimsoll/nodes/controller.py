@@ -1,0 +1,69 @@
+"""When turns happen: one after another, at once after one that changed something, else by the scan interval.
+
+A pod that the scheduler has just given up on ends the wait (`--frequent-loops-enabled`). The supervisor owns `run`;
+leader election decides whether it is called at all. Nothing is decided here.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from datetime import timedelta
+from typing import TYPE_CHECKING, Final
+
+from plimsoll.kube.informer.changes import Added, Updated
+from plimsoll.nodes.observing.waiting_pods import was_refused
+
+if TYPE_CHECKING:
+    from plimsoll.core.clock import Clock
+    from plimsoll.kube.informer.changes import Change
+    from plimsoll.nodes.configuring import Configuration
+    from plimsoll.nodes.loop import Autoscaler
+    from plimsoll.nodes.observing.clusters import Watching
+    from plimsoll.nodes.turns import Turn
+    from plimsoll.objects.pods import Pod
+
+_FRESH: Final = timedelta(seconds=10)
+"""Who has waited longer has been seen by a turn already."""
+
+
+class TurnTimer:
+    """Runs turns until cancelled."""
+
+    def __init__(
+        self, autoscaler: Autoscaler, watching: Watching, configuration: Configuration, *, clock: Clock
+    ) -> None:
+        self._autoscaler = autoscaler
+        self._watching = watching
+        self._configuration = configuration
+        self._clock = clock
+        self._wake = asyncio.Event()
+        watching.pods.add_handler(self._on_pod, name="node autoscaler")
+
+    async def run(self) -> None:
+        await self._watching.synced()
+        await self._autoscaler.begin()
+        while True:
+            turn = await self._autoscaler.run_once()
+            await self._wait(turn)
+
+    async def _wait(self, turn: Turn) -> None:
+        self._wake.clear()
+        operation = turn.policy.operation
+        if turn.did_something:
+            await asyncio.sleep(0)
+            return
+        if not operation.frequent_loops:
+            await self._clock.sleep(operation.scan_interval_s)
+            return
+        try:
+            async with asyncio.timeout(operation.scan_interval_s):
+                await self._wake.wait()
+        except TimeoutError:
+            return
+
+    def _on_pod(self, change: Change[Pod]) -> None:
+        if isinstance(change, (Added, Updated)) and was_refused(change.new):
+            since = [one.last_transition_time for one in change.new.status.conditions if one.type == "PodScheduled"]
+            now = self._clock.now()
+            if any(time is not None and now - time < _FRESH for time in since):
+                self._wake.set()

@@ -1,0 +1,98 @@
+"""The first half of a turn: what is added so that pending pods run (specs/nodes.md 6.1.9-12).
+
+The plan is always made when pods are pending, because shrinking wants to know where they would fit; whether it is
+carried out depends on brakes and on how new the pods are.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Final
+
+from plimsoll.core.plans import Reason
+from plimsoll.nodes.planning.boards import Memory
+from plimsoll.nodes.planning.gpus import is_gpu
+from plimsoll.nodes.planning.scale_up import plan_scale_up
+from plimsoll.nodes.planning.static_rules import Verdicts
+from plimsoll.nodes.turns import Grown, ScaleUpPart
+from plimsoll.scheduling.demands import pod_demand
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
+    from datetime import datetime
+
+    from plimsoll.nodes.acting.growing import Grower
+    from plimsoll.nodes.brakes import Brakes
+    from plimsoll.nodes.planning.results import ScaleUp
+    from plimsoll.nodes.planning.world import Pending, Snapshot
+    from plimsoll.nodes.policy import Policy
+
+    Planning = Callable[[Callable[[], ScaleUp]], Awaitable[ScaleUp]]
+
+MAX_NODES_REACHED: Final = "MaxNodesTotalReached"
+PODS_TOO_NEW: Final = "PodsTooNew"
+_SETTLING_S: Final = 2.0
+_SETTLING_WITH_GPU_S: Final = 30.0
+"""Who asks for accelerators often comes in numbers: a turn waits until they are all there."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Occasion:
+    """What a turn knows when it comes to growing."""
+
+    snapshot: Snapshot
+    policy: Policy
+    now: datetime
+    ready_nodes: int
+    waits_for_more: bool = True
+    """Pods that were made just now are waited with; not in a world that is told step by step."""
+
+
+class Expanding:
+    """Plans growth and has it carried out."""
+
+    def __init__(self, grower: Grower, planning: Planning) -> None:
+        self._grower = grower
+        self._planning = planning
+        self._memory = Memory(verdicts=Verdicts())
+
+    async def step(self, at: Occasion, brakes: Brakes) -> ScaleUpPart:
+        if not at.snapshot.pending:
+            return ScaleUpPart()
+        if at.waits_for_more and _are_all_new(at.snapshot.pending, at.policy, at.now):
+            why = Reason(code=PODS_TOO_NEW, message="all pending pods were made just now; more may follow")
+            return ScaleUpPart(skipped=why)
+        plan = await self._planning(lambda: plan_scale_up(at.snapshot, at.policy, memory=self._memory))
+        part = ScaleUpPart(plan=plan, skipped=_why_full(at, plan))
+        if not plan.growths:
+            return part
+        if brakes.reason is not None:
+            return replace(part, grown=tuple(_held_back(plan, brakes.reason)))
+        return replace(part, grown=await self._grower.carry_out(plan.growths, now=at.now))
+
+
+def _held_back(plan: ScaleUp, reason: Reason) -> list[Grown]:
+    return [
+        Grown(growth=one, group=one.offer.group, before=one.before, after=one.after, held_back=reason)
+        for one in plan.growths
+    ]
+
+
+def _why_full(at: Occasion, plan: ScaleUp) -> Reason | None:
+    most = at.policy.limits.max_nodes_total
+    if not most or at.ready_nodes < most or not plan.remaining:
+        return None
+    return Reason(
+        code=MAX_NODES_REACHED,
+        message=f"the cluster has {at.ready_nodes} ready nodes, max-nodes-total is {most}",
+        facts={"nodes": at.ready_nodes, "maxNodesTotal": most},
+    )
+
+
+def _are_all_new(pending: tuple[Pending, ...], policy: Policy, now: datetime) -> bool:
+    """Whether more of them may be about to come. A bypassed scheduler tells nobody when it is done: no waiting then."""
+    if policy.pods.bypassed_schedulers:
+        return False
+    wants_gpu = any(any(is_gpu(name) for name in pod_demand(one.pod)) for one in pending)
+    settling_s = _SETTLING_WITH_GPU_S if wants_gpu else _SETTLING_S
+    return all(one.created is not None and (now - one.created).total_seconds() < settling_s for one in pending)

@@ -1,0 +1,234 @@
+"""One turn of the node autoscaler: observe, plan, act, tell. The main flow of specs/nodes.md 6.1.
+
+`Autoscaler.run_once()` is called by the controller's timer when live, and by `{loop: …}` in a scenario. Between turns
+only time is remembered (timers, back-offs, what growth was asked for); everything else is read anew, so that a process
+that dies at any point is followed by one that goes on from the world alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, replace
+from datetime import timedelta
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
+
+import structlog
+
+from plimsoll.core.errors import Unreachable
+from plimsoll.core.plans import Reason
+from plimsoll.nodes.acting.emptied_groups import EmptiedGroups, delete_groups
+from plimsoll.nodes.acting.growing import Grower
+from plimsoll.nodes.acting.repairing import repair
+from plimsoll.nodes.brakes import Brakes
+from plimsoll.nodes.cluster_state.registry import ClusterState
+from plimsoll.nodes.cluster_state.templates import GroupTemplates
+from plimsoll.nodes.expanding import PODS_TOO_NEW, Expanding, Occasion
+from plimsoll.nodes.observing.clouds import look_at_cloud
+from plimsoll.nodes.observing.snapshots import pods_by_node, snapshot_of, with_places
+from plimsoll.nodes.observing.waiting_pods import sorted_pods
+from plimsoll.nodes.shrinking import Shrinking, Situation
+from plimsoll.nodes.turns import GroupGone, Turn
+
+if TYPE_CHECKING:
+    from datetime import datetime
+
+    from plimsoll.core.clock import Clock
+    from plimsoll.nodes.acting.removing import Remover
+    from plimsoll.nodes.acting.soft_taints import SoftTaints
+    from plimsoll.nodes.configuring import Configuration, Wishes
+    from plimsoll.nodes.observing.clouds import CloudRead
+    from plimsoll.nodes.observing.clusters import ClusterRead, Watching
+    from plimsoll.nodes.planning.world import Snapshot
+    from plimsoll.nodes.providers.ports import Provider
+    from plimsoll.nodes.turns import ScaleUpPart
+
+log = structlog.get_logger(__name__)
+
+T = TypeVar("T")
+Planning = Callable[[Callable[[], Any]], Awaitable[Any]]
+"""Runs a pure planner: in a worker thread when live, inline in virtual time."""
+
+
+class Teller(Protocol):
+    """Says what a turn did: `telling`."""
+
+    async def tell(self, turn: Turn) -> None: ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Parts:
+    """What an autoscaler is made of."""
+
+    watching: Watching
+    provider: Provider
+    configuration: Configuration
+    remover: Remover
+    soft_taints: SoftTaints
+    teller: Teller
+    clock: Clock
+    planning: Planning
+    stepped: bool = False
+    """A scenario takes the steps: nothing waits for timers, and no scheduler runs by itself."""
+
+
+class Autoscaler:
+    """One a process. Turns must not overlap."""
+
+    def __init__(self, parts: Parts) -> None:
+        self._parts = parts
+        wishes = parts.configuration.wishes()
+        self._state = ClusterState(wishes.policy)
+        self._templates = GroupTemplates(wishes.policy)
+        self._expanding = Expanding(Grower(parts.provider, self._state), parts.planning)
+        self._shrinking = Shrinking(parts.remover, parts.soft_taints, parts.planning, stepped=parts.stepped)
+        self._emptied = EmptiedGroups()
+        self._turns = 0
+        self._began = (parts.clock.now(), parts.clock.monotonic_s())
+        self._blind_since_s: float | None = None
+
+    async def run_once(self) -> Turn:
+        wishes = self._parts.configuration.wishes()
+        self._state.policy = self._templates.policy = wishes.policy
+        self._turns += 1
+        turn = await self._turn(wishes, self._now())
+        await self._parts.teller.tell(turn)
+        return turn
+
+    async def _turn(self, wishes: Wishes, now: datetime) -> Turn:
+        """Whatever cannot be seen ends the turn before anything is done."""
+        if why := self._parts.watching.stale():
+            return self._blinded(wishes, now, f"the cluster cannot be seen: {why}")
+        cluster = self._parts.watching.read()
+        if (hollow := _nothing_to_begin_with(cluster, wishes)) is not None:
+            return self._ended(wishes, now, hollow)
+        try:
+            await self._parts.provider.refresh()
+            cloud = await look_at_cloud(
+                self._parts.provider,
+                cluster.nodes,
+                pods_by_node(cluster.pods),
+                policy=wishes.policy,
+                templates=self._templates,
+                now=now,
+            )
+        except Unreachable as error:
+            return self._blinded(wishes, now, str(error))
+        self._sees_again()
+        return await self._seen(cluster, cloud, wishes, now)
+
+    async def _seen(self, cluster: ClusterRead, cloud: CloudRead, wishes: Wishes, now: datetime) -> Turn:
+        """Everything is known: judge it, put right what is wrong, then grow and shrink."""
+        brakes = Brakes.of(wishes.policy, paused=wishes.paused)
+        changes = self._state.observe(cloud.observed(cluster.nodes, wishes.policy), now)
+        repaired = () if brakes.reason else await repair(self._parts.provider, changes)
+        turn = Turn(
+            number=self._turns,
+            at=now,
+            policy=wishes.policy,
+            standing=self._state.standing(now),
+            changes=changes,
+            repaired=repaired,
+        )
+        assert turn.standing is not None
+        if (unhealthy := turn.standing.unhealthy_reason()) is not None:
+            self._shrinking.forget()
+            return _with(turn, ended_early=unhealthy)
+        if any(one.after is not None and one.failure is None for one in repaired):
+            told = Reason(code="SizesRepaired", message="sizes of groups were put right; the next turn looks anew")
+            return _with(turn, ended_early=told)
+        return await self._planned(turn, cluster, cloud, brakes)
+
+    async def _planned(self, turn: Turn, cluster: ClusterRead, cloud: CloudRead, brakes: Brakes) -> Turn:
+        assert turn.standing is not None
+        policy, now, standing = turn.policy, turn.at, turn.standing
+        pods = sorted_pods(
+            self._with_evicted(cluster, now), policy.pods, now=now, waits_for_scheduler=not self._parts.stepped
+        )
+        snapshot = snapshot_of(cluster, cloud, pods, standing=standing, policy=policy, number=turn.number)
+        occasion = Occasion(
+            snapshot=snapshot,
+            policy=policy,
+            now=now,
+            ready_nodes=len(standing.total.ready),
+            waits_for_more=not self._parts.stepped,
+        )
+        up = await self._expanding.step(occasion, brakes)
+        for one in up.grown:
+            if one.is_done:
+                self._shrinking.times.note(self._shrinking.times.added, one.group, now)
+        situation = Situation(
+            snapshot=with_places(snapshot, up.plan.existing),
+            policy=policy,
+            now=now,
+            nodes={one.metadata.name: one for one in cluster.nodes},
+            controllers=cluster.controllers,
+            unready=frozenset(standing.total.unready),
+            hindrance=_hindrance(up),
+        )
+        down = await self._shrinking.step(situation, brakes)
+        gone = () if brakes.reason or down.under_way else await self._tidied(cloud, snapshot, up, now)
+        return _with(
+            turn,
+            snapshot=snapshot,
+            pods_by_state=pods.by_state,
+            set_aside=pods.set_aside,
+            scale_up=up,
+            scale_down=down,
+            groups_gone=gone,
+        )
+
+    # ---- steps
+
+    def _with_evicted(self, cluster: ClusterRead, now: datetime) -> tuple[Any, ...]:
+        """Pods that were evicted and not made again yet wait for a place too, whoever has forgotten them."""
+        return (*cluster.pods, *self._parts.remover.recently_evicted(now))
+
+    async def _tidied(
+        self, cloud: CloudRead, snapshot: Snapshot, up: ScaleUpPart, now: datetime
+    ) -> tuple[GroupGone, ...]:
+        used = {one.group for one in up.grown}
+        due = self._emptied.due(cloud, snapshot, self._state.policy, used=used, now=now)
+        return await delete_groups(due, cloud.groups)
+
+    # ---- what is not seen
+
+    def _blinded(self, wishes: Wishes, now: datetime, why: str) -> Turn:
+        if self._blind_since_s is None:
+            self._blind_since_s = self._parts.clock.monotonic_s()
+        log.warning("turn.blind", problem=why)
+        return self._ended(wishes, now, Reason(code="CannotSee", message=why))
+
+    def _sees_again(self) -> None:
+        """Time in which nobody could look counts against nobody."""
+        if self._blind_since_s is not None:
+            self._state.was_blind(self._parts.clock.monotonic_s() - self._blind_since_s)
+            self._blind_since_s = None
+
+    def _ended(self, wishes: Wishes, now: datetime, why: Reason) -> Turn:
+        return Turn(number=self._turns, at=now, policy=wishes.policy, ended_early=why)
+
+    def _now(self) -> datetime:
+        """Steady: a wall clock that is set must not make nodes overdue."""
+        wall, began_s = self._began
+        return wall + timedelta(seconds=self._parts.clock.monotonic_s() - began_s)
+
+
+def _with(turn: Turn, **parts: Any) -> Turn:
+    return replace(turn, **parts)
+
+
+def _nothing_to_begin_with(cluster: ClusterRead, wishes: Wishes) -> Reason | None:
+    if cluster.nodes or wishes.policy.groups.scale_up_from_zero:
+        return None
+    return Reason(code="ClusterUnhealthy", message="the cluster has no nodes, and scale-up-from-zero is false")
+
+
+def _hindrance(up: ScaleUpPart) -> Reason | None:
+    """What of growing keeps a turn from shrinking."""
+    grown = [one for one in up.grown if one.is_done]
+    if grown:
+        told = ", ".join(f"{one.group} {one.before}->{one.after}" for one in grown)
+        return Reason(code="ScaledUp", message=f"this turn scaled up: {told}")
+    if up.skipped is not None and up.skipped.code == PODS_TOO_NEW:
+        return up.skipped
+    return None

@@ -1,0 +1,128 @@
+"""The cluster as informers show it: one consistent read of everything a turn looks at, and how old it may be.
+
+`Watching` asks for the informers, once, before they run; `read()` takes what their caches hold at that moment. Objects
+that could not be decoded are in it too: an odd pod must not make its node look empty.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Final
+
+from plimsoll.nodes.planning.drains import Controller
+from plimsoll.objects.configuration import Namespace
+from plimsoll.objects.nodes import Node
+from plimsoll.objects.pods import Pod
+from plimsoll.objects.policy import PodDisruptionBudget, PriorityClass
+from plimsoll.objects.volumes import CSINode, PersistentVolume, PersistentVolumeClaim, StorageClass
+from plimsoll.objects.workloads import DaemonSet, Job, ReplicaSet, ReplicationController, StatefulSet
+from plimsoll.scheduling import Storage
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from plimsoll.kube.informer.informer import Informer
+    from plimsoll.kube.informer.shared import Informers
+    from plimsoll.nodes.planning.drains import ControllerKey
+    from plimsoll.objects.meta import WireObject
+    from plimsoll.objects.problems import BadObject
+
+_CONTROLLERS: Final[tuple[type[WireObject], ...]] = (ReplicaSet, ReplicationController, StatefulSet, Job)
+_STALE_AFTER_S: Final = 180.0
+"""A quiet watch is heard about once a minute; what is older than a few of these is not known any more."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClusterRead:
+    """Everything at one moment, in the order of the caches."""
+
+    nodes: tuple[Node, ...] = ()
+    pods: tuple[Pod, ...] = ()
+    bad_pods: tuple[BadObject, ...] = ()
+    bad_nodes: tuple[BadObject, ...] = ()
+    daemon_sets: tuple[DaemonSet, ...] = ()
+    budgets: tuple[PodDisruptionBudget, ...] = ()
+    controllers: Mapping[ControllerKey, Controller] = field(default_factory=dict)
+    namespaces: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+    storage: Storage = field(default_factory=Storage)
+
+
+class Watching:
+    """The informers of a node autoscaler. `knows_owners`: an owner that no cache holds is gone, not merely unknown."""
+
+    def __init__(self, informers: Informers, *, knows_owners: Callable[[str], bool] | None = None) -> None:
+        self._knows = knows_owners or (lambda _uid: True)
+        self._nodes = informers.of(Node)
+        self.pods = informers.of(Pod)
+        self._daemon_sets = informers.of(DaemonSet)
+        self._budgets = informers.of(PodDisruptionBudget)
+        self._controllers = [informers.of(kind) for kind in _CONTROLLERS]
+        self._namespaces = informers.of(Namespace)
+        self._claims = informers.of(PersistentVolumeClaim)
+        self._volumes = informers.of(PersistentVolume)
+        self._classes = informers.of(StorageClass)
+        self._csi_nodes = informers.of(CSINode)
+        self.priority_classes = informers.of(PriorityClass)
+
+    @property
+    def _all(self) -> tuple[Informer[Any], ...]:
+        return (
+            self._nodes,
+            self.pods,
+            self._daemon_sets,
+            self._budgets,
+            *self._controllers,
+            self._namespaces,
+            self._claims,
+            self._volumes,
+            self._classes,
+            self._csi_nodes,
+        )
+
+    async def synced(self) -> None:
+        for informer in self._all:
+            await informer.synced()
+
+    def stale(self) -> str:
+        """The kind that has not been heard of for too long, and for how long; empty while all are fresh."""
+        oldest = max(self._all, key=lambda one: one.age_s())
+        age_s = oldest.age_s()
+        return f"{oldest.resource} were last heard of {age_s:.0f} s ago" if age_s > _STALE_AFTER_S else ""
+
+    def node(self, name: str) -> Node | None:
+        return self._nodes.cache.get(name)
+
+    def read(self) -> ClusterRead:
+        pods = self.pods.cache.list()
+        return ClusterRead(
+            nodes=self._nodes.cache.list(),
+            pods=pods,
+            bad_pods=tuple(self.pods.cache.bad.values()),
+            bad_nodes=tuple(self._nodes.cache.bad.values()),
+            daemon_sets=self._daemon_sets.cache.list(),
+            budgets=self._budgets.cache.list(),
+            controllers=self._owners(pods),
+            namespaces={one.metadata.name: one.metadata.labels for one in self._namespaces.cache},
+            storage=Storage(
+                claims=self._claims.cache.list(),
+                volumes=self._volumes.cache.list(),
+                classes=self._classes.cache.list(),
+                csi_nodes=self._csi_nodes.cache.list(),
+            ),
+        )
+
+    def _owners(self, pods: tuple[Pod, ...]) -> dict[ControllerKey, Controller]:
+        """Those that there are, with their replicas; and those that pods still name though they are gone."""
+        found: dict[ControllerKey, Controller] = {}
+        kinds = [kind.kind_name() for kind in _CONTROLLERS]
+        for informer, kind in zip(self._controllers, kinds, strict=True):
+            for one in informer.cache:
+                spec: Any = getattr(one, "spec", None)
+                key = (one.metadata.namespace, kind, one.metadata.name)
+                found[key] = Controller(replicas=getattr(spec, "replicas", None))
+        for pod in pods:
+            for owner in pod.metadata.owner_references:
+                key = (pod.metadata.namespace, owner.kind, owner.name)
+                if owner.controller and owner.kind in kinds and key not in found and self._knows(owner.uid):
+                    found[key] = Controller(exists=False)
+        return found

@@ -1,0 +1,108 @@
+"""From what was read to what planners are asked about: a numbered snapshot of the cluster and its pending pods. Pure.
+
+Nodes that registered but have not started are left out, and a fake ready node stands for each node on its way
+(specs/nodes.md 6.1.8), so that pods are planned onto those and not onto more.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from plimsoll.nodes.cluster_state.upcoming import upcoming_nodes
+from plimsoll.nodes.planning.daemon_overheads import DaemonSets
+from plimsoll.nodes.planning.world import Pending, Snapshot
+from plimsoll.scheduling import ClusterView
+from plimsoll.scheduling.view import NodeState, PlacedPod, pod_key
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping
+
+    from plimsoll.nodes.cluster_state.standing import Standing
+    from plimsoll.nodes.observing.clouds import CloudRead
+    from plimsoll.nodes.observing.clusters import ClusterRead
+    from plimsoll.nodes.observing.waiting_pods import Sorted
+    from plimsoll.nodes.planning.world import Group
+    from plimsoll.nodes.policy import Policy
+    from plimsoll.objects.nodes import Node
+    from plimsoll.objects.pods import Pod
+
+
+def snapshot_of(
+    cluster: ClusterRead, cloud: CloudRead, pods: Sorted, *, standing: Standing, policy: Policy, number: int
+) -> Snapshot:
+    groups = cloud.planned_groups(standing, policy)
+    coming, coming_pods, coming_groups = _coming(groups, standing, policy, cluster)
+    nodes = [one for one in cluster.nodes if one.metadata.name not in standing.not_started]
+    view = ClusterView.of(
+        [*nodes, *coming],
+        [*pods.placed, *coming_pods],
+        namespaces=cluster.namespaces,
+        storage=cluster.storage,
+        bad_pods=cluster.bad_pods,
+    )
+    return Snapshot(
+        number=number,
+        at=standing.at,
+        view=view,
+        pending=tuple(_pending(pods.pending)),
+        groups=groups,
+        machine_types=cloud.machine_types,
+        daemon_sets=cluster.daemon_sets,
+        budgets=cluster.budgets,
+        group_of={**cloud.group_of, **coming_groups},
+        creation_backoffs=standing.why_not_created(),
+    )
+
+
+def with_places(snapshot: Snapshot, places: Mapping[str, Mapping[str, int]]) -> Snapshot:
+    """The same cluster once pending pods are where a plan found room for them: node name to pods by key."""
+    if not places:
+        return snapshot
+    waiting = {one.key: one for one in snapshot.pending}
+    view = snapshot.view
+    taken: dict[str, int] = {}
+    states: list[NodeState] = []
+    for node, counts in places.items():
+        added = []
+        for key, count in counts.items():
+            first = taken.get(key, 0)
+            taken[key] = first + count
+            placed = PlacedPod(waiting[key].pod)
+            names = waiting[key].names or tuple(f"{placed.key.name}-{number}" for number in range(first + count))
+            added += [placed.named(name) for name in names[first : first + count]]
+        state = view.node(node)
+        if state is not None:
+            states.append(state.with_pods(added))
+    return replace(snapshot, view=view.with_states(states), pending=())
+
+
+def _pending(pods: Iterable[Pod]) -> Iterator[Pending]:
+    for pod in pods:
+        key = pod_key(pod)
+        yield Pending(key=str(key), pod=pod, count=1, created=pod.metadata.creation_timestamp, names=(key.name,))
+
+
+def _coming(
+    groups: Iterable[Group], standing: Standing, policy: Policy, cluster: ClusterRead
+) -> tuple[list[Node], list[Pod], dict[str, str]]:
+    """Nodes on their way, the daemon pods they will bring, and whose they are."""
+    nodes: list[Node] = []
+    pods: list[Pod] = []
+    group_of: dict[str, str] = {}
+    daemon_sets = DaemonSets(cluster.daemon_sets)
+    for group in groups:
+        count = standing.upcoming.get(group.id, 0)
+        for one in upcoming_nodes(group, count, rules=policy.pods, daemon_sets=daemon_sets) if count else ():
+            nodes.append(one.node)
+            pods += one.pods
+            group_of[one.node.metadata.name] = group.id
+    return nodes, pods, group_of
+
+
+def pods_by_node(pods: Iterable[Pod]) -> dict[str, list[Pod]]:
+    found: dict[str, list[Pod]] = {}
+    for pod in pods:
+        if pod.spec.node_name:
+            found.setdefault(pod.spec.node_name, []).append(pod)
+    return found

@@ -1,0 +1,206 @@
+"""The second half of a turn: which nodes are unneeded, since when, and which of them go now (specs/nodes.md 6.8).
+
+Planning always runs, so that timers are kept; removals begin unless something speaks against it. What is remembered
+here is only time: after a restart nodes have to be unneeded anew, so nothing goes too early.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
+
+from plimsoll.core.plans import Reason
+from plimsoll.nodes.brakes import RemovalRate
+from plimsoll.nodes.planning.departures import Departures, removable_now
+from plimsoll.nodes.planning.removal_candidates import Known
+from plimsoll.nodes.planning.removals import find_unneeded
+from plimsoll.nodes.turns import RemovalResult, ScaleDownPart
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable, Iterable, Mapping
+    from datetime import datetime
+
+    from plimsoll.nodes.acting.removing import Remover
+    from plimsoll.nodes.acting.soft_taints import SoftTaints
+    from plimsoll.nodes.brakes import Brakes
+    from plimsoll.nodes.planning.departures import Removal
+    from plimsoll.nodes.planning.drains import Controller, ControllerKey
+    from plimsoll.nodes.planning.occupancy import Memory
+    from plimsoll.nodes.planning.removals import Simulation
+    from plimsoll.nodes.planning.world import Snapshot
+    from plimsoll.nodes.policy import Policy, ScaleDown
+    from plimsoll.nodes.turns import Ended
+    from plimsoll.objects.nodes import Node
+    from plimsoll.scheduling.view import PodKey
+
+    Planning = Callable[[Callable[[], Simulation]], Awaitable[Simulation]]
+
+IN_COOLDOWN = "ScaleDownInCooldown"
+DISABLED = "ScaleDownDisabled"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Situation:
+    """What a turn knows when it comes to shrinking."""
+
+    snapshot: Snapshot
+    """With pending pods where the plan found room for them."""
+    policy: Policy
+    now: datetime
+    nodes: Mapping[str, Node]
+    controllers: Mapping[ControllerKey, Controller] = field(default_factory=dict)
+    unready: frozenset[str] = frozenset()
+    booked: frozenset[str] = frozenset()
+    hindrance: Reason | None = None
+    """Why nothing may begin in this turn whatever is unneeded: a growth, pods that are too new."""
+
+
+@dataclass(slots=True, kw_only=True)
+class LastTimes:
+    """When something last happened that shrinking waits for; by group, "" for any."""
+
+    added: dict[str, datetime] = field(default_factory=dict)
+    removed: dict[str, datetime] = field(default_factory=dict)
+    failed: dict[str, datetime] = field(default_factory=dict)
+
+    def note(self, times: dict[str, datetime], group: str, now: datetime) -> None:
+        times[group] = times[""] = now
+
+    def cooldown(self, options: ScaleDown, now: datetime, *, group: str = "") -> str:
+        """What is waited for; empty when nothing is."""
+        waits = (
+            (self.added, options.delay_after_add_s, "a scale-up"),
+            (self.removed, options.delay_after_delete_s, "a removal"),
+            (self.failed, options.delay_after_failure_s, "a failed removal"),
+        )
+        for times, delay_s, what in waits:
+            last = times.get(group)
+            if last is not None and (now - last).total_seconds() < delay_s:
+                return f"{what} {(now - last).total_seconds():.0f} s ago, less than {delay_s:g} s"
+        return ""
+
+
+class Shrinking:
+    """Remembers timers between turns, and begins removals."""
+
+    def __init__(self, remover: Remover, soft_taints: SoftTaints, planning: Planning, *, stepped: bool = False) -> None:
+        self._remover = remover
+        self._soft_taints = soft_taints
+        self._planning = planning
+        self._stepped = stepped
+        self._since: dict[str, datetime] = {}
+        self._unremovable_until: dict[str, datetime] = {}
+        self._hints: dict[PodKey, str] = {}
+        self._memory: Memory | None = None
+        self._rate = RemovalRate()
+        self.times = LastTimes()
+
+    def forget(self) -> None:
+        """The cluster is not healthy: who was unneeded may be needed soon."""
+        self._since.clear()
+
+    def restore(self, since: Mapping[str, datetime]) -> None:
+        """Timers of an earlier process, from the marks it left on nodes."""
+        self._since.update(since)
+
+    async def step(self, at: Situation, brakes: Brakes) -> ScaleDownPart:
+        before = self._noted(self._remover.ended(), at.now)
+        if not at.policy.scale_down.enabled:
+            self.forget()
+            return ScaleDownPart(
+                skipped=Reason(code=DISABLED, message="scale-down-enabled is false"), ended=before, under_way=self._busy
+            )
+        known = self._known(at)
+        simulation = await self._planning(
+            lambda: find_unneeded(at.snapshot, at.policy, now=at.now, known=known, memory=self._memory)
+        )
+        self._remember(simulation, at.now)
+        part = ScaleDownPart(
+            unneeded=simulation.unneeded,
+            unneeded_since=dict(self._since),
+            kept=simulation.kept,
+            ended=before,
+            under_way=self._busy,
+        )
+        if at.policy.scale_down.soft_taint_count and brakes.reason is None:
+            await self._soft_taints.update(self._since, at.nodes, now=at.now)
+        return await self._begun(part, simulation, at, brakes)
+
+    # ---- beginning
+
+    async def _begun(self, part: ScaleDownPart, simulation: Simulation, at: Situation, brakes: Brakes) -> ScaleDownPart:
+        options = at.policy.scale_down
+        waits_for = "" if options.delay_type_local else self.times.cooldown(options, at.now)
+        if waits_for:
+            reason = Reason(code=IN_COOLDOWN, message=f"in cool-down: {waits_for}")
+            return replace(part, skipped=reason, is_in_cooldown=True)
+        if at.hindrance is not None:
+            return replace(part, skipped=at.hindrance)
+        departures = self._departing(simulation, at)
+        chosen, held_back = departures.removals, dict[str, Reason]()
+        if brakes.reason is not None:
+            chosen, held_back = (), dict.fromkeys((one.node for one in chosen), brakes.reason)
+        else:
+            chosen, held_back = self._rate.allowed(chosen, options.max_removals_per_hour, at.now)
+        self._remover.begin(chosen, at.nodes, at.now)
+        if self._stepped:
+            await self._remover.settled()
+            part = replace(part, ended=(*part.ended, *self._noted(self._remover.ended(), at.now)))
+        return replace(
+            part,
+            departures=departures,
+            held_back=held_back,
+            kept=(*part.kept, *departures.kept),
+            under_way=self._busy,
+        )
+
+    def _departing(self, simulation: Simulation, at: Situation) -> Departures:
+        """Those that go now, but for groups that are in a cool-down of their own."""
+        departures = removable_now(simulation, at.policy, now=at.now, known=self._known(at))
+        if not at.policy.scale_down.delay_type_local:
+            return departures
+        free = [one for one in departures.removals if not self._waits(one, at)]
+        return replace(departures, removals=tuple(free))
+
+    def _waits(self, removal: Removal, at: Situation) -> bool:
+        return bool(self.times.cooldown(at.policy.scale_down, at.now, group=removal.group))
+
+    # ---- remembering
+
+    @property
+    def _busy(self) -> int:
+        return len(self._remover.under_way.nodes)
+
+    def _known(self, at: Situation) -> Known:
+        busy = self._remover.under_way
+        return Known(
+            unneeded_since=self._since,
+            unremovable_until=self._unremovable_until,
+            controllers=at.controllers,
+            hints=self._hints,
+            leaving=busy.nodes,
+            deletions=busy.by_group,
+            unready=at.unready,
+            booked=at.booked,
+            removals_under_way=len(busy.nodes),
+            drains_under_way=busy.drains,
+        )
+
+    def _remember(self, simulation: Simulation, now: datetime) -> None:
+        self._memory = simulation.memory
+        self._hints = simulation.hints()
+        self._since = {one.node: self._since.get(one.node, now) for one in simulation.unneeded}
+        retried = {one.node: one.retry_at for one in simulation.kept if one.retry_at is not None}
+        there = {one.node for one in simulation.kept}
+        waiting = {name: until for name, until in self._unremovable_until.items() if name in there and until > now}
+        self._unremovable_until = waiting | retried
+
+    def _noted(self, ended: Iterable[Ended], now: datetime) -> tuple[Ended, ...]:
+        seen = tuple(ended)
+        for one in seen:
+            if one.result is RemovalResult.REMOVED:
+                self.times.note(self.times.removed, one.removal.group, now)
+                self._since.pop(one.removal.node, None)
+            elif one.result is RemovalResult.FAILED:
+                self.times.note(self.times.failed, one.removal.group, now)
+        return seen
