@@ -16,7 +16,6 @@ from plimsoll.nodes.observing.waiting_pods import was_refused
 if TYPE_CHECKING:
     from plimsoll.core.clock import Clock
     from plimsoll.kube.informer.changes import Change
-    from plimsoll.nodes.configuring import Configuration
     from plimsoll.nodes.loop import Autoscaler
     from plimsoll.nodes.observing.clusters import Watching
     from plimsoll.nodes.turns import Turn
@@ -29,19 +28,15 @@ _FRESH: Final = timedelta(seconds=10)
 class TurnTimer:
     """Runs turns until cancelled."""
 
-    def __init__(
-        self, autoscaler: Autoscaler, watching: Watching, configuration: Configuration, *, clock: Clock
-    ) -> None:
+    def __init__(self, autoscaler: Autoscaler, watching: Watching, *, clock: Clock) -> None:
         self._autoscaler = autoscaler
         self._watching = watching
-        self._configuration = configuration
         self._clock = clock
         self._wake = asyncio.Event()
         watching.pods.add_handler(self._on_pod, name="node autoscaler")
 
     async def run(self) -> None:
         await self._watching.synced()
-        await self._autoscaler.begin()
         while True:
             turn = await self._autoscaler.run_once()
             await self._wait(turn)

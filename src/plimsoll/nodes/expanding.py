@@ -10,10 +10,9 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
 from plimsoll.core.plans import Reason
-from plimsoll.nodes.planning.boards import Memory
 from plimsoll.nodes.planning.gpus import is_gpu
+from plimsoll.nodes.planning.memories import Memory
 from plimsoll.nodes.planning.scale_up import plan_scale_up
-from plimsoll.nodes.planning.static_rules import Verdicts
 from plimsoll.nodes.turns import Grown, ScaleUpPart
 from plimsoll.scheduling.demands import pod_demand
 
@@ -54,7 +53,7 @@ class Expanding:
     def __init__(self, grower: Grower, planning: Planning) -> None:
         self._grower = grower
         self._planning = planning
-        self._memory = Memory(verdicts=Verdicts())
+        self._memory = Memory()
 
     async def step(self, at: Occasion, brakes: Brakes) -> ScaleUpPart:
         if not at.snapshot.pending:

@@ -18,7 +18,9 @@ from plimsoll.core.errors import Unreachable
 from plimsoll.core.plans import Reason
 from plimsoll.nodes.acting.emptied_groups import EmptiedGroups, delete_groups
 from plimsoll.nodes.acting.growing import Grower
+from plimsoll.nodes.acting.pacing import Pacing
 from plimsoll.nodes.acting.repairing import repair
+from plimsoll.nodes.acting.soft_taints import restored
 from plimsoll.nodes.brakes import Brakes
 from plimsoll.nodes.cluster_state.registry import ClusterState
 from plimsoll.nodes.cluster_state.templates import GroupTemplates
@@ -26,15 +28,14 @@ from plimsoll.nodes.expanding import PODS_TOO_NEW, Expanding, Occasion
 from plimsoll.nodes.observing.clouds import look_at_cloud
 from plimsoll.nodes.observing.snapshots import pods_by_node, snapshot_of, with_places
 from plimsoll.nodes.observing.waiting_pods import sorted_pods
-from plimsoll.nodes.shrinking import Shrinking, Situation
+from plimsoll.nodes.shrinking import Hands, Shrinking, Situation
 from plimsoll.nodes.turns import GroupGone, Turn
 
 if TYPE_CHECKING:
     from datetime import datetime
 
     from plimsoll.core.clock import Clock
-    from plimsoll.nodes.acting.removing import Remover
-    from plimsoll.nodes.acting.soft_taints import SoftTaints
+    from plimsoll.nodes.acting.cleaning import Cleaner
     from plimsoll.nodes.configuring import Configuration, Wishes
     from plimsoll.nodes.observing.clouds import CloudRead
     from plimsoll.nodes.observing.clusters import ClusterRead, Watching
@@ -62,8 +63,8 @@ class Parts:
     watching: Watching
     provider: Provider
     configuration: Configuration
-    remover: Remover
-    soft_taints: SoftTaints
+    hands: Hands
+    cleaner: Cleaner
     teller: Teller
     clock: Clock
     planning: Planning
@@ -80,11 +81,12 @@ class Autoscaler:
         self._state = ClusterState(wishes.policy)
         self._templates = GroupTemplates(wishes.policy)
         self._expanding = Expanding(Grower(parts.provider, self._state), parts.planning)
-        self._shrinking = Shrinking(parts.remover, parts.soft_taints, parts.planning, stepped=parts.stepped)
+        self._shrinking = Shrinking(parts.hands, parts.planning, stepped=parts.stepped)
         self._emptied = EmptiedGroups()
         self._turns = 0
         self._began = (parts.clock.now(), parts.clock.monotonic_s())
         self._blind_since_s: float | None = None
+        self._has_begun = False
 
     async def run_once(self) -> Turn:
         wishes = self._parts.configuration.wishes()
@@ -119,6 +121,8 @@ class Autoscaler:
     async def _seen(self, cluster: ClusterRead, cloud: CloudRead, wishes: Wishes, now: datetime) -> Turn:
         """Everything is known: judge it, put right what is wrong, then grow and shrink."""
         brakes = Brakes.of(wishes.policy, paused=wishes.paused)
+        if brakes.reason is None:
+            await self._cleaned(cluster, cloud, wishes)
         changes = self._state.observe(cloud.observed(cluster.nodes, wishes.policy), now)
         repaired = () if brakes.reason else await repair(self._parts.provider, changes)
         turn = Turn(
@@ -179,9 +183,22 @@ class Autoscaler:
 
     # ---- steps
 
+    async def _cleaned(self, cluster: ClusterRead, cloud: CloudRead, wishes: Wishes) -> None:
+        """Marks on nodes that nobody is removing: of a process that died, or of a removal that could not undo them."""
+        remover, cleaner = self._parts.hands.remover, self._parts.cleaner
+        remover.policy = wishes.policy
+        remover.pacing = Pacing.STEPPED if self._parts.stepped else Pacing.of(wishes.policy)
+        remover.seen({one.metadata.name: one for one in cluster.nodes}, cloud.has_instance)
+        options = wishes.policy.scale_down
+        await cleaner.take_off_marks(cluster.nodes, options, leaving=remover.under_way.nodes)
+        if not self._has_begun:
+            self._shrinking.restore(restored(cluster.nodes, options, self._now()))
+            await cleaner.take_off_soft_taints(cluster.nodes, options)
+            self._has_begun = True
+
     def _with_evicted(self, cluster: ClusterRead, now: datetime) -> tuple[Any, ...]:
         """Pods that were evicted and not made again yet wait for a place too, whoever has forgotten them."""
-        return (*cluster.pods, *self._parts.remover.recently_evicted(now))
+        return (*cluster.pods, *self._parts.hands.remover.recently_evicted(now, cluster.pods))
 
     async def _tidied(
         self, cloud: CloudRead, snapshot: Snapshot, up: ScaleUpPart, now: datetime

@@ -269,6 +269,8 @@ class Operation:
         aliases=("provider",),
     )
     cloud_config: str = text("cloud-config", "")
+    cloud_config_only: bool = switch("clusterapi-cloud-config-authoritative", default=False)
+    """Without a cloud config the management cluster is the one this runs in, never that of the kubeconfig."""
     cluster_name: str = text("cluster-name", "")
     scan_interval_s: float = duration("scan-interval", 10)
     frequent_loops: bool = switch("frequent-loops-enabled", default=True)
@@ -312,3 +314,5 @@ class Policy:
     """What the priority expander's ConfigMap holds: number to patterns of group ids."""
     naming: Naming | None = None
     """What ids the provider takes; None: any."""
+    expander_answers: Mapping[str, tuple[str, ...]] | None = None
+    """What the expander outside said in this turn: groups by question. None: there is nobody to ask."""

@@ -10,7 +10,6 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from plimsoll.core.plans import Reason
-from plimsoll.nodes.brakes import RemovalRate
 from plimsoll.nodes.planning.departures import Departures, removable_now
 from plimsoll.nodes.planning.removal_candidates import Known
 from plimsoll.nodes.planning.removals import find_unneeded
@@ -20,12 +19,13 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterable, Mapping
     from datetime import datetime
 
+    from plimsoll.nodes.acting.removal_ledger import RemovalLedger
     from plimsoll.nodes.acting.removing import Remover
     from plimsoll.nodes.acting.soft_taints import SoftTaints
     from plimsoll.nodes.brakes import Brakes
     from plimsoll.nodes.planning.departures import Removal
     from plimsoll.nodes.planning.drains import Controller, ControllerKey
-    from plimsoll.nodes.planning.occupancy import Memory
+    from plimsoll.nodes.planning.memories import Memory
     from plimsoll.nodes.planning.removals import Simulation
     from plimsoll.nodes.planning.world import Snapshot
     from plimsoll.nodes.policy import Policy, ScaleDown
@@ -80,19 +80,28 @@ class LastTimes:
         return ""
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Hands:
+    """What acts on nodes."""
+
+    remover: Remover
+    soft_taints: SoftTaints
+    ledger: RemovalLedger
+
+
 class Shrinking:
     """Remembers timers between turns, and begins removals."""
 
-    def __init__(self, remover: Remover, soft_taints: SoftTaints, planning: Planning, *, stepped: bool = False) -> None:
-        self._remover = remover
-        self._soft_taints = soft_taints
+    def __init__(self, hands: Hands, planning: Planning, *, stepped: bool = False) -> None:
+        self._remover = hands.remover
+        self._soft_taints = hands.soft_taints
+        self._ledger = hands.ledger
         self._planning = planning
         self._stepped = stepped
         self._since: dict[str, datetime] = {}
         self._unremovable_until: dict[str, datetime] = {}
         self._hints: dict[PodKey, str] = {}
         self._memory: Memory | None = None
-        self._rate = RemovalRate()
         self.times = LastTimes()
 
     def forget(self) -> None:
@@ -123,7 +132,7 @@ class Shrinking:
             under_way=self._busy,
         )
         if at.policy.scale_down.soft_taint_count and brakes.reason is None:
-            await self._soft_taints.update(self._since, at.nodes, now=at.now)
+            await self._soft_taints.update(self._since, at.nodes, at.policy.scale_down)
         return await self._begun(part, simulation, at, brakes)
 
     # ---- beginning
@@ -137,11 +146,12 @@ class Shrinking:
         if at.hindrance is not None:
             return replace(part, skipped=at.hindrance)
         departures = self._departing(simulation, at)
-        chosen, held_back = departures.removals, dict[str, Reason]()
+        chosen: tuple[Removal, ...] = ()
+        held_back: dict[str, Reason] = {}
         if brakes.reason is not None:
-            chosen, held_back = (), dict.fromkeys((one.node for one in chosen), brakes.reason)
+            held_back = dict.fromkeys((one.node for one in departures.removals), brakes.reason)
         else:
-            chosen, held_back = self._rate.allowed(chosen, options.max_removals_per_hour, at.now)
+            chosen, held_back = await self._ledger.allowed(departures.removals, options.max_removals_per_hour)
         self._remover.begin(chosen, at.nodes, at.now)
         if self._stepped:
             await self._remover.settled()
@@ -169,7 +179,7 @@ class Shrinking:
 
     @property
     def _busy(self) -> int:
-        return len(self._remover.under_way.nodes)
+        return self._remover.under_way.removals
 
     def _known(self, at: Situation) -> Known:
         busy = self._remover.under_way
@@ -182,7 +192,7 @@ class Shrinking:
             deletions=busy.by_group,
             unready=at.unready,
             booked=at.booked,
-            removals_under_way=len(busy.nodes),
+            removals_under_way=busy.removals,
             drains_under_way=busy.drains,
         )
 

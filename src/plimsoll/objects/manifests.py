@@ -55,14 +55,21 @@ class Manifest(Value):
         return Ref(kind=self.kind, namespace=_text(metadata.get("namespace")), name=name)
 
 
-def read_documents(data: bytes, *, source: str) -> Iterator[tuple[int, Any]]:
-    """Every document with its line, whatever it holds. Raises UnreadableDocument, naming the source and the place."""
+def read_documents(data: bytes, *, source: str, letters_are_text: bool = False) -> Iterator[tuple[int, Any]]:
+    """Every document with its line, whatever it holds. Raises UnreadableDocument, naming the source and the place.
+
+    `letters_are_text` is for files of our own, where Y is a fine name; Kubernetes reads it as true.
+    """
     try:
         text = data.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         raise UnreadableDocument(f"not UTF-8 at byte {error.start}", path=source) from error
     try:
-        yield from _json_document(text) if text.lstrip()[:1] in {"{", "["} else load_all(text)
+        yield from (
+            _json_document(text)
+            if text.lstrip()[:1] in {"{", "["}
+            else load_all(text, letters_are_text=letters_are_text)
+        )
     except UnreadableDocument as error:
         raise UnreadableDocument(error.problem, path=source) from error
 

@@ -25,6 +25,7 @@ _MOST_VALUES: Final = 5_000_000
 
 _TRUE: Final = {"y", "Y", "yes", "Yes", "YES", "true", "True", "TRUE", "on", "On", "ON"}
 _FALSE: Final = {"n", "N", "no", "No", "NO", "false", "False", "FALSE", "off", "Off", "OFF"}
+_LETTERS: Final = {"y", "Y", "n", "N"}
 _NULL: Final = {"", "~", "null", "Null", "NULL"}
 _INTEGER: Final = re.compile(r"[-+]?(0b[01]+|0o[0-7]+|0x[0-9a-fA-F]+|0[0-7]+|0|[1-9][0-9]*)", re.ASCII)
 _FLOAT: Final = re.compile(r"[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)?", re.ASCII)
@@ -35,16 +36,19 @@ _MERGE: Final = "<<"
 _TAG: Final = "tag:yaml.org,2002:"
 
 
-def load_all(text: str) -> Iterator[tuple[int, Any]]:
-    """Each document of the text with the line it starts on. Empty documents are left out."""
-    builder = _Builder()
+def load_all(text: str, *, letters_are_text: bool = False) -> Iterator[tuple[int, Any]]:
+    """Each document of the text with the line it starts on. Empty documents are left out.
+
+    `letters_are_text`: a bare `y` or `N` is no truth value but a name, as YAML 1.2 has it.
+    """
+    builder = _Builder(letters_are_text=letters_are_text)
     try:
         for event in yaml.parse(text, Loader=yaml.CSafeLoader):
             builder.take(event)
             if isinstance(event, yaml.DocumentEndEvent):
                 if builder.root is not None:
                     yield builder.line, builder.root
-                builder = _Builder()
+                builder = _Builder(letters_are_text=letters_are_text)
     except yaml.YAMLError as error:
         raise UnreadableDocument(_told(error)) from error
 
@@ -121,7 +125,8 @@ class _Open:
 class _Builder:
     """Builds one document from its events."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, letters_are_text: bool = False) -> None:
+        self._letters_are_text = letters_are_text
         self.root: Any = None
         self.line = 1
         self._open: list[_Open] = []
@@ -165,7 +170,8 @@ class _Builder:
         self._add(event, done.values, grown=0)
 
     def _scalar(self, event: yaml.ScalarEvent) -> None:
-        value = _value_of(event)
+        is_name = self._letters_are_text and event.implicit[0] and event.value in _LETTERS
+        value = event.value if is_name else _value_of(event)
         if event.anchor is not None:
             self._anchors[event.anchor] = value
         top = self._open[-1] if self._open else None

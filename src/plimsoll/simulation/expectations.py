@@ -9,6 +9,7 @@ dotted, `loops[0].time`. A name that has the separator in it is found without es
 from __future__ import annotations
 
 import difflib
+import json
 import operator
 import re
 from typing import TYPE_CHECKING, Any, Final
@@ -214,6 +215,11 @@ def is_equal(one: Any, other: Any) -> bool:
     return bool(one == other)
 
 
+def _text_of(value: Any) -> str:
+    """What a pattern is looked for in where there is more than a text: JSON, with the names of a map in order."""
+    return json.dumps(value, ensure_ascii=False, sort_keys=True)
+
+
 def _is_ordered(value: Any) -> bool:
     return isinstance(value, int | float | str) and not isinstance(value, bool)
 
@@ -235,15 +241,13 @@ _CHECKS: Final[dict[str, Callable[[Any, Any], bool]]] = {
     "ge": _ordered(operator.ge),
     "in": lambda operand, got: any(is_equal(one, got) for one in operand),
     "contains": _contains,
-    "matches": lambda operand, got: isinstance(got, str) and bool(compiled(operand).search(got)),
+    "matches": lambda operand, got: bool(compiled(operand).search(got if isinstance(got, str) else _text_of(got))),
     "count": _is_counted,
 }
 
 
 def shown(value: Any) -> str:
     """A value on one line, as JSON, cut where it gets long."""
-    import json  # noqa: PLC0415 - only when something is wrong
-
     if isinstance(value, Absent):
         return f"nothing (no {value.at})"
     text = json.dumps(value, ensure_ascii=False)

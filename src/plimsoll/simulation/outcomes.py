@@ -8,6 +8,7 @@ from __future__ import annotations
 from datetime import UTC
 from typing import TYPE_CHECKING, Any, Final
 
+from plimsoll.nodes.planning.node_templates import AUTOPROVISIONED_LABEL, PROFILE_LABEL
 from plimsoll.objects.cloud import GROUP_LABEL
 
 if TYPE_CHECKING:
@@ -15,11 +16,14 @@ if TYPE_CHECKING:
     from datetime import datetime
 
     from plimsoll.local.cloud import CallRecord
+    from plimsoll.simulation.group_names import GroupNames
     from plimsoll.simulation.worlds import World
 
 _REQUESTS: Final = "/apis/autoscaling.x-k8s.io/v1/provisioningrequests"
 _GROUPS: Final = "/apis/cloud.plimsoll.io/v1alpha1/nodegroups"
 _INSTANCE_TYPE: Final = "node.kubernetes.io/instance-type"
+_MARKS: Final = frozenset({AUTOPROVISIONED_LABEL, PROFILE_LABEL})
+"""What auto-provisioning puts on all its groups, beside the labels that pods ask for."""
 
 Json = dict[str, Any]
 
@@ -35,9 +39,11 @@ async def outcome_of(world: World, loops: Sequence[Json]) -> Json:
     return {
         "loops": list(loops),
         "requests": {_key(one): _request(world, one) for one in await _items(world, _REQUESTS)},
-        "nodeGroups": {one["metadata"]["name"]: _group(one) for one in await _items(world, _GROUPS)},
-        "nodes": _nodes(nodes, pods),
-        "providerCalls": [_call(one) for one in world.log],
+        "nodeGroups": {
+            world.group_names.id_of(one["metadata"]["name"]): _group(one) for one in await _items(world, _GROUPS)
+        },
+        "nodes": _nodes(nodes, pods, world.group_names),
+        "providerCalls": [_call(one, world.group_names) for one in world.log],
         "events": _events(await _items(world, "/api/v1/events")),
         "metrics": await _metrics(world),
         "pods": {_key(one): one["spec"].get("nodeName") or None for one in pods},
@@ -71,13 +77,13 @@ def _group(obj: Json) -> Json:
         "min": spec.get("min", 0),
         "max": spec.get("max", 0),
         "autoprovisioned": spec.get("autoprovisioned", False),
-        "labels": template.get("labels") or {},
+        "labels": {key: value for key, value in (template.get("labels") or {}).items() if key not in _MARKS},
         "taints": template.get("taints") or [],
         "machineType": spec.get("machineType") or None,
     }
 
 
-def _nodes(nodes: list[Json], pods: list[Json]) -> Json:
+def _nodes(nodes: list[Json], pods: list[Json], names: GroupNames) -> Json:
     on: dict[str, list[str]] = {}
     for pod in pods:
         on.setdefault(pod["spec"].get("nodeName") or "", []).append(_key(pod))
@@ -85,16 +91,17 @@ def _nodes(nodes: list[Json], pods: list[Json]) -> Json:
     for node in nodes:
         name, labels = node["metadata"]["name"], node["metadata"].get("labels") or {}
         found[name] = {
-            "group": labels.get(GROUP_LABEL),
+            "group": names.id_of(labels[GROUP_LABEL]) if GROUP_LABEL in labels else None,
             "machineType": labels.get(_INSTANCE_TYPE),
             "pods": on.get(name, []),
         }
     return found
 
 
-def _call(record: CallRecord) -> Json:
+def _call(record: CallRecord, names: GroupNames) -> Json:
     arg = list(record.arg) if isinstance(record.arg, tuple) else record.arg
-    call = {"time": time_text(record.time), "group": record.group, "call": record.call, "arg": arg, "ok": record.ok}
+    group = names.id_of(record.group)
+    call = {"time": time_text(record.time), "group": group, "call": record.call, "arg": arg, "ok": record.ok}
     return {**call, "message": record.message} if record.message else call
 
 

@@ -41,6 +41,8 @@ class LoopTools:
     options: dict[str, Any]
     is_live: bool
     is_timed: bool
+    knows_owner: Callable[[str], bool] = lambda _uid: True
+    """Whether the owner of this uid is an object here: scenarios have pods of controllers that nobody described."""
 
 
 MakeLoop = Callable[[LoopTools], Loop]

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 def provide(world: World, step: ProviderStep, *, path: str) -> None:
     """Raises `InvalidInput` for a name that nothing has, before anything is changed."""
     world.at_once(_check_names(world, step, path=path))
-    world.at_once(_intervene(Interventions(world.client), step, path=path))
+    world.at_once(_intervene(world, step, path=path))
     for call in step.calls:
         # Its answer may come late: the caller waits for it while the story goes on.
         world.run.spawn(_called(world, call), name=f"{call.call} {call.group}")
@@ -32,7 +32,7 @@ def provide(world: World, step: ProviderStep, *, path: str) -> None:
 
 
 async def _check_names(world: World, step: ProviderStep, *, path: str) -> None:
-    groups = {one.metadata.name: one for one in await world.cloud.node_groups()}
+    groups = {world.group_names.id_of(one.metadata.name): one for one in await world.cloud.node_groups()}
     # Growth of a group with `exist: false` may be made to fail before somebody makes the group.
     growing = [*groups, *(one.id for one in world.scenario.node_groups)]
     sold = [one.name for one in await world.cloud.machine_types()]
@@ -54,38 +54,38 @@ def _check(name: str, known: Iterable[str], what: str, *, path: str) -> None:
     raise InvalidInput(f"there is no {what} {name}; {hint}", path=path_inside(path, name))
 
 
-async def _intervene(hand: Interventions, step: ProviderStep, *, path: str) -> None:
-    at = path
+async def _intervene(world: World, step: ProviderStep, *, path: str) -> None:
+    at, hand, names = path, Interventions(world.client), world.group_names
     try:
         for failing in step.fail_increases:
             at = path_inside(f"{path}.failIncrease", failing.group)
-            await hand.fail_increase(failing.group, failing.message, until=failing.until)
+            await hand.fail_increase(names.name_of(failing.group), failing.message, until=failing.until)
         for machine_type, left in step.stockouts:
             at = path_inside(f"{path}.stockout", machine_type)
             await hand.stock_out(machine_type, left=left)
         for limits in step.limits:
             at = path_inside(f"{path}.setGroup", limits.group)
-            await hand.set_group(limits.group, min_size=limits.min, max_size=limits.max)
+            await hand.set_group(names.name_of(limits.group), min_size=limits.min, max_size=limits.max)
     except ApiError as error:
         raise InvalidInput(str(error), path=at) from error
 
 
 async def _called(world: World, call: ProviderCall) -> None:
     """What the cloud refuses is in its log, and the caller's business."""
-    cloud, arg = world.cloud, call.arg
+    cloud, arg, group = world.cloud, call.arg, world.group_names.name_of(call.group)
     try:
         match call.call, arg:
             case "IncreaseSize", int():
-                await cloud.increase_size(call.group, arg)
+                await cloud.increase_size(group, arg)
             case "AtomicIncreaseSize", int():
-                await cloud.atomic_increase_size(call.group, arg)
+                await cloud.atomic_increase_size(group, arg)
             case "DecreaseTargetSize", int():
-                await cloud.decrease_target_size(call.group, arg)
+                await cloud.decrease_target_size(group, arg)
             case "DeleteNodes", tuple():
-                await cloud.delete_nodes(call.group, arg)
+                await cloud.delete_nodes(group, arg)
             case "ForceDeleteNodes", tuple():
-                await cloud.force_delete_nodes(call.group, arg)
+                await cloud.force_delete_nodes(group, arg)
             case _:
-                await cloud.delete_group(call.group)
+                await cloud.delete_group(group)
     except CloudError:
         return

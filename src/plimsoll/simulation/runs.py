@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Final, assert_never
 from plimsoll.core.errors import InvalidInput
 from plimsoll.core.values import Value
 from plimsoll.kube.errors import ApiError, NotFound
+from plimsoll.simulation.autoscaling import ScenarioLoop
 from plimsoll.simulation.expectations import Unmet, unmet
 from plimsoll.simulation.given import Problems
 from plimsoll.simulation.outcomes import outcome_of, time_text
@@ -74,10 +75,14 @@ def run_scenario(
     is_timed: bool = False,
     on_step: Callable[[str], None] = lambda _: None,
 ) -> Story:
-    """Raises `InvalidInput` with the path of what cannot be done. `on_step` hears of every step before it is taken."""
+    """Raises `InvalidInput` with the path of what cannot be done. `on_step` hears of every step before it is taken.
+
+    Without `plugs` the controllers of this build run.
+    """
     on_step("building the world")
+    plugs = plugs or Plugs(make_loop=ScenarioLoop)
     with World(scenario, plugs=plugs, is_timed=is_timed) as world:
-        telling = Telling(world, plugs or Plugs())
+        telling = Telling(world, plugs)
         for number, step in enumerate(scenario.steps):
             on_step(f"steps[{number}] {type(step).__name__.removesuffix('Step').lower()}")
             telling.take(step, path=f"steps[{number}]")

@@ -32,6 +32,7 @@ from plimsoll.runtime.virtual_runs import VirtualRun
 from plimsoll.simulation.cloud_entries import cloud_manifests, initial_nodes, with_groups
 from plimsoll.simulation.crashing import Lifeline, MortalTransport, PlannedCrashes, until_crash
 from plimsoll.simulation.given import Problems
+from plimsoll.simulation.group_names import GroupNames
 from plimsoll.simulation.ports import LoopTools, Plugs
 from plimsoll.simulation.request_histories import RequestHistory
 from plimsoll.simulation.scenarios import WorldKind
@@ -77,6 +78,7 @@ class World:
 
     def __init__(self, scenario: Scenario, *, plugs: Plugs | None = None, is_timed: bool = False) -> None:
         self.scenario = scenario
+        self.group_names = GroupNames(one.id for one in scenario.node_groups)
         self.options: dict[str, Any] = dict(scenario.options)
         self.log = CallLog(most=None)
         self.run = VirtualRun(start=scenario.start)
@@ -138,13 +140,13 @@ class World:
         problems = Problems()
         for path, manifest in cloud_manifests(scenario):
             with problems.collecting():
-                await self.seeder.put_spec(manifest, path=path, manager=WORLD)
-        objects = with_groups(scenario.objects, scenario.node_groups)
+                await self.seeder.put_spec(self.group_names.renamed(manifest), path=path, manager=WORLD)
+        objects = [self.group_names.renamed(one) for one in with_groups(scenario.objects, scenario.node_groups)]
         await self.seeder.put_all(objects, path="objects", problems=problems)
         # What the cloud refuses has no nodes that could be made.
         problems.raise_if_any()
         for node in initial_nodes(scenario):
-            await self.seeder.put(node, path="nodeGroups", manager=WORLD)
+            await self.seeder.put(self.group_names.renamed(node), path="nodeGroups", manager=WORLD)
         for index, entry in enumerate(scenario.pods):
             with problems.collecting():
                 await self.seeder.put_pods(entry, path=f"pods[{index}].template")
@@ -177,6 +179,7 @@ class World:
                 options=self.options,
                 is_live=is_live,
                 is_timed=self._is_timed,
+                knows_owner=lambda uid: uid not in self.seeder.absent_owners,
             )
             self.loop = self._plugs.make_loop(tools)
             services += [*components.services(), *self.loop.services()]

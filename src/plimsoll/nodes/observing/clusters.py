@@ -92,6 +92,12 @@ class Watching:
     def node(self, name: str) -> Node | None:
         return self._nodes.cache.get(name)
 
+    def budgets(self) -> tuple[PodDisruptionBudget, ...]:
+        return self._budgets.cache.list()
+
+    def read_owners(self) -> dict[ControllerKey, Controller]:
+        return self._owners(self.pods.cache.list())
+
     def read(self) -> ClusterRead:
         pods = self.pods.cache.list()
         return ClusterRead(

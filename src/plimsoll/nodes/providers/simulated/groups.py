@@ -26,7 +26,7 @@ from plimsoll.nodes.providers.values import (
     Outcome,
     ProviderFailed,
 )
-from plimsoll.objects.cloud import NodeGroupSpec, NodeTemplate
+from plimsoll.objects.cloud import GROUP_ID_ANNOTATION, NodeGroupSpec, NodeTemplate
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Sequence
@@ -49,7 +49,8 @@ class ExistingGroup:
     def __init__(self, group: NodeGroup, *, cloud: CloudPort, holdings: Holdings) -> None:
         self._cloud = cloud
         self._holdings = holdings
-        self.id = group.metadata.name
+        self._name = group.metadata.name
+        self.id = group.metadata.annotations.get(GROUP_ID_ANNOTATION) or self._name
         self.min_size = group.spec.min
         self.max_size = group.spec.max
         self.autoprovisioned: bool | None = group.spec.autoprovisioned
@@ -68,7 +69,7 @@ class ExistingGroup:
         return (await self._current()).spec.atomic
 
     async def nodes(self) -> tuple[Instance, ...]:
-        return tuple(instance_of(one) for one in await self._holdings.machines(self.id))
+        return tuple(instance_of(one) for one in await self._holdings.machines(self._name))
 
     async def template_node_info(self) -> Node | NotImplementedByProvider:
         """Not implemented for a group that asks for what the cloud does not sell: others go on without it."""
@@ -84,39 +85,39 @@ class ExistingGroup:
     # ---- changing
 
     async def increase_size(self, delta: int, *, expected: int) -> Outcome:
-        return await self._changed("IncreaseSize", self._cloud.increase_size(self.id, delta, expected=expected))
+        return await self._changed("IncreaseSize", self._cloud.increase_size(self._name, delta, expected=expected))
 
     async def atomic_increase_size(self, delta: int, *, expected: int) -> Outcome:
-        growing = self._cloud.atomic_increase_size(self.id, delta, expected=expected)
+        growing = self._cloud.atomic_increase_size(self._name, delta, expected=expected)
         return await self._changed("AtomicIncreaseSize", growing)
 
     async def decrease_target_size(self, delta: int, *, expected: int) -> Outcome:
-        shrinking = self._cloud.decrease_target_size(self.id, delta, expected=expected)
+        shrinking = self._cloud.decrease_target_size(self._name, delta, expected=expected)
         return await self._changed("DecreaseTargetSize", shrinking)
 
     async def delete_nodes(self, nodes: Sequence[NodeRef]) -> Outcome:
         names = await self._still_there(nodes)
-        return await self._changed("DeleteNodes", self._cloud.delete_nodes(self.id, names)) if names else Done()
+        return await self._changed("DeleteNodes", self._cloud.delete_nodes(self._name, names)) if names else Done()
 
     async def force_delete_nodes(self, nodes: Sequence[NodeRef]) -> Outcome:
         names = await self._still_there(nodes)
         if not names:
             return Done()
-        return await self._changed("ForceDeleteNodes", self._cloud.force_delete_nodes(self.id, names))
+        return await self._changed("ForceDeleteNodes", self._cloud.force_delete_nodes(self._name, names))
 
     async def create(self) -> Created | CallFailed | NotImplementedByProvider:
         return CallFailed(kind=FailureKind.REFUSED, message=f"node group {self.id} exists already")
 
     async def delete(self) -> Outcome:
         """A group that is gone already was deleted by an earlier call."""
-        outcome = await self._changed("Delete", self._cloud.delete_group(self.id))
+        outcome = await self._changed("Delete", self._cloud.delete_group(self._name))
         gone = isinstance(outcome, CallFailed) and outcome.kind is FailureKind.NO_SUCH_GROUP
         return Done() if gone else outcome
 
     # ---- inside
 
     async def _current(self) -> NodeGroup:
-        group = await self._holdings.group(self.id)
+        group = await self._holdings.group(self._name)
         if group is None:
             raise ProviderFailed(f"there is no node group {self.id} any more")
         return group
@@ -125,7 +126,7 @@ class ExistingGroup:
         try:
             return await outcome_of(call, changing)
         finally:
-            self._holdings.outdate(self.id)
+            self._holdings.outdate(self._name)
 
     async def _still_there(self, nodes: Sequence[NodeRef]) -> list[str]:
         """Names for the cloud. Nodes whose machines are gone need no removing; who is another group's is refused."""

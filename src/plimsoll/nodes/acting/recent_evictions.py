@@ -1,0 +1,68 @@
+"""Pods that were evicted and are not made again yet: plans leave room for them, or it would be given away twice.
+
+Memory of one process, and short: a controller makes its pod anew within seconds, and then that one counts.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from datetime import timedelta
+from typing import TYPE_CHECKING
+
+from plimsoll.nodes.planning.homes import off_its_node
+from plimsoll.objects.owners import controller_of
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+    from datetime import datetime
+
+    from plimsoll.objects.pods import Pod
+
+_ENDED = frozenset({"Succeeded", "Failed"})
+
+
+class RecentEvictions:
+    """`for_s` is how long a pod is waited for."""
+
+    def __init__(self) -> None:
+        self._pods: dict[str, tuple[datetime, Pod]] = {}
+
+    def note(self, pod: Pod, at: datetime) -> None:
+        """Only of pods that somebody makes again."""
+        if controller_of(pod.metadata) is not None and pod.status.phase not in _ENDED:
+            self._pods[pod.metadata.uid] = (at, pod)
+
+    def missing(self, now: datetime, pods: Iterable[Pod], *, for_s: float) -> tuple[Pod, ...]:
+        """As their controllers would make them again, without a node. `pods` are all that there are."""
+        oldest = now - timedelta(seconds=for_s)
+        self._pods = {uid: (at, pod) for uid, (at, pod) in self._pods.items() if at > oldest}
+        if self._pods:
+            self._forget_replaced(pods)
+        return tuple(off_its_node(pod) for _, pod in self._pods.values())
+
+    def _forget_replaced(self, pods: Iterable[Pod]) -> None:
+        """Each pod that is younger than an eviction of its controller stands for one of them, the oldest first."""
+        since: dict[str, datetime] = {}
+        for at, pod in self._pods.values():
+            owner = _owner(pod)
+            since[owner] = min(at, since.get(owner, at))
+        younger: Counter[str] = Counter()
+        for pod in pods:
+            owner = _owner(pod)
+            if owner in since and pod.metadata.uid not in self._pods and _made_after(pod, since[owner]):
+                younger[owner] += 1
+        for uid, (_, pod) in list(self._pods.items()):
+            if younger[_owner(pod)] > 0:
+                younger[_owner(pod)] -= 1
+                del self._pods[uid]
+
+
+def _owner(pod: Pod) -> str:
+    owner = controller_of(pod.metadata)
+    return "" if owner is None else owner.uid or f"{pod.metadata.namespace}/{owner.kind}/{owner.name}"
+
+
+def _made_after(pod: Pod, at: datetime) -> bool:
+    """Kubernetes cuts the fraction off the time of creation."""
+    made = pod.metadata.creation_timestamp
+    return made is not None and made >= at.replace(microsecond=0)

@@ -1,0 +1,119 @@
+"""The parts of a node autoscaler put together: the same for scenarios, `plimsoll up` and a real cluster.
+
+Who runs it gives a client, informers, a provider and a configuration; `services()` go to a supervisor, and `autoscaler`
+is there for whoever takes turns by hand. Nothing here decides.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from plimsoll.nodes.acting.cleaning import Cleaner
+from plimsoll.nodes.acting.node_pods import CachedPods, ListedPods
+from plimsoll.nodes.acting.node_writes import NodeWriter
+from plimsoll.nodes.acting.pacing import Pacing
+from plimsoll.nodes.acting.removal_ledger import RemovalLedger
+from plimsoll.nodes.acting.removing import RemovalTools, Remover
+from plimsoll.nodes.acting.soft_taints import SoftTaints
+from plimsoll.nodes.controller import TurnTimer
+from plimsoll.nodes.loop import Autoscaler, Parts
+from plimsoll.nodes.observing.clusters import Watching
+from plimsoll.nodes.planning.disruption_slots import DisruptionSlots
+from plimsoll.nodes.planning.drains import DrainRules
+from plimsoll.nodes.shrinking import Hands
+from plimsoll.nodes.telling.events import EventEmitter
+from plimsoll.nodes.telling.status import StatusWriter
+from plimsoll.nodes.telling.teller import Teller
+from plimsoll.runtime.services import Service
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from plimsoll.core.clock import Clock
+    from plimsoll.journal.ports import Journal
+    from plimsoll.kube.client import Client
+    from plimsoll.kube.informer.shared import Informers
+    from plimsoll.kube.recorder import EventRecorder
+    from plimsoll.nodes.configuring import Configuration
+    from plimsoll.nodes.loop import Planning
+    from plimsoll.nodes.providers.ports import Provider
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Surroundings:
+    """What an autoscaler lives in."""
+
+    client: Client
+    informers: Informers
+    recorder: EventRecorder
+    provider: Provider
+    configuration: Configuration
+    clock: Clock
+    planning: Planning
+    journal: Journal | None = None
+    stepped: bool = False
+    knows_owner: Callable[[str], bool] = lambda _uid: True
+    """Whether the owner of this uid would be seen if it were there."""
+
+
+class NodeAutoscaler:
+    """Made before the informers run."""
+
+    def __init__(self, around: Surroundings) -> None:
+        policy = around.configuration.wishes().policy
+        self.watching = Watching(around.informers, knows_owners=around.knows_owner)
+        pacing = Pacing.STEPPED if around.stepped else Pacing.of(policy)
+        self._around = around
+        self._remover = Remover(
+            RemovalTools(
+                client=around.client,
+                provider=around.provider,
+                pods=CachedPods(self.watching.pods) if around.stepped else ListedPods(around.client),
+                rules=self._drain_rules,
+                clock=around.clock,
+            ),
+            pacing,
+        )
+        writer = NodeWriter(around.client, clock=around.clock, pacing=pacing)
+        self.teller = Teller(
+            emitter=EventEmitter(around.recorder), status=StatusWriter(around.client), journal=around.journal
+        )
+        namespace = policy.operation.namespace
+        self.autoscaler = Autoscaler(
+            Parts(
+                watching=self.watching,
+                provider=around.provider,
+                configuration=around.configuration,
+                hands=Hands(
+                    remover=self._remover,
+                    soft_taints=SoftTaints(writer, clock=around.clock),
+                    ledger=RemovalLedger(around.client, clock=around.clock, namespace=namespace),
+                ),
+                cleaner=Cleaner(writer, around.provider, clock=around.clock),
+                teller=self.teller,
+                clock=around.clock,
+                planning=around.planning,
+                stepped=around.stepped,
+            )
+        )
+
+    def services(self) -> list[Service]:
+        """Its own timer and its removals. A stepped world runs neither: it takes turns."""
+        if self._around.stepped:
+            return []
+        timer = TurnTimer(self.autoscaler, self.watching, clock=self._around.clock)
+        return [
+            Service(name="node removals", run=self._remover.run),
+            Service(name="node autoscaler", run=timer.run),
+        ]
+
+    def _drain_rules(self) -> DrainRules:
+        """As of now: budgets and owners may have changed since a removal was planned."""
+        known = self.watching.read_owners()
+        return DrainRules(
+            options=self._around.configuration.wishes().policy.scale_down,
+            now=self._around.clock.now(),
+            slots=DisruptionSlots(self.watching.budgets()),
+            controllers=known,
+        )

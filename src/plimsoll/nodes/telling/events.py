@@ -1,0 +1,70 @@
+"""Everything a turn tells as Events: `events_of(turn)`, pure; and who hands it to the recorder.
+
+The same thing is told once in five minutes, unless the operator wants every one (`--record-duplicated-events`); beyond
+that the recorder counts up what is the same within its window, as every controller's does.
+"""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import TYPE_CHECKING, Final, Protocol
+
+from msgspec import structs
+
+from plimsoll.nodes.telling.scale_down_events import scale_down_events
+from plimsoll.nodes.telling.scale_up_events import scale_up_events
+from plimsoll.nodes.telling.told import WARNING, Told, status_map
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+    from datetime import datetime
+
+    from plimsoll.kube.recorder import EventType
+    from plimsoll.nodes.turns import Turn
+    from plimsoll.objects.meta import ObjectReference
+
+CLUSTER_UNHEALTHY: Final = "ClusterUnhealthy"
+_AGAIN_AFTER: Final = timedelta(minutes=5)
+
+
+def events_of(turn: Turn) -> tuple[Told, ...]:
+    """In the order in which things happened."""
+    return (*_health(turn), *scale_up_events(turn), *scale_down_events(turn))
+
+
+def _health(turn: Turn) -> Iterator[Told]:
+    ended = turn.ended_early
+    if ended is not None and ended.code == CLUSTER_UNHEALTHY:
+        message = f"Cluster is unhealthy: {ended.message}"
+        yield Told(about=status_map(turn.policy), type=WARNING, reason=CLUSTER_UNHEALTHY, message=message)
+
+
+class Recorder(Protocol):
+    """What an emitter needs of `kube.recorder.EventRecorder`."""
+
+    def record(self, about: ObjectReference, event_type: EventType, *, reason: str, message: str) -> None: ...
+
+
+class EventEmitter:
+    """Remembers what was told lately. Times are those of turns."""
+
+    def __init__(self, recorder: Recorder) -> None:
+        self._recorder = recorder
+        self._lately: dict[Told, datetime] = {}
+        self.status_uid = ""
+        """Of the status ConfigMap, once it is known: `kubectl describe` shows Events of this very object only."""
+
+    def emit(self, turn: Turn) -> None:
+        status = status_map(turn.policy)
+        with_uid = structs.replace(status, uid=self.status_uid)
+        for one in self._news(events_of(turn), turn):
+            about = with_uid if one.about == status else one.about
+            self._recorder.record(about, one.type, reason=one.reason, message=one.message)
+
+    def _news(self, told: Iterable[Told], turn: Turn) -> list[Told]:
+        if turn.policy.operation.duplicated_events:
+            return list(told)
+        self._lately = {one: at for one, at in self._lately.items() if turn.at - at < _AGAIN_AFTER}
+        news = [one for one in dict.fromkeys(told) if one not in self._lately]
+        self._lately.update(dict.fromkeys(news, turn.at))
+        return news

@@ -1,0 +1,85 @@
+"""What the debugging pages show of the last turn: the cluster it saw, its plan, and everything in one pod's way.
+
+Made when asked, from the turn alone. Explaining a pod takes a planner's time: it runs where plans are made.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from plimsoll.nodes.planning.boards import Board
+from plimsoll.nodes.planning.explaining import explained
+from plimsoll.nodes.telling.entries import loop_entry
+from plimsoll.nodes.telling.journal_plans import plan_of
+from plimsoll.objects.meta import written_time
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
+
+    from plimsoll.nodes.planning.world import Pending, Snapshot
+    from plimsoll.nodes.turns import Turn
+    from plimsoll.scheduling.view import NodeState, PodKey
+
+    Planning = Callable[[Callable[[], Any]], Awaitable[Any]]
+
+Json = dict[str, Any]
+
+
+class Insights:
+    """`last` gives the last turn, or None before the first."""
+
+    def __init__(self, last: Callable[[], Turn | None], planning: Planning) -> None:
+        self._last = last
+        self._planning = planning
+
+    def snapshot(self) -> Json | None:
+        """Nodes with the pods on them, templates of groups, pods that wait; None if nothing is enabled or known yet."""
+        turn = self._last()
+        if turn is None or turn.snapshot is None or not turn.policy.operation.debugging_snapshot:
+            return None
+        return {
+            "Timestamp": written_time(turn.at),
+            "NodeList": [_node(state) for state in turn.snapshot.view.nodes.values()],
+            "TemplateNodes": {one.id: msgspec.to_builtins(one.template) for one in turn.snapshot.groups},
+            "UnschedulablePods": [one.key for one in turn.snapshot.pending],
+        }
+
+    def plan(self) -> Json | None:
+        """What the last turn decided, as a scenario tells it, and why, line by line."""
+        turn = self._last()
+        if turn is None:
+            return None
+        return {"time": written_time(turn.at), **loop_entry(turn, is_timed=True), "lines": plan_of(turn).lines()}
+
+    async def pod(self, key: PodKey) -> Json | None:
+        """Where a pod is, why it is not planned for, or all that stands in its way; None: no turn saw it."""
+        turn = self._last()
+        if turn is None or turn.snapshot is None:
+            return None
+        waiting = _waiting(turn.snapshot, key)
+        if waiting is not None:
+            plan, snapshot, policy = turn.scale_up.plan, turn.snapshot, turn.policy
+            found: Json = await self._planning(lambda: explained(Board.of(snapshot, policy), plan, waiting.key))
+            return found
+        for one in turn.set_aside:
+            if (one.pod.metadata.namespace, one.pod.metadata.name) == key:
+                return {"pod": str(key), "setAside": str(one.reason)}
+        for state in turn.snapshot.view.nodes.values():
+            if key in state.pods:
+                return {"pod": str(key), "node": state.name}
+        return None
+
+
+def _waiting(snapshot: Snapshot, key: PodKey) -> Pending | None:
+    for one in snapshot.pending:
+        if one.pod.metadata.namespace == key.namespace and key.name in one.names:
+            return one
+    return None
+
+
+def _node(state: NodeState) -> Json:
+    """Pods by name alone: what they were given to run with is nobody's business here."""
+    pods = [{"namespace": key.namespace, "name": key.name} for key in state.pods]
+    return {"Node": msgspec.to_builtins(state.node), "Pods": pods}

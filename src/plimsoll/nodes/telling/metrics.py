@@ -1,0 +1,216 @@
+"""Counts what turns did: `observe(turn)`, then `exposition()` for Prometheus or `samples()` for a scenario's output.
+
+Everything counted stands in a turn, so metrics, Events and the journal cannot tell different stories.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import TYPE_CHECKING
+
+from plimsoll.core.resources import CPU, MEMORY
+from plimsoll.nodes.cluster_state.changes import DELETE_UNREGISTERED, SCALE_UP_TIMED_OUT
+from plimsoll.nodes.planning.limits import BELOW_MINIMUM
+from plimsoll.nodes.telling import metric_samples
+from plimsoll.nodes.telling.metric_families import (
+    AUTOPROVISIONED,
+    CLOUD_PROVIDER_ERROR,
+    DOWN,
+    RESOURCE_LIMITS,
+    TIMEOUT,
+    UP,
+    Families,
+)
+from plimsoll.nodes.telling.node_counts import NO_DEVICES, devices_of, taints_by_type, totals_of
+from plimsoll.nodes.turns import PodState, RemovalResult
+
+if TYPE_CHECKING:
+    from plimsoll.nodes.cluster_state.standing import GroupStanding, Standing
+    from plimsoll.nodes.policy import Policy
+    from plimsoll.nodes.turns import Ended, Grown, Turn
+
+CANNOT_SEE = "CannotSee"
+"""Why a turn ended that could not read the cluster or the cloud; `facts["errorType"]` says which."""
+_MILLI = 1000
+
+
+class Metrics:
+    """The metrics of one autoscaler. `families` is open to whoever counts what no turn holds."""
+
+    def __init__(self) -> None:
+        self.families = Families()
+
+    def observe(self, turn: Turn) -> None:
+        self._observe_policy(turn.policy)
+        if turn.standing is not None:
+            self._observe_standing(turn.standing, turn.policy)
+        self._observe_nodes(turn)
+        self._observe_failures(turn)
+        for one in turn.scale_up.grown:
+            self._observe_growth(one)
+        self._observe_plan(turn)
+        self._observe_scale_down(turn)
+        for ended in turn.scale_down.ended:
+            self._observe_removal(ended, turn)
+        self._observe_work(turn)
+
+    def exposition(self) -> bytes:
+        """In Prometheus' text format."""
+        return metric_samples.exposition(self.families.registry)
+
+    def samples(self) -> dict[str, float]:
+        """All that is not measured, by names as people write them in scenarios."""
+        return metric_samples.samples(self.families.registry)
+
+    # ---- the cluster
+
+    def _observe_policy(self, policy: Policy) -> None:
+        to = self.families
+        to.nap_enabled.set(policy.nap.enabled)
+        for resource, gauge, unit in ((CPU, to.cpu_limits, _MILLI), (MEMORY, to.memory_limits, 1)):
+            bounds = policy.limits.bounds().get(resource)
+            gauge.clear()
+            gauge.labels("minimum").set(0 if bounds is None else bounds.least / unit)
+            if bounds is not None and bounds.most is not None:
+                gauge.labels("maximum").set(bounds.most / unit)
+
+    def _observe_standing(self, standing: Standing, policy: Policy) -> None:
+        to, total = self.families, standing.total
+        to.safe_to_autoscale.set(standing.is_healthy)
+        to.nodes.labels("ready").set(len(total.ready))
+        to.nodes.labels("unready").set(len(total.unready))
+        to.nodes.labels("notStarted").set(len(total.not_started))
+        to.nodes.labels("longUnregistered").set(len(total.long_unregistered))
+        to.nodes.labels("unregistered").set(len(total.unregistered))
+        managed = [one for one in standing.groups.values() if one.group.autoscaled]
+        made = sum(1 for one in managed if one.group.profile)
+        to.node_groups.labels(AUTOPROVISIONED).set(made)
+        to.node_groups.labels("autoscaled").set(len(managed) - made)
+        most = sum(one.group.max_size for one in managed)
+        to.max_nodes.set(min(most, policy.limits.max_nodes_total or most))
+        for family in (to.group_min, to.group_max, to.group_target, to.group_health, to.group_backoff):
+            family.clear()
+        for one in managed if policy.operation.metrics_per_group else ():
+            self._observe_group(one)
+
+    def _observe_group(self, one: GroupStanding) -> None:
+        to, name = self.families, one.group.id
+        to.group_min.labels(name).set(one.group.min_size)
+        to.group_max.labels(name).set(one.group.max_size)
+        to.group_target.labels(name).set(one.target_size)
+        to.group_health.labels(name).set(one.is_healthy)
+        reason = "" if one.backoff is None else one.backoff.error.code
+        to.group_backoff.labels(name, reason).set(one.backoff is not None)
+
+    def _observe_nodes(self, turn: Turn) -> None:
+        to = self.families
+        if turn.ended_early is None:
+            for state in PodState:
+                to.unschedulable_pods.labels(state.value).set(turn.pods_by_state.get(state, 0))
+            to.skipped_pods.clear()
+            for code, pods in Counter(one.reason.code for one in turn.set_aside).items():
+                to.skipped_pods.labels(code).set(pods)
+        if turn.snapshot is not None:
+            view = turn.snapshot.view
+            cpu, memory = totals_of(view, CPU, MEMORY)
+            to.cpu_cores.set(cpu // _MILLI)
+            to.memory_bytes.set(memory)
+            to.node_taints.clear()
+            for kind, taints in taints_by_type(view, turn.policy.pods).items():
+                to.node_taints.labels(kind).set(taints)
+
+    # ---- growing
+
+    def _observe_failures(self, turn: Turn) -> None:
+        to = self.families
+        ended = turn.ended_early
+        if ended is not None and ended.code == CANNOT_SEE:
+            to.errors.labels(ended.facts.get("errorType", CLOUD_PROVIDER_ERROR)).inc()
+        elif any(one.failure is not None for one in turn.scale_up.grown):
+            to.errors.labels(CLOUD_PROVIDER_ERROR).inc()
+        for failed in turn.changes.failed:
+            is_late = failed.reason.code == SCALE_UP_TIMED_OUT
+            reason = TIMEOUT if is_late else failed.error.code or CLOUD_PROVIDER_ERROR
+            to.failed_scale_ups.labels(reason, *NO_DEVICES, "").inc()
+            if not is_late:
+                to.failed_creations.labels(reason).inc(failed.nodes)
+        for one in turn.repaired:
+            if one.reason.code == DELETE_UNREGISTERED and one.failure is None:
+                to.unregistered_removed.inc(len(one.instances))
+
+    def _observe_growth(self, one: Grown) -> None:
+        to = self.families
+        devices = devices_of(one.growth.offer.node)
+        if one.created:
+            to.created_groups.labels(AUTOPROVISIONED).inc()
+        if one.is_done:
+            to.scaled_up.labels(*devices, "").inc(one.after - one.before)
+            if devices != NO_DEVICES:
+                to.scaled_up_gpu.labels(*devices).inc(one.after - one.before)
+        elif one.failure is not None:
+            to.failed_scale_ups.labels(CLOUD_PROVIDER_ERROR, *devices, "").inc()
+            if devices != NO_DEVICES:
+                to.failed_gpu_scale_ups.labels(CLOUD_PROVIDER_ERROR, *devices).inc()
+
+    def _observe_plan(self, turn: Turn) -> None:
+        to, plan = self.families, turn.scale_up.plan
+        to.plan_cost.set(plan.cost_per_hour)
+        to.plan_bound.set(plan.lower_bound_per_hour)
+        to.verification_failures.inc(plan.verification_failures)
+        told = {reason.code for one in plan.remaining for reason in one.reasons}
+        groups = Counter(one.code for one in plan.not_offered)
+        for limit in RESOURCE_LIMITS:
+            to.skipped_scale_events.labels(UP, limit).inc(max(groups[limit], int(limit in told)))
+        for growth in plan.growths:
+            keys = {key for pattern in growth.patterns for key in pattern.pods}
+            spaces = {key.partition("/")[0] for key in keys}
+            cores = growth.offer.capacity[CPU] // _MILLI
+            to.heterogeneity.labels(growth.offer.machine_type, cores, len(spaces)).observe(len(keys))
+
+    # ---- shrinking
+
+    def _observe_scale_down(self, turn: Turn) -> None:
+        to, part = self.families, turn.scale_down
+        for gone in turn.groups_gone:
+            if gone.failure is None:
+                to.deleted_groups.labels(AUTOPROVISIONED).inc()
+        if turn.ended_early is not None:
+            return
+        to.pending_deletions.set(part.under_way)
+        to.unneeded_nodes.set(len(part.unneeded))
+        to.in_cooldown.set(part.is_in_cooldown)
+        to.unremovable_nodes.clear()
+        for code, nodes in Counter(one.reason.code for one in part.kept).items():
+            to.unremovable_nodes.labels(code).set(nodes)
+        for one in part.kept:
+            if one.reason.code == BELOW_MINIMUM:
+                # The planner says which minimum in words: "minimal cluster cpu limit reached".
+                is_cpu = one.reason.message.startswith(f"minimal cluster {CPU} ")
+                to.skipped_scale_events.labels(DOWN, RESOURCE_LIMITS[0 if is_cpu else 1]).inc()
+
+    def _observe_removal(self, ended: Ended, turn: Turn) -> None:
+        to = self.families
+        to.evicted_pods.labels("succeeded").inc(ended.evicted)
+        to.evicted_pods.labels("failed").inc(ended.failed_evictions)
+        is_removed = ended.result is RemovalResult.REMOVED
+        to.removal_seconds.labels("true" if is_removed else "false").observe(ended.seconds)
+        if not is_removed:
+            return
+        state = None if turn.snapshot is None else turn.snapshot.view.node(ended.removal.node)
+        devices = NO_DEVICES if state is None else devices_of(state.node)
+        emptiness = "empty" if ended.removal.is_empty else "underutilized"
+        reason = "unready" if ended.was_unready else emptiness
+        to.scaled_down.labels(reason, *devices, "").inc()
+        if devices != NO_DEVICES:
+            to.scaled_down_gpu.labels(reason, *devices).inc()
+
+    # ---- time
+
+    def _observe_work(self, turn: Turn) -> None:
+        to = self.families
+        for function, seconds in turn.function_seconds.items():
+            to.last_activity.labels(function).set(turn.at.timestamp())
+            to.function_seconds.labels(function).observe(seconds)
+            to.function_quantile.labels(function).observe(seconds)
+        if turn.snapshot is not None and turn.snapshot.pending:
+            to.plan_seconds.labels("scaleUp").observe(turn.scale_up.plan_seconds)

@@ -1,0 +1,186 @@
+"""What a turn tells of growth: to the status ConfigMap, and to every pod it did or did not do something for. Pure.
+
+Reasons and words are those of Cluster Autoscaler (specs/nodes.md 11), so that whoever reads its Events reads ours.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from plimsoll.nodes.cluster_state.changes import DELETE_UNREGISTERED
+from plimsoll.nodes.expanding import MAX_NODES_REACHED
+from plimsoll.nodes.observing.waiting_pods import CONSUME, CONSUMING
+from plimsoll.nodes.planning.candidates import MAX_SIZE_REACHED, NOT_READY
+from plimsoll.nodes.planning.group_priorities import CONFIG_MAP, NO_PRIORITY
+from plimsoll.nodes.planning.limits import MAX_NODES_TOTAL
+from plimsoll.nodes.planning.new_groups import IN_BACKOFF
+from plimsoll.nodes.telling.fates import fates_of
+from plimsoll.nodes.telling.pod_tellings import PodTellings
+from plimsoll.nodes.telling.told import WARNING, Told, about_pod, config_map, status_map
+from plimsoll.scheduling.demands import RESOURCES_FIT
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from plimsoll.core.plans import Reason
+    from plimsoll.nodes.turns import Grown, Repaired, SetAside, Turn
+
+TRIGGERED: Final = "TriggeredScaleUp"
+NOT_TRIGGERED: Final = "NotTriggerScaleUp"
+IGNORED: Final = "IgnoredInScaleUp"
+_IGNORED_PODS: Final = 50
+# What Cluster Autoscaler says where the planner is shorter.
+_WORDS: Final = {
+    MAX_SIZE_REACHED: "max node group size reached",
+    IN_BACKOFF: "in backoff after failed scale-up",
+    NOT_READY: "not ready for scale-up",
+}
+
+
+def scale_up_events(turn: Turn) -> Iterator[Told]:
+    yield from _repairs(turn)
+    yield from _growths(turn)
+    yield from _limits(turn)
+    yield from _priorities(turn)
+    yield from _fates(turn)
+    yield from _ignored(turn)
+
+
+# ---- the status ConfigMap
+
+
+def _repairs(turn: Turn) -> Iterator[Told]:
+    status = status_map(turn.policy)
+    for failed in turn.changes.failed:
+        yield Told(about=status, type=WARNING, reason=failed.reason.code, message=failed.reason.message)
+    for one in turn.repaired:
+        if one.reason.code == DELETE_UNREGISTERED:
+            yield from _unregistered(one, turn)
+        elif not one.instances and one.failure is not None:
+            message = f"Failed to revert scale-up of group {one.group}: {one.failure.message}"
+            yield Told(about=status, type=WARNING, reason="FailedToRevertScaleUp", message=message)
+
+
+def _unregistered(one: Repaired, turn: Turn) -> Iterator[Told]:
+    status = status_map(turn.policy)
+    for name in one.instances:
+        if one.failure is None:
+            yield Told(about=status, reason="DeleteUnregistered", message=f"Removed unregistered node {name}")
+        else:
+            message = f"Failed to remove node {name}: {one.failure.message}"
+            yield Told(about=status, type=WARNING, reason="DeleteUnregisteredFailed", message=message)
+
+
+def _growths(turn: Turn) -> Iterator[Told]:
+    for one in turn.scale_up.grown:
+        if one.held_back is None:
+            yield from _growth(one, turn)
+
+
+def _growth(one: Grown, turn: Turn) -> Iterator[Told]:
+    status = status_map(turn.policy)
+    if one.created:
+        message = f"NodeAutoprovisioning: created new node group {one.group}"
+        yield Told(about=status, reason="CreatedNodeGroup", message=message)
+    elif not one.growth.offer.exists and one.failure is not None:
+        message = f"NodeAutoprovisioning: attempt to create node group {one.group} failed: {one.failure.message}"
+        yield Told(about=status, type=WARNING, reason="FailedToCreateNodeGroup", message=message)
+        return
+    sizes = f"{one.after} instead of {one.before} (max: {one.growth.offer.max_size})"
+    yield Told(about=status, reason="ScaledUpGroup", message=f"Scale-up: setting group {one.group} size to {sizes}")
+    if one.failure is None:
+        yield Told(about=status, reason="ScaledUpGroup", message=f"Scale-up: group {one.group} size set to {sizes}")
+    else:
+        message = f"Scale-up failed for group {one.group}: {one.failure.message}"
+        yield Told(about=status, type=WARNING, reason="FailedToScaleUpGroup", message=message)
+
+
+def _limits(turn: Turn) -> Iterator[Told]:
+    part = turn.scale_up
+    is_short = any(reason.code == MAX_NODES_TOTAL for one in part.plan.remaining for reason in one.reasons)
+    if is_short or _is_full(turn):
+        message = f"Max total nodes in cluster reached: {turn.policy.limits.max_nodes_total}"
+        yield Told(about=status_map(turn.policy), type=WARNING, reason=MAX_NODES_REACHED, message=message)
+
+
+def _priorities(turn: Turn) -> Iterator[Told]:
+    about = config_map(turn.policy, CONFIG_MAP)
+    if turn.priority_problem is not None:
+        yield Told(about=about, type=WARNING, reason=turn.priority_problem.code, message=turn.priority_problem.message)
+    for one in turn.scale_up.plan.not_offered:
+        if one.code == NO_PRIORITY:
+            message = (
+                f"Priority expander: node group {one.group} not found in priority expander configuration. "
+                "The group won't be used."
+            )
+            yield Told(about=about, type=WARNING, reason="PriorityConfigMapNotMatchedGroup", message=message)
+
+
+# ---- pods
+
+
+def _fates(turn: Turn) -> Iterator[Told]:
+    tellings = PodTellings()
+    told: dict[int, str] = {}
+    for one in fates_of(turn):
+        pod = one.pending.pod
+        if one.helped:
+            words = f"triggered scale-up: [{' '.join(one.growths)}]"
+            tellings.add(pod, one.helped, reason=TRIGGERED, words=words)
+        if one.left:
+            words = told.get(id(one.reasons)) or _why_not(one.reasons, turn)
+            told[id(one.reasons)] = words
+            tellings.add(pod, one.left, reason=NOT_TRIGGERED, words=words)
+    yield from tellings.told(status_map(turn.policy))
+
+
+def _why_not(reasons: Iterable[Reason], turn: Turn) -> str:
+    return f"didn't trigger scale-up: {'max total nodes in cluster reached' if _is_full(turn) else counted(reasons)}"
+
+
+def _is_full(turn: Turn) -> bool:
+    return turn.scale_up.skipped is not None and turn.scale_up.skipped.code == MAX_NODES_REACHED
+
+
+def counted(reasons: Iterable[Reason]) -> str:
+    """`<n> <reason>` joined by ", ": how many groups, or machine types, each reason holds for."""
+    found: dict[str, int] = {}
+    for reason in reasons:
+        groups = reason.facts.get("groups", 0)
+        for words in _words(reason):
+            found[words] = found.get(words, 0) + (groups or 1)
+    return ", ".join(f"{groups} {words}" for words, groups in found.items())
+
+
+def _words(reason: Reason) -> list[str]:
+    """Without the names of groups, which the planner puts in parentheses at the end: here they are counted."""
+    if reason.code in _WORDS:
+        return [_WORDS[reason.code]]
+    told = reason.message.rpartition(" (")[0] if reason.facts.get("groups") else reason.message
+    return told.split(", ") if reason.code == RESOURCES_FIT else [told]
+
+
+def _ignored(turn: Turn) -> Iterator[Told]:
+    """Pods that consume a request, and requests that pods would consume if they were there."""
+    consuming = [one for one in turn.set_aside if one.reason.code == CONSUMING]
+    for one in consuming[:_IGNORED_PODS]:
+        message = (
+            f"Unschedulable pod didn't trigger scale-up, because it's consuming ProvisioningRequest {consumed_by(one)}"
+        )
+        yield Told(about=about_pod(one.pod), reason=IGNORED, message=message)
+    if turn.known_requests is None:
+        return
+    missing: dict[str, int] = {}
+    for one in consuming:
+        if (request := consumed_by(one)) not in turn.known_requests:
+            missing[request] = missing.get(request, 0) + 1
+    for request, pods in missing.items():
+        message = f"ProvisioningRequest {request} does not exist; pods that consume it: {pods}"
+        yield Told(about=status_map(turn.policy), type=WARNING, reason="ProvisioningRequestNotFound", message=message)
+
+
+def consumed_by(one: SetAside) -> str:
+    """NAMESPACE/NAME of the request that a pod consumes."""
+    meta = one.pod.metadata
+    name = next((meta.annotations[key] for key in CONSUME if meta.annotations.get(key)), "")
+    return f"{meta.namespace}/{name}"

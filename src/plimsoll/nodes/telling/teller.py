@@ -1,0 +1,85 @@
+"""Tells of a turn in every way there is: log, metrics, Events, status ConfigMap, journal. The last step of the loop.
+
+Telling never stops doing: an API server or a journal that refuses is logged, and the next turn comes. A dry run tells
+nothing inside the cluster: another autoscaler may be at work there, and ours would contradict it.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import structlog
+
+from plimsoll.journal.errors import JournalError
+from plimsoll.nodes.telling.journal_news import JournalNews
+from plimsoll.nodes.telling.journal_plans import told_of
+from plimsoll.nodes.telling.metrics import Metrics
+from plimsoll.nodes.telling.sentences import sentence_of
+
+if TYPE_CHECKING:
+    from plimsoll.journal.ports import Journal
+    from plimsoll.nodes.policy import Policy
+    from plimsoll.nodes.telling.events import EventEmitter
+    from plimsoll.nodes.telling.status import StatusWriter
+    from plimsoll.nodes.turns import Turn
+
+log = structlog.get_logger(__name__)
+
+
+class Teller:
+    """What is None is not told. `metrics` counts in any case; `last` is the turn that was told last."""
+
+    def __init__(
+        self,
+        *,
+        emitter: EventEmitter | None = None,
+        status: StatusWriter | None = None,
+        journal: Journal | None = None,
+        metrics: Metrics | None = None,
+    ) -> None:
+        self.metrics = metrics or Metrics()
+        self.last: Turn | None = None
+        self._emitter = emitter
+        self._status = status
+        self._journal = journal
+        self._news = JournalNews()
+        self._sentence = ""
+
+    async def tell(self, turn: Turn) -> None:
+        self.last = turn
+        self.metrics.observe(turn)
+        self._log(turn)
+        if not turn.policy.operation.dry_run:
+            await self._tell_cluster(turn)
+        await self._keep(turn)
+
+    async def leave(self, policy: Policy) -> None:
+        """A clean exit: nobody keeps the status up to date from now on."""
+        if self._status is not None and not policy.operation.dry_run:
+            await self._status.delete(policy.operation)
+
+    def _log(self, turn: Turn) -> None:
+        """The same sentence again says nothing new to people."""
+        sentence = sentence_of(turn)
+        tell = log.debug if sentence == self._sentence else log.info
+        self._sentence = sentence
+        tell("turn.done", number=turn.number, told=sentence)
+
+    async def _tell_cluster(self, turn: Turn) -> None:
+        if self._status is not None:
+            await self._status.write(turn)
+        if self._emitter is not None:
+            if self._status is not None:
+                self._emitter.status_uid = self._status.uid
+            self._emitter.emit(turn)
+
+    async def _keep(self, turn: Turn) -> None:
+        if self._journal is None:
+            return
+        news = self._news.of(*told_of(turn))
+        if news is None:
+            return
+        try:
+            await self._journal.append(*news)
+        except JournalError as error:
+            log.warning("journal.not_written", problem=str(error))

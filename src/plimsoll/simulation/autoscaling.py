@@ -1,0 +1,62 @@
+"""The node autoscaler in a scenario: what `{loop: …}` runs, and what a live world runs by itself.
+
+The same parts as against a real cluster, over the simulated cloud; planners run inline, because nothing leaves virtual
+time. A new one is made from the world alone after every crash.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final, TypeVar
+
+from plimsoll.journal.memory import MemoryJournal
+from plimsoll.nodes.assembly import NodeAutoscaler, Surroundings
+from plimsoll.nodes.configuring import GivenOptions
+from plimsoll.nodes.providers.simulated import SimulatedProvider
+from plimsoll.nodes.telling.entries import loop_entry
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from plimsoll.runtime.services import Service
+    from plimsoll.simulation.ports import LoopTools
+
+T = TypeVar("T")
+
+NAME: Final = "cluster-autoscaler"
+
+
+class ScenarioLoop:
+    """A `simulation.ports.Loop`."""
+
+    def __init__(self, tools: LoopTools) -> None:
+        component = tools.components.component(NAME, manager=NAME)
+        provider = SimulatedProvider(tools.cloud)
+        self._is_timed = tools.is_timed
+        self._parts = NodeAutoscaler(
+            Surroundings(
+                client=component.client,
+                informers=component.informers,
+                recorder=component.recorder,
+                provider=provider,
+                configuration=GivenOptions(tools.options, component.informers, naming=provider.naming),
+                clock=tools.clock,
+                planning=_inline,
+                journal=MemoryJournal(),
+                stepped=not tools.is_live,
+                knows_owner=tools.knows_owner,
+            )
+        )
+
+    def services(self) -> Sequence[Service]:
+        return self._parts.services()
+
+    async def run_loop(self) -> dict[str, Any]:
+        await self._parts.watching.synced()
+        return loop_entry(await self._parts.autoscaler.run_once(), is_timed=self._is_timed)
+
+    def metrics(self) -> dict[str, float]:
+        return self._parts.teller.metrics.samples()
+
+
+async def _inline(plan: Callable[[], T]) -> T:
+    return plan()

@@ -1,0 +1,218 @@
+"""The pages: metrics and health for everybody, what names the cluster's things for who may see them."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from plimsoll.kube.errors import NotSent
+from plimsoll.nodes.telling.health import Health, Patience
+from plimsoll.nodes.telling.http import TellingPages
+from plimsoll.nodes.telling.http_access import Reviewer, is_local
+from plimsoll.nodes.telling.insights import Insights
+from plimsoll.nodes.telling.metrics import Metrics
+from plimsoll.nodes.turns import ScaleUpPart
+from tests.kube.worlds import KubeWorld, ScriptedTransport
+from tests.local.apiserver.application.worlds import ADMIN, GUEST
+from tests.nodes.telling.told_turns import aside, grew, growth, node, offer, placed, planned, turn, waiting
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from plimsoll.nodes.turns import Turn
+
+HERE = "127.0.0.1"
+THERE = "10.0.0.7"
+EVERYTHING = {"debugging_snapshot_enabled": True}
+
+
+class Site:
+    """The pages over a turn, asked without a socket."""
+
+    def __init__(self, world: KubeWorld, *, reviewer: Reviewer | None = None) -> None:
+        self.world = world
+        self.health = Health(Patience(inactivity_s=600, failing_s=900, startup_s=1200))
+        self.turn: Turn | None = None
+        self.metrics = Metrics()
+        self.pages = TellingPages(
+            metrics=self.metrics,
+            health=self.health,
+            insights=Insights(lambda: self.turn, _inline),
+            clock=world.clock,
+            reviewer=reviewer,
+        )
+
+    def get(self, url: str, *, peer: str = HERE, method: str = "GET", **headers: str) -> tuple[int, str, str]:
+        """Status, body, content type."""
+        path, _, query = url.partition("?")
+        given = {"host": "localhost:8085", **headers}
+        scope = {
+            "type": "http",
+            "method": method,
+            "path": path,
+            "query_string": query.encode(),
+            "client": (peer, 40_000),
+            "headers": [(name.encode(), value.encode()) for name, value in given.items()],
+        }
+        sent: list[dict[str, Any]] = []
+
+        async def send(message: dict[str, Any]) -> None:
+            sent.append(message)
+
+        async def receive() -> None:
+            raise AssertionError("nobody reads a body")
+
+        self.world.do(self.pages(scope, receive, send))
+        kinds = dict(sent[0]["headers"])
+        return sent[0]["status"], sent[1]["body"].decode(), kinds[b"content-type"].decode()
+
+    def json(self, url: str) -> Any:
+        status, body, kind = self.get(url)
+        assert (status, kind) == (200, "application/json"), body
+        return json.loads(body)
+
+
+async def _inline(planner: Callable[[], Any]) -> Any:
+    return planner()
+
+
+@pytest.fixture
+def world() -> Iterator[KubeWorld]:
+    with KubeWorld() as world:
+        yield world
+
+
+@pytest.fixture
+def site(world: KubeWorld) -> Site:
+    return Site(world, reviewer=Reviewer(world.client))
+
+
+# ---- for everybody
+
+
+def test_metrics_are_for_everybody(site: Site):
+    status, body, kind = site.get("/metrics", peer=THERE)
+
+    assert status == 200
+    assert kind.startswith("text/plain; version=0.0.4")
+    assert "cluster_autoscaler_unneeded_nodes_count 0.0" in body
+
+
+def test_health_is_for_everybody(site: Site):
+    assert site.get("/health-check", peer=THERE)[:2] == (200, "OK\n")
+    site.health.begin(site.world.clock.monotonic_s() - 601)
+    assert site.get("/health-check", peer=THERE)[:2] == (500, "Error: last activity 10m1s ago, more than 10m0s\n")
+
+
+def test_other_paths_and_other_methods(site: Site):
+    assert site.get("/")[0] == 404
+    assert site.get("/metrics", method="POST")[0] == 405
+    assert site.get("/health-check", method="HEAD")[1] == ""
+
+
+# ---- who may see the rest
+
+
+GUARDED = ("/plan", "/snapshotz", "/explain?pod=default/p")
+
+
+@pytest.mark.parametrize("url", GUARDED)
+def test_from_elsewhere_a_token_is_needed(site: Site, url: str):
+    assert site.get(url, peer=THERE)[0] == 401
+    assert site.get(url, peer=THERE, authorization="Basic x")[0] == 401
+    assert site.get(url, peer=THERE, authorization="Bearer nobody-knows-it")[0] == 401
+
+
+@pytest.mark.parametrize("url", GUARDED)
+def test_a_token_whose_owner_may_not_is_refused(site: Site, url: str):
+    assert site.get(url, peer=THERE, authorization=f"Bearer {GUEST}")[0] == 403
+
+
+def test_a_token_whose_owner_may_is_let_in(site: Site):
+    site.turn = turn()
+    assert site.get("/plan", peer=THERE, authorization=f"Bearer {ADMIN}")[0] == 200
+
+
+def test_without_anybody_to_ask_only_the_same_machine_sees_them(world: KubeWorld):
+    site = Site(world)
+    site.turn = turn()
+    assert site.get("/plan", peer=THERE, authorization=f"Bearer {ADMIN}")[0] == 403
+    assert site.get("/plan")[0] == 200
+
+
+def test_when_the_server_cannot_be_asked_nobody_gets_in(world: KubeWorld):
+    gone = ScriptedTransport(NotSent("refused"))
+    site = Site(world, reviewer=Reviewer(world.new_client(through=lambda _: gone)))
+
+    assert site.get("/plan", peer=THERE, authorization="Bearer x")[0] == 503
+
+
+@pytest.mark.parametrize(
+    ("peer", "headers", "local"),
+    [
+        (HERE, {"host": "localhost:8085"}, True),
+        ("::1", {"host": "[::1]:8085"}, True),
+        ("::ffff:127.0.0.1", {"host": "127.0.0.1"}, True),
+        (THERE, {"host": "localhost"}, False),
+        (HERE, {"host": "rebound.example.com"}, False),
+        (HERE, {"host": "10.1.2.3:8085"}, False),
+        (HERE, {}, False),
+        (HERE, {"host": "localhost", "origin": "https://evil.example.com"}, False),
+        (HERE, {"host": "localhost", "origin": "http://localhost:3000"}, True),
+        (HERE, {"host": "[bad"}, False),
+        ("", {"host": "localhost"}, False),
+    ],
+)
+def test_what_counts_as_the_same_machine(peer: str, headers: dict[str, str], *, local: bool):
+    assert is_local(peer, headers) is local
+
+
+# ---- what they show
+
+
+def test_before_the_first_turn_there_is_nothing_to_show(site: Site):
+    assert [site.get(url)[0] for url in GUARDED] == [404, 404, 404]
+
+
+def test_the_plan_of_the_last_turn_and_its_reasons(site: Site):
+    site.turn = grew(growth(offer("g"), waiting("p")), pending=(waiting("p"),))
+    shown = site.json("/plan")
+
+    assert shown["scaleUp"]["plan"][0]["group"] == "g"
+    assert any("pod/default/p waits for new nodes" in line for line in shown["lines"])
+
+
+def test_a_snapshot_only_where_the_operator_wants_it(site: Site):
+    nodes, pods = (node("n1"),), (placed("web-0", "n1"),)
+    site.turn = turn(waiting("p"), nodes=nodes, pods=pods)
+    assert site.get("/snapshotz")[0] == 404
+
+    site.turn = turn(waiting("p"), nodes=nodes, pods=pods, options=EVERYTHING)
+    shown = site.json("/snapshotz")
+    assert shown["NodeList"][0]["Pods"] == [{"namespace": "default", "name": "web-0"}]
+    assert shown["UnschedulablePods"] == ["default/p"]
+
+
+def test_explaining_a_pod_that_waits(site: Site):
+    site.turn = turn(waiting("p"), scale_up=ScaleUpPart(plan=planned()))
+    shown = site.json("/explain?pod=default/p")
+
+    assert shown["pod"] == "default/p"
+    assert shown["outcome"]["remaining"] == 0
+
+
+def test_explaining_pods_that_do_not_wait(site: Site):
+    site.turn = turn(
+        nodes=(node("n1"),), pods=(placed("web-0", "n1"),), set_aside=(aside("q", "Expendable", message="no"),)
+    )
+
+    assert site.json("/explain?pod=default/web-0") == {"pod": "default/web-0", "node": "n1"}
+    assert site.json("/explain?pod=default/q") == {"pod": "default/q", "setAside": "no"}
+    assert site.get("/explain?pod=default/unheard-of")[0] == 404
+
+
+@pytest.mark.parametrize("query", ["", "?pod=", "?pod=web", "?pod=/web", "?pod=a/b&pod=c/d"])
+def test_a_question_without_a_pod_is_refused(site: Site, query: str):
+    assert site.get(f"/explain{query}")[0] == 400

@@ -1,0 +1,127 @@
+"""The status ConfigMap on a server: made, patched, read back after a restart, deleted; and never a reason to stop."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import TYPE_CHECKING, Any
+
+import pytest
+import yaml
+
+from plimsoll.core.plans import Reason
+from plimsoll.kube.errors import Forbidden, NotSent
+from plimsoll.nodes.cluster_state.registry import ClusterState
+from plimsoll.nodes.telling.status import StatusWriter
+from plimsoll.nodes.turns import ScaleDownPart
+from tests.kube.worlds import KubeWorld, ScriptedTransport
+from tests.local.apiserver.application.worlds import GUEST
+from tests.nodes.cluster_state import state_worlds
+from tests.nodes.planning.worlds_of_offers import NOON, policy
+from tests.nodes.telling.told_turns import later, turn, unneeded
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from plimsoll.nodes.turns import Turn
+
+URL = "/api/v1/namespaces/kube-system/configmaps/cluster-autoscaler-status"
+
+
+@pytest.fixture
+def world() -> Iterator[KubeWorld]:
+    with KubeWorld() as world:
+        yield world
+
+
+def running(seconds: float = 0, **parts: Any) -> Turn:
+    state = ClusterState(policy())
+    state.observe(state_worlds.world(2, *state_worlds.ready_nodes(2)), NOON)
+    at = NOON + timedelta(seconds=seconds)
+    return later(turn(standing=state.standing(at), **parts), at=at)
+
+
+def document(world: KubeWorld) -> Any:
+    return yaml.safe_load(world.ask("GET", URL)["data"]["status"])
+
+
+def test_it_is_made_when_there_is_none(world: KubeWorld):
+    writer = StatusWriter(world.client)
+
+    assert world.do(writer.write(running())) is None
+    found = world.ask("GET", URL)
+    assert found["metadata"]["annotations"]["cluster-autoscaler.kubernetes.io/last-updated"].startswith("2026-01-01 12")
+    assert document(world)["autoscalerStatus"] == "Running"
+    assert writer.uid == found["metadata"]["uid"]
+
+
+def test_what_others_put_there_stays(world: KubeWorld):
+    body = {"metadata": {"name": "cluster-autoscaler-status", "labels": {"team": "x"}}, "data": {"own": "y"}}
+    world.made("/api/v1/namespaces/kube-system/configmaps", {"apiVersion": "v1", "kind": "ConfigMap", **body})
+    world.do(StatusWriter(world.client).write(running()))
+
+    found = world.ask("GET", URL)
+    assert found["metadata"]["labels"] == {"team": "x"}
+    assert found["data"].keys() == {"own", "status"}
+
+
+def test_times_of_transitions_survive_a_restart(world: KubeWorld):
+    world.do(StatusWriter(world.client).write(running()))
+    world.do(StatusWriter(world.client).write(running(60)))
+
+    health = document(world)["clusterWide"]["health"]
+    assert (health["lastTransitionTime"], health["lastProbeTime"]) == ("2026-01-01T12:00:00Z", "2026-01-01T12:01:00Z")
+
+
+def test_candidates_are_the_unneeded_nodes(world: KubeWorld):
+    part = ScaleDownPart(unneeded=(unneeded("n0"), unneeded("n1")))
+    world.do(StatusWriter(world.client).write(running(scale_down=part)))
+
+    assert document(world)["nodeGroups"][0]["scaleDown"]["candidates"] == 2
+
+
+def test_a_turn_that_saw_nothing_says_why(world: KubeWorld):
+    blind = turn(ended_early=Reason(code="CannotSee", message="the cloud is gone"), standing=None)
+    world.do(StatusWriter(world.client).write(blind))
+
+    assert document(world) == {
+        "time": "2026-01-01 12:00:00 +0000 UTC",
+        "autoscalerStatus": "Initializing",
+        "message": "the cloud is gone",
+    }
+
+
+def test_who_deletes_it_finds_it_made_anew(world: KubeWorld):
+    writer = StatusWriter(world.client)
+    world.do(writer.write(running()))
+    world.ask("DELETE", URL)
+    world.do(writer.write(running(10)))
+
+    assert document(world)["autoscalerStatus"] == "Running"
+
+
+def test_it_is_deleted_on_a_clean_exit(world: KubeWorld):
+    writer = StatusWriter(world.client)
+    world.do(writer.write(running()))
+    assert world.do(writer.delete(policy().operation)) is None
+    assert world.server.ask("GET", URL).status == 404
+    assert world.do(writer.delete(policy().operation)) is None
+
+
+def test_the_operator_may_want_none(world: KubeWorld):
+    world.do(StatusWriter(world.client).write(running(options={"write_status_configmap": False})))
+
+    assert world.server.ask("GET", URL).status == 404
+
+
+def test_a_refusal_is_a_value(world: KubeWorld):
+    writer = StatusWriter(world.new_client(token=GUEST))
+
+    assert isinstance(world.do(writer.write(running())), Forbidden)
+    assert isinstance(world.do(writer.delete(policy().operation)), Forbidden)
+
+
+def test_a_server_that_is_gone_is_a_value(world: KubeWorld):
+    gone = ScriptedTransport(NotSent("refused"))
+    writer = StatusWriter(world.new_client(through=lambda _: gone))
+
+    assert isinstance(world.do(writer.write(running())), NotSent)
