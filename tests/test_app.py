@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any, Self
 
 import pytest
 
-from plimsoll import app
-from plimsoll.app import PortBusy, Surroundings, Up
+from plimsoll.app import up as app
+from plimsoll.app.up import PortBusy, Settings, Surroundings, Up
 from plimsoll.local import first_cluster
 from plimsoll.local.apiserver.running import Ready, Serving
 from plimsoll.local.first_cluster import FirstCluster
@@ -44,7 +44,8 @@ class UpWorld(World):
         self._starts += 1
         entropy = SeededEntropy(f"start {self._starts}")
         serving = Serving(application=self.application, token=ADMIN, ready=READY)
-        surroundings = Surroundings(serving, clock=self.run.clock, entropy=entropy)
+        settings = Settings(data=Path("unused"), autoscales=False)
+        surroundings = Surroundings(serving, settings, clock=self.run.clock, entropy=entropy)
         self.run.until(first_cluster.prepare(surroundings.connect("plimsoll"), FirstCluster(nodes=nodes)))
         services = surroundings.services(self.told.append)
         self._task = self.run.spawn(Supervisor(services, clock=self.run.clock, entropy=entropy).run(), name="up")

@@ -138,10 +138,22 @@ WRONG = [
     (story(options={"max-nodes-total": -1}), "options.max-nodes-total", "the least is 0"),
     (story(machineTyps=[]), "machineTyps", "did you mean machineTypes?"),
     (
-        story(objects=[request()]),
+        story(objects=[request(template="")]),
         "provisioningrequest/ml/r.spec.podSets[0].podTemplateRef.name",
-        "PodTemplate ml/t, which is not there",
+        "is missing",
     ),
+    (
+        story(objects=[{**request(), "spec": {**request()["spec"], "podSets": []}}]),
+        "provisioningrequest/ml/r.spec.podSets",
+        "1 to 32 items",
+    ),
+    (story(pods=[{**entry(), "template": {"spec": {"containers": []}}}]), f"{SPEC}.containers", "one container"),
+    (
+        {"nodeGroups": [{"id": "g", "max": 3, "machineType": "n1"}], "pods": [entry()]},
+        "nodeGroups[0].machineType",
+        "no machine type is called n1; give it in machineTypes, by --catalogue, or say template instead",
+    ),
+    (story(nodeGroups=[group(capacityType="maybe")]), "nodeGroups[0].capacityType", "on-demand, spot"),
     (
         story(objects=[template(spec()), request(count=-2)]),
         "provisioningrequest/ml/r.spec.podSets[0].count",
@@ -175,7 +187,7 @@ IMPOSSIBLE = [
                 {"key": "a", "operator": "In", "values": ["x"]}, {"key": "a", "operator": "NotIn", "values": ["x"]}
             )
         ),
-        "no group can be made for it",
+        "no group can be made for it: what it asks for contradicts itself: a=x, and a NotIn x",
     ),
     (spec(nodeSelector={"kubernetes.io/arch": "s390x"}), "didn't match Pod's node affinity/selector"),
 ]

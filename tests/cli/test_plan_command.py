@@ -62,6 +62,10 @@ class TestJson:
             "to",
             "max",
             "created",
+            "labels",
+            "taints",
+            "capacityType",
+            "reason",
             "patterns",
         ]
 
@@ -294,3 +298,54 @@ def test_help_has_examples():
     text = plimsoll("plan", "--help").stdout
     assert "plimsoll plan -f examples/plans/mixed.yaml" in text
     assert "--explain" in text
+
+
+class TestAttachLimits:
+    """New nodes attach as many volumes as the CSINode of their group's node says (specs/nodes.md 6.3)."""
+
+    DRIVER = "csi.example.com"
+
+    def volumes(self, limit: int) -> list[Json]:
+        wait = {"provisioner": self.DRIVER, "volumeBindingMode": "WaitForFirstConsumer"}
+        driver = {"name": self.DRIVER, "nodeID": "g-0", "allocatable": {"count": limit}}
+        claims = [
+            {
+                "apiVersion": "v1",
+                "kind": "PersistentVolumeClaim",
+                "metadata": {"name": f"data-{index}", "namespace": "default"},
+                "spec": {
+                    "storageClassName": "fast",
+                    "accessModes": ["ReadWriteOnce"],
+                    "resources": {"requests": {"storage": "1Gi"}},
+                },
+                "status": {"phase": "Pending"},
+            }
+            for index in range(6)
+        ]
+        return [
+            {"apiVersion": "storage.k8s.io/v1", "kind": "StorageClass", "metadata": {"name": "fast"}, **wait},
+            {
+                "apiVersion": "storage.k8s.io/v1",
+                "kind": "CSINode",
+                "metadata": {"name": "g-0"},
+                "spec": {"drivers": [driver]},
+            },
+            *claims,
+        ]
+
+    @pytest.mark.parametrize(("limit", "nodes"), [(2, 2), (4, 1)])
+    def test_of_new_nodes(self, limit: int, nodes: int):
+        group = {"id": "g", "max": 9, "target": 1, "machineType": "large"}
+        pods = [
+            {
+                "name": f"db-{index}",
+                "count": 1,
+                "template": {
+                    "spec": spec(1, volumes=[{"name": "data", "persistentVolumeClaim": {"claimName": f"data-{index}"}}])
+                },
+            }
+            for index in range(6)
+        ]
+        found = answer(story(options={}, nodeGroups=[group], pods=pods, objects=self.volumes(limit)))["scaleUp"]
+        assert found["helped"] == 6
+        assert [one["to"] - one["from"] for one in found["plan"]] == [nodes]

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 import structlog
 
-from plimsoll.app import Up
+from plimsoll.app.up import Up
 from plimsoll.cli.logs import log_sentences_to_stderr
 from plimsoll.cli.up import first_screen
 from tests.cli.commands import plimsoll

@@ -4,18 +4,21 @@ from __future__ import annotations
 
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, TypeVar
 
 import typer
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator
+    from collections.abc import AsyncIterator, Awaitable, Callable
 
     from plimsoll.core.clock import Clock
     from plimsoll.kube.access import Access
     from plimsoll.kube.client import Client
     from plimsoll.kube.selections import ClientSettings
 
+T = TypeVar("T")
+
+_TIMEOUT_S = 10.0
 KubeconfigOption = Annotated[
     str,
     typer.Option(
@@ -92,3 +95,26 @@ async def connected(access: Access, settings: ClientSettings, *, clock: Clock) -
     async with HttpTransport(access, user_agent=settings.user_agent) as transport:
         await access.credentials.current()
         yield Client(transport, clock=clock, entropy=SystemEntropy(), settings=settings)
+
+
+def with_client(connection: Connection, work: Callable[[Client], Awaitable[T]], *, is_silent: bool = False) -> T:
+    """What a short piece of work with the cluster comes to, for commands that ask once and end.
+
+    `is_silent`: whoever reads JSON reads errors as JSON too, so nothing else goes to stderr.
+    """
+    import asyncio
+
+    from plimsoll.cli.progress import Progress
+    from plimsoll.kube.selections import ClientSettings
+    from plimsoll.runtime.clocks import RealClock
+
+    clock = RealClock()
+    access = connection.access(clock=clock)
+    settings = ClientSettings(timeout_s=_TIMEOUT_S, deadline_s=2 * _TIMEOUT_S + 1, qps=0)
+
+    async def asked() -> T:
+        with Progress(f"asking {access.server}", is_silent=is_silent):
+            async with connected(access, settings, clock=clock) as client:
+                return await work(client)
+
+    return asyncio.run(asked())

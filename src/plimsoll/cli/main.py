@@ -16,7 +16,7 @@ from typing import Annotated, NoReturn
 
 import typer
 
-from plimsoll.cli import about, apiserver, doctor, plan, run, simulate, up, validation
+from plimsoll.cli import about, apiserver, doctor, journal, plan, run, simulate, up, validation, why
 from plimsoll.core.errors import PlimsollError
 
 INTERRUPTED = 130
@@ -56,6 +56,8 @@ app.add_typer(run.app, name="run", short_help="Run controllers against a cluster
 app.command(name="plan", short_help="Plan nodes for pending pods.")(plan.plan)
 app.command(name="simulate", short_help="Run a scenario in virtual time.")(simulate.simulate)
 app.command(name="validate", short_help="Tell whether manifests are valid.")(validation.validate)
+app.command(name="why", short_help="Tell what was decided about something, and why.")(why.why)
+app.command(name="journal", short_help="List what was decided lately.")(journal.journal)
 app.command(name="doctor", short_help="Tell whether a cluster can be worked in.")(doctor.doctor)
 app.command(name="version", short_help="Print the version.")(about.version)
 app.command(name="completion", short_help="Print a completion script.")(about.completion)

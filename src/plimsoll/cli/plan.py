@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, Any, Final
+from typing import TYPE_CHECKING, Annotated, Any, Final, NamedTuple
 
 import typer
 
@@ -10,8 +10,10 @@ from plimsoll.cli.output import FilesOption, Output, OutputOption, echo_value, r
 from plimsoll.core.errors import InvalidInput
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
     from contextlib import AbstractContextManager
 
+    from plimsoll.nodes.planning.capacity_checks import Checked
     from plimsoll.nodes.planning.results import ScaleUp
     from plimsoll.nodes.planning.scale_up import Proposal
     from plimsoll.nodes.planning.world import Snapshot
@@ -62,22 +64,23 @@ def plan(
         typer.echo(f"warning: {warning}", err=True)
     policy = _policy(given, expander, makes_groups=bool(catalogue))
     wanted = _key_of(given, explain) if explain else ""
-    proposal, seconds = _timed_proposal(given, policy, prove=prove)
-    answer = verified(proposal)
+    planned = _planned(given, policy, prove=prove)
+    answer = verified(planned.proposal)
     if wanted:
-        _explain(proposal, answer, wanted, output)
+        _explain(planned.proposal, answer, wanted, output)
     elif output is Output.TABLE:
-        from plimsoll.cli.plan_tables import plan_lines
+        from plimsoll.cli.plan_tables import plan_lines, request_lines
 
-        for line in plan_lines(given, policy, answer):
+        lines = (*plan_lines(given, policy, answer), *request_lines(_request_answers(given, answer, planned.checks)))
+        for line in lines:
             typer.echo(line)
         if timing:
-            typer.echo(f"planned in {seconds * 1000:.1f} ms")
+            typer.echo(f"planned in {planned.seconds * 1000:.1f} ms")
     elif output is Output.NAME:
         for growth in answer.growths:
             typer.echo(f"nodegroup/{growth.offer.group}")
     else:
-        echo_value(_document(given, answer, seconds if timing else None), output)
+        echo_value(_document(given, answer, planned, timing=timing), output)
 
 
 def _policy(given: PlanInput, expander: str, *, makes_groups: bool) -> Policy:
@@ -118,10 +121,19 @@ def _overlay(filename: str) -> Any:
     return read_overlay(documents[0], path=filename)
 
 
-def _timed_proposal(given: PlanInput, policy: Policy, *, prove: bool) -> tuple[Proposal, float]:
+class _Planned(NamedTuple):
+    """A plan nobody has verified yet, the answers to checks, and the seconds both took."""
+
+    proposal: Proposal
+    checks: Mapping[str, Checked]
+    seconds: float
+
+
+def _planned(given: PlanInput, policy: Policy, *, prove: bool) -> _Planned:
     """Only planning is timed: what has to be imported, loaded or compiled is so before, and nothing is verified yet."""
     import time
 
+    from plimsoll.nodes.planning.bookings import InLine, with_checks, with_promised
     from plimsoll.nodes.planning.scale_up import propose
     from plimsoll.solver.problems import Effort
 
@@ -129,8 +141,15 @@ def _timed_proposal(given: PlanInput, policy: Policy, *, prove: bool) -> tuple[P
     with _kernels_for(given):
         propose(_small(given), policy, effort=effort)
         began_s = time.perf_counter()
-        proposal = propose(given.snapshot, policy, effort=effort)
-        return proposal, round(time.perf_counter() - began_s, 6)
+        snapshot = with_promised(given.snapshot, policy, given.promised)
+        line = [
+            InLine(name=one.name, pods=one.pods, grows=one.grows, keeps=one.keeps)
+            for one in given.requests
+            if one.failure is None
+        ]
+        snapshot, checks = with_checks(snapshot, policy, line)
+        proposal = propose(snapshot, policy, effort=effort)
+        return _Planned(proposal, checks, round(time.perf_counter() - began_s, 6))
 
 
 def _kernels_for(given: PlanInput) -> AbstractContextManager[None]:
@@ -165,17 +184,37 @@ def _small(given: PlanInput) -> Snapshot:
 # ---- answers
 
 
-def _document(given: PlanInput, answer: ScaleUp, seconds: float | None) -> dict[str, Any]:
-    from plimsoll.nodes.plan_outputs import requests_json, scale_up_json
+def _document(given: PlanInput, answer: ScaleUp, planned: _Planned, *, timing: bool) -> dict[str, Any]:
+    from plimsoll.nodes.plan_outputs import scale_up_json
     from plimsoll.objects.meta import written_time
 
-    snapshot = given.snapshot
-    time = written_time(snapshot.at)
-    document: dict[str, Any] = {"time": time, "scaleUp": scale_up_json(answer, plan_seconds=seconds)}
+    document: dict[str, Any] = {
+        "time": written_time(given.snapshot.at),
+        "scaleUp": scale_up_json(answer, plan_seconds=planned.seconds if timing else None),
+    }
     if given.requests:
-        bundles = [f"{one.metadata.namespace}/{one.metadata.name}" for one in given.requests]
-        document["requests"] = requests_json(answer, snapshot.pending, bundles, time=time)
+        document["requests"] = _request_answers(given, answer, planned.checks)
     return document
+
+
+def _request_answers(given: PlanInput, answer: ScaleUp, checks: Mapping[str, Checked]) -> dict[str, Any]:
+    """By NAMESPACE/NAME, in the order in which they are served."""
+    if not given.requests:
+        return {}
+    from plimsoll.nodes.request_answers import Answers
+
+    answers = Answers(given.snapshot.at)
+    growing = [one.name for one in given.requests if one.grows and one.failure is None]
+    found = answers.planned(answer, given.snapshot.pending, growing)
+    for one in given.requests:
+        if one.failure is not None:
+            found[one.name] = answers.failed(*one.failure)
+        elif not one.grows:
+            booked_s = one.booked_s if one.keeps else 0
+            found[one.name] = answers.checked(
+                checks[one.name], retries=one.retries, mirrors=one.mirrors, booked_s=booked_s
+            )
+    return {one.name: found[one.name] for one in given.requests}
 
 
 # ---- why not
@@ -208,6 +247,9 @@ def _key_of(given: PlanInput, wanted: str) -> str:
         return entry
     if name in given.set_aside:
         raise InvalidInput(f"{name} is not planned for: {given.set_aside[name]}", path="--explain")
+    if any(one.key == name for request in given.requests if not request.grows for one in request.pods):
+        told = f"{name} is of a request that only asks whether there is room; its condition says what is lacking"
+        raise InvalidInput(told, path="--explain")
     import difflib
 
     near = difflib.get_close_matches(name, sorted(keys), n=1)

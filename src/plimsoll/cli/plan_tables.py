@@ -102,6 +102,21 @@ def _without_price(given: PlanInput, growths: Sequence[Growth]) -> list[str]:
     return [*dict.fromkeys(filter(None, found))]
 
 
+# ---- requests
+
+
+def request_lines(answers: Mapping[str, Any]) -> Iterator[str]:
+    """How ProvisioningRequests are answered, one line each."""
+    if answers:
+        yield ""
+    for name, answer in [*answers.items()][:_NAMED]:
+        last = answer["conditions"][1:2] or answer["conditions"]
+        for one in last:
+            yield f"request {name}: {one['type']}={one['status']}, {one['reason']}: {one['message']}"
+    if len(answers) > _NAMED:
+        yield f"and {_many(len(answers) - _NAMED, 'more request')}; -o json has them all"
+
+
 # ---- who is left
 
 

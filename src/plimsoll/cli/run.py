@@ -9,6 +9,7 @@ import typer
 
 from plimsoll.cli.connection import Connection, ContextOption, KubeconfigOption, ServerOption
 from plimsoll.cli.logs import log_to_stderr
+from plimsoll.cli.run_nodes import TAKES_OTHER_WORDS, nodes
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -20,6 +21,9 @@ if TYPE_CHECKING:
 _PATIENCE_S: Final = 2.0
 
 app = typer.Typer(help="Run controllers against a cluster, until Ctrl-C.", no_args_is_help=True)
+app.command(name="nodes", short_help="Add and remove nodes as pods need them.", context_settings=TAKES_OTHER_WORDS)(
+    nodes
+)
 
 
 @app.callback()
@@ -29,6 +33,7 @@ def run() -> None:
 
     \b
     Examples:
+      plimsoll run nodes --kubeconfig ./cluster/kubeconfig --dry-run
       plimsoll run kubelet --kubeconfig ./cluster/kubeconfig
     """
 

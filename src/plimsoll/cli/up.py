@@ -12,7 +12,7 @@ from plimsoll.cli.apiserver import DEFAULT_DATA
 from plimsoll.cli.logs import log_sentences_to_stderr
 
 if TYPE_CHECKING:
-    from plimsoll.app import Settings, Up
+    from plimsoll.app.up import Settings, Up
 
 _FIRST_SCREEN = """\
 ready at {url}
@@ -62,10 +62,13 @@ def up(
     fresh: Annotated[
         bool, typer.Option("--fresh", help="Forget the objects of earlier starts; certificates and token stay.")
     ] = False,
+    autoscaler: Annotated[
+        bool, typer.Option("--autoscaler/--no-autoscaler", help="Add and remove nodes as pods need them.")
+    ] = True,
     verbose: Annotated[bool, typer.Option("--verbose", "-v", help="Tell more of what happens, on stderr.")] = False,
 ) -> None:
     """
-    Run a simulated cluster on this machine, until Ctrl-C: API server, scheduler, controllers, nodes and a cloud.
+    Run a simulated cluster on this machine, until Ctrl-C: API server, scheduler, controllers, nodes, a cloud.
 
     \b
     Examples:
@@ -73,7 +76,7 @@ def up(
       plimsoll up --fresh --nodes 10
       plimsoll up --data ./other --port-base 7443
     """
-    from plimsoll.app import Settings
+    from plimsoll.app.up import Settings
     from plimsoll.core.errors import InvalidInput
 
     if not data.name:  # an empty text, or the folder we stand in: keys would lie among other files
@@ -81,13 +84,13 @@ def up(
     if data.exists() and not data.is_dir():
         raise InvalidInput(f"{data} is a file; name a directory, e.g. --data {data}.d", path="--data")
     log_sentences_to_stderr(is_verbose=verbose)
-    _run(Settings(data=data, port_base=port_base, fresh=fresh, nodes=nodes))
+    _run(Settings(data=data, port_base=port_base, fresh=fresh, nodes=nodes, autoscales=autoscaler))
 
 
 def _run(settings: Settings) -> None:
     import asyncio
 
-    from plimsoll.app import run
+    from plimsoll.app.up import run
     from plimsoll.runtime.chance import SystemEntropy
     from plimsoll.runtime.clocks import RealClock
     from plimsoll.runtime.signals import run_until_signalled

@@ -65,6 +65,8 @@ async def _size_group(client: Client, wanted: FirstCluster) -> None:
         "metadata": {"name": FIRST_GROUP},
         "spec": {
             "machineType": FIRST_MACHINE_TYPE,
+            # An autoscaler that finds nothing to do must not take away what a newcomer is looking at.
+            "min": nodes,
             "max": max(_LARGEST_GROUP, nodes),
             "target": nodes,
             "bootSeconds": wanted.boot_s,
@@ -74,7 +76,7 @@ async def _size_group(client: Client, wanted: FirstCluster) -> None:
         await client.create(NodeGroup, group)
     except AlreadyExists:
         found = await client.get(NodeGroup, FIRST_GROUP)
-        resized = {"spec": {"target": nodes, "max": max(found.spec.max, nodes)}}
+        resized = {"spec": {"target": nodes, "min": nodes, "max": max(found.spec.max, nodes)}}
         await client.merge_patch(NodeGroup, FIRST_GROUP, resized)
 
 

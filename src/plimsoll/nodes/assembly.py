@@ -23,6 +23,8 @@ from plimsoll.nodes.planning.disruption_slots import DisruptionSlots
 from plimsoll.nodes.planning.drains import DrainRules
 from plimsoll.nodes.shrinking import Hands
 from plimsoll.nodes.telling.events import EventEmitter
+from plimsoll.nodes.telling.health import Health, Patience
+from plimsoll.nodes.telling.last_plans_map import LastPlansWriter
 from plimsoll.nodes.telling.status import StatusWriter
 from plimsoll.nodes.telling.teller import Teller
 from plimsoll.runtime.services import Service
@@ -52,6 +54,8 @@ class Surroundings:
     clock: Clock
     planning: Planning
     journal: Journal | None = None
+    measuring: Clock | None = None
+    """What measures how long things take, where that is another one than `clock`."""
     stepped: bool = False
     knows_owner: Callable[[str], bool] = lambda _uid: True
     """Whether the owner of this uid would be seen if it were there."""
@@ -77,8 +81,12 @@ class NodeAutoscaler:
         )
         writer = NodeWriter(around.client, clock=around.clock, pacing=pacing)
         self.teller = Teller(
-            emitter=EventEmitter(around.recorder), status=StatusWriter(around.client), journal=around.journal
+            emitter=EventEmitter(around.recorder),
+            status=StatusWriter(around.client),
+            journal=around.journal,
+            last_plans=None if around.stepped else LastPlansWriter(around.client),
         )
+        self.health = Health(Patience.of(policy.operation))
         namespace = policy.operation.namespace
         self.autoscaler = Autoscaler(
             Parts(
@@ -93,6 +101,7 @@ class NodeAutoscaler:
                 cleaner=Cleaner(writer, around.provider, clock=around.clock),
                 teller=self.teller,
                 clock=around.clock,
+                measuring=around.measuring or around.clock,
                 planning=around.planning,
                 stepped=around.stepped,
             )
@@ -102,7 +111,7 @@ class NodeAutoscaler:
         """Its own timer and its removals. A stepped world runs neither: it takes turns."""
         if self._around.stepped:
             return []
-        timer = TurnTimer(self.autoscaler, self.watching, clock=self._around.clock)
+        timer = TurnTimer(self.autoscaler, self.watching, self.health, clock=self._around.clock)
         return [
             Service(name="node removals", run=self._remover.run),
             Service(name="node autoscaler", run=timer.run),

@@ -13,6 +13,8 @@ from typing import TYPE_CHECKING, Any, Final, Protocol
 import structlog
 
 from plimsoll.core.errors import InvalidInput
+from plimsoll.core.plans import Reason
+from plimsoll.kube.selections import Selection
 from plimsoll.nodes.brakes import PAUSED_ANNOTATION
 from plimsoll.nodes.flags import InvalidOptions
 from plimsoll.nodes.options import read_options
@@ -46,10 +48,16 @@ class Wishes:
     paused: str = ""
     problems: tuple[str, ...] = ()
     """What of the configuration could not be used, for people."""
+    priority_problem: Reason | None = None
+    """What is wrong with the priority expander's ConfigMap: then all groups pass."""
 
 
 class Configuration(Protocol):
     """Asked at the beginning of every turn."""
+
+    async def synced(self) -> None:
+        """Return once it is known what was wished before the program started: a pause, above all."""
+        ...
 
     def wishes(self) -> Wishes: ...
 
@@ -66,31 +74,42 @@ class GivenOptions:
         overlay: Mapping[str, Overlay] | None = None,
     ) -> None:
         self._options = options
-        self._maps: Informer[ConfigMap] = informers.of(ConfigMap)
+        # Each by its name: the program needs no right to read other ConfigMaps of its namespace.
+        self._namespace = str(options.get("namespace", "kube-system"))
+        self._ours = _named(CONFIG_MAP, informers, namespace=self._namespace)
+        self._preferred = _named(PRIORITIES, informers, namespace=self._namespace)
         self._naming = naming
         self._overlay = overlay or {}
         self._read: tuple[dict[str, Any], Policy] | None = None
         self._told: dict[str, None] = {}
 
+    async def synced(self) -> None:
+        await self._ours.synced()
+        await self._preferred.synced()
+
     def wishes(self) -> Wishes:
         problems: list[str] = []
         policy = self._policy(problems)
-        ours = self._maps.cache.get(CONFIG_MAP, policy.operation.namespace)
+        ours = self._ours.cache.get(CONFIG_MAP, self._namespace)
         paused = "" if ours is None else ours.metadata.annotations.get(PAUSED_ANNOTATION, "")
-        priorities = self._priorities(policy, problems)
+        priorities, priority_problem = self._priorities(problems)
         for problem in problems:
             if problem not in self._told:
                 log.warning("configuration.not_used", problem=problem)
         self._told = dict.fromkeys(problems)
         chosen = replace(policy, priorities=priorities, naming=self._naming, overlay=self._overlay)
-        return Wishes(policy=chosen, paused="" if paused == "false" else paused, problems=tuple(problems))
+        return Wishes(
+            policy=chosen,
+            paused="" if paused == "false" else paused,
+            problems=tuple(problems),
+            priority_problem=priority_problem,
+        )
 
     def _policy(self, problems: list[str]) -> Policy:
         """By flags and the ConfigMap together; what the ConfigMap says goes before."""
         known = self._read
         given = dict(self._options)
-        namespace = str(given.get("namespace", "kube-system"))
-        written = self._maps.cache.get(CONFIG_MAP, namespace)
+        written = self._ours.cache.get(CONFIG_MAP, self._namespace)
         added: dict[str, Any] = {}
         try:
             added = _options_in(written)
@@ -100,22 +119,27 @@ class GivenOptions:
         except (InvalidInput, InvalidOptions) as error:
             if not added:
                 raise
-            problems.append(f"ConfigMap {namespace}/{CONFIG_MAP}: {error}")
+            problems.append(f"ConfigMap {self._namespace}/{CONFIG_MAP}: {error}")
             known = known or (given, read_options(given))
         self._read = known
         return known[1]
 
-    def _priorities(self, policy: Policy, problems: list[str]) -> dict[int, tuple[str, ...]]:
-        written = self._maps.cache.get(PRIORITIES, policy.operation.namespace)
+    def _priorities(self, problems: list[str]) -> tuple[dict[int, tuple[str, ...]], Reason | None]:
+        written = self._preferred.cache.get(PRIORITIES, self._namespace)
         text = "" if written is None else written.data.get(PRIORITIES_KEY, "")
         if not text:
-            return {}
+            return {}, None
         try:
             documents = [document for _, document in read_documents(text.encode(), source=PRIORITIES)]
-            return read_priorities(documents[0]) if documents else {}
+            return (read_priorities(documents[0]) if documents else {}), None
         except InvalidInput as error:
-            problems.append(f"ConfigMap {policy.operation.namespace}/{PRIORITIES}: {error}")
-            return {}
+            problem = f"ConfigMap {self._namespace}/{PRIORITIES}: {error}"
+            problems.append(problem)
+            return {}, Reason(code="PriorityConfigMapInvalid", message=problem)
+
+
+def _named(name: str, informers: Informers, *, namespace: str) -> Informer[ConfigMap]:
+    return informers.of(ConfigMap, Selection(namespace=namespace, fields=f"metadata.name={name}"))
 
 
 def _options_in(written: ConfigMap | None) -> dict[str, Any]:

@@ -12,12 +12,14 @@ from typing import TYPE_CHECKING, Final
 
 from plimsoll.kube.informer.changes import Added, Updated
 from plimsoll.nodes.observing.waiting_pods import was_refused
+from plimsoll.nodes.telling.health import Patience
 
 if TYPE_CHECKING:
     from plimsoll.core.clock import Clock
     from plimsoll.kube.informer.changes import Change
     from plimsoll.nodes.loop import Autoscaler
     from plimsoll.nodes.observing.clusters import Watching
+    from plimsoll.nodes.telling.health import Health
     from plimsoll.nodes.turns import Turn
     from plimsoll.objects.pods import Pod
 
@@ -28,18 +30,29 @@ _FRESH: Final = timedelta(seconds=10)
 class TurnTimer:
     """Runs turns until cancelled."""
 
-    def __init__(self, autoscaler: Autoscaler, watching: Watching, *, clock: Clock) -> None:
+    def __init__(self, autoscaler: Autoscaler, watching: Watching, health: Health, *, clock: Clock) -> None:
         self._autoscaler = autoscaler
         self._watching = watching
+        self._health = health
         self._clock = clock
         self._wake = asyncio.Event()
         watching.pods.add_handler(self._on_pod, name="node autoscaler")
 
     async def run(self) -> None:
-        await self._watching.synced()
-        while True:
-            turn = await self._autoscaler.run_once()
-            await self._wait(turn)
+        self._health.begin(self._clock.monotonic_s())
+        try:
+            await self._autoscaler.synced()
+            while True:
+                await self._wait(await self._turn())
+        finally:
+            self._health.end()
+
+    async def _turn(self) -> Turn:
+        self._health.turn_begins(self._clock.monotonic_s())
+        turn = await self._autoscaler.run_once()
+        self._health.patience = Patience.of(turn.policy.operation)
+        self._health.turn_ended(self._clock.monotonic_s(), is_success=turn.is_success)
+        return turn
 
     async def _wait(self, turn: Turn) -> None:
         self._wake.clear()

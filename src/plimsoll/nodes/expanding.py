@@ -7,12 +7,12 @@ carried out depends on brakes and on how new the pods are.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from plimsoll.core.plans import Reason
 from plimsoll.nodes.planning.gpus import is_gpu
 from plimsoll.nodes.planning.memories import Memory
-from plimsoll.nodes.planning.scale_up import plan_scale_up
+from plimsoll.nodes.planning.scale_up import propose, verified
 from plimsoll.nodes.turns import Grown, ScaleUpPart
 from plimsoll.scheduling.demands import pod_demand
 
@@ -23,10 +23,12 @@ if TYPE_CHECKING:
     from plimsoll.nodes.acting.growing import Grower
     from plimsoll.nodes.brakes import Brakes
     from plimsoll.nodes.planning.results import ScaleUp
+    from plimsoll.nodes.planning.scale_up import Proposal
     from plimsoll.nodes.planning.world import Pending, Snapshot
     from plimsoll.nodes.policy import Policy
+    from plimsoll.nodes.stopwatches import Stopwatch
 
-    Planning = Callable[[Callable[[], ScaleUp]], Awaitable[ScaleUp]]
+    Planning = Callable[[Callable[[], Any]], Awaitable[Any]]
 
 MAX_NODES_REACHED: Final = "MaxNodesTotalReached"
 PODS_TOO_NEW: Final = "PodsTooNew"
@@ -43,6 +45,7 @@ class Occasion:
     policy: Policy
     now: datetime
     ready_nodes: int
+    stopwatch: Stopwatch
     waits_for_more: bool = True
     """Pods that were made just now are waited with; not in a world that is told step by step."""
 
@@ -61,8 +64,11 @@ class Expanding:
         if at.waits_for_more and _are_all_new(at.snapshot.pending, at.policy, at.now):
             why = Reason(code=PODS_TOO_NEW, message="all pending pods were made just now; more may follow")
             return ScaleUpPart(skipped=why)
-        plan = await self._planning(lambda: plan_scale_up(at.snapshot, at.policy, memory=self._memory))
-        part = ScaleUpPart(plan=plan, skipped=_why_full(at, plan))
+        with at.stopwatch.timing("scaleUp:estimate"):
+            proposal: Proposal = await self._planning(lambda: propose(at.snapshot, at.policy, memory=self._memory))
+        plan: ScaleUp = await self._planning(lambda: verified(proposal))
+        seconds = at.stopwatch.seconds["scaleUp:estimate"]
+        part = ScaleUpPart(plan=plan, skipped=_why_full(at, plan), plan_seconds=seconds)
         if not plan.growths:
             return part
         if brakes.reason is not None:

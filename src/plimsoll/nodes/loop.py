@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, replace
 from datetime import timedelta
-from typing import TYPE_CHECKING, Any, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Protocol
 
 import structlog
 
@@ -29,23 +29,25 @@ from plimsoll.nodes.observing.clouds import look_at_cloud
 from plimsoll.nodes.observing.snapshots import pods_by_node, snapshot_of, with_places
 from plimsoll.nodes.observing.waiting_pods import sorted_pods
 from plimsoll.nodes.shrinking import Hands, Shrinking, Situation
-from plimsoll.nodes.turns import GroupGone, Turn
+from plimsoll.nodes.stopwatches import Stopwatch
+from plimsoll.nodes.turns import CANNOT_SEE, GroupGone, Turn
+from plimsoll.objects.owners import controller_of
 
 if TYPE_CHECKING:
     from datetime import datetime
 
     from plimsoll.core.clock import Clock
-    from plimsoll.nodes.acting.cleaning import Cleaner
+    from plimsoll.nodes.acting.cleaning import Cleaned, Cleaner
     from plimsoll.nodes.configuring import Configuration, Wishes
     from plimsoll.nodes.observing.clouds import CloudRead
     from plimsoll.nodes.observing.clusters import ClusterRead, Watching
     from plimsoll.nodes.planning.world import Snapshot
     from plimsoll.nodes.providers.ports import Provider
     from plimsoll.nodes.turns import ScaleUpPart
+    from plimsoll.objects.pods import Pod
 
 log = structlog.get_logger(__name__)
 
-T = TypeVar("T")
 Planning = Callable[[Callable[[], Any]], Awaitable[Any]]
 """Runs a pure planner: in a worker thread when live, inline in virtual time."""
 
@@ -67,6 +69,8 @@ class Parts:
     cleaner: Cleaner
     teller: Teller
     clock: Clock
+    measuring: Clock
+    """What measures how long things take; nothing is decided by it."""
     planning: Planning
     stepped: bool = False
     """A scenario takes the steps: nothing waits for timers, and no scheduler runs by itself."""
@@ -87,43 +91,53 @@ class Autoscaler:
         self._began = (parts.clock.now(), parts.clock.monotonic_s())
         self._blind_since_s: float | None = None
         self._has_begun = False
+        self._stopwatch = Stopwatch(parts.measuring)
+
+    async def synced(self) -> None:
+        """Return once everything that a turn looks at has been seen."""
+        await self._parts.watching.synced()
+        await self._parts.configuration.synced()
 
     async def run_once(self) -> Turn:
         wishes = self._parts.configuration.wishes()
         self._state.policy = self._templates.policy = wishes.policy
         self._turns += 1
-        turn = await self._turn(wishes, self._now())
+        self._stopwatch = Stopwatch(self._parts.measuring)
+        with self._stopwatch.timing("main"):
+            turn = await self._turn(wishes, self._now())
+        turn = _with(turn, function_seconds=dict(self._stopwatch.seconds), priority_problem=wishes.priority_problem)
         await self._parts.teller.tell(turn)
         return turn
 
     async def _turn(self, wishes: Wishes, now: datetime) -> Turn:
         """Whatever cannot be seen ends the turn before anything is done."""
         if why := self._parts.watching.stale():
-            return self._blinded(wishes, now, f"the cluster cannot be seen: {why}")
+            return self._blinded(wishes, now, f"the cluster cannot be seen: {why}", error_type="apiCallError")
         cluster = self._parts.watching.read()
         if (hollow := _nothing_to_begin_with(cluster, wishes)) is not None:
             return self._ended(wishes, now, hollow)
         try:
-            await self._parts.provider.refresh()
-            cloud = await look_at_cloud(
-                self._parts.provider,
-                cluster.nodes,
-                pods_by_node(cluster.pods),
-                policy=wishes.policy,
-                templates=self._templates,
-                now=now,
-            )
+            cloud = await self._cloud(cluster, wishes, now)
         except Unreachable as error:
-            return self._blinded(wishes, now, str(error))
+            return self._blinded(wishes, now, str(error), error_type="cloudProviderError")
         self._sees_again()
         return await self._seen(cluster, cloud, wishes, now)
+
+    async def _cloud(self, cluster: ClusterRead, wishes: Wishes, now: datetime) -> CloudRead:
+        provider = self._parts.provider
+        with self._stopwatch.timing("cloudProviderRefresh"):
+            await provider.refresh()
+        pods = pods_by_node(cluster.pods)
+        return await look_at_cloud(
+            provider, cluster.nodes, pods, policy=wishes.policy, templates=self._templates, now=now
+        )
 
     async def _seen(self, cluster: ClusterRead, cloud: CloudRead, wishes: Wishes, now: datetime) -> Turn:
         """Everything is known: judge it, put right what is wrong, then grow and shrink."""
         brakes = Brakes.of(wishes.policy, paused=wishes.paused)
-        if brakes.reason is None:
-            await self._cleaned(cluster, cloud, wishes)
-        changes = self._state.observe(cloud.observed(cluster.nodes, wishes.policy), now)
+        cleaned = () if brakes.reason else await self._cleaned(cluster, cloud, wishes)
+        with self._stopwatch.timing("updateClusterState"):
+            changes = self._state.observe(cloud.observed(cluster.nodes, wishes.policy), now)
         repaired = () if brakes.reason else await repair(self._parts.provider, changes)
         turn = Turn(
             number=self._turns,
@@ -132,6 +146,7 @@ class Autoscaler:
             standing=self._state.standing(now),
             changes=changes,
             repaired=repaired,
+            cleaned=cleaned,
         )
         assert turn.standing is not None
         if (unhealthy := turn.standing.unhealthy_reason()) is not None:
@@ -154,9 +169,11 @@ class Autoscaler:
             policy=policy,
             now=now,
             ready_nodes=len(standing.total.ready),
+            stopwatch=self._stopwatch,
             waits_for_more=not self._parts.stepped,
         )
-        up = await self._expanding.step(occasion, brakes)
+        with self._stopwatch.timing("scaleUp"):
+            up = await self._expanding.step(occasion, brakes)
         for one in up.grown:
             if one.is_done:
                 self._shrinking.times.note(self._shrinking.times.added, one.group, now)
@@ -169,7 +186,8 @@ class Autoscaler:
             unready=frozenset(standing.total.unready),
             hindrance=_hindrance(up),
         )
-        down = await self._shrinking.step(situation, brakes)
+        with self._stopwatch.timing("scaleDown"):
+            down = await self._shrinking.step(situation, brakes)
         gone = () if brakes.reason or down.under_way else await self._tidied(cloud, snapshot, up, now)
         return _with(
             turn,
@@ -183,22 +201,24 @@ class Autoscaler:
 
     # ---- steps
 
-    async def _cleaned(self, cluster: ClusterRead, cloud: CloudRead, wishes: Wishes) -> None:
+    async def _cleaned(self, cluster: ClusterRead, cloud: CloudRead, wishes: Wishes) -> tuple[Cleaned, ...]:
         """Marks on nodes that nobody is removing: of a process that died, or of a removal that could not undo them."""
         remover, cleaner = self._parts.hands.remover, self._parts.cleaner
         remover.policy = wishes.policy
         remover.pacing = Pacing.STEPPED if self._parts.stepped else Pacing.of(wishes.policy)
         remover.seen({one.metadata.name: one for one in cluster.nodes}, cloud.has_instance)
         options = wishes.policy.scale_down
-        await cleaner.take_off_marks(cluster.nodes, options, leaving=remover.under_way.nodes)
+        cleaned = await cleaner.take_off_marks(cluster.nodes, options, leaving=remover.under_way.nodes)
         if not self._has_begun:
             self._shrinking.restore(restored(cluster.nodes, options, self._now()))
             await cleaner.take_off_soft_taints(cluster.nodes, options)
             self._has_begun = True
+        return cleaned
 
-    def _with_evicted(self, cluster: ClusterRead, now: datetime) -> tuple[Any, ...]:
-        """Pods that were evicted and not made again yet wait for a place too, whoever has forgotten them."""
-        return (*cluster.pods, *self._parts.hands.remover.recently_evicted(now, cluster.pods))
+    def _with_evicted(self, cluster: ClusterRead, now: datetime) -> tuple[Pod, ...]:
+        """Pods that were evicted and that their owners have not made again yet wait for a place too."""
+        evicted = self._parts.hands.remover.recently_evicted(now, cluster.pods)
+        return (*cluster.pods, *(one for one in evicted if _will_be_made_again(one, cluster)))
 
     async def _tidied(
         self, cloud: CloudRead, snapshot: Snapshot, up: ScaleUpPart, now: datetime
@@ -209,11 +229,11 @@ class Autoscaler:
 
     # ---- what is not seen
 
-    def _blinded(self, wishes: Wishes, now: datetime, why: str) -> Turn:
+    def _blinded(self, wishes: Wishes, now: datetime, why: str, *, error_type: str) -> Turn:
         if self._blind_since_s is None:
             self._blind_since_s = self._parts.clock.monotonic_s()
         log.warning("turn.blind", problem=why)
-        return self._ended(wishes, now, Reason(code="CannotSee", message=why))
+        return self._ended(wishes, now, Reason(code=CANNOT_SEE, message=why, facts={"errorType": error_type}))
 
     def _sees_again(self) -> None:
         """Time in which nobody could look counts against nobody."""
@@ -232,6 +252,14 @@ class Autoscaler:
 
 def _with(turn: Turn, **parts: Any) -> Turn:
     return replace(turn, **parts)
+
+
+def _will_be_made_again(pod: Pod, cluster: ClusterRead) -> bool:
+    owner = controller_of(pod.metadata)
+    if owner is None:
+        return False
+    known = cluster.controllers.get((pod.metadata.namespace, owner.kind, owner.name))
+    return known is not None and known.exists
 
 
 def _nothing_to_begin_with(cluster: ClusterRead, wishes: Wishes) -> Reason | None:

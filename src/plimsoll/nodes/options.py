@@ -13,7 +13,9 @@ import dataclasses
 import difflib
 from typing import TYPE_CHECKING, Any, Final
 
+from plimsoll.core.errors import InvalidInput
 from plimsoll.nodes import flags
+from plimsoll.nodes.acting.drain_tiers import parse_drain_tiers
 from plimsoll.nodes.flags import Bounds, Flag, InvalidOptions, State
 from plimsoll.nodes.policy import (
     COST,
@@ -35,7 +37,7 @@ from plimsoll.nodes.policy import (
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-__all__ = ["FLAGS", "InvalidOptions", "Policy", "accepted_only", "read_options"]
+__all__ = ["FLAGS", "InvalidOptions", "Policy", "accepted_only", "known_flag", "read_options"]
 
 _PARTS: Final[Mapping[str, type]] = {
     "limits": Limits,
@@ -102,6 +104,11 @@ def read_options(mapping: Mapping[str, Any], *, path: str = "options") -> Policy
     return policy
 
 
+def known_flag(name: str) -> Flag | None:
+    """By any of its spellings, with or without dashes."""
+    return _BY_SPELLING.get(_bare(name))
+
+
 def accepted_only(mapping: Mapping[str, Any]) -> tuple[Flag, ...]:
     """The given flags that have no effect here, for a warning at start."""
     known = (_BY_SPELLING.get(_bare(name)) for name, value in mapping.items() if value is not None)
@@ -158,10 +165,19 @@ class _Reading:
         self._check_choosing(policy.choosing)
         if not policy.nap.prefix:
             self.wrong("autoprovisioning-prefix", "must not be empty: it tells our groups from others")
-        if policy.scale_down.drain_priority_config and "max-graceful-termination-sec" in self._values:
-            self.wrong("drain-priority-config", "excludes max-graceful-termination-sec; give one of them")
+        self._check_tiers(policy.scale_down.drain_priority_config)
         if policy.groups.first_backoff_s > policy.groups.longest_backoff_s:
             self.wrong("initial-node-group-backoff-duration", "is longer than max-node-group-backoff-duration")
+
+    def _check_tiers(self, tiers: str) -> None:
+        if not tiers:
+            return
+        if "max-graceful-termination-sec" in self._values:
+            self.wrong("drain-priority-config", "excludes max-graceful-termination-sec; give one of them")
+        try:
+            parse_drain_tiers(tiers)
+        except InvalidInput as error:
+            self.wrong("drain-priority-config", error.problem)
 
     def _check_pair(self, total: Bounds | None, name: str, *, least: str, most: str) -> None:
         lower, upper = self._values.get(least), self._values.get(most)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from plimsoll.core.plans import Reason
 from plimsoll.nodes.planning.departures import Departures, removable_now
-from plimsoll.nodes.planning.removal_candidates import Known
+from plimsoll.nodes.planning.removal_candidates import RECENTLY_UNREMOVABLE, Known
 from plimsoll.nodes.planning.removals import find_unneeded
 from plimsoll.nodes.turns import RemovalResult, ScaleDownPart
 
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from plimsoll.nodes.planning.departures import Removal
     from plimsoll.nodes.planning.drains import Controller, ControllerKey
     from plimsoll.nodes.planning.memories import Memory
-    from plimsoll.nodes.planning.removals import Simulation
+    from plimsoll.nodes.planning.removals import Kept, Simulation
     from plimsoll.nodes.planning.world import Snapshot
     from plimsoll.nodes.policy import Policy, ScaleDown
     from plimsoll.nodes.turns import Ended
@@ -100,6 +100,7 @@ class Shrinking:
         self._stepped = stepped
         self._since: dict[str, datetime] = {}
         self._unremovable_until: dict[str, datetime] = {}
+        self._why_unremovable: dict[str, Reason] = {}
         self._hints: dict[PodKey, str] = {}
         self._memory: Memory | None = None
         self.times = LastTimes()
@@ -127,7 +128,7 @@ class Shrinking:
         part = ScaleDownPart(
             unneeded=simulation.unneeded,
             unneeded_since=dict(self._since),
-            kept=simulation.kept,
+            kept=tuple(self._as_found(one) for one in simulation.kept),
             ended=before,
             under_way=self._busy,
         )
@@ -204,6 +205,15 @@ class Shrinking:
         there = {one.node for one in simulation.kept}
         waiting = {name: until for name, until in self._unremovable_until.items() if name in there and until > now}
         self._unremovable_until = waiting | retried
+        found = {one.node: one.reason for one in simulation.kept if one.retry_at is not None}
+        self._why_unremovable = {
+            name: reason for name, reason in (self._why_unremovable | found).items() if name in self._unremovable_until
+        }
+
+    def _as_found(self, kept: Kept) -> Kept:
+        """That a node was tried a short while ago tells nobody anything: what was found then does."""
+        why = self._why_unremovable.get(kept.node)
+        return replace(kept, reason=why) if kept.reason.code == RECENTLY_UNREMOVABLE and why is not None else kept
 
     def _noted(self, ended: Iterable[Ended], now: datetime) -> tuple[Ended, ...]:
         seen = tuple(ended)

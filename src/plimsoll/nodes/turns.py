@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from plimsoll.nodes.cluster_state.changes import Changes
 from plimsoll.nodes.planning.departures import Departures
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from datetime import datetime
 
     from plimsoll.core.plans import Reason
+    from plimsoll.nodes.acting.cleaning import Cleaned
     from plimsoll.nodes.cluster_state.standing import Standing
     from plimsoll.nodes.planning.departures import Removal
     from plimsoll.nodes.planning.removals import Kept, Unneeded
@@ -27,6 +28,9 @@ if TYPE_CHECKING:
     from plimsoll.nodes.policy import Policy
     from plimsoll.nodes.providers.values import CallFailed
     from plimsoll.objects.pods import Pod
+
+CANNOT_SEE: Final = "CannotSee"
+"""Why a turn ended that could not read the cluster or the cloud; `facts["errorType"]` may say which, for a metric."""
 
 
 class PodState(StrEnum):
@@ -167,6 +171,8 @@ class Turn:
     standing: Standing | None = None
     changes: Changes = field(default_factory=Changes)
     repaired: tuple[Repaired, ...] = ()
+    cleaned: tuple[Cleaned, ...] = ()
+    """Nodes that a taint of deletion was taken off, because nobody removes them."""
     snapshot: Snapshot | None = None
     pods_by_state: Mapping[PodState, int] = field(default_factory=dict)
     set_aside: tuple[SetAside, ...] = ()
@@ -179,6 +185,11 @@ class Turn:
     """What is wrong with the priority expander's ConfigMap: PriorityConfigMapInvalid and its like."""
     function_seconds: Mapping[str, float] = field(default_factory=dict)
     """Measured by function label of `function_duration_seconds`; for metrics and `--timing` only."""
+
+    @property
+    def is_success(self) -> bool:
+        """Whether it could look at everything: what the liveness probe asks for."""
+        return self.ended_early is None or self.ended_early.code != CANNOT_SEE
 
     @property
     def did_something(self) -> bool:

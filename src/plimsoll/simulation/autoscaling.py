@@ -13,6 +13,7 @@ from plimsoll.nodes.assembly import NodeAutoscaler, Surroundings
 from plimsoll.nodes.configuring import GivenOptions
 from plimsoll.nodes.providers.simulated import SimulatedProvider
 from plimsoll.nodes.telling.entries import loop_entry
+from plimsoll.runtime.clocks import RealClock
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -42,6 +43,7 @@ class ScenarioLoop:
                 clock=tools.clock,
                 planning=_inline,
                 journal=MemoryJournal(),
+                measuring=RealClock() if tools.is_timed else None,
                 stepped=not tools.is_live,
                 knows_owner=tools.knows_owner,
             )
@@ -51,7 +53,7 @@ class ScenarioLoop:
         return self._parts.services()
 
     async def run_loop(self) -> dict[str, Any]:
-        await self._parts.watching.synced()
+        await self._parts.autoscaler.synced()
         return loop_entry(await self._parts.autoscaler.run_once(), is_timed=self._is_timed)
 
     def metrics(self) -> dict[str, float]:

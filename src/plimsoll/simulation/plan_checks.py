@@ -36,6 +36,7 @@ if TYPE_CHECKING:
 
 MOST: Final = (1 << 31) - 1
 """Counts are 32 bits wide in Kubernetes."""
+_POD_SETS: Final = 32
 MOST_NODES: Final = 100_000
 """Nodes that `target` makes; ten times what Kubernetes is made for."""
 _LARGEST: Final = 1 << 50
@@ -91,13 +92,18 @@ def _node_amounts(body: Json) -> Iterator[tuple[str, Any]]:
 
 
 def check_requests(requests: Iterable[ProvisioningRequest]) -> None:
-    """Raises `InvalidDocument` for counts no server would store."""
+    """Raises `InvalidDocument` for what no server would store."""
     problems = Problems()
     for one in requests:
-        for index, pod_set in enumerate(one.spec.pod_sets):
+        path = f"provisioningrequest/{one.metadata.namespace}/{one.metadata.name}.spec.podSets"
+        sets = one.spec.pod_sets
+        if not 1 <= len(sets) <= _POD_SETS:
+            problems.add(path, f"must have 1 to {_POD_SETS} items, has {len(sets)}")
+        for index, pod_set in enumerate(sets):
             if not 1 <= pod_set.count <= MOST:
-                path = f"provisioningrequest/{one.metadata.namespace}/{one.metadata.name}.spec.podSets[{index}].count"
-                problems.add(path, f"must be a whole number from 1 to {MOST}, is {pod_set.count}")
+                problems.add(f"{path}[{index}].count", f"must be a whole number from 1 to {MOST}, is {pod_set.count}")
+            if not pod_set.pod_template_ref.name:
+                problems.add(f"{path}[{index}].podTemplateRef.name", "is missing")
     problems.raise_if_any()
 
 
@@ -216,6 +222,8 @@ def _check_pods(entry: PodEntry, path: str, problems: Problems) -> None:
         _check_toleration(one, f"{path}.template.spec.tolerations[{index}]", problems)
     for index, one in enumerate(_listed(spec.get("topologySpreadConstraints"))):
         _check_spread(one, f"{path}.template.spec.topologySpreadConstraints[{index}]", problems)
+    if spec.get("containers") in (None, []):
+        problems.add(f"{path}.template.spec.containers", "must have one container at least")
     for where in _terms_without_topology(_mapping(spec.get("affinity"))):
         problems.add(f"{path}.template.spec.affinity.{where}.topologyKey", "is missing")
     for where, amount in _asked_amounts(spec):

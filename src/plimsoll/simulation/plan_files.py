@@ -16,6 +16,7 @@ from plimsoll.local.cloud.catalogue import Catalogue, read_catalogue, shipped_ca
 from plimsoll.objects.cloud import GROUP_LABEL
 from plimsoll.objects.manifests import read_documents
 from plimsoll.simulation.given import named, path_inside
+from plimsoll.simulation.group_templates import with_shape
 from plimsoll.simulation.scenario_files import scenario_of
 
 if TYPE_CHECKING:
@@ -44,7 +45,8 @@ def read_plan_files(files: Sequence[tuple[str, bytes]], *, catalogue: str = "") 
     """One scenario of all of them; raises `InvalidInput` with the place of what is wrong. Steps are left out."""
     merged: Json = {}
     for source, data in files:
-        documents = [document for _, document in read_documents(data, source=source) if document is not None]
+        read = read_documents(data, source=source, letters_are_text=True)
+        documents = [document for _, document in read if document is not None]
         if not documents:
             raise UnreadableDocument("is empty; a scenario or what kubectl get -o json prints is wanted", path=source)
         if _MANY_DIGITS.search(data):
@@ -56,6 +58,8 @@ def read_plan_files(files: Sequence[tuple[str, bytes]], *, catalogue: str = "") 
     merged.pop("steps", None)
     if isinstance(merged.get("objects"), list):
         merged["objects"] = _each_once(merged["objects"])
+    if isinstance(merged.get("nodeGroups"), list):
+        merged["nodeGroups"] = _with_shapes(merged)
     return _with_their_nodes(scenario_of(merged))
 
 
@@ -172,6 +176,33 @@ def _written(one: MachineType) -> Json:
 
 
 # ---- nodes of a dump
+
+
+def _with_shapes(merged: Json) -> list[Any]:
+    """Groups of which a file says nothing but their names and sizes are what their nodes in the dump are."""
+    groups = merged["nodeGroups"]
+    bare = {one.get("id") for one in groups if isinstance(one, dict) and not {"machineType", "template"} & one.keys()}
+    if not bare:
+        return list(groups)
+    nodes: dict[str, list[Json]] = {}
+    for one in merged.get("objects") or ():
+        if _identity(one) is not None and one.get("kind") == "Node":
+            nodes.setdefault(_pool_of(one, bare), []).append(one)
+    listed = merged.get("machineTypes")
+    types = [str(one.get("name")) for one in listed if isinstance(one, dict)] if isinstance(listed, list) else []
+    return [with_shape(one, nodes.get(one["id"], ()), types) if _id_of(one) in bare else one for one in groups]
+
+
+def _id_of(group: Any) -> Any:
+    return group.get("id") if isinstance(group, dict) and isinstance(group.get("id"), str) else None
+
+
+def _pool_of(node: Json, ids: set[Any]) -> str:
+    """By its labels, or by its name: `workers-3` is one of `workers`."""
+    labels, name = _labels(node), str(node["metadata"].get("name"))
+    found = next((labels[key] for key in (GROUP_LABEL, *_POOL_LABELS) if labels.get(key) in ids), "")
+    stem, dash, number = name.rpartition("-")
+    return found or (stem if dash and number.isdigit() and stem in ids else "")
 
 
 def _with_their_nodes(scenario: Scenario) -> Scenario:

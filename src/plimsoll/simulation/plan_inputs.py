@@ -14,34 +14,33 @@ import msgspec
 from plimsoll.core.errors import InvalidInput
 from plimsoll.core.resources import ResourceVector
 from plimsoll.local.apiserver.admission.limit_ranges import fill_in
-from plimsoll.local.cloud.node_bodies import node_body
-from plimsoll.local.cloud.shapes import ZONE, NoShape, shape_of
 from plimsoll.nodes.planning.group_priorities import CONFIG_MAP, KEY, read_priorities
-from plimsoll.nodes.planning.world import CapacityType, Group, MachineType, Pending, Snapshot
-from plimsoll.objects.cloud import GROUP_LABEL, CloudSpec, NodeGroup
+from plimsoll.nodes.planning.world import CapacityType, MachineType, Pending, Snapshot
+from plimsoll.objects.cloud import GROUP_LABEL
 from plimsoll.objects.cloud import MachineType as SoldType
 from plimsoll.objects.configuration import ConfigMap, Namespace
 from plimsoll.objects.decoding import convert_object
 from plimsoll.objects.manifests import read_documents
-from plimsoll.objects.meta import ObjectMeta, WireObject, written_time
+from plimsoll.objects.meta import WireObject, written_time
 from plimsoll.objects.nodes import Node
 from plimsoll.objects.pods import Pod, PodTemplate
 from plimsoll.objects.policy import LimitRange, PodDisruptionBudget, PriorityClass
 from plimsoll.objects.problems import BadObject
-from plimsoll.objects.requests import ATOMIC_CLASSES, ProvisioningRequest
+from plimsoll.objects.requests import ATOMIC_CLASSES, CHECK_CLASSES, ProvisioningRequest
 from plimsoll.objects.volumes import CSINode, PersistentVolume, PersistentVolumeClaim, StorageClass
 from plimsoll.objects.workloads import DaemonSet
 from plimsoll.scheduling import ClusterView, Storage
 from plimsoll.scheduling.priorities import EXPENDABLE_BELOW, is_expendable, resolved_priority
-from plimsoll.simulation.cloud_entries import cloud_manifests, initial_nodes, with_groups
+from plimsoll.simulation.cloud_entries import initial_nodes, with_groups
 from plimsoll.simulation.completing import completed_status
 from plimsoll.simulation.plan_checks import check_objects, check_requests, check_scenario, deeper
 from plimsoll.simulation.plan_files import read_plan_files
+from plimsoll.simulation.plan_groups import read_groups, readable
+from plimsoll.simulation.plan_requests import Cluster, PlanRequest, Requests, read_requests
 from plimsoll.simulation.pods_set_aside import is_waiting, why_set_aside
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
-    from datetime import datetime
 
     from plimsoll.simulation.scenarios import Json, PodEntry, Scenario
 
@@ -58,11 +57,13 @@ class PlanInput:
 
     snapshot: Snapshot
     options: dict[str, Any]
-    requests: tuple[ProvisioningRequest, ...] = ()
+    requests: tuple[PlanRequest, ...] = ()
+    promised: tuple[Pending, ...] = ()
+    """Pods that requests answered before were promised room for, and that do not run yet."""
     priorities: dict[int, tuple[str, ...]] = field(default_factory=dict)
     """Of the priority expander."""
     warnings: tuple[str, ...] = ()
-    """Objects that could not be read, and what that means for the plan; requests that are not planned for."""
+    """Objects that could not be read, and what that means for the plan; requests that are not answered."""
     set_aside: dict[str, str] = field(default_factory=dict)
     """Pods that wait and are not planned for, and why."""
 
@@ -102,17 +103,17 @@ class _Reading:
     def input(self) -> PlanInput:
         pods = [self._with_priority(one) for one in self._all(Pod)]
         nodes = self._all(Node)
-        requests = self._served()
-        check_requests(requests)
+        requests = self._requests(pods)
         cutoff = _cutoff(self._scenario.options)
-        pending = (*self._bundles(requests), *self._entries(cutoff), *self._waiting(pods, cutoff))
+        bundles = [pending for one in requests.line if one.grows for pending in one.pods]
+        pending = (*bundles, *self._entries(cutoff), *self._waiting(pods, cutoff))
         _check_keys(pending)
         snapshot = Snapshot(
             number=0,
             at=self._scenario.start,
             view=self._view(nodes, [one for one in pods if not is_expendable(one, below=cutoff)]),
             pending=pending,
-            groups=tuple(self._groups()),
+            groups=tuple(read_groups(self._scenario, nodes, pods)),
             machine_types=tuple(_machine_type(one) for one in self._scenario.machine_types),
             daemon_sets=tuple(self._all(DaemonSet)),
             budgets=tuple(self._all(PodDisruptionBudget)),
@@ -121,9 +122,10 @@ class _Reading:
         return PlanInput(
             snapshot=snapshot,
             options=dict(self._scenario.options),
-            requests=requests,
+            requests=requests.line,
+            promised=requests.promised,
             priorities=self._group_priorities(),
-            warnings=(*map(_warning, self._bad.values()), *self._requests_left_out()),
+            warnings=(*map(_warning, self._bad.values()), *requests.warnings),
             set_aside=self._set_aside,
         )
 
@@ -179,28 +181,31 @@ class _Reading:
     def _entries(self, cutoff: int) -> Iterator[Pending]:
         for index, entry in enumerate(self._scenario.pods):
             body = self._filled(_pod_body(entry), entry.namespace)
-            pod = self._with_priority(_readable(Pod, body, path=f"pods[{index}].template"))
+            pod = self._with_priority(readable(Pod, body, path=f"pods[{index}].template"))
             if why := why_set_aside(pod, cutoff=cutoff):
                 self._set_aside[f"{entry.namespace}/{entry.name}"] = why
                 continue
             yield Pending(key=f"{entry.namespace}/{entry.name}", pod=pod, count=entry.count)
 
-    def _served(self) -> tuple[ProvisioningRequest, ...]:
-        """Those this loop would serve: of a class that grows the cluster, and not answered yet; the oldest first."""
-        found = [
-            _in_namespace(one)
-            for one in self._all(ProvisioningRequest)
-            if one.spec.provisioning_class_name in ATOMIC_CLASSES and not _is_answered(one)
-        ]
-        return tuple(sorted(found, key=lambda one: (_created(one.metadata, self._scenario.start), _key(one))))
+    def _requests(self, pods: Sequence[Pod]) -> Requests:
+        found = self._all(ProvisioningRequest)
+        check_requests(one for one in found if one.spec.provisioning_class_name in (*ATOMIC_CLASSES, *CHECK_CLASSES))
+        classes = {
+            str(body["metadata"]["name"]): _texts(body.get("parameters") or body.get("Parameters"))
+            for body in self._by_kind.get("ProvisioningClass", ())
+        }
+        around = Cluster(
+            templates=self._templates(),
+            classes=classes,
+            pods=pods,
+            pod_of=self._pod_of_template,
+            now=self._scenario.start,
+            instance=str(self._scenario.options.get("check-capacity-processor-instance") or ""),
+        )
+        return read_requests(found, around)
 
-    def _requests_left_out(self) -> Iterator[str]:
-        for one in self._all(ProvisioningRequest):
-            name = one.spec.provisioning_class_name
-            if _is_answered(one):
-                yield f"ProvisioningRequest {_key(one)} is answered already and not planned for"
-            elif name not in ATOMIC_CLASSES:
-                yield f"ProvisioningRequest {_key(one)} is of class {name or 'none'}, which adds no nodes"
+    def _pod_of_template(self, body: Json, namespace: str, path: str) -> Pod:
+        return self._with_priority(readable(Pod, self._filled(body, namespace), path=path))
 
     # ---- what admission would have filled in
 
@@ -224,28 +229,6 @@ class _Reading:
             fill_in(copy, one)
         return copy
 
-    def _bundles(self, requests: Iterable[ProvisioningRequest]) -> Iterator[Pending]:
-        templates = self._templates()
-        for request in requests:
-            for index, pod_set in enumerate(request.spec.pod_sets):
-                name = f"{request.metadata.namespace}/{pod_set.pod_template_ref.name}"
-                if name not in templates:
-                    raise InvalidInput(
-                        f"refers to PodTemplate {name}, which is not there",
-                        path=f"provisioningrequest/{_key(request)}.spec.podSets[{index}].podTemplateRef.name",
-                    )
-                named = {"name": f"{request.metadata.name}-{index}", "namespace": request.metadata.namespace}
-                template = templates[name]
-                body = {**template, "kind": "Pod", "metadata": {**(template.get("metadata") or {}), **named}}
-                pod = _readable(Pod, self._filled(body, named["namespace"]), path=f"podtemplate/{name}.template")
-                yield Pending(
-                    key=f"{_key(request)}/{index}",
-                    pod=self._with_priority(pod),
-                    count=pod_set.count,
-                    created=request.metadata.creation_timestamp,
-                    bundle=_key(request),
-                )
-
     def _templates(self) -> dict[str, Json]:
         """What their pods would be, by the key of the PodTemplate; all are readable."""
         self._all(PodTemplate)
@@ -253,48 +236,6 @@ class _Reading:
         return {
             f"{one['metadata']['namespace']}/{one['metadata']['name']}": one.get("template") or {} for one in bodies
         }
-
-    # ---- groups
-
-    @property
-    def _zones_are_said(self) -> bool:
-        """Whether zones are the file's own: beside nodes that have theirs, none is made up for a group without one."""
-        named = any(one.spec.get("zones") for one in self._scenario.node_groups)
-        return named or not any(ZONE in one.metadata.labels for one in self._all(Node))
-
-    def _groups(self) -> Iterator[Group]:
-        manifests = {
-            body["metadata"]["name"]: body for _, body in cloud_manifests(self._scenario) if body["kind"] == "NodeGroup"
-        }
-        spec = next(msgspec.convert(body["spec"], CloudSpec) for _, body in cloud_manifests(self._scenario))
-        types = {one["name"]: msgspec.convert(one, SoldType) for one in self._scenario.machine_types}
-        for entry in self._scenario.node_groups:
-            if not entry.exists:
-                continue
-            group = msgspec.convert(manifests[entry.id], NodeGroup)
-            shape = shape_of(group, spec, types)
-            if isinstance(shape, NoShape):
-                raise InvalidInput(shape.problem, path=f"nodeGroups.{entry.id}")
-            known = shape.zones[0] if len(shape.zones) == 1 and self._zones_are_said else ""
-            zone = known if group.spec.zones else ""
-            body = node_body(
-                shape, f"{entry.id}-template", zone=known, provider_id="", ready=True, now=self._scenario.start
-            )
-            yield Group(
-                id=entry.id,
-                min_size=group.spec.min,
-                max_size=group.spec.max,
-                target_size=group.spec.target,
-                template=_readable(Node, body, path=f"nodeGroups.{entry.id}"),
-                price_per_hour=shape.price,
-                machine_type=shape.machine_type,
-                zone=zone,
-                autoprovisioned=group.spec.autoprovisioned,
-                autoscaled=group.spec.autoscaled,
-                zero_or_max=group.spec.zero_or_max,
-                atomic_resize=group.spec.atomic,
-                capacity_type=CapacityType(shape.capacity_type or CapacityType.ON_DEMAND),
-            )
 
 
 def _machine_type(body: Json) -> MachineType:
@@ -341,19 +282,15 @@ _NAMESPACED: Final = (
 )
 
 
+def _texts(given: Any) -> dict[str, str]:
+    return {key: str(value) for key, value in given.items()} if isinstance(given, dict) else {}
+
+
 def _without_nulls(value: Any) -> Any:
     """A copy; null is absent."""
     if isinstance(value, dict):
         return {key: _without_nulls(one) for key, one in value.items() if one is not None}
     return [_without_nulls(one) for one in value if one is not None] if isinstance(value, list) else value
-
-
-def _readable(struct: type[T], body: Json, *, path: str) -> T:
-    one = convert_object(struct, body)
-    if isinstance(one, BadObject):
-        inside, told = deeper(path, one.problem)
-        raise InvalidInput(told, path=inside)
-    return one
 
 
 def _pod_body(entry: PodEntry) -> Json:
@@ -367,12 +304,6 @@ def _owner(name: str) -> Json:
     return {"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": name, "uid": f"of-{name}", "controller": True}
 
 
-def _in_namespace(one: T) -> T:
-    if one.metadata.namespace:
-        return one
-    return msgspec.structs.replace(one, metadata=msgspec.structs.replace(one.metadata, namespace=_DEFAULT_NAMESPACE))
-
-
 def _key(one: WireObject) -> str:
     return f"{one.metadata.namespace or _DEFAULT_NAMESPACE}/{one.metadata.name}"
 
@@ -384,14 +315,6 @@ def _check_keys(pending: Sequence[Pending]) -> None:
         if one.key in seen:
             raise InvalidInput(f"{one.key} is an entry of pods and a pod among the objects; rename one", path="pods")
         seen.add(one.key)
-
-
-def _created(metadata: ObjectMeta, otherwise: datetime) -> datetime:
-    return metadata.creation_timestamp or otherwise
-
-
-def _is_answered(one: ProvisioningRequest) -> bool:
-    return any(condition.status == "True" for condition in one.status.conditions)
 
 
 def _warning(bad: BadObject) -> str:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from plimsoll.core.errors import InvalidInput, UnreadableDocument
 from plimsoll.core.quantity import Quantity
+from plimsoll.objects.cloud import CAPACITY_TYPE_LABEL, CapacityType
 from plimsoll.objects.manifests import read_documents
 from plimsoll.runtime.virtual_runs import DEFAULT_START
 from plimsoll.simulation.given import Given, Problems, named
@@ -68,6 +69,7 @@ _GROUP_FIELDS: Final = (
     "zeroOrMax",
     "autoscaled",
     "bootSeconds",
+    "capacityType",
 )
 _DEFAULT_PODS: Final = 110
 _COUNTED: Final = re.compile(r"0|[1-9][0-9]{0,9}")
@@ -77,7 +79,7 @@ _NEEDED: Final = ("cpu", "memory")
 
 def read_scenario(data: bytes, *, source: str) -> Scenario:
     """Raises `InvalidDocument` with all mistakes, or `UnreadableDocument`."""
-    documents = [document for _, document in read_documents(data, source=source)]
+    documents = [document for _, document in read_documents(data, source=source, letters_are_text=True)]
     if len(documents) != 1:
         raise UnreadableDocument(f"holds {len(documents)} documents, a scenario is one", path=source)
     if not isinstance(documents[0], dict):
@@ -230,6 +232,8 @@ def _group_in(given: Given, types: set[str]) -> GroupEntry:
     if zones := _zones_in(fields):
         spec["zones"] = zones
     _read_shape(given, fields, spec, types)
+    if "capacityType" in fields:
+        _read_capacity_type(fields["capacityType"], spec)
     exists = fields["exist"].flag() if "exist" in fields else True
     return GroupEntry(id=fields["id"].text() if "id" in fields else "", spec=spec, exists=exists)
 
@@ -267,6 +271,15 @@ def _read_shape(given: Given, fields: dict[str, Given], spec: Json, types: set[s
             spec["template"]["capacity"].setdefault("pods", str(_DEFAULT_PODS))
         if "machineType" not in fields and "capacity" not in parts:
             fields["template"].wrong("without machineType it must have a capacity")
+
+
+def _read_capacity_type(given: Given, spec: Json) -> None:
+    """A group's machines say of themselves, by a label, whether they may be taken back."""
+    kind = given.text()
+    if kind not in tuple(CapacityType):
+        given.wrong(f"must be one of {', '.join(CapacityType)}, is {named(kind)}")
+    template = spec.setdefault("template", {})
+    template["labels"] = {**(template.get("labels") or {}), CAPACITY_TYPE_LABEL: kind}
 
 
 def _amount(given: Given, *, positive: bool = False) -> Any:

@@ -182,7 +182,7 @@ class World:
                 knows_owner=lambda uid: uid not in self.seeder.absent_owners,
             )
             self.loop = self._plugs.make_loop(tools)
-            services += [*components.services(), *self.loop.services()]
+            services += [*components.services(whose="autoscaler"), *self.loop.services()]
         supervisor = Supervisor(services, clock=clock, entropy=entropy.child("supervisor"))
         self.spawn_inside(supervisor.run(), name=f"process {self._starts}")
 

@@ -6,11 +6,17 @@ from typing import Any
 
 import pytest
 
-from plimsoll.kube.errors import NotSent, Status, TimedOut, error_of
+from plimsoll.core.plans import Reason
+from plimsoll.kube.errors import NotAllowed, NotSent, Status, TimedOut, error_of
 from plimsoll.local.cloud import CloudTimedOut
+from plimsoll.nodes.acting.draining import load_of
+from plimsoll.nodes.acting.node_pods import NodePods
 from plimsoll.nodes.acting.pacing import Pacing
+from plimsoll.nodes.planning.drains import DrainRules
+from plimsoll.nodes.policy import ScaleDown
 from plimsoll.objects.cloud import CallFault
 from plimsoll.objects.nodes import Node
+from tests.local.apiserver.application.worlds import START
 from tests.nodes.acting.removal_worlds import DELETED, RemovalWorld, removal
 
 DISABLED = {"cluster-autoscaler.kubernetes.io__scale_down_disabled": "true"}
@@ -198,6 +204,25 @@ def test_who_annotates_the_node_keeps_it():
         assert world.marks("g-0") == ([], False)
 
 
+def test_who_changes_their_mind_during_the_drain_keeps_the_node():
+    with RemovalWorld(stop_s=20) as world:
+        world.group("g", target=1)
+        world.pod("web-0", node="g-0")
+        world.remove(removal("g-0"))
+        world.after(15)
+        world.kube.do(world.client.merge_patch(Node, "g-0", {"spec": {"taints": None}}))
+        world.after(20)
+        assert (world.results(), world.pods()) == ({"g-0": "overtaken"}, [])
+        assert world.deletions() == []
+
+
+def test_a_pod_that_cannot_be_read_keeps_its_node():
+    odd = NodePods(unreadable=1)
+    found = load_of(odd, DrainRules(options=ScaleDown(), now=START), was_empty=True)
+    assert isinstance(found, Reason)
+    assert found.code == "BlockedByPod"
+
+
 # ---- the taint
 
 
@@ -381,6 +406,36 @@ def test_without_the_api_server_nothing_is_deleted_and_marks_come_off_when_it_is
         calls.port.error = None
         leaving = world.remover.under_way.nodes
         world.do(world.cleaner.take_off_marks([world.node("g-0")], world.policy.scale_down, leaving=leaving))
+        assert world.marks("g-0") == ([], False)
+
+
+def test_while_an_annotation_is_waited_for_a_server_that_is_down_keeps_the_node():
+    calls = Faulty(SomeCalls)
+    with RemovalWorld(through=calls.wrap) as world:
+        world.group("g", target=1)
+        world.annotate("g-0", **{"delay-deletion.cluster-autoscaler.kubernetes.io__x": "y"})
+        world.remove(removal("g-0", is_empty=True))
+        world.after(30)
+        calls.port.error = NotSent("no route")
+        world.after(600)
+        assert world.results() == {"g-0": "failed"}
+        assert world.deletions() == []
+
+
+def test_who_may_act_no_longer_stops_at_once_and_leaves_the_marks_to_the_next():
+    calls = Faulty(SomeCalls)
+    with RemovalWorld(through=calls.wrap) as world:
+        world.group("g", target=1)
+        world.pod("web-0", node="g-0")
+        world.remove(removal("g-0"))
+        world.after(4)
+        calls.port.error = NotAllowed("the lease is lost")
+        world.after(2)
+        assert world.results() == {"g-0": "failed"}
+        assert (world.marks("g-0"), world.pods()) == (([DELETED], True), ["web-0"])
+        world.new_process(is_faultless=True)
+        world.do(world.provider.refresh())
+        world.do(world.cleaner.take_off_marks([world.node("g-0")], world.policy.scale_down))
         assert world.marks("g-0") == ([], False)
 
 

@@ -2,8 +2,8 @@
 
 from plimsoll.core.plans import Reason
 from plimsoll.kube.recorder import EventType
+from plimsoll.nodes.acting.cleaning import Cleaned
 from plimsoll.nodes.telling.events import events_of
-from plimsoll.nodes.telling.scale_down_events import cleaned_up
 from plimsoll.nodes.turns import EvictedPod, GroupGone, RemovalResult
 from tests.nodes.telling.told_turns import (
     STOCKOUT,
@@ -84,12 +84,12 @@ def test_groups_of_auto_provisioning_that_go_n31():
     ]
 
 
-def test_taints_of_an_earlier_run_are_told_of_on_the_node():
-    event = cleaned_up(node("n1"), "ToBeDeletedByClusterAutoscaler")
-    assert (event.reason, event.message) == (
-        "ClusterAutoscalerCleanup",
+def test_taints_that_nobody_needs_any_more_are_told_of_on_the_node():
+    failed = Cleaned(node="n2", failure=Reason(code="WriteFailed", message="conflict"))
+    one = turn(nodes=(node("n1"),), cleaned=(Cleaned(node="n1"), failed))
+
+    assert told(one, "ClusterAutoscalerCleanup") == [
         "removed ToBeDeletedByClusterAutoscaler taint from node n1",
-    )
-    failed = cleaned_up(node("n1"), "ToBeDeletedByClusterAutoscaler", problem="conflict")
-    assert failed.type is EventType.WARNING
-    assert failed.message.endswith("on node n1: conflict")
+        "failed to clean ToBeDeletedByClusterAutoscaler on node n2: conflict",
+    ]
+    assert [event.type for event in events_of(one)] == [EventType.NORMAL, EventType.WARNING]

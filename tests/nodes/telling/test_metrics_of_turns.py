@@ -1,5 +1,6 @@
 """Metrics: Cluster Autoscaler's names and labels, counted from turns and from nothing else."""
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -16,7 +17,8 @@ from plimsoll.nodes.telling.metrics import Metrics
 from plimsoll.nodes.turns import GroupGone, PodState, RemovalResult, Repaired, ScaleUpPart
 from plimsoll.objects.nodes import NodeSpec, Taint
 from tests.nodes.cluster_state import state_worlds
-from tests.nodes.planning.worlds_of_offers import policy
+from tests.nodes.planning.worlds_of_offers import group as planned_group
+from tests.nodes.planning.worlds_of_offers import policy, standard
 from tests.nodes.telling.told_turns import (
     NOON,
     STOCKOUT,
@@ -263,6 +265,18 @@ def test_nodes_and_groups_of_the_cluster():
     assert samples["cpu_limits_cores{direction=maximum}"] == 32
     assert samples["memory_limits_bytes{direction=minimum}"] == 8 << 30
     assert "memory_limits_bytes{direction=maximum}" not in samples
+
+
+def test_groups_that_auto_provisioning_made_are_counted_apart():
+    state = ClusterState(policy(node_autoprovisioning=True))
+    made = state_worlds.group(1, id="nodeautoprovisioning-x")
+    state.observe(replace(state_worlds.world(3, *state_worlds.ready_nodes(2)), groups=(made,)), NOON)
+    one = turn(standing=state.standing(NOON), options={"node_autoprovisioning": True})
+    known = planned_group("nodeautoprovisioning-x", standard(1), autoprovisioned=True)
+    samples = after(replace(one, snapshot=replace(one.snapshot, groups=(known,))))
+
+    assert samples["node_groups_count{node_group_type=autoprovisioned}"] == 1
+    assert samples["node_groups_count{node_group_type=autoscaled}"] == 0
 
 
 def test_groups_are_listed_one_by_one_only_if_that_is_wanted():

@@ -104,3 +104,9 @@ def test_who_stopped_leading_is_well_again(health: Health):
     health.begin(0)
     health.end()
     assert health.problem(10_000) == ""
+
+
+def test_a_turn_that_could_not_look_is_no_success():
+    assert turn().is_success
+    assert turn(ended_early=Reason(code="ClusterUnhealthy", message="x")).is_success
+    assert not turn(ended_early=Reason(code="CannotSee", message="x")).is_success

@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 
 NO_SCHEDULE: Final = "NoSchedule"
 WAS_CORDONED: Final = "plimsoll.io/was-cordoned"
+_LONGEST: Final = 10
+"""Digits of a time: until the year 2286."""
 
 
 def is_marked(node: Node) -> bool:
@@ -35,10 +37,6 @@ def taint_time(node: Node, key: str) -> datetime | None:
     if not (text.isascii() and text.isdecimal() and len(text) <= _LONGEST):
         return None
     return datetime.fromtimestamp(int(text), UTC)
-
-
-_LONGEST: Final = 10
-"""Digits of a time: until the year 2286."""
 
 
 async def mark(writer: NodeWriter, node: Node, *, at: datetime, cordon: bool) -> Node | NodeGone | Reason:

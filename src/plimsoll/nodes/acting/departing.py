@@ -223,6 +223,9 @@ class Batch:
         setback = await self._checked(departure)
         if setback is None:
             setback = await self._emptied(departure)
+        if setback is None and departure.pods:
+            # Draining takes minutes, in which somebody may have changed their mind.
+            setback = await self._checked(departure)
         if setback is None:
             setback = await self._delayed(departure)
         return setback
@@ -262,11 +265,12 @@ class Batch:
             return None
         log.info("removal.held_up", node=departure.name)
         looks = Looks(self._hands.clock, self._pacing, for_s=self._pacing.deletion_delay_s)
+        setback: Setback | None = None
         while _is_held_up(departure.node) and await looks.again():
             setback = await self._checked(departure)
-            if setback is not None and setback.reason.code in {NODE_GONE, NODE_KEPT}:
-                return setback
-        return None
+            if setback is not None and setback.result is RemovalResult.OVERTAKEN:
+                break
+        return setback
 
     # ---- the end
 

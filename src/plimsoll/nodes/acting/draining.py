@@ -14,7 +14,7 @@ import structlog
 
 from plimsoll.core.plans import Reason
 from plimsoll.nodes.acting.drain_tiers import by_tier, drain_tiers
-from plimsoll.nodes.acting.evictions import Evictor
+from plimsoll.nodes.acting.evictions import Evictor, name_of
 from plimsoll.nodes.acting.kube_trouble import TROUBLE
 from plimsoll.nodes.acting.pacing import Looks
 from plimsoll.nodes.planning.drains import Drain, is_daemon_pod
@@ -60,9 +60,9 @@ def load_of(found: NodePods, rules: DrainRules, *, was_empty: bool) -> Load | Re
         verdict = rules.verdict(pod)
         if verdict.keeps_node:
             because = Reason(code=verdict.code, message=verdict.why)
-            return Reason(code=BLOCKED_BY_POD, message=f"pod {_name(pod)} keeps it", because=(because,))
+            return Reason(code=BLOCKED_BY_POD, message=f"pod {name_of(pod)} keeps it", because=(because,))
         if verdict.drain is Drain.MOVE and was_empty:
-            return Reason(code=NEW_PODS, message=f"pod {_name(pod)} has come since it was found empty")
+            return Reason(code=NEW_PODS, message=f"pod {name_of(pod)} has come since it was found empty")
         if verdict.drain is Drain.SKIP:
             continue
         (daemons if is_daemon_pod(pod) else moving).append(pod)
@@ -109,7 +109,7 @@ class Drainer:
                 return Drained(pods=tuple(told), problem=_failed(message, because=tuple(stuck)))
             left = await self._left_on(node, moving, for_s=tier.grace_s + self._pacing.headroom_s)
             if left:
-                names = ", ".join(_name(pod) for pod in left[:3])
+                names = ", ".join(name_of(pod) for pod in left[:3])
                 message = f"{len(left)} pods are still there after {tier.grace_s} s and headroom ({names})"
                 return Drained(pods=tuple(told), problem=_failed(message))
         return Drained(pods=tuple(told))
@@ -147,7 +147,3 @@ class Drainer:
 
 def _failed(message: str, *, because: tuple[Reason, ...] = ()) -> Reason:
     return Reason(code=FAILED_TO_EVICT, message=message, because=because[:5])
-
-
-def _name(pod: Pod) -> str:
-    return f"{pod.metadata.namespace}/{pod.metadata.name}"

@@ -27,6 +27,7 @@ log = structlog.get_logger(__name__)
 
 EVICTION_BLOCKED: Final = "EvictionBlocked"
 EVICTION_FAILED: Final = "EvictionFailed"
+_STOPPED: Final = "NotAllowedToAct"
 
 
 class Evictor:
@@ -45,7 +46,7 @@ class Evictor:
             is_late = self._clock.monotonic_s() + self._pacing.eviction_retry_s >= until_s
             if failure is None or is_late or failure.code == _STOPPED:
                 return EvictedPod(pod=pod, failure=failure)
-            log.info("eviction.waits", pod=_name(pod), problem=failure.message)
+            log.info("eviction.waits", pod=name_of(pod), problem=failure.message)
             await self._clock.sleep(self._pacing.eviction_retry_s)
 
     async def _attempt(self, pod: Pod, grace_s: int) -> Reason | None:
@@ -54,17 +55,14 @@ class Evictor:
         try:
             outcome = await self._client.evict(meta.name, namespace=meta.namespace, options=options)
         except NotAllowed as error:
-            return Reason(code=_STOPPED, message=f"pod {_name(pod)}: {error}")
+            return Reason(code=_STOPPED, message=f"pod {name_of(pod)}: {error}")
         except TROUBLE as error:
-            return Reason(code=EVICTION_FAILED, message=f"pod {_name(pod)}: {error}")
+            return Reason(code=EVICTION_FAILED, message=f"pod {name_of(pod)}: {error}")
         if isinstance(outcome, Blocked):
             why = "; ".join(outcome.reasons) or outcome.message
-            return Reason(code=EVICTION_BLOCKED, message=f"pod {_name(pod)}: {why}")
+            return Reason(code=EVICTION_BLOCKED, message=f"pod {name_of(pod)}: {why}")
         return None
 
 
-_STOPPED: Final = "NotAllowedToAct"
-
-
-def _name(pod: Pod) -> str:
+def name_of(pod: Pod) -> str:
     return f"{pod.metadata.namespace}/{pod.metadata.name}"

@@ -5,7 +5,6 @@ Memory of one process, and short: a controller makes its pod anew within seconds
 
 from __future__ import annotations
 
-from collections import Counter
 from datetime import timedelta
 from typing import TYPE_CHECKING
 
@@ -22,10 +21,11 @@ _ENDED = frozenset({"Succeeded", "Failed"})
 
 
 class RecentEvictions:
-    """`for_s` is how long a pod is waited for."""
+    """What was evicted, by uid, and which new pods stand for others of them already."""
 
     def __init__(self) -> None:
         self._pods: dict[str, tuple[datetime, Pod]] = {}
+        self._replacing: set[str] = set()
 
     def note(self, pod: Pod, at: datetime) -> None:
         """Only of pods that somebody makes again."""
@@ -33,28 +33,28 @@ class RecentEvictions:
             self._pods[pod.metadata.uid] = (at, pod)
 
     def missing(self, now: datetime, pods: Iterable[Pod], *, for_s: float) -> tuple[Pod, ...]:
-        """As their controllers would make them again, without a node. `pods` are all that there are."""
+        """As their controllers would make them again, without a node. `pods` are all that there are.
+
+        Each is waited for `for_s` seconds.
+        """
         oldest = now - timedelta(seconds=for_s)
         self._pods = {uid: (at, pod) for uid, (at, pod) in self._pods.items() if at > oldest}
         if self._pods:
             self._forget_replaced(pods)
+        else:
+            self._replacing.clear()
         return tuple(off_its_node(pod) for _, pod in self._pods.values())
 
     def _forget_replaced(self, pods: Iterable[Pod]) -> None:
         """Each pod that is younger than an eviction of its controller stands for one of them, the oldest first."""
-        since: dict[str, datetime] = {}
-        for at, pod in self._pods.values():
-            owner = _owner(pod)
-            since[owner] = min(at, since.get(owner, at))
-        younger: Counter[str] = Counter()
+        waiting: dict[str, list[tuple[datetime, str]]] = {}
+        for uid, (at, pod) in self._pods.items():
+            waiting.setdefault(_owner(pod), []).append((at, uid))
         for pod in pods:
-            owner = _owner(pod)
-            if owner in since and pod.metadata.uid not in self._pods and _made_after(pod, since[owner]):
-                younger[owner] += 1
-        for uid, (_, pod) in list(self._pods.items()):
-            if younger[_owner(pod)] > 0:
-                younger[_owner(pod)] -= 1
-                del self._pods[uid]
+            uid, line = pod.metadata.uid, waiting.get(_owner(pod))
+            if line and uid not in self._pods and uid not in self._replacing and _made_after(pod, line[0][0]):
+                self._replacing.add(uid)
+                del self._pods[line.pop(0)[1]]
 
 
 def _owner(pod: Pod) -> str:

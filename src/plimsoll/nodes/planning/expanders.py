@@ -3,6 +3,10 @@
 Used by the compatible planner (`estimates`), which grows one group at a time; the mixed planner needs none of it. Each
 filter keeps the best of what it gets; what is still tied at the end is decided by a seeded choice, so that the same
 input always gives the same plan.
+
+`grpc` asks somebody outside, which planning never does itself: where there is no answer yet it ends with `Unanswered`,
+and whoever runs the planner asks and plans again (`nodes.asking_expander`). Answers are data, so a plan can be
+replayed.
 """
 
 from __future__ import annotations
@@ -20,6 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
     from plimsoll.nodes.planning.offers import Offer
+    from plimsoll.objects.pods import Pod
 
 MIB: Final = 1 << 20
 
@@ -35,6 +40,8 @@ class Option:
     """Sum over the pods helped."""
     gpus: int = 0
     """Of one node."""
+    helped: tuple[tuple[Pod, int], ...] = ()
+    """One pod of each class that it helps, and how many of them."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,6 +53,16 @@ class Circumstances:
     """Of the priority expander: number to patterns; a higher number wins."""
     seed: str = ""
     """Empty: derived from the groups."""
+    answers: Mapping[str, Sequence[str]] | None = None
+    """What the expander outside said: groups by `question_of`. None: there is nobody to ask."""
+
+
+class Unanswered(Exception):
+    """The chain came to an expander outside that was not asked about these options yet: ask it, and plan again."""
+
+    def __init__(self, options: Sequence[Option]) -> None:
+        super().__init__(f"nobody has asked which of {len(options)} groups to grow")
+        self.options = tuple(options)
 
 
 class Pattern(Protocol):
@@ -101,6 +118,22 @@ def least_money(options: Sequence[Option], _around: Circumstances) -> list[Optio
     return _lowest(options, [one.nodes * one.offer.planning_price / max(one.pods, 1) for one in options])
 
 
+def answered(options: Sequence[Option], around: Circumstances) -> list[Option]:
+    """`grpc`: those that the expander outside named; all of them where it named none, or there is none."""
+    if around.answers is None:
+        return list(options)
+    named = around.answers.get(question_of(options))
+    if named is None:
+        raise Unanswered(options)
+    return [option for option in options if option.offer.group in named] or list(options)
+
+
+def question_of(options: Sequence[Option]) -> str:
+    """What tells one set of options from another."""
+    rows = sorted((option.offer.group, option.nodes, option.pods) for option in options)
+    return hashlib.sha256(repr(rows).encode()).hexdigest()
+
+
 FILTERS: Final[Mapping[str, Callable[[Sequence[Option], Circumstances], list[Option]]]] = {
     "random": unchanged,
     "most-pods": most_pods,
@@ -109,6 +142,7 @@ FILTERS: Final[Mapping[str, Callable[[Sequence[Option], Circumstances], list[Opt
     "price": cheapest,
     "priority": prioritised,
     "cost": least_money,
+    "grpc": answered,
 }
 
 

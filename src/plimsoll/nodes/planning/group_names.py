@@ -63,8 +63,8 @@ def profile_hash(labels: Mapping[str, str], taints: Iterable[Taint]) -> str:
 
 
 def is_ours(group: str, prefix: str) -> bool:
-    """Whether an id says that auto-provisioning made the group."""
-    return group.startswith((f"{prefix}_", f"{prefix}-"))
+    """Whether an id says that auto-provisioning made the group: by the name at its end, where it is a path."""
+    return group.rpartition("/")[2].startswith((f"{prefix}_", f"{prefix}-"))
 
 
 def _written(prefix: str, machine_type: str, ending: str, naming: Naming) -> str:

@@ -8,14 +8,14 @@ Public: `permissions(offers, pods, policy, machine_types) -> Flags[T, C]`, `spar
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
 from plimsoll.core.errors import InvalidQuantity
 from plimsoll.nodes.planning.gpus import gpu_count, is_gpu
 from plimsoll.nodes.planning.label_sets import without_machine_type
-from plimsoll.nodes.planning.profiles import CAPACITY_TYPE_KEYS, ProfileReader, Wish
+from plimsoll.nodes.planning.profiles import ARCH, CAPACITY_TYPE_KEYS, ProfileReader, Wish
 from plimsoll.nodes.planning.world import CapacityType
 from plimsoll.scheduling.demands import pod_demand
 from plimsoll.scheduling.taints import tolerates
@@ -30,16 +30,24 @@ if TYPE_CHECKING:
     from plimsoll.objects.pods import Pod
     from plimsoll.solver.problems import Flags
 
+_COMMON: Final = "amd64"
+_ARCHITECTURE_KEYS: Final = frozenset({ARCH, "beta.kubernetes.io/arch"})
+
 
 def permissions(
     offers: Sequence[Offer], pods: Sequence[Pod], policy: Policy, machine_types: Iterable[MachineType]
 ) -> Flags:
-    """[offers, pods]: False where a group is made for others, or where spot is offered to who did not ask for it."""
+    """[offers, pods]: False where a group is made for others, or where somebody would get what they did not ask for.
+
+    That is spot, and an architecture that their images may not be built for.
+    """
+    foreign = _foreign_architectures(offers)
     allowed = np.ones((len(offers), len(pods)), dtype=np.bool_)
     reader = ProfileReader(policy, machine_types)
     wishes = [reader.wish_of(pod) for pod in pods] if any(offer.profile for offer in offers) else []
     by_profile: dict[str, Flags] = {}
     by_taints: dict[tuple[Taint, ...], Flags] = {}
+    names_one = np.array([names_architecture(pod) for pod in pods], dtype=np.bool_) if foreign else None
     for row, offer in enumerate(offers):
         profile = offer.profile
         if profile is not None:
@@ -52,7 +60,24 @@ def permissions(
             if taints not in by_taints:
                 by_taints[taints] = np.array([accepts_spot(pod, taints) for pod in pods], dtype=np.bool_)
             allowed[row] &= by_taints[taints]
+        if names_one is not None and row in foreign:
+            allowed[row] &= names_one
     return allowed
+
+
+def _foreign_architectures(offers: Sequence[Offer]) -> frozenset[int]:
+    """Groups to be made of machines that are not of the common architecture, where such machines could be had too."""
+    new = {row: offer.node.metadata.labels.get(ARCH, _COMMON) for row, offer in enumerate(offers) if not offer.exists}
+    if _COMMON not in new.values():
+        return frozenset()
+    return frozenset(row for row, architecture in new.items() if architecture != _COMMON)
+
+
+def names_architecture(pod: Pod) -> bool:
+    """Whether whoever wrote the pod has thought of architectures: nobody here knows what its images are built for."""
+    return bool(
+        _ARCHITECTURE_KEYS & {*pod.spec.node_selector, *_required_keys(pod), *(one.key for one in pod.spec.tolerations)}
+    )
 
 
 def is_made_for(profile: Profile, wish: Wish, nap: AutoProvisioning) -> bool:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from plimsoll.core.resources import CPU, MEMORY
 from plimsoll.nodes.cluster_state.changes import DELETE_UNREGISTERED, SCALE_UP_TIMED_OUT
+from plimsoll.nodes.planning.candidates import is_autoprovisioned
 from plimsoll.nodes.planning.limits import BELOW_MINIMUM
 from plimsoll.nodes.telling import metric_samples
 from plimsoll.nodes.telling.metric_families import (
@@ -22,15 +23,14 @@ from plimsoll.nodes.telling.metric_families import (
     Families,
 )
 from plimsoll.nodes.telling.node_counts import NO_DEVICES, devices_of, taints_by_type, totals_of
-from plimsoll.nodes.turns import PodState, RemovalResult
+from plimsoll.nodes.turns import CANNOT_SEE, PodState, RemovalResult
 
 if TYPE_CHECKING:
     from plimsoll.nodes.cluster_state.standing import GroupStanding, Standing
+    from plimsoll.nodes.planning.world import Snapshot
     from plimsoll.nodes.policy import Policy
     from plimsoll.nodes.turns import Ended, Grown, Turn
 
-CANNOT_SEE = "CannotSee"
-"""Why a turn ended that could not read the cluster or the cloud; `facts["errorType"]` says which."""
 _MILLI = 1000
 
 
@@ -44,6 +44,8 @@ class Metrics:
         self._observe_policy(turn.policy)
         if turn.standing is not None:
             self._observe_standing(turn.standing, turn.policy)
+        if turn.standing is not None and turn.snapshot is not None:
+            self._observe_groups(turn.standing, turn.snapshot, turn.policy)
         self._observe_nodes(turn)
         self._observe_failures(turn)
         for one in turn.scale_up.grown:
@@ -82,12 +84,16 @@ class Metrics:
         to.nodes.labels("notStarted").set(len(total.not_started))
         to.nodes.labels("longUnregistered").set(len(total.long_unregistered))
         to.nodes.labels("unregistered").set(len(total.unregistered))
+        most = sum(one.group.max_size for one in standing.groups.values() if one.group.autoscaled)
+        to.max_nodes.set(min(most, policy.limits.max_nodes_total or most))
+
+    def _observe_groups(self, standing: Standing, snapshot: Snapshot, policy: Policy) -> None:
+        to = self.families
         managed = [one for one in standing.groups.values() if one.group.autoscaled]
-        made = sum(1 for one in managed if one.group.profile)
+        ours = {one.id for one in snapshot.groups if is_autoprovisioned(one, policy)}
+        made = sum(1 for one in managed if one.group.id in ours)
         to.node_groups.labels(AUTOPROVISIONED).set(made)
         to.node_groups.labels("autoscaled").set(len(managed) - made)
-        most = sum(one.group.max_size for one in managed)
-        to.max_nodes.set(min(most, policy.limits.max_nodes_total or most))
         for family in (to.group_min, to.group_max, to.group_target, to.group_health, to.group_backoff):
             family.clear()
         for one in managed if policy.operation.metrics_per_group else ():

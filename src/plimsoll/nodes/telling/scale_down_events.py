@@ -7,23 +7,24 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+from plimsoll.nodes.planning.limits import BEING_DELETED
 from plimsoll.nodes.telling.told import NORMAL, WARNING, Told, about_node, about_placed, about_pod, status_map
 from plimsoll.nodes.turns import RemovalResult
-from plimsoll.objects.meta import ObjectReference
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from plimsoll.nodes.planning.departures import Removal
     from plimsoll.nodes.turns import Ended, Turn
-    from plimsoll.objects.nodes import Node
 
 SCALE_DOWN: Final = "ScaleDown"
 SCALE_DOWN_FAILED: Final = "ScaleDownFailed"
+CLEANUP: Final = "ClusterAutoscalerCleanup"
 _NAMED_PODS: Final = 50
 
 
 def scale_down_events(turn: Turn) -> Iterator[Told]:
+    yield from _cleaned(turn)
     for removal in turn.scale_down.begun:
         yield from _begun(removal, turn)
     for ended in turn.scale_down.ended:
@@ -31,14 +32,14 @@ def scale_down_events(turn: Turn) -> Iterator[Told]:
     yield from _groups(turn)
 
 
-def cleaned_up(node: Node, taint: str, *, problem: str = "") -> Told:
-    """A taint of an earlier run was taken off a node, or could not be: told at the start, outside of any turn."""
-    name = node.metadata.name
-    about = ObjectReference(api_version="v1", kind="Node", name=name, uid=node.metadata.uid)
-    if problem:
-        message = f"failed to clean {taint} on node {name}: {problem}"
-        return Told(about=about, type=WARNING, reason="ClusterAutoscalerCleanup", message=message)
-    return Told(about=about, reason="ClusterAutoscalerCleanup", message=f"removed {taint} taint from node {name}")
+def _cleaned(turn: Turn) -> Iterator[Told]:
+    for one in turn.cleaned:
+        about = about_node(one.node, turn.snapshot)
+        if one.failure is None:
+            yield Told(about=about, reason=CLEANUP, message=f"removed {BEING_DELETED} taint from node {one.node}")
+        else:
+            message = f"failed to clean {BEING_DELETED} on node {one.node}: {one.failure}"
+            yield Told(about=about, type=WARNING, reason=CLEANUP, message=message)
 
 
 def _begun(removal: Removal, turn: Turn) -> Iterator[Told]:

@@ -7,33 +7,21 @@ document is read first. An API server that refuses is no reason to stop scaling:
 from __future__ import annotations
 
 from collections import Counter
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import structlog
 
-from plimsoll.core.errors import GaveUp, Unreachable
-from plimsoll.kube.errors import (
-    AlreadyExists,
-    ApiError,
-    CredentialsFailed,
-    NotAllowed,
-    NotFound,
-    UnreadableAnswer,
-)
+from plimsoll.kube.errors import NotFound
 from plimsoll.nodes.cluster_state import status_document as documents
+from plimsoll.nodes.telling.config_maps import TROUBLES, Trouble, put_config_map
 from plimsoll.objects.configuration import ConfigMap
 
 if TYPE_CHECKING:
-    from datetime import datetime
-
     from plimsoll.kube.client import Client
     from plimsoll.nodes.policy import Operation
     from plimsoll.nodes.turns import Turn
 
 log = structlog.get_logger(__name__)
-
-_TROUBLES = (ApiError, Unreachable, UnreadableAnswer, CredentialsFailed, NotAllowed, GaveUp)
-Trouble = ApiError | Unreachable | UnreadableAnswer | CredentialsFailed | NotAllowed | GaveUp
 
 
 class StatusWriter:
@@ -54,10 +42,17 @@ class StatusWriter:
         try:
             await self._read_once(operation)
             document = _document_of(turn, self._last)
-            await self._put(document, operation, turn.at)
-        except _TROUBLES as error:
+            written = await put_config_map(
+                self._client,
+                operation.status_name,
+                namespace=operation.namespace,
+                data={documents.STATUS_KEY: documents.status_text(document)},
+                annotations=documents.last_updated(turn.at),
+            )
+        except TROUBLES as error:
             log.warning("status.not_written", name=operation.status_name, problem=str(error))
             return error
+        self.uid = written.metadata.uid
         if turn.standing is not None:
             self._last = document
         return None
@@ -70,7 +65,7 @@ class StatusWriter:
             await self._client.delete(ConfigMap, operation.status_name, namespace=operation.namespace)
         except NotFound:
             return None
-        except _TROUBLES as error:
+        except TROUBLES as error:
             log.warning("status.not_deleted", name=operation.status_name, problem=str(error))
             return error
         self._last, self.uid = None, ""
@@ -86,23 +81,6 @@ class StatusWriter:
         self._last = documents.read_status(found.data.get(documents.STATUS_KEY, ""))
         self.uid = found.metadata.uid
         self._has_read = True
-
-    async def _put(self, document: documents.Document, operation: Operation, now: datetime) -> None:
-        """A patch, so that labels and keys of others stay."""
-        name, namespace = operation.status_name, operation.namespace
-        body: dict[str, Any] = {
-            "metadata": {"annotations": documents.last_updated(now)},
-            "data": {documents.STATUS_KEY: documents.status_text(document)},
-        }
-        try:
-            written = await self._client.merge_patch(ConfigMap, name, body, namespace=namespace)
-        except NotFound:
-            whole = {**body, "metadata": {"name": name, "namespace": namespace, **body["metadata"]}}
-            try:
-                written = await self._client.create(ConfigMap, whole, namespace=namespace)
-            except AlreadyExists:
-                written = await self._client.merge_patch(ConfigMap, name, body, namespace=namespace)
-        self.uid = written.metadata.uid
 
 
 def _document_of(turn: Turn, before: documents.Document | None) -> documents.Document:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 import structlog
 
+from plimsoll.journal.entries import Entry
 from plimsoll.journal.errors import JournalError
 from plimsoll.nodes.telling.journal_news import JournalNews
 from plimsoll.nodes.telling.journal_plans import told_of
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
     from plimsoll.journal.ports import Journal
     from plimsoll.nodes.policy import Policy
     from plimsoll.nodes.telling.events import EventEmitter
+    from plimsoll.nodes.telling.last_plans_map import LastPlansWriter
     from plimsoll.nodes.telling.status import StatusWriter
     from plimsoll.nodes.turns import Turn
 
@@ -35,6 +37,7 @@ class Teller:
         emitter: EventEmitter | None = None,
         status: StatusWriter | None = None,
         journal: Journal | None = None,
+        last_plans: LastPlansWriter | None = None,
         metrics: Metrics | None = None,
     ) -> None:
         self.metrics = metrics or Metrics()
@@ -42,6 +45,7 @@ class Teller:
         self._emitter = emitter
         self._status = status
         self._journal = journal
+        self._last_plans = last_plans
         self._news = JournalNews()
         self._sentence = ""
 
@@ -54,7 +58,9 @@ class Teller:
         await self._keep(turn)
 
     async def leave(self, policy: Policy) -> None:
-        """A clean exit: nobody keeps the status up to date from now on."""
+        """A clean exit: the last words are written; nobody keeps the status up to date from now on."""
+        if self._last_plans is not None and not policy.operation.dry_run:
+            await self._last_plans.write(policy.operation)
         if self._status is not None and not policy.operation.dry_run:
             await self._status.delete(policy.operation)
 
@@ -74,12 +80,19 @@ class Teller:
             self._emitter.emit(turn)
 
     async def _keep(self, turn: Turn) -> None:
-        if self._journal is None:
+        """The journal and, for whoever cannot reach it, the last plans: both only of what is news."""
+        if self._journal is None and self._last_plans is None:
             return
         news = self._news.of(*told_of(turn))
         if news is None:
+            if self._last_plans is not None and not turn.policy.operation.dry_run:
+                await self._last_plans.catch_up(turn.policy.operation, turn.at)
             return
-        try:
-            await self._journal.append(*news)
-        except JournalError as error:
-            log.warning("journal.not_written", problem=str(error))
+        entry = Entry(number=turn.number, plan=news[0], outcomes=news[1])
+        if self._journal is not None:
+            try:
+                await self._journal.append(*news)
+            except JournalError as error:
+                log.warning("journal.not_written", problem=str(error))
+        if self._last_plans is not None and not turn.policy.operation.dry_run:
+            await self._last_plans.keep(entry, turn.policy.operation)

@@ -1,4 +1,4 @@
-"""Calls over a real network: `GrpcCalls`, a connection to one server. Only for live use: gRPC has its own threads."""
+"""Calls over a real network: a connection to one server each. Only for live use: gRPC has its own threads."""
 
 from __future__ import annotations
 
@@ -23,21 +23,12 @@ _OPTIONS: Final = (
 )
 
 
-class GrpcCalls:
-    """Connects when it is first used, and again when it has to. Every call has the configured deadline."""
+class ChannelCalls:
+    """Every call has the same deadline."""
 
-    def __init__(self, configuration: GrpcConfiguration) -> None:
-        self._timeout_s = configuration.timeout_s
-        identity = configuration.identity
-        if identity is None:
-            self._channel = grpc.aio.insecure_channel(configuration.address, options=_OPTIONS)
-        else:
-            credentials = grpc.ssl_channel_credentials(
-                root_certificates=identity.authorities_pem,
-                private_key=identity.pair.key_pem,
-                certificate_chain=identity.pair.certificate_pem,
-            )
-            self._channel = grpc.aio.secure_channel(configuration.address, credentials, options=_OPTIONS)
+    def __init__(self, channel: grpc.aio.Channel, timeout_s: float) -> None:
+        self._channel = channel
+        self._timeout_s = timeout_s
 
     async def call(self, method: Method, request: Any) -> Any:
         asking = self._channel.unary_unary(
@@ -54,3 +45,28 @@ class GrpcCalls:
 
     async def close(self) -> None:
         await self._channel.close()
+
+
+class GrpcCalls(ChannelCalls):
+    """Connects to a provider when it is first used, and again when it has to; both ends prove who they are."""
+
+    def __init__(self, configuration: GrpcConfiguration) -> None:
+        identity = configuration.identity
+        if identity is None:
+            channel = grpc.aio.insecure_channel(configuration.address, options=_OPTIONS)
+        else:
+            credentials = grpc.ssl_channel_credentials(
+                root_certificates=identity.authorities_pem,
+                private_key=identity.pair.key_pem,
+                certificate_chain=identity.pair.certificate_pem,
+            )
+            channel = grpc.aio.secure_channel(configuration.address, credentials, options=_OPTIONS)
+        super().__init__(channel, configuration.timeout_s)
+
+
+def believing(address: str, authorities_pem: bytes | None, *, timeout_s: float) -> ChannelCalls:
+    """To a server that proves who it is, and does not ask who we are; in the clear without authorities."""
+    if authorities_pem is None:
+        return ChannelCalls(grpc.aio.insecure_channel(address, options=_OPTIONS), timeout_s)
+    credentials = grpc.ssl_channel_credentials(root_certificates=authorities_pem)
+    return ChannelCalls(grpc.aio.secure_channel(address, credentials, options=_OPTIONS), timeout_s)

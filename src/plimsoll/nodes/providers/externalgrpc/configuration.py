@@ -6,6 +6,7 @@ certificate both ends prove who they are; without one nothing is encrypted, whic
 
 from __future__ import annotations
 
+import ipaddress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -42,7 +43,7 @@ class GrpcConfiguration:
 
 def read_configuration(path: Path) -> GrpcConfiguration:
     """The file, with the files that it names (relative to where we run); raises `InvalidInput`."""
-    documents = [document for _, document in read_documents(_content(path, "file"), source=str(path))]
+    documents = [document for _, document in read_documents(content_of(path, "file"), source=str(path))]
     if len(documents) != 1 or not isinstance(documents[0], dict):
         raise InvalidInput("is not one map of address, key, cert, cacert and grpc_timeout", path=str(path))
     return configuration_of(documents[0])
@@ -54,10 +55,36 @@ def configuration_of(document: dict[str, Any]) -> GrpcConfiguration:
         if name not in _FIELDS:
             raise InvalidInput(f"is not known; known are {', '.join(_FIELDS)}", path=str(name))
     texts = {name: _text(document, name) for name in ("address", "key", "cert", "cacert")}
-    _check_address(texts["address"])
+    check_address(texts["address"])
     timeout_s = _timeout_s(document.get(_TIMEOUT.name))
     identity = _identity(key=texts["key"], cert=texts["cert"], cacert=texts["cacert"])
     return GrpcConfiguration(address=texts["address"], identity=identity, timeout_s=timeout_s)
+
+
+def is_this_machine(address: str) -> bool:
+    """Whether nobody else can listen in, so that nothing need be encrypted."""
+    host = address.rpartition(":")[0].strip("[]")
+    if host == "localhost":
+        return True
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False
+
+
+def check_address(address: str, *, path: str = "address") -> None:
+    """Raises `InvalidInput`."""
+    host, _, port = address.rpartition(":")
+    if not host or not port.isdigit() or int(port) > 65535:
+        raise InvalidInput(f"must be host:port, is {address!r}", path=path)
+
+
+def content_of(path: Path, name: str) -> bytes:
+    """A file that `name` names; raises `InvalidInput`."""
+    try:
+        return path.read_bytes()
+    except OSError as error:
+        raise InvalidInput(f"{path} cannot be read: {error.strerror}", path=name) from error
 
 
 def _timeout_s(value: Any) -> float:
@@ -80,11 +107,11 @@ def _identity(*, key: str, cert: str, cacert: str) -> Identity | None:
             # Cluster Autoscaler would go on in the clear here, which nobody who names a key has in mind.
             raise InvalidInput("must be given too: cert, key and cacert go together", path=name)
     try:
-        pair = client_pair(_content(Path(cert), "cert"), _content(Path(key), "key"))
+        pair = client_pair(content_of(Path(cert), "cert"), content_of(Path(key), "key"))
     except InvalidInput as error:
         where = {"certificate": "cert"}.get(error.path, error.path)
         raise InvalidInput(error.problem, path=where) from error
-    return Identity(pair=pair, authorities_pem=_content(Path(cacert), "cacert"))
+    return Identity(pair=pair, authorities_pem=content_of(Path(cacert), "cacert"))
 
 
 def _text(document: dict[str, Any], name: str) -> str:
@@ -94,16 +121,3 @@ def _text(document: dict[str, Any], name: str) -> str:
     if not isinstance(value, str):
         raise InvalidInput("must be a text", path=name)
     return value
-
-
-def _check_address(address: str) -> None:
-    host, _, port = address.rpartition(":")
-    if not host or not port.isdigit() or int(port) > 65535:
-        raise InvalidInput(f"must be host:port, is {address!r}", path="address")
-
-
-def _content(path: Path, name: str) -> bytes:
-    try:
-        return path.read_bytes()
-    except OSError as error:
-        raise InvalidInput(f"{path} cannot be read: {error.strerror}", path=name) from error

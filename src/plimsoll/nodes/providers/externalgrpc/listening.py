@@ -6,7 +6,6 @@ With an identity only callers that its authorities know are heard. Without one t
 from __future__ import annotations
 
 import contextlib
-import ipaddress
 from typing import TYPE_CHECKING, Any, Final
 
 import grpc
@@ -16,6 +15,7 @@ import structlog
 from plimsoll.core.errors import InvalidInput
 from plimsoll.nodes.providers.externalgrpc.channels import LARGEST_MESSAGE
 from plimsoll.nodes.providers.externalgrpc.codes import RpcFailed
+from plimsoll.nodes.providers.externalgrpc.configuration import is_this_machine
 from plimsoll.nodes.providers.externalgrpc.methods import CLOUD_PROVIDER, EXTENSION, METHODS
 
 if TYPE_CHECKING:
@@ -56,7 +56,7 @@ async def listening(
 
 def _bound(server: Any, configuration: GrpcConfiguration) -> int:
     identity = configuration.identity
-    if identity is None and not _is_this_machine(configuration.address):
+    if identity is None and not is_this_machine(configuration.address):
         problem = f"{configuration.address} can be reached by others: give cert, key and cacert, or listen on 127.0.0.1"
         raise InvalidInput(problem, path="address")
     try:
@@ -69,16 +69,6 @@ def _bound(server: Any, configuration: GrpcConfiguration) -> int:
         return int(server.add_secure_port(configuration.address, credentials))
     except RuntimeError as error:
         raise InvalidInput(f"cannot listen on {configuration.address}: {error}", path="address") from error
-
-
-def _is_this_machine(address: str) -> bool:
-    host = address.rpartition(":")[0].strip("[]")
-    if host == "localhost":
-        return True
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return False
 
 
 def _handlers(service: ProviderService, name: str) -> Any:

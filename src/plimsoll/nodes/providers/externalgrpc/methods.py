@@ -1,4 +1,4 @@
-"""The calls of both services by name: their path on the wire, and the messages that go and come.
+"""The calls of the services by name: their path on the wire, and the messages that go and come.
 
 Taken from the descriptors of the generated code, so that a call cannot be spelled differently at the two ends.
 """
@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from google.protobuf.message_factory import GetMessageClass
 
-from plimsoll.nodes.providers.externalgrpc.generated import extension_pb2, externalgrpc_pb2
+from plimsoll.nodes.providers.externalgrpc.generated import expander_pb2, extension_pb2, externalgrpc_pb2
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -44,11 +44,7 @@ class Calls(Protocol):
     async def close(self) -> None: ...
 
 
-def _methods() -> Iterator[Method]:
-    services = (
-        externalgrpc_pb2.DESCRIPTOR.services_by_name["CloudProvider"],
-        extension_pb2.DESCRIPTOR.services_by_name["CloudProviderExt"],
-    )
+def _methods(*services: Any) -> Iterator[Method]:
     for service in services:
         for method in service.methods:
             yield Method(
@@ -59,5 +55,13 @@ def _methods() -> Iterator[Method]:
             )
 
 
-METHODS: Final[Mapping[str, Method]] = {method.name: method for method in _methods()}
-"""No name is in both services."""
+METHODS: Final[Mapping[str, Method]] = {
+    method.name: method
+    for method in _methods(
+        externalgrpc_pb2.DESCRIPTOR.services_by_name["CloudProvider"],
+        extension_pb2.DESCRIPTOR.services_by_name["CloudProviderExt"],
+    )
+}
+"""Of a provider. No name is in both services."""
+(BEST_OPTIONS,) = _methods(expander_pb2.DESCRIPTOR.services_by_name["Expander"])
+"""Of an expander."""

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, ClassVar, Final, NamedTuple
 
+from plimsoll.app.node_autoscaling import NAME as AUTOSCALER
+from plimsoll.app.node_autoscaling import LazyJournal, in_thread
 from plimsoll.core.errors import PlimsollError
 from plimsoll.kube.client import Client
 from plimsoll.kube.selections import ClientSettings
@@ -15,10 +17,15 @@ from plimsoll.local import first_cluster
 from plimsoll.local.apiserver import running
 from plimsoll.local.apiserver.transport.kube_transport import EmbeddedTransport
 from plimsoll.local.apiserver.transport.listening import CannotListen, bound
+from plimsoll.local.cloud import SimulatedCloud
 from plimsoll.local.cluster import LocalCluster
 from plimsoll.local.first_cluster import FirstCluster
 from plimsoll.local.kubelet.settings import SILENT
 from plimsoll.local.turnstile import Door, Turnstile
+from plimsoll.nodes.assembly import NodeAutoscaler
+from plimsoll.nodes.assembly import Surroundings as NodeSurroundings
+from plimsoll.nodes.configuring import GivenOptions
+from plimsoll.nodes.providers.simulated import SimulatedProvider
 from plimsoll.objects.cloud import CLOUD_RESOURCES, Machine, MachineState, NodeGroup
 from plimsoll.objects.nodes import Node
 from plimsoll.objects.registry import KINDS
@@ -33,6 +40,7 @@ if TYPE_CHECKING:
     from plimsoll.core.entropy import Entropy
     from plimsoll.kube.informer import Informer
     from plimsoll.local.apiserver.running import Ready, Serving
+    from plimsoll.local.components import Components
 
 HOST: Final = "127.0.0.1"
 DEFAULT_PORT_BASE: Final = running.DEFAULT_PORT
@@ -45,6 +53,9 @@ _LOOK_EVERY_S: Final = 0.1
 # Every call under way is a step of the loop between a person's question and its answer.
 _CALLS_AT_ONCE: Final = 4
 _ADMINISTRATION: Final = "plimsoll"
+AUTOSCALER_OPTIONS: Final = {"node-autoprovisioning": "true", "max-nodes-total": "200", "max-cpu": "1000"}
+"""Of the embedded autoscaler: a machine that people work on has no room for more simulated nodes than that.
+`plimsoll nodes configure` changes them."""
 _TO_COME: Final = {MachineState.CREATING, MachineState.FAILED}
 
 
@@ -61,6 +72,7 @@ class Settings(NamedTuple):
     port_base: int = DEFAULT_PORT_BASE
     fresh: bool = False
     nodes: int | None = None
+    autoscales: bool = True
 
 
 class Up(NamedTuple):
@@ -79,7 +91,7 @@ async def run(settings: Settings, *, clock: Clock, entropy: Entropy, on_up: Call
     check_ports(settings.port_base)
 
     async def beside(serving: Serving) -> Sequence[Service]:
-        surroundings = Surroundings(serving, clock=clock, entropy=entropy)
+        surroundings = Surroundings(serving, settings, clock=clock, entropy=entropy)
         await first_cluster.prepare(surroundings.connect(_ADMINISTRATION), FirstCluster(nodes=settings.nodes))
         return surroundings.services(on_up)
 
@@ -109,8 +121,10 @@ def _not_yet(_ready: Ready) -> None:
 class Surroundings:
     """The cluster beside one server."""
 
-    def __init__(self, serving: Serving, *, clock: Clock, entropy: Entropy) -> None:
+    def __init__(self, serving: Serving, settings: Settings, *, clock: Clock, entropy: Entropy) -> None:
         self._ready = serving.ready
+        self._data = settings.data
+        self._autoscales = settings.autoscales
         self._transport = EmbeddedTransport(serving.application, token=serving.token)
         self._clock = clock
         self._entropy = entropy
@@ -126,6 +140,7 @@ class Surroundings:
     def services(self, on_up: Callable[[Up], None]) -> list[Service]:
         cluster = LocalCluster(self.connect, clock=self._clock, entropy=self._entropy)
         informers = cluster.components.informers
+        autoscaling = self._autoscaling(cluster.components) if self._autoscales else []
         seen = Seen(informers.of(Node), informers.of(NodeGroup), informers.of(Machine))
         greeting = Greeting(seen, clock=self._clock)
 
@@ -136,7 +151,26 @@ class Surroundings:
             await warm_kernels()
 
         once = RestartPolicy(on_end=OnEnd.EXPECTED)
-        return [*cluster.services(), Service(name="greeting", run=greet, policy=once)]
+        return [*cluster.services(), *autoscaling, Service(name="greeting", run=greet, policy=once)]
+
+    def _autoscaling(self, components: Components) -> list[Service]:
+        """The node autoscaler on the same informers. It has the cluster to itself, so it asks for no lease."""
+        component = components.component(AUTOSCALER, manager=AUTOSCALER)
+        cloud = SimulatedCloud(component.client, clock=self._clock)
+        provider = SimulatedProvider(cloud)
+        parts = NodeAutoscaler(
+            NodeSurroundings(
+                client=component.client,
+                informers=component.informers,
+                recorder=component.recorder,
+                provider=provider,
+                configuration=GivenOptions(AUTOSCALER_OPTIONS, component.informers, naming=provider.naming),
+                clock=self._clock,
+                planning=in_thread,
+                journal=LazyJournal(self._data),
+            )
+        )
+        return parts.services()
 
 
 class Seen(NamedTuple):

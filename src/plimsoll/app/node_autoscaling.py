@@ -1,0 +1,226 @@
+"""The node autoscaler against a cluster: `plimsoll run nodes`, and one of the services of `plimsoll up`.
+
+Here the provider that flags name meets the cluster that a kubeconfig names. Who leads acts; a dry run takes no lease,
+so that it can watch beside another autoscaler. Nothing is decided here.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from contextlib import AsyncExitStack
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Self, TypeVar
+
+import structlog
+
+from plimsoll.app.page_serving import serve_pages
+from plimsoll.journal.memory import MemoryJournal
+from plimsoll.journal.sqlite import SqliteJournal
+from plimsoll.kube.client import Client
+from plimsoll.kube.http import HttpTransport
+from plimsoll.kube.informer.shared import Informers
+from plimsoll.kube.leases import (
+    LeaseHolder,
+    LeaseSettings,
+    LeaseThread,
+    SuspendAwareClock,
+    run_while_leading,
+    unique_identity,
+)
+from plimsoll.kube.recorder import EventRecorder
+from plimsoll.kube.selections import ClientSettings
+from plimsoll.local.cloud import SimulatedCloud
+from plimsoll.nodes.assembly import NodeAutoscaler, Surroundings
+from plimsoll.nodes.configuring import GivenOptions
+from plimsoll.nodes.options import read_options
+from plimsoll.nodes.providers.choosing import Around, make_provider
+from plimsoll.nodes.telling.http import TellingPages
+from plimsoll.nodes.telling.http_access import Reviewer
+from plimsoll.nodes.telling.insights import Insights
+from plimsoll.objects.cloud import CLOUD_RESOURCES
+from plimsoll.objects.events import EventSource
+from plimsoll.objects.registry import KINDS
+from plimsoll.runtime.services import Service
+from plimsoll.runtime.supervisor import Supervisor
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+    from pathlib import Path
+
+    from plimsoll.core.clock import Clock
+    from plimsoll.core.entropy import Entropy
+    from plimsoll.core.plans import Outcome, Plan
+    from plimsoll.journal.entries import Entry, Query
+    from plimsoll.kube.access import Access
+    from plimsoll.kube.exchange import Transport
+    from plimsoll.nodes.policy import Operation, Policy
+    from plimsoll.nodes.providers.ports import Provider
+    from plimsoll.nodes.turns import Turn
+
+log = structlog.get_logger(__name__)
+
+T = TypeVar("T")
+
+NAME = "cluster-autoscaler"
+"""Whom it writes and tells events as, like the program whose place it takes."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Settings:
+    """What a person chose. `data` None: the journal ends with the process."""
+
+    access: Access
+    options: Mapping[str, Any]
+    data: Path | None = None
+    host: str = "localhost"
+    environment: Mapping[str, str] = field(default_factory=dict, repr=False)
+
+
+async def in_thread(plan: Callable[[], T]) -> T:
+    """Plans are made beside the event loop: kernels and the solver let it go on meanwhile."""
+    return await asyncio.to_thread(plan)
+
+
+class LazyJournal:
+    """A journal in a directory, opened when it is first used: who puts parts together cannot wait."""
+
+    def __init__(self, directory: Path) -> None:
+        self._directory = directory
+        self._journal: SqliteJournal | None = None
+        self._opening = asyncio.Lock()
+
+    async def append(self, plan: Plan, outcomes: tuple[Outcome, ...] = ()) -> Entry:
+        return await (await self._opened()).append(plan, outcomes)
+
+    async def conclude(self, number: int, outcomes: tuple[Outcome, ...]) -> None:
+        await (await self._opened()).conclude(number, outcomes)
+
+    async def entries(self, query: Query) -> tuple[Entry, ...]:
+        return await (await self._opened()).entries(query)
+
+    async def entry(self, number: int) -> Entry | None:
+        return await (await self._opened()).entry(number)
+
+    async def close(self) -> None:
+        if self._journal is not None:
+            await self._journal.close()
+
+    async def _opened(self) -> SqliteJournal:
+        async with self._opening:
+            if self._journal is None:
+                self._journal = await SqliteJournal.open(self._directory)
+            return self._journal
+
+
+class Running:
+    """One autoscaler and what it needs, for as long as the block lasts."""
+
+    def __init__(self, settings: Settings, *, clock: Clock, entropy: Entropy) -> None:
+        self._settings = settings
+        self._clock = clock
+        self._entropy = entropy
+        self.policy: Policy = read_options(settings.options)
+        self._stack = AsyncExitStack()
+
+    async def __aenter__(self) -> Self:
+        await self._settings.access.credentials.current()
+        self._transport = await self._stack.enter_async_context(HttpTransport(self._settings.access, user_agent=NAME))
+        self.client = self._connected(self._transport)
+        await self.client.get_json("/api/v1/nodes", [("limit", "1")])
+        return self
+
+    async def __aexit__(self, *error: object) -> None:
+        await self._stack.aclose()
+
+    async def run(self) -> None:
+        """Until cancelled, or until leadership is lost."""
+        operation = self.policy.operation
+        if operation.dry_run or not operation.leader_elect:
+            await self._act(self.client)
+            return
+        identity = unique_identity(self._settings.host, self._entropy)
+        holder = LeaseHolder(_lease_settings(operation), clock=SuspendAwareClock(), identity=identity)
+        async with LeaseThread(holder, self._another_transport, entropy=self._entropy):
+            await run_while_leading(holder, lambda: self._act(self.client.guarded(holder)))
+
+    async def run_once(self) -> Turn:
+        """A single turn, whoever leads: for a look at what would be done."""
+        parts, services = self._parts(self.client)
+        ended: asyncio.Future[Turn] = asyncio.get_running_loop().create_future()
+
+        async def turn() -> None:
+            await parts.watching.synced()
+            ended.set_result(await parts.autoscaler.run_once())
+
+        async with asyncio.TaskGroup() as group:
+            background = group.create_task(Supervisor(services, clock=self._clock, entropy=self._entropy).run())
+            await group.create_task(turn())
+            background.cancel()
+        return ended.result()
+
+    async def _act(self, client: Client) -> None:
+        parts, services = self._parts(client)
+        pages = TellingPages(
+            metrics=parts.teller.metrics,
+            health=parts.health,
+            insights=Insights(lambda: parts.teller.last, in_thread),
+            clock=self._clock,
+            reviewer=Reviewer(client),
+        )
+        address = self.policy.operation.address
+        serving = Service(name="pages", run=lambda: serve_pages(pages, address))
+        everything = [*services, *parts.services(), serving]
+        try:
+            await Supervisor(everything, clock=self._clock, entropy=self._entropy).run()
+        finally:
+            await parts.teller.leave(self.policy)
+
+    def _parts(self, client: Client) -> tuple[NodeAutoscaler, list[Service]]:
+        informers = Informers(client, clock=self._clock, entropy=self._entropy)
+        recorder = EventRecorder(client, EventSource(component=NAME), clock=self._clock, entropy=self._entropy)
+        provider = self._provider(client)
+        parts = NodeAutoscaler(
+            Surroundings(
+                client=client,
+                informers=informers,
+                recorder=recorder,
+                provider=provider,
+                configuration=GivenOptions(self._settings.options, informers, naming=provider.naming),
+                clock=self._clock,
+                planning=in_thread,
+                journal=MemoryJournal() if self._settings.data is None else LazyJournal(self._settings.data),
+            )
+        )
+        return parts, [Service(name="events", run=recorder.run), *informers.services()]
+
+    def _provider(self, client: Client) -> Provider:
+        around = Around(
+            workload=client,
+            clock=self._clock,
+            simulated_cloud=lambda one: SimulatedCloud(one, clock=self._clock),
+            connect=lambda access: self._connected(HttpTransport(access, user_agent=NAME)),
+            environment=self._settings.environment,
+        )
+        return make_provider(self.policy, around)
+
+    def _connected(self, transport: Transport) -> Client:
+        operation = self.policy.operation
+        settings = ClientSettings(
+            user_agent=NAME, field_manager=NAME, qps=operation.client_qps, burst=operation.client_burst
+        )
+        kinds = KINDS.extended(CLOUD_RESOURCES)
+        return Client(transport, clock=self._clock, entropy=self._entropy, settings=settings, kinds=kinds)
+
+    def _another_transport(self) -> HttpTransport:
+        return HttpTransport(self._settings.access, user_agent=NAME)
+
+
+def _lease_settings(operation: Operation) -> LeaseSettings:
+    return LeaseSettings(
+        name=operation.lease_name,
+        namespace=operation.lease_namespace or operation.namespace,
+        duration_s=int(operation.lease_s),
+        renew_deadline_s=operation.lease_renew_s,
+        retry_period_s=operation.lease_retry_s,
+        field_manager=NAME,
+    )

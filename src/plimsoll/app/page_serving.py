@@ -1,0 +1,54 @@
+"""A few pages over plain HTTP, for probes and Prometheus: uvicorn without its own idea of signals."""
+
+from __future__ import annotations
+
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+from uvicorn import Config, Server
+
+from plimsoll.core.errors import InvalidInput
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+
+class _Quiet(Server):
+    """Who supervises us decides when we stop."""
+
+    @contextmanager
+    def capture_signals(self) -> Iterator[None]:
+        yield
+
+
+async def serve_pages(application: Any, address: str) -> None:
+    """Until cancelled. `address` is HOST:PORT; without a host, all addresses of this machine."""
+    host, port = read_address(address)
+    config = Config(
+        application,
+        host=host,
+        port=port,
+        interface="asgi3",
+        lifespan="off",
+        ws="none",
+        log_config=None,
+        log_level="error",
+        access_log=False,
+        proxy_headers=False,
+        server_header=False,
+    )
+    server = _Quiet(config)
+    try:
+        await server.serve()
+    except SystemExit as error:
+        # uvicorn ends the process when an address cannot be had; here that is the supervisor's business.
+        raise InvalidInput(f"{address} cannot be listened on", path="address") from error
+    finally:
+        server.should_exit = True
+
+
+def read_address(address: str) -> tuple[str, int]:
+    host, _, port = address.rpartition(":")
+    if not port.isdigit() or int(port) > 65_535:
+        raise InvalidInput(f"{address!r} is not HOST:PORT", path="address")
+    return host.strip("[]") or "0.0.0.0", int(port)  # noqa: S104 - as the flag says: probes come from elsewhere

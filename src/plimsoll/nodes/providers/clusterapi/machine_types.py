@@ -1,0 +1,155 @@
+"""Machine types: MachineDeployments that are only there to be copied, and what a copy of one looks like. Pure.
+
+A copy is made from the template's own bytes, so that fields nobody here knows come with it. It carries no marks of
+autoscaling (those are for people's own groups), so that no other autoscaler takes it for one.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+import msgspec
+
+from plimsoll.core.resources import ResourceVector
+from plimsoll.nodes.planning.group_names import profile_hash
+from plimsoll.nodes.planning.node_templates import AUTOPROVISIONED_LABEL, PROFILE_LABEL
+from plimsoll.nodes.planning.profiles import ARCH, HOSTNAME, OS, ZONE
+from plimsoll.nodes.planning.world import CapacityType, MachineType
+from plimsoll.nodes.providers.clusterapi.keys import (
+    CAPACITY_PREFIX,
+    NAP_MADE_OF,
+    NAP_MAX_SIZE,
+    NAP_SYNCED_LABELS,
+    NAP_TEMPLATE,
+    is_propagated,
+    is_synced,
+)
+from plimsoll.nodes.providers.clusterapi.node_templates import NoTemplate, labels_of, taints_of, template_of
+from plimsoll.objects.cloud import CAPACITY_TYPE_LABEL
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from plimsoll.nodes.providers.clusterapi.keys import Keys
+    from plimsoll.nodes.providers.clusterapi.node_templates import Infrastructure
+    from plimsoll.nodes.providers.values import Blueprint
+    from plimsoll.objects.cluster_api import MachineDeployment, Scalable
+    from plimsoll.objects.decoding import RawObject
+    from plimsoll.objects.nodes import Taint
+
+_OWN_META: Final = ("annotations", "labels")
+"""What of the template's metadata is the copy's too; the rest the server gives."""
+_LAST_APPLIED: Final = "kubectl.kubernetes.io/last-applied-configuration"
+# Bookkeeping of controllers. With a topology's labels a copy would be taken for a leftover of its cluster, and deleted.
+_BOOKKEEPING: Final = ("topology.cluster.x-k8s.io/", "machinedeployment.clusters.x-k8s.io/")
+_OF_ITSELF: Final = frozenset({ARCH, OS, HOSTNAME})
+
+
+def machine_type_of(
+    template: Scalable, infrastructure: Infrastructure, *, architecture: str
+) -> MachineType | NoTemplate:
+    node = template_of(template, infrastructure, architecture=architecture)
+    if isinstance(node, NoTemplate):
+        return node
+    labels = node.metadata.labels
+    zone = template.spec.template.spec.failure_domain or labels.get(ZONE, "")
+    capacity = ResourceVector.from_quantities(node.status.capacity)
+    is_spot = labels.get(CAPACITY_TYPE_LABEL) == CapacityType.SPOT
+    return MachineType(
+        name=template.metadata.name,
+        capacity=capacity,
+        allocatable=capacity,
+        zones=(zone,) if zone else (),
+        labels={key: value for key, value in labels.items() if key not in _OF_ITSELF},
+        taints=node.spec.taints,
+        architecture=labels[ARCH],
+        capacity_type=CapacityType.SPOT if is_spot else CapacityType.ON_DEMAND,
+    )
+
+
+def problem_with(blueprint: Blueprint, template: Scalable, kind: MachineType) -> str:
+    """Why nodes of a copy could not be as asked; empty: they can."""
+    declared = template.metadata.annotations.get(NAP_SYNCED_LABELS, "")
+    there = labels_of(template)
+    for key, value in blueprint.labels.items():
+        if there.get(key) != value and not is_synced(key, declared):
+            return f"label {key} would not come from machines to nodes (see {NAP_SYNCED_LABELS} in docs/providers.md)"
+    for zone in blueprint.zones:
+        if zone not in kind.zones:
+            return f"machine type {kind.name} is not to be had in zone {zone}"
+    for name in blueprint.extra_resources:
+        if name not in kind.capacity:
+            return f"machine type {kind.name} has no {name}"
+    return ""
+
+
+def copy_of(template: RawObject[MachineDeployment], blueprint: Blueprint, keys: Keys) -> dict[str, Any]:
+    """The body of a MachineDeployment to create: nothing wanted yet, and with selectors of its own."""
+    body: dict[str, Any] = msgspec.json.decode(template.raw)
+    meta = body["metadata"]
+    body.pop("status", None)
+    body["metadata"] = {"name": blueprint.id, "namespace": meta["namespace"]}
+    body["metadata"].update({name: _own(meta.get(name)) for name in _OWN_META})
+    profile = {AUTOPROVISIONED_LABEL: "true", PROFILE_LABEL: profile_hash(blueprint.labels, blueprint.taints)}
+    mine = {keys.deployment_name: blueprint.id}
+    _annotate(body["metadata"], blueprint, keys, made_of=meta["name"])
+    body["metadata"]["labels"] = {**body["metadata"]["labels"], **profile}
+    spec = body["spec"]
+    spec["replicas"] = 0
+    selector = spec.setdefault("selector", {})
+    selector["matchLabels"] = {**_own(selector.get("matchLabels")), **mine}
+    machines = spec.setdefault("template", {})
+    machine_meta = machines.setdefault("metadata", {})
+    machine_meta["labels"] = {**_own(machine_meta.get("labels")), **profile, **blueprint.labels, **mine}
+    _place(machines.setdefault("spec", {}), blueprint, there=taints_of(template.view))
+    return body
+
+
+def _own(words: Mapping[str, str] | None) -> dict[str, str]:
+    return {key: value for key, value in (words or {}).items() if not key.startswith(_BOOKKEEPING)}
+
+
+def lost_taints(made: Scalable, blueprint: Blueprint) -> list[str]:
+    """Keys of taints that were asked for and did not stay: Cluster API knows them since 1.12."""
+    there = taints_of(made)
+    return [one.key for one in blueprint.taints if one not in there]
+
+
+def _annotate(meta: dict[str, Any], blueprint: Blueprint, keys: Keys, *, made_of: str) -> None:
+    """Labels that people say are synced stand in the annotation too, from which templates are made."""
+    annotations: dict[str, str] = meta["annotations"]
+    for name in (NAP_TEMPLATE, _LAST_APPLIED, keys.min_size, keys.max_size):
+        annotations.pop(name, None)
+    annotations[AUTOPROVISIONED_LABEL] = "true"
+    annotations[NAP_MADE_OF] = made_of
+    annotations[NAP_MAX_SIZE] = str(blueprint.max_size)
+    written = f"{CAPACITY_PREFIX}labels"
+    synced = [f"{key}={value}" for key, value in sorted(blueprint.labels.items()) if not is_propagated(key)]
+    if synced:
+        annotations[written] = ",".join([*filter(None, [annotations.get(written, "")]), *synced])
+
+
+def _place(spec: dict[str, Any], blueprint: Blueprint, *, there: tuple[Taint, ...]) -> None:
+    missing = [one for one in blueprint.taints if one not in there]
+    if missing:
+        named = {(one["key"], one["effect"]): one for one in spec.get("taints") or ()}
+        for taint in missing:
+            named[(taint.key, taint.effect)] = {
+                "key": taint.key,
+                **({"value": taint.value} if taint.value else {}),
+                "effect": taint.effect,
+                "propagation": "Always",
+            }
+        spec["taints"] = list(named.values())
+    if len(blueprint.zones) == 1:
+        spec["failureDomain"] = blueprint.zones[0]
+
+
+def is_copy_for(found: Scalable, blueprint: Blueprint) -> bool:
+    """Whether it is what this blueprint would make: then an earlier call made it."""
+    written: Mapping[str, str] = {**found.metadata.labels, **found.metadata.annotations}
+    return (
+        written.get(AUTOPROVISIONED_LABEL) == "true"
+        and written.get(NAP_MADE_OF) == blueprint.machine_type
+        and written.get(PROFILE_LABEL) == profile_hash(blueprint.labels, blueprint.taints)
+    )

@@ -1,0 +1,166 @@
+"""A node as a group would give it, before it has any: from annotations, and from the infrastructure's template. Pure.
+
+What people write on the object goes before what the infrastructure says of its machines. Labels come only from where
+they will come from in reality: what Cluster API brings from machines to nodes, and what people say that nodes get.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from plimsoll.core.errors import InvalidInput
+from plimsoll.core.names import label_value_problems, qualified_name_problems
+from plimsoll.core.quantity import Quantity
+from plimsoll.core.resources import CPU, EPHEMERAL_STORAGE, MEMORY, PODS
+from plimsoll.core.values import Value
+from plimsoll.nodes.planning.label_sets import INSTANCE_TYPE
+from plimsoll.nodes.planning.profiles import ARCH, HOSTNAME, OS, REGION, ZONE
+from plimsoll.nodes.providers.clusterapi.keys import CAPACITY_PREFIX, is_propagated
+from plimsoll.objects.meta import ObjectMeta, ResourceList
+from plimsoll.objects.nodes import Node, NodeCondition, NodeSpec, NodeStatus, Taint
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from plimsoll.objects.cluster_api import Scalable
+
+_MAX_PODS: Final = "110"
+_QUANTITIES: Final = ((CPU, "cpu"), (MEMORY, "memory"), (EPHEMERAL_STORAGE, "ephemeral-disk"))
+# What a real node of the group tells better than anybody.
+_OF_A_NODE: Final = (
+    ARCH,
+    OS,
+    INSTANCE_TYPE,
+    "beta.kubernetes.io/instance-type",
+    REGION,
+    "failure-domain.beta.kubernetes.io/region",
+    ZONE,
+    "failure-domain.beta.kubernetes.io/zone",
+)
+
+
+class Infrastructure(Value):
+    """What the machine template of the infrastructure provider says in its status."""
+
+    capacity: dict[str, str] = {}
+    architecture: str = ""
+    operating_system: str = ""
+
+    @classmethod
+    def told_by(cls, document: object) -> Infrastructure:
+        """What is not as the contract of Cluster API says is left out."""
+        status = _mapping(_mapping(document).get("status"))
+        told = {name: str(text) for name, text in _mapping(status.get("capacity")).items() if not _problem(str(text))}
+        system = _mapping(status.get("nodeInfo"))
+        return cls(
+            capacity=told,
+            architecture=str(system.get("architecture") or ""),
+            operating_system=str(system.get("operatingSystem") or ""),
+        )
+
+
+NOTHING_TOLD: Final = Infrastructure()
+
+
+class NoTemplate(Value):
+    """What is missing, or wrong."""
+
+    problem: str
+
+
+def template_of(
+    found: Scalable, infrastructure: Infrastructure, *, architecture: str, like: Mapping[str, str] | None = None
+) -> Node | NoTemplate:
+    """`like` are the labels of a node that the group has; `architecture` is for when nobody says it."""
+    capacity = capacity_of(found, infrastructure)
+    if isinstance(capacity, NoTemplate):
+        return capacity
+    name = f"template-node-for-{found.metadata.name}"
+    seen = {key: like[key] for key in _OF_A_NODE if like.get(key)} if like else {}
+    labels = {
+        ARCH: infrastructure.architecture or architecture,
+        OS: infrastructure.operating_system or "linux",
+        HOSTNAME: name,
+        **labels_of(found),
+        **seen,
+    }
+    return Node(
+        metadata=ObjectMeta(name=name, labels=labels),
+        spec=NodeSpec(taints=taints_of(found)),
+        status=NodeStatus(
+            capacity=capacity,
+            allocatable=capacity,
+            conditions=(NodeCondition(type="Ready", status="True"),),
+        ),
+    )
+
+
+def capacity_of(found: Scalable, infrastructure: Infrastructure) -> ResourceList | NoTemplate:
+    """Annotations beat the infrastructure's word, resource by resource. Processors and memory must be known."""
+    written = _written(found.metadata.annotations)
+    if isinstance(written, NoTemplate):
+        return written
+    capacity: ResourceList = {PODS: _MAX_PODS, **infrastructure.capacity, **written}
+    missing = [name for name in (CPU, MEMORY) if name not in capacity]
+    if missing:
+        return NoTemplate(problem=f"nothing tells how much {' and '.join(missing)} its nodes have")
+    return capacity
+
+
+def labels_of(found: Scalable) -> dict[str, str]:
+    """What its nodes get besides what they say of themselves."""
+    template = found.spec.template.metadata.labels
+    told = found.metadata.annotations.get(f"{CAPACITY_PREFIX}labels", "")
+    pairs = (pair.partition("=") for pair in told.split(","))
+    written = {key: value for key, equals, value in pairs if equals}
+    return {**{key: value for key, value in template.items() if is_propagated(key)}, **written}
+
+
+def taints_of(found: Scalable) -> tuple[Taint, ...]:
+    """By key and effect: an annotation's goes before the template's."""
+    taints = {
+        (one.key, one.effect): Taint(key=one.key, value=one.value, effect=one.effect)
+        for one in found.spec.template.spec.taints
+    }
+    taints.update(
+        {(one.key, one.effect): one for one in _taints_in(found.metadata.annotations.get(f"{CAPACITY_PREFIX}taints"))}
+    )
+    return tuple(taints.values())
+
+
+def _taints_in(text: str | None) -> Iterator[Taint]:
+    """`k=v:Effect,k:Effect`; what is no taint is passed over."""
+    for one in (text or "").split(","):
+        front, _, effect = one.strip().partition(":")
+        key, _, value = front.partition("=")
+        is_sound = not qualified_name_problems(key) and not label_value_problems(value) and ":" not in effect
+        if is_sound and effect in {"NoSchedule", "PreferNoSchedule", "NoExecute"}:
+            yield Taint(key=key, value=value, effect=effect)
+
+
+def _written(annotations: Mapping[str, str]) -> ResourceList | NoTemplate:
+    found: ResourceList = {}
+    texts = {resource: annotations.get(f"{CAPACITY_PREFIX}{name}", "") for resource, name in _QUANTITIES}
+    texts[PODS] = annotations.get(f"{CAPACITY_PREFIX}maxPods", "")
+    if kind := annotations.get(f"{CAPACITY_PREFIX}gpu-type", ""):
+        texts[kind] = annotations.get(f"{CAPACITY_PREFIX}gpu-count", "")
+    for resource, text in texts.items():
+        if not text:
+            continue
+        if problem := _problem(text):
+            return NoTemplate(problem=f"{resource}: {problem}")
+        if Quantity.parse(text):
+            found[resource] = text
+    return found
+
+
+def _problem(text: str) -> str:
+    try:
+        quantity = Quantity.parse(text)
+    except InvalidInput as error:
+        return error.problem
+    return f"{text} is negative" if quantity.nano < 0 else ""
+
+
+def _mapping(value: object) -> Mapping[str, object]:
+    return value if isinstance(value, dict) else {}

@@ -1,0 +1,130 @@
+"""`ClusterApiProvider`: MachineDeployments, MachineSets and MachinePools behind the autoscaler's protocol.
+
+Used by `plimsoll run nodes` with `--cloud-provider=clusterapi`. The objects are in the management cluster, the nodes in
+the workload cluster; the two may be one. It keeps no state that matters: a new provider after a crash knows from the
+objects what the old one knew.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+import structlog
+
+from plimsoll.nodes.planning.group_names import Naming
+from plimsoll.nodes.providers.clusterapi.groups import ExistingGroup
+from plimsoll.nodes.providers.clusterapi.holdings import Holdings
+from plimsoll.nodes.providers.clusterapi.machine_types import machine_type_of, problem_with
+from plimsoll.nodes.providers.clusterapi.new_groups import TheoreticalGroup
+from plimsoll.nodes.providers.clusterapi.node_templates import NoTemplate
+from plimsoll.nodes.providers.clusterapi.removing import Remover
+from plimsoll.nodes.providers.clusterapi.settings import ClusterApiSettings
+from plimsoll.nodes.providers.clusterapi.surroundings import Surroundings
+from plimsoll.nodes.providers.gpu_configs import gpu_config_of
+from plimsoll.nodes.providers.values import CallFailed, FailureKind, NotImplementedByProvider
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from plimsoll.kube.client import Client
+    from plimsoll.nodes.planning.world import MachineType
+    from plimsoll.nodes.providers.clusterapi.holdings import GroupObject
+    from plimsoll.nodes.providers.ports import Group
+    from plimsoll.nodes.providers.values import Blueprint, GpuConfig, NodeRef, Span
+    from plimsoll.objects.cluster_api import Scalable
+    from plimsoll.objects.nodes import Node
+    from plimsoll.objects.pods import Pod
+
+log = structlog.get_logger(__name__)
+
+GPU_LABEL: Final = "cluster-api/accelerator"
+# Machines are called like their deployment with two hashes behind it, and become hostnames of at most 63 characters.
+_NAMING: Final = Naming(underscores=False, longest=46)
+_PLAIN: Final = ClusterApiSettings()
+
+
+class ClusterApiProvider:
+    """Reads are as of the last `refresh`, but for what was changed through it since."""
+
+    name = "clusterapi"
+    naming = _NAMING
+
+    def __init__(self, management: Client, workload: Client, settings: ClusterApiSettings = _PLAIN) -> None:
+        self._holdings = Holdings(management, settings)
+        self._surroundings = Surroundings(management, workload)
+        self._remover = Remover(self._holdings)
+
+    async def refresh(self) -> None:
+        self._surroundings.forget()
+        await self._holdings.renew()
+
+    async def cleanup(self) -> None:
+        """There is nothing to close: the clients are their owner's."""
+
+    async def node_groups(self) -> tuple[Group, ...]:
+        return tuple(self._existing(one) for one in (await self._holdings.groups()).values())
+
+    async def node_group_for_node(self, node: NodeRef) -> Group | None:
+        group = await self._holdings.group_of(node)
+        return None if group is None else self._existing(group)
+
+    async def has_instance(self, node: NodeRef) -> bool | NotImplementedByProvider:
+        members = await self._holdings.members()
+        return members.machine_of(node) is not None or bool(members.group_of(node))
+
+    # ---- money: nobody tells it here
+
+    async def node_price(self, node: NodeRef, span: Span) -> float | NotImplementedByProvider | None:  # noqa: ARG002 - the port's names
+        return NotImplementedByProvider(call="Pricing")
+
+    async def pod_price(self, pod: Pod, span: Span) -> float | NotImplementedByProvider:  # noqa: ARG002 - the port's names
+        return NotImplementedByProvider(call="Pricing")
+
+    # ---- groups that could be made
+
+    async def machine_types(self) -> tuple[MachineType, ...] | NotImplementedByProvider:
+        found = [await self._kind(one) for one in (await self._holdings.nap_templates()).values()]
+        return tuple(one for one in found if not isinstance(one, NoTemplate))
+
+    async def new_node_group(self, blueprint: Blueprint) -> Group | CallFailed | NotImplementedByProvider:
+        template = (await self._holdings.nap_templates()).get(blueprint.machine_type)
+        if template is None:
+            return _illegal(f"there is no MachineDeployment {blueprint.machine_type} that is a machine type")
+        kind = await self._kind(template)
+        if isinstance(kind, NoTemplate):
+            return _illegal(kind.problem)
+        if problem := problem_with(blueprint, template, kind):
+            return _illegal(problem)
+        if "_" in blueprint.id or len(blueprint.id) > _NAMING.longest:
+            return _illegal(f"{blueprint.id} cannot be the name of a MachineDeployment")
+        return TheoreticalGroup(blueprint, template, kind=kind, holdings=self._holdings)
+
+    async def get_resource_limiter(self) -> Mapping[str, tuple[int, int]] | NotImplementedByProvider:
+        return NotImplementedByProvider(call="GetResourceLimiter")
+
+    # ---- accelerators
+
+    async def gpu_label(self) -> str:
+        return GPU_LABEL
+
+    async def get_available_gpu_types(self) -> tuple[str, ...]:
+        return ()
+
+    async def get_node_gpu_config(self, node: Node) -> GpuConfig | None:
+        return gpu_config_of(node, label=GPU_LABEL)
+
+    # ---- inside
+
+    def _existing(self, group: GroupObject) -> ExistingGroup:
+        return ExistingGroup(group, holdings=self._holdings, surroundings=self._surroundings, remover=self._remover)
+
+    async def _kind(self, template: Scalable) -> MachineType | NoTemplate:
+        infrastructure = await self._surroundings.infrastructure(template)
+        kind = machine_type_of(template, infrastructure, architecture=self._holdings.settings.architecture)
+        if isinstance(kind, NoTemplate):
+            log.info("provider.no_machine_type", template=template.metadata.name, problem=kind.problem)
+        return kind
+
+
+def _illegal(why: str) -> CallFailed:
+    return CallFailed(kind=FailureKind.REFUSED, message=f"illegal configuration: {why}")

@@ -1,0 +1,151 @@
+"""Auto-provisioning through our extension of the provider protocol: the simulated cloud at one end of a TLS
+connection, the autoscaler's client at the other, real sockets and real time between them.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from plimsoll.kube.client import Client
+from plimsoll.local.apiserver.application import Application
+from plimsoll.local.apiserver.transport.kube_transport import EmbeddedTransport
+from plimsoll.local.cloud import CloudSettings, SimulatedCloud
+from plimsoll.nodes.planning.group_names import Naming
+from plimsoll.nodes.providers.externalgrpc.channels import GrpcCalls
+from plimsoll.nodes.providers.externalgrpc.client import ExternalGrpcProvider
+from plimsoll.nodes.providers.externalgrpc.configuration import configuration_of
+from plimsoll.nodes.providers.externalgrpc.listening import listening
+from plimsoll.nodes.providers.externalgrpc.service import ProviderService
+from plimsoll.nodes.providers.ports import Created
+from plimsoll.nodes.providers.simulated import SimulatedProvider
+from plimsoll.nodes.providers.values import CallFailed, Done, FailureKind, InstanceState, NodeRef
+from plimsoll.objects.cloud import Cloud, NodeGroup
+from plimsoll.objects.definitions import CustomResourceDefinition
+from plimsoll.objects.nodes import Node
+from plimsoll.runtime.chance import SeededEntropy
+from plimsoll.runtime.clocks import RealClock
+from tests.e2e.externalgrpc.authorities import Authority
+from tests.e2e.patience import PATIENCE_S
+from tests.kube.worlds import UNLIMITED
+from tests.local.apiserver.application.worlds import ADMIN, new_server
+from tests.local.cloud.clouds import KNOWN, cloud_body, cloud_definitions, group_body, running_cloud
+from tests.nodes.providers.provided import blueprint
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Awaitable, Callable
+    from pathlib import Path
+
+pytestmark = pytest.mark.asyncio
+
+
+@contextlib.asynccontextmanager
+async def simulated_cloud() -> AsyncIterator[Client]:
+    """An API server with a cloud whose machines boot at once."""
+    clock = RealClock()
+    transport = EmbeddedTransport(Application(new_server(clock)), token=ADMIN)
+    client = Client(transport, clock=clock, entropy=SeededEntropy("nap"), settings=UNLIMITED, kinds=KNOWN)
+    for body in cloud_definitions():
+        await client.create(CustomResourceDefinition, body)
+    await _until(lambda: _is_served(client))
+    await client.create(Cloud, cloud_body(bootSeconds=0))
+    _, run = running_cloud(client, clock=clock, settings=CloudSettings(nodes_come_ready=True))
+    task = asyncio.create_task(_run(run))
+    try:
+        yield client
+    finally:
+        task.cancel()
+        await asyncio.wait([task])
+
+
+@contextlib.asynccontextmanager
+async def over_tls(client: Client, folder: Path) -> AsyncIterator[ExternalGrpcProvider]:
+    authority = Authority(folder, "authority")
+    near = ProviderService(SimulatedProvider(SimulatedCloud(client, clock=RealClock())))
+    listen = configuration_of({"address": "127.0.0.1:0", **authority.files("server")})
+    async with listening(near, listen) as port:
+        calls = GrpcCalls(configuration_of({"address": f"127.0.0.1:{port}", **authority.files("client")}))
+        try:
+            yield ExternalGrpcProvider(calls)
+        finally:
+            await calls.close()
+
+
+async def _run(run: Callable[[], Awaitable[None]]) -> None:
+    await run()
+
+
+async def _is_served(client: Client) -> bool:
+    listed = await client.get_json("/apis")
+    return any(one["name"] == "cloud.plimsoll.io" for one in listed["groups"])
+
+
+async def _until(holds: Callable[[], Awaitable[bool]]) -> None:
+    async with asyncio.timeout(PATIENCE_S):
+        while not await holds():  # noqa: ASYNC110 - a server tells nobody
+            await asyncio.sleep(0.02)
+
+
+async def test_an_auto_provisioned_group_lives_its_life_over_tls(tmp_path: Path):
+    async with simulated_cloud() as client, over_tls(client, tmp_path) as provider:
+        await provider.refresh()
+        kinds: Any = await provider.machine_types()
+        assert [one.name for one in kinds] == ["large", "small"]
+        assert provider.naming == Naming(underscores=False, longest=54)
+
+        wanted: Any = await provider.new_node_group(blueprint(machine_type="large", id="nap-large-1"))
+        template = await wanted.template_node_info()
+        assert template.metadata.labels["team"] == "red"
+        assert (wanted.exists, [one.id for one in await provider.node_groups()]) == (False, [])
+
+        assert await wanted.create() == Created(id="nap-large-1")
+        assert await wanted.create() == Created(id="nap-large-1")
+        (group,) = await provider.node_groups()
+        assert await group.increase_size(2, expected=0) == Done()
+        await _until(lambda: _has_nodes(client, 2))
+        made: Node = await client.get(Node, "nap-large-1-0")
+        assert made.metadata.labels["team"] == "red"
+        assert [(one.key, one.value) for one in made.spec.taints] == [("dedicated", "red")]
+
+        refused = await group.delete()
+        assert isinstance(refused, CallFailed)
+        assert refused.kind is FailureKind.REFUSED
+        nodes = [NodeRef(provider_id="", name=f"nap-large-1-{number}") for number in range(2)]
+        assert await group.delete_nodes(nodes[:1]) == Done()
+        assert await group.force_delete_nodes(nodes[1:]) == Done()
+        await _until(lambda: _has_nodes(client, 0))
+        assert await group.delete() == Done()
+        assert await group.delete() == Done()
+        await provider.refresh()
+        assert await provider.node_groups() == ()
+
+
+async def test_a_group_that_the_cloud_would_not_make_is_refused_with_its_words(tmp_path: Path):
+    async with simulated_cloud() as client, over_tls(client, tmp_path) as provider:
+        await provider.refresh()
+        outcome = await provider.new_node_group(blueprint(machine_type="huge"))
+        assert isinstance(outcome, CallFailed)
+        assert outcome.kind is FailureKind.REFUSED
+        assert "huge is not sold here" in outcome.message
+
+
+async def test_atomic_growth_crosses_the_wire_for_groups_that_have_it(tmp_path: Path):
+    async with simulated_cloud() as client, over_tls(client, tmp_path) as provider:
+        await client.create(NodeGroup, group_body("atomic", atomic=True))
+        await client.create(NodeGroup, group_body("plain"))
+        await provider.refresh()
+        groups = {one.id: one for one in await provider.node_groups()}
+        assert await groups["atomic"].grows_atomically()
+        assert not await groups["plain"].grows_atomically()
+        assert await groups["atomic"].atomic_increase_size(2, expected=0) == Done()
+        await _until(lambda: _has_nodes(client, 2))
+        await provider.refresh()
+        states = {one.state for one in await groups["atomic"].nodes()}
+        assert states == {InstanceState.RUNNING}
+
+
+async def _has_nodes(client: Client, count: int) -> bool:
+    return len((await client.list(Node)).items) == count

@@ -1,0 +1,114 @@
+"""A small Cluster API: MachineDeployment -> MachineSet -> Machine -> Node, as far as an autoscaler sees of it.
+
+It looks once a second. Of machines that are too many it removes marked ones first and then the oldest, which is not
+what an autoscaler wants: only a mark saves the others.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from plimsoll.kube.errors import NotFound
+from plimsoll.objects.cluster_api import (
+    ClusterMachine,
+    MachineDeployment,
+    MachineSet,
+    Scalable,
+    cluster_api_resource,
+)
+from plimsoll.objects.nodes import Node
+from tests.nodes.providers.clusterapi.capi_objects import GROUP, MARK
+
+if TYPE_CHECKING:
+    from plimsoll.core.clock import Clock
+    from plimsoll.kube.client import Client
+
+BOOT_S = 30.0
+
+DEPLOYMENTS = cluster_api_resource(MachineDeployment, group=GROUP, version="v1beta1")
+SETS = cluster_api_resource(MachineSet, group=GROUP, version="v1beta1")
+MACHINES = cluster_api_resource(ClusterMachine, group=GROUP, version="v1beta1")
+
+
+class SmallClusterApi:
+    def __init__(self, client: Client, *, clock: Clock) -> None:
+        self._client, self._clock = client, clock
+        self.failing: set[str] = set()
+        """Deployments whose machines never come."""
+        self.is_idle = False
+        self._next = 0
+
+    async def run(self) -> None:
+        while True:
+            if not self.is_idle:
+                await self.step()
+            await self._clock.sleep(1.0)
+
+    async def step(self) -> None:
+        deployments: list[MachineDeployment] = list((await self._client.list(DEPLOYMENTS)).items)
+        sets: dict[str, MachineSet] = {one.metadata.name: one for one in (await self._client.list(SETS)).items}
+        for deployment in deployments:
+            await self._keep_set(deployment, sets.get(f"{deployment.metadata.name}-s"))
+        machines: list[ClusterMachine] = list((await self._client.list(MACHINES)).items)
+        for one in (await self._client.list(SETS)).items:
+            await self._keep_machines(one, [each for each in machines if _is_owned_by(each, one)])
+        for each in (await self._client.list(MACHINES)).items:
+            await self._boot(each)
+
+    async def _keep_set(self, deployment: MachineDeployment, found: MachineSet | None) -> None:
+        meta, replicas = deployment.metadata, deployment.spec.replicas or 0
+        name = f"{meta.name}-s"
+        if found is None:
+            owners = [
+                {"apiVersion": f"{GROUP}/v1beta1", "kind": "MachineDeployment", "name": meta.name, "uid": meta.uid}
+            ]
+            body = {"metadata": {"name": name, "ownerReferences": owners}, "spec": {"replicas": replicas}}
+            await self._client.create(SETS, body, namespace=meta.namespace)
+        elif found.spec.replicas != replicas:
+            await self._client.merge_patch(SETS, name, {"spec": {"replicas": replicas}}, namespace=meta.namespace)
+
+    async def _keep_machines(self, of: MachineSet, machines: list[ClusterMachine]) -> None:
+        wanted, meta = of.spec.replicas or 0, of.metadata
+        for _ in range(wanted - len(machines)):
+            self._next += 1
+            owners = [{"apiVersion": f"{GROUP}/v1beta1", "kind": "MachineSet", "name": meta.name, "uid": meta.uid}]
+            body = {"metadata": {"name": f"{meta.name}-{self._next:03}", "ownerReferences": owners}, "spec": {}}
+            await self._client.create(MACHINES, body, namespace=meta.namespace)
+        order = sorted(machines, key=lambda one: (MARK not in one.metadata.annotations, one.metadata.name))
+        for one in order[: max(0, len(machines) - wanted)]:
+            await self._client.delete(MACHINES, one.metadata.name, namespace=meta.namespace)
+            if one.status.node_ref is not None:
+                await self._client.delete(Node, one.status.node_ref.name)
+
+    async def _boot(self, machine: ClusterMachine) -> None:
+        meta = machine.metadata
+        if machine.status.node_ref is not None or meta.creation_timestamp is None or machine.failure:
+            return
+        if (self._clock.now() - meta.creation_timestamp).total_seconds() < BOOT_S:
+            return
+        if any(meta.name.startswith(f"{one}-s-") for one in self.failing):
+            await self._write_status(meta.name, meta.namespace, {"failureMessage": "no such flavour"})
+            return
+        provider_id = f"test:///zone/{meta.name}"
+        body = {"metadata": {"name": f"node-{meta.name}"}, "spec": {"providerID": provider_id}}
+        await self._client.create(Node, body)
+        spec = {"spec": {"providerID": provider_id}}
+        await self._client.merge_patch(MACHINES, meta.name, spec, namespace=meta.namespace)
+        reference = {"kind": "Node", "name": f"node-{meta.name}"}
+        await self._write_status(meta.name, meta.namespace, {"nodeRef": reference})
+
+    async def _write_status(self, name: str, namespace: str, status: dict[str, Any]) -> None:
+        body = {"status": status}
+        await self._client.merge_patch(MACHINES, name, body, namespace=namespace, subresource="status")
+
+
+def _is_owned_by(machine: ClusterMachine, of: Scalable) -> bool:
+    return any(one.uid == of.metadata.uid for one in machine.metadata.owner_references)
+
+
+async def replicas_of(client: Client, name: str, *, namespace: str) -> int | None:
+    try:
+        found: MachineDeployment = await client.get(DEPLOYMENTS, name, namespace=namespace)
+    except NotFound:
+        return None
+    return found.spec.replicas

@@ -1,0 +1,111 @@
+"""The autoscaler dies after every write, or loses its answer: the right node goes, once; one group is made, once."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from plimsoll.kube.client import Client
+from plimsoll.kube.errors import TimedOut
+from plimsoll.local.apiserver.application import Application
+from plimsoll.local.apiserver.transport.kube_transport import EmbeddedTransport
+from plimsoll.nodes.providers.clusterapi import ClusterApiProvider
+from plimsoll.nodes.providers.values import CallFailed, FailureKind, NodeRef
+from plimsoll.objects.configuration import Namespace
+from plimsoll.objects.definitions import CustomResourceDefinition
+from plimsoll.objects.nodes import Node
+from plimsoll.runtime.chance import SeededEntropy
+from tests.faults import LoseAnswers, sweep_crashes, sweep_faults
+from tests.kube.worlds import UNLIMITED
+from tests.local.apiserver.application.worlds import ADMIN, new_server
+from tests.local.cloud.test_cloud_crashes import Reads
+from tests.nodes.providers.clusterapi.capi_controllers import BOOT_S, DEPLOYMENTS, SmallClusterApi, replicas_of
+from tests.nodes.providers.clusterapi.capi_objects import HERE, KINDS, LARGE_ENOUGH, definition, scalable
+from tests.nodes.providers.clusterapi.test_clusterapi_new_groups import TEMPLATE, blueprint
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
+
+    from plimsoll.runtime.clocks import VirtualClock
+
+_TRIES = 4
+_VICTIM = "node-md-s-002"
+
+
+class CrashWorld:
+    def __init__(self, clock: VirtualClock) -> None:
+        self.clock = clock
+        self.application = Application(new_server(clock))
+        self.client = self.client_through(lambda port: port)
+        self.capi = SmallClusterApi(self.client, clock=clock)
+
+    def client_through(self, through: Callable[[Any], Any]) -> Client:
+        transport = EmbeddedTransport(self.application, token=ADMIN)
+        reads = Reads(transport, through(EmbeddedTransport(self.application, token=ADMIN)))
+        return Client(reads, clock=self.clock, entropy=SeededEntropy("crash"), settings=UNLIMITED)
+
+
+async def build_world(clock: VirtualClock) -> CrashWorld:
+    """Three nodes are up, and there is a machine type."""
+    world = CrashWorld(clock)
+    await world.client.create(Namespace, {"metadata": {"name": HERE}})
+    for kind in KINDS:
+        await world.client.create(CustomResourceDefinition, definition(kind))
+    await clock.sleep(0.1)
+    await world.client.create(DEPLOYMENTS, scalable(name="md", replicas=3))
+    await world.client.create(DEPLOYMENTS, scalable(name="large", annotations={TEMPLATE: "true", **LARGE_ENOUGH}))
+    for _ in range(3):
+        await world.capi.step()
+        await clock.sleep(BOOT_S)
+    return world
+
+
+def instance(world: CrashWorld, through: Callable[[Any], Any]) -> tuple[CrashWorld, ClusterApiProvider]:
+    client = world.client_through(through)
+    return world, ClusterApiProvider(client, client)
+
+
+async def turn(running: tuple[CrashWorld, ClusterApiProvider]) -> None:
+    """What a plan says: one node away, a new group with two nodes. Repeated until all of it is done."""
+    world, provider = running
+    await provider.refresh()
+    victim = NodeRef(provider_id="test:///zone/md-s-002", name=_VICTIM)
+    groups = {one.id: one for one in await provider.node_groups()}
+    await _done(lambda: groups[f"MachineDeployment/{HERE}/md"].delete_nodes([victim]), provider)
+    wanted: Any = await provider.new_node_group(blueprint(taints=()))
+    await _done(wanted.create, provider)
+    groups = {one.id: one for one in await provider.node_groups()}
+    await _done(lambda: groups[f"MachineDeployment/{HERE}/nap-large-1"].increase_size(2, expected=0), provider)
+    await world.capi.step()
+
+
+async def _done(act: Callable[[], Awaitable[Any]], provider: ClusterApiProvider) -> None:
+    for _ in range(_TRIES):
+        outcome = await act()
+        if not isinstance(outcome, CallFailed):
+            return
+        assert outcome.kind is FailureKind.UNKNOWN, outcome
+        await provider.refresh()
+    raise AssertionError("tried too often")
+
+
+async def check(world: CrashWorld) -> None:
+    await world.capi.step()
+    names = sorted(one.metadata.name for one in (await world.client.list(Node)).items)
+    assert names == ["node-md-s-001", "node-md-s-003"]
+    sizes = {name: await replicas_of(world.client, name, namespace=HERE) for name in ("md", "nap-large-1", "large")}
+    assert sizes == {"md": 2, "nap-large-1": 2, "large": 0}
+
+
+def test_a_crash_after_any_write_removes_the_right_node_once_and_makes_one_group():
+    assert sweep_crashes(build_world=build_world, build_instance=instance, run=turn, check=check) >= 4
+
+
+def test_a_lost_answer_to_any_write_removes_the_right_node_once_and_makes_one_group():
+    lost = sweep_faults(
+        lambda number: LoseAnswers(number, error=lambda: TimedOut("lost")),
+        build_world=build_world,
+        build_instance=instance,
+        run=turn,
+        check=check,
+    )
+    assert lost >= 4
