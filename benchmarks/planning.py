@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
-from benchmarks import planning_quality, planning_standing
+from benchmarks import planning_quality, planning_standing, planning_turns
 from benchmarks import planning_worlds as worlds
 from plimsoll.nodes.planning.scale_up import propose, verified
 from plimsoll.solver import kernels
@@ -170,12 +170,6 @@ def five_ways(seed: int) -> World:
     return worlds.snapshot(waiting, machine_types=kinds), worlds.policy(node_autoprovisioning=True)
 
 
-def fits_already(seed: int) -> World:
-    work = worlds.equal_counts(worlds.workload("lognormal", pods=10_000, classes=100, seed=seed), 100)
-    view = worlds.view_of(1_000, pods_each=5, seed=seed)
-    return worlds.snapshot(worlds.pending(work), view=view), worlds.policy()
-
-
 def constrained(kind: str) -> Callable[[int], World]:
     """10,000 pods of 100 controllers on 19 types in three zones; all of them, or a third, with a constraint."""
 
@@ -199,7 +193,7 @@ def rows() -> Iterator[dict[str, Any]]:
     for types in (21, 200):
         yield from _largest(types)
     yield from plan_rows("five-way mix 20,000 x 400 types", five_ways, most_ms=1_000, most_cost=None)
-    yield from plan_rows("fits already 10,000 on 1,000 nodes", fits_already, most_ms=10, most_cost=None)
+    yield from planning_turns.rows(seeds(), row, cpu_ms)
     yield from planning_standing.rows(seeds(), row, cpu_ms)
     yield _growth()
     yield from _overheads()

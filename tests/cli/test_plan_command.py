@@ -349,3 +349,149 @@ class TestAttachLimits:
         found = answer(story(options={}, nodeGroups=[group], pods=pods, objects=self.volumes(limit)))["scaleUp"]
         assert found["helped"] == 6
         assert [one["to"] - one["from"] for one in found["plan"]] == [nodes]
+
+
+class TestRequests:
+    """What one loop would answer to ProvisioningRequests."""
+
+    ATOMIC = "best-effort-atomic-scale-up.autoscaling.x-k8s.io"
+    CHECK = "check-capacity.autoscaling.x-k8s.io"
+
+    def objects(self, names: list[str], kind: str, *, pods: int = 1, **parameters: str) -> list[Json]:
+        template = {
+            "apiVersion": "v1",
+            "kind": "PodTemplate",
+            "metadata": {"name": "t", "namespace": "default"},
+            "template": {"spec": spec()},
+        }
+        requests = [
+            {
+                "apiVersion": "autoscaling.x-k8s.io/v1",
+                "kind": "ProvisioningRequest",
+                "metadata": {"name": name, "namespace": "default"},
+                "spec": {
+                    "provisioningClassName": kind,
+                    "podSets": [{"count": pods, "podTemplateRef": {"name": "t"}}],
+                    "parameters": parameters,
+                },
+            }
+            for name in names
+        ]
+        return [template, *requests]
+
+    def conditions(self, found: Json, name: str = "default/r") -> dict[str, tuple[str, str]]:
+        return {one["type"]: (one["status"], one["reason"]) for one in found["requests"][name]["conditions"]}
+
+    def test_many_small_ones_share_nodes_and_money(self):
+        """N43."""
+        names = [f"r{number}" for number in range(500)]
+        types = [{"name": "n1-standard-4", "cpu": 4, "memory": "15Gi", "price": 0.189999}]
+        found = answer(story(pods=[], machineTypes=types, objects=self.objects(names, self.ATOMIC)))
+        assert [(one["from"], one["to"]) for one in found["scaleUp"]["plan"]] == [(0, 125)]
+        details = [one["details"] for one in found["requests"].values()]
+        assert sum(sum(json.loads(one["nodeGroups"]).values()) for one in details) == 125
+        cost = sum(float(one["planCostPerHour"]) for one in details)
+        assert cost == pytest.approx(found["scaleUp"]["costPerHour"], abs=1e-6)
+        bound = sum(float(one["costLowerBoundPerHour"]) for one in details)
+        assert bound == pytest.approx(found["scaleUp"]["lowerBoundPerHour"], abs=1e-6)
+
+    @pytest.mark.parametrize(
+        ("pods", "parameters", "expected"),
+        [
+            (10, {}, {"Provisioned": ("True", "CapacityIsFound")}),
+            (13, {}, {"Provisioned": ("False", "CapacityIsNotFound")}),
+            (13, {"noRetry": "true"}, {"Failed": ("True", "CapacityIsNotFound")}),
+        ],
+    )
+    def test_checks_are_answered_and_add_nothing(self, pods: int, parameters: Json, expected: Json):
+        """N03, N04, N06."""
+        group = {"id": "g", "max": 10, "target": 3, "machineType": "small"}
+        objects = self.objects(["r"], self.CHECK, pods=pods, **parameters)
+        found = answer(story(pods=[], options={}, nodeGroups=[group], objects=objects))
+        assert self.conditions(found) == {"Accepted": ("True", "Accepted"), **expected}
+        assert (found["scaleUp"]["result"], found["scaleUp"]["plan"]) == ("NotNeeded", [])
+
+    def test_the_condition_of_the_first_design(self):
+        """N41."""
+        group = {"id": "g", "max": 10, "target": 1, "machineType": "small"}
+        objects = self.objects(["r"], "check-capacity.kubernetes.io", pods=5)
+        found = self.conditions(answer(story(pods=[], options={}, nodeGroups=[group], objects=objects)))
+        assert found["CapacityAvailable"] == found["Provisioned"] == ("False", "CapacityIsNotFound")
+
+    def test_room_is_kept_until(self):
+        group = {"id": "g", "max": 10, "target": 1, "machineType": "small"}
+        start = "2026-01-01T00:00:00Z"
+        objects = self.objects(["r"], self.CHECK, BookingDurationSeconds="60")
+        found = answer(story(pods=[], options={}, start=start, nodeGroups=[group], objects=objects))
+        assert found["requests"]["default/r"]["details"] == {"bookedUntil": "2026-01-01T00:01:00Z"}
+
+    def test_a_missing_template_fails_one_and_not_the_others(self):
+        """N18."""
+        lost = self.objects(["a"], self.ATOMIC)[1]
+        lost["spec"]["podSets"][0]["podTemplateRef"]["name"] = "gone"
+        found = answer(story(pods=[], objects=[lost, *self.objects(["b"], self.ATOMIC)]))
+        (failed,) = found["requests"]["default/a"]["conditions"]
+        assert (failed["type"], failed["status"], failed["reason"]) == ("Failed", "True", "FailedToCreatePods")
+        assert "default/gone" in failed["message"]
+        assert self.conditions(found, "default/b")["Provisioned"] == ("True", "CapacityIsProvisioned")
+
+    def test_a_new_group_says_why_it_is_made(self):
+        """N42."""
+        group = {"id": "g", "max": 2, "template": {"capacity": {"cpu": 4, "memory": "16Gi"}}, "price": 0.2}
+        objects = self.objects(["r"], self.ATOMIC)
+        objects[0]["template"]["spec"]["nodeSelector"] = {"team": "x"}
+        found = answer(story(pods=[], nodeGroups=[group], objects=objects))
+        (grown,) = found["scaleUp"]["plan"]
+        assert (grown["created"], grown["labels"], grown["taints"]) == (True, {"team": "x"}, [])
+        assert "nodes labelled team=x are needed (g)" in grown["reason"]
+        assert "nodes labelled team=x are needed (g)" in found["requests"]["default/r"]["conditions"][1]["message"]
+
+    def test_what_stops_an_atomic_request_is_named(self):
+        """N45."""
+        options = {"node-autoprovisioning": True, "max-cpu": 8}
+        found = answer(story(pods=[], options=options, objects=self.objects(["r"], self.ATOMIC, pods=9)))
+        assert found["scaleUp"]["plan"] == []
+        told = found["requests"]["default/r"]["conditions"][1]
+        assert (told["status"], told["reason"]) == ("False", "CapacityIsNotFound")
+        assert "max cluster cpu limit reached" in told["message"]
+        assert list(json.loads(found["requests"]["default/r"]["details"]["blocking"])) == ["0"]
+
+    def test_the_table_has_a_line_for_each(self):
+        lines = told(story(pods=[], objects=self.objects(["r"], self.ATOMIC))).splitlines()
+        assert any(line.startswith("request default/r: Provisioned=True, CapacityIsProvisioned: ") for line in lines)
+
+    def test_a_check_is_not_explained(self):
+        document = json.dumps(story(objects=self.objects(["r"], self.CHECK)))
+        ended = plimsoll("plan", "-f", "-", "--explain", "default/r/0", stdin=document)
+        assert ended.returncode == 2
+        assert "only asks whether there is room" in ended.stderr
+
+
+def test_taints_of_a_group_that_is_made():
+    """N30."""
+    tolerations = [{"key": "dedicated", "operator": "Equal", "value": "ml", "effect": "NoSchedule"}]
+    pods = [{"name": "p", "count": 1, "template": {"spec": spec(tolerations=tolerations)}}]
+    (grown,) = answer(story(pods=pods))["scaleUp"]["plan"]
+    assert grown["taints"] == [{"key": "dedicated", "value": "ml", "effect": "NoSchedule"}]
+    assert grown["capacityType"] == "on-demand"
+
+
+def test_accelerators_of_the_catalogues_own_label_count_for_their_limit():
+    label = {"cloud.plimsoll.io/accelerator": "t4"}
+    types = [{"name": "gpu", "cpu": 8, "memory": "32Gi", "gpu": {"nvidia.com/gpu": 1}, "price": 1.0, "labels": label}]
+    body = {"containers": [{"name": "c", "image": "x", "resources": {"limits": {"nvidia.com/gpu": 1}}}]}
+    pods = [{"name": "train", "count": 5, "template": {"spec": body}}]
+    options = {"node-autoprovisioning": True, "gpu-total": "t4:0:3"}
+    found = answer(story(options=options, machineTypes=types, pods=pods))["scaleUp"]
+    assert (found["helped"], found["remaining"][0]["pods"]) == (3, 2)
+
+
+def test_proving_closes_a_gap_that_pouring_leaves():
+    """Beside six of ten cores there is no room for five: whole pods need eight nodes, poured ones fewer."""
+    types = [{"name": "ten", "cpu": 10, "memory": "64Gi", "price": 1.0}]
+    pods = [{"name": f"p{cpu}", "count": 5, "template": {"spec": spec(cpu)}} for cpu in (5, 6)]
+    document = story(machineTypes=types, pods=pods)
+    quick, proven = answer(document)["scaleUp"], answer(document, "--prove")["scaleUp"]
+    assert quick["lowerBoundPerHour"] < 7.5
+    assert proven["lowerBoundPerHour"] == pytest.approx(8.0)
+    assert proven["costPerHour"] == pytest.approx(8.0)

@@ -132,10 +132,11 @@ def test_timings_go_to_stderr_only():
     assert timed.stderr.endswith("s in all\n")
 
 
-def test_loops_without_an_autoscaler_are_warned_about():
-    ended = plimsoll("simulate", "-f", "-", stdin="steps: [{loop: 1}]")
-    assert ended.returncode == 0
-    assert ended.stderr == "warning: there is no node autoscaler in this build: loops only move the clock\n"
+def test_loops_run_the_autoscaler_of_this_build():
+    ended = plimsoll("simulate", "-f", "-", "-o", "json", stdin="steps: [{loop: 1}]")
+    assert (ended.returncode, ended.stderr) == (0, "")
+    (loop,) = json.loads(ended.stdout)["loops"]
+    assert (loop["scaleUp"]["result"], loop["scaleDown"]["result"]) == ("NotNeeded", "ScaleDownNoUnneeded")
 
 
 def test_a_story_is_one_file():

@@ -33,3 +33,11 @@ def test_thousands_of_clusters(case: str):
     inner: Callable[..., None] = known.hypothesis.inner_test  # type: ignore[attr-defined]
     thorough = settings(max_examples=750, deadline=None, suppress_health_check=list(HealthCheck))
     thorough(given(*strategies)(inner))()
+
+
+def test_first_plans_hold():
+    engine.check_first_plans_hold(clusters=3000)
+
+
+def test_as_many_are_helped_as_pod_by_pod():
+    engine.check_as_many_are_helped(clusters=1000)

@@ -1,47 +1,95 @@
 """What `why` and `journal` print."""
 
 import json
+from datetime import timedelta
 
 from msgspec import structs
 
-from plimsoll.core.plans import Reason, Result
+from plimsoll.core.plans import Reason, Ref, Result
 from plimsoll.journal.entries import Entry
-from plimsoll.journal.rendering import JOURNAL_HEAD, WHY_HEAD, harmless, journal_data, journal_rows, why_data, why_rows
-from tests.journal.journal_worlds import GROUP, done, failed, grow, left, plan, pod
+from plimsoll.journal.last_plans import last_plans, read_last_plans
+from plimsoll.journal.rendering import JOURNAL_HEAD, entry_lines, harmless, journal_data, journal_rows
+from plimsoll.journal.rendering import why_data as story_data
+from plimsoll.journal.rendering import why_lines as story_lines
+from plimsoll.journal.stories import Story
+from tests.journal.journal_worlds import GROUP, at, done, failed, grow, left, plan, pod
 
 ENTRY = Entry(number=4, plan=plan(2, not_done=(left("a", "b", unnamed=3),)), outcomes=(failed("no quota"),))
 
 
-def test_an_action_is_told_with_its_reason_and_its_end():
-    (row,) = why_rows([ENTRY], GROUP)
-    assert row == ("2026-01-01 12:00:02", "nodes", "2", "grow size=5", "41 pods wait", "failed: no quota")
-    assert len(row) == len(WHY_HEAD)
+def why_lines(entry: Entry, ref: Ref) -> list[str]:
+    return list(story_lines([Story.of_entry(entry, ref)], now=at(7)))
 
 
-def test_what_was_left_is_told_with_its_reason():
-    (row,) = why_rows([ENTRY], pod("a"))
-    assert row[3:] == ("left pending", "fits no machine type", "not done")
+def test_an_action_is_told_with_its_time_its_end_and_its_reason():
+    assert why_lines(ENTRY, GROUP) == [
+        "2026-01-01 12:00:02 (5 s ago), nodes, entry 4",
+        "  grow size=5: failed: no quota",
+        "    41 pods wait",
+    ]
+
+
+def test_what_was_left_is_told_with_its_reason_and_how_many_share_it():
+    assert why_lines(ENTRY, pod("a"))[1:] == ["  left pending (and 4 more like it)", "    fits no machine type"]
 
 
 def test_an_action_without_an_end_is_planned():
-    assert why_rows([Entry(number=1, plan=plan(1))], GROUP)[0][-1] == "planned"
+    assert why_lines(Entry(number=1, plan=plan(1)), GROUP)[1] == "  grow size=5: planned"
 
 
 def test_each_of_two_actions_has_its_own_end():
     first, second = grow(size=5), grow(size=6)
     entry = Entry(number=1, plan=plan(1, actions=(first, second)), outcomes=(done(second), failed("no", first)))
-    assert [row[-1] for row in why_rows([entry], GROUP)] == ["failed: no", "done"]
+    told = [line for line in why_lines(entry, GROUP) if "grow" in line]
+    assert told == ["  grow size=5: failed: no", "  grow size=6: done"]
 
 
-def test_what_lies_behind_a_reason_is_told_too():
-    because = (Reason(code="Taint", message="has a taint"),)
+def test_what_lies_behind_a_reason_is_told_below_it():
+    names = {"names": ["a-large", "b-large"]}
+    because = (Reason(code="Taint", message="has a taint", facts=names),)
     reason = Reason(code="NoFit", message="fits nowhere", because=because)
     entry = Entry(number=1, plan=plan(1, actions=(structs.replace(grow(), reason=reason),)))
-    assert why_rows([entry], GROUP)[0][4] == "fits nowhere (has a taint)"
+    assert why_lines(entry, GROUP)[2:] == [
+        "    fits nowhere",
+        "      has a taint",
+        "        all of them: a-large, b-large",
+    ]
+
+
+def test_names_beyond_those_listed_are_counted():
+    reason = Reason(code="NoFit", message="fits nowhere", facts={"names": ["a", "b"], "groups": 5})
+    entry = Entry(number=1, plan=plan(1, actions=(structs.replace(grow(), reason=reason),)))
+    assert why_lines(entry, GROUP)[3:] == ["      a, b and 3 more"]
+
+
+def test_names_are_never_broken_at_the_end_of_a_line():
+    names = [f"machine-type-{number}" for number in range(40)]
+    reason = Reason(code="NoFit", message="fits nowhere", facts={"names": names})
+    entry = Entry(number=1, plan=plan(1, actions=(structs.replace(grow(), reason=reason),)))
+    told = " ".join(line.strip() for line in why_lines(entry, GROUP)[3:])
+    assert told == f"all of them: {', '.join(names)}"
+
+
+def test_how_long_ago_is_told_in_the_largest_unit():
+    story = Story.of_entry(ENTRY, GROUP)
+    spans = {"59 s ago": 59, "1 min ago": 119, "3 h ago": 3 * 3600, "2 d ago": 50 * 3600}
+    for told, seconds in spans.items():
+        assert f"({told})" in next(story_lines([story], now=story.at + timedelta(seconds=seconds)))
+    assert "in the future" in next(story_lines([story], now=at(0)))
+
+
+def test_stories_are_parted_by_an_empty_line():
+    story = Story.of_entry(ENTRY, GROUP)
+    assert list(story_lines([story, story], now=at(7))).count("") == 1
+
+
+def test_the_config_map_tells_the_same_story_without_a_number():
+    (said,) = (one for one in read_last_plans(last_plans({}, [ENTRY])).values() if one.ref == pod("a"))
+    assert Story.of_last_plan(said) == structs.replace(Story.of_entry(ENTRY, pod("a")), number=None)
 
 
 def test_programs_get_the_same_as_data():
-    (data,) = why_data([ENTRY], pod("a"))
+    (data,) = story_data([Story.of_entry(ENTRY, pod("a"))])
     assert json.loads(json.dumps(data)) == data
     assert data["number"] == 4
     assert data["at"] == "2026-01-01T12:00:02Z"
@@ -52,7 +100,7 @@ def test_programs_get_the_same_as_data():
 
 
 def test_outcomes_are_among_the_data():
-    (data,) = why_data([ENTRY], GROUP)
+    (data,) = story_data([Story.of_entry(ENTRY, GROUP)])
     assert data["outcomes"][0]["result"] == Result.FAILED.value
 
 
@@ -64,7 +112,15 @@ def test_the_journal_is_a_row_an_entry():
     assert json.loads(json.dumps(data))["plan"]["snapshot"] == 2
 
 
+def test_one_entry_is_told_in_full():
+    assert list(entry_lines(ENTRY)) == [
+        "4  2026-01-01 12:00:02  nodes: grow x1; 5 left as they are",
+        "+ grow nodegroup/batch size=5: 41 pods wait [failed: no quota]",
+        "- pod/default/a, pod/default/b and 3 more left pending: fits no machine type",
+    ]
+
+
 def test_text_of_objects_does_not_reach_the_terminal_as_commands():
     assert harmless("a\x1b[31mred\nb\tc\u202e") == "a?[31mred b c?"
     entry = Entry(number=1, plan=plan(1, actions=(), not_done=(left("a", why="\x1b]0;owned\x07"),)))
-    assert "\x1b" not in "".join(why_rows([entry], pod("a"))[0])
+    assert "\x1b" not in "".join([*why_lines(entry, pod("a")), *entry_lines(entry)])

@@ -13,8 +13,7 @@ from plimsoll.objects.pods import Pod
 class _Informer:
     """Has come as far as version 5 and holds nothing."""
 
-    class status:  # noqa: N801 -- stands for an attribute
-        resource_version = "5"
+    position = "5"
 
     class cache:  # noqa: N801 -- stands for an attribute
         @staticmethod

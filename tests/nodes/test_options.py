@@ -197,3 +197,8 @@ def test_only_the_compatible_planner_limits_nodes_per_scale_up_unasked():
     assert limits.nodes_per_scaleup(Planner.COMPATIBLE) == 1000
     given = read_options({"max-nodes-per-scaleup": 7}).limits
     assert given.nodes_per_scaleup(Planner.OPTIMAL) == given.nodes_per_scaleup(Planner.COMPATIBLE) == 7
+
+
+def test_tiers_of_a_drain_are_read_before_anything_is_drained():
+    assert read_options({"drain-priority-config": "0:30,1000:600"}).scale_down.drain_priority_config == "0:30,1000:600"
+    assert "PRIORITY:SECONDS" in problems(drain_priority_config="high")["options.drain-priority-config"]

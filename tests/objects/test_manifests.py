@@ -193,3 +193,12 @@ def test_any_text_is_read_or_refused(text: str):
         assert json.loads(json.dumps(found)) == found
         return
     assert problem.startswith("f.yaml: ")
+
+
+def test_in_files_of_our_own_single_letters_are_names():
+    text = b"a: Y\nb: n\nc: yes\nY: 1\n"
+    ((_, ours),) = read_documents(text, source="f", letters_are_text=True)
+    ((_, kubernetes),) = read_documents(text, source="f")
+    assert ours == {"a": "Y", "b": "n", "c": True, "Y": 1}
+    assert kubernetes["a"] is True
+    assert kubernetes["b"] is False

@@ -239,7 +239,7 @@ class TestN26N28Profiles:
         (entry,) = answer["scaleUp"]["plan"]
         assert (entry["machineType"], entry["to"], entry["created"]) == ("n1-standard-16", 1, True)
         assert entry["group"].startswith("nodeautoprovisioning")
-        assert "labels" not in entry
+        assert (entry["labels"], entry["taints"]) == ({}, [])
 
     def test_n27_a_selector_becomes_a_label(self):
         entry = pods("p", 1, 1, 1, nodeSelector={"team": "red"})
@@ -249,7 +249,7 @@ class TestN26N28Profiles:
     def test_n27_a_machine_type_in_the_selector_is_no_label(self):
         entry = pods("p", 1, 1, 1, nodeSelector={"node.kubernetes.io/instance-type": "n1-standard-4"})
         (made,) = planned({"options": NAP, "machineTypes": self.TYPES, "pods": [entry]})["scaleUp"]["plan"]
-        assert (made["machineType"], made.get("labels")) == ("n1-standard-4", None)
+        assert (made["machineType"], made["labels"]) == ("n1-standard-4", {})
 
     @pytest.mark.parametrize(
         ("other", "options", "groups"),

@@ -25,7 +25,8 @@ def test_a_skew_of_one_leaves_no_choice():
 
 
 def test_what_the_skew_leaves_open_is_decided_by_price():
-    assert nodes_by_zone(3) == {"a": 1, "b": 4, "c": 1}
+    assert nodes_by_zone(2) == {"a": 1, "b": 3, "c": 2}
+    assert nodes_by_zone(3) == {"b": 3, "c": 3}
 
 
 def test_zones_of_one_price_are_filled_evenly():

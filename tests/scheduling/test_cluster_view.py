@@ -11,7 +11,7 @@ from plimsoll.objects.problems import BadObject
 from plimsoll.scheduling.demands import pod_demand
 from plimsoll.scheduling.feasibility import elsewhere, feasible, prepared, verdicts
 from plimsoll.scheduling.verdicts import DoesNotFit, Fits
-from plimsoll.scheduling.view import ClusterView
+from plimsoll.scheduling.view import ClusterView, PlacedPod, PodKey
 from tests.scheduling.cluster import HOSTNAME, node, pod, required, spread, term
 
 if TYPE_CHECKING:
@@ -149,3 +149,13 @@ def test_a_placed_pod_is_asked_where_else_it_could_run():
 
     found = elsewhere(placed, view)
     assert {name: isinstance(verdict, Fits) for name, verdict in found.items()} == {"n2": True, "n3": False}
+
+
+def test_pods_exchanged_on_a_node_stand_in_the_order_of_their_keys():
+    state = ClusterView.of([node("n1")], [pod(name, on="n1", requests={"cpu": 1}) for name in ("c", "a")]).nodes["n1"]
+
+    after = state.exchanged([PodKey("default", "a")], [PlacedPod(pod("b", requests={"cpu": 2}))])
+
+    assert [key.name for key in after.pods] == ["b", "c"]
+    assert after.free["cpu"] == 1000
+    assert [key.name for key in state.pods] == ["c", "a"]

@@ -50,6 +50,8 @@ def test_a_replay_judges_as_feasible_does(data: st.DataObject):
     replay = Replay(ClusterView.of(start, first))
     view = ClusterView.of(start, first)
     known = [replay.alike(one) for one in groups]
+    if data.draw(st.booleans()):
+        replay.prepare()
     for turn in range(data.draw(st.integers(1, 8))):
         if turn == 3:
             for late in nodes[len(start) :]:

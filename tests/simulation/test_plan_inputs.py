@@ -138,7 +138,7 @@ class TestFiles:
 
     def test_an_entry_and_a_pod_of_one_name_are_refused(self):
         with pytest.raises(InvalidInput, match="default/web is an entry of pods and a pod among the objects"):
-            read(pod("web"), beside={"pods": [{"name": "web", "template": {"spec": {"containers": []}}}]})
+            read(pod("web"), beside={"pods": [{"name": "web", "template": {"spec": pod("web")["spec"]}}]})
 
     @pytest.mark.parametrize("text", [b"", b"# nothing\n", b"[]", b"hello", b"[1, 2]"])
     def test_neither_a_scenario_nor_an_object(self, text: bytes):
@@ -227,16 +227,6 @@ class TestWhatAdmissionWouldHaveAdded:
             },
         }
         assert waiting(read(template, request)) == ["default/r/0"]
-
-    def test_a_request_of_a_class_that_adds_no_nodes_is_warned_about(self):
-        request = {
-            "apiVersion": "autoscaling.x-k8s.io/v1",
-            "kind": "ProvisioningRequest",
-            "metadata": {"name": "r"},
-            "spec": {"provisioningClassName": "check-capacity.autoscaling.x-k8s.io", "podSets": []},
-        }
-        (warning,) = read(request).warnings
-        assert "which adds no nodes" in warning
 
     def test_entries_of_a_scenario_too(self):
         entry = {"name": "web", "namespace": "ml", "template": {"spec": {"containers": [{"name": "c", "image": "x"}]}}}

@@ -10,7 +10,7 @@ import pytest
 
 from plimsoll.solver.filling import fill
 from plimsoll.solver.kernels import forced
-from plimsoll.solver.single_types import estimate, pack_on
+from plimsoll.solver.single_types import estimate
 from plimsoll.solver.survivors import consolidate, remove_in_order
 from tests.solver.standing_nodes import cluster_of, demand_of, packing_of, standing_of
 
@@ -28,7 +28,6 @@ def told(answer: Any) -> list[Any]:
 QUESTIONS: dict[str, Callable[[int], Any]] = {
     "filling": lambda seed: fill(demand_of(seed), standing_of(seed)),
     "estimate": lambda seed: estimate(packing_of(seed), 0, nodes=9),
-    "aligned": lambda seed: pack_on(packing_of(seed), 0),
     "consolidation": lambda seed: consolidate(cluster_of(seed)),
     "removals": lambda seed: remove_in_order(cluster_of(seed), np.arange(12)),
 }

@@ -5,11 +5,18 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from plimsoll.solver.filling import Demand, Standing, fill, most_constrained_first
+from plimsoll.solver.filling import Demand, Filled, Standing, fill, most_constrained_first
 from plimsoll.solver.kernels import forced
 from tests.solver.standing_nodes import assert_holds, cap_of, demand_of, standing_of
 
 seeds = st.integers(0, 10**6)
+
+
+def by_given_row(filled: Filled) -> list[list[int]]:
+    """(class, given row, nodes of it that are filled so, items in each of them)."""
+    rows, classes, items = filled.placements.T
+    told: list[list[int]] = np.column_stack((classes, filled.origin[rows], filled.multiplicity[rows], items)).tolist()
+    return told
 
 
 def simple(requests: list[list[int]], counts: list[int], allowed: list[list[bool]] | None = None) -> Demand:
@@ -80,20 +87,20 @@ def test_a_row_of_many_nodes_holds_as_much_of_one_class_as_many_rows_do(seed: in
 
 def test_a_row_is_split_into_full_ones_one_with_the_rest_and_untouched_ones():
     filled = fill(simple([[3, 1]], [8]), nodes([[10, 10]], [5]))
-    assert filled.by_given_row().tolist() == [[0, 0, 2, 3], [0, 0, 1, 2]]
+    assert by_given_row(filled) == [[0, 0, 2, 3], [0, 0, 1, 2]]
     assert filled.multiplicity.tolist() == [2, 1, 2]
     assert filled.free.tolist() == [[1, 7], [4, 8], [10, 10]]
 
 
 def test_parts_of_a_split_row_keep_what_was_there_before():
     filled = fill(simple([[6, 1], [3, 1]], [3, 1]), nodes([[10, 10]], [3]), np.array([0, 1]))
-    assert sorted(filled.by_given_row().tolist()) == [[0, 0, 1, 1], [0, 0, 2, 1], [1, 0, 1, 1]]
+    assert sorted(by_given_row(filled)) == [[0, 0, 1, 1], [0, 0, 2, 1], [1, 0, 1, 1]]
 
 
 def test_an_item_goes_to_the_node_of_its_own_shape():
     much_memory, much_cpu = [100, 1600], [1600, 100]
     filled = fill(simple([[80, 80]], [1]), nodes([much_memory, [100, 100], much_cpu]))
-    assert filled.by_given_row().tolist() == [[0, 1, 1, 1]]
+    assert by_given_row(filled) == [[0, 1, 1, 1]]
 
 
 def test_classes_with_fewest_nodes_come_first_then_larger_ones():
@@ -115,8 +122,8 @@ def test_a_given_order_decides_who_gets_the_room():
 def test_a_hint_is_followed_where_it_fits():
     demand = simple([[2, 2]], [1])
     hinted = Demand(requests=demand.requests, counts=demand.counts, allowed=demand.allowed, hints=np.array([1]))
-    assert fill(hinted, nodes([[3, 3], [900, 900]])).by_given_row().tolist() == [[0, 1, 1, 1]]
-    assert fill(hinted, nodes([[3, 3], [1, 1]])).by_given_row().tolist() == [[0, 0, 1, 1]]
+    assert by_given_row(fill(hinted, nodes([[3, 3], [900, 900]]))) == [[0, 1, 1, 1]]
+    assert by_given_row(fill(hinted, nodes([[3, 3], [1, 1]]))) == [[0, 0, 1, 1]]
 
 
 def test_a_node_that_is_overcommitted_takes_items_that_ask_nothing_of_what_it_lacks():

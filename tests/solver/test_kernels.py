@@ -24,6 +24,13 @@ def doubled_sum(numbers: Ints) -> int:
     return total
 
 
+@kernel("i8(UniTuple(i8[::1], 2))", allocates=False)
+def exchanged_firsts(pair: tuple[Ints, Ints]) -> int:
+    one, other = pair
+    one[0], other[0] = other[0], one[0]
+    return doubled(one[0])
+
+
 def python(*arguments: str, **variables: str) -> subprocess.CompletedProcess[str]:
     environment = {**os.environ, **variables}
     return subprocess.run([sys.executable, *arguments], env=environment, capture_output=True, text=True, check=False)
@@ -40,6 +47,16 @@ def test_a_kernel_that_calls_a_kernel_compiles(monkeypatch: pytest.MonkeyPatch, 
     with forced("numba"):
         assert doubled_sum(np.arange(4)) == 12
     assert list(tmp_path.rglob("*.nbi"))
+
+
+def test_a_kernel_that_makes_no_arrays_leaves_those_it_is_given_alone(monkeypatch: pytest.MonkeyPatch, tmp_path: Path):
+    monkeypatch.setattr(kernels, "cache_directory", lambda: tmp_path)
+    one, other = np.array([1, 2]), np.array([3, 4])
+    held = sys.getrefcount(one)
+    with forced("numba"):
+        assert exchanged_firsts((one, other)) == 6
+    assert (one.tolist(), other.tolist()) == ([3, 2], [1, 4])
+    assert sys.getrefcount(one) == held
 
 
 def test_auto_is_plain_while_the_cache_is_cold(monkeypatch: pytest.MonkeyPatch, tmp_path: Path):

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from plimsoll.solver.filling import Demand, Standing, fill
 from plimsoll.solver.kernels import forced
-from plimsoll.solver.leftovers import Impossible, Placed, Proof, Unknown, settle, worth_settling
+from plimsoll.solver.leftovers import Impossible, Opening, Placed, Proof, Unknown, settle, worth_settling
 from plimsoll.solver.problems import UNBOUNDED, Effort
 from tests.solver.standing_nodes import assert_holds, demand_of, standing_of
 
@@ -108,7 +108,51 @@ def test_what_is_too_large_to_search_is_unknown():
 
 def test_only_little_is_worth_settling():
     demand = sizes([1], [10_000])
-    assert not worth_settling(demand, np.array([0]))
-    assert worth_settling(demand, np.array([200]))
-    assert worth_settling(demand, np.array([500]))
-    assert not worth_settling(demand, np.array([501]))
+    assert not worth_settling(demand.counts, np.array([0]))
+    assert worth_settling(demand.counts, np.array([200]))
+    assert worth_settling(demand.counts, np.array([500]))
+    assert not worth_settling(demand.counts, np.array([501]))
+
+
+class TestNodesThatMayBeOpened:
+    """Rows that are not there yet: within limits, for as little money as it takes."""
+
+    @staticmethod
+    def opening(price: list[float], use: list[list[int]], room: list[int], *, first: int = 0) -> Opening:
+        return Opening(first=first, price=np.array(price), use=np.array(use), room=np.array(room))
+
+    def opened(self, settled: object) -> list[int]:
+        """How many nodes of each row hold anything."""
+        assert isinstance(settled, Placed)
+        filled = settled.filled
+        used = np.unique(filled.placements[:, 0])
+        found = np.zeros(int(filled.origin.max()) + 1, dtype=np.int64)
+        np.add.at(found, filled.origin[used], filled.multiplicity[used])
+        return found.tolist()
+
+    def test_the_cheaper_is_opened(self):
+        demand, standing = sizes([4], [3]), rooms([4, 12], [3, 1])
+        assert self.opened(settle(demand, standing, Effort(), self.opening([1, 2], [[1], [1]], [9]))) == [0, 1]
+        assert self.opened(settle(demand, standing, Effort(), self.opening([1, 5], [[1], [1]], [9]))) == [3, 0]
+
+    def test_what_stands_goes_first(self):
+        demand, standing = sizes([4], [3]), rooms([8, 4], [1, 3])
+        assert self.opened(settle(demand, standing, Effort(), self.opening([1], [[1]], [9], first=1))) == [1, 1]
+
+    def test_limits_hold(self):
+        demand, standing = sizes([4], [3]), rooms([4, 12], [3, 1])
+        dear = self.opening([1, 5], [[1], [1]], [2])
+        assert self.opened(settle(demand, standing, Effort(), dear)) == [0, 1]
+        none = self.opening([1, 5], [[1], [3]], [2])
+        assert settle(demand, standing, Effort(), none) == Impossible(proof=Proof.SEARCH)
+        assert settle(demand, standing, Effort(), self.opening([1, 5], [[1], [1]], [0])) == Impossible(
+            proof=Proof.SEARCH
+        )
+
+    @given(items=st.lists(st.integers(1, 9), min_size=1, max_size=5), cores=st.integers(6, 14), most=st.integers(0, 3))
+    @settings(max_examples=40, deadline=None)
+    def test_the_answer_is_that_of_trying_everything(self, items: list[int], cores: int, most: int):
+        demand, standing = sizes(items, [1] * len(items)), rooms([cores], [3])
+        with forced("plain"):
+            settled = settle(demand, standing, Effort(), self.opening([1], [[1]], [most]))
+        assert isinstance(settled, Placed) == (most > 0 and some_way_exists(items, [cores] * most))

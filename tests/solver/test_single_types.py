@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from plimsoll.solver.kernels import forced
 from plimsoll.solver.problems import UNBOUNDED, Filling, Packing
-from plimsoll.solver.single_types import estimate, pack_on, score_order, screen
+from plimsoll.solver.single_types import estimate, score_order
 from tests.solver.standing_nodes import packing_of
 
 seeds = st.integers(0, 10**6)
@@ -71,48 +71,6 @@ def test_an_estimate_is_what_placing_pod_after_pod_gives(seed: int, limit: int):
 
 def test_an_estimate_takes_large_pods_first_by_cpu_and_memory_together():
     assert score_order(np.array([[5, 0], [3, 3], [0, 9]]), np.array([10, 10])).tolist() == [2, 1, 0]
-
-
-@given(seed=seeds)
-@settings(max_examples=80, deadline=None)
-def test_screening_finds_what_packing_onto_every_type_finds(seed: int):
-    problem = packing_of(seed)
-    with forced("plain"):
-        best = screen(problem)
-        every = [pack_on(problem, kind) for kind in range(len(problem.price))]
-    whole = [packed.cost for packed in every if not packed.left.any()]
-    for packed in every:
-        assert_valid(problem, packed.fillings, packed.left)
-    assert (best is None) == (not whole)
-    if best is not None:
-        assert best.cost == min(whole)
-        assert_valid(problem, best.fillings, best.left)
-
-
-def test_a_type_with_too_few_bins_or_too_little_of_a_shared_limit_is_not_chosen():
-    problem = replace(
-        packing_of(1),
-        requests=np.array([[4, 4, 4]]),
-        counts=np.array([6]),
-        allowed=np.ones((3, 1), dtype=np.bool_),
-        per_bin=np.array([UNBOUNDED]),
-        exclusive=np.zeros((1, 0), dtype=np.bool_),
-        capacity=np.array([[9, 9, 9], [9, 9, 9], [9, 9, 9]]),
-        price=np.array([1.0, 2.0, 3.0]),
-        available=np.array([2, UNBOUNDED, UNBOUNDED]),
-        use=np.array([[1], [5], [1]]),
-        room=np.array([14]),
-    )
-    chosen = screen(problem)
-    assert chosen is not None
-    assert [(filling.type, filling.bins) for filling in chosen.fillings] == [(2, 3)]
-
-
-def test_no_type_holds_everything_if_one_class_fits_none():
-    problem = packing_of(3)
-    huge = problem.requests.copy()
-    huge[0] = 1000
-    assert screen(replace(problem, requests=huge, counts=problem.counts.clip(1))) is None
 
 
 def test_half_a_million_pods_are_a_few_fillings():

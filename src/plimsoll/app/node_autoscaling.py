@@ -7,16 +7,19 @@ so that it can watch beside another autoscaler. Nothing is decided here.
 from __future__ import annotations
 
 import asyncio
-from contextlib import AsyncExitStack
+from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 import structlog
 
-from plimsoll.app.page_serving import serve_pages
+from plimsoll.app.page_serving import check_address, serve_pages
 from plimsoll.journal.memory import MemoryJournal
 from plimsoll.journal.sqlite import SqliteJournal
 from plimsoll.kube.client import Client
+from plimsoll.kube.diagnosis.findings import Level
+from plimsoll.kube.diagnosis.rivals import autoscaler as rival_autoscaler
+from plimsoll.kube.errors import Forbidden
 from plimsoll.kube.http import HttpTransport
 from plimsoll.kube.informer.shared import Informers
 from plimsoll.kube.leases import (
@@ -44,7 +47,7 @@ from plimsoll.runtime.services import Service
 from plimsoll.runtime.supervisor import Supervisor
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import AsyncIterator, Callable, Mapping
     from pathlib import Path
 
     from plimsoll.core.clock import Clock
@@ -133,15 +136,20 @@ class Running:
         await self._stack.aclose()
 
     async def run(self) -> None:
-        """Until cancelled, or until leadership is lost."""
+        """Until cancelled, or until leadership is lost. Pages are served all the time: who waits to lead is well."""
         operation = self.policy.operation
+        check_address(operation.address)
+        await self._warn_of_rival()
         if operation.dry_run or not operation.leader_elect:
-            await self._act(self.client)
+            parts, services = self._parts(self.client)
+            async with self._serving(parts):
+                await self._act(parts, services)
             return
         identity = unique_identity(self._settings.host, self._entropy)
         holder = LeaseHolder(_lease_settings(operation), clock=SuspendAwareClock(), identity=identity)
-        async with LeaseThread(holder, self._another_transport, entropy=self._entropy):
-            await run_while_leading(holder, lambda: self._act(self.client.guarded(holder)))
+        parts, services = self._parts(self.client.guarded(holder))
+        async with self._serving(parts), LeaseThread(holder, self._another_transport, entropy=self._entropy):
+            await run_while_leading(holder, lambda: self._act(parts, services))
 
     async def run_once(self) -> Turn:
         """A single turn, whoever leads: for a look at what would be done."""
@@ -149,7 +157,7 @@ class Running:
         ended: asyncio.Future[Turn] = asyncio.get_running_loop().create_future()
 
         async def turn() -> None:
-            await parts.watching.synced()
+            await parts.autoscaler.synced()
             ended.set_result(await parts.autoscaler.run_once())
 
         async with asyncio.TaskGroup() as group:
@@ -158,22 +166,43 @@ class Running:
             background.cancel()
         return ended.result()
 
-    async def _act(self, client: Client) -> None:
-        parts, services = self._parts(client)
+    async def _act(self, parts: NodeAutoscaler, services: list[Service]) -> None:
+        try:
+            await Supervisor([*services, *parts.services()], clock=self._clock, entropy=self._entropy).run()
+        finally:
+            await parts.leave()
+
+    @asynccontextmanager
+    async def _serving(self, parts: NodeAutoscaler) -> AsyncIterator[None]:
         pages = TellingPages(
             metrics=parts.teller.metrics,
             health=parts.health,
             insights=Insights(lambda: parts.teller.last, in_thread),
             clock=self._clock,
-            reviewer=Reviewer(client),
+            reviewer=Reviewer(self.client),
         )
         address = self.policy.operation.address
-        serving = Service(name="pages", run=lambda: serve_pages(pages, address))
-        everything = [*services, *parts.services(), serving]
+        service = Service(name="pages", run=lambda: serve_pages(pages, address))
+        serving = asyncio.create_task(Supervisor([service], clock=self._clock, entropy=self._entropy).run())
         try:
-            await Supervisor(everything, clock=self._clock, entropy=self._entropy).run()
+            yield
         finally:
-            await parts.teller.leave(self.policy)
+            serving.cancel()
+            await asyncio.wait((serving,))
+
+    async def _warn_of_rival(self) -> None:
+        """Whoever holds the lease that we want: another of us, or the autoscaler whose place we are to take."""
+        operation = self.policy.operation
+        namespace = operation.lease_namespace or operation.namespace
+        try:
+            found = await rival_autoscaler(
+                self.client, now=self._clock.now(), name=operation.lease_name, namespace=namespace
+            )
+        except Forbidden as error:
+            log.warning("rival.unknown", problem=str(error))
+            return
+        if found.level is Level.WARN:
+            log.warning("rival.found", problem=found.message, fix=found.fix)
 
     def _parts(self, client: Client) -> tuple[NodeAutoscaler, list[Service]]:
         informers = Informers(client, clock=self._clock, entropy=self._entropy)
@@ -198,7 +227,7 @@ class Running:
             workload=client,
             clock=self._clock,
             simulated_cloud=lambda one: SimulatedCloud(one, clock=self._clock),
-            connect=lambda access: self._connected(HttpTransport(access, user_agent=NAME)),
+            connect=self._connected_to,
             environment=self._settings.environment,
         )
         return make_provider(self.policy, around)
@@ -210,6 +239,12 @@ class Running:
         )
         kinds = KINDS.extended(CLOUD_RESOURCES)
         return Client(transport, clock=self._clock, entropy=self._entropy, settings=settings, kinds=kinds)
+
+    def _connected_to(self, access: Access) -> Client:
+        """To another cluster, for as long as this runs."""
+        transport = HttpTransport(access, user_agent=NAME)
+        self._stack.push_async_exit(transport)
+        return self._connected(transport)
 
     def _another_transport(self) -> HttpTransport:
         return HttpTransport(self._settings.access, user_agent=NAME)

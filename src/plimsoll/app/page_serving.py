@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from uvicorn import Config, Server
 
 from plimsoll.core.errors import InvalidInput
+from plimsoll.local.apiserver.transport.listening import CannotListen, bound
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -45,6 +46,15 @@ async def serve_pages(application: Any, address: str) -> None:
         raise InvalidInput(f"{address} cannot be listened on", path="address") from error
     finally:
         server.should_exit = True
+
+
+def check_address(address: str) -> None:
+    """Raises `InvalidInput` unless it can be listened on now."""
+    try:
+        bound(*read_address(address)).close()
+    except CannotListen as error:
+        problem = f"{address} cannot be listened on: another program uses it; choose another, e.g. --address=:8086"
+        raise InvalidInput(problem, path="address") from error
 
 
 def read_address(address: str) -> tuple[str, int]:

@@ -21,6 +21,13 @@ def log_to_stderr() -> None:
     _configure((), level=logging.WARNING)
 
 
+def log_events_to_stderr() -> None:
+    """All that happens, for programs whose log is their diary."""
+    import logging
+
+    _configure((), level=logging.INFO)
+
+
 def log_errors_to_stderr() -> None:
     """Only what must not happen at all, for commands that let things go wrong on purpose."""
     import logging

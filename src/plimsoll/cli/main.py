@@ -16,7 +16,22 @@ from typing import Annotated, NoReturn
 
 import typer
 
-from plimsoll.cli import about, apiserver, doctor, journal, plan, run, simulate, up, validation, why
+from plimsoll.cli import (
+    about,
+    apiserver,
+    doctor,
+    journal,
+    nodes,
+    pausing,
+    plan,
+    recording,
+    run,
+    run_nodes,
+    simulate,
+    up,
+    validation,
+    why,
+)
 from plimsoll.core.errors import PlimsollError
 
 INTERRUPTED = 130
@@ -58,6 +73,13 @@ app.command(name="simulate", short_help="Run a scenario in virtual time.")(simul
 app.command(name="validate", short_help="Tell whether manifests are valid.")(validation.validate)
 app.command(name="why", short_help="Tell what was decided about something, and why.")(why.why)
 app.command(name="journal", short_help="List what was decided lately.")(journal.journal)
+app.command(
+    name="record", short_help="Write down what the node autoscaler sees.", context_settings=run_nodes.TAKES_OTHER_WORDS
+)(recording.record)
+app.command(name="replay", short_help="Make the plan of a recording again.")(recording.replay)
+app.add_typer(nodes.app, name="nodes", short_help="The node autoscaler: its state, its options.")
+app.command(name="pause", short_help="Pull the brake: plan and tell, do nothing.")(pausing.pause)
+app.command(name="resume", short_help="Let go of the brake.")(pausing.resume)
 app.command(name="doctor", short_help="Tell whether a cluster can be worked in.")(doctor.doctor)
 app.command(name="version", short_help="Print the version.")(about.version)
 app.command(name="completion", short_help="Print a completion script.")(about.completion)

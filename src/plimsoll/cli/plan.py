@@ -138,7 +138,7 @@ def _planned(given: PlanInput, policy: Policy, *, prove: bool) -> _Planned:
     from plimsoll.solver.problems import Effort
 
     effort = Effort(gap=0.0, rounds=400, branch_nodes=100_000, simplex_iterations=200_000) if prove else None
-    with _kernels_for(given):
+    with _kernels_for(given, prove=prove):
         propose(_small(given), policy, effort=effort)
         began_s = time.perf_counter()
         snapshot = with_promised(given.snapshot, policy, given.promised)
@@ -152,7 +152,7 @@ def _planned(given: PlanInput, policy: Policy, *, prove: bool) -> _Planned:
         return _Planned(proposal, checks, round(time.perf_counter() - began_s, 6))
 
 
-def _kernels_for(given: PlanInput) -> AbstractContextManager[None]:
+def _kernels_for(given: PlanInput, *, prove: bool) -> AbstractContextManager[None]:
     """Machine code for large questions, if it lies ready; small ones are answered before it would be loaded.
 
     Compiling takes longer than any plan that is made once: whoever makes many compiles beforehand.
@@ -166,7 +166,7 @@ def _kernels_for(given: PlanInput) -> AbstractContextManager[None]:
     nodes = len(snapshot.view.nodes) + len(snapshot.groups) + len(snapshot.machine_types)
     if os.environ.get(kernels.VARIABLE):
         return nullcontext()
-    if len(snapshot.pending) * nodes < _WORTH_LOADING:
+    if len(snapshot.pending) * nodes < _WORTH_LOADING and not (prove and kernels.cache_is_warm()):
         return kernels.forced("plain")
     if not kernels.cache_is_warm():
         typer.echo(f"note: python -m {kernels.__name__} (a minute, once on this machine) makes plans faster", err=True)

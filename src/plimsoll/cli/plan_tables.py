@@ -19,6 +19,8 @@ _ROWS: Final = 30
 _WIDEST: Final = 44
 _EXACT: Final = 1e-6
 """A gap below it is rounding."""
+_SHOWN: Final = 0.005
+"""Per cent: less would be shown as none."""
 
 
 def plan_lines(given: PlanInput, policy: Policy, answer: ScaleUp) -> Iterator[str]:
@@ -33,10 +35,20 @@ def plan_lines(given: PlanInput, policy: Policy, answer: ScaleUp) -> Iterator[st
     for why, count in Counter(given.set_aside.values()).items():
         yield f"{_pods(count)} not planned for: {why}"
     yield from _left(given, answer.remaining)
-    if answer.remaining and given.snapshot.machine_types and not policy.nap.enabled:
-        yield "auto-provisioning is off, so no group is made of machine types: options {node-autoprovisioning: true}"
+    yield from _hints(given, policy, answer)
     if answer.verification_failures:
         yield f"{_many(answer.verification_failures, 'kind')} of pods had to be planned one by one"
+
+
+def _hints(given: PlanInput, policy: Policy, answer: ScaleUp) -> Iterator[str]:
+    """What whoever wrote the files may have forgotten."""
+    if not answer.remaining:
+        return
+    snapshot = given.snapshot
+    if snapshot.machine_types and not policy.nap.enabled:
+        yield "auto-provisioning is off, so no group is made of machine types: options {node-autoprovisioning: true}"
+    if not snapshot.machine_types and not snapshot.groups:
+        yield "nothing says what could be added: give nodeGroups, machineTypes or --catalogue"
 
 
 def _growths(growths: Sequence[Growth]) -> Iterator[str]:
@@ -59,6 +71,9 @@ def _growths(growths: Sequence[Growth]) -> Iterator[str]:
         cost = sum(one.added * one.offer.price_per_hour for one in more)
         nodes = sum(one.added for one in more)
         yield f"and {_many(nodes, 'node')} in {len(more)} more groups for {cost:.4f} an hour; -o json has them all"
+    why = [*dict.fromkeys(str(cause) for one in growths for cause in one.reason.because)]
+    if why:
+        yield f"groups are made because: {'; '.join(why[:_NAMED])}"
 
 
 def _helped(answer: ScaleUp, waiting: int) -> str:
@@ -86,8 +101,11 @@ def _money(given: PlanInput, answer: ScaleUp) -> str:
         return f"costs nothing{guessed}"
     if cost - bound <= _EXACT * cost:
         return f"costs {cost:.4f} an hour, the least possible{guessed}"
-    gap = f", at most {100 * (cost / bound - 1):.2f} % above the least possible ({bound:.4f})" if bound else ""
-    return f"costs {cost:.4f} an hour{gap}{guessed}"
+    if not bound:
+        return f"costs {cost:.4f} an hour{guessed}"
+    percent = 100 * (cost / bound - 1)
+    gap = f"at most {percent:.2f} %" if percent >= _SHOWN else "less than 0.01 %"
+    return f"costs {cost:.4f} an hour, {gap} above the least possible ({bound:.4f}){guessed}"
 
 
 def _without_price(given: PlanInput, growths: Sequence[Growth]) -> list[str]:

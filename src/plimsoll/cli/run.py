@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from contextlib import contextmanager
+from contextlib import asynccontextmanager, contextmanager
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
@@ -12,11 +13,14 @@ from plimsoll.cli.logs import log_to_stderr
 from plimsoll.cli.run_nodes import TAKES_OTHER_WORDS, nodes
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import AsyncIterator, Iterator, Sequence
 
     from plimsoll.core.clock import Clock
+    from plimsoll.core.entropy import Entropy
     from plimsoll.kube.access import Access
+    from plimsoll.local.components import Components
     from plimsoll.local.kubelet.settings import KubeletSettings
+    from plimsoll.runtime.services import Service
 
 _PATIENCE_S: Final = 2.0
 
@@ -34,6 +38,7 @@ def run() -> None:
     \b
     Examples:
       plimsoll run nodes --kubeconfig ./cluster/kubeconfig --dry-run
+      plimsoll run cloud --kubeconfig ./cluster/kubeconfig
       plimsoll run kubelet --kubeconfig ./cluster/kubeconfig
     """
 
@@ -87,6 +92,39 @@ def kubelet(
         typer.echo("stopped", err=True)
 
 
+@app.command(name="cloud", short_help="Play a cloud that sells machines.")
+def cloud(
+    *,
+    kubeconfig: KubeconfigOption = "",
+    context: ContextOption = "",
+    server: ServerOption = "",
+    boot_seconds: Annotated[
+        float, typer.Option("--boot-seconds", help="Of machines of a new cloud, from order to node.", min=0)
+    ] = 10.0,
+) -> None:
+    """
+    Play a cloud: machines come and go as NodeGroup objects say, each with a Node, and cost what they cost.
+
+    Brings its definitions along (cloud.plimsoll.io), and a Cloud that sells common machine types if there is none.
+    The nodes want a kubelet: plimsoll run kubelet. docs/simulated-cloud.md tells what can go wrong with this cloud.
+
+    \b
+    Examples:
+      plimsoll run cloud --kubeconfig ./cluster/kubeconfig
+      plimsoll run cloud --context dev --boot-seconds 30
+    """
+    import asyncio
+
+    from plimsoll.runtime.clocks import RealClock
+    from plimsoll.runtime.signals import run_until_signalled
+
+    log_to_stderr()
+    clock = RealClock()
+    access = Connection(kubeconfig=kubeconfig, context=context, server=server).access(clock=clock)
+    if asyncio.run(run_until_signalled(_sell(access, boot_s=boot_seconds, clock=clock))) is not None:
+        typer.echo("stopped", err=True)
+
+
 @contextmanager
 def telling_if_slow(sentence: str) -> Iterator[None]:
     """Say what is waited for, to who has waited for it long enough to wonder."""
@@ -99,30 +137,69 @@ def telling_if_slow(sentence: str) -> Iterator[None]:
         reminder.cancel()
 
 
-async def _play(access: Access, settings: KubeletSettings, *, clock: Clock) -> None:
+@dataclass(frozen=True, slots=True)
+class PlayedParts:
+    """Tools of simulated parts that play on a cluster which somebody else runs."""
+
+    components: Components
+    clock: Clock
+    entropy: Entropy
+
+    async def run(self, services: Sequence[Service]) -> None:
+        """Until cancelled."""
+        from plimsoll.runtime.supervisor import Supervisor
+
+        everything = [*self.components.services(), *services]
+        await Supervisor(everything, clock=self.clock, entropy=self.entropy).run()
+
+
+@asynccontextmanager
+async def played_parts(access: Access, *, clock: Clock) -> AsyncIterator[PlayedParts]:
+    """Connected, and known to be let in."""
     from plimsoll.kube.client import Client
     from plimsoll.kube.http import HttpTransport
     from plimsoll.kube.selections import USER_AGENT, ClientSettings
     from plimsoll.local.components import KUBELET, Components
-    from plimsoll.local.kubelet import Kubelet
+    from plimsoll.objects.cloud import CLOUD_RESOURCES
+    from plimsoll.objects.registry import KINDS
     from plimsoll.runtime.chance import SystemEntropy
-    from plimsoll.runtime.supervisor import Supervisor
 
     entropy = SystemEntropy()
     async with HttpTransport(access, user_agent=USER_AGENT) as transport:
 
         def connect(manager: str) -> Client:
             # No rate limit: so many at a time is limit enough, and heartbeats must not queue behind pods.
-            client_settings = ClientSettings(field_manager=manager, qps=0)
-            return Client(transport, clock=clock, entropy=entropy, settings=client_settings)
+            settings = ClientSettings(field_manager=manager, qps=0)
+            kinds = KINDS.extended(CLOUD_RESOURCES)
+            return Client(transport, clock=clock, entropy=entropy, settings=settings, kinds=kinds)
 
         # A plugin may take its time, more than a call has. What cannot be reached, or refuses us, is told now, and
         # not again and again by an informer in the background.
         await access.credentials.current()
         with telling_if_slow(f"{access.server} does not answer yet; trying on"):
             await connect(KUBELET).get_json("/api/v1/nodes", [("limit", "1")])
-        components = Components(connect, clock=clock, entropy=entropy)
-        played = Kubelet(components.component("kubelet", manager=KUBELET), settings=settings)
-        services = [*components.services(), *played.services()]
+        yield PlayedParts(Components(connect, clock=clock, entropy=entropy), clock, entropy)
+
+
+async def _play(access: Access, settings: KubeletSettings, *, clock: Clock) -> None:
+    from plimsoll.local.components import KUBELET
+    from plimsoll.local.kubelet import Kubelet
+
+    async with played_parts(access, clock=clock) as parts:
+        played = Kubelet(parts.components.component("kubelet", manager=KUBELET), settings=settings)
         typer.echo(f"playing nodes with {settings.selector} on {access.server}; Ctrl-C ends it")
-        await Supervisor(services, clock=clock, entropy=entropy).run()
+        await parts.run(played.services())
+
+
+async def _sell(access: Access, *, boot_s: float, clock: Clock) -> None:
+    from plimsoll.local.cloud import controllers
+    from plimsoll.local.cluster import CLOUD
+    from plimsoll.local.first_cluster import prepare_cloud
+    from plimsoll.runtime.services import Service
+
+    async with played_parts(access, clock=clock) as parts:
+        component = parts.components.component("cloud", manager=CLOUD)
+        await prepare_cloud(component.client, boot_s=boot_s, clock=clock)
+        made = controllers(component)
+        typer.echo(f"playing the cloud of {access.server}; Ctrl-C ends it")
+        await parts.run([Service(name=one.name, run=one.run) for one in made])

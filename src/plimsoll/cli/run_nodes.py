@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 import typer
 
 from plimsoll.cli.connection import Connection, ContextOption, KubeconfigOption, ServerOption
-from plimsoll.cli.logs import log_to_stderr
+from plimsoll.cli.logs import log_events_to_stderr, log_to_stderr
 from plimsoll.cli.output import Output, OutputOption, echo_value, read_file, table
 
 if TYPE_CHECKING:
@@ -57,8 +57,8 @@ def nodes(
     if flags:
         _list_flags(output)
         return
-    given = {**_from_file(config), **dict(read_flags(context_of_command.args))}
-    log_to_stderr()
+    given = {**read_config(config), **dict(read_flags(context_of_command.args))}
+    log_to_stderr() if once else log_events_to_stderr()
     _run(_settings(Connection(kubeconfig=kubeconfig, context=context, server=server), given, data), once, output)
 
 
@@ -86,7 +86,8 @@ def read_flags(words: Sequence[str]) -> Iterator[tuple[str, Any]]:
         yield name, values if is_list and len(values) > 1 else values[-1]
 
 
-def _from_file(file: str) -> dict[str, Any]:
+def read_config(file: str) -> dict[str, Any]:
+    """Flags of a YAML file; none without one."""
     if not file:
         return {}
     from plimsoll.core.errors import InvalidInput

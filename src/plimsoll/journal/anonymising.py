@@ -45,6 +45,10 @@ _ANNOTATIONS: Final = (
     "controller.kubernetes.io/pod-deletion-cost",
     "karpenter.sh/do-not-disrupt",
     "volume.kubernetes.io/selected-node",
+    "volume.beta.kubernetes.io/storage-class",
+    "pv.kubernetes.io/bind-completed",
+    "plimsoll.io/attaches-like",
+    "cluster-autoscaler.k8s.io/",
 )
 
 
@@ -59,6 +63,8 @@ class Rules(Value):
             *("image", "imageID", "containerID", "machineID", "systemUUID", "bootID", "volumeHandle", "driver"),
             *("provisioner", "podTemplateName", "clusterName", "path", "server", "nodeID"),
             *("machineType", "zone", "zones", "group", "groupId", "instance", "request"),
+            *("volumeID", "pdName", "diskName", "diskURI", "volumePath", "targetPortal", "iqn", "monitors", "pool"),
+            *("resourceClaimName", "resourceClaimTemplateName", "schedulerName", "conditionType", "finalizers"),
         }
     )
     """Texts, and lists or maps of texts, that are names."""
@@ -66,16 +72,23 @@ class Rules(Value):
     """Keys stay, values are hidden."""
     name_maps: frozenset[str] = frozenset({"groupOf"})
     """Keys and values are names."""
+    paths: frozenset[str] = frozenset()
+    """Names with slashes between them: NAMESPACE/NAME."""
+    texts: frozenset[str] = frozenset()
+    """Sentences, which may name anything: only that there is one stays, and whether it speaks of a back-off."""
     dropped: frozenset[str] = frozenset(
         {
             *("env", "envFrom", "command", "args", "lifecycle", "livenessProbe", "readinessProbe", "startupProbe"),
             *("managedFields", "message", "data", "stringData", "binaryData", "imagePullSecrets", "hostAliases"),
             *("podIP", "podIPs", "hostIP", "hostIPs", "podCIDR", "podCIDRs", "addresses", "images", "dnsConfig"),
             *("externalID", "selfLink", "securityContext", "volumeAttributes", "mountOptions"),
+            *("nodeInfo", "volumesAttached", "volumesInUse", "disruptedPods", "resourceVersion", "fieldPath"),
         }
     )
     prefixes: tuple[str, ...] = ("nodeautoprovisioning", "nap")
     """Beginnings of names that mean something and stay: a group made at will is known by its prefix."""
+    hidden_prefixes: tuple[str, ...] = ()
+    """Beginnings that are hidden too: they stay the same beginning of the same names."""
 
 
 class Anonymiser:
@@ -116,6 +129,9 @@ class Anonymiser:
             if text.startswith((f"{prefix}-", f"{prefix}_")):
                 cut = len(prefix) + 1
                 return f"{text[:cut]}{self._hashed(text)}"
+        for prefix in self._rules.hidden_prefixes:
+            if text.startswith((f"{prefix}-", f"{prefix}_")):
+                return f"{self.name(prefix)}{text[len(prefix)]}{self._hashed(text)}"
         return self._hashed(text)
 
     def _hashed(self, text: str) -> str:
@@ -133,6 +149,10 @@ class Anonymiser:
             return _each(value, self._taint)
         if key in self._rules.names:
             return self._names(value)
+        if key in self._rules.paths and isinstance(value, str):
+            return "/".join(self.name(part) for part in value.split("/"))
+        if key in self._rules.texts and isinstance(value, str):
+            return _said_no_more(value)
         return self._hidden(value)
 
     def _names(self, value: Any) -> Any:
@@ -163,6 +183,12 @@ class Anonymiser:
         if key in _LISTS_OF_NAMES and isinstance(value, str):
             return ",".join(self.name(one.strip()) for one in value.split(","))
         return self._names(value)
+
+
+def _said_no_more(text: str) -> str:
+    if not text:
+        return ""
+    return "in backoff" if "backoff" in text.replace("-", "") else "hidden"
 
 
 def _is_selection(value: Mapping[str, Any]) -> bool:

@@ -12,8 +12,14 @@ import msgspec
 from msgspec import structs
 
 from plimsoll.core.errors import InvalidInput
-from plimsoll.core.plans import Action, NotDone, Outcome, Plan, Ref, encode
+from plimsoll.core.plans import Action, NotDone, Outcome, Plan, Reason, Ref, encode
 from plimsoll.core.values import Value
+
+SMALLEST_ENTRY: Final = 4096
+"""A size that every entry can be brought down to."""
+
+
+TOO_LARGE: Final = "EntryTooLarge"
 
 
 class Entry(Value):
@@ -69,16 +75,69 @@ class Query(Value):
 
 
 class Retention(Value):
-    """How much is kept: so many entries, none of them older than that before the newest."""
+    """How much is kept: so many entries, none of them older than that before the newest, of that size in all.
+
+    An entry that is larger than one may be names fewer things, and counts the others.
+    """
 
     entries: int = 10_000
     days: float = 7.0
+    total_bytes: int = 512 * 1024**2
+    entry_bytes: int = 4 * 1024**2
+    """As JSON; what is kept is compressed."""
 
     def __post_init__(self) -> None:
         if self.entries < 1:
             raise InvalidInput(f"must be at least 1, is {self.entries}", path="entries")
         if not self.days > 0:
             raise InvalidInput(f"must be more than 0, is {self.days}", path="days")
+        if self.entry_bytes < SMALLEST_ENTRY:
+            raise InvalidInput(f"must be at least {SMALLEST_ENTRY}, is {self.entry_bytes}", path="entry_bytes")
+        if self.total_bytes < self.entry_bytes:
+            raise InvalidInput(f"must be at least entry_bytes, is {self.total_bytes}", path="total_bytes")
+
+
+def within(entry: Entry, most_bytes: int) -> Entry:
+    """The entry, or as much of it as has room: things are named as far as possible, the others counted.
+
+    Reasons and numbers stay longest. What was to be done is cut only where that alone is too much.
+    """
+    if len(encode(entry)) <= most_bytes:
+        return entry
+    for names in (1000, 100, 10, 1, 0):
+        fewer = tuple(_naming(one, names) for one in entry.plan.not_done)
+        shorter = structs.replace(entry, plan=structs.replace(entry.plan, not_done=fewer))
+        if len(encode(shorter)) <= most_bytes:
+            return shorter
+    return _counted(entry, most_bytes)
+
+
+def _naming(one: NotDone, names: int) -> NotDone:
+    named = one.about[:names]
+    return structs.replace(one, about=named, unnamed=one.count - len(named))
+
+
+def _counted(entry: Entry, most_bytes: int) -> Entry:
+    """The first actions that fit, with their outcomes, and how much there was beside them."""
+    left = sum(one.count for one in entry.plan.not_done)
+    actions: tuple[Action, ...] = entry.plan.actions
+    while True:
+        kept = set(map(encode, actions))
+        missing = len(entry.plan.actions) - len(actions) + left
+        rest = Reason(code=TOO_LARGE, message="the entry was too large for the journal, and was cut")
+        cut = structs.replace(
+            entry,
+            plan=structs.replace(
+                entry.plan,
+                actions=actions,
+                not_done=(NotDone(what="are not listed", about=(), reason=rest, unnamed=missing),),
+                budgets={},
+            ),
+            outcomes=tuple(one for one in entry.outcomes if encode(one.action) in kept),
+        )
+        if not actions or len(encode(cut)) <= most_bytes:
+            return cut
+        actions = actions[: len(actions) // 2]
 
 
 def brief(one: NotDone, ref: Ref) -> NotDone:

@@ -5,6 +5,8 @@
     │   ├── JournalTooNew      written by a newer Plimsoll
     │   └── JournalCorrupt     not a journal, or one whose content does not add up
     └── JournalClosed          asked for something after `close`
+    NotEnoughData
+    └── NothingKnown           nobody wrote down what is asked for; carries what to do about it
     InvalidInput
     └── UnreadableRecording    not a recording, damaged, or too large
         └── RecordingTooNew    written by a newer Plimsoll
@@ -16,7 +18,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, ClassVar
 
-from plimsoll.core.errors import InvalidInput, PlimsollError
+from plimsoll.core.errors import InvalidInput, NotEnoughData, PlimsollError
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -53,6 +55,14 @@ class JournalCorrupt(JournalUnusable):
 
 class JournalClosed(JournalError):
     """The journal was closed."""
+
+
+class NothingKnown(NotEnoughData):
+    """There is nothing to tell; `hint` says what to look at or to do."""
+
+    def __init__(self, problem: str, *, hint: str) -> None:
+        super().__init__(problem)
+        self.hint = hint
 
 
 class UnreadableRecording(InvalidInput):

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from msgspec import structs
 
-from plimsoll.journal.entries import Entry, Query, Retention, decode_entry, encode_entry
+from plimsoll.journal.entries import Entry, Query, Retention, decode_entry, encode_entry, within
 from plimsoll.journal.errors import JournalClosed
 
 if TYPE_CHECKING:
@@ -30,14 +30,15 @@ class MemoryJournal:
         self._entries: dict[int, bytes] = {}
         self._by_time: list[tuple[datetime, int]] = []
         """A heap: a clock may go back."""
+        self._bytes = 0
         self._last = 0
         self._is_open = True
 
     async def append(self, plan: Plan, outcomes: tuple[Outcome, ...] = ()) -> Entry:
         self._check_open()
         self._last += 1
-        entry = Entry(number=self._last, plan=plan, outcomes=outcomes)
-        self._entries[entry.number] = encode_entry(entry)
+        entry = within(Entry(number=self._last, plan=plan, outcomes=outcomes), self._retention.entry_bytes)
+        self._put(entry)
         heapq.heappush(self._by_time, (plan.at, entry.number))
         self._drop_old(plan.at)
         return entry
@@ -46,7 +47,8 @@ class MemoryJournal:
         self._check_open()
         kept = self._entries.get(number)
         if kept is not None:
-            self._entries[number] = encode_entry(structs.replace(decode_entry(kept), outcomes=outcomes))
+            ended = structs.replace(decode_entry(kept), outcomes=outcomes)
+            self._put(within(ended, self._retention.entry_bytes))
 
     async def entries(self, query: Query) -> tuple[Entry, ...]:
         self._check_open()
@@ -73,8 +75,18 @@ class MemoryJournal:
     def _drop_old(self, now: datetime) -> None:
         oldest = now - timedelta(days=self._retention.days)
         while self._by_time and self._by_time[0][0] < oldest:
-            self._entries.pop(heapq.heappop(self._by_time)[1], None)
-        self._entries.pop(self._last - self._retention.entries, None)
+            self._drop(heapq.heappop(self._by_time)[1])
+        self._drop(self._last - self._retention.entries)
+        while self._bytes > self._retention.total_bytes and len(self._entries) > 1:
+            self._drop(next(iter(self._entries)))
+
+    def _put(self, entry: Entry) -> None:
+        self._bytes -= len(self._entries.get(entry.number, b""))
+        data = self._entries[entry.number] = encode_entry(entry)
+        self._bytes += len(data)
+
+    def _drop(self, number: int) -> None:
+        self._bytes -= len(self._entries.pop(number, b""))
 
     def _check_open(self) -> None:
         if not self._is_open:

@@ -1,27 +1,27 @@
-"""Entries as people and programs read them: rows for a terminal, plain data for `-o json` and `-o yaml`. Pure.
+"""Entries and stories as people and programs read them: lines for a terminal, plain data for `-o json` and `-o yaml`.
 
 The command line and the console print what is made here, so that all tell the same. Text of objects is made harmless
-for a terminal; pages escape it themselves.
+for a terminal; pages escape it themselves. Pure: how long ago something was is told from a time that is given.
 """
 
 from __future__ import annotations
 
+import textwrap
 from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 
 from plimsoll.core.plans import Result
-from plimsoll.journal.entries import brief
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Iterator
     from datetime import datetime
 
-    from plimsoll.core.plans import Outcome, Ref
+    from plimsoll.core.plans import Outcome, Reason
     from plimsoll.journal.entries import Entry
+    from plimsoll.journal.stories import Story
 
 Row = tuple[str, ...]
-WHY_HEAD: Final = ("TIME", "SUBSYSTEM", "SNAPSHOT", "WHAT", "WHY", "RESULT")
 JOURNAL_HEAD: Final = ("NUMBER", "TIME", "SUBSYSTEM", "SNAPSHOT", "DONE", "LEFT", "SENTENCE")
 _RESULTS: Final = {
     Result.DONE: "done",
@@ -30,40 +30,68 @@ _RESULTS: Final = {
     Result.HELD_BACK: "held back",
     Result.FAILED: "failed",
 }
+_WIDTH: Final = 110
+_STEP: Final = "  "
+_NAMES: Final = "names"
+"""The fact that lists everything a reason's sentence names only the first few of."""
+_UNITS: Final = ((86_400, "d"), (3_600, "h"), (60, "min"))
 
 
-def why_rows(entries: Iterable[Entry], ref: Ref) -> list[Row]:
-    """What was decided about one thing, a row each, in the order of the entries."""
-    rows: list[Row] = []
-    for entry in entries:
-        part = entry.about(ref)
-        head = (_time(entry.at), entry.subsystem, str(entry.snapshot))
-        ended = {msgspec.json.encode(one.action): one for one in part.outcomes}
-        for action in part.plan.actions:
-            outcome = ended.get(msgspec.json.encode(action))
+# ---- why
+
+
+def why_lines(stories: Iterable[Story], *, now: datetime) -> Iterator[str]:
+    """A block a story, in the order given: when, what was done or not, and the tree of reasons."""
+    for number, story in enumerate(stories):
+        if number:
+            yield ""
+        entry = "" if story.number is None else f", entry {story.number}"
+        yield f"{_time(story.at)} ({_ago(story.at, now)}), {harmless(story.subsystem)}{entry}"
+        ended = {msgspec.json.encode(one.action): one for one in story.outcomes}
+        for action in story.actions:
             what = action.verb + "".join(f" {key}={value}" for key, value in sorted(action.arguments.items()))
-            rows.append((*head, harmless(what), harmless(str(action.reason)), harmless(_result(outcome))))
-        rows.extend((*head, harmless(one.what), harmless(str(one.reason)), "not done") for one in part.plan.not_done)
-    return rows
+            outcome = ended.get(msgspec.json.encode(action))
+            yield from _wrapped(f"{what}: {_result(outcome)}", _STEP)
+            yield from _reason_lines(action.reason, _STEP * 2)
+        for one in story.not_done:
+            others = f" (and {one.unnamed} more like it)" if one.unnamed else ""
+            yield from _wrapped(f"{one.what}{others}", _STEP)
+            yield from _reason_lines(one.reason, _STEP * 2)
 
 
-def why_data(entries: Iterable[Entry], ref: Ref) -> list[dict[str, Any]]:
-    """The same for programs; what a reason says of others is counted, not listed."""
-    found: list[dict[str, Any]] = []
-    for entry in entries:
-        part = entry.about(ref)
-        found.append(
-            {
-                "number": entry.number,
-                "at": _plain(entry.at),
-                "subsystem": entry.subsystem,
-                "snapshot": entry.snapshot,
-                "actions": _plain(part.plan.actions),
-                "notDone": [_plain(brief(one, ref)) for one in part.plan.not_done],
-                "outcomes": _plain(part.outcomes),
-            }
-        )
-    return found
+def why_data(stories: Iterable[Story]) -> list[dict[str, Any]]:
+    """The same for programs."""
+    return [_plain(story) for story in stories]
+
+
+def _reason_lines(reason: Reason, indent: str) -> Iterator[str]:
+    yield from _wrapped(reason.message, indent)
+    names = reason.facts.get(_NAMES)
+    if isinstance(names, list) and names:
+        more = max(_whole(reason.facts.get("groups")) - len(names), 0)
+        told = f"{', '.join(map(str, names))} and {more} more" if more else f"all of them: {', '.join(map(str, names))}"
+        yield from _wrapped(told, indent + _STEP)
+    for cause in reason.because:
+        yield from _reason_lines(cause, indent + _STEP)
+
+
+def _whole(value: object) -> int:
+    return value if isinstance(value, int) else 0
+
+
+def _wrapped(text: str, indent: str) -> list[str]:
+    """Words are not broken: whoever copies a name wants all of it."""
+    return textwrap.wrap(
+        harmless(text),
+        max(_WIDTH, len(indent) + 40),
+        initial_indent=indent,
+        subsequent_indent=indent + _STEP,
+        break_long_words=False,
+        break_on_hyphens=False,
+    ) or [indent.rstrip()]
+
+
+# ---- journal
 
 
 def journal_rows(entries: Iterable[Entry]) -> list[Row]:
@@ -71,7 +99,7 @@ def journal_rows(entries: Iterable[Entry]) -> list[Row]:
         (
             str(entry.number),
             _time(entry.at),
-            entry.subsystem,
+            harmless(entry.subsystem),
             str(entry.snapshot),
             str(len(entry.plan.actions)),
             str(sum(one.count for one in entry.plan.not_done)),
@@ -83,6 +111,17 @@ def journal_rows(entries: Iterable[Entry]) -> list[Row]:
 
 def journal_data(entries: Iterable[Entry]) -> list[dict[str, Any]]:
     return [_plain(entry) for entry in entries]
+
+
+def entry_lines(entry: Entry) -> Iterator[str]:
+    """All of one entry: a line for everything done, with its end, and for everything not done."""
+    yield f"{entry.number}  {_time(entry.at)}  {harmless(entry.plan.sentence())}"
+    ended = {msgspec.json.encode(one.action): one for one in entry.outcomes}
+    for action in entry.plan.actions:
+        outcome = ended.get(msgspec.json.encode(action))
+        yield harmless(f"+ {action} [{_result(outcome)}]")
+    for one in entry.plan.not_done:
+        yield harmless(f"- {one}")
 
 
 def harmless(text: str) -> str:
@@ -104,3 +143,13 @@ def _plain(value: object) -> Any:
 
 def _time(moment: datetime) -> str:
     return f"{moment:%Y-%m-%d %H:%M:%S}"
+
+
+def _ago(moment: datetime, now: datetime) -> str:
+    seconds = (now - moment).total_seconds()
+    if seconds < 0:
+        return "in the future, by this clock"
+    for size, unit in _UNITS:
+        if seconds >= size:
+            return f"{seconds // size:.0f} {unit} ago"
+    return f"{seconds:.0f} s ago"

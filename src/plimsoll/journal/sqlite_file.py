@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any, Final
 from msgspec import structs
 
 from plimsoll.core.errors import InvalidInput
-from plimsoll.journal.entries import Entry, Query, Retention, decode_entry, encode_entry
+from plimsoll.journal.entries import Entry, Query, Retention, decode_entry, encode_entry, within
 from plimsoll.journal.errors import JournalClosed, JournalCorrupt, JournalTooNew, JournalUnusable
 
 if TYPE_CHECKING:
@@ -89,7 +89,7 @@ class JournalFile:
                 (_microseconds(plan.at), plan.subsystem),
             )
             assert row.lastrowid is not None, "SQLite numbers every row"
-            entry = Entry(number=row.lastrowid, plan=plan, outcomes=outcomes)
+            entry = within(Entry(number=row.lastrowid, plan=plan, outcomes=outcomes), self._retention.entry_bytes)
             _store(connection, entry)
             connection.executemany(
                 "INSERT OR IGNORE INTO subjects VALUES (?, ?)",
@@ -102,7 +102,8 @@ class JournalFile:
         with self._changing() as connection:
             kept = self._entry(connection, number)
             if kept is not None:
-                _store(connection, structs.replace(kept, outcomes=outcomes))
+                ended = structs.replace(kept, outcomes=outcomes)
+                _store(connection, within(ended, self._retention.entry_bytes))
 
     def entries(self, query: Query) -> tuple[Entry, ...]:
         where, values = _conditions(query)
@@ -147,8 +148,17 @@ class JournalFile:
             "SELECT number FROM entries WHERE number <= ? OR at_us < ?",
             (newest.number - self._retention.entries, oldest_us),
         ).fetchall()
-        connection.executemany("DELETE FROM subjects WHERE number = ?", dropped)
-        connection.executemany("DELETE FROM entries WHERE number = ?", dropped)
+        _delete(connection, dropped)
+        while _used_bytes(connection) > self._retention.total_bytes:
+            # A part at a time: how much room an entry takes shows when it is gone.
+            oldest = connection.execute(
+                "SELECT number FROM entries WHERE number < ? ORDER BY number "
+                "LIMIT (SELECT count(*) / 20 + 1 FROM entries)",
+                (newest.number,),
+            ).fetchall()
+            if not oldest:
+                return
+            _delete(connection, oldest)
 
     @contextmanager
     def _reading(self) -> Iterator[sqlite3.Connection]:
@@ -161,6 +171,19 @@ class JournalFile:
     def _changing(self) -> Iterator[sqlite3.Connection]:
         with self._reading() as connection, _transaction(connection):
             yield connection
+
+
+def _delete(connection: sqlite3.Connection, numbers: Sequence[tuple[int]]) -> None:
+    connection.executemany("DELETE FROM subjects WHERE number = ?", numbers)
+    connection.executemany("DELETE FROM entries WHERE number = ?", numbers)
+
+
+def _used_bytes(connection: sqlite3.Connection) -> int:
+    """Pages that hold something. The file never becomes smaller, but free pages are used first."""
+    (size,) = connection.execute("PRAGMA page_size").fetchone()
+    (pages,) = connection.execute("PRAGMA page_count").fetchone()
+    (free,) = connection.execute("PRAGMA freelist_count").fetchone()
+    return int((pages - free) * size)
 
 
 def subject_hash(ref: Ref) -> int:

@@ -62,17 +62,14 @@ def of_owner(resource: Resource) -> Keys[Key]:
 
 def states_in(change: Change[Any]) -> list[WireObject]:
     """The readable states a change tells of, the older first."""
-    match change:
-        case Added(new=new):
-            return [view_of(new)]
-        case Updated(old=old, new=new):
-            return [view_of(old), view_of(new)]
-        case Deleted(last=last):
-            return [view_of(last)]
-        case TurnedBad(last=last) if last is not None:
-            return [view_of(last)]
-        case _:
-            return []
+    # Asked for every event by every controller, so by type: see `informer.changes`.
+    if type(change) is Updated:
+        return [view_of(change.old), view_of(change.new)]
+    if type(change) is Added:
+        return [view_of(change.new)]
+    if type(change) is Deleted or type(change) is TurnedBad:
+        return [view_of(change.last)] if change.last is not None else []
+    return []
 
 
 def _is_of(owner: OwnerReference, resource: Resource) -> bool:

@@ -77,10 +77,10 @@ class Components:
             informer_settings=self._informer_settings,
         )
 
-    def services(self) -> list[Service]:
+    def services(self, *, whose: str = "") -> list[Service]:
         """Recorders and informers: to be started before the parts that use them, and stopped after."""
         recorders = [Service(name=f"events of {name}", run=recorder.run) for name, recorder in self._recorders.items()]
-        return [*recorders, *self.informers.services()]
+        return [*recorders, *self.informers.services(whose=whose)]
 
     def _client(self, manager: str) -> Client:
         if manager not in self._clients:

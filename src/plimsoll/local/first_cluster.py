@@ -1,6 +1,6 @@
 """What a simulated cluster begins with: our definitions, a cloud that sells machines, and one small group of them.
 
-`plimsoll up` asks for it before its controllers start. The definitions are brought up to date at every start. The rest
+`plimsoll up` asks for it before its controllers start, `plimsoll run cloud` for the cloud alone. The definitions are brought up to date at every start. The rest
 is made once, for a cluster that has no cloud yet: what somebody has changed or deleted since then stays as it is.
 """
 
@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 from plimsoll.core.values import Value
 from plimsoll.kube.errors import AlreadyExists, NotFound
 from plimsoll.local.volumes.storage_classes import default_storage_class
-from plimsoll.objects.cloud import THE_CLOUD, Cloud, NodeGroup
+from plimsoll.objects.cloud import CLOUD_GROUP, THE_CLOUD, Cloud, Machine, NodeGroup
 from plimsoll.objects.definitions import CustomResourceDefinition
 from plimsoll.objects.judging import shipped_definitions
 from plimsoll.objects.volumes import StorageClass
@@ -19,7 +19,9 @@ from plimsoll.objects.volumes import StorageClass
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from plimsoll.core.clock import Clock
     from plimsoll.kube.client import Client
+    from plimsoll.objects.manifests import Manifest
     from plimsoll.objects.meta import WireObject
 
 FIRST_GROUP: Final = "workers"
@@ -27,6 +29,8 @@ FIRST_MACHINE_TYPE: Final = "n1-standard-4"
 FIRST_NODES: Final = 3
 
 _LARGEST_GROUP: Final = 100
+_SERVED_WITHIN_S: Final = 30.0
+_LOOK_EVERY_S: Final = 0.2
 
 
 class FirstCluster(Value, frozen=True):
@@ -40,8 +44,7 @@ class FirstCluster(Value, frozen=True):
 async def prepare(client: Client, wanted: FirstCluster) -> None:
     """Make what is missing. The cloud comes last: a start that ends half-way is gone through again."""
     for manifest in shipped_definitions():
-        name = manifest.ref.name
-        await client.apply(CustomResourceDefinition, name, manifest.body, force=True)
+        await _define(client, manifest)
     is_new = await _is_new(client)
     if is_new:
         await _make(client, StorageClass, default_storage_class())
@@ -49,6 +52,34 @@ async def prepare(client: Client, wanted: FirstCluster) -> None:
         await _size_group(client, wanted)
     if is_new:
         await _make(client, Cloud, _cloud())
+
+
+async def prepare_cloud(client: Client, *, boot_s: float, clock: Clock) -> None:
+    """What the simulated cloud needs of a cluster that somebody else runs: its definitions, and something to sell."""
+    for manifest in shipped_definitions():
+        if manifest.body["spec"]["group"] == CLOUD_GROUP:
+            await _define(client, manifest)
+    await _served(client, clock=clock)
+    if await _is_new(client):
+        await _make(client, Cloud, _cloud(boot_s=boot_s))
+
+
+async def _served(client: Client, *, clock: Clock) -> None:
+    """A real server takes a moment from a definition to serving it. Raises `NotFound` if it does not come about."""
+    until_s = clock.monotonic_s() + _SERVED_WITHIN_S
+    for kind in (Cloud, NodeGroup, Machine):
+        while True:
+            try:
+                await client.list(kind)
+                break
+            except NotFound:
+                if clock.monotonic_s() > until_s:
+                    raise
+            await clock.sleep(_LOOK_EVERY_S)
+
+
+async def _define(client: Client, manifest: Manifest) -> None:
+    await client.apply(CustomResourceDefinition, manifest.ref.name, manifest.body, force=True)
 
 
 async def _is_new(client: Client) -> bool:
@@ -87,13 +118,13 @@ async def _make(client: Client, kind: type[WireObject], body: Mapping[str, Any])
         return
 
 
-def _cloud() -> dict[str, Any]:
+def _cloud(*, boot_s: float = 10) -> dict[str, Any]:
     return {
         "metadata": {"name": THE_CLOUD},
         "spec": {
             "region": "local",
             "zones": ["local-a", "local-b", "local-c"],
             "catalogues": ["gce-n1", "aws-m6i-c6i-r6i", "aws-graviton", "aws-gpu"],
-            "bootSeconds": 10,
+            "bootSeconds": boot_s,
         },
     }

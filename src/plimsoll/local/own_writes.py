@@ -56,7 +56,7 @@ class OwnWrites(Generic[V]):
         writes = self._unseen.get(owner)
         if writes is None:
             return True
-        position = self._informer.status.resource_version
+        position = self._informer.position
         for key in [key for key, write in writes.items() if self._is_seen(key, write, position)]:
             del writes[key]
         if writes:

@@ -6,8 +6,11 @@ is there for whoever takes turns by hand. Nothing here decides.
 
 from __future__ import annotations
 
+import asyncio
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
+
+import structlog
 
 from plimsoll.nodes.acting.cleaning import Cleaner
 from plimsoll.nodes.acting.node_pods import CachedPods, ListedPods
@@ -38,8 +41,14 @@ if TYPE_CHECKING:
     from plimsoll.kube.informer.shared import Informers
     from plimsoll.kube.recorder import EventRecorder
     from plimsoll.nodes.configuring import Configuration
+    from plimsoll.nodes.expanding import Asking
     from plimsoll.nodes.loop import Planning
     from plimsoll.nodes.providers.ports import Provider
+
+log = structlog.get_logger(__name__)
+
+_FAREWELL_S: Final = 5.0
+"""A process that is told to end is not waited for long."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -54,6 +63,7 @@ class Surroundings:
     clock: Clock
     planning: Planning
     journal: Journal | None = None
+    expander: Asking | None = None
     measuring: Clock | None = None
     """What measures how long things take, where that is another one than `clock`."""
     stepped: bool = False
@@ -87,6 +97,7 @@ class NodeAutoscaler:
             last_plans=None if around.stepped else LastPlansWriter(around.client),
         )
         self.health = Health(Patience.of(policy.operation))
+        self._cleaner = Cleaner(writer, around.provider, clock=around.clock)
         namespace = policy.operation.namespace
         self.autoscaler = Autoscaler(
             Parts(
@@ -98,11 +109,12 @@ class NodeAutoscaler:
                     soft_taints=SoftTaints(writer, clock=around.clock),
                     ledger=RemovalLedger(around.client, clock=around.clock, namespace=namespace),
                 ),
-                cleaner=Cleaner(writer, around.provider, clock=around.clock),
+                cleaner=self._cleaner,
                 teller=self.teller,
                 clock=around.clock,
                 measuring=around.measuring or around.clock,
                 planning=around.planning,
+                expander=around.expander,
                 stepped=around.stepped,
             )
         )
@@ -116,6 +128,18 @@ class NodeAutoscaler:
             Service(name="node removals", run=self._remover.run),
             Service(name="node autoscaler", run=timer.run),
         ]
+
+    async def leave(self) -> None:
+        """A clean exit: from now on nobody looks after the status, nor after marks of nodes that may be needed."""
+        policy = self._around.configuration.wishes().policy
+        await self.teller.leave(policy)
+        if policy.operation.dry_run or self.teller.last is None:
+            return
+        try:
+            async with asyncio.timeout(_FAREWELL_S):
+                await self._cleaner.take_off_soft_taints(self.watching.nodes(), policy.scale_down)
+        except TimeoutError:
+            log.warning("leaving.overdue", problem="soft taints are left; the next start takes them off")
 
     def _drain_rules(self) -> DrainRules:
         """As of now: budgets and owners may have changed since a removal was planned."""

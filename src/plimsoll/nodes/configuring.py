@@ -17,7 +17,7 @@ from plimsoll.core.plans import Reason
 from plimsoll.kube.selections import Selection
 from plimsoll.nodes.brakes import PAUSED_ANNOTATION
 from plimsoll.nodes.flags import InvalidOptions
-from plimsoll.nodes.options import read_options
+from plimsoll.nodes.options import known_flag, read_options
 from plimsoll.nodes.planning.group_priorities import CONFIG_MAP as PRIORITIES
 from plimsoll.nodes.planning.group_priorities import KEY as PRIORITIES_KEY
 from plimsoll.nodes.planning.group_priorities import read_priorities
@@ -110,14 +110,12 @@ class GivenOptions:
         known = self._read
         given = dict(self._options)
         written = self._ours.cache.get(CONFIG_MAP, self._namespace)
-        added: dict[str, Any] = {}
         try:
-            added = _options_in(written)
-            asked = {**given, **added}
+            asked = _overridden(given, options_in(written))
             if known is None or known[0] != asked:
                 known = (asked, read_options(asked))
         except (InvalidInput, InvalidOptions) as error:
-            if not added:
+            if written is None or not written.data.get(OPTIONS_KEY):
                 raise
             problems.append(f"ConfigMap {self._namespace}/{CONFIG_MAP}: {error}")
             known = known or (given, read_options(given))
@@ -142,7 +140,17 @@ def _named(name: str, informers: Informers, *, namespace: str) -> Informer[Confi
     return informers.of(ConfigMap, Selection(namespace=namespace, fields=f"metadata.name={name}"))
 
 
-def _options_in(written: ConfigMap | None) -> dict[str, Any]:
+def _overridden(given: dict[str, Any], added: dict[str, Any]) -> dict[str, Any]:
+    """Whatever the spelling: `enable-node-autoprovisioning` of the ConfigMap goes before `node-autoprovisioning`."""
+    names = {flag.name for flag in map(known_flag, added) if flag is not None}
+    kept = {
+        name: value for name, value in given.items() if (flag := known_flag(name)) is None or flag.name not in names
+    }
+    return {**kept, **added}
+
+
+def options_in(written: ConfigMap | None) -> dict[str, Any]:
+    """What the program's ConfigMap says of nodes; raises `InvalidInput` where that cannot be read."""
     text = "" if written is None else written.data.get(OPTIONS_KEY, "")
     if not text.strip():
         return {}

@@ -7,11 +7,10 @@ carried out depends on brakes and on how new the pods are.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from plimsoll.core.plans import Reason
 from plimsoll.nodes.planning.gpus import is_gpu
-from plimsoll.nodes.planning.memories import Memory
 from plimsoll.nodes.planning.scale_up import propose, verified
 from plimsoll.nodes.turns import Grown, ScaleUpPart
 from plimsoll.scheduling.demands import pod_demand
@@ -37,6 +36,12 @@ _SETTLING_WITH_GPU_S: Final = 30.0
 """Who asks for accelerators often comes in numbers: a turn waits until they are all there."""
 
 
+class Asking(Protocol):
+    """An expander outside this program: `asking_expander`."""
+
+    async def planned(self, policy: Policy, plan: Callable[[Policy], Awaitable[ScaleUp]]) -> ScaleUp: ...
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Occasion:
     """What a turn knows when it comes to growing."""
@@ -53,10 +58,10 @@ class Occasion:
 class Expanding:
     """Plans growth and has it carried out."""
 
-    def __init__(self, grower: Grower, planning: Planning) -> None:
+    def __init__(self, grower: Grower, planning: Planning, asking: Asking | None = None) -> None:
         self._grower = grower
         self._planning = planning
-        self._memory = Memory()
+        self._asking = asking
 
     async def step(self, at: Occasion, brakes: Brakes) -> ScaleUpPart:
         if not at.snapshot.pending:
@@ -64,9 +69,7 @@ class Expanding:
         if at.waits_for_more and _are_all_new(at.snapshot.pending, at.policy, at.now):
             why = Reason(code=PODS_TOO_NEW, message="all pending pods were made just now; more may follow")
             return ScaleUpPart(skipped=why)
-        with at.stopwatch.timing("scaleUp:estimate"):
-            proposal: Proposal = await self._planning(lambda: propose(at.snapshot, at.policy, memory=self._memory))
-        plan: ScaleUp = await self._planning(lambda: verified(proposal))
+        plan = await self._planned(at)
         seconds = at.stopwatch.seconds["scaleUp:estimate"]
         part = ScaleUpPart(plan=plan, skipped=_why_full(at, plan), plan_seconds=seconds)
         if not plan.growths:
@@ -74,6 +77,15 @@ class Expanding:
         if brakes.reason is not None:
             return replace(part, grown=tuple(_held_back(plan, brakes.reason)))
         return replace(part, grown=await self._grower.carry_out(plan.growths, now=at.now))
+
+    async def _planned(self, at: Occasion) -> ScaleUp:
+        async def plan(policy: Policy) -> ScaleUp:
+            with at.stopwatch.timing("scaleUp:estimate"):
+                proposal: Proposal = await self._planning(lambda: propose(at.snapshot, policy))
+            proven: ScaleUp = await self._planning(lambda: verified(proposal))
+            return proven
+
+        return await (plan(at.policy) if self._asking is None else self._asking.planned(at.policy, plan))
 
 
 def _held_back(plan: ScaleUp, reason: Reason) -> list[Grown]:
@@ -95,9 +107,12 @@ def _why_full(at: Occasion, plan: ScaleUp) -> Reason | None:
 
 
 def _are_all_new(pending: tuple[Pending, ...], policy: Policy, now: datetime) -> bool:
-    """Whether more of them may be about to come. A bypassed scheduler tells nobody when it is done: no waiting then."""
+    """Whether more of them may be about to come. A bypassed scheduler tells nobody when it is done: no waiting then.
+
+    Nor for a pod that was made in the future: the clocks differ, and it might be an hour.
+    """
     if policy.pods.bypassed_schedulers:
         return False
     wants_gpu = any(any(is_gpu(name) for name in pod_demand(one.pod)) for one in pending)
     settling_s = _SETTLING_WITH_GPU_S if wants_gpu else _SETTLING_S
-    return all(one.created is not None and (now - one.created).total_seconds() < settling_s for one in pending)
+    return all(one.created is not None and 0 <= (now - one.created).total_seconds() < settling_s for one in pending)

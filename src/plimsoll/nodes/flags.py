@@ -16,6 +16,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final
 
 from plimsoll.core.errors import InvalidInput
+from plimsoll.nodes.planning.disruption_windows import read_allowance
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -254,6 +255,16 @@ def parse_group_bounds(value: Any) -> NamedBounds:
     if len(parts) != 3 or not parts[2]:
         raise _Wrong(f'{_quoted(value)} is not MIN:MAX:ID of a node group, like "0:10:pool-a"')
     return NamedBounds(parts[2], _bounds(parts[0], parts[1]))
+
+
+def parse_disruption_budget(value: Any) -> str:
+    """As `disruption_windows.read_allowance` reads it; kept as it was written."""
+    written = parse_text(value)
+    try:
+        read_allowance(written)
+    except InvalidInput as error:
+        raise _Wrong(f"{_quoted(value)} {error.problem}") from error
+    return written
 
 
 def parse_accelerator_bounds(value: Any) -> NamedBounds:

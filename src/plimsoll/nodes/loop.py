@@ -2,7 +2,8 @@
 
 `Autoscaler.run_once()` is called by the controller's timer when live, and by `{loop: …}` in a scenario. Between turns
 only time is remembered (timers, back-offs, what growth was asked for); everything else is read anew, so that a process
-that dies at any point is followed by one that goes on from the world alone.
+that dies at any point is followed by one that goes on from the world alone. Only time that passed while somebody looked
+counts: a clock that is set, or a time in which nothing could be seen, makes no node overdue.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, replace
 from datetime import timedelta
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Final, Protocol
 
 import structlog
 
@@ -19,15 +20,16 @@ from plimsoll.core.plans import Reason
 from plimsoll.nodes.acting.emptied_groups import EmptiedGroups, delete_groups
 from plimsoll.nodes.acting.growing import Grower
 from plimsoll.nodes.acting.pacing import Pacing
-from plimsoll.nodes.acting.repairing import repair
+from plimsoll.nodes.acting.repairing import raise_to_minimum, repair
 from plimsoll.nodes.acting.soft_taints import restored
 from plimsoll.nodes.brakes import Brakes
 from plimsoll.nodes.cluster_state.registry import ClusterState
 from plimsoll.nodes.cluster_state.templates import GroupTemplates
 from plimsoll.nodes.expanding import PODS_TOO_NEW, Expanding, Occasion
 from plimsoll.nodes.observing.clouds import look_at_cloud
-from plimsoll.nodes.observing.snapshots import pods_by_node, snapshot_of, with_places
+from plimsoll.nodes.observing.snapshots import Snapshots, pods_by_node, with_places
 from plimsoll.nodes.observing.waiting_pods import sorted_pods
+from plimsoll.nodes.saving import Saving
 from plimsoll.nodes.shrinking import Hands, Shrinking, Situation
 from plimsoll.nodes.stopwatches import Stopwatch
 from plimsoll.nodes.turns import CANNOT_SEE, GroupGone, Turn
@@ -39,14 +41,19 @@ if TYPE_CHECKING:
     from plimsoll.core.clock import Clock
     from plimsoll.nodes.acting.cleaning import Cleaned, Cleaner
     from plimsoll.nodes.configuring import Configuration, Wishes
+    from plimsoll.nodes.expanding import Asking
     from plimsoll.nodes.observing.clouds import CloudRead
     from plimsoll.nodes.observing.clusters import ClusterRead, Watching
     from plimsoll.nodes.planning.world import Snapshot
+    from plimsoll.nodes.policy import Policy
     from plimsoll.nodes.providers.ports import Provider
-    from plimsoll.nodes.turns import ScaleUpPart
+    from plimsoll.nodes.turns import Grown, Repaired, ScaleUpPart
     from plimsoll.objects.pods import Pod
 
 log = structlog.get_logger(__name__)
+
+_CLOCK_WAS_SET: Final = timedelta(seconds=1)
+"""What a clock goes wrong by between two turns while it is kept right slowly is far less."""
 
 Planning = Callable[[Callable[[], Any]], Awaitable[Any]]
 """Runs a pure planner: in a worker thread when live, inline in virtual time."""
@@ -72,6 +79,8 @@ class Parts:
     measuring: Clock
     """What measures how long things take; nothing is decided by it."""
     planning: Planning
+    expander: Asking | None = None
+    """One outside this program, where the operator named it."""
     stepped: bool = False
     """A scenario takes the steps: nothing waits for timers, and no scheduler runs by itself."""
 
@@ -84,11 +93,14 @@ class Autoscaler:
         wishes = parts.configuration.wishes()
         self._state = ClusterState(wishes.policy)
         self._templates = GroupTemplates(wishes.policy)
-        self._expanding = Expanding(Grower(parts.provider, self._state), parts.planning)
-        self._shrinking = Shrinking(parts.hands, parts.planning, stepped=parts.stepped)
+        grower = Grower(parts.provider, self._state)
+        self._expanding = Expanding(grower, parts.planning, parts.expander)
+        saving = Saving(grower, parts.planning)
+        self._shrinking = Shrinking(parts.hands, parts.planning, saving, stepped=parts.stepped)
         self._emptied = EmptiedGroups()
+        self._snapshots = Snapshots()
         self._turns = 0
-        self._began = (parts.clock.now(), parts.clock.monotonic_s())
+        self._looked_at = (parts.clock.now(), parts.clock.monotonic_s())
         self._blind_since_s: float | None = None
         self._has_begun = False
         self._stopwatch = Stopwatch(parts.measuring)
@@ -111,8 +123,9 @@ class Autoscaler:
 
     async def _turn(self, wishes: Wishes, now: datetime) -> Turn:
         """Whatever cannot be seen ends the turn before anything is done."""
-        if why := self._parts.watching.stale():
-            return self._blinded(wishes, now, f"the cluster cannot be seen: {why}", error_type="apiCallError")
+        if (stale := self._parts.watching.stale()) is not None:
+            why = f"the cluster cannot be seen: {stale}"
+            return self._blinded(wishes, now, why, error_type="apiCallError", for_s=stale.age_s)
         cluster = self._parts.watching.read()
         if (hollow := _nothing_to_begin_with(cluster, wishes)) is not None:
             return self._ended(wishes, now, hollow)
@@ -135,7 +148,7 @@ class Autoscaler:
     async def _seen(self, cluster: ClusterRead, cloud: CloudRead, wishes: Wishes, now: datetime) -> Turn:
         """Everything is known: judge it, put right what is wrong, then grow and shrink."""
         brakes = Brakes.of(wishes.policy, paused=wishes.paused)
-        cleaned = () if brakes.reason else await self._cleaned(cluster, cloud, wishes)
+        cleaned = () if brakes.reason else await self._cleaned(cluster, cloud, wishes, now)
         with self._stopwatch.timing("updateClusterState"):
             changes = self._state.observe(cloud.observed(cluster.nodes, wishes.policy), now)
         repaired = () if brakes.reason else await repair(self._parts.provider, changes)
@@ -163,7 +176,7 @@ class Autoscaler:
         pods = sorted_pods(
             self._with_evicted(cluster, now), policy.pods, now=now, waits_for_scheduler=not self._parts.stepped
         )
-        snapshot = snapshot_of(cluster, cloud, pods, standing=standing, policy=policy, number=turn.number)
+        snapshot = self._snapshots.next(cluster, cloud, pods, standing=standing, policy=policy, number=turn.number)
         occasion = Occasion(
             snapshot=snapshot,
             policy=policy,
@@ -184,11 +197,14 @@ class Autoscaler:
             nodes={one.metadata.name: one for one in cluster.nodes},
             controllers=cluster.controllers,
             unready=frozenset(standing.total.unready),
+            groups_coming=frozenset(standing.upcoming),
             hindrance=_hindrance(up),
         )
         with self._stopwatch.timing("scaleDown"):
             down = await self._shrinking.step(situation, brakes)
-        gone = () if brakes.reason or down.under_way else await self._tidied(cloud, snapshot, up, now)
+        grown = (*up.grown, *down.replacing)
+        gone = () if brakes.reason or down.under_way else await self._tidied(cloud, snapshot, grown, now)
+        raised = () if brakes.reason or grown else await self._raised(cloud, policy, now)
         return _with(
             turn,
             snapshot=snapshot,
@@ -196,12 +212,15 @@ class Autoscaler:
             set_aside=pods.set_aside,
             scale_up=up,
             scale_down=down,
+            repaired=(*turn.repaired, *raised),
             groups_gone=gone,
         )
 
     # ---- steps
 
-    async def _cleaned(self, cluster: ClusterRead, cloud: CloudRead, wishes: Wishes) -> tuple[Cleaned, ...]:
+    async def _cleaned(
+        self, cluster: ClusterRead, cloud: CloudRead, wishes: Wishes, now: datetime
+    ) -> tuple[Cleaned, ...]:
         """Marks on nodes that nobody is removing: of a process that died, or of a removal that could not undo them."""
         remover, cleaner = self._parts.hands.remover, self._parts.cleaner
         remover.policy = wishes.policy
@@ -210,7 +229,7 @@ class Autoscaler:
         options = wishes.policy.scale_down
         cleaned = await cleaner.take_off_marks(cluster.nodes, options, leaving=remover.under_way.nodes)
         if not self._has_begun:
-            self._shrinking.restore(restored(cluster.nodes, options, self._now()))
+            self._shrinking.restore(restored(cluster.nodes, options, now))
             await cleaner.take_off_soft_taints(cluster.nodes, options)
             self._has_begun = True
         return cleaned
@@ -220,34 +239,54 @@ class Autoscaler:
         evicted = self._parts.hands.remover.recently_evicted(now, cluster.pods)
         return (*cluster.pods, *(one for one in evicted if _will_be_made_again(one, cluster)))
 
+    async def _raised(self, cloud: CloudRead, policy: Policy, now: datetime) -> tuple[Repaired, ...]:
+        """Groups below their minimum are raised to it, where the operator wants that."""
+        if not policy.groups.enforce_min_size:
+            return ()
+        raised = await raise_to_minimum(cloud, policy)
+        for one in raised:
+            if one.failure is None and one.before is not None and one.after is not None:
+                self._state.grown(one.group, one.after - one.before, now)
+        return raised
+
     async def _tidied(
-        self, cloud: CloudRead, snapshot: Snapshot, up: ScaleUpPart, now: datetime
+        self, cloud: CloudRead, snapshot: Snapshot, grown: tuple[Grown, ...], now: datetime
     ) -> tuple[GroupGone, ...]:
-        used = {one.group for one in up.grown}
+        used = {one.group for one in grown}
         due = self._emptied.due(cloud, snapshot, self._state.policy, used=used, now=now)
         return await delete_groups(due, cloud.groups)
 
     # ---- what is not seen
 
-    def _blinded(self, wishes: Wishes, now: datetime, why: str, *, error_type: str) -> Turn:
-        if self._blind_since_s is None:
-            self._blind_since_s = self._parts.clock.monotonic_s()
+    def _blinded(self, wishes: Wishes, now: datetime, why: str, *, error_type: str, for_s: float = 0.0) -> Turn:
+        since_s = self._parts.clock.monotonic_s() - for_s
+        self._blind_since_s = min(since_s, since_s if self._blind_since_s is None else self._blind_since_s)
         log.warning("turn.blind", problem=why)
         return self._ended(wishes, now, Reason(code=CANNOT_SEE, message=why, facts={"errorType": error_type}))
 
     def _sees_again(self) -> None:
         """Time in which nobody could look counts against nobody."""
         if self._blind_since_s is not None:
-            self._state.was_blind(self._parts.clock.monotonic_s() - self._blind_since_s)
+            gap = timedelta(seconds=self._parts.clock.monotonic_s() - self._blind_since_s)
             self._blind_since_s = None
+            self._state.was_blind(gap)
+            self._shrinking.put_off(gap)
+            self._emptied.put_off(gap)
 
     def _ended(self, wishes: Wishes, now: datetime, why: Reason) -> Turn:
         return Turn(number=self._turns, at=now, policy=wishes.policy, ended_early=why)
 
     def _now(self) -> datetime:
-        """Steady: a wall clock that is set must not make nodes overdue."""
-        wall, began_s = self._began
-        return wall + timedelta(seconds=self._parts.clock.monotonic_s() - began_s)
+        """The wall clock's time, as objects tell theirs. When it is set, what is remembered moves along."""
+        wall_before, steady_before_s = self._looked_at
+        wall, steady_s = self._looked_at = (self._parts.clock.now(), self._parts.clock.monotonic_s())
+        by = wall - wall_before - timedelta(seconds=steady_s - steady_before_s)
+        if abs(by) >= _CLOCK_WAS_SET:
+            log.warning("clock.was_set", by_s=by.total_seconds())
+            self._state.clock_was_set(by)
+            self._shrinking.put_off(by)
+            self._emptied.put_off(by)
+        return wall
 
 
 def _with(turn: Turn, **parts: Any) -> Turn:

@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 
 __all__ = ["FLAGS", "InvalidOptions", "Policy", "accepted_only", "known_flag", "read_options"]
 
-_PARTS: Final[Mapping[str, type]] = {
+PARTS: Final[Mapping[str, type]] = {
     "limits": Limits,
     "groups": GroupRules,
     "choosing": Choosing,
@@ -78,7 +78,7 @@ _ACCEPTED: Final = (
 
 
 def _declared() -> Iterator[Flag]:
-    for part in _PARTS.values():
+    for part in PARTS.values():
         yield from (flag for _, flag in flags.flags_of(part))
     for name, (kind, parse), default, note in _ACCEPTED:
         yield Flag(name=name, kind=kind, default=default, parse=parse, state=State.ACCEPTED, note=note)
@@ -148,7 +148,7 @@ class _Reading:
 
     def policy(self) -> Policy:
         parts: dict[str, Any] = {}
-        for part, struct in _PARTS.items():
+        for part, struct in PARTS.items():
             own = {field: flag.name for field, flag in flags.flags_of(struct) if flag.name in self._values}
             parts[part] = struct(**{field: self._values[name] for field, name in own.items()})
         return dataclasses.replace(Policy(), **parts)

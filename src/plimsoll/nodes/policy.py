@@ -231,6 +231,10 @@ class ScaleDown:
     ignore_daemon_sets: bool = switch("ignore-daemonsets-utilization", default=False)
     ignore_mirror_pods: bool = switch("ignore-mirror-pods-utilization", default=False)
     consolidation: str = choice("consolidation", "empty", ("off", "empty", "underutilized", "balanced"))
+    consolidation_budgets: tuple[str, ...] = listed(
+        "consolidation-budget", item=flags.parse_disruption_budget, commas=False
+    )
+    """Empty: one node in ten of each group at a time."""
     max_removals_per_hour: int | None = count("max-removals-per-hour", None)
 
 

@@ -13,11 +13,12 @@ from plimsoll.core.plans import Reason
 from plimsoll.nodes.planning.departures import Departures, removable_now
 from plimsoll.nodes.planning.removal_candidates import RECENTLY_UNREMOVABLE, Known
 from plimsoll.nodes.planning.removals import find_unneeded
+from plimsoll.nodes.saving import Question, Saving
 from plimsoll.nodes.turns import RemovalResult, ScaleDownPart
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Iterable, Mapping
-    from datetime import datetime
+    from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+    from datetime import datetime, timedelta
 
     from plimsoll.nodes.acting.removal_ledger import RemovalLedger
     from plimsoll.nodes.acting.removing import Remover
@@ -25,7 +26,6 @@ if TYPE_CHECKING:
     from plimsoll.nodes.brakes import Brakes
     from plimsoll.nodes.planning.departures import Removal
     from plimsoll.nodes.planning.drains import Controller, ControllerKey
-    from plimsoll.nodes.planning.memories import Memory
     from plimsoll.nodes.planning.removals import Kept, Simulation
     from plimsoll.nodes.planning.world import Snapshot
     from plimsoll.nodes.policy import Policy, ScaleDown
@@ -51,6 +51,8 @@ class Situation:
     controllers: Mapping[ControllerKey, Controller] = field(default_factory=dict)
     unready: frozenset[str] = frozenset()
     booked: frozenset[str] = frozenset()
+    groups_coming: frozenset[str] = frozenset()
+    """Groups with nodes still on their way."""
     hindrance: Reason | None = None
     """Why nothing may begin in this turn whatever is unneeded: a growth, pods that are too new."""
 
@@ -62,6 +64,10 @@ class LastTimes:
     added: dict[str, datetime] = field(default_factory=dict)
     removed: dict[str, datetime] = field(default_factory=dict)
     failed: dict[str, datetime] = field(default_factory=dict)
+
+    def put_off(self, by: timedelta) -> None:
+        for times in (self.added, self.removed, self.failed):
+            times.update({group: time + by for group, time in times.items()})
 
     def note(self, times: dict[str, datetime], group: str, now: datetime) -> None:
         times[group] = times[""] = now
@@ -92,7 +98,8 @@ class Hands:
 class Shrinking:
     """Remembers timers between turns, and begins removals."""
 
-    def __init__(self, hands: Hands, planning: Planning, *, stepped: bool = False) -> None:
+    def __init__(self, hands: Hands, planning: Planning, saving: Saving, *, stepped: bool = False) -> None:
+        self._saving = saving
         self._remover = hands.remover
         self._soft_taints = hands.soft_taints
         self._ledger = hands.ledger
@@ -102,7 +109,6 @@ class Shrinking:
         self._unremovable_until: dict[str, datetime] = {}
         self._why_unremovable: dict[str, Reason] = {}
         self._hints: dict[PodKey, str] = {}
-        self._memory: Memory | None = None
         self.times = LastTimes()
 
     def forget(self) -> None:
@@ -121,9 +127,7 @@ class Shrinking:
                 skipped=Reason(code=DISABLED, message="scale-down-enabled is false"), ended=before, under_way=self._busy
             )
         known = self._known(at)
-        simulation = await self._planning(
-            lambda: find_unneeded(at.snapshot, at.policy, now=at.now, known=known, memory=self._memory)
-        )
+        simulation = await self._planning(lambda: find_unneeded(at.snapshot, at.policy, now=at.now, known=known))
         self._remember(simulation, at.now)
         part = ScaleDownPart(
             unneeded=simulation.unneeded,
@@ -131,22 +135,31 @@ class Shrinking:
             kept=tuple(self._as_found(one) for one in simulation.kept),
             ended=before,
             under_way=self._busy,
+            known=known,
         )
         if at.policy.scale_down.soft_taint_count and brakes.reason is None:
             await self._soft_taints.update(self._since, at.nodes, at.policy.scale_down)
         return await self._begun(part, simulation, at, brakes)
+
+    def put_off(self, by: timedelta) -> None:
+        """Nobody could look for so long, or the clock was set by so much: nothing goes, and no wait ends, for that."""
+        self._since = {node: since + by for node, since in self._since.items()}
+        self._unremovable_until = {node: until + by for node, until in self._unremovable_until.items()}
+        self.times.put_off(by)
 
     # ---- beginning
 
     async def _begun(self, part: ScaleDownPart, simulation: Simulation, at: Situation, brakes: Brakes) -> ScaleDownPart:
         options = at.policy.scale_down
         waits_for = "" if options.delay_type_local else self.times.cooldown(options, at.now)
-        if waits_for:
+        if waits_for and not self._saving.is_waiting:
             reason = Reason(code=IN_COOLDOWN, message=f"in cool-down: {waits_for}")
             return replace(part, skipped=reason, is_in_cooldown=True)
         if at.hindrance is not None:
             return replace(part, skipped=at.hindrance)
-        departures = self._departing(simulation, at)
+        departures = Departures() if waits_for else self._departing(simulation, at)
+        if not departures.removals and not self._busy:
+            part, departures = await self._saved(part, departures, at, brakes)
         chosen: tuple[Removal, ...] = ()
         held_back: dict[str, Reason] = {}
         if brakes.reason is not None:
@@ -164,6 +177,20 @@ class Shrinking:
             kept=(*part.kept, *departures.kept),
             under_way=self._busy,
         )
+
+    async def _saved(
+        self, part: ScaleDownPart, departures: Departures, at: Situation, brakes: Brakes
+    ) -> tuple[ScaleDownPart, Departures]:
+        """What consolidation adds, within what may go on at once."""
+        asked = Question(
+            snapshot=at.snapshot, policy=at.policy, known=self._known(at), now=at.now, coming=at.groups_coming
+        )
+        saved = await self._saving.step(asked, may_act=brakes.reason is None)
+        for one in saved.replacing:
+            if one.is_done:
+                self.times.note(self.times.added, one.group, at.now)
+        part = replace(part, replacing=saved.replacing, savings_per_hour=saved.savings_per_hour)
+        return part, replace(departures, removals=_at_once(saved.removals, at.policy.scale_down))
 
     def _departing(self, simulation: Simulation, at: Situation) -> Departures:
         """Those that go now, but for groups that are in a cool-down of their own."""
@@ -198,7 +225,6 @@ class Shrinking:
         )
 
     def _remember(self, simulation: Simulation, now: datetime) -> None:
-        self._memory = simulation.memory
         self._hints = simulation.hints()
         self._since = {one.node: self._since.get(one.node, now) for one in simulation.unneeded}
         retried = {one.node: one.retry_at for one in simulation.kept if one.retry_at is not None}
@@ -224,3 +250,10 @@ class Shrinking:
             elif one.result is RemovalResult.FAILED:
                 self.times.note(self.times.failed, one.removal.group, now)
         return seen
+
+
+def _at_once(removals: Sequence[Removal], options: ScaleDown) -> tuple[Removal, ...]:
+    """As many as may go at the same time, and no more of them drained than may be."""
+    empty = [one for one in removals if one.is_empty]
+    drained = [one for one in removals if not one.is_empty][: options.drain_parallelism]
+    return tuple([*empty, *drained][: options.parallelism])

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from plimsoll.nodes.acting.cleaning import Cleaned
     from plimsoll.nodes.cluster_state.standing import Standing
     from plimsoll.nodes.planning.departures import Removal
+    from plimsoll.nodes.planning.removal_candidates import Known
     from plimsoll.nodes.planning.removals import Kept, Unneeded
     from plimsoll.nodes.planning.results import Growth
     from plimsoll.nodes.planning.world import Snapshot
@@ -149,9 +150,15 @@ class ScaleDownPart:
     """What was decided to go; begun in this turn unless `held_back`."""
     held_back: Mapping[str, Reason] = field(default_factory=dict)
     """By node: a brake kept it (dry run, max-removals-per-hour, pause)."""
+    replacing: tuple[Grown, ...] = ()
+    """Cheaper nodes that consolidation asked for, before the dear ones go."""
+    savings_per_hour: float = 0.0
+    """What consolidation would save, with everything that it proposes."""
     ended: tuple[Ended, ...] = ()
     under_way: int = 0
     is_in_cooldown: bool = False
+    known: Known | None = None
+    """What was remembered when it was decided who is unneeded; for recordings."""
 
     @property
     def begun(self) -> tuple[Removal, ...]:
@@ -192,7 +199,12 @@ class Turn:
         return self.ended_early is None or self.ended_early.code != CANNOT_SEE
 
     @property
+    def grown(self) -> tuple[Grown, ...]:
+        """Everything that was asked to grow, for pods and for money."""
+        return (*self.scale_up.grown, *self.scale_down.replacing)
+
+    @property
     def did_something(self) -> bool:
         """Whether the next turn should follow at once."""
-        grew = any(one.is_done for one in self.scale_up.grown)
+        grew = any(one.is_done for one in self.grown)
         return grew or any(one.node not in self.scale_down.held_back for one in self.scale_down.departures.removals)

@@ -18,7 +18,7 @@ import msgspec
 from msgspec import Raw
 
 from plimsoll.core.values import Value, Wire
-from plimsoll.objects.meta import ListMeta, MicroTime, WireObject
+from plimsoll.objects.meta import ListMeta, MicroTime, ObjectMeta, WireObject
 from plimsoll.objects.problems import BadObject, Unreadable, json_type, problem_of
 from plimsoll.objects.shapes import Shape, without_nulls
 from plimsoll.objects.spans import cut, members
@@ -36,6 +36,11 @@ class RawObject(Value, Generic[T]):
 
     view: T
     raw: bytes
+
+    @property
+    def metadata(self) -> ObjectMeta:
+        """Of the view: who asks of an object only who it is need not ask whether its bytes are with it."""
+        return self.view.metadata
 
     def __repr__(self) -> str:
         """Without the bytes, which may be a Secret's."""

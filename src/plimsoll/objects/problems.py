@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from typing import Any, Final, Self
+from typing import Any, Final, Self, final
 
 from plimsoll.core.values import Value
 
@@ -21,6 +21,7 @@ class Unreadable(Value):
     problem: str
 
 
+@final
 class BadObject(Value):
     """An object that is there but cannot be read. Identity is given as far as it could be read, else empty.
 

@@ -12,6 +12,7 @@ from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 from plimsoll.core.errors import Deadlock, LeftVirtualTime, Runaway
+from plimsoll.runtime.collecting import SELDOM_COLLECTING
 from plimsoll.runtime.standstills import deadlock
 from plimsoll.runtime.virtual_loop import Limits, VirtualLoop
 
@@ -54,6 +55,7 @@ class VirtualRun:
         self._failure: BaseException | None = None
         self._awaited: asyncio.Future[Any] | None = None
         self._is_closing = False
+        SELDOM_COLLECTING.begin()
 
     def __enter__(self) -> Self:
         return self
@@ -149,6 +151,7 @@ class VirtualRun:
                 raise
         finally:
             self.loop.close()
+            SELDOM_COLLECTING.end()
 
     def _cancel_everything(self) -> None:
         departure: LeftVirtualTime | None = None

@@ -45,12 +45,12 @@ _Met = tuple[bool, "list[AffinityTerm]"]
 class AffinityTerm:
     """A compiled term of one pod: whom it means, and over which topology."""
 
-    __slots__ = ("_namespace_selector", "_namespaces", "_selector", "topology_key")
+    __slots__ = ("_namespace_selector", "_namespaces", "selector", "topology_key")
 
     def __init__(self, term: PodAffinityTerm, owner: Pod, *, path: str) -> None:
         self.topology_key = term.topology_key
         selector = label_selector(term.label_selector, path=f"{path}.labelSelector")
-        self._selector = with_label_keys(
+        self.selector = with_label_keys(
             selector,
             owner.metadata.labels,
             match=term.match_label_keys,
@@ -64,7 +64,7 @@ class AffinityTerm:
 
     def means(self, namespace: str, labels: Mapping[str, str], namespace_labels: Mapping[str, str]) -> bool:
         """Whether a pod of this namespace with these labels is meant."""
-        if not self._selector.matches(labels):
+        if not self.selector.matches(labels):
             return False
         return namespace in self._namespaces or self._namespace_selector.matches(namespace_labels)
 

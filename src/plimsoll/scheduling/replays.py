@@ -28,22 +28,22 @@ if TYPE_CHECKING:
 class Alike:
     """Pods that differ in nothing but their names: the rules for them, and what each of them is once placed."""
 
-    __slots__ = ("pod", "rules", "sample")
+    __slots__ = ("counting", "pod", "rules", "sample", "spreads")
 
     def __init__(self, pod: Pod) -> None:
         self.pod = pod
         self.sample = PlacedPod(pod)
         self.rules: Prepared | None = None
         """With the counts of now; None: to be prepared anew when asked for."""
+        self.counting: tuple[Spread | InterPod, ...] = ()
+        """Those of the rules that count pods; `spreads`: that count by domains of nodes, empty ones too."""
+        self.spreads: tuple[Spread, ...] = ()
 
-    def note_node(self, place: NodeState) -> None:
-        for rule in self.counting_rules():
-            if isinstance(rule, Spread):
-                rule.note_node(place)
-
-    def counting_rules(self) -> list[Spread | InterPod]:
-        rules = self.rules.rules if self.rules is not None else ()
-        return [rule for rule in rules if isinstance(rule, (Spread, InterPod))]
+    def judged_by(self, rules: Prepared | None) -> None:
+        known = rules.rules if rules is not None else ()
+        self.rules = rules
+        self.counting = tuple(rule for rule in known if isinstance(rule, (Spread, InterPod)))
+        self.spreads = tuple(rule for rule in known if isinstance(rule, Spread))
 
 
 class Replay:
@@ -56,6 +56,8 @@ class Replay:
         self._known: list[Alike] = []
         self._claiming: list[Alike] = []
         self._repels = view.has_anti_affinity
+        self._daemons: dict[int, PlacedPod] = {}
+        """By the identity of the pod, which they keep: nodes of one group bring the same daemon pods."""
         self._minding: dict[tuple[Kin, int, bool], tuple[PlacedPod, list[Spread | InterPod]]] = {}
         """Rules that count a pod, by all they can see of it: of hundreds of kinds of pods mostly a few."""
 
@@ -71,6 +73,11 @@ class Replay:
             self._claiming.append(group)
         self._beware_of(group.sample)
         return group
+
+    def prepare(self) -> None:
+        """Count for everybody now. Who is asked about only after many were placed would have to count all of these."""
+        for one in self._known:
+            self._rules_of(one)
 
     def verdict(self, group: Alike, node_name: str) -> Verdict:
         refusal = next(self.refusals(group, node_name), None)
@@ -88,10 +95,13 @@ class Replay:
         state = NodeState(node)
         self._nodes[state.name] = state
         for one in self._known:
-            one.note_node(state)
+            for rule in one.spreads:
+                rule.note_node(state)
         for daemon in daemons:
-            placed = PlacedPod(daemon)
-            self._beware_of(placed)
+            placed = self._daemons.get(id(daemon))
+            if placed is None:
+                placed = self._daemons[id(daemon)] = PlacedPod(daemon)
+                self._beware_of(placed)
             self._put(placed, state.name)
 
     def _put(self, placed: PlacedPod, node_name: str) -> None:
@@ -100,13 +110,13 @@ class Replay:
             rule.note(placed, state)
         # Exclusive claims and attach limits look at the whole cluster: they are read anew.
         for one in self._claiming:
-            one.rules = None
+            one.judged_by(None)
 
     def _rules_minding(self, placed: PlacedPod) -> list[Spread | InterPod]:
         key = (placed.kin, id(placed.anti_affinity), placed.leaving)
         found = self._minding.get(key)
         if found is None:
-            rules = [rule for one in self._known for rule in one.counting_rules() if not one.sample.claims]
+            rules = [rule for one in self._known for rule in one.counting if not one.sample.claims]
             found = self._minding[key] = (placed, [rule for rule in rules if rule.minds(placed)])
         return found[1]
 
@@ -116,7 +126,7 @@ class Replay:
             self._repels = True
             self._minding.clear()
             for one in self._known:
-                one.rules = None
+                one.judged_by(None)
 
     def view(self) -> ClusterView:
         """The cluster as it stands now, for questions that are asked once."""
@@ -128,11 +138,13 @@ class Replay:
     def _rules_of(self, group: Alike) -> Prepared:
         if group.rules is None:
             view = self.view()
-            group.rules = Prepared(group.pod, view, profile=self._profile)
+            rules = Prepared(group.pod, view, profile=self._profile)
             if self._repels and INTER_POD_AFFINITY not in self._profile.disabled:
-                self._watch_for_repulsion(group.rules, group.pod, view)
+                self._watch_for_repulsion(rules, group.pod, view)
+            group.judged_by(rules)
             for sample, minding in self._minding.values() if not group.sample.claims else ():
-                minding += [rule for rule in group.counting_rules() if rule.minds(sample)]
+                minding += [rule for rule in group.counting if rule.minds(sample)]
+            return rules
         return group.rules
 
     def _watch_for_repulsion(self, rules: Prepared, pod: Pod, view: ClusterView) -> None:

@@ -93,8 +93,13 @@ class _Constraint:
 
     def note_domain(self, domain: str) -> None:
         """A node has joined; if its domain is new, it is an empty one."""
-        if domain not in self.counts:
-            self.counts[domain] = 0
+        if domain in self.counts:
+            return
+        self.counts[domain] = 0
+        if self._has_minimum:
+            self._domains_at[0] += 1
+            self.minimum = 0
+        else:
             self.close()
 
     def skew_in(self, domain: str) -> int:

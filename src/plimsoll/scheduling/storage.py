@@ -18,10 +18,13 @@ if TYPE_CHECKING:
 
     from plimsoll.core.node_selectors import NodeSelector
     from plimsoll.core.selectors import LabelSelector
+    from plimsoll.objects.nodes import Node
     from plimsoll.objects.pods import Pod
     from plimsoll.objects.volumes import CSINode, PersistentVolume, PersistentVolumeClaim, StorageClass, Volume
 
 NO_PROVISIONER: Final = "kubernetes.io/no-provisioner"
+ATTACHES_LIKE: Final = "plimsoll.io/attaches-like"
+"""On a node that is only planned: the node whose CSINode says what it will attach."""
 
 _BIND_COMPLETED: Final = "pv.kubernetes.io/bind-completed"
 _OLD_CLASS: Final = "volume.beta.kubernetes.io/storage-class"
@@ -44,6 +47,11 @@ class Storage:
         self.classes = {one.metadata.name: one for one in classes}
         self.csi_nodes = {one.metadata.name: one for one in csi_nodes}
         self._unbound: dict[str, list[UnboundVolume]] | None = None
+
+    def csi_node_of(self, node: Node) -> CSINode | None:
+        """Its own, or that of the node which a node that is not there yet was made from."""
+        meta = node.metadata
+        return self.csi_nodes.get(meta.name) or self.csi_nodes.get(meta.annotations.get(ATTACHES_LIKE, ""))
 
     def claim(self, namespace: str, name: str) -> PersistentVolumeClaim | None:
         return self.claims.get((namespace, name))

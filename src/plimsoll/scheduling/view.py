@@ -152,6 +152,16 @@ class NodeState:
         gone = pods.pop(key)
         return self._holding(pods, self.used - gone.demand)
 
+    def exchanged(self, gone: Iterable[PodKey], added: Iterable[PlacedPod]) -> NodeState:
+        """Without some pods and with others; all that are then there stand in the order of their keys."""
+        pods, used = dict(self.pods), self.used
+        for key in gone:
+            used = used - pods.pop(key).demand
+        for placed in added:
+            pods[placed.key] = placed
+            used = used + placed.demand
+        return self._holding(dict(sorted(pods.items())), used)
+
     def with_unreadable(self, bad: BadObject) -> NodeState:
         """The same with a pod that nobody can read, and that so nobody can take off."""
         other = self._holding(self.pods, self.used)

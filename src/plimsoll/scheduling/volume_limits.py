@@ -15,6 +15,7 @@ from plimsoll.scheduling.verdicts import Refusal
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
+    from plimsoll.objects.nodes import Node
     from plimsoll.objects.pods import Pod
     from plimsoll.scheduling.storage import Storage
     from plimsoll.scheduling.view import ClusterView, NodeState
@@ -51,7 +52,7 @@ class _Limits:
         self._storage = storage
 
     def refuse(self, place: NodeState) -> Refusal | None:
-        limits = self._limits_of(place.name)
+        limits = self._limits_of(place.node)
         if not limits:
             return None
         present: set[_Attachment] = set()
@@ -69,8 +70,8 @@ class _Limits:
                 )
         return None
 
-    def _limits_of(self, node_name: str) -> dict[str, int]:
-        csi_node = self._storage.csi_nodes.get(node_name)
+    def _limits_of(self, node: Node) -> dict[str, int]:
+        csi_node = self._storage.csi_node_of(node)
         if csi_node is None:
             return {}
         return {

@@ -69,7 +69,7 @@ QUESTION: Final = "Tuple((i8[:,::1], b1[:,::1], i8[::1]))"
 TABLE: Final = "UniTuple(i8[:,::1], 2)"
 
 
-@kernel("i8(i8[::1], i8, i8)")
+@kernel("i8(i8[::1], i8, i8)", allocates=False)
 def bin_of(grid: Grid, axis: int, amount: int) -> int:
     low = axis * EDGES
     high = low + EDGES
@@ -82,7 +82,7 @@ def bin_of(grid: Grid, axis: int, amount: int) -> int:
     return low - axis * EDGES
 
 
-@kernel("void(i8[:,::1], i8[::1], i8)")
+@kernel("void(i8[:,::1], i8[::1], i8)", allocates=False)
 def link(nodes: Ints, grid: Grid, row: int) -> None:
     a = bin_of(grid, 0, nodes[row, FREE])
     b = bin_of(grid, 1, nodes[row, FREE + 1])
@@ -97,7 +97,7 @@ def link(nodes: Ints, grid: Grid, row: int) -> None:
     grid[MASKS + a - b + SIDE - 1] |= 1 << a
 
 
-@kernel("void(i8[:,::1], i8[::1], i8)")
+@kernel("void(i8[:,::1], i8[::1], i8)", allocates=False)
 def unlink(nodes: Ints, grid: Grid, row: int) -> None:
     at = nodes[row, BIN]
     if at < 0:
@@ -116,7 +116,7 @@ def unlink(nodes: Ints, grid: Grid, row: int) -> None:
     nodes[row, BIN] = -1
 
 
-@kernel("void(i8[:,::1], i8[::1], i8, i8[::1])")
+@kernel("void(i8[:,::1], i8[::1], i8, i8[::1])", allocates=False)
 def link_if_useful(nodes: Ints, grid: Grid, row: int, smallest: Ints) -> None:
     """Hang the row where it belongs, unless it has less free than what needs least of some resource."""
     unlink(nodes, grid, row)
@@ -126,7 +126,7 @@ def link_if_useful(nodes: Ints, grid: Grid, row: int, smallest: Ints) -> None:
     link(nodes, grid, row)
 
 
-@kernel(f"i8({QUESTION}, i8[:,::1], i8, i8)")
+@kernel(f"i8({QUESTION}, i8[:,::1], i8, i8)", allocates=False)
 def room(question: Question, nodes: Ints, cls: int, row: int) -> int:
     """How many more of the class one node of the row takes."""
     classes, allowed, caps = question
@@ -149,7 +149,7 @@ def room(question: Question, nodes: Ints, cls: int, row: int) -> int:
     return most
 
 
-@kernel("void(i8[:,::1], i8[:,::1], i8[:,::1], i8, i8, i8)")
+@kernel("void(i8[:,::1], i8[:,::1], i8[:,::1], i8, i8, i8)", allocates=False)
 def put(classes: Ints, nodes: Ints, log: Ints, cls: int, row: int, items: int) -> None:
     """So many of the class into each node of the row."""
     resources = classes[cls, RESOURCES]
@@ -167,7 +167,7 @@ def put(classes: Ints, nodes: Ints, log: Ints, cls: int, row: int, items: int) -
     log[0, ENTRIES] = entry + 1
 
 
-@kernel("i8(i8[:,::1], i8[:,::1], i8, i8)")
+@kernel("i8(i8[:,::1], i8[:,::1], i8, i8)", allocates=False)
 def split_off(nodes: Ints, log: Ints, row: int, many: int) -> int:
     """A new row, alike but for standing for so many nodes, and not linked yet."""
     new: int = log[0, ROWS]
@@ -179,7 +179,7 @@ def split_off(nodes: Ints, log: Ints, row: int, many: int) -> int:
     return new
 
 
-@kernel("i8(i8[:,::1], i8[:,::1], i8[:,::1], i8, i8, UniTuple(i8, 2))")
+@kernel("i8(i8[:,::1], i8[:,::1], i8[:,::1], i8, i8, UniTuple(i8, 2))", allocates=False)
 def take(classes: Ints, nodes: Ints, log: Ints, cls: int, row: int, amount: tuple[int, int]) -> int:
     """As many of the items as the row has room for, so many in each node; how many those were.
 
@@ -203,7 +203,7 @@ def take(classes: Ints, nodes: Ints, log: Ints, cls: int, row: int, amount: tupl
     return full * each + rest
 
 
-@kernel("b1(i8[:,::1], i8, i8[:,::1], i8, i8)")
+@kernel("b1(i8[:,::1], i8, i8[:,::1], i8, i8)", allocates=False)
 def holds_one(classes: Ints, cls: int, nodes: Ints, row: int, turn: int) -> bool:
     """Whether one item would fit by its amounts. Most rows that are looked at fail here, so this comes first."""
     if nodes[row, MET] == turn:
@@ -215,7 +215,7 @@ def holds_one(classes: Ints, cls: int, nodes: Ints, row: int, turn: int) -> bool
     return True
 
 
-@kernel(f"i8({QUESTION}, {TABLE}, i8[::1], UniTuple(i8, 2), i8[::1])")
+@kernel(f"i8({QUESTION}, {TABLE}, i8[::1], UniTuple(i8, 2), i8[::1])", allocates=False)
 def fill_class(question: Question, table: Table, grid: Grid, what: tuple[int, int], smallest: Ints) -> int:
     """Items of a class into rows of the grid, shape by shape; how many found no room."""
     cls, items = what
@@ -244,7 +244,7 @@ def fill_class(question: Question, table: Table, grid: Grid, what: tuple[int, in
     return items
 
 
-@kernel(f"i8({QUESTION}, {TABLE}, i8[::1], UniTuple(i8, 3), i8[::1])")
+@kernel(f"i8({QUESTION}, {TABLE}, i8[::1], UniTuple(i8, 3), i8[::1])", allocates=False)
 def take_and_link(question: Question, table: Table, grid: Grid, what: tuple[int, int, int], smallest: Ints) -> int:
     """Items of a class into one row of the grid; it, and parts split off it, then hang where they belong."""
     cls, row, items = what
@@ -258,7 +258,7 @@ def take_and_link(question: Question, table: Table, grid: Grid, what: tuple[int,
     return taken
 
 
-@kernel("i8(i8[:,::1], i8[:,::1], i8, i8[:,::1])")
+@kernel("i8(i8[:,::1], i8[:,::1], i8, i8[:,::1])", allocates=False)
 def unroll(nodes: Ints, log: Ints, rows: int, out: Ints) -> int:
     """Write (row, class, items in each node) for all that lies on rows; how many lines. An empty `out`: only count."""
     lines = 0

@@ -9,6 +9,7 @@ costs at least its worth divided by `dearest` (Farley).
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
@@ -38,16 +39,32 @@ SUMS: Final = 200
 """So many sums of prices are looked at."""
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Bound:
+    """What everything costs at least, and what items are worth by the reckoning that shows it."""
+
+    cost: float
+    worth: Floats
+    """[C]: 0 for items that fit nowhere or cost nothing; a hint, of which nothing is promised."""
+
+
 def lower_bound(problem: Packing, *, effort: Effort, enough: float = math.inf) -> float:
     """Never above the cost of any packing of all items that fit some type; 0 when there are none.
 
     A bound that has reached `enough` is not made any better.
     """
+    return bounded(problem, effort=effort, enough=enough).cost
+
+
+def bounded(problem: Packing, *, effort: Effort, enough: float = math.inf) -> Bound:
+    """The same with its worths, which are near to what they are in the best packing."""
+    worth = np.zeros(len(problem.counts))
     market = relaxed(problem)
     if market is None:
-        return 0.0
-    best = max(_dearest_item(market), _volume_bound(market, effort, enough)) * (1 - SAFETY)
-    return _reachable(market.price, best) * (1 - SAFETY)
+        return Bound(cost=0.0, worth=worth)
+    volume, worth[market.classes] = _volume_bound(market, effort, enough)
+    best = max(_dearest_item(market), volume) * (1 - SAFETY)
+    return Bound(cost=reachable_sum(market.price, best) * (1 - SAFETY), worth=worth)
 
 
 def _dearest_item(market: Relaxation) -> float:
@@ -55,15 +72,17 @@ def _dearest_item(market: Relaxation) -> float:
     return float(np.where(market.fit > 0, market.price[:, None], np.inf).min(axis=0).max())
 
 
-def _volume_bound(market: Relaxation, effort: Effort, enough: float) -> float:
+def _volume_bound(market: Relaxation, effort: Effort, enough: float) -> tuple[float, Floats]:
     """One worth for each resource, whatever the bin; if that is not enough, one for each resource of each type."""
     uniform = resource_prices(market.counts @ market.sizes, market.capacity, market.price)[None, :]
-    bound, _ = _certified(market, Proposal(types=(), worth=market.sizes @ uniform[0], resource=uniform))
+    worth = market.sizes @ uniform[0]
+    bound, _ = _certified(market, Proposal(types=(), worth=worth, resource=uniform))
     if bound >= enough:
-        return bound
+        return bound, worth
     few = _few_classes(market)
     support = np.flatnonzero(market.capacity @ uniform[0] >= market.price * (1 - EXACT))
-    return max(bound, _assignment_bound(market, few, _first_types(few, support), effort, enough))
+    better, finer = _assignment_bound(market, few, _first_types(few, support), effort, enough)
+    return (better, finer) if better > bound else (bound, worth)
 
 
 def volume_worths(volume: Floats, capacity: Floats, price: Floats, effort: Effort) -> Solved | None:
@@ -74,11 +93,13 @@ def volume_worths(volume: Floats, capacity: Floats, price: Floats, effort: Effor
     return program.solve()
 
 
-def _assignment_bound(market: Relaxation, few: Relaxation, types: Ints, effort: Effort, enough: float) -> float:
+def _assignment_bound(
+    market: Relaxation, few: Relaxation, types: Ints, effort: Effort, enough: float
+) -> tuple[float, Floats]:
     """The best of what the program proposes while it grows, by the types that its worths make too good to be true."""
     program, inside = Assignment(few, effort), np.zeros(len(market.price), dtype=np.bool_)
     slack = EXACT if effort.rounds >= PROVING else CLOSE
-    best = 0.0
+    best, worth = 0.0, np.zeros(len(market.counts))
     for _ in range(2 + effort.rounds // 4):
         program.add_types(types)
         inside[types] = True
@@ -86,15 +107,17 @@ def _assignment_bound(market: Relaxation, few: Relaxation, types: Ints, effort: 
         proposal = program.propose(rounds=2 + effort.rounds // 8 if few is market else 0)
         if proposal is None:
             break
-        bound, dearness = _certified(market, proposal if few is market else _lifted(market, proposal))
-        best = max(best, bound)
+        lifted = proposal if few is market else _lifted(market, proposal)
+        bound, dearness = _certified(market, lifted)
+        if bound > best:
+            best, worth = bound, lifted.worth
         if best >= min(enough, proposal.total(few) * (1 - slack)):
             break
         order = np.argsort(-dearness, kind="stable")
         types = order[(dearness[order] > 1 + slack / 4) & ~inside[order]][:TYPES_AT_ONCE]
         if not len(types):
             break
-    return best
+    return best, worth
 
 
 def _certified(market: Relaxation, proposal: Proposal) -> tuple[float, Floats]:
@@ -131,6 +154,7 @@ def _few_classes(market: Relaxation) -> Relaxation:
         return np.array(sums) / counts
 
     return Relaxation(
+        classes=np.arange(len(counts)),
         sizes=mean(market.sizes.T).T.copy(),
         counts=counts,
         capacity=market.capacity,
@@ -149,7 +173,7 @@ def _first_types(market: Relaxation, support: Ints) -> Ints:
     return np.union1d(chosen, own[homeless])
 
 
-def _reachable(price: Floats, bound: float) -> float:
+def reachable_sum(price: Floats, bound: float) -> float:
     """The smallest sum of whole bins that is not below the bound; the bound itself where that is hard to tell.
 
     That is: when there are too many sums, or when a bin of the cheapest type would hardly show in them.

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 
 from plimsoll.solver.answers import is_packing, joined
-from plimsoll.solver.bounds import lower_bound
+from plimsoll.solver.bounds import Bound, bounded
 from plimsoll.solver.masters import Master
 from plimsoll.solver.mixed import pack_mixed
 from plimsoll.solver.openings import Needs
@@ -25,13 +25,17 @@ from plimsoll.solver.shelves import Laid, lay_out
 from plimsoll.solver.values import least_cost, worth_from
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Iterator
 
     from plimsoll.solver.masters import Usage
     from plimsoll.solver.problems import Effort, Floats, Ints, Packing
 
-THRESHOLDS: Final = (0.95, 0.8, 0.6)
-"""A dive rounds up fractions from here on."""
+DIVES_AT: Final = ((0.95, 0.5), (0.8, 0.25), (0.6, 0.25))
+"""A dive rounds up fractions from the first on, when the master has left no more than the second of the gap."""
+NEAR: Final = 3
+"""So many packings near the bound are made before any program is solved."""
+WOBBLE: Final = 0.1
+GOLDEN: Final = 0.6180339887498949
 DIVES: Final = 40
 """Solutions a dive takes at most."""
 BETTER: Final = 1e-6
@@ -44,30 +48,59 @@ PROVING: Final = 100
 ALL_ASKED: Final = 5
 """Every so many rounds all types are asked for a filling, between them only those that looked most promising then."""
 PROMISING: Final = 20
-CLOSE: Final = 0.25
-"""So much of the gap a master may leave lying."""
 
 
-def improve(problem: Packing, incumbent: Packed, effort: Effort, *, bound: float | None = None) -> Packed:
+def improve(problem: Packing, incumbent: Packed, effort: Effort, *, bound: Bound | None = None) -> Packed:
     """Whatever the incumbent places, at a lower cost if one is found; else the incumbent itself."""
     served = replace(problem, counts=problem.counts - incumbent.left)
     if effort.rounds < 1 or not incumbent.fillings:
         return incumbent
     if bound is None:
-        bound = lower_bound(served, effort=effort, enough=incumbent.cost)
+        bound = bounded(served, effort=effort, enough=incumbent.cost)
+    enough = bound.cost * (1 + effort.gap)
     generator = _Generator(served, effort)
-    generator.learn(incumbent.fillings)
-    worth = generator.grow(good_enough=bound * (1 + CLOSE * effort.gap))
-    best = incumbent
-    if worth is None:
-        return best
-    for threshold in THRESHOLDS:
-        if best.cost <= bound * (1 + effort.gap):
+    best = replace(incumbent, left=np.zeros_like(incumbent.left))
+    generator.learn(best.fillings)
+    for found in _near_the_bound(served, effort, generator.laid, bound.worth):
+        best = _better(served, found, best)
+        generator.learn(found.fillings)
+        if best.cost <= enough:
             break
-        found = joined(served, generator.dive(threshold, worth))
-        if found.cost < best.cost * (1 - BETTER) and not found.left.any() and is_packing(served, found):
-            best = replace(found, left=incumbent.left)
-    return best
+    for threshold, closeness in DIVES_AT if best.cost > enough else ():
+        worth = generator.grow(bound, close=closeness * effort.gap)
+        if worth is None:
+            break
+        best = _better(served, joined(served, generator.dive(threshold, worth)), best)
+        if best.cost <= enough:
+            break
+    return incumbent if best.cost >= incumbent.cost else replace(best, left=incumbent.left)
+
+
+def _better(problem: Packing, found: Packed, best: Packed) -> Packed:
+    """The packing that was found, if it is cheaper, complete and valid."""
+    cheaper = found.cost < best.cost * (1 - BETTER)
+    return found if cheaper and not found.left.any() and is_packing(problem, found) else best
+
+
+def _near_the_bound(problem: Packing, effort: Effort, laid: Laid, worth: Floats) -> Iterator[Packed]:
+    """Packings by what items are worth to the bound, and by worths a little off it.
+
+    They are seldom better than the incumbent, sometimes much; and a master that knows their fillings starts where it
+    would otherwise come after some thirty rounds.
+    """
+    if not worth.any():
+        return
+    for turn in range(NEAR):
+        values = worth.copy()
+        values[laid.classes] *= _wobble(len(laid.classes), turn)
+        yield pack_mixed(problem, replace(effort, gap=HASTY), values=values)
+
+
+def _wobble(count: int, turn: int) -> Floats:
+    """Factors about 1, evenly strewn, other ones each turn; at first all are 1."""
+    steps = np.arange(1, count + 1) * (GOLDEN * turn)
+    factors: Floats = 1 + WOBBLE * (2 * (steps - np.floor(steps)) - 1) * (turn > 0)
+    return factors
 
 
 class _Generator:
@@ -75,55 +108,68 @@ class _Generator:
 
     def __init__(self, problem: Packing, effort: Effort) -> None:
         self._problem, self._effort = problem, effort
-        self._laid: Laid = lay_out(problem)
-        self._least = least_cost(self._laid.shelf, self._laid.needs.left)
-        self._all_types = np.arange(len(self._laid.types))
-        self._master = Master(self._laid, iterations=effort.simplex_iterations)
+        self.laid: Laid = lay_out(problem)
+        self._rounds = effort.rounds
+        self._least = least_cost(self.laid.shelf, self.laid.needs.left)
+        self._all_types = np.arange(len(self.laid.types))
+        self._master = Master(self.laid, iterations=effort.simplex_iterations)
+        self._centre: Floats | None = None
+        """The worths that gave the highest bound so far."""
+        self._bound = 0.0
 
     def learn(self, fillings: Iterable[Filling]) -> None:
         """Columns that are known before any is asked for."""
-        shelf = self._laid.shelf
+        shelf = self.laid.shelf
         class_at = np.full(len(self._problem.counts), -1)
-        class_at[self._laid.classes] = np.arange(len(self._laid.classes))
+        class_at[self.laid.classes] = np.arange(len(self.laid.classes))
         type_at = np.full(len(self._problem.price), -1)
-        type_at[self._laid.types] = np.arange(len(self._laid.types))
+        type_at[self.laid.types] = np.arange(len(self.laid.types))
         known = list(fillings)
         contents = np.zeros((len(known), shelf.fit.shape[1]), dtype=np.int64)
         for row, each in zip(contents, known, strict=True):
             row[class_at[list(each.classes)]] = each.items
         self._master.add(type_at[[each.type for each in known]], contents)
 
-    def grow(self, *, good_enough: float) -> Floats | None:
-        """Until the master is good enough, no filling beats those known, or the rounds are spent; the last worths."""
-        centre: Floats | None = None
-        highest = -np.inf
+    def grow(self, bound: Bound, *, close: float) -> Floats | None:
+        """Until the master is close to a bound, no filling beats those known, or the rounds are spent; the last worths.
+
+        Asks by worths between the master's own and the best known, at first the bound's.
+        """
+        if not self._bound:
+            self._bound, self._centre = bound.cost, bound.worth[self.laid.classes] if bound.worth.any() else None
         worth: Floats | None = None
         promising = self._all_types
-        for turn in range(self._effort.rounds):
-            usage = self._master.solve(self._laid.needs)
+        for turn in range(self._rounds + 1):
+            usage = self._master.solve(self.laid.needs)
             if usage is None:
                 break
             worth = usage.worth
-            if usage.cost <= max(good_enough, highest * (1 + CLOSE * self._effort.gap)):
+            if usage.cost <= self._bound * (1 + close) or not self._rounds:
                 break
-            asked = worth if centre is None else CENTRE * centre + (1 - CENTRE) * worth
+            self._rounds -= 1
+            asked = worth if self._centre is None else CENTRE * self._centre + (1 - CENTRE) * worth
             if turn % ALL_ASKED and self._ask(asked, usage, promising)[0]:
                 continue
-            added, dearness = self._ask(asked, usage, self._all_types)
-            if not added and centre is not None:
-                asked = worth
-                added, dearness = self._ask(asked, usage, self._all_types)
-            farley = float(self._laid.needs.left @ asked) / max(float(dearness.max()), 1e-300)
-            if farley > highest:
-                centre, highest = asked, farley
+            added, dearness = self._ask_all(asked, usage)
             if not added:
                 break
             promising = np.sort(np.argsort(-dearness, kind="stable")[:PROMISING])
         return worth
 
+    def _ask_all(self, asked: Floats, usage: Usage) -> tuple[bool, Floats]:
+        """As `_ask` of all types: that tells a bound, too (Farley's). Where nothing is new, by the master's worths."""
+        added, dearness = self._ask(asked, usage, self._all_types)
+        if not added and self._centre is not None:
+            asked = usage.worth
+            added, dearness = self._ask(asked, usage, self._all_types)
+        farley = float(self.laid.needs.left @ asked) / max(float(dearness.max()), 1e-300)
+        if farley > self._bound:
+            self._centre, self._bound = asked, farley
+        return added, dearness
+
     def dive(self, threshold: float, worth: Floats) -> list[Filling]:
         """Whole bins of known fillings, then the rest as `mixed` packs it, with the master's worths or its own."""
-        needs = Needs(*(part.copy() for part in self._laid.needs))
+        needs = Needs(*(part.copy() for part in self.laid.needs))
         fillings: list[Filling] = []
         for _ in range(DIVES):
             usage = self._master.solve(needs)
@@ -137,18 +183,18 @@ class _Generator:
 
     def _ask(self, asked: Floats, usage: Usage, types: Ints) -> tuple[bool, Floats]:
         """New columns from the knapsacks; whether there were any, and what bins could hold at most over their price."""
-        shelf = self._laid.shelf
+        shelf = self.laid.shelf
         contents = np.zeros((len(types), shelf.fit.shape[1]), dtype=np.int64)
-        ceilings = best_contents(shelf, worth_from(asked, self._least), self._laid.needs.left, types, contents)
+        ceilings = best_contents(shelf, worth_from(asked, self._least), self.laid.needs.left, types, contents)
         better = np.flatnonzero(contents @ usage.worth > usage.price[types] * (1 + BETTER))
         added = self._master.add(types[better], contents[better])
         return added, ceilings * asked.max() / usage.price[types]
 
     def _rest(self, needs: Needs, worth: Floats) -> tuple[Filling, ...]:
         counts, values = np.zeros_like(self._problem.counts), np.zeros(len(self._problem.counts))
-        counts[self._laid.classes], values[self._laid.classes] = needs.left, worth
+        counts[self.laid.classes], values[self.laid.classes] = needs.left, worth
         available = np.zeros_like(self._problem.available)
-        available[self._laid.types] = needs.available
+        available[self.laid.types] = needs.available
         rest = replace(self._problem, counts=counts, available=available, room=needs.room)
         effort = self._effort if self._effort.rounds >= PROVING else replace(self._effort, gap=HASTY)
         packed = [pack_mixed(rest, effort), pack_mixed(rest, effort, values=values)]
@@ -156,11 +202,11 @@ class _Generator:
 
     def _named(self, type_: int, bins: int, content: Ints) -> Filling:
         """In the numbers of the question."""
-        classes = self._laid.classes
+        classes = self.laid.classes
         order = np.flatnonzero(content)
         order = order[np.argsort(classes[order])]
         return Filling(
-            type=int(self._laid.types[type_]),
+            type=int(self.laid.types[type_]),
             bins=bins,
             classes=tuple(classes[order].tolist()),
             items=tuple(content[order].tolist()),

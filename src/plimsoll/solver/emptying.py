@@ -58,15 +58,15 @@ class Dwellers:
     spare: Ints
 
     @classmethod
-    def of(cls, starts: Ints, lines: Ints, *, per_bin: Ints | None, size: Ints) -> Dwellers:
-        """Nothing limits removals yet; `size` is that of one item of each class."""
-        classes, count = len(size), len(starts) - 1
+    def of(cls, starts: Ints, lines: Ints, *, per_bin: Ints | None, order: Ints) -> Dwellers:
+        """Nothing limits removals yet; `order` is that of the classes, those with the largest items first."""
+        classes, count = len(order), len(starts) - 1
         most = np.full(classes, UNBOUNDED, dtype=np.int64) if per_bin is None else per_bin
         capped = np.flatnonzero(most < UNBOUNDED)
         about = np.empty((classes, 2), dtype=np.int64)
         about[:, _CAPPED_AS] = len(capped)
         about[capped, _CAPPED_AS] = np.arange(len(capped))
-        about[np.lexsort((np.arange(classes), -size)), _RANK] = np.arange(classes)
+        about[order, _RANK] = np.arange(classes)
         room_left = np.full((len(capped) + 1, count), UNBOUNDED, dtype=np.int64)
         if len(capped):
             room_left[:-1] = most[capped, None]
@@ -126,7 +126,7 @@ def empty_in_order(
     return done
 
 
-@kernel(f"i8({QUESTION}, {TABLE}, i8[::1], {ARRAYS}, i8, Tuple((i8[::1], i8[:,::1])))")
+@kernel(f"i8({QUESTION}, {TABLE}, i8[::1], {ARRAYS}, i8, Tuple((i8[::1], i8[:,::1])))", allocates=False)
 def _empty(question: Question, table: Table, grid: Grid, arrays: Arrays, node: int, terms: tuple[Ints, Ints]) -> int:
     """Everything on the node, and everything put there since, onto others; or nothing, and the class that was stuck."""
     starts, lines, _, about, _, _ = arrays
@@ -148,7 +148,7 @@ def _empty(question: Question, table: Table, grid: Grid, arrays: Arrays, node: i
     return -1
 
 
-@kernel(f"b1({QUESTION}, {TABLE}, i8[::1], {ARRAYS}, UniTuple(i8, 3), Tuple((i8[::1], i8[:,::1])))")
+@kernel(f"b1({QUESTION}, {TABLE}, i8[::1], {ARRAYS}, UniTuple(i8, 3), Tuple((i8[::1], i8[:,::1])))", allocates=False)
 def _move(
     question: Question,
     table: Table,
@@ -174,7 +174,7 @@ def _move(
     return left == 0
 
 
-@kernel(f"void({QUESTION}, {TABLE}, i8[::1], {ARRAYS}, i8, i8[::1])")
+@kernel(f"void({QUESTION}, {TABLE}, i8[::1], {ARRAYS}, i8, i8[::1])", allocates=False)
 def _take_back(question: Question, table: Table, grid: Grid, arrays: Arrays, mark: int, smallest: Ints) -> None:
     """Undo log entries, the last first, down to the mark."""
     classes = question[0]
@@ -197,7 +197,7 @@ def _take_back(question: Question, table: Table, grid: Grid, arrays: Arrays, mar
     log[0, ENTRIES] = mark
 
 
-@kernel("void(i8[:,::1], i8, i8, i8[:,::1])")
+@kernel("void(i8[:,::1], i8, i8, i8[:,::1])", allocates=False)
 def _largest_first(lines: Ints, start: int, end: int, about: Ints) -> None:
     """Sort the few lines of a node in place."""
     for line in range(start + 1, end):
@@ -212,7 +212,7 @@ def _largest_first(lines: Ints, start: int, end: int, about: Ints) -> None:
         lines[at, 1] = items
 
 
-@kernel("b1(i8[:,::1], i8[::1], i8)")
+@kernel("b1(i8[:,::1], i8[::1], i8)", allocates=False)
 def _within(use: Ints, spare: Ints, node: int) -> bool:
     fits = True
     for limit in range(spare.shape[0]):
@@ -220,7 +220,7 @@ def _within(use: Ints, spare: Ints, node: int) -> bool:
     return fits
 
 
-@kernel(f"i8({ARRAYS}, {TABLE}, i8)")
+@kernel(f"i8({ARRAYS}, {TABLE}, i8)", allocates=False)
 def _items(arrays: Arrays, table: Table, node: int) -> int:
     """So many items lie on the node: no fewer than there will be moves."""
     starts, lines, _, _, _, _ = arrays

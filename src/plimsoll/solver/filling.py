@@ -87,11 +87,6 @@ class Filled:
     left: Ints
     """[C]: items without a node."""
 
-    def by_given_row(self) -> Ints:
-        """[P, 4]: (class, given row, nodes of it that are filled so, items in each of them)."""
-        rows, classes, items = self.placements.T
-        return np.column_stack((classes, self.origin[rows], self.multiplicity[rows], items))
-
     def placed(self) -> Ints:
         """[C]: items that found a node."""
         rows, classes, items = self.placements.T
@@ -144,7 +139,7 @@ def still_smallest(requests: Ints, counts: Ints, order: Ints) -> Ints:
     return np.ascontiguousarray(np.minimum.accumulate(reverse, axis=0)[::-1])
 
 
-@kernel(f"void({QUESTION}, {TABLE}, i8[::1], i8[::1], i8[::1], UniTuple(i8[:,::1], 2))")
+@kernel(f"void({QUESTION}, {TABLE}, i8[::1], i8[::1], i8[::1], UniTuple(i8[:,::1], 2))", allocates=False)
 def _fill_in_order(
     question: Question, table: Table, grid: Grid, order: Ints, left: Ints, limits: tuple[Ints, Ints]
 ) -> None:
@@ -168,7 +163,7 @@ def _fill_in_order(
         _tighten(caps, tighter, cls, 0)
 
 
-@kernel("void(i8[::1], i8[:,::1], i8, i8)")
+@kernel("void(i8[::1], i8[:,::1], i8, i8)", allocates=False)
 def _tighten(caps: Ints, tighter: Ints, cls: int, on: int) -> None:
     """Set, or take back, what rows still take of the class. `tighter` ascends by class."""
     low = 0

@@ -5,6 +5,8 @@ run time (no `from __future__ import annotations` in such a module): `IntVector`
 named tuples of these. Or with `@kernel("result(arguments)")`, the signature in numba's words. A kernel takes
 C-contiguous, writable arrays, calls other kernels by name, divides by nothing that can be 0, and leaves no sum to
 numpy, which adds up in an order of its own: then both ways of running it give the same numbers, bit by bit.
+`allocates=False` says that a kernel makes no array, not even a passing one: its machine code then counts no references,
+which for the small ones that are called millions of times is most of what they do.
 
 Compiling takes tens of seconds, loading the result from disk a fraction of one. `PLIMSOLL_KERNELS` says what to do:
 `plain` never asks numba, `numba` compiles what is called, `auto` (the default) uses machine code if the cache on disk
@@ -65,9 +67,10 @@ _READY: Final = "ready"
 class Kernel(Generic[P, R]):
     """A function with two ways to run. Calling it takes the one that is ready."""
 
-    def __init__(self, plain: Callable[P, R], signature: str | None) -> None:
+    def __init__(self, plain: Callable[P, R], signature: str | None, *, allocates: bool = True) -> None:
         self.plain: Final = plain
         self.signature: Final = signature
+        self.allocates: Final = allocates
         self._fast: Callable[P, R] | None = None
         functools.update_wrapper(self, plain)
 
@@ -80,15 +83,15 @@ class Kernel(Generic[P, R]):
         """The machine code, from the cache on disk or made now."""
         with _compiling:
             if self._fast is None:
-                self._fast = _compile(self.plain, self.signature)
+                self._fast = _compile(self)
             return self._fast
 
 
-def kernel(signature: str | None = None) -> Callable[[Callable[P, R]], Kernel[P, R]]:
+def kernel(signature: str | None = None, *, allocates: bool = True) -> Callable[[Callable[P, R]], Kernel[P, R]]:
     """Mark a function as a kernel: `@kernel()`, or `@kernel("i8(i8[:,::1], f8[::1], b1)")`."""
 
     def mark(plain: Callable[P, R]) -> Kernel[P, R]:
-        made = Kernel(plain, signature)
+        made = Kernel(plain, signature, allocates=allocates)
         _kernels.append(made)
         return made
 
@@ -231,31 +234,30 @@ def _machine_type(hint: Any, numba: Any) -> Any:
     return {int: numba.int64, float: numba.float64, bool: numba.boolean, type(None): numba.void}[hint]
 
 
-def _compile(plain: Callable[P, R], signature: str | None) -> Callable[P, R]:
+def _compile(one: Kernel[P, R]) -> Callable[P, R]:
     numba: Any = importlib.import_module("numba")
     if cache_is_warm():
         # The machine code of what a kernel calls is part of its own: loading it needs none of them.
         # Where it is missing after all, compiling fails, and is tried again with all of them.
         with suppress(numba.core.errors.NumbaError):
-            return _made(plain, signature, numba, calling={})
-    function = cast("types.FunctionType", plain)
+            return _made(one, numba, calling={})
+    function = cast("types.FunctionType", one.plain)
     called = {name: function.__globals__.get(name) for name in function.__code__.co_names}
     calling = {name: each.compiled() for name, each in called.items() if isinstance(each, Kernel)}
-    return _made(plain, signature, numba, calling=calling)
+    return _made(one, numba, calling=calling)
 
 
-def _made(
-    plain: Callable[P, R], signature: str | None, numba: Any, *, calling: dict[str, Callable[..., Any]]
-) -> Callable[P, R]:
-    function = cast("types.FunctionType", plain)
+def _made(one: Kernel[P, R], numba: Any, *, calling: dict[str, Callable[..., Any]]) -> Callable[P, R]:
+    function = cast("types.FunctionType", one.plain)
     scope = {**function.__globals__, **calling}
     linked = types.FunctionType(function.__code__, scope, function.__name__, function.__defaults__)
     linked.__qualname__ = function.__qualname__
     numba.config.CACHE_DIR = str(cache_directory())
     cached = _writable(cache_directory())
-    compiler: Any = numba.njit(
-        signature or _annotated_signature(plain, numba), cache=cached, nogil=True, error_model="numpy"
-    )
+    signature = one.signature or _annotated_signature(one.plain, numba)
+    options = {"cache": cached, "nogil": True, "error_model": "numpy"}
+    # Numba's own word for doing without its run time, which is what counts references.
+    compiler: Any = numba.njit(signature, **options) if one.allocates else numba.njit(signature, **options, _nrt=False)
     return cast("Callable[P, R]", compiler(linked))
 
 

@@ -113,7 +113,7 @@ def best_content(
     return value, max(bound, value)
 
 
-@kernel()
+@kernel(allocates=False)
 def worth_of(values: FloatVector, content: IntVector) -> float:
     total = 0.0
     for c in range(content.size):
@@ -168,7 +168,7 @@ def fitting(shelf: Shelf, most: IntVector, content: IntVector, free: IntVector) 
     return fits
 
 
-@kernel()
+@kernel(allocates=False)
 def fill(shelf: Shelf, order: IntVector, most: IntVector, content: IntVector, free: IntVector) -> None:
     """Put into the gap what fits, class by class in this order."""
     rows = free.size
@@ -202,7 +202,7 @@ def falling(values: FloatVector) -> IntVector:
     return np.argsort(-values, kind="mergesort")
 
 
-@kernel()
+@kernel(allocates=False)
 def ceiling(shelf: Shelf, worth: Worth, type_: int, left: IntVector, prices: FloatVector) -> float:
     """What no content is worth more than, by any prices of resources: their space, and what items bring above them."""
     bound = 0.0
@@ -262,7 +262,7 @@ def above_prices(values: FloatVector, sizes: FloatMatrix, prices: FloatVector, s
             surplus -= prices[r] * sizes[r]
 
 
-@kernel()
+@kernel(allocates=False)
 def price_resources(basis: Basis, values: FloatVector, prices: FloatVector) -> None:
     """What one more unit of each resource would bring in this basis."""
     rows = prices.size
@@ -303,7 +303,7 @@ def column_of(sizes: FloatMatrix, inverse: FloatMatrix, variable: int) -> FloatV
     return column
 
 
-@kernel()
+@kernel(allocates=False)
 def step(basis: Basis, upper: IntVector, entering: int, column: FloatVector) -> None:
     """Move the entering variable as far as it goes: to its other bound, or until a basic one meets a bound."""
     classes = upper.size
@@ -335,7 +335,7 @@ def step(basis: Basis, upper: IntVector, entering: int, column: FloatVector) -> 
     turn(basis.inverse, leaving, column)
 
 
-@kernel()
+@kernel(allocates=False)
 def turn(inverse: FloatMatrix, row: int, column: FloatVector) -> None:
     """Bring the inverse of the basis up to date after a change of one row's variable."""
     rows = column.size

@@ -1,6 +1,7 @@
-"""The last word on a small demand that filling could not place whole: placed after all, impossible, or nobody knows.
+"""The last word on a small demand that could not be placed whole: placed after all, impossible, or nobody knows.
 
-A check for capacity says no only with a proof. Sums of resources prove most cases; else an integer program of bounded
+A check for capacity, or for all or nothing, says no only with a proof; rows may be nodes that could be opened, within
+limits and for money. Sums of resources prove most cases; else an integer program of bounded
 size looks at every assignment of classes to rows of nodes. Its floats decide nothing alone: what it places is filled in
 again in whole numbers, and what it finds infeasible is infeasible with its tolerance in favour of the demand.
 """
@@ -54,13 +55,26 @@ class Unknown:
 Settled = Placed | Impossible | Unknown
 
 
-def worth_settling(demand: Demand, left: Ints) -> bool:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Opening:
+    """Of rows from `first` on, M of them: nodes that are not there, but may be. L limits are shared by all of them."""
+
+    first: int
+    price: Floats
+    """[M]: of one node; the less is paid the better."""
+    use: Ints
+    """[M, L]: what one node takes of a limit."""
+    room: Ints
+    """[L]"""
+
+
+def worth_settling(counts: Ints, left: Ints) -> bool:
     """Whether so few are left that a search may help: 200 items, or one in twenty."""
-    missing, total = int(left.sum()), int(demand.counts.sum())
+    missing, total = int(left.sum()), int(counts.sum())
     return missing > 0 and (missing <= MOST_LEFT or 20 * missing <= total)
 
 
-def settle(demand: Demand, standing: Standing, effort: Effort) -> Settled:
+def settle(demand: Demand, standing: Standing, effort: Effort, opening: Opening | None = None) -> Settled:
     """Place the whole demand on the nodes, or prove that it cannot be done."""
     if _totals_forbid(demand, standing):
         return Impossible(proof=Proof.SUMS)
@@ -72,25 +86,29 @@ def settle(demand: Demand, standing: Standing, effort: Effort) -> Settled:
     many = _multiplicity(standing)
     if int((rooms > 0).sum(axis=0) @ many) <= MOST_VARIABLES:
         apart = np.repeat(np.arange(len(many)), many)
-        found = _search(_with_rows(demand, apart), _single(standing, apart), rooms[:, apart], effort)
+        alone = None if opening is None else _opened_apart(opening, apart)
+        found = _search(_with_rows(demand, apart), _single(standing, apart), rooms[:, apart], (effort, alone))
         if isinstance(found, Placed):
             return Placed(filled=replace(found.filled, origin=apart[found.filled.origin]))
         return found
     if int((rooms > 0).sum()) <= MOST_VARIABLES:
-        return _search(demand, standing, rooms, effort)
+        return _search(demand, standing, rooms, (effort, opening))
     return Unknown()
 
 
-def _search(demand: Demand, standing: Standing, rooms: Ints, effort: Effort) -> Settled:
+def _search(demand: Demand, standing: Standing, rooms: Ints, by: tuple[Effort, Opening | None]) -> Settled:
     """With rows of several nodes the program knows only their sums: its no is a proof, its yes has to be tried."""
     classes, rows = np.nonzero(rooms > 0)
+    effort, opening = by
     program = _Program.of(demand, standing, rooms)
+    if opening is not None:
+        program = program.opening(opening, standing, rows=len(demand.counts))
     status, values = program.solve(effort)
     if status == highspy.HighsModelStatus.kInfeasible:
         return Impossible(proof=Proof.SEARCH)
     if values is None:
         return Unknown()
-    counts = np.round(values).astype(np.int64)
+    counts = np.round(values[: len(classes)]).astype(np.int64)
     chosen = np.flatnonzero(counts > 0)
     filled = _fill_as_told(demand, standing, np.column_stack((classes[chosen], rows[chosen], counts[chosen])))
     return Placed(filled=filled) if np.array_equal(filled.placed(), demand.counts.clip(0)) else Unknown()
@@ -106,6 +124,8 @@ class _Program:
     upper: Floats
     entries: tuple[Ints, Ints, Floats]
     """(pair, row of the program, value), ascending."""
+    price: Floats
+    """[pairs]: nothing but for nodes that are opened."""
 
     @classmethod
     def of(cls, demand: Demand, standing: Standing, rooms: Ints) -> _Program:
@@ -134,6 +154,42 @@ class _Program:
             lower=np.concatenate((counts, ones * 0)),
             upper=np.concatenate((counts, ones)),
             entries=(columns[kept][order], lines[kept][order], values[kept][order]),
+            price=np.zeros(len(pairs)),
+        )
+
+    def opening(self, opening: Opening, standing: Standing, *, rows: int) -> _Program:
+        """With a column for each row that may be opened: what lies on it is no more than what is open of it.
+
+        `rows` of the program come before those of resources.
+        """
+        many = _multiplicity(standing)
+        kinds = np.arange(opening.first, len(many))
+        pairs, resources, limits = len(self.most), standing.free.shape[1], len(opening.room)
+        columns = pairs + np.arange(len(kinds))
+        lines = rows + kinds[:, None] * resources + np.arange(resources)[None, :]
+        upper = self.upper.copy()
+        upper[lines.reshape(-1)] = 0.0
+        room = np.maximum(opening.room, 1)
+        share = opening.use / room[None, :]
+        parts = (
+            self.entries,
+            (np.repeat(columns, resources), lines.reshape(-1), np.repeat(-1.0 / many[kinds], resources)),
+            (
+                np.repeat(columns, limits),
+                np.tile(len(upper) + np.arange(limits), len(kinds)),
+                share.reshape(-1).astype(np.float64),
+            ),
+        )
+        joined = [np.concatenate(part) for part in zip(*parts, strict=True)]
+        order = np.lexsort((joined[1], joined[0]))
+        within = (opening.room > 0).astype(np.float64)
+        low = np.where(np.isin(np.arange(len(self.lower)), lines), -np.inf, self.lower)
+        return _Program(
+            most=np.concatenate((self.most, many[kinds].astype(np.float64))),
+            lower=np.concatenate((low, np.full(limits, -np.inf))),
+            upper=np.concatenate((upper, within)),
+            entries=(joined[0][order], joined[1][order], joined[2][order]),
+            price=np.concatenate((self.price, opening.price)),
         )
 
     def solve(self, effort: Effort) -> tuple[Any, Floats | None]:
@@ -144,12 +200,13 @@ class _Program:
         highs.addRows(len(self.lower), self.lower, self.upper, 0, none, none, np.zeros(0))
         starts = np.searchsorted(columns, np.arange(size)).astype(np.int32)
         nothing = np.zeros(size)
-        highs.addCols(size, nothing, nothing, self.most, len(values), starts, lines.astype(np.int32), values)
+        highs.addCols(size, self.price, nothing, self.most, len(values), starts, lines.astype(np.int32), values)
         whole = np.full(size, int(highspy.HighsVarType.kInteger), dtype=np.uint8)
         highs.changeColsIntegrality(size, np.arange(size, dtype=np.int32), whole)
         highs.run()
         status = highs.getModelStatus()
-        solved = status == highspy.HighsModelStatus.kOptimal
+        # A plan that is not shown to be the cheapest is a plan.
+        solved = highs.getInfo().primal_solution_status == highspy.SolutionStatus.kSolutionStatusFeasible
         return status, np.array(highs.getSolution().col_value, dtype=np.float64) if solved else None
 
 
@@ -162,6 +219,7 @@ def _solver(effort: Effort) -> Any:
         ("mip_max_nodes", effort.branch_nodes),
         ("mip_max_stall_nodes", effort.branch_nodes),
         ("simplex_iteration_limit", effort.simplex_iterations),
+        ("mip_rel_gap", effort.gap),
     ):
         highs.setOptionValue(option, value)
     return highs
@@ -241,6 +299,12 @@ def _single(standing: Standing, apart: Ints) -> Standing:
     """Every node a row of its own."""
     taken = None if standing.taken is None else standing.taken[apart]
     return Standing(free=standing.free[apart], kind=standing.kind[apart], taken=taken)
+
+
+def _opened_apart(opening: Opening, apart: Ints) -> Opening:
+    first = int(np.searchsorted(apart, opening.first))
+    kinds = apart[first:] - opening.first
+    return replace(opening, first=first, price=opening.price[kinds], use=opening.use[kinds])
 
 
 def _with_rows(demand: Demand, apart: Ints) -> Demand:

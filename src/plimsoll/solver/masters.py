@@ -87,6 +87,7 @@ class Master:
         up = fraction >= threshold
         up[used[:1]] = True
         taken = []
+        used = used[(whole[used] > 0) | up[used]]
         for column in used.tolist():
             type_, content = int(self._types[column]), self._contents[column]
             inside = np.flatnonzero(content)
@@ -95,6 +96,7 @@ class Master:
             if bins > 0:
                 take(self._laid.shelf, needs, type_, bins, content)
                 taken.append((type_, bins, content))
+        self._program.prefer("dual")
         return taken
 
     def _sides(self, needs: Needs) -> tuple[Floats, Floats]:

@@ -97,7 +97,7 @@ def noted(ledger: Ledger, type_: int, bins: int, content: IntVector) -> Ledger:
     return ledger
 
 
-@kernel()
+@kernel(allocates=False)
 def openable(shelf: Shelf, needs: Needs, type_: int) -> int:
     """How many more bins of a type may be opened."""
     bins = int(needs.available[type_])
@@ -177,7 +177,7 @@ def set_needs(target: Needs, source: Needs) -> None:
     target.room[:] = source.room
 
 
-@kernel()
+@kernel(allocates=False)
 def refuse_closed(shelf: Shelf, needs: Needs, offers: Offers) -> None:
     """Types of which no bin may be opened any more offer nothing."""
     for t in range(offers.ratio.size):
@@ -212,7 +212,7 @@ def best_offer(shelf: Shelf, worth: Worth, price: FloatVector, needs: Needs, off
         offers.fresh[asked] = True
 
 
-@kernel()
+@kernel(allocates=False)
 def forget(offers: Offers, left: IntVector, changed: IntVector) -> None:
     """After an opening: contents there are no items for any more are void, and every promise is old."""
     offers.fresh[:] = False
@@ -248,7 +248,7 @@ def together(shelf: Shelf, items: IntVector, present: IntVector) -> IntVector:
     return wanted
 
 
-@kernel()
+@kernel(allocates=False)
 def takes_all(shelf: Shelf, type_: int, items: IntVector, present: IntVector, wanted: IntVector) -> bool:
     """Whether one bin of the type takes all these items, which together take what is wanted."""
     for r in range(wanted.size):

@@ -13,13 +13,14 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 
 from plimsoll.solver.answers import Answer
-from plimsoll.solver.bounds import lower_bound
+from plimsoll.solver.bounds import bounded
 from plimsoll.solver.cells import CLASSES as FEW_CLASSES
 from plimsoll.solver.cells import pack_in_cells
 from plimsoll.solver.columns import improve
 from plimsoll.solver.mixed import pack_mixed
 
 if TYPE_CHECKING:
+    from plimsoll.solver.bounds import Bound
     from plimsoll.solver.problems import Effort, Packed, Packing
 
 MIXED_CLASSES: Final = 500
@@ -37,31 +38,31 @@ def pack(problem: Packing, effort: Effort) -> Answer:
     """All that can be placed, at little cost; the bound is of what is placed, and never above the cost."""
     classes = int(np.count_nonzero(problem.counts))
     packed = pack_mixed(problem, effort) if classes <= MIXED_CLASSES else pack_in_cells(problem, effort)
-    answer = Answer(packed=packed, bound=_bound(problem, packed, effort))
+    bound = _bound(problem, packed, effort)
     if effort.rounds and classes <= COLUMN_CLASSES:
         few = problem.counts.sum() <= FEW_ITEMS
         for tried in (_in_cells, _by_columns) if few else (_by_columns, _in_cells):
-            if answer.packed.cost > answer.bound * (1 + effort.gap):
-                answer = tried(problem, answer, effort)
-    return replace(answer, bound=min(answer.bound, answer.packed.cost))
+            if packed.cost > bound.cost * (1 + effort.gap):
+                packed, bound = tried(problem, packed, bound, effort)
+    return Answer(packed=packed, bound=min(bound.cost, packed.cost))
 
 
-def _in_cells(problem: Packing, answer: Answer, effort: Effort) -> Answer:
+def _in_cells(problem: Packing, packed: Packed, bound: Bound, effort: Effort) -> tuple[Packed, Bound]:
     """If that leaves no more, and costs less."""
     if np.count_nonzero(problem.counts) <= FEW_CLASSES or problem.counts.sum() > CELL_ITEMS:
-        return answer
-    packed, found = answer.packed, pack_in_cells(problem, effort)
+        return packed, bound
+    found = pack_in_cells(problem, effort)
     if (int(found.left.sum()), found.cost) >= (int(packed.left.sum()), packed.cost):
-        return answer
+        return packed, bound
     same = bool((found.left == packed.left).all())
-    return Answer(packed=found, bound=answer.bound if same else _bound(problem, found, effort))
+    return found, bound if same else _bound(problem, found, effort)
 
 
-def _by_columns(problem: Packing, answer: Answer, effort: Effort) -> Answer:
-    return replace(answer, packed=improve(problem, answer.packed, effort, bound=answer.bound))
+def _by_columns(problem: Packing, packed: Packed, bound: Bound, effort: Effort) -> tuple[Packed, Bound]:
+    return improve(problem, packed, effort, bound=bound), bound
 
 
-def _bound(problem: Packing, packed: Packed, effort: Effort) -> float:
+def _bound(problem: Packing, packed: Packed, effort: Effort) -> Bound:
     served = replace(problem, counts=problem.counts - packed.left)
     # Where nothing is improved, any bound will do: the quickest.
-    return lower_bound(served, effort=effort, enough=packed.cost / (1 + effort.gap) if effort.rounds else 0.0)
+    return bounded(served, effort=effort, enough=packed.cost / (1 + effort.gap) if effort.rounds else 0.0)

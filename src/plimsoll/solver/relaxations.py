@@ -25,6 +25,8 @@ SHARED_KEYS: Final = 8
 class Relaxation:
     """Amounts are floats here, each resource in units of the largest bin."""
 
+    classes: Ints
+    """[C]: what the question calls them."""
     sizes: Floats
     """[C, R]"""
     counts: Floats
@@ -54,6 +56,7 @@ def relaxed(problem: Packing) -> Relaxation | None:
     types = _undominated(capacity, problem.price, fit > 0)
     unit = np.maximum(capacity[types].max(axis=0, initial=1), 1).astype(np.float64)
     return Relaxation(
+        classes=classes,
         sizes=requests / unit,
         counts=problem.counts[classes].astype(np.float64),
         capacity=np.maximum(capacity[types], 0) / unit,

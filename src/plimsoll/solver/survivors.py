@@ -66,6 +66,8 @@ class Cluster:
     """[C, K]: a node takes one item of all that share a key."""
     taken: Flags | None = None
     """[N, K]: keys held on the node by anything, movable or not."""
+    ties: Ints | None = None
+    """[C]: which of two classes of one size comes first; by their numbers, if not given."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -224,7 +226,10 @@ def _removals(cluster: Cluster, rows: Table, notes: Ints, order: Ints, worth_it:
     verdicts[order[~worth_it[order]]] = Verdict.NOT_WORTH_IT
     free = nodes[:, FREE : FREE + resources].copy()
     gone = order[verdicts[order] == Verdict.REMOVED]
-    np.add.at(free, moves[:, 1], cluster.requests[moves[:, 0]] * moves[:, 3:4])
+    if len(moves):
+        # What leaves a node stands together: a node is emptied once.
+        begins = np.flatnonzero(np.diff(moves[:, 1], prepend=-1))
+        free[moves[begins, 1]] += np.add.reduceat(cluster.requests[moves[:, 0]] * moves[:, 3:4], begins, axis=0)
     return Removals(removed=gone, moves=moves, verdicts=verdicts, stuck=notes[1, :count].copy(), free=free)
 
 
@@ -238,7 +243,9 @@ def _rows(cluster: Cluster, entries: int) -> Table:
 
 def _dwellers(cluster: Cluster, limits: Limits) -> Dwellers:
     size = shares(cluster.requests, cluster.requests.max(axis=0, initial=1))
-    dwellers = Dwellers.of(cluster.starts, cluster.dwellers, per_bin=cluster.per_bin, size=size)
+    ties = np.arange(len(size)) if cluster.ties is None else cluster.ties
+    largest_first = np.lexsort((ties, -size))
+    dwellers = Dwellers.of(cluster.starts, cluster.dwellers, per_bin=cluster.per_bin, order=largest_first)
     if limits.use is None or limits.spare is None:
         return dwellers
     use = np.ascontiguousarray(limits.use, dtype=np.int64)
@@ -253,21 +260,32 @@ def _worth_it(cluster: Cluster, limits: Limits) -> Flags:
 
 def _used(cluster: Cluster) -> Ints:
     """[N, R]: what the items of each node take."""
-    lines = cluster.requests[cluster.dwellers[:, 0]] * cluster.dwellers[:, 1:2]
-    so_far = np.concatenate((np.zeros((1, cluster.requests.shape[1]), dtype=np.int64), np.cumsum(lines, axis=0)))
-    return np.asarray(so_far[cluster.starts[1:]] - so_far[cluster.starts[:-1]], dtype=np.int64)
+    used = np.zeros(cluster.free.shape, dtype=np.int64)
+    occupied = np.flatnonzero(np.diff(cluster.starts))
+    if len(occupied):
+        kinds, items = cluster.dwellers[:, 0], cluster.dwellers[:, 1]
+        for resource in range(cluster.free.shape[1]):
+            taken = cluster.requests[:, resource][kinds] * items
+            used[occupied, resource] = np.add.reduceat(taken, cluster.starts[occupied])
+    return used
 
 
 def _largest_item(cluster: Cluster, used: Ints) -> Ints:
     """[N]: the size of the largest item on each node; 0 on empty ones."""
     size = shares(cluster.requests, used.sum(axis=0))
     largest = np.zeros(len(cluster.free), dtype=np.int64)
-    nodes = np.repeat(np.arange(len(largest)), np.diff(cluster.starts))
-    np.maximum.at(largest, nodes, size[cluster.dwellers[:, 0]])
+    occupied = np.flatnonzero(np.diff(cluster.starts))
+    if len(occupied):
+        largest[occupied] = np.maximum.reduceat(size[cluster.dwellers[:, 0]], cluster.starts[occupied])
     return largest
 
 
 def _types(shapes: Floats) -> tuple[Ints, Ints]:
     """Rows that are equal, as numbers from 0, and one row of each."""
-    _, first, type_of = np.unique(shapes, axis=0, return_index=True, return_inverse=True)
-    return type_of.reshape(-1).astype(np.int64), first.astype(np.int64)
+    order = np.lexsort(shapes.T[::-1])
+    ordered = shapes[order]
+    is_new = np.ones(len(order), dtype=np.bool_)
+    is_new[1:] = (ordered[1:] != ordered[:-1]).any(axis=1)
+    type_of = np.empty(len(order), dtype=np.int64)
+    type_of[order] = np.cumsum(is_new) - 1
+    return type_of, order[is_new]

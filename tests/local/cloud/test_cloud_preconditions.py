@@ -2,10 +2,18 @@
 
 from __future__ import annotations
 
+import asyncio
+from typing import TYPE_CHECKING, Any
+
 import pytest
 
 from plimsoll.local.cloud import CloudRefused
 from tests.local.cloud.clouds import CloudWorld
+
+if TYPE_CHECKING:
+    from collections.abc import Coroutine, Iterable
+
+    from plimsoll.kube.exchange import Call, Reply, Transport
 
 
 def test_growth_from_the_expected_size_happens_once():
@@ -38,3 +46,31 @@ def test_shrinking_from_the_expected_size_happens_once():
         for _ in range(2):
             world.do(world.cloud.decrease_target_size("g", -1, expected=3))
         assert world.get_group().spec.target == 2
+
+
+def test_nodes_that_are_deleted_one_by_one_at_the_same_time_all_go():
+    with CloudWorld(through=Slow) as world:
+        world.group("g", target=20, max=20)
+        world.after(1)
+        world.do(together(world.cloud.delete_nodes("g", [name]) for name in world.nodes()))
+        assert world.get_group().spec.target == 0
+
+
+class Slow:
+    """A server whose answers take so long that others ask meanwhile."""
+
+    def __init__(self, transport: Transport) -> None:
+        self._transport = transport
+
+    async def send(self, call: Call) -> Reply:
+        await asyncio.sleep(0.01)
+        return await self._transport.send(call)
+
+    def stream(self, call: Call) -> Any:
+        return self._transport.stream(call)
+
+
+async def together(calls: Iterable[Coroutine[Any, Any, None]]) -> None:
+    async with asyncio.TaskGroup() as group:
+        for one in calls:
+            group.create_task(one)

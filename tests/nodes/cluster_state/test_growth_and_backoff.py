@@ -255,7 +255,7 @@ def test_time_in_which_nobody_could_look_does_not_count():
     registry = growing()
     observed = world(5, *ready_nodes(2), waiting=(instance("x"),))
     registry.observe(observed, NOON)
-    registry.was_blind(600)
+    registry.was_blind(timedelta(seconds=600))
     changes = registry.observe(observed, at(1500))
     assert (changes.failed, changes.shrink, changes.delete_unregistered) == ((), (), ())
     changes = registry.observe(observed, at(1501))

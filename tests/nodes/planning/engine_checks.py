@@ -16,15 +16,19 @@ if TYPE_CHECKING:
     from plimsoll.nodes.policy import Policy
 
 
-def problems(snapshot: Snapshot, policy: Policy, plan: ScaleUp) -> list[str]:
-    """Everything that is wrong with a plan; empty for a good one."""
+def problems(snapshot: Snapshot, policy: Policy, plan: ScaleUp, *, may_be_mended: bool = False) -> list[str]:
+    """Everything that is wrong with a plan; empty for a good one.
+
+    `may_be_mended`: it is no fault that a first plan was refuted, if the one that was mended holds.
+    """
+    refuted = plan.verification_failures if not may_be_mended else 0
     return [
         *_miscounted(snapshot, plan),
         *_too_large(snapshot, policy, plan),
         *_torn_bundles(snapshot, plan),
         *_money(plan),
         *_refuted(snapshot, plan),
-        *([f"verification failures: {plan.verification_failures}"] if plan.verification_failures else []),
+        *([f"verification failures: {refuted}"] if refuted else []),
     ]
 
 

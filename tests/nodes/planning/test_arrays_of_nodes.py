@@ -4,18 +4,16 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from plimsoll.nodes.planning.arrays import Arrays
 from plimsoll.nodes.planning.classes import ClassTable
-from plimsoll.nodes.planning.merged_rows import merged_rows
 from plimsoll.nodes.planning.predicates import Predicates
-from plimsoll.nodes.planning.trials import Trial
 from plimsoll.nodes.planning.world import Pending
 from plimsoll.scheduling import ClusterView
 from tests.nodes.planning.random_clusters import clusters, nodes, pods, waiting
+from tests.nodes.planning.trial_placements import Trial
 from tests.scheduling.cluster import HOSTNAME, ZONE, node, pod, required, spread, term
 
 if TYPE_CHECKING:
@@ -134,39 +132,3 @@ def test_room_is_how_many_more_a_node_takes():
     engine = predicates(view, pod("a", requests={"cpu": 1}), port, apart, even)
 
     assert [engine.room(number).tolist() for number in range(4)] == [[4, 1, 2], [1, 1, 1], [1, 1, 1], [2, 2, 2]]
-
-
-def test_identical_nodes_are_one_row():
-    alike = [node(f"n{index}", zone="z1") for index in range(50)]
-    view = ClusterView.of([*alike, node("other", zone="z2")], [pod("r", on="n7", requests={"cpu": 1})])
-    apart = pod("a", labels={"app": "a"}, **required(term({"app": "a"})))
-    engine = predicates(view, apart, pod("b", nodeSelector={ZONE: "z1"}))
-
-    merged = merged_rows(Trial(engine))
-
-    assert sorted(merged.counts.tolist()) == [1, 1, 49]
-    assert merged.members(int(np.argmax(merged.counts))).tolist() == [row for row in range(50) if row != 7]
-
-
-def test_zones_are_told_apart_only_when_somebody_counts_by_them():
-    view = ClusterView.of([node(f"n{index}", zone=f"z{index % 2}") for index in range(6)])
-
-    assert len(merged_rows(Trial(predicates(view, pod("a")))).rows) == 1
-    assert len(merged_rows(Trial(predicates(view, pod("a", **spread({"app": "a"}))))).rows) == 2
-
-
-@SOME
-@given(st.data(), clusters(), waiting(most=2))
-def test_rows_that_merge_stay_alike_whatever_is_placed_elsewhere(
-    data: st.DataObject, view: ClusterView, pending: list[Pending]
-):
-    table = ClassTable.of(pending, view)
-    trial = Trial(Predicates(table, Arrays.of(view, resources=table.resources), view))
-    merged = merged_rows(trial)
-    largest = merged.members(int(np.argmax(merged.counts)))
-    others = [row for row in range(len(view.nodes)) if row not in largest.tolist()]
-    for _ in range(data.draw(st.integers(0, 3)) if others else 0):
-        trial.place(data.draw(st.integers(0, len(table) - 1)), data.draw(st.sampled_from(others)))
-
-    for number in range(len(table)):
-        assert len(set(trial.codes(number)[largest].tolist())) == 1

@@ -210,7 +210,7 @@ def test_flags_say_which_rules_concern_a_class():
     assert [one.has_spread for one in classes].index(True) == 1
     assert [one.has_affinity for one in classes].index(True) == 2
     assert [one.has_anti_affinity for one in classes].index(True) == 3
-    assert [one.has_host_ports for one in classes].index(True) == 4
+    assert [bool(one.form.ports) for one in classes].index(True) == 4
     assert [one.has_volumes for one in classes].index(True) == 5
 
 

@@ -126,6 +126,10 @@ class TestGroupsThatGoWhole:
     def test_all_of_it_goes(self):
         assert going(self.world(3)) == ["n0", "n1", "n2"]
 
+    def test_its_removals_say_so(self):
+        assert [one.goes_whole for one in departing(self.world(2)).removals] == [True, True]
+        assert [one.goes_whole for one in departing(snapshot([node("n1")])).removals] == [False]
+
     def test_or_nothing_when_one_node_is_needed(self):
         world = self.world(3, pods=[pod("a", on="n1", owner="")])
         assert going(world) == []

@@ -139,7 +139,10 @@ def test_memory_is_named_when_memory_is_what_is_missing():
     world = snapshot(nodes=(node("n", amounts(8, 30)),), groups=(group("g", standard(4)),))
     refused = candidates.offers(world, policy(max_memory=40)).not_offered
     assert [(one.code, one.reason) for one in refused] == [
-        ("MemoryResourceLimit", "max cluster memory limit reached (30 GiB of 40 GiB in use)")
+        (
+            "MemoryResourceLimit",
+            "max cluster memory limit reached (30 GiB of 40 GiB in use, too little left for one more node)",
+        )
     ]
 
 

@@ -13,10 +13,10 @@ from plimsoll.nodes.planning.arrays import Arrays
 from plimsoll.nodes.planning.classes import ClassTable
 from plimsoll.nodes.planning.predicates import Predicates
 from plimsoll.nodes.planning.static_rules import Verdicts
-from plimsoll.nodes.planning.trials import Trial
 from plimsoll.nodes.planning.world import Pending
 from plimsoll.scheduling import ClusterView, Fits, NotSchedulable, Profile, scheduling_outcome, verdicts
 from tests.nodes.planning.random_clusters import clusters, waiting
+from tests.nodes.planning.trial_placements import Trial
 from tests.scheduling.cluster import HOSTNAME, ZONE, node, pod, required, spread, term
 
 if TYPE_CHECKING:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from itertools import product
+
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from plimsoll.nodes.planning.zone_quotas import Quotas, Spreading, quotas
+from plimsoll.nodes.planning.zone_quotas import Quotas, Spreading, quotas, thrifty
 
 
 def shared(count: int, open_: str, *, skew: int = 1, most: dict[str, int] | None = None, **spreading: object) -> Quotas:
@@ -72,3 +74,60 @@ def test_quotas_equal_placing_pods_one_by_one(data: st.DataObject):
         level[lowest] += 1
         placed[lowest] += 1
     assert answer.pods == placed
+
+
+def cheaper(
+    count: int, prices: dict[str, float], *, skew: int, most: dict[str, int] | None = None, **of: object
+) -> Quotas:
+    spreading = Spreading(max_skew=skew, **{"counts": {}, **of})  # type: ignore[arg-type]
+    even = quotas(count, spreading, open_domains=list(prices), most=most or {})
+    return thrifty(even, spreading, prices=prices, most=most or {})
+
+
+def test_a_skew_of_one_leaves_no_freedom():
+    assert cheaper(6, {"a": 3.0, "b": 1.0, "c": 2.0}, skew=1).pods == {"a": 2, "b": 2, "c": 2}
+
+
+def test_a_larger_skew_sends_pods_where_they_cost_less():
+    assert cheaper(6, {"a": 3.0, "b": 1.0, "c": 2.0}, skew=3).pods == {"a": 1, "b": 4, "c": 1}
+
+
+def test_zones_of_one_price_stay_even():
+    assert cheaper(6, dict.fromkeys("abc", 1.0), skew=3).pods == {"a": 2, "b": 2, "c": 2}
+
+
+def test_a_cheap_zone_takes_no_more_than_it_can():
+    assert cheaper(6, {"a": 3.0, "b": 1.0}, skew=6, most={"b": 4}).pods == {"a": 2, "b": 4}
+
+
+def test_pods_are_not_moved_out_of_zones_without_a_price():
+    spreading = Spreading(max_skew=4, counts={})
+    even = quotas(6, spreading, open_domains=list("abc"), most={})
+    assert thrifty(even, spreading, prices={"a": 1.0, "b": 2.0}, most={}).pods == {"a": 4, "b": 0, "c": 2}
+
+
+@settings(max_examples=150, deadline=None)
+@given(data=st.data())
+def test_no_legal_shares_are_cheaper(data: st.DataObject):
+    """Of all ways to share pods out whose levels lie within the skew of the lowest, it finds one of the cheapest."""
+    prices = {name: float(data.draw(st.integers(1, 4))) for name in "abc"[: data.draw(st.integers(2, 3))]}
+    counts = data.draw(st.dictionaries(st.sampled_from("abc"), st.integers(0, 3)))
+    most = data.draw(st.dictionaries(st.sampled_from("abc"), st.integers(0, 6)))
+    skew, count = data.draw(st.integers(1, 4)), data.draw(st.integers(0, 9))
+    found = cheaper(count, prices, skew=skew, most=most, counts=counts)
+    if found.left:
+        return
+
+    def is_legal(given: dict[str, int]) -> bool:
+        levels = {name: counts.get(name, 0) + given.get(name, 0) for name in {*counts, *given}}
+        lowest = min(levels.values())
+        fits = all(pods <= most.get(name, count) for name, pods in given.items())
+        return fits and all(levels[name] <= lowest + skew for name, pods in given.items() if pods)
+
+    def cost(given: dict[str, int]) -> float:
+        return sum(prices[name] * pods for name, pods in given.items())
+
+    every = (dict(zip(prices, pods, strict=True)) for pods in product(range(count + 1), repeat=len(prices)))
+    legal = [one for one in every if sum(one.values()) == count and is_legal(one)]
+    assert is_legal(dict(found.pods))
+    assert cost(dict(found.pods)) == min(map(cost, legal))

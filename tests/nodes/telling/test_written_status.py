@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
@@ -12,6 +13,7 @@ from plimsoll.core.plans import Reason
 from plimsoll.kube.errors import Forbidden, NotSent
 from plimsoll.nodes.cluster_state.registry import ClusterState
 from plimsoll.nodes.telling.status import StatusWriter
+from plimsoll.nodes.telling.status_notes import options_in
 from plimsoll.nodes.turns import ScaleDownPart
 from tests.kube.worlds import KubeWorld, ScriptedTransport
 from tests.local.apiserver.application.worlds import GUEST
@@ -54,6 +56,19 @@ def test_it_is_made_when_there_is_none(world: KubeWorld):
     assert writer.uid == found["metadata"]["uid"]
 
 
+def test_the_last_turn_and_the_options_in_force_stand_beside_it(world: KubeWorld):
+    given = replace(running(), policy=policy(max_cpu="40", kubeconfig="/home/me/config"))
+    world.do(StatusWriter(world.client).write(given))
+    notes = world.ask("GET", URL)["metadata"]["annotations"]
+    assert notes["plimsoll.io/last-turn"] == "nothing to do"
+    assert options_in(notes) == {"max-cpu": 40}
+
+
+@pytest.mark.parametrize("written", ["", "[]", "no json", "{"])
+def test_options_that_somebody_wrote_over_are_not_known(written: str):
+    assert options_in({"plimsoll.io/options": written}) is None
+
+
 def test_what_others_put_there_stays(world: KubeWorld):
     body = {"metadata": {"name": "cluster-autoscaler-status", "labels": {"team": "x"}}, "data": {"own": "y"}}
     world.made("/api/v1/namespaces/kube-system/configmaps", {"apiVersion": "v1", "kind": "ConfigMap", **body})
@@ -90,11 +105,21 @@ def test_a_turn_that_saw_nothing_says_why(world: KubeWorld):
     }
 
 
+def test_without_news_it_is_written_once_a_minute(world: KubeWorld):
+    writer = StatusWriter(world.client)
+    world.do(writer.write(running()))
+    first = world.ask("GET", URL)["metadata"]["resourceVersion"]
+    world.do(writer.write(running(59)))
+    assert world.ask("GET", URL)["metadata"]["resourceVersion"] == first
+    world.do(writer.write(running(60)))
+    assert world.ask("GET", URL)["metadata"]["resourceVersion"] != first
+
+
 def test_who_deletes_it_finds_it_made_anew(world: KubeWorld):
     writer = StatusWriter(world.client)
     world.do(writer.write(running()))
     world.ask("DELETE", URL)
-    world.do(writer.write(running(10)))
+    world.do(writer.write(running(60)))
 
     assert document(world)["autoscalerStatus"] == "Running"
 

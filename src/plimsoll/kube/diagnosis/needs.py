@@ -17,7 +17,8 @@ KUBE_SYSTEM: Final = "kube-system"
 AUTOSCALER_LEASE: Final = "cluster-autoscaler"
 """The name Cluster Autoscaler uses, so that it and Plimsoll never act at the same time."""
 
-_READ: Final = ("get", "list", "watch")
+_WATCH: Final = ("list", "watch")
+_READ: Final = ("get", *_WATCH)
 _OWN: Final = (*_READ, "create", "patch", "delete")
 
 _AUTOSCALING: Final = "autoscaling.x-k8s.io"
@@ -112,6 +113,13 @@ def _pingcap(plural: str) -> Definition:
     return Definition(plural=plural, group=_PINGCAP, versions=("v1alpha1",), source=_FROM_TIDB_OPERATOR)
 
 
+def _map(verbs: tuple[str, ...], names: tuple[str, ...], why: str) -> Permission:
+    """ConfigMaps where the node autoscaler lives."""
+    return Permission(
+        group="", resource="configmaps", verbs=verbs, names=names, scope=Scope.ONE, namespace=KUBE_SYSTEM, why=why
+    )
+
+
 _NODES: Final = Needs(
     controller="nodes",
     permissions=(
@@ -119,51 +127,47 @@ _NODES: Final = Needs(
             "",
             ("nodes", _READ, "to see which machines there are and what is free on them"),
             ("nodes", ("patch",), "to taint and cordon machines that are to go"),
-            ("pods", _READ, "to see which pods wait for a machine and what the others use"),
+            ("pods", _WATCH, "to see which pods wait for a machine and what the others use"),
             ("pods/eviction", ("create",), "to move pods off a machine before it goes"),
-            ("namespaces", _READ, "to follow pod affinity that selects namespaces"),
-            ("replicationcontrollers", _READ, "to know whether an evicted pod comes back"),
-            ("persistentvolumeclaims", _READ, "to know where a pod's volumes can be"),
-            ("persistentvolumes", _READ, "to know where a pod's volumes are"),
+            ("namespaces", _WATCH, "to follow pod affinity that selects namespaces"),
+            ("replicationcontrollers", _WATCH, "to know whether an evicted pod comes back"),
+            ("persistentvolumeclaims", _WATCH, "to know where a pod's volumes can be"),
+            ("persistentvolumes", _WATCH, "to know where a pod's volumes are"),
         ),
         *_of(
             "apps",
-            ("daemonsets", _READ, "to reserve room on new machines for their pods"),
-            ("replicasets", _READ, "to know whether an evicted pod comes back"),
-            ("statefulsets", _READ, "to know whether an evicted pod comes back"),
+            ("daemonsets", _WATCH, "to reserve room on new machines for their pods"),
+            ("replicasets", _WATCH, "to know whether an evicted pod comes back"),
+            ("statefulsets", _WATCH, "to know whether an evicted pod comes back"),
         ),
-        *_of("batch", ("jobs", _READ, "to know whether an evicted pod comes back")),
-        *_of("policy", ("poddisruptionbudgets", _READ, "to remove no machine whose pods may not be disturbed")),
+        *_of("batch", ("jobs", _WATCH, "to know whether an evicted pod comes back")),
+        *_of("policy", ("poddisruptionbudgets", _WATCH, "to remove no machine whose pods may not be disturbed")),
+        *_of("scheduling.k8s.io", ("priorityclasses", _WATCH, "to know which pods are more important")),
         *_of(
             "storage.k8s.io",
-            ("storageclasses", _READ, "to know where volumes that are not bound yet may be made"),
-            ("csinodes", _READ, "to know how many volumes a machine takes"),
+            ("storageclasses", _WATCH, "to know where volumes that are not bound yet may be made"),
+            ("csinodes", _WATCH, "to know how many volumes a machine takes"),
         ),
-        Permission(
-            group="",
-            resource="configmaps",
-            verbs=("create",),
-            scope=Scope.ONE,
-            namespace=KUBE_SYSTEM,
-            why="to make its status object",
+        *_of("authentication.k8s.io", ("tokenreviews", ("create",), "to know who asks for its debugging pages")),
+        *_of(
+            "authorization.k8s.io",
+            ("subjectaccessreviews", ("create",), "to show its debugging pages to those alone who may see them"),
         ),
-        Permission(
-            group="",
-            resource="configmaps",
-            verbs=("get", "patch", "delete"),
-            names=("cluster-autoscaler-status",),
-            scope=Scope.ONE,
-            namespace=KUBE_SYSTEM,
-            why="to keep its status object, and take it away at the end",
+        _map(("create",), (), "to make its status object"),
+        _map(
+            ("get", "patch", "delete"),
+            ("cluster-autoscaler-status",),
+            "to keep its status object, and take it away at the end",
         ),
-        Permission(
-            group="",
-            resource="configmaps",
-            verbs=_READ,
-            names=("cluster-autoscaler-priority-expander",),
-            scope=Scope.ONE,
-            namespace=KUBE_SYSTEM,
-            why="to read which node groups are preferred",
+        _map(
+            ("get", "patch"),
+            ("cluster-autoscaler-removals", "plimsoll-nodes-last-plans"),
+            "to count removals of the last hour, and to tell why, also after a restart",
+        ),
+        _map(
+            _WATCH,
+            ("cluster-autoscaler-priority-expander", "plimsoll"),
+            "to read which node groups are preferred, changed options, and whether it is to pause",
         ),
         *_lease(AUTOSCALER_LEASE, scope=Scope.ONE, namespace=KUBE_SYSTEM),
         _events(Scope.EVERYWHERE),

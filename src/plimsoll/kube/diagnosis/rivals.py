@@ -21,14 +21,16 @@ if TYPE_CHECKING:
 _STRIMZI_OPERATOR: Final = "strimzi.io/kind=cluster-operator"
 
 
-async def autoscaler(client: Client, *, now: datetime) -> Finding:
-    """Whether somebody holds the lease that Cluster Autoscaler and Plimsoll share.
+async def autoscaler(
+    client: Client, *, now: datetime, name: str = AUTOSCALER_LEASE, namespace: str = KUBE_SYSTEM
+) -> Finding:
+    """Whether somebody holds the lease that Cluster Autoscaler and Plimsoll share, unless it is to be another one.
 
     `now` is the time at the server, because the holder's clock is more likely to agree with that than with ours.
     """
-    check, where = "rivals.nodes", f"lease {KUBE_SYSTEM}/{AUTOSCALER_LEASE}"
+    check, where = "rivals.nodes", f"lease {namespace}/{name}"
     try:
-        lease = await client.get(Lease, AUTOSCALER_LEASE, namespace=KUBE_SYSTEM)
+        lease = await client.get(Lease, name, namespace=namespace)
     except NotFound:
         return Finding(check=check, level=Level.OK, message=f"no other autoscaler: there is no {where}")
     spec = lease.spec

@@ -103,7 +103,7 @@ class WritableCache(Cache[V]):
 
     def put(self, place: Place, new: V | BadObject) -> None:
         namespace, name = place
-        if isinstance(new, BadObject):
+        if type(new) is BadObject:
             self._remove_good(place)
             self._bad[Key(namespace, name)] = new
             return
@@ -115,9 +115,13 @@ class WritableCache(Cache[V]):
         old = same.get(name)
         self._count += old is None
         same[name] = new
+        ident = ident_of(new)
+        if old is not None and ident_of(old) == ident:
+            for index in self._indexes.values():
+                index.refile(old, new, ident)
+            return
         if old is not None:
             self._unfile(old)
-        ident = ident_of(new)
         for index in self._indexes.values():
             index.file(new, ident)
 

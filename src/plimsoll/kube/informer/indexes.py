@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Generic
 
 import structlog
 
-from plimsoll.kube.informer.changes import V, key_of, view_of
+from plimsoll.kube.informer.changes import V, key_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Hashable, Iterable
@@ -51,6 +51,19 @@ class Index(Generic[V]):
                 if not filed:
                     del self._filed[key]
 
+    def refile(self, old: V, new: V, ident: str) -> None:
+        """`new` has taken the place of `old`, which was filed by the same `ident`."""
+        before, after = self._keys(old), self._keys(new)
+        if before != after:
+            self.unfile(old, ident)
+            self.file(new, ident)
+            return
+        for key in after:
+            filed = self._filed.setdefault(key, {})
+            # As if it came last: what changed lately stands at the end.
+            filed.pop(ident, None)
+            filed[ident] = new
+
     def _keys(self, value: V) -> Iterable[Hashable]:
         try:
             # As keys of a dict: which finds out at once whether they can be.
@@ -67,4 +80,4 @@ class Index(Generic[V]):
 
 def ident_of(value: V) -> str:
     """What an object is filed by."""
-    return view_of(value).metadata.uid or str(key_of(value))
+    return value.metadata.uid or str(key_of(value))

@@ -169,6 +169,11 @@ class Informer(Generic[V]):
     async def synced(self) -> None:
         await self._synced.wait()
 
+    @property
+    def position(self) -> str:
+        """The version up to which everything is known; empty before the first list."""
+        return self._tracker.position
+
     def age_s(self) -> float:
         """How old the cache may be: seconds since the server was last heard. Infinite before the first list.
 

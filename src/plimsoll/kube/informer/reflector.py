@@ -12,7 +12,6 @@ there is: a restored server takes a watch from a version it has yet to come to, 
 
 from __future__ import annotations
 
-import asyncio
 import math
 from typing import TYPE_CHECKING, Final, Generic
 
@@ -36,6 +35,7 @@ from plimsoll.kube.errors import (
 from plimsoll.kube.informer.changes import V
 from plimsoll.kube.informer.initial_events import InitialEvents, NoInitialEvents
 from plimsoll.kube.informer.listing import Lister
+from plimsoll.kube.informer.silences import Silence
 from plimsoll.kube.informer.tracking import went_back
 from plimsoll.kube.informer.turns import Turns
 from plimsoll.kube.informer.watch_events import Bookmark, FrameReader, FrameSplitter, Garbled, Gone, Present, Refused
@@ -161,17 +161,31 @@ class Reflector(Generic[V]):
             raise NoInitialEvents(str(error)) from error
 
     async def _read(self, stream: Stream, initial: InitialEvents[V] | None) -> bool:
+        settings = self._settings
+        try:
+            async with Silence(settings.silence_s if initial is None else settings.watch_list_patience_s) as silence:
+                return await self._read_on(stream, initial, silence)
+        except TimeoutError:
+            if initial is not None and self._must_list:
+                patience_s = settings.watch_list_patience_s
+                raise NoInitialEvents(f"no end of the first events within {patience_s:g} s") from None
+            # Not a word, not even a bookmark: the other end is gone, and nobody told us.
+            told = f"the watch of {self._origin.name} said nothing for {settings.silence_s:g} s"
+            raise TimedOut(told) from None
+
+    async def _read_on(self, stream: Stream, initial: InitialEvents[V] | None, silence: Silence) -> bool:
         splitter = FrameSplitter()
         said_something = False
-        while (chunk := await self._next_chunk(stream, initial)) is not None:
+        while (chunk := await anext(stream, None)) is not None:
             said_something = True
+            silence.broken()
             self._heard()
             self._progress.bytes_read += len(chunk)
             for frame in splitter.feed(chunk):
-                if initial is not None:
-                    initial = await self._take_initial(frame, initial)
-                else:
+                if initial is None:
                     self._take(frame)
+                elif (initial := await self._take_initial(frame, initial)) is None:
+                    silence.may_last(self._settings.silence_s)
                 if self._turns.are_over(size_bytes=len(frame)):
                     await self._turns.step_aside()
             if initial is None and self._is_suspicion_due():
@@ -180,19 +194,6 @@ class Reflector(Generic[V]):
         if initial is not None:
             raise NoInitialEvents("the watch ended before it told that the first events were over")
         return said_something
-
-    async def _next_chunk(self, stream: Stream, initial: InitialEvents[V] | None) -> bytes | None:
-        silence_s = self._settings.silence_s if initial is None else self._settings.watch_list_patience_s
-        try:
-            async with asyncio.timeout(silence_s):
-                return await anext(stream)
-        except StopAsyncIteration:
-            return None
-        except TimeoutError:
-            if initial is not None:
-                raise NoInitialEvents(f"no end of the first events within {silence_s:g} s") from None
-            # Not a word, not even a bookmark: the other end is gone, and nobody told us.
-            raise TimedOut(f"the watch of {self._origin.name} said nothing for {silence_s:g} s") from None
 
     def _take(self, frame: bytes) -> None:
         match self._frames.read(frame):

@@ -45,11 +45,15 @@ class Informers:
         """Of objects with their bytes: for kinds that are copied from."""
         return cast("Informer[RawObject[T]]", self._informer(of, selection, keep_raw=True))
 
-    def services(self) -> list[Service]:
-        """What the supervisor keeps running. Nothing new can be asked for afterwards."""
+    def services(self, *, whose: str = "") -> list[Service]:
+        """What the supervisor keeps running; `whose` tells several sets apart. Nothing new can be asked for then."""
         self._is_complete = True
+        owner = f"{whose}: " if whose else ""
         return [
-            Service(name=f"informer {informer.resource}{' with bytes' if keep_raw else ''} {number}", run=informer.run)
+            Service(
+                name=f"{owner}informer {informer.resource}{' with bytes' if keep_raw else ''} {number}",
+                run=informer.run,
+            )
             for number, ((_, keep_raw, _), informer) in enumerate(self._informers.items())
         ]
 

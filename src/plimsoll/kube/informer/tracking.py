@@ -165,6 +165,9 @@ class Tracker(Generic[V]):
 
 def is_newer(version: str, than: str) -> bool:
     """Whether the version is after the other; also where they cannot be compared, unless they are the same."""
+    if len(version) == len(than) and version.isascii() and version.isdigit() and than.isdigit():
+        # Nearly all are: as texts of one length they compare as the numbers do.
+        return version > than
     if _is_number(version) and _is_number(than):
         return int(version) > int(than)
     return version != than

@@ -24,7 +24,7 @@ from plimsoll.objects.problems import BadObject, problem_of
 from plimsoll.objects.spans import members
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
 
 T = TypeVar("T", bound=WireObject)
 
@@ -129,6 +129,8 @@ class FrameReader(Generic[V]):
                     return Present(unmarked(value))
                 if event.type == "DELETED":
                     return Gone(unmarked(value))
+            if event.type == "BOOKMARK" and value is not None:
+                return _bookmark_at(value.metadata.resource_version, value.metadata.annotations)
         return self._read_apart(frame)
 
     def _read_apart(self, frame: bytes) -> Present[V] | Gone[V] | Bookmark | Refused | Garbled:
@@ -168,8 +170,11 @@ def _bookmark(data: Raw) -> Bookmark | Garbled:
     except _UNREADABLE as error:
         return Garbled(f"bookmark: {problem_of(error)}")
     metadata = marked.metadata or _Metadata()
-    ends_initial = (metadata.annotations or {}).get(INITIAL_EVENTS_END) == "true"
-    return Bookmark(metadata.resource_version or "", ends_initial=ends_initial)
+    return _bookmark_at(metadata.resource_version or "", metadata.annotations or {})
+
+
+def _bookmark_at(version: str, annotations: Mapping[str, str]) -> Bookmark:
+    return Bookmark(version, ends_initial=annotations.get(INITIAL_EVENTS_END) == "true")
 
 
 def _refused(data: Raw) -> Refused:

@@ -35,7 +35,7 @@ class FreshCache(Generic[T]):
 
     def list(self) -> tuple[T, ...]:
         """In the order of names."""
-        position = self._informer.status.resource_version
+        position = self._informer.position
         self._written = {
             name: one for name, one in self._written.items() if is_newer(one.metadata.resource_version, position)
         }

@@ -9,6 +9,8 @@ Changing calls are logged and may be struck by the faults of the `Cloud` object.
 
 from __future__ import annotations
 
+import asyncio
+from collections import defaultdict
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import msgspec
@@ -78,6 +80,8 @@ class SimulatedCloud:
         self._client = client
         self._clock = clock
         self.log = CallLog() if log is None else log
+        # Of one caller's changes to a group, one at a time: else those that come together take turns in failing.
+        self._changing: defaultdict[str, asyncio.Lock] = defaultdict(asyncio.Lock)
 
     # ---- reading
 
@@ -271,7 +275,8 @@ class SimulatedCloud:
             version = {"uid": now.metadata.uid, "resourceVersion": now.metadata.resource_version}
             await self._client.merge_patch(NodeGroup, group, {"metadata": version, "spec": spec})
 
-        await until_settled(attempt, f"node group {group}")
+        async with self._changing[group]:
+            await until_settled(attempt, f"node group {group}")
 
     async def _delete(self, group: str, names: Sequence[str], *, forced: bool) -> None:
         _check_name(group)

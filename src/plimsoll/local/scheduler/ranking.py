@@ -10,7 +10,6 @@ a test holds the two together. Who has wishes (spread constraints, company) goes
 from __future__ import annotations
 
 import heapq
-import itertools
 from collections import Counter
 from typing import TYPE_CHECKING, Final
 
@@ -23,7 +22,8 @@ if TYPE_CHECKING:
 
     Tier = tuple[str | None, int]
     """A zone, and how many siblings a node has."""
-    _Entry = tuple[int, str, int, Judgement]
+    _Entry = tuple[int, str]
+    """How good a node is, the best first, and its name."""
 
 # Not worth tidying up.
 _FEW: Final = 64
@@ -39,7 +39,6 @@ class Ranking:
         self._siblings: Counter[str | None] = Counter()  # by zone
         self._hosts: Counter[str | None] = Counter()
         self._shared = 0
-        self._numbers = itertools.count()  # judgements cannot be compared
 
     def __len__(self) -> int:
         return len(self._fitting)
@@ -51,23 +50,28 @@ class Ranking:
 
     def put(self, judged: Judgement) -> None:
         """The node fits, and this is what is known of it."""
-        name = judged.place.name
-        before = self._fitting.get(name)
-        if before is judged:
+        place = judged.place
+        before = self._fitting.get(place.name)
+        if before is not None and before.place.labels is place.labels and before.siblings == judged.siblings:
+            # Most changes of a node are pods of other shapes: then it is at most better or worse than it was.
+            self._fitting[place.name] = judged
+            if before.score != judged.score:
+                self._push(_tier(judged), judged)
             return
-        tier, host = _tier(judged), judged.place.labels.get(HOSTNAME)
-        # Most changes of a node are pods of other shapes: then it only is better or worse than it was.
-        if before is None or _tier(before) != tier or before.place.labels.get(HOSTNAME) != host:
-            self.drop(name)
-            self._sizes[tier] += 1
-            self._siblings[tier[0]] += judged.siblings
-            self._hosts[host] += 1
-            self._shared += host is not None and self._hosts[host] == 2
-        self._fitting[name] = judged
+        self.drop(place.name)
+        tier, host = _tier(judged), place.labels.get(HOSTNAME)
+        self._sizes[tier] += 1
+        self._siblings[tier[0]] += judged.siblings
+        self._hosts[host] += 1
+        self._shared += host is not None and self._hosts[host] == 2
+        self._fitting[place.name] = judged
+        self._push(tier, judged)
+
+    def _push(self, tier: Tier, judged: Judgement) -> None:
         heap = self._heaps.setdefault(tier, [])
-        heapq.heappush(heap, (-judged.score, name, next(self._numbers), judged))
+        heapq.heappush(heap, (-judged.score, judged.place.name))
         if len(heap) > 2 * self._sizes[tier] + _FEW:
-            self._heaps[tier] = heap = [one for one in heap if self._is_current(one)]
+            self._heaps[tier] = heap = [one for one in dict.fromkeys(heap) if self._is_current(tier, one)]
             heapq.heapify(heap)
 
     def drop(self, name: str) -> None:
@@ -104,12 +108,13 @@ class Ranking:
 
     def _tops(self) -> Iterator[tuple[Tier, Judgement]]:
         for tier, heap in self._heaps.items():
-            while not self._is_current(heap[0]):
+            while not self._is_current(tier, heap[0]):
                 heapq.heappop(heap)
-            yield tier, heap[0][-1]
+            yield tier, self._fitting[heap[0][1]]
 
-    def _is_current(self, entry: _Entry) -> bool:
-        return self._fitting.get(entry[1]) is entry[-1]
+    def _is_current(self, tier: Tier, entry: _Entry) -> bool:
+        known = self._fitting.get(entry[1])
+        return known is not None and known.score == -entry[0] and _tier(known) == tier
 
 
 def _tier(judged: Judgement) -> Tier:

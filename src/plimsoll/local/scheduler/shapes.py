@@ -102,13 +102,19 @@ class Shape:
         changed = board.changed_since(self._ranked_to)
         if changed is None:
             self._ranking, changed = Ranking(), board.view.nodes
+        nodes, ranking, judgements = board.view.nodes, self._ranking, self._judgements
         for name in changed:
-            place = board.view.node(name)
-            judged = None if place is None else self.judgement(place)
-            if judged is not None and judged.verdict is FITS:
-                self._ranking.put(judged)
+            place = nodes.get(name)
+            if place is None:
+                ranking.drop(name)
+                continue
+            judged = judgements.get(name)
+            if judged is None or judged.place is not place:
+                judged = self._judge(place)
+            if judged.verdict is FITS:
+                ranking.put(judged)
             else:
-                self._ranking.drop(name)
+                ranking.drop(name)
         self._ranked_to = board.changes
         return self._ranking
 
@@ -121,7 +127,7 @@ class Shape:
         if known is None:
             verdict = self.rules.verdict(place)
             known = load.answers[self._asks] = (verdict, self._scores.of(load) if verdict is FITS else 0)
-        found = Judgement(place, *known, load.kins[self._kin])
+        found = Judgement(place, *known, load.kins.get(self._kin, 0))
         self._judgements[place.name] = found
         return found
 

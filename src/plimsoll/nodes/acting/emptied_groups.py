@@ -16,7 +16,7 @@ from plimsoll.nodes.turns import GroupGone
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
-    from datetime import datetime
+    from datetime import datetime, timedelta
 
     from plimsoll.nodes.observing.clouds import CloudRead, GroupRead
     from plimsoll.nodes.planning.world import Snapshot
@@ -30,6 +30,10 @@ class EmptiedGroups:
 
     def __init__(self) -> None:
         self._since: dict[str, datetime] = {}
+
+    def put_off(self, by: timedelta) -> None:
+        """Nobody could look for so long, or the clock was set by so much."""
+        self._since = {name: since + by for name, since in self._since.items()}
 
     def due(
         self, cloud: CloudRead, snapshot: Snapshot, policy: Policy, *, used: Collection[str], now: datetime

@@ -6,11 +6,16 @@ from typing import TYPE_CHECKING
 
 import structlog
 
+from plimsoll.core.plans import Reason
 from plimsoll.nodes.providers.values import Done, NodeRef, NotImplementedByProvider, failure_of
 from plimsoll.nodes.turns import Repaired
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from plimsoll.nodes.cluster_state.changes import Changes, DeleteInstances, ShrinkTarget
+    from plimsoll.nodes.observing.clouds import CloudRead, GroupRead
+    from plimsoll.nodes.policy import Policy
     from plimsoll.nodes.providers.ports import Group, Provider
     from plimsoll.nodes.providers.values import CallFailed, Outcome
 
@@ -25,6 +30,26 @@ async def repair(provider: Provider, changes: Changes) -> tuple[Repaired, ...]:
     deleted_from = {one.group for one in deletions}
     shrinking = [one for one in changes.shrink if one.group in groups and one.group not in deleted_from]
     return (*done, *[await _shrunk(groups[one.group], one) for one in shrinking])
+
+
+async def raise_to_minimum(cloud: CloudRead, policy: Policy) -> tuple[Repaired, ...]:
+    """`--enforce-node-group-min-size`: never beyond the maximum, and only groups of which all is known."""
+    return tuple([await _raised(read, least) for read, least in _too_small(cloud, policy)])
+
+
+def _too_small(cloud: CloudRead, policy: Policy) -> Iterator[tuple[GroupRead, int]]:
+    for one in cloud.observed((), policy).groups:
+        if one.autoscaled and one.target_size < one.min_size <= one.max_size:
+            yield cloud.groups[one.id], one.min_size
+
+
+async def _raised(read: GroupRead, least: int) -> Repaired:
+    outcome = await read.port.increase_size(least - read.target, expected=read.target)
+    failure = failure_of(outcome)
+    _log("target.raised", read.port.id, failure, before=read.target, after=least)
+    message = f"group {read.port.id} has {read.target} nodes, its minimum is {least}"
+    reason = Reason(code="NodeGroupMinSizeEnforced", message=message, facts={"group": read.port.id, "min": least})
+    return Repaired(group=read.port.id, reason=reason, before=read.target, after=least, failure=failure)
 
 
 async def _deleted(group: Group, wanted: DeleteInstances) -> Repaired:

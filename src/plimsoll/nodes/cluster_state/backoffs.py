@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable
 from dataclasses import dataclass
+from dataclasses import replace as changed
 from datetime import timedelta
 from typing import TYPE_CHECKING, Generic, TypeVar
 
@@ -85,6 +86,9 @@ class Backoffs(Generic[Key]):
     def forget_old(self, rule: BackoffRule, now: datetime) -> None:
         after = timedelta(seconds=rule.reset_s)
         self._waits = {key: wait for key, wait in self._waits.items() if not wait.failed_at + after < now}
+
+    def put_off(self, by: timedelta) -> None:
+        self._waits = {key: changed(wait, failed_at=wait.failed_at + by) for key, wait in self._waits.items()}
 
     def __len__(self) -> int:
         return len(self._waits)

@@ -8,8 +8,8 @@ passed meanwhile is taken back (`was_blind`), so that nothing is given up for wa
 Nothing here survives the process, and nothing needs to: a new one takes nodes that are missing at its first look for
 growth asked for at that moment, takes errors of instances it has not seen for new ones, and counts the time of
 unregistered instances from then; so after a crash things are given up later, never earlier, and nothing is asked for
-twice. `now` should be steady (the wall clock at the start plus monotonic seconds): a jump of the wall clock must not
-make instances overdue.
+twice. `now` is the time that objects tell too, the wall clock's; who sees it jump says so (`clock_was_set`), so that it
+makes nothing overdue.
 """
 
 from __future__ import annotations
@@ -79,12 +79,17 @@ class ClusterState:
         """No group of this kind could be made, or what was made did not fit; its id is no key, it never comes again."""
         self._creations.failed(key, error, rule=self._rule, now=now)
 
-    def was_blind(self, seconds: float) -> None:
+    def was_blind(self, gap: timedelta) -> None:
         """Nobody could look for so long, or nodes could not register: it does not count against anybody."""
-        gap = timedelta(seconds=seconds)
         self._missing_since = {one: since + gap for one, since in self._missing_since.items()}
         self._growths.put_off(gap)
         self._sizes.put_off(gap)
+
+    def clock_was_set(self, by: timedelta) -> None:
+        """What was noted by the old time is told by the new one."""
+        self.was_blind(by)
+        self._backoffs.put_off(by)
+        self._creations.put_off(by)
 
     # ---- what the world shows
 

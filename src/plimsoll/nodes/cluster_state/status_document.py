@@ -93,6 +93,19 @@ def read_status(text: str) -> Document | None:
     return documents[0] if len(documents) == 1 and isinstance(documents[0], dict) else None
 
 
+def without_probe_times(document: Document) -> Document:
+    """What it says, but for when it was last looked at."""
+    return {
+        key: without_probe_times(value) if isinstance(value, dict) else _items_without(value)
+        for key, value in document.items()
+        if key not in {"time", "lastProbeTime"}
+    }
+
+
+def _items_without(value: Any) -> Any:
+    return [without_probe_times(one) for one in value] if isinstance(value, list) else value
+
+
 def last_updated(now: datetime) -> dict[str, str]:
     """The ConfigMap's annotation."""
     return {LAST_UPDATED: _go_time(now)}

@@ -30,6 +30,9 @@ if TYPE_CHECKING:
 _CONTROLLERS: Final[tuple[type[WireObject], ...]] = (ReplicaSet, ReplicationController, StatefulSet, Job)
 _STALE_AFTER_S: Final = 180.0
 """A quiet watch is heard about once a minute; what is older than a few of these is not known any more."""
+_TROUBLED_AFTER_S: Final = 15.0
+"""Where the server refuses or does not answer, silence is no quiet: nothing is known soon. About as long as a leader
+goes on without renewing its lease."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,6 +48,22 @@ class ClusterRead:
     controllers: Mapping[ControllerKey, Controller] = field(default_factory=dict)
     namespaces: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     storage: Storage = field(default_factory=Storage)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Stale:
+    """What is not known any more."""
+
+    resource: str
+    age_s: float
+
+    def __str__(self) -> str:
+        return f"{self.resource} were last heard of {self.age_s:.0f} s ago"
+
+
+def _is_stale(informer: Informer[Any]) -> bool:
+    age_s = informer.age_s()
+    return age_s > _STALE_AFTER_S or (age_s > _TROUBLED_AFTER_S and bool(informer.status.trouble))
 
 
 class Watching:
@@ -83,11 +102,10 @@ class Watching:
         for informer in self._all:
             await informer.synced()
 
-    def stale(self) -> str:
-        """The kind that has not been heard of for too long, and for how long; empty while all are fresh."""
-        oldest = max(self._all, key=lambda one: one.age_s())
-        age_s = oldest.age_s()
-        return f"{oldest.resource} were last heard of {age_s:.0f} s ago" if age_s > _STALE_AFTER_S else ""
+    def stale(self) -> Stale | None:
+        """The kind that has not been heard of for too long; None while all are fresh."""
+        oldest = max((one for one in self._all if _is_stale(one)), key=lambda one: one.age_s(), default=None)
+        return None if oldest is None else Stale(resource=oldest.resource, age_s=oldest.age_s())
 
     def node(self, name: str) -> Node | None:
         return self._nodes.cache.get(name)

@@ -1,5 +1,6 @@
 """From what was read to what planners are asked about: a numbered snapshot of the cluster and its pending pods. Pure.
 
+`Snapshots` keeps what it was shown last: objects that are still the same ones in the caches are not read again.
 Nodes that registered but have not started are left out, and a fake ready node stands for each node on its way
 (specs/nodes.md 6.1.8), so that pods are planned onto those and not onto more.
 """
@@ -11,48 +12,50 @@ from typing import TYPE_CHECKING
 
 from plimsoll.nodes.cluster_state.upcoming import upcoming_nodes
 from plimsoll.nodes.planning.daemon_overheads import DaemonSets
-from plimsoll.nodes.planning.world import Pending, Snapshot
-from plimsoll.scheduling import ClusterView
-from plimsoll.scheduling.view import NodeState, PlacedPod, pod_key
+from plimsoll.nodes.planning.snapshots import Listed, SnapshotKeeper, Surroundings
+from plimsoll.scheduling.view import NodeState, PlacedPod
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
+    from collections.abc import Iterable, Mapping
 
     from plimsoll.nodes.cluster_state.standing import Standing
     from plimsoll.nodes.observing.clouds import CloudRead
     from plimsoll.nodes.observing.clusters import ClusterRead
     from plimsoll.nodes.observing.waiting_pods import Sorted
-    from plimsoll.nodes.planning.world import Group
+    from plimsoll.nodes.planning.world import Group, Snapshot
     from plimsoll.nodes.policy import Policy
     from plimsoll.objects.nodes import Node
     from plimsoll.objects.pods import Pod
 
 
-def snapshot_of(
-    cluster: ClusterRead, cloud: CloudRead, pods: Sorted, *, standing: Standing, policy: Policy, number: int
-) -> Snapshot:
-    groups = cloud.planned_groups(standing, policy)
-    coming, coming_pods, coming_groups = _coming(groups, standing, policy, cluster)
-    nodes = [one for one in cluster.nodes if one.metadata.name not in standing.not_started]
-    view = ClusterView.of(
-        [*nodes, *coming],
-        [*pods.placed, *coming_pods],
-        namespaces=cluster.namespaces,
-        storage=cluster.storage,
-        bad_pods=cluster.bad_pods,
-    )
-    return Snapshot(
-        number=number,
-        at=standing.at,
-        view=view,
-        pending=tuple(_pending(pods.pending)),
-        groups=groups,
-        machine_types=cloud.machine_types,
-        daemon_sets=cluster.daemon_sets,
-        budgets=cluster.budgets,
-        group_of={**cloud.group_of, **coming_groups},
-        creation_backoffs=standing.why_not_created(),
-    )
+class Snapshots:
+    """One a controller: each snapshot is made of the one before, so that a turn costs by what changed."""
+
+    def __init__(self) -> None:
+        self._keeper = SnapshotKeeper()
+
+    def next(
+        self, cluster: ClusterRead, cloud: CloudRead, pods: Sorted, *, standing: Standing, policy: Policy, number: int
+    ) -> Snapshot:
+        groups = cloud.planned_groups(standing, policy)
+        coming, coming_pods, coming_groups = _coming(groups, standing, policy, cluster)
+        not_started = standing.not_started
+        nodes = [one for one in cluster.nodes if one.metadata.name not in not_started]
+        listed = Listed(
+            nodes=(*nodes, *coming), pods=(*pods.placed, *coming_pods, *pods.pending), bad_pods=cluster.bad_pods
+        )
+        around = Surroundings(
+            at=standing.at,
+            namespaces=cluster.namespaces,
+            storage=cluster.storage,
+            groups=groups,
+            machine_types=cloud.machine_types,
+            daemon_sets=cluster.daemon_sets,
+            budgets=cluster.budgets,
+            group_of={**cloud.group_of, **coming_groups},
+            creation_backoffs=standing.why_not_created(),
+        )
+        return replace(self._keeper.observe(listed, around), number=number)
 
 
 def with_places(snapshot: Snapshot, places: Mapping[str, Mapping[str, int]]) -> Snapshot:
@@ -75,12 +78,6 @@ def with_places(snapshot: Snapshot, places: Mapping[str, Mapping[str, int]]) -> 
         if state is not None:
             states.append(state.with_pods(added))
     return replace(snapshot, view=view.with_states(states), pending=())
-
-
-def _pending(pods: Iterable[Pod]) -> Iterator[Pending]:
-    for pod in pods:
-        key = pod_key(pod)
-        yield Pending(key=str(key), pod=pod, count=1, created=pod.metadata.creation_timestamp, names=(key.name,))
 
 
 def _coming(

@@ -2,7 +2,7 @@
 
 `Arrays.of(view)` reads every node once; `Arrays.updated(view)` reads again only nodes on which something changed, found
 by identity (views share the states of nodes nobody touched), so that no change can be missed and none is paid twice.
-Arrays are immutable: simulations place pods on a `Trial` (module `trials`) over them.
+Arrays are immutable: simulations place pods on a draft over them.
 
 * `alloc[N, R]`, `free[N, R]` - int64, cpu in millicores, in the order of `columns.names`.
 * `label_ids(key)[N]` - a number for each value of a label, -1 where a node does not have it: also the domains of a
@@ -12,7 +12,8 @@ Arrays are immutable: simulations place pods on a `Trial` (module `trials`) over
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from operator import is_
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import numpy as np
 
@@ -20,11 +21,14 @@ from plimsoll.core.resources import CPU, EPHEMERAL_STORAGE, MEMORY, PODS
 from plimsoll.nodes.planning.neighbours import Household, Kinds, Neighbours
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Callable, Iterable, Sequence
 
     from plimsoll.core.resources import ResourceVector
+    from plimsoll.objects.nodes import Node
     from plimsoll.scheduling.view import ClusterView, NodeState
     from plimsoll.solver.problems import Flags, Ints
+
+T = TypeVar("T")
 
 _FIRST: Final = (CPU, MEMORY, EPHEMERAL_STORAGE, PODS)
 # More than any machine has, and small enough that sums of a few do not leave 64 bits.
@@ -73,8 +77,9 @@ class Arrays:
         self.neighbours = neighbours
         self.alloc: Ints = columns.matrix([one.allocatable for one in self.states])
         self.free: Ints = columns.matrix([one.free for one in self.states])
-        self._label_ids: dict[str, tuple[Ints, tuple[str, ...]]] = {}
-        self._groups: dict[tuple[str, ...], tuple[Ints, Ints]] = {}
+        self.unreadable: Flags = np.array([bool(one.problem) for one in self.states], dtype=np.bool_)
+        """[N]: rows of which nobody can say what is free."""
+        self._of_nodes: dict[tuple[str, ...], Any] = {}
 
     @classmethod
     def of(cls, view: ClusterView, *, resources: Iterable[str] = ()) -> Arrays:
@@ -95,58 +100,83 @@ class Arrays:
         if stale > _STALE_KINDS:
             return Arrays.of(view, resources=wanted)
         states = tuple(view.nodes.values())
-        kept = [self._unchanged(state) for state in states]
-        fresh = [state for state, row in zip(states, kept, strict=True) if row is None]
-        names = {name for state in fresh for name in (*state.allocatable, *state.used)}
-        columns = self.columns if self.columns.covers((*names, *wanted)) else _columns(states, wanted)
+        kept = self._rows_before(states)
+        fresh = [place for place, row in enumerate(kept) if row is None]
+        columns = self._columns_for(states, fresh, wanted)
+        if not fresh and columns is self.columns and len(states) == len(self.states) and kept == list(range(len(kept))):
+            return self
+        homes = self.neighbours.households
         kinds = self.neighbours.kinds
-        homes = [
-            Household.of(state, kinds) if row is None else self.neighbours.households[row]
-            for state, row in zip(states, kept, strict=True)
-        ]
+        neighbours = Neighbours(
+            kinds,
+            [
+                Household.of(state, kinds) if row is None else homes[row]
+                for state, row in zip(states, kept, strict=True)
+            ],
+        )
+        if columns is not self.columns:
+            return Arrays(states, columns=columns, neighbours=neighbours)
         other = object.__new__(Arrays)
-        other._take_over(self, states, kept, columns=columns, neighbours=Neighbours(kinds, homes))
+        other._take_over(self, states, kept, neighbours=neighbours)
         return other
+
+    def _rows_before(self, states: tuple[NodeState, ...]) -> list[int | None]:
+        """For each state its row here, if nothing on it has changed."""
+        before = self.states
+        if len(states) == len(before):
+            # Mostly the same nodes in the same order: then what is not the very same object is the only question.
+            kept: list[int | None] = list(range(len(states)))
+            changed = [row for row, same in enumerate(map(is_, states, before)) if not same]
+            if all(states[row].name == before[row].name for row in changed):
+                for row in changed:
+                    kept[row] = row if _same(before[row], states[row]) else None
+                return kept
+        return [self._unchanged(state) for state in states]
 
     def _unchanged(self, state: NodeState) -> int | None:
         row = self.row_of.get(state.name)
         return row if row is not None and _same(self.states[row], state) else None
 
+    def _columns_for(self, states: tuple[NodeState, ...], fresh: Sequence[int], wanted: Sequence[str]) -> Columns:
+        names = {name for row in fresh for name in (*states[row].allocatable, *states[row].used)}
+        return self.columns if self.columns.covers((*names, *wanted)) else _columns(states, wanted)
+
     def _take_over(
-        self,
-        before: Arrays,
-        states: tuple[NodeState, ...],
-        kept: Sequence[int | None],
-        *,
-        columns: Columns,
-        neighbours: Neighbours,
+        self, before: Arrays, states: tuple[NodeState, ...], kept: Sequence[int | None], *, neighbours: Neighbours
     ) -> None:
-        if columns is not before.columns:
-            Arrays.__init__(self, states, columns=columns, neighbours=neighbours)
-            return
-        self.states = states
-        self.names = tuple(one.name for one in states)
-        same_rows = self.names == before.names
-        self.row_of = before.row_of if same_rows else {name: row for row, name in enumerate(self.names)}
-        self.columns, self.neighbours = columns, neighbours
-        rows = np.array([-1 if row is None else row for row in kept], dtype=np.int64)
-        self.alloc = _gathered(before.alloc, rows)
-        self.free = _gathered(before.free, rows)
-        for row in np.flatnonzero(rows < 0).tolist():
-            self.alloc[row] = columns.vector(states[row].allocatable)
-            self.free[row] = columns.vector(states[row].free)
-        same_nodes = same_rows and all(one.node is other.node for one, other in zip(states, before.states, strict=True))
-        # Label values follow from node objects alone; pods that came or went do not change them.
-        self._label_ids = before._label_ids if same_nodes else {}
-        self._groups = before._groups if same_nodes else {}
+        columns = before.columns
+        self.states, self.columns, self.neighbours = states, columns, neighbours
+        fresh = [place for place, row in enumerate(kept) if row is None]
+        same_rows = len(kept) == len(before.states) and all(row is None or row == at for at, row in enumerate(kept))
+        same_rows = same_rows and all(states[row].name == before.names[row] for row in fresh)
+        if same_rows:
+            self.names, self.row_of = before.names, before.row_of
+            self.alloc, self.free, self.unreadable = before.alloc.copy(), before.free.copy(), before.unreadable.copy()
+        else:
+            self.names = tuple(one.name for one in states)
+            self.row_of = {name: row for row, name in enumerate(self.names)}
+            rows = np.array([-1 if row is None else row for row in kept], dtype=np.int64)
+            self.alloc, self.free = _gathered(before.alloc, rows), _gathered(before.free, rows)
+            self.unreadable = np.array([bool(one.problem) for one in states], dtype=np.bool_)
+        if fresh:
+            self.alloc[fresh] = columns.matrix([states[row].allocatable for row in fresh])
+            self.free[fresh] = columns.matrix([states[row].free for row in fresh])
+            self.unreadable[fresh] = [bool(states[row].problem) for row in fresh]
+        alike = same_rows and all(_same_to_rules(before.states[row].node, states[row].node) for row in fresh)
+        self._of_nodes = before._of_nodes if alike else {}
 
     def __len__(self) -> int:
         return len(self.states)
 
-    @property
-    def unreadable(self) -> Flags:
-        """[N]: rows of which nobody can say what is free."""
-        return np.array([bool(one.problem) for one in self.states], dtype=np.bool_)
+    def read_once(self, what: tuple[str, ...], read: Callable[[], T]) -> T:
+        """What `read` makes of the node objects alone, kept for as long as they stay the same to every rule.
+
+        That is labels, spec and what they offer: pods that come and go, and heartbeats, are not looked at.
+        """
+        if what not in self._of_nodes:
+            self._of_nodes[what] = read()
+        found: T = self._of_nodes[what]
+        return found
 
     def label_ids(self, key: str) -> Ints:
         return self._labelled(key)[0]
@@ -156,16 +186,7 @@ class Arrays:
         return self._labelled(key)[1]
 
     def _labelled(self, key: str) -> tuple[Ints, tuple[str, ...]]:
-        found = self._label_ids.get(key)
-        if found is None:
-            numbers: dict[str, int] = {}
-            ids = np.full(len(self.states), -1, dtype=np.int64)
-            for row, state in enumerate(self.states):
-                value = state.labels.get(key)
-                if value is not None:
-                    ids[row] = numbers.setdefault(value, len(numbers))
-            found = self._label_ids[key] = (ids, tuple(numbers))
-        return found
+        return self.read_once(("label", key), lambda: _numbered_values(self.states, key))
 
     def grouped(self, keys: Iterable[str], *, names: Iterable[str] = ()) -> tuple[Ints, Ints]:
         """Rows with equal values of these labels as groups; nodes with one of the names are each a group of its own.
@@ -181,15 +202,25 @@ class Arrays:
         return self._by_labels(wanted)
 
     def _by_labels(self, keys: tuple[str, ...]) -> tuple[Ints, Ints]:
-        found = self._groups.get(keys)
-        if found is None:
-            groups = np.zeros(len(self.states), dtype=np.int64)
-            for key in keys:
-                ids = self.label_ids(key) + 1
-                # Numbered anew after each key, so that the product stays small.
-                groups = _numbered(groups * (int(ids.max(initial=0)) + 1) + ids)[1]
-            found = self._groups[keys] = _numbered(groups)
-        return found
+        return self.read_once(("groups", *keys), lambda: self._groups_of(keys))
+
+    def _groups_of(self, keys: tuple[str, ...]) -> tuple[Ints, Ints]:
+        groups = np.zeros(len(self.states), dtype=np.int64)
+        for key in keys:
+            ids = self.label_ids(key) + 1
+            # Numbered anew after each key, so that the product stays small.
+            groups = _numbered(groups * (int(ids.max(initial=0)) + 1) + ids)[1]
+        return _numbered(groups)
+
+
+def _numbered_values(states: Sequence[NodeState], key: str) -> tuple[Ints, tuple[str, ...]]:
+    numbers: dict[str, int] = {}
+    ids = np.full(len(states), -1, dtype=np.int64)
+    for row, state in enumerate(states):
+        value = state.labels.get(key)
+        if value is not None:
+            ids[row] = numbers.setdefault(value, len(numbers))
+    return ids, tuple(numbers)
 
 
 def _numbered(groups: Ints) -> tuple[Ints, Ints]:
@@ -205,6 +236,16 @@ def _gathered(before: Ints, rows: Ints) -> Ints:
     if not len(before):
         return np.zeros((len(rows), before.shape[1]), dtype=np.int64)
     return before[np.maximum(rows, 0)]
+
+
+def _same_to_rules(before: Node, after: Node) -> bool:
+    """Whether everything is the same that rules and limits read of a node object."""
+    return before is after or (
+        before.metadata.labels == after.metadata.labels
+        and before.spec == after.spec
+        and before.status.capacity == after.status.capacity
+        and before.status.allocatable == after.status.allocatable
+    )
 
 
 def _same(before: NodeState, after: NodeState) -> bool:

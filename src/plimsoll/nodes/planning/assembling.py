@@ -9,13 +9,11 @@ from __future__ import annotations
 from collections import deque
 from typing import TYPE_CHECKING, Final
 
-import numpy as np
-
 from plimsoll.core.plans import Reason
+from plimsoll.nodes.planning.cost_bounds import least_cost
 from plimsoll.nodes.planning.results import Growth, Pattern, Remaining, Result, ScaleUp
 from plimsoll.nodes.planning.why_left import why_left
-from plimsoll.solver.bounds import lower_bound
-from plimsoll.solver.problems import UNBOUNDED, Effort, Packing
+from plimsoll.nodes.planning.why_made import why_made
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -23,9 +21,11 @@ if TYPE_CHECKING:
     from plimsoll.nodes.planning.boards import Board
     from plimsoll.nodes.planning.drafts import Draft
     from plimsoll.nodes.planning.tiers import Served, Try
-    from plimsoll.solver.problems import Flags
+    from plimsoll.solver.problems import Effort, Flags
 
 NOT_WHOLE: Final = "NotAllFit"
+SCALE_UP: Final = "ScaleUp"
+CREATE: Final = "CreateAndScaleUp"
 
 
 def assembled(board: Board, served: Served, *, usable: Flags, effort: Effort) -> ScaleUp:
@@ -45,7 +45,7 @@ def assembled(board: Board, served: Served, *, usable: Flags, effort: Effort) ->
         helped=sum(served.pods),
         remaining=remaining,
         cost_per_hour=round(cost, 9),
-        lower_bound_per_hour=round(min(cost, _bound(board, draft, effort, cost)), 9),
+        lower_bound_per_hour=round(min(cost, least_cost(board, draft, effort, cost)), 9),
         label_sets=board.offered.label_sets,
         not_offered=board.offered.not_offered,
         budgets={"rounds": effort.rounds, "valueVectors": effort.value_vectors, "cells": effort.cells},
@@ -122,13 +122,13 @@ def _growth(board: Board, draft: Draft, offer: int, lines: _Lines) -> Growth:
         patterns.append(Pattern(nodes=whole - nodes, pods={}))
     told = f"{nodes} node{'s' * (nodes != 1)} for {pods} pod{'s' * (pods != 1)}"
     facts = {"nodes": nodes, "pods": pods, "pricePerHour": one.price_per_hour}
-    code = "ScaleUp" if one.exists else "CreateAndScaleUp"
+    why = () if one.exists else why_made(board, draft, offer)
     return Growth(
         offer=one,
         before=one.size,
         after=one.size + whole,
         patterns=tuple(patterns),
-        reason=Reason(code=code, message=told, facts=facts),
+        reason=Reason(code=SCALE_UP if one.exists else CREATE, message=told, facts=facts, because=why),
     )
 
 
@@ -152,14 +152,19 @@ def _remaining(board: Board, served: Served, usable: Flags) -> tuple[Remaining, 
             nearest = served.tries.get(index)
             key = (number, -1) if nearest is None else (-1, id(nearest))
             if key not in known:
-                known[key] = (
-                    why_left(board, served.draft, number, usable)
-                    if nearest is None
-                    else _why_not_whole(board, nearest, usable)
-                )
+                known[key] = _why_remaining(board, served, (number, nearest), usable)
             reasons = known[key]
             found.setdefault(tuple(map(str, reasons)), (reasons, {}))[1][one.key] = left
     return tuple(Remaining(pods=sum(keys.values()), keys=keys, reasons=reasons) for reasons, keys in found.values())
+
+
+def _why_remaining(board: Board, served: Served, of: tuple[int, Try | None], usable: Flags) -> tuple[Reason, ...]:
+    """Of a class outside bundles, or of a bundle that was tried."""
+    number, nearest = of
+    if nearest is not None:
+        return _why_not_whole(board, nearest, usable)
+    waits = served.waits.get(number)
+    return why_left(board, served.draft, number, usable) if waits is None else (waits,)
 
 
 def _why_not_whole(board: Board, nearest: Try, usable: Flags) -> tuple[Reason, ...]:
@@ -169,28 +174,3 @@ def _why_not_whole(board: Board, nearest: Try, usable: Flags) -> tuple[Reason, .
     lacking = [reason for number in nearest.short for reason in why_left(board, nearest.draft, number, usable)]
     reasons = [Reason(code=NOT_WHOLE, message=told, facts=facts), *lacking]
     return tuple({(reason.code, reason.message): reason for reason in reasons}.values())
-
-
-def _bound(board: Board, draft: Draft, effort: Effort, cost: float) -> float:
-    """In real money, for the pods on new nodes, as if only nodes' own rules held: no plan for them can cost less.
-
-    Once it shows the cost to be good enough, by the gap that was asked for, it is not made any better.
-    """
-    counts = draft.on_new_nodes(len(board.table))
-    chosen = np.flatnonzero(counts)
-    if not len(chosen):
-        return 0.0
-    types = len(board.offers)
-    problem = Packing(
-        requests=board.requests[chosen],
-        counts=counts[chosen],
-        capacity=board.capacity,
-        price=board.prices,
-        allowed=board.allowed[:, chosen],
-        per_bin=np.full(len(chosen), UNBOUNDED, dtype=np.int64),
-        exclusive=np.zeros((len(chosen), 0), dtype=np.bool_),
-        available=np.full(types, UNBOUNDED, dtype=np.int64),
-        use=np.zeros((types, 0), dtype=np.int64),
-        room=np.zeros(0, dtype=np.int64),
-    )
-    return float(lower_bound(problem, effort=effort, enough=cost / (1 + effort.gap)))

@@ -28,6 +28,9 @@ if TYPE_CHECKING:
 
 OVER_LIMIT: Final = Refusal(plugin=VOLUME_LIMITS, messages=("node(s) exceed max volume count",))
 
+MANY_VOLUMES: Final = 1 << 20
+"""More than pods of one node could ask for: where no limit is known."""
+
 Handle = tuple[str, str]
 """Driver, and what tells one volume from another."""
 
@@ -53,21 +56,26 @@ class Wanted:
                 own.update(driver for driver, _ in handles)
         return cls(own=dict(own), shared=tuple(dict.fromkeys(shared)))
 
+    def amount(self, driver: str, pods: int) -> int:
+        """What each of so many pods takes of the limit; volumes that several of them share are not counted."""
+        shared = sum(one[0] == driver for one in self.shared) if pods <= 1 else 0
+        return self.own.get(driver, 0) + shared
+
 
 # Where the name stands in the form of a claim that is not exchangeable (volume_forms).
 _IDENTITY: Final = {"bound": 3, "waiting": 2}
 
 
 class Attachments:
-    """Limits and use by driver, row by row. `csi_names` are the names under which rows have CSINodes."""
+    """Limits and use by driver, row by row."""
 
-    def __init__(self, arrays: Arrays, storage: Storage, *, csi_names: Sequence[str] | None = None) -> None:
+    def __init__(self, arrays: Arrays, storage: Storage) -> None:
         self._storage = storage
         self._count = len(arrays)
         self.limits: dict[str, Ints] = {}
         self.used: dict[str, Ints] = {}
         self.holders: dict[Handle, Ints] = {}
-        limited = self._read_limits(arrays.names if csi_names is None else csi_names) if storage.csi_nodes else []
+        limited = self._read_limits(arrays) if storage.csi_nodes else []
         for row in limited:
             present: set[Handle] = set()
             for namespace, names in arrays.neighbours.households[row].claims:
@@ -76,10 +84,10 @@ class Attachments:
                 self._column(self.used, handle[0])[row] += 1
                 self._held(handle)[row] += 1
 
-    def _read_limits(self, names: Sequence[str]) -> list[int]:
+    def _read_limits(self, arrays: Arrays) -> list[int]:
         rows: list[int] = []
-        for row, name in enumerate(names):
-            csi_node = self._storage.csi_nodes.get(name)
+        for row, state in enumerate(arrays.states):
+            csi_node = self._storage.csi_node_of(state.node)
             for driver in () if csi_node is None else csi_node.spec.drivers:
                 if driver.allocatable is not None and driver.allocatable.count is not None:
                     limits = self.limits.setdefault(driver.name, np.full(self._count, -1, dtype=np.int64))
@@ -92,6 +100,12 @@ class Attachments:
 
     def _held(self, handle: Handle) -> Ints:
         return self.holders.setdefault(handle, np.zeros(self._count, dtype=np.int64))
+
+    def left(self, driver: str) -> Ints:
+        """[N]: how many more volumes of a driver each row attaches."""
+        limits = self.limits.get(driver, np.full(self._count, -1, dtype=np.int64))
+        used = self.used.get(driver, np.zeros(self._count, dtype=np.int64))
+        return np.where(limits >= 0, np.maximum(limits - used, 0), MANY_VOLUMES)
 
     def over_limit(self, wanted: Wanted, placed: Sequence[tuple[Wanted, Ints]] = ()) -> Flags | None:
         """[N]: rows where one more pod exceeds a limit; `placed` are pods a trial has put on rows ([N])."""

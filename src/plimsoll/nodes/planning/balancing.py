@@ -16,11 +16,18 @@ if TYPE_CHECKING:
     from plimsoll.nodes.planning.meetings import Meetings
 
 
-def balanced(board: Board, draft: Draft, meetings: Meetings) -> Draft:
+def balanced(board: Board, draft: Draft, meetings: Meetings, families: Sequence[Sequence[int]] | None = None) -> Draft:
     """The same nodes, moved between similar groups until these are as equal as their limits allow."""
+    for siblings in similar_offers(board) if families is None else families:
+        draft = _shared(board, draft, siblings, meetings)
+    return draft
+
+
+def similar_offers(board: Board) -> list[list[int]]:
+    """Families of offers that growth is shared out among; none unless the policy asks for it."""
     rules = board.policy.balancing
     if not rules.enabled:
-        return draft
+        return []
     likeness = Likeness(
         memory_ratio=rules.memory_ratio,
         allocatable_ratio=rules.allocatable_ratio,
@@ -28,12 +35,6 @@ def balanced(board: Board, draft: Draft, meetings: Meetings) -> Draft:
         ignored_labels=frozenset(rules.ignored_labels),
         only_labels=rules.labels,
     )
-    for siblings in _siblings(board, likeness):
-        draft = _shared(board, draft, siblings, meetings)
-    return draft
-
-
-def _siblings(board: Board, likeness: Likeness) -> list[list[int]]:
     found: list[list[int]] = []
     for index, offer in enumerate(board.offers):
         home = next((group for group in found if likeness.holds(board.offers[group[0]], offer)), None)

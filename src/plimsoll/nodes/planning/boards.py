@@ -17,11 +17,11 @@ from plimsoll.nodes.planning.arrays import Arrays
 from plimsoll.nodes.planning.candidates import Offered, offers
 from plimsoll.nodes.planning.classes import ClassTable
 from plimsoll.nodes.planning.group_priorities import in_tiers
-from plimsoll.nodes.planning.limits import Rows, rows
+from plimsoll.nodes.planning.limits import Rows, rows, usage_of_rows
+from plimsoll.nodes.planning.memories import Memory
 from plimsoll.nodes.planning.permissions import permissions, sparing_gpus
 from plimsoll.nodes.planning.predicates import Predicates
 from plimsoll.nodes.planning.prices import prices_are_known
-from plimsoll.nodes.planning.static_rules import Verdicts
 from plimsoll.nodes.policy import PRIORITY, Planner
 from plimsoll.scheduling.view import NodeState, PlacedPod
 from plimsoll.solver.problems import UNBOUNDED
@@ -30,19 +30,10 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from plimsoll.nodes.planning.offers import Offer
-    from plimsoll.nodes.planning.scheduling_keys import Forms
     from plimsoll.nodes.planning.world import Snapshot
     from plimsoll.nodes.policy import Policy
+    from plimsoll.scheduling.storage import Storage
     from plimsoll.solver.problems import Flags, Floats, Ints
-
-
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Memory:
-    """What may be kept from one turn to the next: answers by content, never by object."""
-
-    verdicts: Verdicts
-    forms: Forms | None = None
-    arrays: Arrays | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -73,19 +64,17 @@ class Board:
 
     @classmethod
     def of(cls, snapshot: Snapshot, policy: Policy, memory: Memory | None = None) -> Board:
-        known = memory or Memory(verdicts=Verdicts())
-        table = ClassTable.of(snapshot.pending, snapshot.view, forms=known.forms)
-        arrays = (
-            Arrays.of(snapshot.view, resources=table.resources)
-            if known.arrays is None
-            else known.arrays.updated(snapshot.view, resources=table.resources)
-        )
+        known = memory or snapshot.memory or Memory()
+        avoided = known.arrays(snapshot.view).neighbours.selectors_in_play()
+        table = ClassTable.of(snapshot.pending, snapshot.view, forms=known.waiting_forms, seen_by_running=avoided)
+        arrays = known.arrays(snapshot.view, resources=table.resources)
         planner = _planner(snapshot, policy)
-        offered = _in_tiers(offers(snapshot, policy, planner=planner), policy)
+        offered = _in_tiers(offers(snapshot, policy, planner=planner, usage=usage_of_rows(arrays)), policy)
         offer_arrays = Arrays.of_states([_empty_node(one) for one in offered.offers], resources=table.resources)
         rules = Predicates(table, arrays, snapshot.view, verdicts=known.verdicts)
         offer_rules = Predicates(table, offer_arrays, snapshot.view, verdicts=known.verdicts)
         names = (CPU, MEMORY, *(name for name in table.resources if name not in {CPU, MEMORY}))
+        drivers = _limited_drivers(snapshot.view.storage, rules, offer_rules)
         return cls(
             snapshot=snapshot,
             policy=policy,
@@ -96,10 +85,12 @@ class Board:
             offered=offered,
             offer_arrays=offer_arrays,
             offer_rules=offer_rules,
-            names=names,
-            requests=_columns(rules.requests, arrays, names),
-            free=np.maximum(_columns(arrays.free, arrays, names), 0),
-            capacity=np.maximum(_columns(offer_arrays.free, offer_arrays, names), 0),
+            names=(*names, *drivers),
+            requests=np.hstack((_columns(rules.requests, arrays, names), _attached(rules, drivers))),
+            free=np.hstack((np.maximum(_columns(arrays.free, arrays, names), 0), _attachable(rules, drivers))),
+            capacity=np.hstack(
+                (np.maximum(_columns(offer_arrays.free, offer_arrays, names), 0), _attachable(offer_rules, drivers))
+            ),
             allowed=_allowed(offer_rules, offered.offers, snapshot, policy),
             limits=rows(offered.ceilings, offered.offers),
         )
@@ -147,6 +138,35 @@ def _columns(amounts: Ints, arrays: Arrays, names: Sequence[str]) -> Ints:
         if name in arrays.columns.index:
             found[:, column] = amounts[:, arrays.columns.index[name]]
     return found
+
+
+# ---- attach limits: one more amount for each driver that has any (performance.md 3.1)
+
+
+def _limited_drivers(storage: Storage, rules: Predicates, offer_rules: Predicates) -> tuple[str, ...]:
+    """Drivers that waiting pods use, and of which some node or offer has a limit."""
+    using = [one.index for one in rules.table if one.volumes and one.problem is None]
+    if not storage.csi_nodes or not using:
+        return ()
+    wanted = [rules.rules.wanted(number) for number in using]
+    asked = {driver for one in wanted for driver in (*one.own, *(driver for driver, _ in one.shared))}
+    limited = {*rules.rules.attachments.limits, *offer_rules.rules.attachments.limits}
+    return tuple(sorted(asked & limited))
+
+
+def _attached(rules: Predicates, drivers: Sequence[str]) -> Ints:
+    """[C, D]: what one pod of a class takes."""
+    found = np.zeros((len(rules.table), len(drivers)), dtype=np.int64)
+    for one in rules.table if drivers else ():
+        if one.volumes and one.problem is None:
+            found[one.index] = [rules.rules.wanted(one.index).amount(driver, one.count) for driver in drivers]
+    return found
+
+
+def _attachable(rules: Predicates, drivers: Sequence[str]) -> Ints:
+    """[N, D]: what each row still takes."""
+    left = [rules.rules.attachments.left(driver) for driver in drivers]
+    return np.stack(left, axis=1) if left else np.zeros((len(rules.arrays), 0), dtype=np.int64)
 
 
 def _allowed(rules: Predicates, offered: Sequence[Offer], snapshot: Snapshot, policy: Policy) -> Flags:

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from plimsoll.core.plans import Reason
+    from plimsoll.nodes.planning.limits import Usage
     from plimsoll.nodes.planning.results import LabelSet
     from plimsoll.nodes.planning.world import Group, Snapshot
     from plimsoll.nodes.policy import Planner, Policy
@@ -73,11 +74,13 @@ class GroupRoom:
     code: str = ""
 
 
-def offers(snapshot: Snapshot, policy: Policy, *, planner: Planner | None = None) -> Offered:
-    """`planner` is who asks; unset, the one the policy comes to."""
+def offers(
+    snapshot: Snapshot, policy: Policy, *, planner: Planner | None = None, usage: Usage | None = None
+) -> Offered:
+    """`planner` is who asks; unset, the one the policy comes to. `usage` is that of the snapshot, if counted before."""
     known = prices_are_known(snapshot, policy.overlay)
     asking = planner or policy.choosing.effective_planner(prices_are_known=known)
-    limits = ceilings(usage_of(snapshot.view), policy, asking)
+    limits = ceilings(usage or usage_of(snapshot.view), policy, asking)
     daemons = DaemonSets(snapshot.daemon_sets)
     found, left_out = _existing(snapshot, policy, limits, daemons)
     label_sets: tuple[LabelSet, ...] = ()
@@ -143,7 +146,7 @@ def _existing(
 ) -> tuple[list[Offer], list[NotOffered]]:
     found: list[Offer] = []
     left_out: list[NotOffered] = []
-    passing = Passing(policy.pods)
+    around = _Around(limits=limits, daemons=daemons, passing=Passing(policy.pods), witnesses=_attaching_nodes(snapshot))
     for group in snapshot.groups:
         sizes = sizes_of(group, policy)
         refusals = _refusals(group, sizes, limits)
@@ -151,7 +154,7 @@ def _existing(
             left_out += refusals
             continue
         try:
-            found.append(_offer(group, sizes, policy, _Around(limits=limits, daemons=daemons, passing=passing)))
+            found.append(_offer(group, sizes, policy, around))
         except InvalidQuantity as error:
             left_out.append(_refused(group, _BAD_TEMPLATE, f"its template cannot be read: {error}"))
     there = {group.id for group in snapshot.groups}
@@ -170,6 +173,16 @@ class _Around:
     limits: Sequence[Ceiling]
     daemons: DaemonSets
     passing: Passing
+    witnesses: Mapping[str, str]
+    """By group: a node of it whose attach limits are known."""
+
+
+def _attaching_nodes(snapshot: Snapshot) -> dict[str, str]:
+    """New nodes attach as the one does that their template was made from; else as any node of the group."""
+    known = snapshot.view.storage.csi_nodes
+    found = {group: name for name, group in sorted(snapshot.group_of.items(), reverse=True) if name in known}
+    made_from = {group.id: group.template.metadata.name for group in snapshot.groups}
+    return found | {group: name for group, name in made_from.items() if name in known}
 
 
 def _refusals(group: Group, sizes: Sizes | None, limits: Sequence[Ceiling]) -> list[NotOffered]:
@@ -191,7 +204,7 @@ def _refused(group: Group, code: str, reason: str) -> NotOffered:
 
 
 def _offer(group: Group, sizes: Sizes, policy: Policy, around: _Around) -> Offer:
-    node = template_of_group(group, around.passing)
+    node = template_of_group(group, around.passing, attaches_like=around.witnesses.get(group.id, ""))
     status = node.status
     allocatable = ResourceVector.from_quantities(status.allocatable or status.capacity, path="status.allocatable")
     capacity = ResourceVector.from_quantities(status.capacity or status.allocatable, path="status.capacity")

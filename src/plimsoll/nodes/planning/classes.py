@@ -13,7 +13,7 @@ Owner, names, images, environment and preferences are not looked at; two control
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Final
 
@@ -26,13 +26,15 @@ from plimsoll.scheduling.feasibility import DEFAULT_PROFILE, Prepared, Profile
 from plimsoll.scheduling.view import ClusterView
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from plimsoll.core.resources import ResourceVector
     from plimsoll.nodes.planning.world import Pending
     from plimsoll.objects.pods import Pod
     from plimsoll.scheduling.verdicts import Refusal
     from plimsoll.solver.problems import Ints
+
+Key = tuple[Any, ...]
 
 _FAR_AHEAD: Final = datetime.max.replace(tzinfo=UTC)
 
@@ -86,10 +88,6 @@ class PodClass:
         return bool(self.form.anti_affinity)
 
     @property
-    def has_host_ports(self) -> bool:
-        return bool(self.form.ports)
-
-    @property
     def has_volumes(self) -> bool:
         return bool(self.volumes)
 
@@ -108,6 +106,8 @@ class ClassTable:
     class_of: Ints
     """[P]: class of each Pending."""
     in_play: SelectorsInPlay
+    keys: Mapping[Key, int] = field(default_factory=dict, repr=False)
+    """What the members of a class have in common, to the class."""
 
     @classmethod
     def of(
@@ -122,11 +122,25 @@ class ClassTable:
         """`seen_by_running` is what anti-affinity of running pods can see; left out, the view is searched for it."""
         known = Forms() if forms is None else forms
         made = [known.of(one.pod) for one in pending]
-        known.forget()
         running = SelectorsInPlay.of_view(view) if seen_by_running is None else seen_by_running
         in_play = SelectorsInPlay.of_forms(dict.fromkeys(made)) | running
-        maker = _Maker(tuple(pending), view, in_play=in_play, profile=profile)
-        return maker.table(made)
+        maker = _Maker(tuple(pending), view, in_play=in_play, profile=profile, forms=known)
+        table = maker.table(made)
+        known.forget()
+        return table
+
+    def extended(
+        self, more: Sequence[Pending], view: ClusterView, *, forms: Forms, profile: Profile = DEFAULT_PROFILE
+    ) -> ClassTable | None:
+        """With more entries behind the others, none of them with claims; forms, view and profile as it was made with.
+
+        None where the new ones look at others: then classes there are might have to be told apart by more.
+        """
+        made = [forms.of(one.pod) for one in more]
+        if any(form.meets_others for form in made):
+            return None
+        maker = _Maker((*self.pending, *more), view, in_play=self.in_play, profile=profile, forms=forms)
+        return maker.joined(self, made)
 
     def __len__(self) -> int:
         return len(self.classes)
@@ -162,9 +176,16 @@ class _Maker:
     """Sorts pods into classes and describes each class once."""
 
     def __init__(
-        self, pending: tuple[Pending, ...], view: ClusterView, *, in_play: SelectorsInPlay, profile: Profile
+        self,
+        pending: tuple[Pending, ...],
+        view: ClusterView,
+        *,
+        in_play: SelectorsInPlay,
+        profile: Profile,
+        forms: Forms,
     ) -> None:
         self._pending = pending
+        self._forms = forms
         self._in_play = in_play
         self._profile = profile
         with_storage = any(one.pod.spec.volumes and touches_storage(one.pod) for one in pending)
@@ -173,7 +194,7 @@ class _Maker:
         self._nowhere = ClusterView.of(namespaces=view.namespaces, storage=view.storage)
 
     def table(self, forms: Sequence[SpecForm]) -> ClassTable:
-        found: dict[tuple[Any, ...], int] = {}
+        found: dict[Key, int] = {}
         members: list[list[int]] = []
         volumes: list[tuple[Any, ...]] = []
         class_of = np.empty(len(self._pending), dtype=np.int64)
@@ -188,22 +209,44 @@ class _Maker:
         classes = tuple(
             self._described(number, forms[listed[0]], volumes[number], listed) for number, listed in enumerate(members)
         )
-        return ClassTable(pending=self._pending, classes=classes, class_of=class_of, in_play=self._in_play)
+        return ClassTable(pending=self._pending, classes=classes, class_of=class_of, in_play=self._in_play, keys=found)
+
+    def joined(self, before: ClassTable, forms: Sequence[SpecForm]) -> ClassTable:
+        """The table before with the entries behind it, of these forms."""
+        keys = dict(before.keys)
+        classes = list(before.classes)
+        class_of = [*before.class_of.tolist()]
+        for index, form in enumerate(forms, start=len(before.pending)):
+            one = self._pending[index]
+            number = keys.setdefault(self._key(one.pod, form, ()), len(classes))
+            if number == len(classes):
+                classes.append(self._described(number, form, (), [index]))
+            else:
+                known = classes[number]
+                members = (*known.members, Member(pending=index, count=one.count))
+                classes[number] = replace(known, members=members, count=known.count + one.count)
+            class_of.append(number)
+        return ClassTable(
+            pending=self._pending,
+            classes=tuple(classes),
+            class_of=np.array(class_of, dtype=np.int64),
+            in_play=self._in_play,
+            keys=keys,
+        )
 
     def _volumes_of(self, pod: Pod) -> tuple[Any, ...]:
         return () if self._volumes is None or not pod.spec.volumes else self._volumes.of(pod)
 
-    def _key(self, pod: Pod, form: SpecForm, volumes: tuple[Any, ...]) -> tuple[Any, ...]:
+    def _key(self, pod: Pod, form: SpecForm, volumes: tuple[Any, ...]) -> Key:
         meta = pod.metadata
         play = self._in_play
         labels = visible_labels(meta.labels, play.label_keys) if play.label_keys else ()
         return (form.number, labels, meta.namespace if play.namespaces else "", volumes)
 
     def _described(self, number: int, form: SpecForm, volumes: tuple[Any, ...], listed: list[int]) -> PodClass:
-        ages = {index: self._created(index) for index in listed}
-        listed.sort(key=lambda index: (ages[index] or _FAR_AHEAD, index))
+        if len(listed) > 1:
+            listed.sort(key=lambda index: (self._created(index) or _FAR_AHEAD, index))
         pod = self._pending[listed[0]].pod
-        everywhere = Prepared(pod, self._nowhere, profile=self._profile).everywhere
         return PodClass(
             index=number,
             pod=pod,
@@ -211,10 +254,21 @@ class _Maker:
             volumes=volumes,
             members=tuple(Member(pending=index, count=self._pending[index].count) for index in listed),
             count=sum(self._pending[index].count for index in listed),
-            created=ages[listed[0]],
-            problem=everywhere[0] if everywhere else None,
+            created=self._created(listed[0]),
+            problem=self._problem(pod, form, volumes),
             one_pod_only=bool(volumes) and self._volumes is not None and self._volumes.one_pod_only(pod),
         )
+
+    def _problem(self, pod: Pod, form: SpecForm, volumes: tuple[Any, ...]) -> Refusal | None:
+        """Why no node can take it. What is known to be sound without claims is not asked about again."""
+        if not volumes and self._forms.is_sound(pod, form, self._profile.disabled):
+            return None
+        everywhere = Prepared(pod, self._nowhere, profile=self._profile).everywhere
+        if everywhere:
+            return everywhere[0]
+        if not volumes:
+            self._forms.found_sound(pod, form, self._profile.disabled)
+        return None
 
     def _created(self, index: int) -> datetime | None:
         one = self._pending[index]

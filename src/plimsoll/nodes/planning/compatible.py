@@ -1,35 +1,43 @@
 """One group at a time, as Cluster Autoscaler does it: estimate every group alone, let the expander choose one.
 
-`--planner=compatible` (specs/nodes.md 6.6). Each group is filled first fit decreasing with the pods that may be on it;
-pods that look at other pods are placed by the same code as in the mixed planner, on that one group. What the chosen
-group does not help waits for the next loop.
+`--planner=compatible` (specs/nodes.md 6.6). Pods that fit on existing nodes go there in line; everybody else is
+estimated on each group, first fit decreasing: the largest first, whatever their priority. Pods that look at other pods
+are placed by the same code as in the mixed planner, on that one group. Who is not helped by the group that is chosen,
+but may be by one that can still grow, waits for a later loop, and is told so.
 """
 
 from __future__ import annotations
 
-from dataclasses import replace
-from typing import TYPE_CHECKING
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
+from plimsoll.core.plans import Reason
 from plimsoll.core.resources import ResourceVector
 from plimsoll.nodes.planning.assembling import assembled
-from plimsoll.nodes.planning.balancing import balanced
+from plimsoll.nodes.planning.balancing import balanced, similar_offers
 from plimsoll.nodes.planning.drafts import Batch, Draft
 from plimsoll.nodes.planning.expanders import Circumstances, Option, choose
 from plimsoll.nodes.planning.gpus import gpu_count
+from plimsoll.nodes.planning.limits import MAX_NODES_PER_SCALEUP
 from plimsoll.nodes.planning.placing import Doubts, Means, place
 from plimsoll.nodes.planning.prices import prices_are_known
-from plimsoll.nodes.planning.tiers import Served, serve
+from plimsoll.nodes.planning.tiers import Served, serve, served_at_once
+from plimsoll.nodes.planning.why_left import few_names
 from plimsoll.solver.problems import UNBOUNDED, Effort, Packing
 from plimsoll.solver.single_types import estimate
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from plimsoll.nodes.planning.boards import Board
     from plimsoll.nodes.planning.meetings import Meetings
     from plimsoll.nodes.planning.results import ScaleUp
+    from plimsoll.objects.pods import Pod
     from plimsoll.solver.problems import Flags, Ints
 
+AWAITS_A_LATER_LOOP: Final = "AwaitsLaterLoop"
 _EFFORT = Effort(value_vectors=1, rounds=0)
 
 
@@ -37,59 +45,91 @@ def plan_compatible(board: Board, meetings: Meetings, doubts: Doubts) -> ScaleUp
     """The best single option of this loop."""
     nothing: Flags = np.zeros(len(board.offers), dtype=np.bool_)
     here = serve(board, lambda demand, onto: place(board, meetings, demand, Means(usable=nothing, doubts=doubts), onto))
-    tried = {offer: _grown(board, meetings, here, (offer, doubts)) for offer in range(len(board.offers))}
-    options = {
-        offer: _option(board, served, here, offer) for offer, served in tried.items() if _nodes(served, offer, board)
-    }
+    growing = _Growing(board=board, meetings=meetings, here=here, doubts=doubts, families=similar_offers(board))
+    tried = {offer: growing.by(offer) for offer in range(len(board.offers))}
+    options = {offer: _option(board, served, here, offer) for offer, served in tried.items() if _nodes(board, served)}
     known = prices_are_known(board.snapshot, board.policy.overlay)
     chain = board.policy.choosing.effective_expanders(prices_are_known=known)
     around = Circumstances(
-        cluster_nodes=len(board.arrays), priorities=board.policy.priorities, seed=board.policy.choosing.random_seed
+        cluster_nodes=len(board.arrays),
+        priorities=board.policy.priorities,
+        seed=board.policy.choosing.random_seed,
+        answers=board.policy.expander_answers,
     )
     best = choose(list(options.values()), chain, around)
     served = next((tried[offer] for offer, option in options.items() if option is best), here)
-    even = replace(served, draft=balanced(board, served.draft, meetings))
-    return assembled(board, even, usable=~nothing, effort=_EFFORT)
+    waits = {} if best is None else _await_later(board, served, tried)
+    return assembled(board, replace(served, waits=waits), usable=~nothing, effort=_EFFORT)
 
 
-def _grown(board: Board, meetings: Meetings, here: Served, option: tuple[int, Doubts]) -> Served:
-    """Everybody who has no place yet, on nodes of one group."""
-    offer, doubts = option
-    only: Flags = np.arange(len(board.offers)) == offer
-    if not doubts.one_by_one and not _looks_out(board, offer):
-        before = here.draft
-        return serve(
-            board,
-            lambda demand, onto: _estimated(board, demand, onto if onto and not onto.is_empty else before, offer),
-        )
-    means = Means(effort=_EFFORT, usable=only, doubts=doubts)
-    return serve(board, lambda demand, onto: place(board, meetings, demand, means, onto))
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Growing:
+    """Everybody who has no place yet, on nodes of one group and of groups similar to it."""
+
+    board: Board
+    meetings: Meetings
+    here: Served
+    doubts: Doubts
+    families: Sequence[Sequence[int]]
+
+    def by(self, offer: int) -> Served:
+        board = self.board
+        if self.doubts.one_by_one or _looks_out(board, offer):
+            return self._placed(offer)
+        family = next((one for one in self.families if offer in one), (offer,))
+        similar = [one for one in family if (board.allowed[one] >= board.allowed[offer]).all()]
+        # Similar groups are one to the estimate; that holds if the nodes can be dealt out among them afterwards.
+        shared = self._dealt(self._estimated(offer, similar))
+        if (shared.nodes_of(len(board.offers)) > board.available).any():
+            shared = self._dealt(self._estimated(offer, [offer]))
+        return served_at_once(board, shared)
+
+    def _dealt(self, draft: Draft) -> Draft:
+        return balanced(self.board, draft, self.meetings, self.families)
+
+    def _estimated(self, offer: int, together: Sequence[int]) -> Draft:
+        """First fit decreasing; `together` are the groups whose rooms add up."""
+        board, before = self.board, self.here.draft
+        left = self._left()
+        chosen = np.flatnonzero((left > 0) & board.allowed[offer])
+        if not len(chosen):
+            return before
+        use = board.limits.use[list(together)].max(axis=0)
+        limited = use > 0
+        limits = (board.limits.room[limited] // use[limited]).min(initial=UNBOUNDED)
+        room = min(int(board.available[list(together)].sum()), int(limits))
+        answer = estimate(_problem(board, left, chosen, offer), 0, nodes=room)
+        batches = [
+            Batch(
+                offer=offer,
+                nodes=one.bins,
+                content={int(chosen[index]): items for index, items in zip(one.classes, one.items, strict=True)},
+            )
+            for one in answer.fillings
+        ]
+        return replace(before, batches=(*before.batches, *batches))
+
+    def _placed(self, offer: int) -> Served:
+        """On top of what has a place, or all anew, if that helps more: who is where may be in the way of others."""
+        board = self.board
+        only: Flags = np.arange(len(board.offers)) == offer
+        means = Means(effort=_EFFORT, usable=only, doubts=self.doubts)
+        starts: list[tuple[Ints, Draft | None]] = [(board.table.counts, None)]
+        if not self.here.draft.is_empty:
+            starts.insert(0, (self._left(), self.here.draft))
+        drafts = [place(board, self.meetings, demand, means, onto) for demand, onto in starts]
+        return max((served_at_once(board, self._dealt(one)) for one in drafts), key=lambda one: sum(one.pods))
+
+    def _left(self) -> Ints:
+        """[C]: pods without a place on existing nodes."""
+        counts = self.board.table.counts
+        left: Ints = np.maximum(counts - self.here.draft.placed(len(counts)), 0)
+        return left
 
 
 def _looks_out(board: Board, offer: int) -> bool:
     interacts = board.rules.interacts
     return bool((interacts & board.allowed[offer]).any()) or board.snapshot.view.has_anti_affinity
-
-
-def _estimated(board: Board, demand: Ints, draft: Draft, offer: int) -> Draft:
-    left = np.maximum(demand - draft.placed(len(board.table)), 0)
-    chosen = np.flatnonzero((left > 0) & board.allowed[offer])
-    if not len(chosen):
-        return draft
-    use = board.limits.use[offer]
-    limited = use > 0
-    limits = (draft.room_left(board)[limited] // use[limited]).min(initial=UNBOUNDED)
-    room = int(board.available[offer] - draft.nodes_of(len(board.offers))[offer])
-    answer = estimate(_problem(board, left, chosen, offer), 0, nodes=int(min(room, limits)))
-    batches = [
-        Batch(
-            offer=offer,
-            nodes=one.bins,
-            content={int(chosen[index]): items for index, items in zip(one.classes, one.items, strict=True)},
-        )
-        for one in answer.fillings
-    ]
-    return Draft(existing=draft.existing, batches=(*draft.batches, *batches), refused=draft.refused)
 
 
 def _problem(board: Board, left: Ints, chosen: Ints, offer: int) -> Packing:
@@ -107,19 +147,55 @@ def _problem(board: Board, left: Ints, chosen: Ints, offer: int) -> Packing:
     )
 
 
-def _nodes(served: Served, offer: int, board: Board) -> int:
-    return int(served.draft.nodes_of(len(board.offers))[offer])
+def _nodes(board: Board, served: Served) -> int:
+    return int(served.draft.nodes_of(len(board.offers)).sum())
 
 
 def _option(board: Board, served: Served, here: Served, offer: int) -> Option:
     one = board.offers[offer]
     pods = served.draft.on_new_nodes(len(board.table))
     total = pods @ board.requests
-    nodes = _nodes(served, offer, board)
     return Option(
         offer=one,
-        nodes=one.max_size - one.size if one.zero_or_max else nodes,
+        nodes=one.max_size - one.size if one.zero_or_max else _nodes(board, served),
         pods=sum(served.pods) - sum(here.pods),
         requests=ResourceVector(dict(zip(board.names, total.tolist(), strict=True))),
         gpus=gpu_count(one.capacity),
+        helped=() if board.policy.expander_answers is None else _helped(board, pods),
     )
+
+
+def _helped(board: Board, pods: Ints) -> tuple[tuple[Pod, int], ...]:
+    """Only an expander outside looks at pods."""
+    return tuple((board.table.classes[number].pod, int(pods[number])) for number in np.flatnonzero(pods).tolist())
+
+
+# ---- who waits
+
+
+def _await_later(board: Board, served: Served, tried: dict[int, Served]) -> dict[int, Reason]:
+    """By class: pods without a place that a group which can still grow afterwards would take."""
+    found: dict[int, Reason] = {}
+    growing = np.flatnonzero(_can_grow(board, served.draft)).tolist()
+    placed = served.draft.placed(len(board.table))
+    helped = {offer: tried[offer].draft.on_new_nodes(len(board.table)) > 0 for offer in growing}
+    for number in np.flatnonzero(placed < board.table.counts).tolist():
+        # Who looks at others may be refused by all that a node does not know: only what was seen to help counts.
+        plain = not board.rules.interacts[number]
+        groups = [one for one in growing if board.allowed[one, number] and (plain or helped[one][number])]
+        if groups:
+            names = few_names([board.offers[one].group for one in groups])
+            told = f"one group grows at a time; a later loop may help ({names})"
+            found[number] = Reason(code=AWAITS_A_LATER_LOOP, message=told, facts={"groups": len(groups)})
+    return found
+
+
+def _can_grow(board: Board, draft: Draft) -> Flags:
+    """[T]: by one more node, or whole, in the next loop. What is granted to one loop alone does not bind it."""
+    nodes = draft.nodes_of(len(board.offers))
+    step = np.array([one.max_size - one.size if one.zero_or_max else 1 for one in board.offers], dtype=np.int64)
+    lasting = np.array([one.code != MAX_NODES_PER_SCALEUP for one in board.limits.ceilings], dtype=np.bool_)
+    left = draft.room_left(board)
+    within = ((board.limits.use * step[:, None])[:, lasting] <= left[None, lasting]).all(axis=1)
+    sizes = np.array([one.max_size - one.size for one in board.offers], dtype=np.int64)
+    return np.asarray(within & (nodes + step <= sizes), dtype=np.bool_)

@@ -17,7 +17,8 @@ import numpy as np
 from plimsoll.core.plans import Reason
 from plimsoll.nodes.planning.departures import ATOMIC_FAILED, Removal
 from plimsoll.nodes.planning.disruption_windows import EMPTY, ONE_IN_TEN, UNDERUTILIZED
-from plimsoll.nodes.planning.occupancy import Memory, Occupancy
+from plimsoll.nodes.planning.memories import Memory
+from plimsoll.nodes.planning.occupancy import Occupancy
 from plimsoll.nodes.planning.relocations import Lodgers, Move, Rehousing, Stuck, cluster_of, lodgers_after, refused
 from plimsoll.nodes.planning.removal_candidates import Known, Screening, group_rooms
 from plimsoll.nodes.planning.removals import Kept, blocked_by_pod, drain_rules, no_place, receiving

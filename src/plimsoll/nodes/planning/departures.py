@@ -13,7 +13,7 @@ from datetime import timedelta
 from typing import TYPE_CHECKING, Final
 
 from plimsoll.core.plans import Reason
-from plimsoll.nodes.planning.limits import BELOW_MINIMUM, Counted, Floor, broken_floors, floors, usage_of
+from plimsoll.nodes.planning.limits import BELOW_MINIMUM, Counted, Floor, broken_floors, floors, usage_of_rows
 from plimsoll.nodes.planning.relocations import Move, Rehousing, Stuck
 from plimsoll.nodes.planning.removal_candidates import MIN_SIZE_REACHED, Known
 from plimsoll.nodes.planning.removals import NO_PLACE, Kept
@@ -44,6 +44,8 @@ class Removal:
     daemons: tuple[PodKey, ...] = ()
     """Pods that may be evicted too and need no place."""
     is_risky: bool = False
+    goes_whole: bool = False
+    """Its group is scaled whole: all removals of the group are carried out, or none."""
     reason: Reason
 
 
@@ -76,7 +78,7 @@ class _Choice:
         self._kept: dict[str, Reason] = {}
         self._chosen: list[Unneeded] = []
         self._spare = {group: room.spare for group, room in simulation.rooms.items()}
-        self._floors = floors(usage_of(simulation.occupancy.snapshot.view), policy)
+        self._floors = floors(usage_of_rows(simulation.occupancy.arrays), policy)
         options = policy.scale_down
         self._left = max(options.parallelism - known.removals_under_way, 0)
         self._drains = max(options.drain_parallelism - known.drains_under_way, 0)
@@ -213,5 +215,6 @@ class _Choice:
             moves=self._moves.get(one.node, ()),
             daemons=tuple(placed.key for placed in occupancy.let_go(row)),
             is_risky=one.is_risky,
+            goes_whole=self._simulation.rooms[one.group].group.zero_or_max,
             reason=Reason(code=code, message=message, facts={"utilization": one.utilisation}),
         )

@@ -42,6 +42,8 @@ _NAMES: Final = {
 }
 _SPANS: Final = ((0, 59), (0, 23), (1, 31), (1, 12), (0, 6))
 _EVERY: Final = ("*", "?")
+_ALL_PERCENT: Final = 100
+_UNIT_S: Final = {"s": 1, "m": 60, "h": 3600}
 _MINUTE: Final = timedelta(minutes=1)
 
 
@@ -113,6 +115,34 @@ class Allowance:
     def most(self, size: int) -> int:
         share = UNLIMITED if self.percent is None else math.ceil(round(size * self.percent / 100, 9))
         return min(share, UNLIMITED if self.nodes is None else self.nodes)
+
+
+def read_allowance(written: str) -> Allowance:
+    """AMOUNT[:REASON][@SCHEDULE/DURATION]: `10%`, `2:Underutilized`, `0@0 9 * * mon-fri/8h`. Raises `InvalidInput`."""
+    head, at, window = written.partition("@")
+    amount, _, reason = head.partition(":")
+    if reason and reason not in {EMPTY, UNDERUTILIZED}:
+        raise InvalidInput(f"has a reason that is neither {EMPTY} nor {UNDERUTILIZED}")
+    share, percent, rest = amount.partition("%")
+    if not share.isdecimal() or rest or (percent and int(share) > _ALL_PERCENT):
+        raise InvalidInput('is no budget like "10%", "2:Underutilized" or "0@0 9 * * mon-fri/8h"')
+    return Allowance(
+        nodes=None if percent else int(share),
+        percent=float(share) if percent else None,
+        reasons=frozenset({reason} if reason else ()),
+        window=_read_window(window) if at else None,
+    )
+
+
+def _read_window(written: str) -> Window:
+    schedule, _, lasting = written.rpartition("/")
+    number, unit = lasting[:-1], lasting[-1:]
+    if not schedule or not number.isdecimal() or unit not in _UNIT_S:
+        raise InvalidInput('has a window that is not SCHEDULE/DURATION, like "0 9 * * mon-fri/8h"')
+    try:
+        return Window(schedule, duration_s=int(number) * _UNIT_S[unit])
+    except InvalidInput as error:
+        raise InvalidInput(f"has a schedule that cannot be read: {error.problem}") from error
 
 
 ONE_IN_TEN: Final = (Allowance(percent=10),)

@@ -71,7 +71,7 @@ class Drainability:
 
     @property
     def keeps_node(self) -> bool:
-        return self.drain in {Drain.WAIT, Drain.BLOCK}
+        return self.drain is Drain.BLOCK or self.drain is Drain.WAIT
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -133,17 +133,29 @@ class DrainRules:
     controllers: Mapping[ControllerKey, Controller] = field(default_factory=dict)
 
     def verdict(self, pod: Pod) -> Drainability:
+        found = self.decided(pod)
+        if found is not None:
+            return found
+        closed = (slot for slot in self.slots.meaning(pod) if self.slots.allowed[slot] < 1)
+        return next(map(self.used_up, closed), MOVE)
+
+    def decided(self, pod: Pod) -> Drainability | None:
+        """What every rule but the last says; None: it is for the budgets to say how many may go."""
         for rule in _RULES:
             found = rule(self, pod)
             if found is not None:
                 return found
-        return _MOVE
+        return None
+
+    def used_up(self, slot: int) -> Drainability:
+        """The last rule, about a budget that lets no pod go."""
+        return _blocked(NOT_ENOUGH_PDB, f"disruption budget {self.slots.name(slot)} lets no pod go")
 
     def controller(self, pod: Pod, owner: OwnerReference) -> Controller:
         return self.controllers.get((pod.metadata.namespace, owner.kind, owner.name), UNKNOWN)
 
 
-_MOVE: Final = Drainability(drain=Drain.MOVE)
+MOVE: Final = Drainability(drain=Drain.MOVE)
 _SKIP: Final = Drainability(drain=Drain.SKIP)
 _LET_GO: Final = Drainability(drain=Drain.LET_GO)
 
@@ -182,7 +194,7 @@ def _daemon(_: DrainRules, pod: Pod) -> Drainability | None:
 
 
 def _safe(_: DrainRules, pod: Pod) -> Drainability | None:
-    return _MOVE if pod.metadata.annotations.get(SAFE_TO_EVICT) == "true" else None
+    return MOVE if pod.metadata.annotations.get(SAFE_TO_EVICT) == "true" else None
 
 
 def _terminal(_: DrainRules, pod: Pod) -> Drainability | None:
@@ -228,13 +240,6 @@ def _local_storage(rules: DrainRules, pod: Pod) -> Drainability | None:
     return _blocked(LOCAL_STORAGE, f"it has local storage ({', '.join(at_risk)})") if at_risk else None
 
 
-def _budget(rules: DrainRules, pod: Pod) -> Drainability | None:
-    for index in rules.slots.meaning(pod):
-        if rules.slots.allowed[index] < 1:
-            return _blocked(NOT_ENOUGH_PDB, f"disruption budget {rules.slots.name(index)} lets no pod go")
-    return None
-
-
 _RULES: Final[tuple[Callable[[DrainRules, Pod], Drainability | None], ...]] = (
     _mirror,
     _overdue,
@@ -247,5 +252,4 @@ _RULES: Final[tuple[Callable[[DrainRules, Pod], Drainability | None], ...]] = (
     _system,
     _unsafe,
     _local_storage,
-    _budget,
 )

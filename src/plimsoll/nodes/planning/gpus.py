@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from plimsoll.core.resources import ResourceVector
 
 GPU_LABELS: Final = (
+    "cloud.plimsoll.io/accelerator",
     "cloud.google.com/gke-accelerator",
     "k8s.amazonaws.com/accelerator",
     "accelerator",

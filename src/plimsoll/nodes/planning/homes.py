@@ -11,6 +11,7 @@ arrays over all nodes are what removals and consolidation count with.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from operator import is_
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
@@ -64,6 +65,8 @@ class Kinds:
 
     def __init__(self) -> None:
         self.listed: list[Kind] = []
+        self.leaving: list[int] = []
+        """Kinds of pods on their way out."""
         self._numbers: dict[Key, int] = {}
 
     def number(self, placed: PlacedPod) -> int:
@@ -77,6 +80,8 @@ class Kinds:
         if number is None:
             number = self._numbers[key] = len(self.listed)
             self.listed.append(Kind(number, loose, placed, is_mirror, is_daemon))
+            if placed.leaving:
+                self.leaving.append(number)
         return number
 
 
@@ -137,7 +142,9 @@ class Homes:
     def __init__(self, kinds: Kinds, homes: Sequence[Home]) -> None:
         self.numbers = kinds
         self.kinds: tuple[Kind, ...] = tuple(kinds.listed)
+        self.leaving = tuple(kinds.leaving)
         self.homes = tuple(homes)
+        self.states = tuple(one.state for one in self.homes)
         sizes = np.array([len(one.pods) for one in self.homes], dtype=np.int64)
         self.starts: Ints = np.concatenate((np.zeros(1, dtype=np.int64), np.cumsum(sizes)))
         self.row: Ints = np.repeat(np.arange(len(self.homes), dtype=np.int64), sizes)
@@ -148,12 +155,27 @@ class Homes:
     def of(cls, view: ClusterView, before: Homes | None = None) -> Homes:
         if before is not None and len(before.kinds) > len(before.kind) + _STALE_KINDS:
             before = None
-        kinds = Kinds() if before is None else before.numbers
-        known = {} if before is None else {one.state.name: one for one in before.homes}
-        homes = [_home(state, kinds, known.get(state.name)) for state in view.nodes.values()]
-        if before is not None and _all_same(homes, before.homes):
-            return before
-        return cls(kinds, homes)
+        states = tuple(view.nodes.values())
+        if before is None:
+            kinds = Kinds()
+            return cls(kinds, [Home.of(state, kinds, None) for state in states])
+        homes = before.changed(states)
+        return before if homes is None else cls(before.numbers, homes)
+
+    def changed(self, states: tuple[NodeState, ...]) -> list[Home] | None:
+        """Homes of these nodes, read where they are not the very same as before; None where all are."""
+        kinds = self.numbers
+        if len(states) == len(self.states):
+            changed = [row for row, same in enumerate(map(is_, states, self.states)) if not same]
+            if not changed:
+                return None
+            if all(states[row].name == self.states[row].name for row in changed):
+                homes = list(self.homes)
+                for row in changed:
+                    homes[row] = Home.of(states[row], kinds, homes[row])
+                return homes
+        known = {one.state.name: one for one in self.homes}
+        return [_home(state, kinds, known.get(state.name)) for state in states]
 
     def pods(self, row: int) -> list[tuple[PlacedPod, int]]:
         """Pods of a node with their kinds."""
@@ -164,7 +186,3 @@ def _home(state: NodeState, kinds: Kinds, before: Home | None) -> Home:
     if before is not None and before.state is state:
         return before
     return Home.of(state, kinds, before)
-
-
-def _all_same(homes: Sequence[Home], before: Sequence[Home]) -> bool:
-    return len(homes) == len(before) and all(one is other for one, other in zip(homes, before, strict=True))

@@ -1,4 +1,4 @@
-"""Spread over nodes (topology key hostname) as caps: how many pods of a class each node may take. For `shares`.
+"""Spread over nodes (topology key hostname) as caps: how many pods of a class each node may take. For `folding`.
 
 Every eligible node is a domain, the idle ones too: they hold the minimum down, and with it everybody else. Existing
 nodes rise together as far as all of them can; new ones are filled evenly, so high as the lowest node allows. What was

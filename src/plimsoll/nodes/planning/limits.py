@@ -25,6 +25,7 @@ from plimsoll.solver.problems import UNBOUNDED
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
+    from plimsoll.nodes.planning.arrays import Arrays
     from plimsoll.nodes.planning.offers import Offer
     from plimsoll.nodes.policy import Planner, Policy
     from plimsoll.objects.nodes import Node
@@ -70,14 +71,23 @@ class Usage:
     """What the cluster has: nodes nobody autoscales and those on their way too, not those that are leaving."""
 
     nodes: tuple[Counted, ...] = ()
+    _totals: dict[str, int] = field(default_factory=dict, init=False, compare=False, repr=False)
 
     def total(self, resource: str) -> int:
-        return sum(node.amount(resource) for node in self.nodes)
+        if resource not in self._totals:
+            self._totals[resource] = sum(node.amount(resource) for node in self.nodes)
+        return self._totals[resource]
 
 
 def usage_of(view: ClusterView) -> Usage:
     nodes = (state.node for state in view.nodes.values())
     return Usage(nodes=tuple(Counted.of(node) for node in nodes if _counts(node)))
+
+
+def usage_of_rows(arrays: Arrays) -> Usage:
+    """The same of nodes read already, and kept while they stay what they are."""
+    nodes = (state.node for state in arrays.states)
+    return arrays.read_once(("usage",), lambda: Usage(nodes=tuple(Counted.of(one) for one in nodes if _counts(one))))
 
 
 def _counts(node: Node) -> bool:
@@ -116,9 +126,11 @@ class Ceiling:
     def __str__(self) -> str:
         """Cluster Autoscaler's words, and the numbers."""
         if not self.resource:
-            return f"{self.name} reached ({self.used} of {self.most})" if self.used else f"{self.name} is {self.most}"
+            reached = f"{self.name} reached ({self.used} of {self.most})"
+            return reached if self.used else f"{self.name} is {self.most}, and more are needed at once"
         used, most = written(self.resource, self.used), written(self.resource, self.most)
-        return f"max cluster {self.resource} limit reached ({used} of {most} in use)"
+        short = ", too little left for one more node" if self.used < self.most else ""
+        return f"max cluster {self.resource} limit reached ({used} of {most} in use{short})"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

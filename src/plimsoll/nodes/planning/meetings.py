@@ -8,14 +8,16 @@ not in one layer with a class that keeps it away: what was placed in earlier lay
 from __future__ import annotations
 
 from functools import cached_property
-from itertools import count
+from itertools import count, groupby
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
+    from plimsoll.core.selectors import LabelSelector
     from plimsoll.nodes.planning.classes import ClassTable, PodClass
     from plimsoll.nodes.planning.predicates import Predicates
+    from plimsoll.nodes.planning.spread_counts import SpreadCount
     from plimsoll.scheduling.view import ClusterView
 
 
@@ -32,6 +34,7 @@ class Meetings:
         for index, party in enumerate(self.party_of):
             self.members[party].append(index)
         self._pods = [table.classes[members[0]].pod for members in self.members]
+        self._meant: dict[SpreadCount, frozenset[int]] = {}
 
     def _key(self, one: PodClass) -> tuple[Any, ...]:
         meta, form = one.pod.metadata, one.form
@@ -56,7 +59,8 @@ class Meetings:
         if not self.sample(party).has_affinity:
             return ()
         terms = self._rules.terms(self.members[party][0])
-        return tuple(other for other in self.parties if terms.wants(self._pods[other], self._namespaces))
+        possible = self._candidates(term.selector for term in terms.wanted)
+        return tuple(other for other in possible if terms.wants(self._pods[other], self._namespaces))
 
     @cached_property
     def shunned(self) -> list[dict[int, tuple[str, ...]]]:
@@ -66,7 +70,7 @@ class Meetings:
             if not self.sample(party).has_anti_affinity:
                 continue
             terms = self._rules.terms(self.members[party][0])
-            for other in self.parties:
+            for other in self._candidates(term.selector for term in terms.unwanted):
                 if keys := terms.keys_avoiding(self._pods[other], self._namespaces):
                     for one, two in ((party, other), (other, party)):
                         found[one][two] = tuple(sorted({*found[one].get(two, ()), *keys}))
@@ -79,7 +83,33 @@ class Meetings:
 
     def _counted(self, party: int) -> tuple[int, ...]:
         spreads = self._rules.spreads(self.members[party][0])
-        return tuple(other for other in self.parties if any(one.means(self._pods[other]) for one in spreads))
+        return tuple(sorted({self.party_of[number] for one in spreads for number in self.meant(one)}))
+
+    def meant(self, one: SpreadCount) -> frozenset[int]:
+        """Classes whose pods a constraint counts."""
+        if one not in self._meant:
+            parties = [other for other in self._candidates([one.selector]) if one.means(self._pods[other])]
+            self._meant[one] = frozenset(number for party in parties for number in self.members[party])
+        return self._meant[one]
+
+    def _candidates(self, selectors: Iterable[LabelSelector]) -> Sequence[int]:
+        """Parties that one of the selectors can mean: mostly it leaves a label one value, and few have that."""
+        found: set[int] = set()
+        for selector in selectors:
+            exact = [(one.key, selector.exact(one.key)) for one in selector]
+            label = next(((key, value) for key, value in exact if value is not None), None)
+            if label is None:
+                return self.parties
+            found.update(self._by_label.get(label, ()))
+        return sorted(found)
+
+    @cached_property
+    def _by_label(self) -> dict[tuple[str, str], list[int]]:
+        found: dict[tuple[str, str], list[int]] = {}
+        for party, pod in enumerate(self._pods):
+            for label in pod.metadata.labels.items():
+                found.setdefault(label, []).append(party)
+        return found
 
     def clique(self, party: int) -> tuple[int, ...]:
         """Parties whose pods all avoid each other and themselves over the same keys: one per domain of them all.
@@ -100,24 +130,42 @@ class Meetings:
         return company if party in company and all(self.company[one] == company for one in company) else ()
 
 
-def layers(classes: Iterable[int], meetings: Meetings) -> tuple[list[list[int]], list[int]]:
-    """Classes in the order of planning, and those that want company in a circle: nobody can say who comes first."""
+def layers(classes: Sequence[int], meetings: Meetings) -> tuple[list[list[int]], list[int]]:
+    """Classes in the order of planning, and those that want company in a circle: nobody can say who comes first.
+
+    `classes` stand in line: who is in the way of somebody, and not wanted by anybody, is placed in that order.
+    """
     level: dict[int, int] = {}
     circular: set[int] = set()
     for party in meetings.parties:
         _visit(party, meetings, level, circular, path=())
     chosen: dict[int, int] = {}
-    for party in sorted(meetings.parties, key=lambda one: (level[one], one)):
+    for party in _counted_first(dict.fromkeys(meetings.party_of[number] for number in classes), meetings, level):
         clique = meetings.clique(party)
         apart = [one for one in meetings.shunned[party] if one != party and one not in clique]
         taken = {chosen[one] for one in apart if one in chosen}
-        chosen[party] = next(layer for layer in count(level[party]) if layer not in taken)
+        company = [chosen[one] + 1 for one in meetings.company[party] if level[one] < level[party] and one in chosen]
+        counted = [chosen[one] for one in meetings.counted[party] if one in chosen]
+        least = max([level[party], *company, *counted])
+        chosen[party] = next(layer for layer in count(least) if layer not in taken)
     found: list[list[int]] = [[] for _ in range(max(chosen.values(), default=-1) + 1)]
     left_over: list[int] = []
     for number in classes:
         party = meetings.party_of[number]
         (left_over if party in circular else found[chosen[party]]).append(number)
     return [layer for layer in found if layer], left_over
+
+
+def _counted_first(parties: Iterable[int], meetings: Meetings, level: Mapping[int, int]) -> Iterator[int]:
+    """Company before who wants it; of these, who is counted before who counts; otherwise as they stand in line."""
+    for _, alike in groupby(sorted(parties, key=level.__getitem__), key=level.__getitem__):
+        waiting = dict.fromkeys(alike)
+        while waiting:
+            known = list(waiting)
+            free = (one for one in known if not (waiting.keys() - {one}).intersection(meetings.counted[one]))
+            party = next(free, known[0])
+            del waiting[party]
+            yield party
 
 
 def _visit(party: int, meetings: Meetings, level: dict[int, int], circular: set[int], *, path: Sequence[int]) -> int:

@@ -28,6 +28,26 @@ STATUS_PREFIX: Final = "status-taint.cluster-autoscaler.kubernetes.io/"
 IGNORED_PREFIX: Final = "ignore-taint.cluster-autoscaler.kubernetes.io/"
 _OF_THE_SYSTEM: Final = ("node.kubernetes.io/", "node.cloudprovider.kubernetes.io/", "node-role.kubernetes.io/")
 _OURS: Final = frozenset({"ToBeDeletedByClusterAutoscaler", "DeletionCandidateOfClusterAutoscaler"})
+CONDITIONS: Final = frozenset(
+    {
+        *(
+            f"node.kubernetes.io/{condition}"
+            for condition in (
+                "not-ready",
+                "unreachable",
+                "unschedulable",
+                "memory-pressure",
+                "disk-pressure",
+                "pid-pressure",
+                "network-unavailable",
+                "out-of-service",
+            )
+        ),
+        "node.cloudprovider.kubernetes.io/uninitialized",
+        "node.cloudprovider.kubernetes.io/shutdown",
+    }
+)
+"""Taints by which Kubernetes says how one node is just now."""
 _KEEPS_OFF: Final = frozenset({"", "NoSchedule", "NoExecute"})
 
 

@@ -52,13 +52,13 @@ class Kinds:
         self._by_namespace: dict[str, list[int]] = {}
         self._by_label: dict[tuple[str, str], list[int]] = {}
         self.avoiders: list[AvoiderKind] = []
-        self._kin_numbers: dict[Kin, int] = {}
+        self.kin_numbers: dict[Kin, int] = {}
         self._avoider_numbers: dict[tuple[int, bytes], int] = {}
 
     def kin_number(self, placed: PlacedPod) -> int:
-        number = self._kin_numbers.get(placed.kin)
+        number = self.kin_numbers.get(placed.kin)
         if number is None:
-            number = self._kin_numbers[placed.kin] = len(self.kin)
+            number = self.kin_numbers[placed.kin] = len(self.kin)
             self.kin.append(KinKind(placed.namespace, placed.labels))
             self._by_namespace.setdefault(placed.namespace, []).append(number)
             for item in placed.labels.items():
@@ -107,8 +107,11 @@ class Household:
         avoiders: dict[int, None] = {}
         ports: set[HostPort] = set()
         claims: list[tuple[str, tuple[str, ...]]] = []
+        known = kinds.kin_numbers
         for placed in place.pods.values():
-            number = kinds.kin_number(placed)
+            number = known.get(placed.kin, -1)
+            if number < 0:
+                number = kinds.kin_number(placed)
             total[number] = total.get(number, 0) + 1
             if placed.leaving:
                 leaving[number] = leaving.get(number, 0) + 1

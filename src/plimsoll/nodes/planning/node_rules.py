@@ -1,13 +1,13 @@
 """All rules about a class and one node, over the rows of some arrays: everything but spread and inter-pod terms.
 
-Rows may be the nodes of a cluster (`predicates`) or offers of new ones (`templates`). Codes are those of
+Rows may be the nodes of a cluster or one empty node of each offer (both `predicates`). Codes are those of
 `static_rules`: 0 fits, otherwise the number of the first refusal in kube-scheduler's order. What a trial has placed is
 given as pods by class and row, and counts as if it ran there.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
@@ -50,7 +50,6 @@ class NodeRules:
         *,
         verdicts: Verdicts,
         profile: Profile,
-        csi_names: Sequence[str] | None = None,
     ) -> None:
         self.table = table
         self.arrays = arrays
@@ -61,9 +60,8 @@ class NodeRules:
         self._profile = profile
         self._unreadable = np.flatnonzero(arrays.unreadable)
         self._attachments: Attachments | None = None
-        self._csi_names = csi_names
         self._wanted: dict[int, Wanted] = {}
-        self._before: dict[int, Ints] = {}
+        self._before: dict[tuple[Any, ...], tuple[Ints, Flags]] = {}
         self._conflicts: dict[int, Ints | None] = {}
         self._clashes: dict[tuple[str, int, int], tuple[int, int]] = {}
 
@@ -72,7 +70,7 @@ class NodeRules:
         pods = self.table.classes[number]
         if pods.problem is not None:
             return np.full(len(self.arrays), self.refusals.code(pods.problem), dtype=np.int64)
-        codes = self._before_resources(number)
+        codes = self._before_resources(number)[0]
         codes = self._with_clashes(NODE_PORTS, number, codes, placed) if pods.form.ports else codes
         codes = then(codes, self._resources(number, free))
         if pods.volumes:
@@ -85,8 +83,8 @@ class NodeRules:
         if pods.problem is not None or pods.form.ports or pods.volumes or len(self._unreadable):
             found: Flags = self.codes(number, free, placed) == 0
             return found
-        open_: Flags = self._before_resources(number) == 0
-        return open_ if self._is_off(RESOURCES_FIT) else open_ & _has_room(free, self.requests[number])
+        open_ = self._before_resources(number)[1]
+        return open_.copy() if self._is_off(RESOURCES_FIT) else _has_room(free, self.requests[number], open_)
 
     def room(self, number: int, free: Ints, placed: Mapping[int, Ints]) -> Ints:
         """[N]: how many more pods of the class each row takes by these rules, where it takes one at all."""
@@ -114,7 +112,7 @@ class NodeRules:
     @property
     def attachments(self) -> Attachments:
         if self._attachments is None:
-            self._attachments = Attachments(self.arrays, self._view.storage, csi_names=self._csi_names)
+            self._attachments = Attachments(self.arrays, self._view.storage)
         return self._attachments
 
     def wanted(self, number: int) -> Wanted:
@@ -126,12 +124,16 @@ class NodeRules:
     def _is_off(self, plugin: str) -> bool:
         return plugin in self._profile.disabled
 
-    def _before_resources(self, number: int) -> Ints:
-        """Cordon, pin, taints, node affinity and the ports taken by running pods: nothing a trial changes."""
-        found = self._before.get(number)
+    def _before_resources(self, number: int) -> tuple[Ints, Flags]:
+        """Cordon, pin, taints, node affinity and the ports taken by running pods: nothing a trial changes.
+
+        Codes, and where there is none; the same for all classes with these wishes.
+        """
+        pods = self.table.classes[number]
+        wishes = (pods.form.tolerations, pods.form.nodes, pods.form.pin, pods.form.ports)
+        found = self._before.get(wishes)
         if found is None:
-            pods = self.table.classes[number]
-            found = np.zeros(len(self.arrays), dtype=np.int64)
+            codes = np.zeros(len(self.arrays), dtype=np.int64)
             for rule in (
                 self.static.unschedulable,
                 self.static.node_name,
@@ -139,8 +141,8 @@ class NodeRules:
                 self.static.node_affinity,
                 self._ports,
             ):
-                found = then(found, rule(pods))
-            self._before[number] = found
+                codes = then(codes, rule(pods))
+            found = self._before[wishes] = (codes, np.equal(codes, 0))
         return found
 
     def _ports(self, pods: PodClass) -> Ints | None:
@@ -233,8 +235,12 @@ def then(codes: Ints, more: Ints | None) -> Ints:
     return codes if more is None else np.where(codes == 0, more, codes)
 
 
-def _has_room(free: Ints, request: Ints) -> Flags:
-    return np.asarray(((free >= request) | (request <= 0)).all(axis=1), dtype=np.bool_)
+def _has_room(free: Ints, request: Ints, among: Flags) -> Flags:
+    """Which of some rows have room for one. Column by column: there are few of them, and many rows."""
+    room = among.copy()
+    for column in np.flatnonzero(request > 0).tolist():
+        room &= free[:, column] >= request[column]
+    return room
 
 
 def _distinct(flags: Flags) -> tuple[Ints, Ints]:

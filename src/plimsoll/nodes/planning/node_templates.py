@@ -11,10 +11,12 @@ from typing import TYPE_CHECKING, Final
 from msgspec import structs
 
 from plimsoll.nodes.planning.label_sets import INSTANCE_TYPE
+from plimsoll.nodes.planning.nap_taints import CONDITIONS
 from plimsoll.nodes.planning.profiles import ARCH, HOSTNAME, OS, ZONE
 from plimsoll.objects.cloud import CAPACITY_TYPE_LABEL
 from plimsoll.objects.meta import ObjectMeta
 from plimsoll.objects.nodes import Node, NodeSpec, NodeStatus
+from plimsoll.scheduling.storage import ATTACHES_LIKE
 
 if TYPE_CHECKING:
     from plimsoll.nodes.planning.nap_taints import Passing
@@ -26,9 +28,14 @@ AUTOPROVISIONED_LABEL: Final = "autoscaling.x-k8s.io/autoprovisioned"
 PROFILE_LABEL: Final = "autoscaling.x-k8s.io/profile"
 
 
-def template_of_group(group: Group, passing: Passing) -> Node:
-    """Without what was only passing on the node it was made from: its name, startup, status and deletion taints."""
+def template_of_group(group: Group, passing: Passing, *, attaches_like: str = "") -> Node:
+    """Without what was only passing on the node it was made from: its name, and taints of its state and its life.
+
+    `attaches_like` is the node whose attach limits hold for it: unless given, the one it was made from.
+    """
     template = group.template
+    like = attaches_like or template.metadata.name
+    annotations = {**template.metadata.annotations, ATTACHES_LIKE: like} if like else template.metadata.annotations
     name = _name(group.id)
     labels = {
         **({ZONE: group.zone} if group.zone else {}),
@@ -37,10 +44,10 @@ def template_of_group(group: Group, passing: Passing) -> Node:
         HOSTNAME: name,
         TEMPLATE_LABEL: "true",
     }
-    taints = tuple(taint for taint in template.spec.taints if taint.key not in passing)
+    taints = tuple(taint for taint in template.spec.taints if taint.key not in passing and taint.key not in CONDITIONS)
     return structs.replace(
         template,
-        metadata=structs.replace(template.metadata, name=name, labels=labels, uid=""),
+        metadata=structs.replace(template.metadata, name=name, labels=labels, annotations=annotations, uid=""),
         spec=structs.replace(template.spec, taints=taints, unschedulable=False, provider_id=""),
     )
 

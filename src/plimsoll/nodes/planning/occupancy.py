@@ -7,52 +7,26 @@ classes, not by pods. Nothing here decides anything.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from plimsoll.nodes.planning.arrays import Arrays
-from plimsoll.nodes.planning.classes import ClassTable
-from plimsoll.nodes.planning.companions import means
 from plimsoll.nodes.planning.drains import Drain
-from plimsoll.nodes.planning.homes import Homes
+from plimsoll.nodes.planning.memories import Memory
 from plimsoll.nodes.planning.predicates import Predicates
-from plimsoll.nodes.planning.scheduling_keys import Forms
-from plimsoll.nodes.planning.static_rules import Verdicts
-from plimsoll.nodes.planning.world import Pending
+from plimsoll.nodes.planning.running_classes import sorted_kinds
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
+    from plimsoll.nodes.planning.arrays import Arrays
     from plimsoll.nodes.planning.classes import PodClass
+    from plimsoll.nodes.planning.drain_verdicts import Drained
     from plimsoll.nodes.planning.drains import Drainability, DrainRules
+    from plimsoll.nodes.planning.homes import Homes
+    from plimsoll.nodes.planning.running_classes import Sorted
     from plimsoll.nodes.planning.world import Snapshot
-    from plimsoll.scheduling.view import ClusterView, PlacedPod, PodKey
+    from plimsoll.scheduling.view import PlacedPod, PodKey
     from plimsoll.solver.problems import Flags, Ints
-
-
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Sorted:
-    """Kinds sorted into classes. Good for as long as nothing it was made from changed."""
-
-    table: ClassTable
-    class_of: Ints
-    """[K]; -1 for kinds that belong to their node."""
-    looks: Flags
-    """[C]: how many fit is not a matter of resources alone: terms, ports, volumes, or somebody who keeps them away."""
-    made_from: tuple[object, ...]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Memory:
-    """What may be kept from one turn to the next: answers by content, never by time."""
-
-    verdicts: Verdicts = field(default_factory=Verdicts)
-    forms: Forms = field(default_factory=Forms)
-    arrays: Arrays | None = None
-    homes: Homes | None = None
-    sorted: Sorted | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -65,8 +39,9 @@ class Occupancy:
     homes: Homes
     sorted: Sorted
     predicates: Predicates
-    verdicts: tuple[Drainability, ...]
-    """[K]"""
+    drained: Drained
+    first: Ints
+    """[C]: where in line its first pod stands: an order of classes that does not depend on who was seen before."""
     requests: Ints
     """[C, R]: of resources that anybody asks for."""
     free: Ints
@@ -83,16 +58,18 @@ class Occupancy:
 
     @classmethod
     def of(cls, snapshot: Snapshot, rules: DrainRules, *, memory: Memory | None = None) -> Occupancy:
-        known = memory or Memory()
+        known = memory or snapshot.memory or Memory()
         view = snapshot.view
-        arrays = Arrays.of(view) if known.arrays is None else known.arrays.updated(view)
-        homes = Homes.of(view, known.homes)
-        kinds = _sorted(view, arrays, homes, known)
+        arrays = known.arrays(view)
+        homes = known.homes(view)
+        kinds = known.sorted = sorted_kinds(view, arrays, homes, forms=known.running_forms, before=known.sorted)
         predicates = Predicates(kinds.table, arrays, view, verdicts=known.verdicts)
-        columns = np.flatnonzero((predicates.requests > 0).any(axis=0))
-        verdicts = tuple(rules.verdict(one.pod) for one in homes.kinds)
-        moves = np.array([one.drain is Drain.MOVE for one in verdicts], dtype=np.bool_)
-        looking = moves & (kinds.class_of >= 0) & _at(kinds.looks, kinds.class_of)
+        first = _first_pods(homes, kinds)
+        # Classes that are only remembered count for nothing: not even for how large the others are.
+        requests = np.where((first < len(homes.kind))[:, None], predicates.requests, 0)
+        columns = np.flatnonzero((requests > 0).any(axis=0))
+        drained = known.drains.of(homes, rules)
+        looking = drained.moves & (kinds.class_of >= 0) & _at(kinds.looks, kinds.class_of)
         return cls(
             snapshot=snapshot,
             rules=rules,
@@ -100,15 +77,21 @@ class Occupancy:
             homes=homes,
             sorted=kinds,
             predicates=predicates,
-            verdicts=verdicts,
-            requests=np.ascontiguousarray(predicates.requests[:, columns]),
+            drained=drained,
+            first=first,
+            requests=np.ascontiguousarray(requests[:, columns]),
             free=np.ascontiguousarray(arrays.free[:, columns]),
-            moving=_counted(homes, moves),
-            slot_use=_slot_use(homes, rules, moves),
-            kept_by=_first_keeping(homes, verdicts),
+            moving=_counted(homes, drained.moves),
+            slot_use=_slot_use(homes, rules, drained),
+            kept_by=_first_keeping(homes, drained.keeps),
             looks=_counted(homes, looking) > 0,
-            memory=Memory(verdicts=known.verdicts, forms=known.forms, arrays=arrays, homes=homes, sorted=kinds),
+            memory=known,
         )
+
+    @property
+    def verdicts(self) -> tuple[Drainability, ...]:
+        """By kind [K]."""
+        return self.drained.verdicts
 
     def to_move(self, row: int) -> list[tuple[PlacedPod, int]]:
         """Pods of a node that need a place when it goes, with their classes."""
@@ -129,9 +112,8 @@ class Occupancy:
 
     def lines(self, rows: Flags) -> tuple[Ints, Ints]:
         """Where each row's lines begin [N + 1], and lines (class, pods): what chosen rows have to move."""
-        moves = np.array([one.drain is Drain.MOVE for one in self.verdicts], dtype=np.bool_)
         chosen = rows[self.homes.row]
-        chosen[chosen] = moves[self.homes.kind[chosen]]
+        chosen[chosen] = self.drained.moves[self.homes.kind[chosen]]
         classes = max(len(self.sorted.table), 1)
         cells = self.homes.row[chosen] * classes + self.sorted.class_of[self.homes.kind[chosen]]
         found, pods = np.unique(cells, return_counts=True)
@@ -167,6 +149,17 @@ class Occupancy:
         return kind_of.reshape(-1).astype(np.int64), np.ascontiguousarray(allowed)
 
 
+def _first_pods(homes: Homes, kinds: Sorted) -> Ints:
+    """[C]: the place of the first pod of each class; behind all pods where there is none."""
+    pods = len(homes.kind)
+    first = np.full(len(kinds.table), pods, dtype=np.int64)
+    classes = kinds.class_of[homes.kind[::-1]]
+    ours = classes >= 0
+    # Written from the last to the first: the first has the last word.
+    first[classes[ours]] = np.arange(pods - 1, -1, -1, dtype=np.int64)[ours]
+    return first
+
+
 def _at(flags: Flags, numbers: Ints) -> Flags:
     return flags[np.maximum(numbers, 0)] if len(flags) else np.zeros(len(numbers), dtype=np.bool_)
 
@@ -176,51 +169,18 @@ def _counted(homes: Homes, kinds: Flags) -> Ints:
     return np.bincount(homes.row[kinds[homes.kind]], minlength=len(homes.homes)).astype(np.int64)
 
 
-def _slot_use(homes: Homes, rules: DrainRules, moves: Flags) -> Ints:
+def _slot_use(homes: Homes, rules: DrainRules, drained: Drained) -> Ints:
     use = np.zeros((len(homes.homes), len(rules.slots.allowed)), dtype=np.int64)
-    if not use.shape[1]:
-        return use
-    under: dict[int, list[int]] = {}
-    for kind in np.flatnonzero(moves).tolist():
-        for slot in rules.slots.meaning(homes.kinds[kind].pod):
-            under.setdefault(slot, []).append(kind)
-    for slot, kinds in under.items():
+    for slot, kinds in drained.under.items():
         meant = np.zeros(len(homes.kinds), dtype=np.bool_)
-        meant[kinds] = True
-        use[:, slot] = _counted(homes, meant)
+        meant[list(kinds)] = True
+        use[:, slot] = _counted(homes, meant & drained.moves)
     return use
 
 
-def _first_keeping(homes: Homes, verdicts: Sequence[Drainability]) -> dict[int, int]:
-    keeps = np.array([one.keeps_node for one in verdicts], dtype=np.bool_)
+def _first_keeping(homes: Homes, keeps: Flags) -> dict[int, int]:
+    if not keeps.any():
+        return {}
     places = np.flatnonzero(keeps[homes.kind])
     rows, first = np.unique(homes.row[places], return_index=True)
     return dict(zip(rows.tolist(), homes.kind[places[first]].tolist(), strict=True))
-
-
-def _sorted(view: ClusterView, arrays: Arrays, homes: Homes, known: Memory) -> Sorted:
-    """Kept while no kind is new and the cluster around them is the same as far as classes see it."""
-    avoiders = tuple(arrays.neighbours.avoider_rows)
-    made_from = (homes.kinds, arrays.neighbours.kinds, avoiders, view.storage, view.namespaces)
-    before = known.sorted
-    if before is not None and _same(before.made_from, made_from):
-        return before
-    movable = [one for one in homes.kinds if not one.stays]
-    pending = [Pending(key=str(one.number), pod=one.pod, count=1) for one in movable]
-    table = ClassTable.of(pending, view, forms=known.forms, seen_by_running=arrays.neighbours.selectors_in_play())
-    class_of = np.full(len(homes.kinds), -1, dtype=np.int64)
-    class_of[[one.number for one in movable]] = table.class_of
-    terms = [term for number in avoiders for term in arrays.neighbours.kinds.avoiders[number].terms]
-    looks = [not one.is_simple or any(means(term, one.pod, view.namespaces) for term in terms) for one in table]
-    return Sorted(table=table, class_of=class_of, looks=np.array(looks, dtype=np.bool_), made_from=made_from)
-
-
-def _same(before: tuple[object, ...], now: tuple[object, ...]) -> bool:
-    kinds, around, avoiders, *others = before
-    same_kinds = kinds is now[0] or (isinstance(kinds, tuple) and kinds == now[0])
-    return (
-        same_kinds
-        and around is now[1]
-        and avoiders == now[2]
-        and all(one is other for one, other in zip(others, now[3:], strict=True))
-    )

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from plimsoll.nodes.planning.boards import Board
+    from plimsoll.nodes.planning.classes import PodClass
     from plimsoll.objects.nodes import Node
     from plimsoll.scheduling.replays import Alike
     from plimsoll.solver.problems import Flags, Ints
@@ -66,7 +67,8 @@ class _Stage:
         self._questions = QUESTIONS
         self._named = 0
         self._replay = Replay(board.snapshot.view)
-        self._groups: dict[int, Alike] = {}
+        self._groups: dict[tuple[int, int], Alike] = {}
+        self._put: dict[int, int] = {}
         self._nodes = np.zeros(len(board.offers), dtype=np.int64)
         whole = np.array([offer.zero_or_max for offer in board.offers], dtype=np.bool_)
         self._step = np.where(whole, board.available, 1)
@@ -131,9 +133,10 @@ class _Stage:
         """Of a new node: whether one more is within the skew even if an empty node stands beside it in the end."""
         classes = self._board.table.classes
         return spot.offer < 0 or all(
-            sum(pods for other, pods in spot.content.items() if one.means(classes[other].pod)) < one.max_skew
+            sum(pods for other, pods in spot.content.items() if one.means(classes[other].pod)) + one.counts_itself
+            <= one.max_skew
             for one in self._board.rules.spreads(number)
-            if one.key == HOSTNAME and one.counts_itself
+            if one.key == HOSTNAME
         )
 
     def _open_for(self, number: int) -> list[_Spot]:
@@ -171,10 +174,23 @@ class _Stage:
             for _ in range(pods):
                 self._named += 1
                 self._replay.place(self._group(number), spot.name, f"planned-{self._named}")
+                self._put[number] = self._put.get(number, 0) + 1
         spot.content = joined(spot.content, content)
 
     def _group(self, number: int) -> Alike:
-        found = self._groups.get(number)
+        """The next pod of a class. Members are exchangeable, but where they have volumes, these are not the same."""
+        pods = self._board.table.classes[number]
+        pending = self._next_member(pods) if pods.volumes else pods.members[0].pending
+        found = self._groups.get((number, pending))
         if found is None:
-            found = self._groups[number] = self._replay.alike(self._board.table.classes[number].pod)
+            pod = self._board.table.pending[pending].pod if pods.volumes else pods.pod
+            found = self._groups[number, pending] = self._replay.alike(pod)
         return found
+
+    def _next_member(self, pods: PodClass) -> int:
+        passed = self._put.get(pods.index, 0)
+        for member in pods.members:
+            if passed < member.count:
+                return member.pending
+            passed -= member.count
+        return pods.members[-1].pending

@@ -10,7 +10,7 @@
 * `spreads(c)` and `companions(c)` - counts by domain for planners that place in bulk over zones.
 * `requests[C, R]` - demands in the columns of the arrays.
 
-Pods are placed on a `Trial` (module `trials`), which gives its free space and its pods to the same questions.
+What a planner has placed is given to the same questions, as free space and as pods by class and row.
 Static answers are kept in `Verdicts` by content: pass the same one next turn.
 """
 

@@ -191,7 +191,7 @@ class ProfileReader:
             if one.key in MACHINE_TYPE_KEYS and one.key not in pinned:
                 continue
             if not condition.matches(pinned):
-                return pinned, f"no label is made up for the node affinity {condition}"
+                return pinned, _unmet(one, pinned)
         return pinned, None
 
 
@@ -268,6 +268,13 @@ def _topology_keys(pod: Pod) -> Iterator[str]:
     for terms in (affinity.pod_affinity, affinity.pod_anti_affinity):
         if terms is not None:
             yield from (term.topology_key for term in terms.required_during_scheduling_ignored_during_execution)
+
+
+def _unmet(one: placement.NodeSelectorRequirement, pinned: Mapping[str, str]) -> str:
+    condition = " ".join(filter(None, (one.key, one.operator, ", ".join(one.values))))
+    if one.key in pinned:
+        return f"what it asks for contradicts itself: {one.key}={pinned[one.key]}, and {condition}"
+    return f"no label is made up to meet its node affinity: {condition}"
 
 
 def _impossible(problem: str) -> Reason:

@@ -70,6 +70,7 @@ def cluster_of(occupancy: Occupancy, removable: Flags, *, receives: Flags, price
         dwellers=lines,
         removable=removable,
         receives=receives,
+        ties=occupancy.first,
     )
 
 

@@ -16,7 +16,7 @@ import numpy as np
 from plimsoll.core.plans import Reason
 from plimsoll.nodes.planning.disruption_slots import DisruptionSlots
 from plimsoll.nodes.planning.drains import NOT_ENOUGH_PDB, WAITS_FOR_COMPLETION, Drain, DrainRules
-from plimsoll.nodes.planning.occupancy import Memory, Occupancy
+from plimsoll.nodes.planning.occupancy import Occupancy
 from plimsoll.nodes.planning.relocations import Lodgers, Rehousing, Stuck, in_bulk, lodgers_after
 from plimsoll.nodes.planning.removal_candidates import (
     UNREADABLE,
@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from datetime import datetime
 
+    from plimsoll.nodes.planning.memories import Memory
     from plimsoll.nodes.planning.world import Snapshot
     from plimsoll.nodes.policy import Policy, ScaleDown
     from plimsoll.scheduling.view import PodKey

@@ -14,8 +14,11 @@ import numpy as np
 
 from plimsoll.nodes.planning.assembling import assembled
 from plimsoll.nodes.planning.balancing import balanced
-from plimsoll.nodes.planning.boards import Board, Memory
+from plimsoll.nodes.planning.boards import Board
 from plimsoll.nodes.planning.compatible import plan_compatible
+from plimsoll.nodes.planning.fewer_groups import made_groups, with_fewer_groups
+from plimsoll.nodes.planning.hosting import hosted
+from plimsoll.nodes.planning.last_words import LastWord
 from plimsoll.nodes.planning.meetings import Meetings
 from plimsoll.nodes.planning.placing import Doubts, Means, place
 from plimsoll.nodes.planning.results import Result, ScaleUp
@@ -26,14 +29,19 @@ from plimsoll.solver.problems import Effort
 
 if TYPE_CHECKING:
     from plimsoll.nodes.planning.drafts import Draft
+    from plimsoll.nodes.planning.memories import Memory
     from plimsoll.nodes.planning.world import Snapshot
     from plimsoll.nodes.policy import Policy
-    from plimsoll.solver.problems import Flags
+    from plimsoll.solver.problems import Flags, Ints
 
 _TIDIED_GROUPS: Final = 6
 _TIDIED_CLASSES: Final = 100
 _TIDIED_NODES: Final = 30
 _SAME_MONEY: Final = 1e-9
+_SCOUTED: Final = 20_000
+"""From so many classes times new groups on, a hasty plan first says which groups are not worth their number."""
+_FEW: Final = 1_000
+"""Up to so many classes times offers more than one way is tried to do with fewer groups."""
 _ROUNDS: Final = 4
 """So often a refuted plan is mended pod by pod; what is refuted after that is left out of the plan."""
 
@@ -91,25 +99,58 @@ def _proposed(board: Board, effort: Effort, doubts: Doubts) -> Proposal:
 def _optimal(board: Board, effort: Effort, doubts: Doubts) -> ScaleUp:
     """All groups and machine types at once. Where that would make too many groups, the least useful are left out."""
     meetings = Meetings(board.table, board.rules, board.snapshot.view)
-    usable: Flags = np.ones(len(board.offers), dtype=np.bool_)
-    while True:
-        served = _served_with(board, meetings, Means(effort=effort, usable=usable, doubts=doubts))
-        fewer = _with_fewer_groups(board, served.draft, usable)
-        if fewer is None:
-            break
-        usable = fewer
-    served = _tidied(board, meetings, served, Means(effort=effort, usable=usable, doubts=doubts))
+    placing = _Placing(board=board, meetings=meetings, last_word=LastWord(board, meetings))
+    everything = Means(effort=effort, usable=np.ones(len(board.offers), dtype=np.bool_), doubts=doubts)
+    served, usable = _with_groups_allowed(placing, _scouted(board, meetings, everything), everything)
+    served = _tidied(placing, served, Means(effort=effort, usable=usable, doubts=doubts))
     even = replace(served, draft=balanced(board, served.draft, meetings))
     return assembled(board, even, usable=usable, effort=effort)
 
 
-def _served_with(board: Board, meetings: Meetings, means: Means) -> Served:
-    return serve(board, lambda demand, onto: place(board, meetings, demand, means, onto))
+def _scouted(board: Board, meetings: Meetings, means: Means) -> Flags:
+    """[T]: offers to plan with. Where a plan would make too many groups, a hasty one says which to do without."""
+    new = sum(not one.exists for one in board.offers)
+    if new <= board.offered.new_groups_left or new * len(board.table) < _SCOUTED:
+        return means.usable
+    hasty = replace(means, effort=replace(means.effort, rounds=0, value_vectors=1))
+    draft = place(board, meetings, board.table.counts, hasty)
+    return next(iter(with_fewer_groups(board, draft, means.usable)), means.usable)
 
 
-def _tidied(board: Board, meetings: Meetings, served: Served, means: Means) -> Served:
+def _with_groups_allowed(placing: _Placing, usable: Flags, means: Means) -> tuple[Served, Flags]:
+    """A plan that makes no more groups than may be made, and the offers it was made with."""
+    board = placing.board
+    served = placing.served(replace(means, usable=usable))
+    ways = with_fewer_groups(board, served.draft, usable)
+    if not ways:
+        return served, usable
+    few = ways if int(ways[0].sum()) * len(board.table) <= _FEW else ways[:1]
+    tried = [(placing.served(replace(means, usable=one)), one) for one in few]
+    return min(tried, key=lambda one: (-sum(one[0].pods), round(one[0].draft.cost(board), 9)))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class _Placing:
+    """Pods in line, and the last word on what that leaves."""
+
+    board: Board
+    meetings: Meetings
+    last_word: LastWord
+
+    def served(self, means: Means) -> Served:
+        return serve(self.board, lambda demand, onto: self._placed(demand, onto, means))
+
+    def _placed(self, demand: Ints, onto: Draft | None, means: Means) -> Draft:
+        draft = place(self.board, self.meetings, demand, means, onto)
+        draft = hosted(self.board, self.meetings, (demand, onto, means), draft)
+        before = 0 if onto is None else onto.placed(len(demand))
+        return self.last_word.on(draft, demand + before, means)
+
+
+def _tidied(placing: _Placing, served: Served, means: Means) -> Served:
     """For the same money rather fewer groups than fewer nodes (specs/nodes.md 8.4). Only where trying costs little."""
-    made = _made(board, served.draft)
+    board = placing.board
+    made = made_groups(board, served.draft)
     few = served.draft.nodes_of(len(board.offers)).sum() <= _TIDIED_NODES
     if not few or not 1 < len(made) <= _TIDIED_GROUPS or len(board.table) > _TIDIED_CLASSES:
         return served
@@ -119,46 +160,10 @@ def _tidied(board: Board, meetings: Meetings, served: Served, means: Means) -> S
     for index in made:
         without = left.copy()
         without[index] = False
-        tried = _served_with(board, meetings, replace(means, usable=without))
+        tried = placing.served(replace(means, usable=without))
         if tried.pods == served.pods and tried.draft.cost(board) <= served.draft.cost(board) * (1 + _SAME_MONEY):
             served, left = tried, without
     return served
-
-
-def _made(board: Board, draft: Draft) -> list[int]:
-    """Offers of new groups that the draft uses, those with the most nodes last: they are given up last."""
-    nodes = draft.nodes_of(len(board.offers))
-    used = [index for index in np.flatnonzero(nodes).tolist() if not board.offers[index].exists]
-    return sorted(used, key=lambda index: (int(nodes[index]), index))
-
-
-def _with_fewer_groups(board: Board, draft: Draft, usable: Flags) -> Flags | None:
-    """Offers without those new groups that are least used, if more would be made than may be; None: all is well."""
-    nodes = draft.nodes_of(len(board.offers))
-    made = [index for index in np.flatnonzero(nodes).tolist() if not board.offers[index].exists]
-    too_many = len(made) - board.offered.new_groups_left
-    if too_many <= 0:
-        return None
-    left = usable.copy()
-    # From now on only groups of this plan are made: each try has fewer of them than the one before.
-    left &= np.array([offer.exists or index in made for index, offer in enumerate(board.offers)], dtype=np.bool_)
-    worth = {index: float(nodes[index] * board.prices[index]) for index in made}
-    for index in sorted(made, key=lambda one: (round(worth[one], 9), one)):
-        if too_many and _can_spare(board, index, left):
-            left[index] = False
-            too_many -= 1
-    for index in sorted(made, key=lambda one: (round(worth[one], 9), one)):
-        if too_many and left[index]:
-            left[index] = False
-            too_many -= 1
-    return left
-
-
-def _can_spare(board: Board, index: int, usable: Flags) -> bool:
-    """Whether everybody who may be on it may be elsewhere too."""
-    others = usable.copy()
-    others[index] = False
-    return bool((board.allowed[others].any(axis=0) | ~board.allowed[index]).all())
 
 
 def _classes_of(board: Board, keys: set[str]) -> frozenset[int]:

@@ -2,12 +2,13 @@
 
 `Scene(board, draft, meetings)` answers for existing nodes [N], for batches of nodes already planned [B] and for offers
 of further ones [T]: what the node's own rules say, who keeps the class away, where the company is that it wants, and
-how its spread constraints count. How many go where is decided by `shares`.
+how its spread constraints count. How many go where is decided by `folding`.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -51,12 +52,20 @@ class Scene:
         self.board = board
         self.draft = draft
         self.meetings = meetings
-        self._placed = draft.rows_of(len(board.arrays))
-        self._free = board.arrays.free.copy()
-        for number, rows in self._placed.items():
-            self._free -= rows[:, None] * board.rules.requests[number][None, :]
         self._batch_offers = np.array([one.offer for one in draft.batches], dtype=np.int64)
         self._parties = [{meetings.party_of[number] for number in one.content} for one in draft.batches]
+
+    @cached_property
+    def _placed(self) -> dict[int, Ints]:
+        """Made when asked for, like what is free: many a scene is only asked about new nodes."""
+        return self.draft.rows_of(len(self.board.arrays))
+
+    @cached_property
+    def _free(self) -> Ints:
+        free = self.board.arrays.free.copy()
+        for number, rows in self._placed.items():
+            free -= rows[:, None] * self.board.rules.requests[number][None, :]
+        return free
 
     # ---- what a node says
 
@@ -200,8 +209,9 @@ class Scene:
         """Pods that a constraint counts, by domain that exists by now, planned nodes included."""
         values = self.board.arrays.label_values(one.key)
         levels = {values[domain]: int(one.base[domain]) for domain in np.flatnonzero(one.exists).tolist()}
+        meant = self.meetings.meant(one)
         for other, rows in self._placed.items():
-            if one.means(self.board.table.classes[other].pod):
+            if other in meant:
                 for domain, pods in enumerate(one.counted(rows).tolist()):
                     if pods:
                         levels[values[domain]] = levels.get(values[domain], 0) + pods
@@ -240,7 +250,8 @@ class Scene:
         return np.array([number in batch.content for batch in self.draft.batches], dtype=np.bool_)
 
     def _meant(self, one: SpreadCount, content: Mapping[int, int]) -> int:
-        return sum(pods for other, pods in content.items() if one.means(self.board.table.classes[other].pod))
+        meant = self.meetings.meant(one)
+        return sum(pods for other, pods in content.items() if other in meant)
 
     def _count_batch(self, number: int, one: SpreadCount, offer: int, levels: dict[str, int], pods: int) -> None:
         arrays = self.board.offer_arrays

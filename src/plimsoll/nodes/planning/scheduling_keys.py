@@ -22,7 +22,7 @@ from plimsoll.scheduling.host_ports import HostPort, host_ports
 from plimsoll.scheduling.priorities import priority_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Hashable, Iterable, Mapping
 
     from plimsoll.objects.meta import LabelSelector
     from plimsoll.objects.placement import (
@@ -74,6 +74,8 @@ class Forms:
         self._by_key: dict[Form, SpecForm] = {}
         self._used_pods: dict[tuple[str, str], SpecForm] = {}
         self._used_bytes: dict[bytes, SpecForm] = {}
+        self._sound: dict[Form, SpecForm] = {}
+        self._used_sound: dict[Form, SpecForm] = {}
         self._made = 0
 
     def of(self, pod: Pod) -> SpecForm:
@@ -93,6 +95,19 @@ class Forms:
         kept.update((form.key, form) for form in self._used_bytes.values())
         self._by_key = kept
         self._by_bytes, self._used_bytes = self._used_bytes, {}
+        self._sound, self._used_sound = self._used_sound, {}
+
+    def is_sound(self, pod: Pod, form: SpecForm, under: Hashable) -> bool:
+        """Whether it was `found_sound` before: all that could be wrong with a pod without claims is in these."""
+        key = _soundness(pod, form, under)
+        if key in self._sound or key in self._used_sound:
+            self._used_sound[key] = form
+            return True
+        return False
+
+    def found_sound(self, pod: Pod, form: SpecForm, under: Hashable) -> None:
+        """No rule refuses the pod whatever the node, under this profile."""
+        self._used_sound[_soundness(pod, form, under)] = form
 
     def _by_spec(self, pod: Pod) -> SpecForm:
         written = fingerprint(pod)
@@ -107,6 +122,10 @@ class Forms:
         found = self._by_key.setdefault(made.key, made)
         self._made += found is made
         return found
+
+
+def _soundness(pod: Pod, form: SpecForm, under: Hashable) -> Form:
+    return (form.number, pod.metadata.namespace, frozenset(pod.metadata.labels.items()), under)
 
 
 def fingerprint(pod: Pod) -> bytes:

@@ -15,7 +15,7 @@ from plimsoll.core.resources import ResourceVector
 from plimsoll.nodes.planning.disruption_windows import EMPTY, UNDERUTILIZED, UNLIMITED, Asked, allowed
 from plimsoll.nodes.planning.drains import Drain
 from plimsoll.nodes.planning.homes import DELETION_COST
-from plimsoll.nodes.planning.limits import Counted, floors, usage_of
+from plimsoll.nodes.planning.limits import Counted, floors, usage_of_rows
 from plimsoll.nodes.planning.prices import price_of
 from plimsoll.scheduling.priorities import priority_of
 
@@ -118,7 +118,7 @@ def _group_limits(occupancy: Occupancy, screening: Screening, budgets: tuple[All
 
 
 def _minima(occupancy: Occupancy, policy: Policy) -> list[_Column]:
-    found = floors(usage_of(occupancy.snapshot.view), policy)
+    found = floors(usage_of_rows(occupancy.arrays), policy)
     if not found:
         return []
     nodes = [Counted.of(state.node) for state in occupancy.arrays.states]

@@ -85,7 +85,7 @@ class StaticRules:
         self._view = view
         self._verdicts = verdicts
         self._disabled = disabled
-        self._cordoned, self._taints = _filed_taints(arrays)
+        self._cordoned, self._taints = arrays.read_once(("taints",), lambda: _filed_taints(arrays))
         self._by_wish: dict[tuple[Any, ...], Ints | None] = {}
 
     def unschedulable(self, pods: PodClass) -> Ints | None:

@@ -18,6 +18,7 @@ from plimsoll.nodes.planning.drafts import Draft
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
+    from plimsoll.core.plans import Reason
     from plimsoll.nodes.planning.boards import Board
     from plimsoll.nodes.planning.world import Pending
     from plimsoll.solver.problems import Ints
@@ -55,6 +56,8 @@ class Served:
     pods: tuple[int, ...]
     tries: Mapping[int, Try] = field(default_factory=dict)
     """By pending entry of a bundle that was refused: what came nearest."""
+    waits: Mapping[int, Reason] = field(default_factory=dict)
+    """By class: why its pods without a place are not refused, but wait for a later loop."""
 
 
 def serve(board: Board, place: Place) -> Served:
@@ -80,6 +83,11 @@ def serve(board: Board, place: Place) -> Served:
     # Who wants the company of somebody further back is helped only together with them.
     at_once = _served(board, line, together)
     return at_once if _ranked(line, at_once) > _ranked(line, in_line) and _is_whole(board, line, at_once) else in_line
+
+
+def served_at_once(board: Board, draft: Draft) -> Served:
+    """Everybody who has a place in the draft, whoever stands where in line."""
+    return _served(board, _in_line(board), draft)
 
 
 def _ranked(line: Sequence[Unit], served: Served) -> list[int]:

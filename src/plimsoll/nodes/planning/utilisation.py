@@ -43,14 +43,9 @@ def utilisation_of(arrays: Arrays, homes: Homes, *, options: ScaleDown, now: dat
     """Rows of both are the nodes of one view."""
     offered = arrays.alloc.astype(np.float64)
     asked = offered - arrays.free
-    overdue = np.array([is_overdue(one.pod, now) for one in homes.kinds], dtype=np.bool_)
-    ignored = np.array(
-        [
-            (one.is_daemon and options.ignore_daemon_sets) or (one.is_mirror and options.ignore_mirror_pods)
-            for one in homes.kinds
-        ],
-        dtype=np.bool_,
-    )
+    overdue = np.zeros(len(homes.kinds), dtype=np.bool_)
+    overdue[[number for number in homes.leaving if is_overdue(homes.kinds[number].pod, now)]] = True
+    ignored = _ignored(homes, options)
     asked -= _taken(arrays, homes, overdue)
     set_aside = _taken(arrays, homes, ignored & ~overdue)
     shares = _shares(asked - set_aside, offered - set_aside)
@@ -69,6 +64,17 @@ def utilisation_of(arrays: Arrays, homes: Homes, *, options: ScaleDown, now: dat
         threshold=threshold,
         is_low=np.asarray(share <= threshold, dtype=np.bool_),
     )
+
+
+def _ignored(homes: Homes, options: ScaleDown) -> Flags:
+    """[K]: kinds that the options leave out."""
+    if not (options.ignore_daemon_sets or options.ignore_mirror_pods):
+        return np.zeros(len(homes.kinds), dtype=np.bool_)
+    left_out = [
+        (one.is_daemon and options.ignore_daemon_sets) or (one.is_mirror and options.ignore_mirror_pods)
+        for one in homes.kinds
+    ]
+    return np.array(left_out, dtype=np.bool_)
 
 
 def _taken(arrays: Arrays, homes: Homes, kinds: Flags) -> Floats:

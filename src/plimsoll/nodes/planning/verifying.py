@@ -124,18 +124,27 @@ def _alone(pod: Pod) -> Pod:
 
 
 def _refuted_together(snapshot: Snapshot, plan: ScaleUp, pods: Mapping[str, Pending]) -> list[Refuted]:
-    """Two orders are tried: existing nodes filled before new ones join, and all pods in line with all nodes there."""
-    refuted = _refuted_in_order(snapshot, plan, pods, existing_first=True)
-    return refuted and _refuted_in_order(snapshot, plan, pods, existing_first=False) and refuted
+    """Orders are tried until one holds: existing nodes filled before new ones join; all nodes there from the start.
+
+    Who looks at nobody comes last in both; as that may make a difference, then both again with everybody in line.
+    """
+    refuted: list[Refuted] = []
+    for existing_first, in_line in ((True, False), (False, False), (True, True), (False, True)):
+        found = _refuted_in_order(snapshot, plan, pods, existing_first=existing_first, in_line=in_line)
+        if not found:
+            return []
+        refuted = refuted or found
+    return refuted
 
 
 def _refuted_in_order(
-    snapshot: Snapshot, plan: ScaleUp, pods: Mapping[str, Pending], *, existing_first: bool
+    snapshot: Snapshot, plan: ScaleUp, pods: Mapping[str, Pending], *, existing_first: bool, in_line: bool
 ) -> list[Refuted]:
     replay = Replay(snapshot.view)
     groups = {key: replay.alike(pods[key].pod) for key in sorted(_keys(plan))}
+    replay.prepare()
     line = {key: number for number, key in enumerate(sorted(groups, key=lambda one: _rank(pods[one])))}
-    looking = {key for key in groups if looks_at_others(pods[key].pod)}
+    looking = {key for key in groups if in_line or looks_at_others(pods[key].pod)}
     there = [_Spot(key=key, node=name, pods=count) for name, one in plan.existing.items() for key, count in one.items()]
     left: list[tuple[str, str]] = []
     budget = PODS_REPLAYED

@@ -22,6 +22,8 @@ NO_GROUPS: Final = "NoNodeGroups"
 NO_ROOM: Final = "NoRoom"
 MAX_NEW_GROUPS: Final = "MaxAutoprovisionedNodeGroupCount"
 _NAMED: Final = 3
+_LISTED: Final = 40
+"""So many are in the facts, for whoever asks about one pod; every pod of a journal carries them."""
 
 
 def why_left(board: Board, draft: Draft, number: int, usable: Flags) -> tuple[Reason, ...]:
@@ -123,9 +125,14 @@ def _name(board: Board, offer: int) -> str:
 
 def _reason(code: str, told: str, names: Iterable[str]) -> Reason:
     listed = [name for name in dict.fromkeys(names) if name]
-    return Reason(code=code, message=f"{told} ({_few(listed)})" if listed else told, facts={"groups": len(listed)})
+    message = f"{told} ({few_names(listed)})" if listed else told
+    facts: dict[str, object] = {"groups": len(listed)}
+    if len(listed) > _NAMED:
+        facts["names"] = listed[:_LISTED]
+    return Reason(code=code, message=message, facts=facts)
 
 
-def _few(names: Sequence[str]) -> str:
+def few_names(names: Sequence[str]) -> str:
+    """The first of them, and how many more there are."""
     shown = ", ".join(names[:_NAMED])
     return f"{shown} and {len(names) - _NAMED} more" if len(names) > _NAMED else shown

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from datetime import datetime
 
     from plimsoll.core.resources import ResourceVector
+    from plimsoll.nodes.planning.memories import Memory
     from plimsoll.objects.nodes import Node, Taint
     from plimsoll.objects.pods import Pod
     from plimsoll.objects.policy import PodDisruptionBudget
@@ -105,3 +106,5 @@ class Snapshot:
     """Node name to group id; nodes of no group are missing."""
     creation_backoffs: Mapping[tuple[str, str, str], str] = field(default_factory=dict)
     """(machine type, zone, profile hash) to why no such group can be made now; "" as profile means any."""
+    memory: Memory | None = field(default=None, compare=False, repr=False)
+    """What planners may remember from the snapshots before; no plan depends on it, only how long it takes."""

@@ -1,18 +1,22 @@
 """How many pods of a class go to each domain of a topology (mostly zones) before any node is chosen. Arithmetic only.
 
 Topology spread decides totals per domain first; each domain is then planned as a request of its own. Filling the lowest
-level first is legal whatever maxSkew is; what larger skews would save is left on the table (performance.md 3.1).
+level first is legal whatever maxSkew is (`quotas`); where it leaves freedom, pods go where they cost less (`thrifty`).
 A domain that can take no more holds the minimum down: the others stall at it plus maxSkew, and what is left then cannot
 be planned at all.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
+
+_SAME_PRICE: Final = 1e-6
+_DEPTH: Final = 64
+"""So far below even shares the lowest domain is tried."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,6 +55,47 @@ def quotas(count: int, spreading: Spreading, *, open_domains: Sequence[str], mos
     while left and (able := [name for name in open_domains if _can_rise(name, state, spreading)]):
         left = _raise_lowest(able, state, spreading, left)
     return Quotas(pods=state.given, left=left, held_by=_holding(state) if left else ())
+
+
+def thrifty(even: Quotas, spreading: Spreading, *, prices: Mapping[str, float], most: Mapping[str, int]) -> Quotas:
+    """The same pods where they cost least, as far as the skew allows; even quotas where that saves nothing.
+
+    `prices`: of a pod, in the domains that pods may be moved between; others stay as they are. Levels that lie within
+    the skew of the lowest can be reached one pod at a time, the lowest first: what holds in the end held on the way.
+    """
+    names = {*spreading.counts, *even.pods}
+    levels = {name: spreading.counts.get(name, 0) + even.pods.get(name, 0) for name in names}
+    if even.left or not spreading.counts_itself or not levels:
+        return even
+    movable = sorted((name for name in prices if name in even.pods), key=lambda name: (prices[name], name))
+    highest = max((levels[name] for name, pods in even.pods.items() if pods and name not in prices), default=0)
+    lowest = min(levels.values()) if len(names) >= spreading.min_domains else 0
+    best = dict(even.pods)
+    for floor in range(lowest, max(lowest - min(spreading.max_skew, _DEPTH), 0, highest - spreading.max_skew) - 1, -1):
+        found = _cheapest(sum(even.pods[name] for name in movable), movable, spreading, floor, most)
+        if found is not None and _cost(found, prices) < _cost(best, prices) * (1 - _SAME_PRICE):
+            best |= found
+    return replace(even, pods=best)
+
+
+def _cheapest(
+    pods: int, names: Sequence[str], of: Spreading, floor: int, most: Mapping[str, int]
+) -> dict[str, int] | None:
+    """Pods for domains, the cheapest of which stands first, if none is to lie below the floor; None: it cannot be."""
+    there = {name: of.counts.get(name, 0) for name in names}
+    given = {name: max(0, floor - there[name]) for name in names}
+    left = pods - sum(given.values())
+    for name in names:
+        room = min(floor + of.max_skew - there[name], most.get(name, pods)) - given[name]
+        more = min(max(room, 0), max(left, 0))
+        given[name] += more
+        left -= more
+    fits = all(given[name] <= most.get(name, pods) for name in names)
+    return given if fits and not left else None
+
+
+def _cost(given: Mapping[str, int], prices: Mapping[str, float]) -> float:
+    return sum(prices[name] * pods for name, pods in given.items() if name in prices)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -85,7 +85,7 @@ def _repairs(turn: Turn) -> Iterator[Doing]:
 
 
 def _growths(turn: Turn) -> Iterator[Doing]:
-    grown = turn.scale_up.grown
+    grown = turn.grown
     for one in grown:
         action = _growth(one.growth, one.group, one.before, one.after)
         yield action, _grown(action, one)

@@ -48,7 +48,7 @@ class Metrics:
             self._observe_groups(turn.standing, turn.snapshot, turn.policy)
         self._observe_nodes(turn)
         self._observe_failures(turn)
-        for one in turn.scale_up.grown:
+        for one in turn.grown:
             self._observe_growth(one)
         self._observe_plan(turn)
         self._observe_scale_down(turn)
@@ -132,7 +132,7 @@ class Metrics:
         ended = turn.ended_early
         if ended is not None and ended.code == CANNOT_SEE:
             to.errors.labels(ended.facts.get("errorType", CLOUD_PROVIDER_ERROR)).inc()
-        elif any(one.failure is not None for one in turn.scale_up.grown):
+        elif any(one.failure is not None for one in turn.grown):
             to.errors.labels(CLOUD_PROVIDER_ERROR).inc()
         for failed in turn.changes.failed:
             is_late = failed.reason.code == SCALE_UP_TIMED_OUT

@@ -72,7 +72,7 @@ def _unregistered(one: Repaired, turn: Turn) -> Iterator[Told]:
 
 
 def _growths(turn: Turn) -> Iterator[Told]:
-    for one in turn.scale_up.grown:
+    for one in turn.grown:
         if one.held_back is None:
             yield from _growth(one, turn)
 

@@ -36,7 +36,7 @@ def _repairs(turn: Turn) -> Iterator[str]:
 
 
 def _growth(turn: Turn) -> Iterator[str]:
-    grown = turn.scale_up.grown
+    grown = turn.grown
     done = [f"{'new ' * one.created}{one.group} {one.before}->{one.after}" for one in grown if one.is_done]
     if done:
         yield f"scaled up {_few(done)} for {_counted(turn.scale_up.plan.helped, 'pod')}"

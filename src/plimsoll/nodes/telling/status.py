@@ -1,27 +1,47 @@
-"""Keeps the status ConfigMap: made when missing, written every turn, deleted on a clean exit (specs/nodes.md 11).
+"""Keeps the status ConfigMap: made when missing, written with news, deleted on a clean exit (specs/nodes.md 11).
+
+Without news it is written once a minute, so that its age tells whether anybody is at work.
 
 What it says comes from `cluster_state.status_document`; times of transitions go on across restarts, because the old
-document is read first. An API server that refuses is no reason to stop scaling: it is logged, and given back.
+document is read first. `status_notes` adds what is ours. An API server that refuses is no reason to stop scaling: it is
+logged, and given back.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from typing import TYPE_CHECKING
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import TYPE_CHECKING, Final
 
 import structlog
 
 from plimsoll.kube.errors import NotFound
 from plimsoll.nodes.cluster_state import status_document as documents
 from plimsoll.nodes.telling.config_maps import TROUBLES, Trouble, put_config_map
+from plimsoll.nodes.telling.status_notes import notes_of
 from plimsoll.objects.configuration import ConfigMap
 
 if TYPE_CHECKING:
+    from datetime import datetime
+
     from plimsoll.kube.client import Client
     from plimsoll.nodes.policy import Operation
     from plimsoll.nodes.turns import Turn
 
 log = structlog.get_logger(__name__)
+
+
+_AT_LEAST_EVERY: Final = timedelta(minutes=1)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Told:
+    """What was written last."""
+
+    document: documents.Document
+    notes: dict[str, str]
+    at: datetime
 
 
 class StatusWriter:
@@ -31,6 +51,7 @@ class StatusWriter:
         self._client = client
         self._last: documents.Document | None = None
         self._has_read = False
+        self._told: _Told | None = None
         self.uid = ""
         """Of the ConfigMap, once it was read or written."""
 
@@ -42,20 +63,32 @@ class StatusWriter:
         try:
             await self._read_once(operation)
             document = _document_of(turn, self._last)
+            notes = notes_of(turn)
+            if self._is_old_news(document, notes, turn.at):
+                return None
             written = await put_config_map(
                 self._client,
                 operation.status_name,
                 namespace=operation.namespace,
                 data={documents.STATUS_KEY: documents.status_text(document)},
-                annotations=documents.last_updated(turn.at),
+                annotations={**documents.last_updated(turn.at), **notes},
             )
         except TROUBLES as error:
             log.warning("status.not_written", name=operation.status_name, problem=str(error))
             return error
         self.uid = written.metadata.uid
+        self._told = _Told(document=document, notes=notes, at=turn.at)
         if turn.standing is not None:
             self._last = document
         return None
+
+    def _is_old_news(self, document: documents.Document, notes: dict[str, str], now: datetime) -> bool:
+        told = self._told
+        if told is None or now - told.at >= _AT_LEAST_EVERY:
+            return False
+        return notes == told.notes and documents.without_probe_times(document) == documents.without_probe_times(
+            told.document
+        )
 
     async def delete(self, operation: Operation) -> Trouble | None:
         """On a clean exit: nobody keeps it up to date from now on."""
@@ -68,7 +101,7 @@ class StatusWriter:
         except TROUBLES as error:
             log.warning("status.not_deleted", name=operation.status_name, problem=str(error))
             return error
-        self._last, self.uid = None, ""
+        self._last, self._told, self.uid = None, None, ""
         return None
 
     async def _read_once(self, operation: Operation) -> None:

@@ -55,6 +55,11 @@ _BY_KIND: Final[dict[tuple[str, str], Callable[[Json], None]]] = {
     ("rbac.authorization.k8s.io/v1", "ClusterRoleBinding"): resource_defaults.role_binding,
 }
 
+# Of them only the spec gets more than stands in the schema.
+_WITHOUT_STATUS_DEFAULTS: Final = frozenset(
+    {("v1", "Pod"), ("apps/v1", "Deployment"), ("apps/v1", "ReplicaSet"), ("apps/v1", "StatefulSet")}
+)
+
 
 def defaulted(obj: Json) -> Json:
     whole: Json = copy(obj)
@@ -88,6 +93,15 @@ def fill_in(obj: Json) -> None:
         fill(obj)
 
 
+def fill_in_status(obj: Json) -> None:
+    """`fill_in`, of an object of which only the status is at hand."""
+    component = openapi.schema_name(obj["apiVersion"], obj["kind"])
+    if component is None or (obj["apiVersion"], obj["kind"]) not in _WITHOUT_STATUS_DEFAULTS:
+        fill_in(obj)
+    else:
+        _fill_declared(obj, component)
+
+
 def prepare_for_create(obj: Json) -> None:
     if obj["kind"] not in _KEEPS_STATUS:
         obj.pop("status", None)
@@ -109,9 +123,12 @@ def spell_out(obj: Json) -> None:
 
 def _fill_declared(value: Json, component: str) -> None:
     """Defaults that stand in the schema itself: protocol TCP, an iSCSI interface."""
-    for name, held in _to_fill(component).items():
-        for inner in _structs(value.get(name), held):
-            _fill_declared(inner, held.component)
+    holding = _to_fill(component)
+    for name, item in value.items() if holding else ():
+        if name in holding:
+            held = holding[name]
+            for inner in _structs(item, held):
+                _fill_declared(inner, held.component)
     for name, declared in _declared(component).items():
         value.setdefault(name, declared)
 
@@ -129,9 +146,12 @@ def _spell_out(value: Json, component: str) -> None:
     for name, written in _always_written(component).items():
         if name not in value:
             value[name] = {} if written is _STRUCT else written
-    for name, held in _to_spell_out(component).items():
-        for inner in _structs(value.get(name), held):
-            _spell_out(inner, held.component)
+    holding = _to_spell_out(component)
+    for name, item in value.items() if holding else ():
+        if name in holding:
+            held = holding[name]
+            for inner in _structs(item, held):
+                _spell_out(inner, held.component)
 
 
 class _Struct(Enum):
@@ -180,8 +200,6 @@ def _held_with(component: str, wanted: Callable[[str], Json]) -> dict[str, HeldS
 
 def _structs(item: Any, held: HeldStruct) -> Iterable[Json]:
     """The structs that a field holds, alone or in a list or map."""
-    if item is None:
-        return ()
     if not held.is_collection:
         return (item,) if isinstance(item, dict) else ()
     several = item.values() if isinstance(item, dict) else item if isinstance(item, list) else ()

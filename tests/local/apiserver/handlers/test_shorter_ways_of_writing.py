@@ -132,3 +132,57 @@ def test_true_is_not_taken_for_one(world: World):
     for content in (MERGE, STRATEGIC):
         patch = {"spec": {"terminationGracePeriodSeconds": True}}
         assert world.ask("PATCH", "/api/v1/namespaces/here/pods/p", patch, content=content).status == 422
+
+
+PODS = "/api/v1/namespaces/here/pods"
+
+
+def without_own(made: dict[str, Any]) -> str:
+    """A pod's text but for what the server gives each: its names and numbers, and when it was made."""
+    text = msgspec.json.encode(made).decode()
+    metadata, token = made["metadata"], made["spec"]["volumes"][-1]["name"]
+    for own in (metadata["name"], metadata["uid"], metadata["creationTimestamp"], token):
+        text = text.replace(own, "")
+    return text.replace(f'"resourceVersion":"{metadata["resourceVersion"]}"', "")
+
+
+def test_pods_of_one_template_are_prepared_alike_each_with_what_is_its_own(world: World):
+    first, second, third = (world.made(PODS, made_from_template()) for _ in range(3))
+    assert without_own(first) == without_own(second) == without_own(third)
+    for one in (first, second, third):
+        mount = one["spec"]["containers"][0]["volumeMounts"][-1]
+        assert mount["name"] == one["spec"]["volumes"][-1]["name"]
+    names = [{one["metadata"][name] for one in (first, second, third)} for name in ("name", "uid", "resourceVersion")]
+    assert [len(one) for one in names] == [3, 3, 3]
+    assert len({one["spec"]["volumes"][-1]["name"] for one in (first, second, third)}) == 3
+
+
+def test_a_change_of_one_pod_does_not_reach_its_siblings(world: World):
+    first = world.made(PODS, made_from_template())
+    second = world.made(PODS, made_from_template())
+    patch = {"metadata": {"labels": {"app": "other"}}, "spec": {"activeDeadlineSeconds": 5}}
+    changed = world.ask("PATCH", f"{PODS}/{second['metadata']['name']}", patch, content=MERGE).body
+    assert changed["spec"]["activeDeadlineSeconds"] == 5
+    third = world.made(PODS, made_from_template())
+    assert without_own(third) == without_own(first)
+
+
+def test_pods_of_one_template_that_wait_at_a_gate_have_times_of_their_own(world: World):
+    gated = made_from_template(schedulingGates=[{"name": "ex.com/gate"}])
+    for _ in range(3):
+        made = world.made(PODS, gated)
+        assert made["status"]["conditions"][0]["lastTransitionTime"] == made["metadata"]["creationTimestamp"]
+        world.run.advance_by(60)
+
+
+def test_pods_of_one_template_are_refused_alike(world: World):
+    refused = [world.ask("POST", PODS, made_from_template(restartPolicy="Odd")) for _ in range(2)]
+    assert [one.status for one in refused] == [422, 422]
+    assert refused[0].body["details"]["causes"] == refused[1].body["details"]["causes"]
+
+
+def test_a_volume_under_the_name_of_tokens_is_judged_by_its_own_name(world: World):
+    def asked(volume: str) -> int:
+        return world.ask("POST", PODS, made_from_template(volumes=[{"name": volume, "emptyDir": {}}])).status
+
+    assert [asked(f"kube-api-access-{rest}") for rest in ("abcde", "vwxyz", "ABCDE", "a_b")] == [201, 201, 422, 422]

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from plimsoll.local.apiserver.admission.attempts import forbidden
 from plimsoll.local.apiserver.storage import Key
+from plimsoll.objects.schema.json_values import copy
 
 if TYPE_CHECKING:
     from plimsoll.core.entropy import Entropy
@@ -43,7 +44,7 @@ class ServiceAccounts:
             raise forbidden(attempt, f'{where}: serviceaccount "{name}" not found')
         # Go writes the name under its old spelling, too.
         spec["serviceAccountName"] = spec["serviceAccount"] = name
-        self._give(spec, account.body())
+        self._give(spec, self._store.shared_body(account))
 
     def _give(self, spec: Json, account: Json) -> None:
         wanted = spec.get("automountServiceAccountToken")
@@ -52,7 +53,7 @@ class ServiceAccounts:
         if wanted:
             mount_token(spec, volume=f"{_VOLUME}{self._entropy.suffix()}")
         if not spec.get("imagePullSecrets") and account.get("imagePullSecrets"):
-            spec["imagePullSecrets"] = account["imagePullSecrets"]
+            spec["imagePullSecrets"] = copy(account["imagePullSecrets"])
 
 
 def mount_token(spec: Json, *, volume: str) -> None:

@@ -35,9 +35,9 @@ class Comparison:
 
     def attach(self, element: str, below: Comparison) -> None:
         """Adds what was found below a step; where a type changed, two looks find something."""
-        self.added.attach(element, self.added.below(element) | below.added)
-        self.modified.attach(element, self.modified.below(element) | below.modified)
-        self.removed.attach(element, self.removed.below(element) | below.removed)
+        self.added.join(element, below.added)
+        self.modified.join(element, below.modified)
+        self.removed.join(element, below.removed)
 
     def mark_difference(self, element: str, before: Any, after: Any) -> None:
         if not same(before, after):
@@ -127,11 +127,15 @@ def _typed(value: Any, type_: type[Any]) -> Any:
 
 
 def _compare_maps(before: dict[str, Any], after: dict[str, Any], map_type: MapType, *, into: Comparison) -> None:
-    for name in {**before, **after}:
-        one, other = before.get(name, ABSENT), after.get(name, ABSENT)
-        atom = map_type.type_of(name) if one is not other else None
+    for name, item in after.items():
+        known = before.get(name, ABSENT)
+        atom = map_type.type_of(name) if known is not item else None
         if atom is not None:
-            _compare_field(path_elements.of_field(name), one, other, atom=atom, into=into)
+            _compare_field(path_elements.of_field(name), known, item, atom=atom, into=into)
+    for name, known in before.items():
+        atom = map_type.type_of(name) if name not in after else None
+        if atom is not None:
+            _take(path_elements.of_field(name), known, atom=atom, into=into.removed)
 
 
 def _compare_lists(before: list[Any], after: list[Any], list_type: ListType, *, into: Comparison) -> None:

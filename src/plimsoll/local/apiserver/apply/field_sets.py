@@ -46,6 +46,12 @@ class FieldSet:
         if below.members or below.children:
             self.children[element] = below
 
+    def join(self, element: str, below: FieldSet) -> None:
+        """The same where something may have been found below the step before."""
+        if below.members or below.children:
+            known = self.children.get(element)
+            self.children[element] = below if known is None else known | below
+
     def __bool__(self) -> bool:
         return bool(self.members or self.children)
 
@@ -65,12 +71,11 @@ class FieldSet:
             node = node.children.get(element) if node else None
         return node is not None and path[-1] in node.members
 
-    def below(self, element: str) -> FieldSet:
-        return self.children.get(element) or _EMPTY
-
     def __or__(self, other: FieldSet) -> FieldSet:
-        if not other or not self:
-            return self or other
+        if not (other.members or other.children):
+            return self
+        if not (self.members or self.children):
+            return other
         children = dict(self.children)
         for element, theirs in other.children.items():
             ours = children.get(element)
@@ -162,6 +167,3 @@ class FieldSet:
                 result.members.add(element)
             result.attach(element, below)
         return result
-
-
-_EMPTY = FieldSet()

@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Any, Final
 
+import msgspec
+
 from plimsoll.core.errors import UnreadableDocument
 from plimsoll.local.apiserver import refusals
 from plimsoll.local.apiserver.apply.conflicts import ApplyRefused
@@ -42,6 +44,8 @@ STRATEGIC_PATCH: Final = "application/strategic-merge-patch+json"
 APPLY_PATCH: Final = "application/apply-patch+yaml"
 _ALL: Final = (JSON_PATCH, MERGE_PATCH, STRATEGIC_PATCH, APPLY_PATCH)
 _OF_CUSTOM: Final = (JSON_PATCH, MERGE_PATCH, APPLY_PATCH)
+_decoder: Final = msgspec.json.Decoder()
+_sorting_encoder: Final = msgspec.json.Encoder(order="sorted")
 
 
 async def patch(server: Server, call: Call) -> Answer:
@@ -111,11 +115,7 @@ def carried_out(call: Call, media: str, current: Json, read: Read) -> tuple[Json
 
 
 def _sorted(value: Any) -> Any:
-    if isinstance(value, dict):
-        return {name: item if type(item) is str else _sorted(item) for name, item in sorted(value.items())}
-    if isinstance(value, list):
-        return [_sorted(item) for item in value]
-    return value
+    return _decoder.decode(_sorting_encoder.encode(value)) if isinstance(value, (dict, list)) else value
 
 
 _MISTYPED: Final = re.compile(r"json: cannot unmarshal (\w+).* into Go .* of type (\S+)")

@@ -7,7 +7,9 @@ which answers most of them with 500.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
+
+import msgspec
 
 from plimsoll.local.apiserver.patches.outcomes import Patched, PatchRefused, bad_request
 from plimsoll.local.apiserver.patches.strategic_errors import (
@@ -29,6 +31,7 @@ _ELEMENT_ORDER = "$setElementOrder"
 _DELETE_FROM_LIST = "$deleteFromPrimitiveList"
 _DROPPED_WITH_NEW_VALUES = (_RETAIN_KEYS, f"{_ELEMENT_ORDER}/", f"{_DELETE_FROM_LIST}/")
 _GONE = object()
+_encoder: Final = msgspec.json.Encoder()
 
 
 def apply_strategic_merge_patch(document: dict[str, Any], patch: Any, *, schema: PatchSchema) -> Patched | PatchRefused:
@@ -46,6 +49,8 @@ def apply_strategic_merge_patch(document: dict[str, Any], patch: Any, *, schema:
 def _merged_map(original: dict[str, Any], patch: dict[str, Any], schema: PatchSchema) -> dict[str, Any]:
     if _DIRECTIVE in patch:
         return _replaced_or_emptied(patch)
+    if not original and _says_nothing_special(patch):
+        return patch
     result = dict(original)
     if _RETAIN_KEYS in patch:
         _retain_keys(result, patch)
@@ -158,6 +163,8 @@ def _typed_list(value: Any) -> list[Any]:
 
 def _without_directives(value: Any) -> Any:
     """A value that is new to the document: nulls and directives in it have nothing to act on."""
+    if not isinstance(value, (dict, list)) or _says_nothing_special(value):
+        return value
     if isinstance(value, dict):
         if _DIRECTIVE in value:
             return _GONE
@@ -167,6 +174,10 @@ def _without_directives(value: Any) -> Any:
             if item is not None and not key.startswith(_DROPPED_WITH_NEW_VALUES)
         )
         return {key: item for key, item in kept if item is not _GONE}
-    if isinstance(value, list):
-        return [item for item in map(_without_directives, value) if item is not _GONE]
-    return value
+    return [item for item in map(_without_directives, value) if item is not _GONE]
+
+
+def _says_nothing_special(value: dict[str, Any] | list[Any]) -> bool:
+    """Whether there can be no null and no directive in it, told by its text at a tenth of the cost of a walk."""
+    text = _encoder.encode(value)
+    return b"null" not in text and b'"$' not in text

@@ -116,12 +116,15 @@ class History:
         """Drop the oldest `count`; returns the revisions whose bytes nobody needs any more."""
         unneeded: list[int] = []
         for change in self._changes[:count]:
-            if change.previous is not None:
-                unneeded.append(change.previous.revision)
+            previous = change.previous
+            if previous is not None:
+                unneeded.append(previous.revision)
+                self.superseded_bytes -= len(previous.data)
             if change.current is None:
                 unneeded.append(change.revision)
-            self.floor = max(self.floor, change.revision)
-            self.superseded_bytes -= change.superseded_bytes
+        if count:
+            # Revisions only grow: the last one forgotten is the greatest.
+            self.floor = max(self.floor, self._changes[min(count, len(self._changes)) - 1].revision)
         del self._changes[:count]
         self.first_place += count
         return unneeded

@@ -18,11 +18,14 @@ from plimsoll.local.apiserver.strategies import events, preparations, services
 from plimsoll.local.apiserver.strategies.generations import first_generation, next_generation
 from plimsoll.local.apiserver.strategies.interface import Decoded, Judgement, Undecodable
 from plimsoll.local.apiserver.strategies.metadata import kept_metadata
+from plimsoll.local.apiserver.strategies.siblings import Siblings
 from plimsoll.local.apiserver.strategies.written_form import as_written
 from plimsoll.objects.builtin import checking, decoding, defaults, openapi
 from plimsoll.objects.schema.json_values import copy, same
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from plimsoll.local.apiserver.catalogue import ServedResource
     from plimsoll.local.apiserver.storage import Store
 
@@ -53,6 +56,7 @@ class BuiltinStrategy:
         self.types = {self.api_version: schema} if schema is not None else {}
         self._field_management = cache(self._new_field_management)
         self._decoded_text = lru_cache(maxsize=64)(self._read_and_decoded)
+        self._siblings = Siblings() if (self.api_version, self.kind) == ("v1", "Pod") else None
 
     def decode(self, value: Json) -> Decoded | Undecodable:
         """What is made from one template comes in numbers, each the same: decoding it once spares a tenth."""
@@ -65,7 +69,7 @@ class BuiltinStrategy:
     def _read_and_decoded(self, text: bytes) -> Decoded | Undecodable:
         return self._decoded(msgspec.json.decode(text))
 
-    def _decoded(self, value: Json) -> Decoded | Undecodable:
+    def _decoded(self, value: Json, *, fill_in: Callable[[Json], None] = defaults.fill_in) -> Decoded | Undecodable:
         decoded = decoding.decode(value, self._component)
         problem = decoding.go_error(decoded.problems)
         if problem is not None:
@@ -73,9 +77,9 @@ class BuiltinStrategy:
         whole = decoded.value
         if self.kind in preparations.HAVE_LATER_DEFAULTS:
             with preparations.later_defaults_undone(whole, self.kind):
-                defaults.fill_in(whole)
+                fill_in(whole)
         else:
-            defaults.fill_in(whole)
+            fill_in(whole)
         whole = self._spelled_out(whole)
         preparations.before_tracking(whole, self.kind)
         return Decoded(value=whole, unknown_fields=tuple(decoded.unknown_fields))
@@ -85,7 +89,8 @@ class BuiltinStrategy:
         changed = before.keys() ^ value.keys() | {name for name, item in value.items() if before.get(name) is not item}
         if changed - {"apiVersion", "kind"} != {"status"} or not value.get("status"):
             return self.decode(value)
-        decoded = self.decode({name: item for name, item in value.items() if name in {"apiVersion", "kind", "status"}})
+        alone = {name: item for name, item in value.items() if name in {"apiVersion", "kind", "status"}}
+        decoded = self._decoded(alone, fill_in=defaults.fill_in_status)
         if isinstance(decoded, Undecodable):
             return decoded
         return msgspec.structs.replace(decoded, value={**value, "status": decoded.value["status"]})
@@ -96,6 +101,9 @@ class BuiltinStrategy:
         return as_written(obj, self._component)
 
     def prepare_create(self, obj: Json) -> Json:
+        return self._prepared(obj) if self._siblings is None else self._siblings.prepared(obj, self._prepared)
+
+    def _prepared(self, obj: Json) -> Json:
         defaults.prepare_for_create(obj)
         whole = self._spelled_out(obj)
         metadata = whole["metadata"]
@@ -136,6 +144,10 @@ class BuiltinStrategy:
         return services.allocated({**obj, "spec": asked["spec"]}, old, store) if self._is_service else obj
 
     def judge_create(self, obj: Json) -> Judgement:
+        judged = self._judged(obj) if self._siblings is None else self._siblings.judged(obj, self._judged)
+        return judged or Judgement()
+
+    def _judged(self, obj: Json) -> Judgement:
         errors = [*checking.create_errors(obj), *preparations.further_errors(obj, self.api_version, self.kind)]
         return Judgement(errors=tuple(errors))
 

@@ -66,7 +66,7 @@ class _Field(NamedTuple):
 
 def as_written(obj: Json, component: str) -> Json:
     """A new object of the kind that the component describes; what has not to change is shared."""
-    fields = _fields(component)
+    fields, always = _fields(component)
     result: Json = {}
     for name, item in obj.items():
         field = fields.get(name)
@@ -74,7 +74,7 @@ def as_written(obj: Json, component: str) -> Json:
             result[name] = item
         elif item or not field.is_droppable or item is None or isinstance(item, float):
             result[name] = item if field.is_plain else _value(item, field)
-    for name, item in _always(component).items():
+    for name, item in always.items():
         result.setdefault(name, item)
     return result
 
@@ -99,15 +99,17 @@ def _value(item: Any, field: _Field) -> Any:
 
 
 @cache
-def _fields(component: str) -> dict[str, _Field]:
+def _fields(component: str) -> tuple[dict[str, _Field], Json]:
+    """The declared fields, and those that are written although they are empty."""
     schema = openapi.component(component)
     kept = zeros_kept(_message(component))
     required = frozenset(schema.get("required", ()))
     written = _always(component)
-    return {
+    fields = {
         name: _field(declared, is_kept=name in kept or name in required or name in written)
         for name, declared in schema.get("properties", {}).items()
     }
+    return fields, written
 
 
 def _field(declared: Json, *, is_kept: bool) -> _Field:

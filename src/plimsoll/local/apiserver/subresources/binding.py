@@ -41,9 +41,9 @@ async def bind(server: Server, call: Call, body: Json) -> Json:
     def change(current: Stored | None) -> Decision:
         if current is None:
             raise refusals.not_found(name, group="", resource="pods")
-        pod = current.body()
-        _check_preconditions(pod, metadata)
-        _assign(pod, binding, now=now)
+        shown = server.store.shared_body(current)
+        _check_preconditions(shown, metadata)
+        pod = _assigned(shown, binding, now=now)
         return Keep() if call.dry_run else Put(pod)
 
     await server.store.update(Key("pods", call.namespace, name), change)
@@ -72,7 +72,8 @@ def _check_preconditions(pod: Json, given: Json) -> None:
             raise refusals.conflict(metadata["name"], group="", resource="pods", why=why)
 
 
-def _assign(pod: Json, binding: Json, *, now: datetime) -> None:
+def _assigned(pod: Json, binding: Json, *, now: datetime) -> Json:
+    """The pod on its node; the one given is everybody's, and stays as it is."""
     metadata, spec = pod["metadata"], pod["spec"]
     name = metadata["name"]
     problem = None
@@ -84,8 +85,12 @@ def _assign(pod: Json, binding: Json, *, now: datetime) -> None:
         problem = f"pod {name} has non-empty .spec.schedulingGates"
     if problem is not None:
         raise refusals.conflict(name, group="", resource="pods/binding", why=problem)
-    spec["nodeName"] = binding["target"]["name"]
     annotations = binding["metadata"].get("annotations")
     if annotations:
-        metadata["annotations"] = {**(metadata.get("annotations") or {}), **annotations}
-    set_condition(pod, "PodScheduled", now=now)
+        metadata = {**metadata, "annotations": {**(metadata.get("annotations") or {}), **annotations}}
+    status = pod.get("status") or {}
+    conditions = list(status.get("conditions") or ())
+    assigned = {**pod, "metadata": metadata, "spec": {**spec, "nodeName": binding["target"]["name"]}}
+    assigned["status"] = {**status, "conditions": conditions}
+    set_condition(assigned, "PodScheduled", now=now)
+    return assigned

@@ -1,0 +1,335 @@
+"""A cluster and a cloud in memory for `benchmarks.autoscaler`: what informers and a provider would show, and no server.
+
+The autoscaler is the real one, from its reads to its telling. Informers are caches that somebody fills by hand; the
+provider answers from tables; writes to the cluster (status, events) get an empty answer.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+import numpy as np
+
+from benchmarks.planning_worlds import Shape, n1_shapes, synthetic_shapes
+from plimsoll.journal.memory import MemoryJournal
+from plimsoll.kube.client import Client
+from plimsoll.kube.exchange import Reply
+from plimsoll.kube.informer.cache import WritableCache
+from plimsoll.kube.recorder import EventRecorder
+from plimsoll.kube.selections import ClientSettings
+from plimsoll.nodes.assembly import NodeAutoscaler, Surroundings
+from plimsoll.nodes.configuring import GivenOptions
+from plimsoll.nodes.planning.group_names import Naming
+from plimsoll.nodes.providers.values import Done, Instance, NotImplementedByProvider
+from plimsoll.objects.events import EventSource
+from plimsoll.objects.nodes import Node
+from plimsoll.objects.pods import Pod
+from plimsoll.objects.workloads import ReplicaSet
+from plimsoll.runtime.chance import SeededEntropy
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping, Sequence
+
+    from plimsoll.kube.exchange import Call
+    from plimsoll.nodes.providers.ports import Group
+    from plimsoll.nodes.providers.values import GroupOptions, NodeRef, Outcome, Span
+    from plimsoll.nodes.turns import Turn
+
+START = datetime(2026, 1, 1, 12, tzinfo=UTC)
+_OLD = "2026-01-01T00:00:00Z"
+_READY = [{"type": "Ready", "status": "True", "lastTransitionTime": _OLD, "lastHeartbeatTime": _OLD}]
+_UNSCHEDULABLE = [{"type": "PodScheduled", "status": "False", "reason": "Unschedulable", "lastTransitionTime": _OLD}]
+_DEPLOYMENTS = 200
+
+
+class HandClock:
+    """Goes on when it is told to."""
+
+    def __init__(self) -> None:
+        self.passed_s = 0.0
+
+    def now(self) -> datetime:
+        return START + timedelta(seconds=self.passed_s)
+
+    def monotonic_s(self) -> float:
+        return self.passed_s
+
+    async def sleep(self, seconds: float) -> None:
+        self.passed_s += seconds
+
+
+class FilledInformer:
+    """An informer whose cache is filled by hand."""
+
+    resource = "filled by hand"
+    has_synced = True
+    status = SimpleNamespace(trouble="")
+
+    def __init__(self) -> None:
+        self.cache: Any = WritableCache()
+
+    def age_s(self) -> float:
+        return 0.0
+
+    async def synced(self) -> None:
+        """At once."""
+
+    def add_handler(self, _handler: Any, *, name: str) -> None:
+        """Nobody tells `name` anything."""
+
+    def add_index(self, name: str, keys_of: Any) -> None:
+        self.cache.add_index(name, keys_of)
+
+    def put(self, *objects: Any) -> None:
+        for one in objects:
+            self.cache.put((one.metadata.namespace, one.metadata.name), one)
+
+    def remove(self, *objects: Any) -> None:
+        for one in objects:
+            self.cache.remove((one.metadata.namespace, one.metadata.name))
+
+
+class FilledInformers:
+    """One of each kind."""
+
+    def __init__(self) -> None:
+        self._known: dict[type, FilledInformer] = {}
+
+    def of(self, kind: type, *_selection: Any) -> Any:
+        return self._known.setdefault(kind, FilledInformer())
+
+
+class EmptyAnswers:
+    """A transport whose server takes everything."""
+
+    async def send(self, call: Call) -> Reply:
+        name = call.path.rpartition("/")[2]
+        return Reply(200, body=msgspec.json.encode({"metadata": {"name": name, "uid": name}}))
+
+    async def aclose(self) -> None:
+        """Nothing to close."""
+
+
+@dataclass(slots=True, kw_only=True)
+class TableGroup:
+    """A group of the cloud: a row."""
+
+    id: str
+    shape: Shape
+    target: int
+    instances: tuple[Instance, ...] = ()
+    max_size: int = 100_000
+    min_size: int = 0
+    debug: str = ""
+    exists: bool = True
+    autoprovisioned: bool | None = False
+    autoscaled: bool = True
+    grown: int = 0
+
+    async def target_size(self) -> int:
+        return self.target
+
+    async def grows_atomically(self) -> bool:
+        return False
+
+    async def increase_size(self, delta: int, *, expected: int) -> Outcome:
+        self.target = expected + delta
+        self.grown += delta
+        return Done()
+
+    async def nodes(self) -> tuple[Instance, ...]:
+        return self.instances
+
+    async def template_node_info(self) -> Node | NotImplementedByProvider:
+        return node_of(f"template-of-{self.id}", self)
+
+    async def get_options(self, defaults: GroupOptions) -> GroupOptions | NotImplementedByProvider:
+        return defaults
+
+
+class TableProvider:
+    """A cloud that answers from its tables."""
+
+    name = "tables"
+    naming = Naming(underscores=False, longest=54)
+
+    def __init__(self, groups: Iterable[TableGroup]) -> None:
+        self.groups = {one.id: one for one in groups}
+        self.home = {one.id: group for group in self.groups.values() for one in group.instances}
+
+    async def refresh(self) -> None:
+        """Nothing is out of date."""
+
+    async def node_groups(self) -> tuple[Group, ...]:
+        return tuple(self.groups.values())  # type: ignore[arg-type]  # deletions never come here
+
+    async def node_group_for_node(self, node: NodeRef) -> Any:
+        return self.home.get(node.provider_id)
+
+    async def has_instance(self, node: NodeRef) -> bool:
+        return node.provider_id in self.home
+
+    async def node_price(self, node: NodeRef, _span: Span) -> float:
+        return self.groups[node.labels["group"]].shape.price
+
+    async def machine_types(self) -> NotImplementedByProvider:
+        return NotImplementedByProvider(call="GetAvailableMachineTypes")
+
+    async def gpu_label(self) -> str:
+        return "accelerator"
+
+
+def node_of(name: str, group: TableGroup) -> Node:
+    shape = group.shape
+    labels = {
+        "kubernetes.io/hostname": name,
+        "group": group.id,
+        "node.kubernetes.io/instance-type": shape.name,
+        "topology.kubernetes.io/zone": "zone-a",
+    }
+    return msgspec.convert(
+        {
+            "metadata": {"name": name, "uid": name, "labels": labels, "creationTimestamp": _OLD},
+            "spec": {"providerID": name},
+            "status": {
+                "capacity": {**shape.capacity.to_json()},
+                "allocatable": {**shape.allocatable.to_json()},
+                "conditions": _READY,
+            },
+        },
+        Node,
+    )
+
+
+def replica_set(name: str, replicas: int) -> ReplicaSet:
+    body = {"metadata": {"name": name, "namespace": "default", "uid": name}, "spec": {"replicas": replicas}}
+    return msgspec.convert(body, ReplicaSet)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Workload:
+    """Pods of so many controllers, each with a shape of its own."""
+
+    requests: Sequence[Mapping[str, str]] = field(default_factory=list)
+
+    @classmethod
+    def of(cls, controllers: int, *, seed: int) -> Workload:
+        random = np.random.default_rng(seed)
+        cpu = random.integers(2, 10, controllers) * 50
+        memory = random.integers(2, 14, controllers) * 64
+        return cls(
+            requests=[{"cpu": f"{one}m", "memory": f"{two}Mi"} for one, two in zip(cpu.tolist(), memory.tolist(), strict=True)]
+        )
+
+    def pod(self, number: int, node: str) -> Pod:
+        owner = number % len(self.requests)
+        name = f"web-{owner}"
+        reference = {"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": name, "uid": name, "controller": True}
+        return msgspec.convert(
+            {
+                "metadata": {
+                    "name": f"{name}-{number}",
+                    "namespace": "default",
+                    "uid": str(number),
+                    "labels": {"app": name},
+                    "creationTimestamp": _OLD,
+                    "ownerReferences": [reference],
+                },
+                "spec": {
+                    "nodeName": node,
+                    "containers": [{"name": "c", "resources": {"requests": self.requests[owner]}}],
+                },
+                "status": {"phase": "Running" if node else "Pending", "conditions": [] if node else _UNSCHEDULABLE},
+            },
+            Pod,
+        )
+
+
+class Bench:
+    """An autoscaler in such a world; `turn` takes one."""
+
+    def __init__(self, provider: TableProvider, **options: Any) -> None:
+        self.clock = HandClock()
+        self.provider = provider
+        self.informers: Any = FilledInformers()
+        entropy = SeededEntropy("bench")
+        client = Client(EmptyAnswers(), clock=self.clock, entropy=entropy, settings=ClientSettings(qps=0))
+        given = {"max-bulk-soft-taint-count": 0, **{name.replace("_", "-"): one for name, one in options.items()}}
+        self._parts = NodeAutoscaler(
+            Surroundings(
+                client=client,
+                informers=self.informers,
+                recorder=EventRecorder(client, EventSource(component="bench"), clock=self.clock, entropy=entropy),
+                provider=provider,  # type: ignore[arg-type]  # what it lacks is never asked
+                configuration=GivenOptions(given, self.informers, naming=provider.naming),
+                clock=self.clock,
+                planning=_inline,
+                journal=MemoryJournal(),
+            )
+        )
+
+    def turn(self) -> Turn:
+        self.clock.passed_s += 10
+        return asyncio.run(self._parts.autoscaler.run_once())
+
+
+async def _inline(plan: Callable[[], Any]) -> Any:
+    return plan()
+
+
+class StandingCluster:
+    """So many nodes in twenty groups, full by two thirds, and a Bench on it."""
+
+    def __init__(self, *, nodes: int, pods_each: int, seed: int = 1) -> None:
+        shape = next(one for one in n1_shapes() if one.name == "n1-standard-16")
+        names = [f"node-{number}" for number in range(nodes)]
+        groups = [
+            TableGroup(
+                id=f"group-{index}",
+                shape=shape,
+                target=len(names[index::20]),
+                instances=tuple(Instance(id=one, name=one) for one in names[index::20]),
+            )
+            for index in range(20)
+        ]
+        self.bench = Bench(TableProvider(groups))
+        self._random = np.random.default_rng(seed)
+        self._work = Workload.of(_DEPLOYMENTS, seed=seed)
+        self._nodes = self.bench.informers.of(Node)
+        self._pods = self.bench.informers.of(Pod)
+        self.names = names
+        self.groups = groups
+        self._numbers = iter(range(10**9))
+        self._nodes.put(*(node_of(name, groups[index % 20]) for index, name in enumerate(names)))
+        self._pods.put(*(self._made(name) for name in names for _ in range(pods_each)))
+        sets = self.bench.informers.of(ReplicaSet)
+        sets.put(*(replica_set(f"web-{index}", nodes * pods_each // _DEPLOYMENTS) for index in range(_DEPLOYMENTS)))
+
+    def _made(self, node: str) -> Pod:
+        return self._work.pod(next(self._numbers), node)
+
+    def change(self, share: float, *, pending: int = 0) -> None:
+        """So large a part of pods is replaced, of nodes written anew; and so many pods find no place."""
+        pods = self._pods.cache.list()
+        chosen = self._random.choice(len(pods), size=int(len(pods) * share), replace=False).tolist()
+        gone = [pods[index] for index in chosen]
+        self._pods.remove(*gone)
+        self._pods.put(*(self._made(one.spec.node_name or self.names[0]) for one in gone))
+        self._pods.put(*(self._made("") for _ in range(pending)))
+        touched = self._random.choice(len(self.names), size=int(len(self.names) * share), replace=False).tolist()
+        self._nodes.put(*(node_of(self.names[index], self.groups[index % 20]) for index in touched))
+
+
+def waiting_cluster(*, pods: int, controllers: int, groups: int, seed: int = 1) -> Bench:
+    """Pods without a place, and groups of as many shapes without a node."""
+    shapes = synthetic_shapes(groups)
+    bench = Bench(TableProvider(TableGroup(id=f"group-{one.name}", shape=one, target=0) for one in shapes))
+    work = Workload.of(controllers, seed=seed)
+    bench.informers.of(Pod).put(*(work.pod(number, "") for number in range(pods)))
+    bench.informers.of(ReplicaSet).put(*(replica_set(f"web-{one}", pods // controllers) for one in range(controllers)))
+    return bench

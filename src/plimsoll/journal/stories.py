@@ -1,0 +1,57 @@
+"""What was decided about one thing at one time: the same whether it stands in a journal's file or in a ConfigMap. Pure.
+
+`plimsoll why` and the console ask for stories and print them with `rendering`.
+"""
+
+from __future__ import annotations
+
+from datetime import datetime  # noqa: TC003 - msgspec reads annotations at run time
+from typing import TYPE_CHECKING
+
+from plimsoll.core.plans import Action, NotDone, Outcome, Ref  # noqa: TC001 - likewise
+from plimsoll.core.values import Value
+from plimsoll.journal.entries import brief
+
+if TYPE_CHECKING:
+    from plimsoll.journal.entries import Entry
+    from plimsoll.journal.last_plans import LastPlan
+
+
+class Story(Value):
+    """`number` is that of the journal's entry; None where it is not known."""
+
+    ref: Ref
+    at: datetime
+    subsystem: str
+    snapshot: int
+    number: int | None = None
+    actions: tuple[Action, ...] = ()
+    not_done: tuple[NotDone, ...] = ()
+    outcomes: tuple[Outcome, ...] = ()
+
+    @classmethod
+    def of_entry(cls, entry: Entry, ref: Ref) -> Story:
+        """The part of an entry; what it says of others is counted, not named."""
+        part = entry.about(ref)
+        return cls(
+            ref=ref,
+            at=entry.at,
+            subsystem=entry.subsystem,
+            snapshot=entry.snapshot,
+            number=entry.number,
+            actions=part.plan.actions,
+            not_done=tuple(brief(one, ref) for one in part.plan.not_done),
+            outcomes=part.outcomes,
+        )
+
+    @classmethod
+    def of_last_plan(cls, said: LastPlan) -> Story:
+        return cls(
+            ref=said.ref,
+            at=said.at,
+            subsystem=said.subsystem,
+            snapshot=said.snapshot,
+            actions=said.actions,
+            not_done=said.not_done,
+            outcomes=said.outcomes,
+        )

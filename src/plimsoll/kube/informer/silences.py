@@ -1,0 +1,57 @@
+"""How long the other end of a watch may say nothing: one timer for a connection, not one for every chunk of it.
+
+A timeout around every wait was a fiftieth of a busy hour, and each left a cancelled timer behind. Here the alarm looks,
+when it rings, how long ago something was heard, and is set again for the rest. Used by the reflector; a silence that is
+too long ends the block as `asyncio.timeout` does, by a `TimeoutError`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING, Self
+
+if TYPE_CHECKING:
+    from types import TracebackType
+
+
+class Silence:
+    """An asynchronous context; `broken` whenever something was heard."""
+
+    def __init__(self, longest_s: float) -> None:
+        self._longest_s = longest_s
+        self._limit = asyncio.timeout(None)
+        self._loop = asyncio.get_running_loop()
+        self._heard_s = 0.0
+        self._alarm: asyncio.TimerHandle | None = None
+
+    async def __aenter__(self) -> Self:
+        await self._limit.__aenter__()
+        self._heard_s = self._loop.time()
+        self._set_alarm()
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self._alarm is not None:
+            self._alarm.cancel()
+        await self._limit.__aexit__(kind, error, trace)
+
+    def broken(self) -> None:
+        self._heard_s = self._loop.time()
+
+    def may_last(self, longest_s: float) -> None:
+        """From now on another measure holds."""
+        self._longest_s = longest_s
+        if self._alarm is not None:
+            self._alarm.cancel()
+        self._set_alarm()
+
+    def _set_alarm(self) -> None:
+        self._alarm = self._loop.call_at(self._heard_s + self._longest_s, self._ring)
+
+    def _ring(self) -> None:
+        if self._heard_s + self._longest_s > self._loop.time():
+            self._set_alarm()
+        else:
+            self._limit.reschedule(self._loop.time())

@@ -1,0 +1,228 @@
+"""Constraints between pods, turned into numbers: each class of a layer as shares that can be packed in bulk.
+
+Host ports and avoidance on a node become keys of which a node takes one, spread over nodes a cap (`node_terms`);
+company picks a home or glues pods together (`gatherings`); spread and avoidance over zones become quotas, one share a
+zone. What cannot be said so is left to the estimator, pod by pod. The traps are those of specs/nodes.md 7.4.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from plimsoll.nodes.planning.gatherings import Gatherings, PodPrices
+from plimsoll.nodes.planning.level_nodes import hopeful_caps, over_nodes, risen
+from plimsoll.nodes.planning.node_terms import NodeTerms
+from plimsoll.nodes.planning.profiles import HOSTNAME
+from plimsoll.nodes.planning.shares import ONE_PER_DOMAIN, ONE_POD_ONLY, SPREAD_HELD, Folded, Share
+from plimsoll.nodes.planning.zone_quotas import Quotas, Spreading, quotas, thrifty
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterable, Mapping, Sequence
+
+    from plimsoll.nodes.planning.scenes import Places, Scene
+    from plimsoll.nodes.planning.shares import Learned
+    from plimsoll.nodes.planning.spread_counts import SpreadCount
+
+
+def fold(scene: Scene, demand: Mapping[int, int], learned: Learned) -> Folded:
+    """`demand`: pods by class of one layer."""
+    folder = _Folder(scene, demand, learned)
+    for number, pods in demand.items():
+        folder.take(number, pods)
+    return folder.folded
+
+
+class _Folder:
+    def __init__(self, scene: Scene, demand: Mapping[int, int], learned: Learned) -> None:
+        self.folded = Folded()
+        self._scene = scene
+        self._meetings = scene.meetings
+        self._learned = learned
+        self._on_node = NodeTerms(scene, demand)
+        self._gatherings = Gatherings(scene, demand, learned, self.folded)
+        self._prices = PodPrices(scene.board)
+        self._running: dict[int, dict[str, int]] = {}
+        """Pods shared out so far in this layer, by party and domain."""
+        self._taken: dict[tuple[tuple[int, ...], str], set[str]] = {}
+        """By clique and topology key: domains that have their one pod."""
+
+    def take(self, number: int, pods: int) -> None:
+        one = self._scene.board.table.classes[number]
+        places = self._scene.open_places(number)
+        if one.one_pod_only and pods > 1:
+            self.folded.refuse(number, ONE_POD_ONLY, "its ReadWriteOncePod claim lets one pod run at a time")
+            pods = 1
+        near = self._gatherings.near(number, places) if one.has_affinity else places
+        if near is None:
+            return
+        plain = Share(
+            number=number,
+            pods=pods,
+            places=near,
+            per_node=self._on_node.cap(one),
+            keys=self._on_node.keys(one),
+            caps=self._on_node.caps(one),
+        )
+        if self._gatherings.is_on_a_node(number) and self._scene.company(number) is None:
+            self._gatherings.glue(plain, own_keys=self._on_node.own_keys(number))
+        else:
+            self._spread_out(plain)
+
+    # ---- over domains
+
+    def _spread_out(self, share: Share) -> None:
+        number = share.number
+        spreads = [one for one in self._scene.board.rules.spreads(number) if one.key != HOSTNAME]
+        apart = [key for key in self._on_node.own_keys(number) if key != HOSTNAME]
+        keys = {*apart, *(one.key for one in spreads)}
+        if len(keys) > 1 or (spreads and apart) or len(spreads) > 1:
+            self.folded.complex.append(number)
+        elif apart:
+            self._one_per_domain(share, apart[0])
+        elif spreads:
+            self._level(share, spreads[0])
+        else:
+            self._level_nodes(share)
+
+    def _level_nodes(self, share: Share) -> None:
+        even = risen(self._scene, share, self._learned.heights.get(share.number)) if self._may_rise(share) else []
+        stays = not any(one.places.offers.any() for one in even)
+        # Existing nodes are filled before new ones join, and so rise whoever opens these.
+        self.folded.shares += even if even and (stays or not self._learned.held_down) else [share]
+
+    def _may_rise(self, share: Share) -> bool:
+        """Whether it is spread over nodes, and nothing else keeps its pods from filling these evenly."""
+        spreads = over_nodes(self._scene, share.number)
+        lone = len(spreads) == 1 and spreads[0].counts_itself and share.number not in self._learned.uneven
+        return lone and share.per_node == spreads[0].max_skew and not share.keys
+
+    def _level(self, share: Share, one: SpreadCount) -> None:
+        scene, number = self._scene, share.number
+        levels = scene.spread_levels(number, one)
+        for party in {self._meetings.party_of[other] for other in self._meetings.meant(one)}:
+            for name, pods in self._running.get(party, {}).items():
+                levels[name] = levels.get(name, 0) + pods
+        if self._may_rise(share) and one.counts_itself and not self._learned.held_down:
+            share = replace(share, caps=hopeful_caps(scene, share), rises=True)
+        for name in self._learned.present.get(number, ()):
+            levels.setdefault(name, 0)
+        places = self._by_domain(share, one.key)
+        spreading = Spreading(
+            max_skew=one.max_skew, min_domains=one.min_domains, counts_itself=one.counts_itself, counts=levels
+        )
+        most = {name: pods for (of, name), pods in self._learned.most.items() if of == number}
+        # A domain without nodes that gets none in this plan does not come to be, and so holds nobody back.
+        able = [name for name in places if name in levels or most.get(name, 1)]
+        if not one.counts_itself:
+            self._where_even(share, spreading, able)
+            return
+        answer = self._without_growing(share, spreading, places, most) or self._by_price(
+            share, spreading, {name: places[name] for name in able}, most
+        )
+        self._share_out(share, answer, places)
+        if answer.left:
+            self.folded.refuse(number, SPREAD_HELD, _held(one, answer, domains={*levels, *able}))
+
+    def _by_price(self, share: Share, of: Spreading, places: Mapping[str, Places], most: Mapping[str, int]) -> Quotas:
+        """Even quotas; where the skew leaves freedom, fewer for domains in which new nodes are dear."""
+        even = quotas(share.pods, of, open_domains=list(places), most=most)
+        if self._learned.evenly or of.max_skew == 1:
+            return even
+        free = self._scene.room(share.number)
+        new = {name: one for name, one in places.items() if one.offers.any() and not free[one.rows].any()}
+        prices = {name: self._prices.of(share.number, one) for name, one in new.items()}
+        found = thrifty(even, of, prices=prices, most=most)
+        self.folded.shifted |= found.pods != even.pods
+        return found
+
+    def _without_growing(
+        self, share: Share, of: Spreading, places: Mapping[str, Places], most: Mapping[str, int]
+    ) -> Quotas | None:
+        """Quotas that all pods find room for on nodes that stand; None if they do not. No domain is opened for them."""
+        if not share.places.rows.any():
+            return None
+        free = self._scene.room(share.number)
+        room = {name: int(free[one.rows].sum()) for name, one in places.items() if one.rows.any()}
+        limits = {name: min(pods, most.get(name, pods)) for name, pods in room.items()}
+        answer = quotas(share.pods, of, open_domains=[name for name in limits if limits[name]], most=limits)
+        return None if answer.left else answer
+
+    def _where_even(self, share: Share, of: Spreading, names: Sequence[str]) -> None:
+        """Pods their own constraint does not count change nothing: where one may go, all may."""
+        key = next(one.key for one in self._scene.board.rules.spreads(share.number) if one.key != HOSTNAME)
+        standing = _even_among([name for name in names if name in of.counts], of.counts, of)
+        inside = share.places.within(self._scene.inside(key, standing))
+        if int(self._scene.room(share.number)[inside.rows].sum()) >= share.pods:
+            allowed = standing
+        else:
+            allowed = _even_among(names, {**dict.fromkeys(names, 0), **of.counts}, of)
+        if not allowed:
+            self.folded.refuse(
+                share.number, SPREAD_HELD, f"no domain of {key} is within maxSkew {of.max_skew} of the lowest"
+            )
+            return
+        self._level_nodes(replace(share, places=share.places.within(self._scene.inside(key, allowed))))
+
+    def _by_domain(self, share: Share, key: str) -> dict[str, Places]:
+        """Open domains: those with existing nodes first, then where pods seem to cost least."""
+        places = {name: share.places.within(self._scene.inside(key, {name})) for name in self._scene.domains(key)}
+        order = sorted((not one.rows.any(), self._prices.of(share.number, one), name) for name, one in places.items())
+        return {name: places[name] for _, _, name in order if places[name].any}
+
+    def _share_out(self, share: Share, answer: Quotas, places: Mapping[str, Places]) -> None:
+        running = self._running.setdefault(self._meetings.party_of[share.number], {})
+        for name, pods in answer.pods.items():
+            if pods:
+                self.folded.shares.append(replace(share, pods=pods, places=places[name], domain=name))
+                running[name] = running.get(name, 0) + pods
+
+    def _one_per_domain(self, share: Share, key: str) -> None:
+        clique = self._meetings.clique(self._meetings.party_of[share.number])
+        if not clique:
+            self.folded.complex.append(share.number)
+            return
+        taken = self._taken.setdefault((clique, key), set())
+        places = {
+            name: one
+            for name, one in self._by_domain(share, key).items()
+            if name not in taken and self._learned.most.get((share.number, name), 1)
+        }
+        there = [name for name, one in places.items() if one.rows.any()][: share.pods]
+        # Nodes without the label are in no domain: as many may be there as find room, and what stands goes first.
+        beyond = share.places.within(self._scene.outside(key))
+        outside = replace(beyond, batches=np.zeros_like(beyond.batches), offers=np.zeros_like(beyond.offers))
+        room = int(self._scene.room(share.number)[outside.rows].sum()) if outside.any else 0
+        standing = min(share.pods - len(there), room)
+        new = [name for name in places if name not in there][: share.pods - len(there) - standing]
+        chosen = [*there, *new]
+        taken |= set(chosen)
+        for name in chosen:
+            self.folded.shares.append(replace(share, pods=1, places=places[name], domain=name))
+        if standing:
+            self.folded.shares.append(replace(share, pods=standing, places=outside))
+        left = share.pods - len(chosen) - standing
+        if left and beyond.any:
+            self.folded.shares.append(replace(share, pods=left, places=beyond))
+        elif left:
+            told = f"its pods avoid each other over {key}: {len(chosen)} more can be placed, one in each free domain"
+            self.folded.refuse(share.number, ONE_PER_DOMAIN, told)
+
+
+def _even_among(names: Iterable[str], levels: Mapping[str, int], of: Spreading) -> set[str]:
+    """Domains that are within the skew of the lowest."""
+    lowest = min(levels.values(), default=0) if len(levels) >= of.min_domains else 0
+    return {name for name in names if levels[name] - lowest <= of.max_skew}
+
+
+def _held(one: SpreadCount, answer: Quotas, *, domains: Collection[str]) -> str:
+    many = f"{answer.left} pod{'s' * (answer.left != 1)} cannot be spread over {one.key} with maxSkew {one.max_skew}"
+    if answer.held_by:
+        verb = "holds" if len(answer.held_by) == 1 else "hold"
+        return f"{many}: {', '.join(answer.held_by)} can take no more and {verb} the others back"
+    if not domains:
+        return f"{many}: no node that is there or could be added has that label"
+    few = f"{len(domains)} domain{'s' * (len(domains) != 1)}, which may hold {one.max_skew} each"
+    return f"{many} and minDomains {one.min_domains}: there can be but {few}"

@@ -1,0 +1,58 @@
+"""What planners keep from one turn to the next, so that a turn costs by what changed: `Memory`.
+
+Everything in it is either an answer by content or made from objects that are compared before it is used again: with a
+memory, without one, or with one of another cluster, a plan comes out the same. It is not a part of the world, and a
+snapshot does not have to have one. One turn at a time may use it; `snapshots` keeps one for a controller.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from plimsoll.nodes.planning.arrays import Arrays
+from plimsoll.nodes.planning.drain_verdicts import DrainVerdicts
+from plimsoll.nodes.planning.homes import Homes
+from plimsoll.nodes.planning.scheduling_keys import Forms
+from plimsoll.nodes.planning.static_rules import Verdicts
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from plimsoll.nodes.planning.running_classes import Sorted
+    from plimsoll.scheduling.view import ClusterView
+
+# Answers are only ever added; past this many they are asked for anew.
+_MOST_VERDICTS: Final = 200_000
+
+
+class Memory:
+    """Of one planner, or of several that take turns."""
+
+    def __init__(self) -> None:
+        self.waiting_forms = Forms()
+        self.running_forms = Forms()
+        self.drains = DrainVerdicts()
+        self.sorted: Sorted | None = None
+        self._verdicts = Verdicts()
+        self._arrays: Arrays | None = None
+        self._homes: Homes | None = None
+
+    @property
+    def verdicts(self) -> Verdicts:
+        """Of the rules that read only the node object and the pod."""
+        if len(self._verdicts.known) > _MOST_VERDICTS:
+            self._verdicts = Verdicts()
+        return self._verdicts
+
+    def arrays(self, view: ClusterView, *, resources: Iterable[str] = ()) -> Arrays:
+        """The nodes of a view; only those are read that changed since somebody asked last."""
+        before = self._arrays
+        self._arrays = (
+            Arrays.of(view, resources=resources) if before is None else before.updated(view, resources=resources)
+        )
+        return self._arrays
+
+    def homes(self, view: ClusterView) -> Homes:
+        """Likewise the pods on them."""
+        self._homes = Homes.of(view, self._homes)
+        return self._homes

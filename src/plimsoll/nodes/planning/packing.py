@@ -1,0 +1,210 @@
+"""Shares of pods onto nodes that stand or are planned, then onto new ones: as numbers for the solver, and back.
+
+`packed(scene, shares, means)` is what `levelling` asks, try by try. What does not fit is left; nothing is decided here
+about who is served first, nor how a class is shared out.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from plimsoll.nodes.planning.drafts import Batch, Draft, joined
+from plimsoll.solver.filling import Demand, Filled, Standing, fill, most_constrained_first
+from plimsoll.solver.planner import pack
+from plimsoll.solver.problems import UNBOUNDED, Effort, Packing
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from plimsoll.nodes.planning.boards import Board
+    from plimsoll.nodes.planning.scenes import Scene
+    from plimsoll.nodes.planning.shares import Share
+    from plimsoll.solver.problems import Flags, Ints
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Doubts:
+    """Classes whose plan the verifier refused: placed pod by pod instead, or, where that failed too, not at all."""
+
+    one_by_one: frozenset[int] = frozenset()
+    given_up: frozenset[int] = frozenset()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Means:
+    """With what a draft is made: how much effort, and which offers may be used."""
+
+    effort: Effort = field(default_factory=Effort)
+    usable: Flags
+    """[T]"""
+    doubts: Doubts = field(default_factory=Doubts)
+    is_last: bool = True
+    """Nobody is placed afterwards: new nodes may rise as high as all of them do."""
+
+
+def packed(scene: Scene, shares: Sequence[Share], means: Means) -> tuple[Draft, Ints]:
+    """The draft with the shares on it, and [S] pods that found no place."""
+    draft = scene.draft
+    left = np.array([share.items for share in shares], dtype=np.int64)
+    if not shares:
+        return draft, left
+    if len(scene.board.arrays) or draft.batches:
+        draft, left = _filled(scene, shares, left)
+    for tier in sorted({offer.tier for offer in scene.board.offers}):
+        if left.any():
+            in_tier = np.array([offer.tier == tier for offer in scene.board.offers], dtype=np.bool_)
+            draft, left = _opened(scene.board, shares, left, (draft, means, means.usable & in_tier))
+    return draft, left * np.array([share.glued for share in shares], dtype=np.int64)
+
+
+# ---- nodes that stand or are planned
+
+
+def _filled(scene: Scene, shares: Sequence[Share], items: Ints) -> tuple[Draft, Ints]:
+    board, draft = scene.board, scene.draft
+    rows = len(board.arrays)
+    allowed = np.stack([np.concatenate((one.places.rows, one.places.batches)) for one in shares], axis=1)
+    demand = Demand(
+        requests=_requests(board, shares),
+        counts=items,
+        allowed=allowed,
+        per_bin=np.array(
+            [UNBOUNDED if one.rises else max(1, one.per_node // one.glued) for one in shares], dtype=np.int64
+        ),
+        exclusive=_exclusive(shares),
+        tighter=_tighter(shares),
+    )
+    free = np.concatenate((draft.free_rows(board), draft.free_batches(board)))
+    sizes = np.array([1] * rows + [one.nodes for one in draft.batches], dtype=np.int64)
+    standing = Standing(free=np.maximum(free, 0), kind=np.arange(len(free), dtype=np.int64), multiplicity=sizes)
+    # Within one priority, who can be on no new node goes before who can.
+    ranked = [-2 * board.table.classes[one.number].priority + int(one.places.offers.any()) for one in shares]
+    ranks = np.array(ranked, dtype=np.int64)
+    answer = fill(demand, standing, most_constrained_first(demand, standing, ranks))
+    return _with_filled(draft, shares, answer, rows), answer.left
+
+
+def _with_filled(draft: Draft, shares: Sequence[Share], answer: Filled, rows: int) -> Draft:
+    added: dict[int, dict[int, int]] = {}
+    for row, index, items in answer.placements.tolist():
+        share = shares[index]
+        content = added.setdefault(row, {})
+        content[share.number] = content.get(share.number, 0) + items * share.glued
+    existing = dict(draft.existing)
+    batches: list[Batch] = []
+    for part, origin in enumerate(answer.origin.tolist()):
+        more = added.get(part, {})
+        if origin < rows:
+            if more:
+                existing[origin] = joined(existing.get(origin, {}), more)
+        elif nodes := int(answer.multiplicity[part]):
+            batch = draft.batches[origin - rows]
+            batches.append(replace(batch, nodes=nodes, content=joined(batch.content, more)))
+    return replace(draft, existing={row: existing[row] for row in sorted(existing)}, batches=tuple(batches))
+
+
+def _tighter(shares: Sequence[Share]) -> Ints | None:
+    entries = [
+        (index, row, int(share.caps[row]))
+        for index, share in enumerate(shares)
+        if share.caps is not None
+        for row in np.flatnonzero(np.concatenate((share.places.rows, share.places.batches))).tolist()
+    ]
+    return np.array(entries, dtype=np.int64).reshape(-1, 3) if entries else None
+
+
+# ---- new nodes
+
+
+def _opened(board: Board, shares: Sequence[Share], items: Ints, on: tuple[Draft, Means, Flags]) -> tuple[Draft, Ints]:
+    """New nodes. Groups that grow whole or not at all are used where nothing cheaper does the same."""
+    usable = on[2]
+    draft, left = _whole(board, shares, items, on)
+    whole = np.array([offer.zero_or_max for offer in board.offers], dtype=np.bool_)
+    if not draft.nodes_of(len(board.offers))[whole].any() or on[0].nodes_of(len(board.offers))[whole].any():
+        return draft, left
+    other, other_left = _packed_new(board, shares, items, (on[0], on[1], usable & ~whole))
+    if (other_left <= left).all() and other.cost(board) < draft.cost(board):
+        return other, other_left
+    return draft, left
+
+
+def _whole(board: Board, shares: Sequence[Share], items: Ints, on: tuple[Draft, Means, Flags]) -> tuple[Draft, Ints]:
+    """Nodes nobody asked for are opened with the others where a group grows to its maximum or not at all."""
+    before, means, usable = on
+    while True:
+        draft, left = _packed_new(board, shares, items, (before, means, usable))
+        missing = (board.available - draft.nodes_of(len(board.offers))) * (draft.nodes_of(len(board.offers)) > 0)
+        idle = [
+            (int(missing[offer]), offer)
+            for offer in np.flatnonzero(missing).tolist()
+            if board.offers[offer].zero_or_max
+        ]
+        batches = [Batch(offer=offer, nodes=nodes, content={}) for nodes, offer in idle]
+        filled = replace(draft, batches=(*draft.batches, *batches))
+        if (filled.nodes_of(len(board.offers)) @ board.limits.use <= board.limits.room).all():
+            return filled, left
+        usable = usable & (np.arange(len(board.offers)) != max(idle)[1])
+
+
+def _packed_new(
+    board: Board, shares: Sequence[Share], items: Ints, on: tuple[Draft, Means, Flags]
+) -> tuple[Draft, Ints]:
+    draft, means, usable = on
+    chosen = np.flatnonzero(items)
+    types = np.flatnonzero(usable)
+    if not len(types):
+        return draft, items
+    asked = [shares[index] for index in chosen.tolist()]
+    problem = Packing(
+        requests=_requests(board, asked),
+        counts=items[chosen],
+        capacity=board.capacity[types],
+        price=board.planning_prices[types],
+        allowed=np.stack([one.places.offers[types] for one in asked], axis=1),
+        per_bin=np.array([max(1, one.per_node // one.glued) for one in asked], dtype=np.int64),
+        exclusive=_exclusive(asked),
+        available=np.minimum(board.available - draft.nodes_of(len(board.offers)), UNBOUNDED)[types],
+        use=board.limits.use[types],
+        room=draft.room_left(board),
+    )
+    answer = pack(problem, means.effort).packed
+    left = items.copy()
+    left[chosen] = answer.left
+    batches = [
+        Batch(
+            offer=int(types[one.type]),
+            nodes=one.bins,
+            content=_content((asked[index], count) for index, count in zip(one.classes, one.items, strict=True)),
+        )
+        for one in answer.fillings
+    ]
+    return replace(draft, batches=(*draft.batches, *batches)), left
+
+
+def _content(items: Iterable[tuple[Share, int]]) -> dict[int, int]:
+    content: dict[int, int] = {}
+    for share, count in items:
+        content[share.number] = content.get(share.number, 0) + count * share.glued
+    return joined(content, {})
+
+
+def _requests(board: Board, shares: Sequence[Share]) -> Ints:
+    numbers = [one.number for one in shares]
+    glued = np.array([one.glued for one in shares], dtype=np.int64)
+    return board.requests[numbers] * glued[:, None]
+
+
+def _exclusive(shares: Sequence[Share]) -> Flags:
+    keys: dict[str, int] = {}
+    for one in shares:
+        for key in one.keys:
+            keys.setdefault(key, len(keys))
+    found = np.zeros((len(shares), len(keys)), dtype=np.bool_)
+    for index, one in enumerate(shares):
+        for key in one.keys:
+            found[index, keys[key]] = True
+    return found

@@ -1,0 +1,212 @@
+"""Snapshots of a cluster that changes, each made from the one before: `SnapshotKeeper`. Pure.
+
+A controller tells what changed (`update`), or shows everything it sees (`observe`: whatever is not the very same object
+as last time has changed), and gets the next snapshot. Nodes on which nothing happened are the same states as before,
+and the snapshot brings a `Memory`, so planners too read only what changed: a turn costs by changes.
+
+Snapshots are immutable and stay good after the next one was made. What they hold does not depend on the way there:
+nodes are in the order of their names, pods of a node and pods that wait in the order of their keys. The keeper judges
+nothing: who uses it leaves out pods that do not count, and puts those that are promised a node onto it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Final, TypeGuard
+
+from plimsoll.nodes.planning.memories import Memory
+from plimsoll.nodes.planning.waiting_groups import WaitingGroups
+from plimsoll.nodes.planning.world import Snapshot
+from plimsoll.objects.problems import BadObject
+from plimsoll.scheduling import ClusterView, Storage
+from plimsoll.scheduling.view import NodeState, PlacedPod, PodKey, pod_key
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+    from datetime import datetime
+
+    from plimsoll.nodes.planning.world import Group, MachineType
+    from plimsoll.objects.nodes import Node
+    from plimsoll.objects.pods import Pod
+    from plimsoll.objects.policy import PodDisruptionBudget
+    from plimsoll.objects.workloads import DaemonSet
+    from plimsoll.scheduling.view import Kin
+
+_ENDED: Final = frozenset({"Succeeded", "Failed"})
+# Kin are only ever added; with this many more than pods they are gathered anew.
+_STALE_KIN: Final = 4096
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Changes:
+    """By name what became different: the object as it is now, or None where it is gone or does not count any more."""
+
+    nodes: Mapping[str, Node | None] = field(default_factory=dict)
+    pods: Mapping[PodKey, Pod | BadObject | None] = field(default_factory=dict)
+    """A pod with a node holds it, one without waits for one, one that has ended does neither."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Listed:
+    """Everything there is, in any order."""
+
+    nodes: Iterable[Node] = ()
+    pods: Iterable[Pod] = ()
+    bad_pods: Iterable[BadObject] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Surroundings:
+    """What else a snapshot holds: little enough to be said anew each time."""
+
+    at: datetime
+    namespaces: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+    storage: Storage = field(default_factory=Storage)
+    groups: tuple[Group, ...] = ()
+    machine_types: tuple[MachineType, ...] = ()
+    daemon_sets: tuple[DaemonSet, ...] = ()
+    budgets: tuple[PodDisruptionBudget, ...] = ()
+    group_of: Mapping[str, str] = field(default_factory=dict)
+    creation_backoffs: Mapping[tuple[str, str, str], str] = field(default_factory=dict)
+
+
+class SnapshotKeeper:
+    """Of one cluster. Whoever plans with a snapshot is done before the next one is asked for."""
+
+    def __init__(self) -> None:
+        self.memory = Memory()
+        self._number = 0
+        self._nodes: dict[str, Node] = {}
+        self._states: dict[str, NodeState] = {}
+        """Of nodes that exist, by name; replaced when something changes, never changed."""
+        self._repelling: dict[str, None] = {}
+        self._holding: dict[str, dict[PodKey, PlacedPod | BadObject]] = {}
+        """Who is on which node, also of nodes that are not there (yet)."""
+        self._home: dict[PodKey, str] = {}
+        self._kin: dict[Kin, Kin] = {}
+        self._waiting = WaitingGroups()
+        self._seen_nodes: dict[int, Node] = {}
+        self._seen_pods: dict[int, Pod | BadObject] = {}
+
+    def update(self, changes: Changes, around: Surroundings) -> Snapshot:
+        """The cluster with these changes: the next number."""
+        touched: dict[str, None] = {}
+        for key, pod in changes.pods.items():
+            self._put_pod(key, pod, touched)
+        for name, node in changes.nodes.items():
+            touched[name] = None
+            if node is None:
+                self._nodes.pop(name, None)
+            else:
+                self._nodes[name] = node
+        self._make_states(touched)
+        self._number += 1
+        if len(self._kin) > _STALE_KIN + len(self._home):
+            self._kin = {}
+        return self._snapshot(around)
+
+    def observe(self, listed: Listed, around: Surroundings) -> Snapshot:
+        """The cluster as it is listed. Objects are told apart by identity: caches give the same one while it lasts."""
+        nodes = {id(one): one for one in listed.nodes}
+        pods: dict[int, Pod | BadObject] = {id(one): one for one in listed.pods}
+        pods.update((id(one), one) for one in listed.bad_pods)
+        changed_nodes: dict[str, Node | None] = {
+            self._seen_nodes[one].metadata.name: None for one in self._seen_nodes.keys() - nodes.keys()
+        }
+        changed_nodes.update((nodes[one].metadata.name, nodes[one]) for one in nodes.keys() - self._seen_nodes.keys())
+        changed_pods: dict[PodKey, Pod | BadObject | None] = {
+            _key(self._seen_pods[one]): None for one in self._seen_pods.keys() - pods.keys()
+        }
+        changed_pods.update((_key(pods[one]), pods[one]) for one in pods.keys() - self._seen_pods.keys())
+        self._seen_nodes, self._seen_pods = nodes, pods
+        return self.update(Changes(nodes=changed_nodes, pods=changed_pods), around)
+
+    # ---- who is where
+
+    def _put_pod(self, key: PodKey, pod: Pod | BadObject | None, touched: dict[str, None]) -> None:
+        before = self._home.pop(key, "")
+        if before:
+            del self._holding[before][key]
+            touched[before] = None
+        if _waits(pod):
+            self._waiting.put(key, pod)
+            return
+        self._waiting.drop(key)
+        if isinstance(pod, BadObject):
+            self._settle(key, pod.node_name, pod, touched)
+        elif pod is not None and pod.status.phase not in _ENDED:
+            placed = PlacedPod(pod)
+            # Replicas then share one object, which is what everybody looks them up by.
+            placed.kin = self._kin.setdefault(placed.kin, placed.kin)
+            self._settle(key, pod.spec.node_name, placed, touched)
+
+    def _settle(self, key: PodKey, node: str, pod: PlacedPod | BadObject, touched: dict[str, None]) -> None:
+        """One that nobody can read and that is on no node holds nothing."""
+        if node:
+            self._home[key] = node
+            self._holding.setdefault(node, {})[key] = pod
+            touched[node] = None
+
+    # ---- nodes
+
+    def _make_states(self, touched: Mapping[str, None]) -> None:
+        if not touched:
+            return
+        states, repelling = dict(self._states), dict(self._repelling)
+        for name in touched:
+            repelling.pop(name, None)
+            node = self._nodes.get(name)
+            if node is None:
+                states.pop(name, None)
+                if not self._holding.get(name):
+                    self._holding.pop(name, None)
+                continue
+            states[name] = state = self._state(node, self._states.get(name))
+            if any(placed.anti_affinity for placed in state.pods.values()):
+                repelling[name] = None
+        if states.keys() != self._states.keys():
+            states = {name: states[name] for name in sorted(states)}
+        self._states = states
+        self._repelling = dict.fromkeys(sorted(repelling))
+
+    def _state(self, node: Node, before: NodeState | None) -> NodeState:
+        held = self._holding.get(node.metadata.name, {})
+        bad = sorted((key, one) for key, one in held.items() if isinstance(one, BadObject))
+        state = NodeState(node) if before is None or before.node is not node or before.unreadable_pods else before
+        state = state.exchanged(
+            [key for key, one in state.pods.items() if held.get(key) is not one],
+            [one for key, one in held.items() if isinstance(one, PlacedPod) and state.pods.get(key) is not one],
+        )
+        for _, one in bad:
+            state = state.with_unreadable(one)
+        return state
+
+    def _snapshot(self, around: Surroundings) -> Snapshot:
+        return Snapshot(
+            number=self._number,
+            at=around.at,
+            view=ClusterView(
+                self._states,
+                namespaces=around.namespaces,
+                storage=around.storage,
+                anti_affine=self._repelling,
+            ),
+            pending=self._waiting.pending(),
+            groups=around.groups,
+            machine_types=around.machine_types,
+            daemon_sets=around.daemon_sets,
+            budgets=around.budgets,
+            group_of=around.group_of,
+            creation_backoffs=around.creation_backoffs,
+            memory=self.memory,
+        )
+
+
+def _waits(pod: Pod | BadObject | None) -> TypeGuard[Pod]:
+    if pod is None or isinstance(pod, BadObject):
+        return False
+    return not pod.spec.node_name and pod.status.phase not in _ENDED
+
+
+def _key(pod: Pod | BadObject) -> PodKey:
+    return PodKey(pod.namespace, pod.name) if isinstance(pod, BadObject) else pod_key(pod)

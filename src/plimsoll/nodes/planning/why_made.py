@@ -1,0 +1,106 @@
+"""Why a group is made rather than one grown that is there: what every group in the cluster lacks, in few words. Pure.
+
+Only `assembling` asks. Where the rules refuse, it says what would help: a larger machine type, one with accelerators,
+labels; else why groups that would do cannot be used, or that the new one is cheaper.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+
+from plimsoll.core.plans import Reason
+from plimsoll.core.resources import CPU, EPHEMERAL_STORAGE, MEMORY, PODS
+from plimsoll.nodes.planning.profiles import ProfileReader
+from plimsoll.nodes.planning.why_left import few_names
+from plimsoll.scheduling.demands import RESOURCES_FIT
+from plimsoll.scheduling.node_affinity import NODE_AFFINITY
+from plimsoll.scheduling.taints import TAINT_TOLERATION
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from plimsoll.nodes.planning.boards import Board
+    from plimsoll.nodes.planning.drafts import Draft
+    from plimsoll.nodes.planning.offers import Offer
+    from plimsoll.scheduling.verdicts import Refusal
+
+NEW_GROUP: Final = "NewGroupNeeded"
+_CLASSES: Final = 8
+"""Of so many classes on the new nodes it is told, those with the most pods first."""
+_ORDINARY: Final = frozenset({CPU, MEMORY, EPHEMERAL_STORAGE, PODS})
+
+
+def why_made(board: Board, draft: Draft, offer: int) -> tuple[Reason, ...]:
+    """Causes, for the pods on the new nodes of one offer; none where there are no groups to be grown instead."""
+    found: dict[str, list[str]] = {}
+    for number in _largest(draft, offer):
+        for cause, groups in (*_refusals(board, number), *_unused(board, draft, offer, number)):
+            found[cause] = [*dict.fromkeys([*found.get(cause, ()), *groups])]
+    for other in board.offered.not_offered:
+        if other.group:
+            found[other.reason] = [*dict.fromkeys([*found.get(other.reason, ()), other.group])]
+    return tuple(Reason(code=NEW_GROUP, message=f"{cause} ({few_names(groups)})") for cause, groups in found.items())
+
+
+def _largest(draft: Draft, offer: int) -> list[int]:
+    """Classes on the nodes of the offer."""
+    pods: dict[int, int] = {}
+    for batch in draft.batches:
+        if batch.offer == offer:
+            for number, each in batch.content.items():
+                pods[number] = pods.get(number, 0) + each * batch.nodes
+    return sorted(pods, key=lambda number: (-pods[number], number))[:_CLASSES]
+
+
+def _refusals(board: Board, number: int) -> Iterator[tuple[str, list[str]]]:
+    """What would have to be different about nodes of groups that the rules exclude; told alike for one rule's word."""
+    there = [index for index, one in enumerate(board.offers) if one.exists]
+    if not there:
+        return
+    rules = board.offer_rules
+    codes = rules.rules.codes(number, rules.arrays.free, {})
+    for code in np.unique(codes[there]).tolist():
+        if code:
+            refused = [board.offers[index] for index in there if codes[index] == code]
+            told = _lacking(board, number, refused[0], rules.refusal(code))
+            yield told, [one.group for one in refused]
+
+
+def _lacking(board: Board, number: int, offer: Offer, refusal: Refusal) -> str:
+    words = ", ".join(refusal.messages)
+    if refusal.plugin == NODE_AFFINITY:
+        wanted = ProfileReader(board.policy, board.snapshot.machine_types).wish_of(board.table.classes[number].pod)
+        there = offer.node.metadata.labels
+        labels = [f"{key}={value}" for key, value in wanted.pinned.items() if there.get(key) != value]
+        return f"nodes labelled {', '.join(labels)} are needed" if labels else words
+    if refusal.plugin == TAINT_TOLERATION:
+        taints = [f"{one.key}={one.value}:{one.effect}" for one in offer.node.spec.taints]
+        return f"nodes without the taint {', '.join(taints)} are needed"
+    if refusal.plugin == RESOURCES_FIT:
+        demand = board.table.classes[number].demand
+        devices = [name for name in demand if name not in _ORDINARY and not offer.capacity[name]]
+        if devices:
+            return f"nodes with {', '.join(devices)} are needed"
+        return f"a larger machine type is needed: {words}"
+    return words
+
+
+def _unused(board: Board, draft: Draft, offer: int, number: int) -> Iterator[tuple[str, list[str]]]:
+    """Groups that would take such a pod, and why they were not grown for it."""
+    nodes = draft.nodes_of(len(board.offers))
+    left = draft.room_left(board)
+    for index in np.flatnonzero(board.allowed[:, number]).tolist():
+        one = board.offers[index]
+        if not one.exists:
+            continue
+        broken = np.flatnonzero(board.limits.use[index] > left).tolist()
+        if nodes[index] >= one.max_size - one.size:
+            yield "max size reached", [one.group]
+        elif broken:
+            yield str(board.limits.ceilings[broken[0]]), [one.group]
+        elif one.tier == board.offers[offer].tier:
+            yield "a new group is cheaper", [one.group]
+        else:
+            yield "a new group has a higher priority", [one.group]

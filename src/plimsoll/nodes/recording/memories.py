@@ -1,0 +1,102 @@
+"""What the autoscaler remembered between turns when a plan was made, as plain JSON and back. Pure."""
+
+from __future__ import annotations
+
+from datetime import datetime  # noqa: TC003 - msgspec reads annotations at run time
+from typing import TYPE_CHECKING, Any
+
+from plimsoll.core.values import Value
+from plimsoll.nodes.planning.drains import Controller
+from plimsoll.nodes.planning.removal_candidates import Known
+from plimsoll.nodes.recording.wire import Json, plain, read
+from plimsoll.scheduling.view import PodKey
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+
+class _Moment(Value):
+    node_name: str
+    at: datetime
+
+
+class _Owner(Value):
+    namespace: str
+    kind: str
+    name: str
+    exists: bool = True
+    replicas: int | None = None
+
+
+class _Hint(Value):
+    namespace: str
+    name: str
+    node_name: str
+
+
+class _Deletions(Value):
+    group: str
+    count: int
+
+
+class _Known(Value):
+    unneeded_since: tuple[_Moment, ...] = ()
+    unremovable_until: tuple[_Moment, ...] = ()
+    owners: tuple[_Owner, ...] = ()
+    hints: tuple[_Hint, ...] = ()
+    leaving_nodes: tuple[str, ...] = ()
+    deletions: tuple[_Deletions, ...] | None = None
+    unready_nodes: tuple[str, ...] = ()
+    booked_nodes: tuple[str, ...] = ()
+    removals_under_way: int = 0
+    drains_under_way: int = 0
+
+
+def known_json(known: Known) -> Json:
+    deletions = known.deletions
+    written = _Known(
+        unneeded_since=_moments(known.unneeded_since),
+        unremovable_until=_moments(known.unremovable_until),
+        owners=tuple(
+            _Owner(namespace=namespace, kind=kind, name=name, exists=one.exists, replicas=one.replicas)
+            for (namespace, kind, name), one in sorted(known.controllers.items(), key=lambda item: item[0])
+        ),
+        hints=tuple(
+            _Hint(namespace=key.namespace, name=key.name, node_name=node) for key, node in sorted(known.hints.items())
+        ),
+        leaving_nodes=tuple(sorted(known.leaving)),
+        deletions=None
+        if deletions is None
+        else tuple(_Deletions(group=group, count=count) for group, count in sorted(deletions.items())),
+        unready_nodes=tuple(sorted(known.unready)),
+        booked_nodes=tuple(sorted(known.booked)),
+        removals_under_way=known.removals_under_way,
+        drains_under_way=known.drains_under_way,
+    )
+    found: Json = plain(written)
+    return found
+
+
+def read_known(value: Any) -> Known:
+    """Raises `UnreadableRecording` with the place of what is wrong."""
+    written = read(_Known, value, path="known")
+    deletions = written.deletions
+    return Known(
+        unneeded_since={one.node_name: one.at for one in written.unneeded_since},
+        unremovable_until={one.node_name: one.at for one in written.unremovable_until},
+        controllers={
+            (one.namespace, one.kind, one.name): Controller(exists=one.exists, replicas=one.replicas)
+            for one in written.owners
+        },
+        hints={PodKey(one.namespace, one.name): one.node_name for one in written.hints},
+        leaving=frozenset(written.leaving_nodes),
+        deletions=None if deletions is None else {one.group: one.count for one in deletions},
+        unready=frozenset(written.unready_nodes),
+        booked=frozenset(written.booked_nodes),
+        removals_under_way=written.removals_under_way,
+        drains_under_way=written.drains_under_way,
+    )
+
+
+def _moments(times: Mapping[str, datetime]) -> tuple[_Moment, ...]:
+    return tuple(_Moment(node_name=name, at=at) for name, at in sorted(times.items()))

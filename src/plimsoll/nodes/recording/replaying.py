@@ -1,0 +1,116 @@
+"""The plan of a recording, made again from what is in it, and where two plans differ. Pure.
+
+`recording_of` makes the plan from what was written down, not from what it was written from: names decide ties, and a
+map may have its keys in another order. So the same program always finds what it recorded; another one may plan
+otherwise, and `differences` says where.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, Final
+
+from plimsoll.core.plans import encode
+from plimsoll.journal.recordings import Recording
+from plimsoll.nodes.observing.snapshots import with_places
+from plimsoll.nodes.planning.departures import removable_now
+from plimsoll.nodes.planning.removals import find_unneeded
+from plimsoll.nodes.planning.scale_up import plan_scale_up
+from plimsoll.nodes.recording.hiding import hidden_policy, recording_rules
+from plimsoll.nodes.recording.memories import known_json, read_known
+from plimsoll.nodes.recording.policies import policy_json, read_policy
+from plimsoll.nodes.recording.snapshots import read_snapshot, snapshot_json
+from plimsoll.nodes.recording.wire import plain
+from plimsoll.nodes.telling.entries import loop_entry
+from plimsoll.nodes.telling.journal_plans import plan_of
+from plimsoll.nodes.turns import ScaleDownPart, ScaleUpPart, Turn
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from plimsoll.journal.recordings import About
+    from plimsoll.nodes.planning.removal_candidates import Known
+    from plimsoll.nodes.planning.world import Snapshot
+    from plimsoll.nodes.policy import Policy
+
+SUBSYSTEM: Final = "nodes"
+SNAPSHOT: Final = "snapshot"
+POLICY: Final = "policy"
+KNOWN: Final = "known"
+PLAN: Final = "plan"
+_ABSENT: Final = "(nothing)"
+_LONGEST: Final = 200
+
+
+def planned_turn(snapshot: Snapshot, policy: Policy, known: Known) -> Turn:
+    """A turn in which everything is planned and nothing done, with the snapshot's time as the present."""
+    up = plan_scale_up(snapshot, policy)
+    settled = with_places(snapshot, up.existing)
+    simulation = find_unneeded(settled, policy, now=snapshot.at, known=known)
+    since = {one.node: known.unneeded_since.get(one.node, snapshot.at) for one in simulation.unneeded}
+    departures = removable_now(simulation, policy, now=snapshot.at, known=replace(known, unneeded_since=since))
+    return Turn(
+        number=snapshot.number,
+        at=snapshot.at,
+        policy=policy,
+        snapshot=snapshot,
+        scale_up=ScaleUpPart(plan=up),
+        scale_down=ScaleDownPart(
+            unneeded=simulation.unneeded,
+            unneeded_since=since,
+            kept=(*simulation.kept, *departures.kept),
+            departures=departures,
+        ),
+    )
+
+
+def plan_json(turn: Turn) -> dict[str, Any]:
+    """All that is compared: sizes and places as `plimsoll plan` tells them, and every reason."""
+    found: dict[str, Any] = plain({**loop_entry(turn), "reasons": plan_of(turn)})
+    return found
+
+
+def recording_of(snapshot: Snapshot, policy: Policy, known: Known, *, about: About, salt: str | None) -> Recording:
+    """With the plan in it. Names are hidden by the salt; None only where a person asked to keep them."""
+    parts = {SNAPSHOT: snapshot_json(snapshot), KNOWN: known_json(known)}
+    written = policy_json(policy)
+    if salt is None:
+        recording = Recording.of(parts, about, None).with_part(POLICY, written)
+    else:
+        from plimsoll.journal.anonymising import Anonymiser  # noqa: PLC0415 -- only here are names hidden
+
+        anonymiser = Anonymiser(salt, recording_rules(policy))
+        recording = Recording.of(parts, about, anonymiser)
+        groups = [one.id for one in snapshot.groups]
+        recording = recording.with_part(POLICY, hidden_policy(written, anonymiser, groups))
+    return recording.with_part(PLAN, plan_json(replayed(recording)))
+
+
+def replayed(recording: Recording) -> Turn:
+    """Raises `UnreadableRecording` for what cannot be planned from."""
+    snapshot = read_snapshot(recording.part(SNAPSHOT))
+    return planned_turn(snapshot, read_policy(recording.part(POLICY)), read_known(recording.part(KNOWN)))
+
+
+def is_same(before: Any, now: Any) -> bool:
+    """Byte for byte, in the one order of keys that recordings have."""
+    return encode(before) == encode(now)
+
+
+def differences(before: Any, now: Any, path: str = "plan") -> Iterator[tuple[str, str, str]]:
+    """Path, what was recorded, and what is there now; in the order of the recording."""
+    if isinstance(before, dict) and isinstance(now, dict):
+        for key in sorted({*before, *now}):
+            yield from differences(before.get(key, _ABSENT), now.get(key, _ABSENT), f"{path}.{key}")
+    elif isinstance(before, list) and isinstance(now, list):
+        for index in range(max(len(before), len(now))):
+            old = before[index] if index < len(before) else _ABSENT
+            new = now[index] if index < len(now) else _ABSENT
+            yield from differences(old, new, f"{path}[{index}]")
+    elif not is_same(before, now):
+        yield path, _shown(before), _shown(now)
+
+
+def _shown(value: Any) -> str:
+    written = value if isinstance(value, str) else encode(value).decode()
+    return written if len(written) <= _LONGEST else f"{written[:_LONGEST]}..."

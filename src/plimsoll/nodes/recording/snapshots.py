@@ -1,0 +1,236 @@
+"""A snapshot as plain JSON and back: everything a plan looks at, nothing of what only makes it faster. Pure.
+
+Objects stand in it as Kubernetes writes them, as far as our structs read them: environment, commands and mounts of pods
+were never read, so they cannot be in a recording. Orders that a plan may depend on (of nodes, of the pods on them) are
+kept by lists; what is a map here may have its keys in any order.
+"""
+
+# ruff: noqa: TC001, TC003 - msgspec reads annotations at run time
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import TYPE_CHECKING, Any, Final
+
+from plimsoll.core.resources import ResourceVector
+from plimsoll.core.values import Value
+from plimsoll.journal.errors import RecordingTooNew
+from plimsoll.nodes.planning import world
+from plimsoll.nodes.recording.wire import Json, plain, read
+from plimsoll.objects.nodes import Node, Taint
+from plimsoll.objects.pods import Pod
+from plimsoll.objects.policy import PodDisruptionBudget
+from plimsoll.objects.problems import BadObject
+from plimsoll.objects.volumes import CSINode, PersistentVolume, PersistentVolumeClaim, StorageClass
+from plimsoll.objects.workloads import DaemonSet
+from plimsoll.scheduling import ClusterView, Storage
+from plimsoll.scheduling.view import NodeState, PlacedPod
+
+if TYPE_CHECKING:
+    from plimsoll.nodes.planning.world import Snapshot
+
+VERSION: Final = 1
+
+
+class _Placed(Value):
+    pod: Pod
+    known_as: str = ""
+    """Where a pod stands for another one just like it: that one's name."""
+
+
+class _Home(Value):
+    node: Node
+    pods: tuple[_Placed, ...] = ()
+    unreadable: tuple[BadObject, ...] = ()
+
+
+class _Namespace(Value):
+    name: str
+    labels: dict[str, str] = {}
+
+
+class _Storage(Value):
+    volumes: tuple[PersistentVolume, ...] = ()
+    claims: tuple[PersistentVolumeClaim, ...] = ()
+    classes: tuple[StorageClass, ...] = ()
+    csi_nodes: tuple[CSINode, ...] = ()
+
+
+class _Pending(Value):
+    entry: str
+    pod: Pod
+    count: int
+    created: datetime | None = None
+    bundle: str = ""
+    names: tuple[str, ...] = ()
+
+
+class _Group(Value):
+    id: str
+    min_size: int
+    max_size: int
+    target_size: int
+    template: Node
+    daemons: tuple[Pod, ...] = ()
+    daemons_are_known: bool = False
+    price_per_hour: float | None = None
+    machine_type: str = ""
+    zone: str = ""
+    autoprovisioned: bool = False
+    autoscaled: bool = True
+    zero_or_max: bool = False
+    atomic_resize: bool = False
+    not_usable: str = ""
+    capacity_type: world.CapacityType = world.CapacityType.ON_DEMAND
+
+
+class _MachineType(Value):
+    name: str
+    capacity: dict[str, int]
+    allocatable: dict[str, int]
+    price_per_hour: float | None = None
+    zones: tuple[str, ...] = ()
+    labels: dict[str, str] = {}
+    taints: tuple[Taint, ...] = ()
+    architecture: str = "amd64"
+    capacity_type: world.CapacityType = world.CapacityType.ON_DEMAND
+
+
+class _Backoff(Value):
+    machine_type: str
+    zone: str
+    profile: str
+    why: str
+
+
+class _Snapshot(Value):
+    version: int
+    number: int
+    at: datetime
+    homes: tuple[_Home, ...] = ()
+    namespaces: tuple[_Namespace, ...] = ()
+    storage: _Storage = _Storage()
+    pending: tuple[_Pending, ...] = ()
+    groups: tuple[_Group, ...] = ()
+    machine_types: tuple[_MachineType, ...] = ()
+    daemon_sets: tuple[DaemonSet, ...] = ()
+    budgets: tuple[PodDisruptionBudget, ...] = ()
+    group_of: dict[str, str] = {}
+    creation_backoffs: tuple[_Backoff, ...] = ()
+
+
+# ---- writing
+
+
+def snapshot_json(snapshot: Snapshot) -> Json:
+    view = snapshot.view
+    storage = view.storage
+    written = _Snapshot(
+        version=VERSION,
+        number=snapshot.number,
+        at=snapshot.at,
+        homes=tuple(_home(state) for state in view.nodes.values()),
+        namespaces=tuple(_Namespace(name=name, labels=dict(labels)) for name, labels in view.namespaces.items()),
+        storage=_Storage(
+            volumes=tuple(storage.volumes.values()),
+            claims=tuple(storage.claims.values()),
+            classes=tuple(storage.classes.values()),
+            csi_nodes=tuple(storage.csi_nodes.values()),
+        ),
+        pending=tuple(_pending(one) for one in snapshot.pending),
+        groups=tuple(_Group(**_fields(_Group, one)) for one in snapshot.groups),
+        machine_types=tuple(_machine_type(one) for one in snapshot.machine_types),
+        daemon_sets=snapshot.daemon_sets,
+        budgets=snapshot.budgets,
+        group_of=dict(snapshot.group_of),
+        creation_backoffs=tuple(
+            _Backoff(machine_type=kind, zone=zone, profile=profile, why=why)
+            for (kind, zone, profile), why in snapshot.creation_backoffs.items()
+        ),
+    )
+    found: Json = plain(written)
+    return found
+
+
+def _fields(struct: type[Value], one: Any) -> Json:
+    return {name: getattr(one, name) for name in struct.__struct_fields__}
+
+
+def _home(state: NodeState) -> _Home:
+    pods = tuple(_placed(placed) for placed in state.pods.values())
+    return _Home(node=state.node, pods=pods, unreadable=state.unreadable_pods)
+
+
+def _placed(placed: PlacedPod) -> _Placed:
+    own = placed.pod.metadata.name
+    return _Placed(pod=placed.pod, known_as="" if placed.key.name == own else placed.key.name)
+
+
+def _pending(one: world.Pending) -> _Pending:
+    return _Pending(
+        entry=one.key, pod=one.pod, count=one.count, created=one.created, bundle=one.bundle, names=one.names
+    )
+
+
+def _machine_type(one: world.MachineType) -> _MachineType:
+    fields = _fields(_MachineType, one)
+    amounts = {"capacity": dict(one.capacity), "allocatable": dict(one.allocatable), "labels": dict(one.labels)}
+    return _MachineType(**{**fields, **amounts})
+
+
+# ---- reading
+
+
+def read_snapshot(value: Any) -> Snapshot:
+    """Raises `UnreadableRecording` with the place of what is wrong."""
+    version = value.get("version") if isinstance(value, dict) else None
+    if isinstance(version, int) and version > VERSION:
+        raise RecordingTooNew(f"has version {version}, this Plimsoll reads up to {VERSION}", path="snapshot")
+    written = read(_Snapshot, value, path="snapshot")
+    return world.Snapshot(
+        number=written.number,
+        at=written.at,
+        view=_view(written),
+        pending=tuple(_read_pending(one) for one in written.pending),
+        groups=tuple(world.Group(**_fields(_Group, one)) for one in written.groups),
+        machine_types=tuple(_read_machine_type(one) for one in written.machine_types),
+        daemon_sets=written.daemon_sets,
+        budgets=written.budgets,
+        group_of=written.group_of,
+        creation_backoffs={(one.machine_type, one.zone, one.profile): one.why for one in written.creation_backoffs},
+    )
+
+
+def _view(written: _Snapshot) -> ClusterView:
+    storage = written.storage
+    empty = ClusterView.of(
+        (home.node for home in written.homes),
+        namespaces={one.name: one.labels for one in written.namespaces},
+        storage=Storage(
+            volumes=storage.volumes, claims=storage.claims, classes=storage.classes, csi_nodes=storage.csi_nodes
+        ),
+    )
+    return empty.with_states(_state(home) for home in written.homes)
+
+
+def _state(home: _Home) -> NodeState:
+    state = NodeState(home.node).with_pods(_read_placed(one) for one in home.pods)
+    for bad in home.unreadable:
+        state = state.with_unreadable(bad)
+    return state
+
+
+def _read_placed(one: _Placed) -> PlacedPod:
+    placed = PlacedPod(one.pod)
+    return placed.named(one.known_as) if one.known_as else placed
+
+
+def _read_pending(one: _Pending) -> world.Pending:
+    return world.Pending(
+        key=one.entry, pod=one.pod, count=one.count, created=one.created, bundle=one.bundle, names=one.names
+    )
+
+
+def _read_machine_type(one: _MachineType) -> world.MachineType:
+    amounts = {"capacity": ResourceVector(one.capacity), "allocatable": ResourceVector(one.allocatable)}
+    return world.MachineType(**{**_fields(_MachineType, one), **amounts})

@@ -1,0 +1,138 @@
+"""A proxy in front of an API server that writes down what was asked for and how it was answered.
+
+Whoever calls through it brings his own token; the proxy adds nothing. So the calls of a process can be told on any
+server, a real one too, without its audit log.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import ssl
+import threading
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any, NamedTuple
+from urllib.parse import urlsplit
+
+import yaml
+from aiohttp import ClientError, ClientSession, ClientTimeout, TCPConnector, web
+
+from plimsoll.local.apiserver.exchange import Request
+from plimsoll.local.apiserver.identities import User
+from plimsoll.local.apiserver.routing import attributes_of
+from tests.e2e.externalgrpc.authorities import Authority
+from tests.e2e.patience import PATIENCE_S
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from plimsoll.local.apiserver.identities import Attributes
+
+_OURS = frozenset({"host", "content-length", "transfer-encoding", "connection"})
+
+
+class Asked(NamedTuple):
+    method: str
+    url: str
+    status: int
+
+    @property
+    def path(self) -> str:
+        return urlsplit(self.url).path
+
+    @property
+    def attributes(self) -> Attributes:
+        """What rules are asked about."""
+        return attributes_of(User(name="anybody"), Request.of(self.method, self.url))
+
+
+class Recording:
+    """What came by. `url` is where the proxy listens."""
+
+    def __init__(self) -> None:
+        self.url = ""
+        self.asked: list[Asked] = []
+
+    @property
+    def refused(self) -> list[Asked]:
+        return [one for one in self.asked if one.status in {401, 403}]
+
+    @property
+    def writes(self) -> list[Asked]:
+        reviews = ("tokenreviews", "subjectaccessreviews")
+        return [one for one in self.asked if one.method != "GET" and not one.path.endswith(reviews)]
+
+
+@contextmanager
+def recording(kubeconfig: Path, folder: Path) -> Iterator[Recording]:
+    """In a thread of its own, for as long as the block lasts."""
+    seen = Recording()
+    is_up, ended = threading.Event(), threading.Event()
+    thread = threading.Thread(
+        target=lambda: asyncio.run(_serve(seen, kubeconfig, folder, is_up=is_up, ended=ended)), name="recording proxy"
+    )
+    thread.start()
+    try:
+        assert is_up.wait(PATIENCE_S)
+        yield seen
+    finally:
+        ended.set()
+        thread.join(PATIENCE_S)
+
+
+async def _serve(
+    seen: Recording, kubeconfig: Path, folder: Path, *, is_up: threading.Event, ended: threading.Event
+) -> None:
+    cluster = cluster_of(kubeconfig)
+    files = Authority(folder, "proxy-authority").files("proxy")
+    serving = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
+    serving.load_cert_chain(files["cert"], files["key"])
+    trusting = ssl.create_default_context(cadata=_authority(cluster))
+    connector = TCPConnector(ssl=trusting, limit=0)
+    async with ClientSession(connector=connector, auto_decompress=False, timeout=ClientTimeout(total=None)) as session:
+
+        async def forward(request: web.Request) -> web.StreamResponse:
+            return await _forwarded(request, session, cluster["server"], seen)
+
+        application = web.Application(client_max_size=1 << 26)
+        application.router.add_route("*", "/{rest:.*}", forward)
+        runner = web.AppRunner(application, access_log=None, shutdown_timeout=0.1)
+        await runner.setup()
+        site = web.TCPSite(runner, "127.0.0.1", 0, ssl_context=serving)
+        await site.start()
+        port = runner.addresses[0][1]
+        seen.url = f"https://127.0.0.1:{port}"
+        is_up.set()
+        await asyncio.to_thread(ended.wait)
+        await runner.cleanup()
+
+
+async def _forwarded(request: web.Request, session: ClientSession, server: str, seen: Recording) -> web.StreamResponse:
+    headers = {name: value for name, value in request.headers.items() if name.lower() not in _OURS}
+    url = f"{server}{request.raw_path}"
+    try:
+        async with session.request(request.method, url, headers=headers, data=await request.read()) as answer:
+            seen.asked.append(Asked(request.method, request.raw_path, answer.status))
+            back = web.StreamResponse(status=answer.status)
+            for name, value in answer.headers.items():
+                if name.lower() not in _OURS:
+                    back.headers.add(name, value)
+            await back.prepare(request)
+            async for piece in answer.content.iter_any():
+                await back.write(piece)
+            return back
+    except (ClientError, ConnectionError):
+        raise web.HTTPBadGateway from None
+
+
+def cluster_of(kubeconfig: Path) -> dict[str, Any]:
+    document = yaml.safe_load(kubeconfig.read_text())
+    context = next(one["context"] for one in document["contexts"] if one["name"] == document["current-context"])
+    found: dict[str, Any] = next(one["cluster"] for one in document["clusters"] if one["name"] == context["cluster"])
+    assert urlsplit(found["server"]).scheme == "https"
+    return found
+
+
+def _authority(cluster: dict[str, Any]) -> str:
+    return base64.b64decode(cluster["certificate-authority-data"]).decode()

@@ -1,0 +1,84 @@
+"""Verdicts about kinds of pods that are kept between turns are those that the rules give now."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import TYPE_CHECKING
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from plimsoll.nodes.planning.disruption_slots import DisruptionSlots
+from plimsoll.nodes.planning.drain_verdicts import DrainVerdicts
+from plimsoll.nodes.planning.drains import Controller, DrainRules
+from plimsoll.nodes.planning.homes import Homes
+from plimsoll.scheduling import ClusterView
+from tests.nodes.planning.clusters_to_shrink import NOON, budget, node, pod, policy
+
+if TYPE_CHECKING:
+    from plimsoll.nodes.planning.drains import Drainability
+    from plimsoll.objects.pods import Pod
+
+LEAVING = {"deletionTimestamp": NOON.isoformat()}
+YOUNG = {"creationTimestamp": NOON.isoformat()}
+KINDS: tuple[dict[str, object], ...] = (
+    {"labels": {"app": "web"}},
+    {"labels": {"app": "db"}, "owner": "StatefulSet"},
+    {"owner": ""},
+    {"namespace": "kube-system", "metadata": YOUNG},
+    {"labels": {"app": "web"}, "metadata": LEAVING},
+    {"owner": "DaemonSet"},
+    {"annotations": {"cluster-autoscaler.kubernetes.io/safe-to-evict": "false"}},
+)
+
+
+@st.composite
+def rules(draw: st.DrawFn) -> DrainRules:
+    replicas = draw(st.sampled_from([None, 1, 3]))
+    budgets = [budget(app, allowed=draw(st.integers(0, 1)), app=app) for app in ("web", "db") if draw(st.booleans())]
+    return DrainRules(
+        options=policy(min_replica_count=draw(st.sampled_from([0, 0, 2]))).scale_down,
+        now=NOON + timedelta(minutes=draw(st.sampled_from([0, 5, 90]))),
+        slots=DisruptionSlots(budgets),
+        controllers={} if replicas is None else {("default", "ReplicaSet", "rs"): Controller(replicas=replicas)},
+    )
+
+
+@settings(max_examples=80, deadline=None)
+@given(st.lists(st.tuples(rules(), st.sets(st.integers(0, len(KINDS) - 1))), min_size=1, max_size=5))
+def test_kept_verdicts_are_the_rules_own(turns: list[tuple[DrainRules, set[int]]]):
+    kept = DrainVerdicts()
+    homes: Homes | None = None
+    there: dict[int, Pod] = {}
+    for asked, kinds in turns:
+        # The same objects stay the same, as they do in a cache.
+        there = {one: there.get(one) or pod(f"p{one}", **KINDS[one]) for one in sorted(kinds)}  # type: ignore[arg-type]
+        homes = Homes.of(ClusterView.of([node("n1")], there.values()), homes)
+
+        found = kept.of(homes, asked)
+
+        verdicts = [asked.verdict(kind.pod) for kind in homes.kinds]
+        assert list(found.verdicts) == verdicts
+        assert found.keeps.tolist() == [one.keeps_node for one in verdicts]
+        meant: dict[int, list[int]] = {slot: [] for slot in range(len(asked.slots.allowed))}
+        for kind in homes.kinds:
+            for slot in asked.slots.meaning(kind.pod):
+                meant[slot].append(kind.number)
+        assert {slot: list(kinds) for slot, kinds in found.under.items()} == {a: b for a, b in meant.items() if b}
+
+
+def test_a_kind_is_asked_about_once_while_nothing_changes():
+    calls: list[Pod] = []
+
+    class Counting(DrainRules):
+        def decided(self, pod: Pod) -> Drainability | None:
+            calls.append(pod)
+            return super().decided(pod)
+
+    homes = Homes.of(ClusterView.of([node("n1")], [pod("a"), pod("b", owner="Job")]))
+    kept, options = DrainVerdicts(), policy().scale_down
+    kept.of(homes, Counting(options=options, now=NOON))
+    first = len(calls)
+    kept.of(homes, Counting(options=options, now=NOON + timedelta(hours=1)))
+
+    assert (first, len(calls)) == (2, 2)

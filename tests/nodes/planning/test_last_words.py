@@ -1,0 +1,102 @@
+"""A no is final only after an exact search of what little is left over (specs/nodes.md 7.6), in plans of growth."""
+
+from __future__ import annotations
+
+from itertools import product
+from typing import TYPE_CHECKING, Any
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from plimsoll.nodes.planning import last_words
+from plimsoll.nodes.planning.scale_up import plan_scale_up
+from tests.nodes.planning.engine_checks import problems
+from tests.nodes.planning.engine_worlds import added, group, left, on_existing, waiting, world
+from tests.nodes.planning.worlds_of_offers import policy
+from tests.scheduling.cluster import node, required, term
+
+if TYPE_CHECKING:
+    import pytest
+
+    from plimsoll.nodes.planning.results import ScaleUp
+    from plimsoll.nodes.planning.world import Pending, Snapshot
+
+
+def planned(snapshot: Snapshot, **options: Any) -> ScaleUp:
+    rules = policy(**{"expander": "cost", **options})
+    plan = plan_scale_up(snapshot, rules)
+    assert problems(snapshot, rules, plan) == []
+    return plan
+
+
+TRICKY = (3, 2, 15, 4, 5, 11, 15, 1, 4)
+"""Three nodes of 20 are filled to the last core by them, three to a node, and not by the largest first."""
+
+
+def whole(sizes: tuple[int, ...] = TRICKY) -> list[Pending]:
+    return [waiting(f"p{index}", 1, requests={"cpu": size}, bundle="default/all") for index, size in enumerate(sizes)]
+
+
+def harder(nodes: int) -> list[Pending]:
+    """Fills so many nodes of 100 to the last core, in triples that largest first does not find."""
+    triples = [(50 - index, 26 + 2 * index, 24 - index) for index in range(nodes)]
+    return [
+        waiting(f"p{row}-{index}", 1, requests={"cpu": size}, bundle="default/all")
+        for row, sizes in enumerate(triples)
+        for index, size in enumerate(sizes)
+    ]
+
+
+def test_a_bundle_that_fits_on_nodes_that_stand_one_way_only_finds_it(monkeypatch: pytest.MonkeyPatch):
+    snapshot = world(*whole(), nodes=[node(f"n{index}", cpu=20) for index in range(3)])
+    plan = planned(snapshot)
+    assert (plan.helped, left(plan), len(on_existing(plan))) == (9, {}, 3)
+    monkeypatch.setattr(last_words, "SEARCHES", 0)
+    assert planned(snapshot).helped == 0, "what packs by rule of thumb does not find it"
+
+
+def test_a_bundle_that_fits_into_a_limited_group_one_way_only_finds_it(monkeypatch: pytest.MonkeyPatch):
+    snapshot = world(*harder(4), groups=[group("g", cpu=100, most=4)])
+    assert added(planned(snapshot)) == {"g": 4}
+    monkeypatch.setattr(last_words, "SEARCHES", 0)
+    assert planned(snapshot).helped == 0
+
+
+def test_limits_of_the_cluster_hold_for_it():
+    snapshot = world(*harder(4), groups=[group("a", cpu=100), group("b", cpu=100)])
+    assert sum(added(planned(snapshot, max_nodes_total=4)).values()) == 4
+    assert planned(snapshot, max_nodes_total=3).helped == 0
+
+
+def test_ordinary_pods_are_placed_by_it_too():
+    pending = [
+        waiting(one.key.partition("/")[2], 1, requests=one.pod.spec.containers[0].resources.requests)
+        for one in harder(4)
+    ]
+    assert left(planned(world(*pending, groups=[group("g", cpu=100, most=4)]))) == {}
+
+
+def test_pods_that_look_at_others_stay_where_they_are():
+    apart = waiting("apart", 2, requests={"cpu": 10}, **required(term({"app": "apart"})))
+    nodes = [node(f"n{index}", cpu=20) for index in range(3)] + [node(f"s{index}", cpu=10) for index in range(2)]
+    plan = planned(world(apart, *whole(), nodes=nodes))
+    assert left(plan) == {}
+
+
+def some_way_exists(sizes: list[int], cores: int, nodes: int) -> bool:
+    return any(
+        all(sum(size for size, at in zip(sizes, homes, strict=True) if at == place) <= cores for place in range(nodes))
+        for homes in product(range(nodes), repeat=len(sizes))
+    )
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.lists(st.integers(1, 9), min_size=1, max_size=6), st.integers(1, 3), st.booleans())
+def test_all_or_nothing_is_answered_as_by_trying_everything(sizes: list[int], nodes: int, standing: bool):
+    pending = whole(tuple(sizes))
+    places: dict[str, Any] = (
+        {"nodes": [node(f"n{index}", cpu=12) for index in range(nodes)]}
+        if standing
+        else {"groups": [group("g", cpu=12, most=nodes)]}
+    )
+    assert (planned(world(*pending, **places)).helped > 0) == some_way_exists(sizes, 12, nodes)

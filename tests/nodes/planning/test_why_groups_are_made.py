@@ -1,0 +1,75 @@
+"""N42, why auto-provisioning is needed: a group that is made says what those that are there lack."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from plimsoll.core.resources import ResourceVector
+from plimsoll.nodes.planning.scale_up import plan_scale_up
+from plimsoll.nodes.planning.world import MachineType
+from tests.nodes.planning.engine_worlds import group, machine, running, waiting, world
+from tests.nodes.planning.worlds_of_offers import policy
+from tests.scheduling.cluster import node
+
+GPU = "nvidia.com/gpu"
+TYPES = (
+    machine("n1-standard-4", 4, 15, price=0.19),
+    machine("n1-standard-8", 8, 30, price=0.38),
+    MachineType(
+        name="gpu-8",
+        capacity=(size := ResourceVector({"cpu": 8000, "memory": 30 << 30, "pods": 110, GPU: 1})),
+        allocatable=size,
+        price_per_hour=1.0,
+    ),
+)
+
+
+def why(one: Any, **more: Any) -> tuple[str, str]:
+    snapshot = world(one, groups=[group("g", most=2, price=0.2, target=more.pop("target", 0))], **more)
+    plan = plan_scale_up(snapshot, policy(node_autoprovisioning=True), memory=None)
+    (growth,) = plan.growths
+    assert not growth.offer.exists
+    return growth.offer.machine_type, "; ".join(map(str, growth.reason.because))
+
+
+@pytest.mark.parametrize(
+    ("one", "expected"),
+    [
+        (
+            waiting("p", cpu=6, bundle="default/r"),
+            ("n1-standard-8", "a larger machine type is needed: Insufficient cpu (g)"),
+        ),
+        (
+            waiting("p", bundle="default/r", nodeSelector={"team": "x"}),
+            ("n1-standard-4", "nodes labelled team=x are needed (g)"),
+        ),
+        (
+            waiting("p", bundle="default/r", requests={"cpu": "1", GPU: 1}),
+            ("gpu-8", "nodes with nvidia.com/gpu are needed (g)"),
+        ),
+    ],
+    ids=["larger", "label", "gpu"],
+)
+def test_a_group_lacks_something(one: Any, expected: tuple[str, str]):
+    assert why(one, machine_types=TYPES) == expected
+
+
+def test_a_group_is_full():
+    nodes = [node(f"g-{number}", cpu=4, memory="16Gi") for number in range(2)]
+    on = [(f"g-{number}", running(f"busy-{number}", cpu=4)) for number in range(2)]
+    told = why(waiting("p", bundle="default/r"), target=2, nodes=nodes, on=on, machine_types=TYPES)
+    assert told == ("n1-standard-4", "max size reached (g)")
+
+
+def test_a_new_group_may_just_be_cheaper():
+    snapshot = world(waiting("p"), groups=[group("g", price=0.5)], machine_types=TYPES)
+    (growth,) = plan_scale_up(snapshot, policy(node_autoprovisioning=True)).growths
+    assert str(growth.reason) == "1 node for 1 pod (a new group is cheaper (g))"
+
+
+def test_without_groups_there_is_nothing_to_say():
+    snapshot = world(waiting("p"), machine_types=TYPES)
+    (growth,) = plan_scale_up(snapshot, policy(node_autoprovisioning=True)).growths
+    assert growth.reason.because == ()

@@ -1,0 +1,55 @@
+"""Brakes as reasons, and disruption budgets as people write them."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+
+import pytest
+
+from plimsoll.core.errors import InvalidInput
+from plimsoll.nodes.brakes import Brakes
+from plimsoll.nodes.options import InvalidOptions, read_options
+from plimsoll.nodes.planning.disruption_windows import Asked, allowed, read_allowance
+
+MONDAY_NOON = datetime(2025, 1, 6, 12, tzinfo=UTC)
+SUNDAY_NOON = datetime(2025, 1, 5, 12, tzinfo=UTC)
+
+
+def test_without_a_brake_there_is_no_reason_to_hold_back():
+    assert Brakes.of(read_options({}), paused="").reason is None
+
+
+def test_a_dry_run_and_a_pause_each_say_what_they_are():
+    dry = Brakes.of(read_options({"dry-run": True}), paused="").reason
+    paused = Brakes.of(read_options({}), paused="maintenance").reason
+    plain = Brakes.of(read_options({}), paused="true").reason
+    assert dry is not None
+    assert dry.code == "DryRun"
+    assert paused is not None
+    assert (paused.code, paused.message) == ("Paused", "paused: maintenance")
+    assert plain is not None
+    assert plain.message == "paused"
+
+
+def most(written: str, *, reason: str = "Underutilized", now: datetime = MONDAY_NOON) -> int:
+    return allowed([read_allowance(written)], Asked(group="g", size=25, reason=reason), now)
+
+
+def test_budgets_are_shares_or_numbers_for_some_reasons_at_some_times():
+    assert most("10%") == 3
+    assert most("2") == 2
+    assert most("0:Empty") > 1_000_000
+    assert most("0:Empty", reason="Empty") == 0
+    assert most("0@0 9 * * mon-fri/8h") == 0
+    assert most("0@0 9 * * mon-fri/8h", now=SUNDAY_NOON) > 1_000_000
+
+
+@pytest.mark.parametrize("wrong", ["", "ten", "101%", "1%2", "2:Bored", "1@often/8h", "1@0 9 * * */soon", "-1"])
+def test_a_budget_that_cannot_be_read_is_refused_with_an_example(wrong: str):
+    with pytest.raises(InvalidInput):
+        read_allowance(wrong)
+
+
+def test_the_option_names_itself_when_a_budget_is_wrong():
+    with pytest.raises(InvalidOptions, match=r"options.consolidation-budget: .*101%.* is no budget like"):
+        read_options({"consolidation-budget": "101%"})

@@ -1,0 +1,84 @@
+"""Exact knapsacks are exact; what they prove is never above any packing, and never below what was known."""
+
+from __future__ import annotations
+
+import itertools
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+
+from plimsoll.solver.bounds import lower_bound
+from plimsoll.solver.exact_contents import NEAR, best_content_exactly
+from plimsoll.solver.problems import Effort, Packing
+from plimsoll.solver.proofs import proven_bound
+from plimsoll.solver.shelves import lay_out
+from plimsoll.solver.values import worth_from
+from tests.solver.markets import demand, n1_types, packing, tiny_packings
+from tests.solver.test_bounds import cheapest
+
+PROVING = Effort(gap=0.0, rounds=200, branch_nodes=10_000)
+
+
+def proven(problem: Packing, *, enough: float = 1e9) -> float:
+    return proven_bound(problem, PROVING, known=lower_bound(problem, effort=PROVING), enough=enough)
+
+
+@given(tiny_packings())
+@settings(max_examples=40, deadline=None)
+def test_no_packing_is_cheaper_than_what_is_proven(problem: Packing):
+    best = cheapest(problem)
+    assert lower_bound(problem, effort=PROVING) <= proven(problem) <= best + 1e-9
+
+
+@given(tiny_packings())
+@settings(max_examples=40, deadline=None)
+def test_a_content_is_the_best_there_is(problem: Packing):
+    unkeyed = Packing(
+        **{name: getattr(problem, name) for name in Packing.__dataclass_fields__ if name != "exclusive"},
+        exclusive=np.zeros((len(problem.counts), 0), dtype=np.bool_),
+    )
+    laid = lay_out(unkeyed)
+    if not len(laid.types) or not len(laid.classes):
+        return
+    worth = worth_from(np.arange(1.0, len(laid.classes) + 1))
+    content = np.zeros(len(laid.classes), dtype=np.int64)
+    value, ceiling, _ = best_content_exactly(laid.shelf, worth, 0, laid.needs.left, content, 10_000)
+    most = np.minimum(laid.needs.left, laid.shelf.fit[0]).tolist()
+    best = max(
+        float(worth.values @ items)
+        for items in map(np.array, itertools.product(*(range(n + 1) for n in most)))
+        if (laid.shelf.takes @ items <= laid.shelf.capacity[0]).all()
+    )
+    assert (laid.shelf.takes @ content <= laid.shelf.capacity[0]).all()
+    assert value == pytest.approx(float(worth.values @ content))
+    assert best * (1 - NEAR) <= value <= best + 1e-12 <= ceiling + 1e-9
+
+
+def test_a_spent_effort_still_tells_what_no_content_exceeds():
+    laid = lay_out(packing([[5, 3], [4, 4], [3, 5]], [9, 9, 9], [[31, 29]], [1.0]))
+    worth = worth_from(np.array([1.0, 0.9, 0.95]))
+    content = np.zeros(3, dtype=np.int64)
+    exact = best_content_exactly(laid.shelf, worth, 0, laid.needs.left, content, 10_000)
+    hasty = best_content_exactly(laid.shelf, worth, 0, laid.needs.left, content, 1)
+    assert hasty[2] <= 1
+    assert hasty[1] >= exact[0]
+
+
+def test_whole_items_need_more_bins_than_their_volume():
+    """Two of three fill no bin of five: poured, 10 items take 6 bins; whole, each bin takes one."""
+    problem = packing([[3]], [10], [[5], [5]], [1.0, 1.0])
+    assert proven(problem) == pytest.approx(10.0)
+
+
+def test_few_large_items_are_proven_closer():
+    capacity, price = n1_types()
+    problem = packing(*demand("uniform", pods=30, classes=10), capacity, price)
+    assert proven(problem) > lower_bound(problem, effort=PROVING) * 1.01
+
+
+def test_a_bound_that_is_enough_is_not_worked_on():
+    capacity, price = n1_types()
+    problem = packing(*demand("uniform", pods=30, classes=10), capacity, price)
+    known = lower_bound(problem, effort=PROVING)
+    assert proven_bound(problem, PROVING, known=known, enough=known) == known
