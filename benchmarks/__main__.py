@@ -25,6 +25,7 @@ SUBJECTS = {
     "apiserver": "the API server over TLS: creates, gets, lists, watches, memory, growth",
     "informer": "informers over TLS: sync and watch of pods, against the official client",
     "planning": "plans of growth and removal: time, dense passes, cost over the bound, memory",
+    "autoscaler": "one turn of the node autoscaler: cold, after a change, with many pending pods",
     "lease": "leader election: how long nobody leads after a kill and after a graceful stop",
     "up_cluster": "plimsoll up with 1,000 nodes and 10,000 pods: memory, pods bound, latency",
 }

@@ -223,7 +223,9 @@ class Workload:
         cpu = random.integers(2, 10, controllers) * 50
         memory = random.integers(2, 14, controllers) * 64
         return cls(
-            requests=[{"cpu": f"{one}m", "memory": f"{two}Mi"} for one, two in zip(cpu.tolist(), memory.tolist(), strict=True)]
+            requests=[
+                {"cpu": f"{one}m", "memory": f"{two}Mi"} for one, two in zip(cpu.tolist(), memory.tolist(), strict=True)
+            ]
         )
 
     def pod(self, number: int, node: str) -> Pod:
@@ -256,6 +258,7 @@ class Bench:
     def __init__(self, provider: TableProvider, **options: Any) -> None:
         self.clock = HandClock()
         self.provider = provider
+        self._loop = asyncio.new_event_loop()
         self.informers: Any = FilledInformers()
         entropy = SeededEntropy("bench")
         client = Client(EmptyAnswers(), clock=self.clock, entropy=entropy, settings=ClientSettings(qps=0))
@@ -275,7 +278,7 @@ class Bench:
 
     def turn(self) -> Turn:
         self.clock.passed_s += 10
-        return asyncio.run(self._parts.autoscaler.run_once())
+        return self._loop.run_until_complete(self._parts.autoscaler.run_once())
 
 
 async def _inline(plan: Callable[[], Any]) -> Any:

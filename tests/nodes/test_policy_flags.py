@@ -16,6 +16,7 @@ WORDS = st.from_regex(r"[a-z][a-z0-9.:/-]{0,12}[a-z0-9]", fullmatch=True)
 BOUNDED = {
     "nodes": st.lists(st.tuples(SIZES, WORDS).map(lambda one: f"{one[0][0]}:{one[0][1]}:{one[1]}"), max_size=3),
     "gpu-total": st.lists(st.tuples(WORDS, SIZES).map(lambda one: f"{one[0]}:{one[1][0]}:{one[1][1]}"), max_size=3),
+    "consolidation-budget": st.lists(st.sampled_from(["10%", "2:Empty", "0@0 9 * * mon-fri/8h"]), max_size=3),
     "expander": st.permutations(["cost", "priority", "random"]),
 }
 

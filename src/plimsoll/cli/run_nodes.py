@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from plimsoll.app.node_autoscaling import Settings
+    from plimsoll.nodes.flags import Flag
     from plimsoll.nodes.turns import Turn
 
 TAKES_OTHER_WORDS: Final = {"allow_extra_args": True, "ignore_unknown_options": True}
@@ -160,18 +161,40 @@ def _tell(turn: Turn, output: Output) -> None:
 
 
 def _list_flags(output: Output) -> None:
-    from plimsoll.nodes.options import FLAGS
-
-    rows = [(f"--{one.name}", one.kind, _shown(one.default), one.state.value) for one in FLAGS.values()]
     if output is not Output.TABLE:
-        names = ("flag", "kind", "default", "state")
-        echo_value([dict(zip(names, row, strict=True)) for row in rows], output)
+        names = ("flag", "kind", "default", "state", "aliases", "note")
+        echo_value([dict(zip(names, row, strict=True)) for row in flag_rows()], output)
         return
-    for line in table(("FLAG", "KIND", "DEFAULT", "STATE"), rows):
+    for line in table(("FLAG", "KIND", "DEFAULT", "STATE"), [row[:4] for row in flag_rows()]):
         sys.stdout.write(f"{line}\n")
 
 
-def _shown(default: object) -> str:
+def flag_rows() -> list[tuple[str, str, str, str, str, str]]:
+    """Every flag: its name, what may be written for it, its default, what becomes of it, other names, and a note."""
+    from plimsoll.nodes.options import FLAGS
+
+    return [
+        (
+            f"--{one.name}",
+            one.kind,
+            _shown(one),
+            one.state.value,
+            ", ".join(f"--{alias}" for alias in one.aliases),
+            one.note,
+        )
+        for one in FLAGS.values()
+    ]
+
+
+def _shown(flag: Flag) -> str:
+    """A default as one would type it."""
+    from plimsoll.nodes.cluster_state.changes import spelled
+
+    default = flag.default
     if default is None or default in ((), ""):
         return "-"
-    return str(default).lower() if isinstance(default, bool) else str(default)
+    if isinstance(default, bool):
+        return str(default).lower()
+    if isinstance(default, tuple):
+        return ",".join(map(str, default))
+    return spelled(default) if flag.kind == "duration" else str(getattr(default, "value", default))

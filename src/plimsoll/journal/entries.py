@@ -104,7 +104,7 @@ def within(entry: Entry, most_bytes: int) -> Entry:
     """
     if len(encode(entry)) <= most_bytes:
         return entry
-    for names in (1000, 100, 10, 1, 0):
+    for names in (20_000, 5_000, 1_000, 100, 10, 1, 0):
         fewer = tuple(_naming(one, names) for one in entry.plan.not_done)
         shorter = structs.replace(entry, plan=structs.replace(entry.plan, not_done=fewer))
         if len(encode(shorter)) <= most_bytes:

@@ -7,11 +7,14 @@ event loop's, which may be virtual.
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 if TYPE_CHECKING:
+    from collections.abc import Coroutine, Generator
     from contextlib import AbstractAsyncContextManager
     from types import TracebackType
+
+T = TypeVar("T")
 
 
 class CallsUnderWay:
@@ -23,6 +26,16 @@ class CallsUnderWay:
     def within(self, timeout_s: float) -> AbstractAsyncContextManager[None]:
         """Raises `TimeoutError` when time is up, and when `end_all` is called."""
         return _UnderWay(asyncio.timeout(timeout_s), self._deadlines)
+
+    async def carried(self, doing: Coroutine[Any, Any, T], timeout_s: float) -> T:
+        """Do it within that time. For calls that seldom wait: one that is answered at once needs no deadline."""
+        try:
+            waits_for = doing.send(None)
+        except StopIteration as done:
+            answer: T = done.value
+            return answer
+        async with self.within(timeout_s):
+            return await _Rest(doing, waits_for)
 
     def end_all(self) -> None:
         now = asyncio.get_running_loop().time()
@@ -49,3 +62,27 @@ class _UnderWay:
     ) -> None:
         self._deadlines.discard(self._deadline)
         await self._deadline.__aexit__(kind, error, trace)
+
+
+class _Rest(Generic[T]):
+    """A coroutine that has gone as far as to wait for something."""
+
+    __slots__ = ("_doing", "_waits_for")
+
+    def __init__(self, doing: Coroutine[Any, Any, T], waits_for: Any) -> None:
+        self._doing = doing
+        self._waits_for = waits_for
+
+    def __await__(self) -> Generator[Any, Any, T]:
+        doing, waits_for = self._doing, self._waits_for
+        try:
+            while True:
+                try:
+                    came = yield waits_for
+                except BaseException as error:  # noqa: BLE001 -- whatever its task is told, above all to stop, it is told
+                    waits_for = doing.throw(error)
+                else:
+                    waits_for = doing.send(came)
+        except StopIteration as done:
+            answer: T = done.value
+            return answer

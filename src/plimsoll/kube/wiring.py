@@ -11,6 +11,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from plimsoll.kube.informer.changes import Added, Deleted, Key, TurnedBad, Updated, view_of
+from plimsoll.objects.decoding import RawObject
 from plimsoll.objects.owners import controller_of
 
 if TYPE_CHECKING:
@@ -63,11 +64,14 @@ def of_owner(resource: Resource) -> Keys[Key]:
 def states_in(change: Change[Any]) -> list[WireObject]:
     """The readable states a change tells of, the older first."""
     # Asked for every event by every controller, so by type: see `informer.changes`.
-    if type(change) is Updated:
-        return [view_of(change.old), view_of(change.new)]
-    if type(change) is Added:
+    kind = type(change)
+    if kind is Updated:
+        old, new = change.old, change.new
+        # Both are with their bytes, or neither is.
+        return [old.view, new.view] if type(new) is RawObject else [old, new]
+    if kind is Added:
         return [view_of(change.new)]
-    if type(change) is Deleted or type(change) is TurnedBad:
+    if kind is Deleted or kind is TurnedBad:
         return [view_of(change.last)] if change.last is not None else []
     return []
 

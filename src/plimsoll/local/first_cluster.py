@@ -1,7 +1,8 @@
 """What a simulated cluster begins with: our definitions, a cloud that sells machines, and one small group of them.
 
-`plimsoll up` asks for it before its controllers start, `plimsoll run cloud` for the cloud alone. The definitions are brought up to date at every start. The rest
-is made once, for a cluster that has no cloud yet: what somebody has changed or deleted since then stays as it is.
+`plimsoll up` asks for it before its controllers start, `plimsoll run cloud` for the cloud alone. The definitions are
+brought up to date at every start. The rest is made once, for a cluster that has no cloud yet: what somebody has changed
+or deleted since then stays as it is.
 """
 
 from __future__ import annotations

@@ -137,7 +137,7 @@ class NodeAutoscaler:
             return
         try:
             async with asyncio.timeout(_FAREWELL_S):
-                await self._cleaner.take_off_soft_taints(self.watching.nodes(), policy.scale_down)
+                await self._cleaner.take_off_soft_taints(self.watching.read().nodes, policy.scale_down)
         except TimeoutError:
             log.warning("leaving.overdue", problem="soft taints are left; the next start takes them off")
 

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from plimsoll.core.plans import Reason
 from plimsoll.nodes.planning.gpus import is_gpu
+from plimsoll.nodes.planning.promises import Promises
 from plimsoll.nodes.planning.scale_up import propose, verified
 from plimsoll.nodes.turns import Grown, ScaleUpPart
 from plimsoll.scheduling.demands import pod_demand
@@ -62,6 +63,12 @@ class Expanding:
         self._grower = grower
         self._planning = planning
         self._asking = asking
+        self._promises = Promises()
+
+    def with_promises(self, snapshot: Snapshot) -> Snapshot:
+        """Nodes that were asked for lately are for the pods they were asked for."""
+        places = self._promises.places(snapshot)
+        return replace(snapshot, promises=places) if places else snapshot
 
     async def step(self, at: Occasion, brakes: Brakes) -> ScaleUpPart:
         if not at.snapshot.pending:
@@ -76,7 +83,10 @@ class Expanding:
             return part
         if brakes.reason is not None:
             return replace(part, grown=tuple(_held_back(plan, brakes.reason)))
-        return replace(part, grown=await self._grower.carry_out(plan.growths, now=at.now))
+        grown = await self._grower.carry_out(plan.growths, now=at.now)
+        done = [(one.group, one.after - one.before, one.growth) for one in grown if one.is_done]
+        self._promises.make(at.snapshot, plan.existing, done)
+        return replace(part, grown=grown)
 
     async def _planned(self, at: Occasion) -> ScaleUp:
         async def plan(policy: Policy) -> ScaleUp:

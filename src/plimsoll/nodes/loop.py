@@ -177,6 +177,7 @@ class Autoscaler:
             self._with_evicted(cluster, now), policy.pods, now=now, waits_for_scheduler=not self._parts.stepped
         )
         snapshot = self._snapshots.next(cluster, cloud, pods, standing=standing, policy=policy, number=turn.number)
+        snapshot = self._expanding.with_promises(snapshot)
         occasion = Occasion(
             snapshot=snapshot,
             policy=policy,

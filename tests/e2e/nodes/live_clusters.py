@@ -40,6 +40,8 @@ QUICK: Final = (
     "--scan-interval=500ms",
     "--scale-down-unneeded-time=2s",
     "--scale-down-delay-after-add=2s",
+    "--scale-down-delay-after-failure=2s",
+    "--unremovable-node-recheck-timeout=1s",
     "--node-delete-delay-after-taint=100ms",
     "--kube-client-qps=50",
     "--kube-client-burst=100",
@@ -182,6 +184,9 @@ def autoscaling(cluster: Cluster, kubeconfig: Path, *flags: str, name: str = "no
         process = subprocess.Popen(plimsoll("run", "nodes", *words), stdout=sink, stderr=sink, text=True)
     try:
         yield Autoscaler(process, errors, port)
+    except BaseException:
+        sys.stdout.write(errors.read_text()[-10_000:])
+        raise
     finally:
         process.kill()
         process.wait(timeout=PATIENCE_S)

@@ -78,7 +78,8 @@ def test_whoever_holds_the_lease_already_is_named_and_nothing_is_done(cluster: C
             entry = looked_once(account)
             assert autoscaler.stop() == 0
         assert entry["scaleUp"]["result"] == "ScaleUpNeeded"
-        assert sum(one["delta"] for one in entry["scaleUp"]["plan"]) > 0
+        assert all(one["to"] > one["from"] for one in entry["scaleUp"]["plan"])
+        assert entry["scaleUp"]["helped"] == 4
         assert seen.writes == []
         assert not cluster.names("nodegroups")
 

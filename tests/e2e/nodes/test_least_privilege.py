@@ -17,11 +17,11 @@ from tests.e2e.nodes.live_clusters import ACCOUNT, NAMESPACE, STATUS, autoscalin
 from tests.e2e.nodes.recording_proxies import recording
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from tests.e2e.nodes.live_clusters import Autoscaler, Cluster
     from tests.e2e.nodes.recording_proxies import Asked
 
+# What writes more than the rest: a count of removals, and again and again the same event.
+FLAGS = ("--max-removals-per-hour=1000", "--record-duplicated-events")
 ON_NODES_OF_THEIR_OWN = {
     "podAntiAffinity": {
         "requiredDuringSchedulingIgnoredDuringExecution": [
@@ -31,11 +31,10 @@ ON_NODES_OF_THEIR_OWN = {
 }
 
 
-def test_no_call_is_refused_and_no_right_is_unused(cluster: Cluster, tmp_path: Path):
-    cluster.folder.mkdir(exist_ok=True)
+def test_no_call_is_refused_and_no_right_is_unused(cluster: Cluster):
     with recording(cluster.kubeconfig, cluster.folder) as seen:
         account = cluster.as_account("recorded", through=seen)
-        with autoscaling(cluster, account, "--max-removals-per-hour=1000", name="recorded") as autoscaler:
+        with autoscaling(cluster, account, *FLAGS, name="recorded") as autoscaler:
             stay_paused(cluster)
             grow_in_spite_of_a_fault(cluster)
             show_a_page_to_who_may_see_it(cluster, autoscaler)

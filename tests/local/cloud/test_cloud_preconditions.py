@@ -66,8 +66,8 @@ class Slow:
         await asyncio.sleep(0.01)
         return await self._transport.send(call)
 
-    def stream(self, call: Call) -> Any:
-        return self._transport.stream(call)
+    async def aclose(self) -> None:
+        await self._transport.aclose()
 
 
 async def together(calls: Iterable[Coroutine[Any, Any, None]]) -> None:

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 TYPES = [
     {"name": "m-4", "cpu": 4, "memory": "16Gi", "price": 0.2},
-    {"name": "m-8", "cpu": 8, "memory": "32Gi", "price": 0.4},
+    {"name": "m-8", "cpu": 8, "memory": "32Gi", "price": 0.42},
 ]
 UNNEEDED_S = 600.0
 _PRICES = {one["name"]: one["price"] for one in TYPES}
@@ -135,7 +135,9 @@ class LivedDay:
 
     def _steps(self) -> list[Json]:
         wanted = {one.name: one.replicas(self._minute, self._entropy) for one in self._load}
-        changed = [_deployment(one, wanted[one.name]) for one in self._load if wanted[one.name] != self._wanted.get(one.name)]
+        changed = [
+            _deployment(one, wanted[one.name]) for one in self._load if wanted[one.name] != self._wanted.get(one.name)
+        ]
         self._wanted = wanted
         self._minute += 1
         self._demands.append(sum(one.cpu_milli * wanted[one.name] for one in self._load))
@@ -195,7 +197,10 @@ def _bound(load: list[Service], minutes: list[dict[str, int]]) -> float:
         Pending(
             key=f"default/{one.name}",
             pod=msgspec.convert(
-                {"metadata": {"name": one.name, "namespace": "default"}, "spec": containers(f"{one.cpu_milli}m", "512Mi")},
+                {
+                    "metadata": {"name": one.name, "namespace": "default"},
+                    "spec": containers(f"{one.cpu_milli}m", "512Mi"),
+                },
                 Pod,
             ),
             count=math.ceil(sum(each[one.name] for each in minutes) / len(minutes)),
@@ -212,9 +217,7 @@ def _empty_group(sold: Json) -> Group:
     node = msgspec.convert(
         {"metadata": {"name": sold["name"]}, "status": {"capacity": amounts, "allocatable": amounts}}, Node
     )
-    return Group(
-        id=sold["name"], min_size=0, max_size=1000, target_size=0, template=node, price_per_hour=sold["price"]
-    )
+    return Group(id=sold["name"], min_size=0, max_size=1000, target_size=0, template=node, price_per_hour=sold["price"])
 
 
 def _minutes(time: str, began: datetime) -> float:

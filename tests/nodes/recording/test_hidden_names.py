@@ -141,7 +141,14 @@ def test_a_flag_that_can_hold_any_text_is_hidden_or_left_out(name: str):
     kind = FLAGS[name].kind
     written = {"flags": {name: ["0:1:secret"] if kind == "list" else SECRET}, "overlay": [], "priorities": []}
     hidden = hidden_policy(written, Anonymiser("pepper"), [])
-    keys = {"balancing-label", "balancing-ignore-label", "gpu-total", "expander", "drain-priority-config"}
+    keys = {
+        "balancing-label",
+        "balancing-ignore-label",
+        "gpu-total",
+        "expander",
+        "drain-priority-config",
+        "consolidation-budget",
+    }
     taints = {"startup-taint", "startup-taint-prefix", "status-taint", "ignore-taint"}
     assert SECRET not in json.dumps(hidden) or name in keys | taints
 

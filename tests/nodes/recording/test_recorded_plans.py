@@ -72,6 +72,15 @@ def test_removals_are_planned_the_same(given_snapshot: Snapshot):
     assert planned(read, wide, read_known(again(known_json(known)))) == planned(given_snapshot, wide, known)
 
 
+@few
+@given(worlds())
+def test_savings_are_planned_the_same(given_snapshot: Snapshot):
+    saving = policy(consolidation="balanced", consolidation_budget=["100%"])
+    read = read_snapshot(again(snapshot_json(given_snapshot)))
+    assert planned(read, saving) == planned(given_snapshot, saving)
+    assert b'"savingsPerHour"' in planned(read, saving)
+
+
 def seen(view: ClusterView) -> Any:
     """Everything in a view, in order."""
     homes = [
@@ -80,7 +89,7 @@ def seen(view: ClusterView) -> Any:
     ]
     storage = view.storage
     held = [list(one.items()) for one in (storage.volumes, storage.claims, storage.classes, storage.csi_nodes)]
-    return homes, held, {**view.namespaces}, [state.name for state in view.anti_affine_nodes]
+    return homes, held, {**view.namespaces}, sorted(state.name for state in view.anti_affine_nodes)
 
 
 @few

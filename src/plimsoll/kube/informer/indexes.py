@@ -7,18 +7,22 @@ asked, because an object's old keys are not kept but asked for again when it goe
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Generic
+from typing import TYPE_CHECKING, Any, Final, Generic
 
 import structlog
 
 from plimsoll.kube.informer.changes import V, key_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Hashable, Iterable
+    from collections.abc import Callable, Collection, Hashable, Iterable
 
     KeysOf = Callable[[V], Iterable[Hashable]]
 
 log: structlog.typing.FilteringBoundLogger = structlog.get_logger(__name__)
+
+
+# What index functions give, for the most part nothing; anything else that is false might be asked for its items.
+_PLAIN: Final = frozenset({list, tuple})
 
 
 class Index(Generic[V]):
@@ -39,35 +43,51 @@ class Index(Generic[V]):
 
     def file(self, new: V, ident: str) -> None:
         """`new` is in the cache now; `ident` is its `ident_of`, which all indexes of a cache are given."""
-        for key in self._keys(new):
-            self._filed.setdefault(key, {})[ident] = new
+        self._put(self._keys(new), new, ident)
 
     def unfile(self, old: V, ident: str) -> None:
         """`old` is in the cache no more."""
-        for key in self._keys(old):
+        self._drop(self._keys(old), ident)
+
+    def refile(self, old: V, new: V, ident: str) -> None:
+        """`new` has taken the place of `old`, which was filed by the same `ident`."""
+        before, after = self._keys(old), self._keys(new)
+        if before != after:
+            self._drop(before, ident)
+            self._put(after, new, ident)
+            return
+        for key in after:
+            filed = self._filed.get(key)
+            if filed is None:
+                self._filed[key] = {ident: new}
+                continue
+            # As if it came last: what changed lately stands at the end.
+            filed.pop(ident, None)
+            filed[ident] = new
+
+    def _put(self, keys: Iterable[Hashable], new: V, ident: str) -> None:
+        for key in keys:
+            filed = self._filed.get(key)
+            if filed is None:
+                self._filed[key] = {ident: new}
+            else:
+                filed[ident] = new
+
+    def _drop(self, keys: Iterable[Hashable], ident: str) -> None:
+        for key in keys:
             filed = self._filed.get(key)
             if filed is not None:
                 filed.pop(ident, None)
                 if not filed:
                     del self._filed[key]
 
-    def refile(self, old: V, new: V, ident: str) -> None:
-        """`new` has taken the place of `old`, which was filed by the same `ident`."""
-        before, after = self._keys(old), self._keys(new)
-        if before != after:
-            self.unfile(old, ident)
-            self.file(new, ident)
-            return
-        for key in after:
-            filed = self._filed.setdefault(key, {})
-            # As if it came last: what changed lately stands at the end.
-            filed.pop(ident, None)
-            filed[ident] = new
-
-    def _keys(self, value: V) -> Iterable[Hashable]:
+    def _keys(self, value: V) -> Collection[Hashable]:
         try:
+            keys = self._keys_of(value)
+            if not keys and type(keys) in _PLAIN:
+                return ()
             # As keys of a dict: which finds out at once whether they can be.
-            return dict.fromkeys(self._keys_of(value))
+            return dict.fromkeys(keys)
         except Exception as error:  # noqa: BLE001 - whatever an index function raises, the informer must go on
             self._report(value, error)
             return ()

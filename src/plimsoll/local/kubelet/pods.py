@@ -46,6 +46,8 @@ class Pods:
         self._settings = settings
         self._books = Books()
         self._addresses = AddressPools(settings.pod_addresses)
+        # By uid, the version in which a pod is after a report that leaves nothing to do until something happens.
+        self._told: dict[str, str] = {}
         self._events = (
             PodEvents(component.recorder, component.client.calls.resource(Pod)) if settings.tells_events else None
         )
@@ -78,6 +80,8 @@ class Pods:
     def _of_pod(self, change: Change[Pod]) -> Iterable[Key]:
         match change:
             case Added(new=pod) | Updated(new=pod):
+                if self._told and self._told.pop(pod.metadata.uid, "") == pod.metadata.resource_version:
+                    return ()
                 key = self._key_if_bound(pod)
                 return () if key is None else (key,)
             case Deleted(last=pod):
@@ -168,7 +172,16 @@ class Pods:
             return Done()
         if self._events is not None:
             self._events.reported(pod, written)
-        return Done() if plan.until is None else self._at(plan.until)
+        if plan.until is not None:
+            return self._at(plan.until)
+        if plan.phase == "Running" and self._runs_for_ever(pod):
+            # Our own echo would have us plan the same again.
+            self._told[pod.metadata.uid] = written.metadata.resource_version
+        return Done()
+
+    def _runs_for_ever(self, pod: Pod) -> bool:
+        """Whether it has an end follows from when it began, which only its new status says."""
+        return pod.spec.active_deadline_seconds is None and pace_of(pod, self._settings).run_s is None
 
     async def _remove(self, pod: Pod) -> Done:
         options = DeleteOptions(uid=pod.metadata.uid, grace_s=0)
@@ -187,6 +200,7 @@ class Pods:
 
     def _let_go(self, pod: Pod) -> None:
         """What has ended takes nothing any more, and its address is free."""
+        self._told.pop(pod.metadata.uid, None)
         self._books.leave(pod.metadata.uid)
         self._addresses.release(pod.metadata.uid)
 

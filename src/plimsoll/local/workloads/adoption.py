@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from plimsoll.core.errors import InvalidInput
 from plimsoll.kube.errors import Conflict, Invalid, NotFound
-from plimsoll.kube.informer.changes import V, view_of
+from plimsoll.kube.informer.changes import V
 from plimsoll.local.workloads.pod_making import controller_reference
 from plimsoll.objects.owners import controller_of
 
@@ -69,14 +69,18 @@ def index_by_controller(informer: Informer[Any]) -> None:
 
 def candidates(informer: Informer[V], owner: ObjectMeta) -> list[V]:
     """What `owner` manages, and the orphans of its namespace, the oldest first."""
+    return oldest_first(candidates_in_any_order(informer, owner))
+
+
+def candidates_in_any_order(informer: Informer[V], owner: ObjectMeta) -> list[V]:
+    """The same for who may find them unchanged: as long as they are, their order is too."""
     cache = informer.cache
-    found = [*cache.by_index(_BY_CONTROLLER, owner.uid), *cache.by_index(_BY_CONTROLLER, _Orphans(owner.namespace))]
-    return _oldest_first(found)
+    return [*cache.by_index(_BY_CONTROLLER, owner.uid), *cache.by_index(_BY_CONTROLLER, _Orphans(owner.namespace))]
 
 
 def managed_by(informer: Informer[V], uid: str) -> list[V]:
     """What the owner with this uid manages, the oldest first."""
-    return _oldest_first(informer.cache.by_index(_BY_CONTROLLER, uid))
+    return oldest_first(informer.cache.by_index(_BY_CONTROLLER, uid))
 
 
 class Adoption:
@@ -90,18 +94,20 @@ class Adoption:
     async def claimed(self, owner: ObjectMeta, selector: LabelSelector, found: Iterable[V]) -> list[V]:
         """Those of `found` that are the owner's after taking over and letting go."""
         ours: list[V] = []
+        uid = owner.uid
         may_adopt: bool | None = None
         labels, matches = None, False
         for one in found:
-            metadata = view_of(one).metadata
+            metadata = one.metadata
             if metadata.labels != labels:
                 # Pods of one template have the same labels: one look is enough for all of them.
                 labels, matches = metadata.labels, selector.matches(metadata.labels)
-            references = metadata.owner_references
-            if matches and len(references) == 1 and references[0].controller and references[0].uid == owner.uid:
-                # So are nearly all of them, in every turn: `claim_on` would say the same.
-                ours.append(one)
-                continue
+            if matches:
+                match metadata.owner_references:
+                    case (reference,) if reference.controller and reference.uid == uid:
+                        # So are nearly all of them, in every turn: `claim_on` would say the same.
+                        ours.append(one)
+                        continue
             match claim_on(metadata, owner, matches=matches):
                 case Claim.OURS:
                     ours.append(one)
@@ -142,12 +148,12 @@ class Adoption:
 
 
 def _controller_or_namespace(value: Any) -> list[str | _Orphans]:
-    metadata = view_of(value).metadata
+    metadata = value.metadata
     controller = controller_of(metadata)
     return [_Orphans(metadata.namespace) if controller is None else controller.uid]
 
 
-def _oldest_first(found: Iterable[V]) -> list[V]:
+def oldest_first(found: Iterable[V]) -> list[V]:
     """Every turn of a set sorts all its pods: by what the server gives every object, if it has it, without asking."""
     values = list(found)
     try:
@@ -158,5 +164,5 @@ def _oldest_first(found: Iterable[V]) -> list[V]:
 
 
 def _by_age(value: Any) -> tuple[datetime, str]:
-    metadata = view_of(value).metadata
+    metadata = value.metadata
     return (metadata.creation_timestamp or _LONG_AGO, metadata.name)

@@ -6,14 +6,20 @@ status. While the cache does not show what an earlier turn wrote nothing is crea
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from plimsoll.kube.controllers import Again, Controller, ControllerSettings, Done
 from plimsoll.kube.errors import NotFound
 from plimsoll.kube.informer.changes import Deleted, Key, key_of
 from plimsoll.kube.wiring import enqueue_on, of_itself, states_in
 from plimsoll.local.own_writes import LOOK_AGAIN_S, OwnWrites
-from plimsoll.local.workloads.adoption import Adoption, candidates, index_by_controller, managed_by
+from plimsoll.local.workloads.adoption import (
+    Adoption,
+    candidates_in_any_order,
+    index_by_controller,
+    managed_by,
+    oldest_first,
+)
 from plimsoll.local.workloads.pod_making import PodMaking, all_at_once, in_growing_batches, template_in
 from plimsoll.local.workloads.pod_readiness import active_pods, is_active, is_more_than_status
 from plimsoll.local.workloads.replica_set_plans import Failure, next_look_s, replica_plan, replica_status, wanted
@@ -50,6 +56,13 @@ def replica_set_services(components: Components, *, patience_s: float = 0.0) -> 
     return [Service(name=controller.name, run=controller.run)]
 
 
+class _Settled(NamedTuple):
+    """A set about which nothing is left to do while it and its pods are these very states of them."""
+
+    found: RawObject[ReplicaSet]
+    active: list[Pod]
+
+
 class ReplicaSetController:
     """`controller` is what runs."""
 
@@ -65,6 +78,7 @@ class ReplicaSetController:
         self._own_writes = OwnWrites(self._pods, clock=component.clock)
         self._making = PodMaking(component, self._resource, self._own_writes)
         self._adoption = Adoption(component.client, Pod, self._resource)
+        self._settled: dict[Key, _Settled] = {}
         self.controller: Controller[Key] = Controller(
             NAME,
             self.reconcile,
@@ -80,25 +94,37 @@ class ReplicaSetController:
     async def reconcile(self, key: Key) -> Done | Again:
         found = self._sets.cache.get(key.name, key.namespace)
         if found is None:
+            self._settled.pop(key, None)
             return Done()
         replica_set = found.view
         metadata = replica_set.metadata
         if not self._own_writes.are_seen(metadata.uid):
             return Again(after_s=LOOK_AGAIN_S)
+        active = active_pods(candidates_in_any_order(self._pods, metadata))
+        if self._is_settled(key, found, active):
+            return Done()
         selector = label_selector(replica_set.spec.selector)
-        active = active_pods(candidates(self._pods, metadata))
-        pods = await self._adoption.claimed(metadata, selector, active)
+        pods = await self._adoption.claimed(metadata, selector, oldest_first(active))
 
         plan = replica_plan(replica_set, pods, self._clock.now(), related=self._related(replica_set, pods))
         error = await self._act(found, plan)
         if error is None and self._own_writes.has_any(metadata.uid):
             # The pods are not the ones that are there by now: the status is written when those are seen.
             return Again(after_s=self._settling_s(key))
-        await self._tell(replica_set, pods, error)
+        is_told = await self._tell(replica_set, pods, error)
         if error is not None:
             raise error
         wait_s = next_look_s(replica_set, pods, self._clock.now())
-        return Done() if wait_s is None else Again(after_s=wait_s)
+        if wait_s is not None:
+            return Again(after_s=wait_s)
+        if is_told and len(pods) == len(active):
+            self._settled[key] = _Settled(found, active)
+        return Done()
+
+    def _is_settled(self, key: Key, found: RawObject[ReplicaSet], active: list[Pod]) -> bool:
+        """Every third turn finds what the turn before left: a pod that did not count any more is gone at last."""
+        settled = self._settled.get(key)
+        return settled is not None and settled.found is found and settled.active == active
 
     async def _act(self, found: RawObject[ReplicaSet], plan: ReplicaPlan) -> PlimsollError | None:
         metadata = found.view.metadata
@@ -117,11 +143,12 @@ class ReplicaSetController:
         siblings = [replica_set] if owner is None else [one.view for one in managed_by(self._sets, owner.uid)]
         return [pod for one in siblings for pod in managed_by(self._pods, one.metadata.uid)]
 
-    async def _tell(self, replica_set: ReplicaSet, pods: Sequence[Pod], error: PlimsollError | None) -> None:
+    async def _tell(self, replica_set: ReplicaSet, pods: Sequence[Pod], error: PlimsollError | None) -> bool:
+        """Write the status; whether that was not needed."""
         failure = None if error is None else Failure(message=str(error))
         status = replica_status(replica_set, pods, self._clock.now(), failure=failure)
         if status == replica_set.status:
-            return
+            return True
         metadata = replica_set.metadata
         # Nobody else writes this status, so it need not wait for whoever changes the rest: the uid is enough.
         body = {"metadata": {"uid": metadata.uid}, "status": _status_body(status, replica_set.status)}
@@ -130,8 +157,8 @@ class ReplicaSetController:
                 ReplicaSet, metadata.name, body, namespace=metadata.namespace, subresource="status"
             )
         except NotFound:
-            # It was deleted meanwhile.
-            return
+            pass  # It was deleted meanwhile.
+        return False
 
     # ---- which sets a pod's change concerns
 

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING
 
 from plimsoll.nodes.cluster_state.upcoming import upcoming_nodes
 from plimsoll.nodes.planning.daemon_overheads import DaemonSets
+from plimsoll.nodes.planning.promises import settled
 from plimsoll.nodes.planning.snapshots import Listed, SnapshotKeeper, Surroundings
-from plimsoll.scheduling.view import NodeState, PlacedPod
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -59,25 +59,8 @@ class Snapshots:
 
 
 def with_places(snapshot: Snapshot, places: Mapping[str, Mapping[str, int]]) -> Snapshot:
-    """The same cluster once pending pods are where a plan found room for them: node name to pods by key."""
-    if not places:
-        return snapshot
-    waiting = {one.key: one for one in snapshot.pending}
-    view = snapshot.view
-    taken: dict[str, int] = {}
-    states: list[NodeState] = []
-    for node, counts in places.items():
-        added = []
-        for key, count in counts.items():
-            first = taken.get(key, 0)
-            taken[key] = first + count
-            placed = PlacedPod(waiting[key].pod)
-            names = waiting[key].names or tuple(f"{placed.key.name}-{number}" for number in range(first + count))
-            added += [placed.named(name) for name in names[first : first + count]]
-        state = view.node(node)
-        if state is not None:
-            states.append(state.with_pods(added))
-    return replace(snapshot, view=view.with_states(states), pending=())
+    """The same cluster once pending pods are where a plan found room for them; nobody else is waited for."""
+    return replace(settled(snapshot, places), pending=()) if places else snapshot
 
 
 def _coming(

@@ -21,6 +21,7 @@ from plimsoll.nodes.planning.hosting import hosted
 from plimsoll.nodes.planning.last_words import LastWord
 from plimsoll.nodes.planning.meetings import Meetings
 from plimsoll.nodes.planning.placing import Doubts, Means, place
+from plimsoll.nodes.planning.promises import merged, with_promises_kept
 from plimsoll.nodes.planning.results import Result, ScaleUp
 from plimsoll.nodes.planning.tiers import Served, serve
 from plimsoll.nodes.planning.verifying import verify
@@ -28,6 +29,8 @@ from plimsoll.nodes.policy import Planner
 from plimsoll.solver.problems import Effort
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from plimsoll.nodes.planning.drafts import Draft
     from plimsoll.nodes.planning.memories import Memory
     from plimsoll.nodes.planning.world import Snapshot
@@ -65,9 +68,9 @@ def plan_scale_up(
 def propose(
     snapshot: Snapshot, policy: Policy, *, effort: Effort | None = None, memory: Memory | None = None
 ) -> Proposal:
-    """The planning step alone: from a snapshot to a finished plan."""
+    """The planning step alone: from a snapshot to a finished plan, but for pods that are promised a place."""
     chosen = effort or Effort(gap=policy.choosing.plan_gap)
-    board = Board.of(snapshot, policy, memory)
+    board = Board.of(with_promises_kept(snapshot), policy, memory)
     return _proposed(board, chosen, Doubts())
 
 
@@ -83,7 +86,14 @@ def verified(proposal: Proposal) -> ScaleUp:
         hopeless = classes if rounds > _ROUNDS else classes & known.one_by_one
         doubts = Doubts(one_by_one=known.one_by_one | classes, given_up=known.given_up | hopeless)
         proposal = _proposed(proposal.board, proposal.effort, doubts)
-    return replace(proposal.plan, verification_failures=failures)
+    return _with_promised(replace(proposal.plan, verification_failures=failures), proposal.board.snapshot.promises)
+
+
+def _with_promised(plan: ScaleUp, promises: Mapping[str, Mapping[str, int]]) -> ScaleUp:
+    if not promises:
+        return plan
+    pods = sum(sum(counts.values()) for counts in promises.values())
+    return replace(plan, existing=merged(promises, plan.existing), helped=plan.helped + pods)
 
 
 def _proposed(board: Board, effort: Effort, doubts: Doubts) -> Proposal:

@@ -31,7 +31,7 @@ _SAFE: Final = frozenset(
         *("cores-total", "memory-total", "gpu-total", "expander", "planner", "drain-priority-config", "consolidation"),
         *("nap-label-merge", "nap-popularity", "nap-taints", "cloud-provider", "provreq-provisioned-when"),
         *("balancing-label", "balancing-ignore-label", "startup-taint", "startup-taint-prefix", "status-taint"),
-        "ignore-taint",
+        *("ignore-taint", "consolidation-budget"),
     }
 )
 """Words of ours, amounts, and keys: of labels, taints, resources, which stay everywhere."""

@@ -11,9 +11,13 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
 from plimsoll.core.plans import encode
+from plimsoll.journal.anonymising import Anonymiser
 from plimsoll.journal.recordings import Recording
 from plimsoll.nodes.observing.snapshots import with_places
+from plimsoll.nodes.plan_outputs import scale_up_json
+from plimsoll.nodes.planning.consolidation import Terms, consolidate
 from plimsoll.nodes.planning.departures import removable_now
+from plimsoll.nodes.planning.disruption_windows import ONE_IN_TEN, read_allowance
 from plimsoll.nodes.planning.removals import find_unneeded
 from plimsoll.nodes.planning.scale_up import plan_scale_up
 from plimsoll.nodes.recording.hiding import hidden_policy, recording_rules
@@ -21,6 +25,7 @@ from plimsoll.nodes.recording.memories import known_json, read_known
 from plimsoll.nodes.recording.policies import policy_json, read_policy
 from plimsoll.nodes.recording.snapshots import read_snapshot, snapshot_json
 from plimsoll.nodes.recording.wire import plain
+from plimsoll.nodes.saving import MODES
 from plimsoll.nodes.telling.entries import loop_entry
 from plimsoll.nodes.telling.journal_plans import plan_of
 from plimsoll.nodes.turns import ScaleDownPart, ScaleUpPart, Turn
@@ -60,14 +65,38 @@ def planned_turn(snapshot: Snapshot, policy: Policy, known: Known) -> Turn:
             unneeded_since=since,
             kept=(*simulation.kept, *departures.kept),
             departures=departures,
+            known=known,
         ),
     )
 
 
 def plan_json(turn: Turn) -> dict[str, Any]:
-    """All that is compared: sizes and places as `plimsoll plan` tells them, and every reason."""
-    found: dict[str, Any] = plain({**loop_entry(turn), "reasons": plan_of(turn)})
+    """All that is compared: sizes and places as `plimsoll plan` tells them, every reason, and what could be saved."""
+    found: dict[str, Any] = plain({**loop_entry(turn), "reasons": plan_of(turn), **_saving(turn)})
     return found
+
+
+def _saving(turn: Turn) -> dict[str, Any]:
+    """What consolidation would propose; nothing where it is not asked for."""
+    options = turn.policy.scale_down
+    if options.consolidation not in MODES or turn.snapshot is None:
+        return {}
+    found = consolidate(
+        with_places(turn.snapshot, turn.scale_up.plan.existing),
+        turn.policy,
+        now=turn.at,
+        known=turn.scale_down.known,
+        terms=Terms(budgets=tuple(read_allowance(one) for one in options.consolidation_budgets) or ONE_IN_TEN),
+    )
+    replacement = found.replacement
+    told = {
+        "removals": {one.node: one.reason for one in found.removals},
+        "replaced": [] if replacement is None else list(replacement.nodes),
+        "replacement": None if replacement is None else scale_up_json(replacement.plan),
+        "kept": {one.node: one.reason for one in found.kept},
+        "savingsPerHour": found.savings_per_hour,
+    }
+    return {"consolidation": told}
 
 
 def recording_of(snapshot: Snapshot, policy: Policy, known: Known, *, about: About, salt: str | None) -> Recording:
@@ -77,8 +106,6 @@ def recording_of(snapshot: Snapshot, policy: Policy, known: Known, *, about: Abo
     if salt is None:
         recording = Recording.of(parts, about, None).with_part(POLICY, written)
     else:
-        from plimsoll.journal.anonymising import Anonymiser  # noqa: PLC0415 -- only here are names hidden
-
         anonymiser = Anonymiser(salt, recording_rules(policy))
         recording = Recording.of(parts, about, anonymiser)
         groups = [one.id for one in snapshot.groups]

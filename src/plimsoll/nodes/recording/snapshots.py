@@ -103,6 +103,14 @@ class _Backoff(Value):
     why: str
 
 
+class _Promise(Value):
+    """So many pods of an entry that are promised a place on the node of this name."""
+
+    known_as: str
+    entry: str
+    pods: int
+
+
 class _Snapshot(Value):
     version: int
     number: int
@@ -117,6 +125,7 @@ class _Snapshot(Value):
     budgets: tuple[PodDisruptionBudget, ...] = ()
     group_of: dict[str, str] = {}
     creation_backoffs: tuple[_Backoff, ...] = ()
+    promises: tuple[_Promise, ...] = ()
 
 
 # ---- writing
@@ -146,6 +155,11 @@ def snapshot_json(snapshot: Snapshot) -> Json:
         creation_backoffs=tuple(
             _Backoff(machine_type=kind, zone=zone, profile=profile, why=why)
             for (kind, zone, profile), why in snapshot.creation_backoffs.items()
+        ),
+        promises=tuple(
+            _Promise(known_as=node, entry=key, pods=pods)
+            for node, counts in snapshot.promises.items()
+            for key, pods in counts.items()
         ),
     )
     found: Json = plain(written)
@@ -198,7 +212,15 @@ def read_snapshot(value: Any) -> Snapshot:
         budgets=written.budgets,
         group_of=written.group_of,
         creation_backoffs={(one.machine_type, one.zone, one.profile): one.why for one in written.creation_backoffs},
+        promises=_read_promises(written.promises),
     )
+
+
+def _read_promises(written: tuple[_Promise, ...]) -> dict[str, dict[str, int]]:
+    found: dict[str, dict[str, int]] = {}
+    for one in written:
+        found.setdefault(one.known_as, {})[one.entry] = one.pods
+    return found
 
 
 def _view(written: _Snapshot) -> ClusterView:

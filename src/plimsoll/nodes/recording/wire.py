@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
 import msgspec
 
 from plimsoll.journal.errors import UnreadableRecording
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
 
 T = TypeVar("T")
 
@@ -26,7 +23,3 @@ def read(kind: type[T], value: Any, *, path: str) -> T:
         return msgspec.convert(value, kind)
     except (msgspec.ValidationError, RecursionError) as error:
         raise UnreadableRecording(str(error), path=path) from error
-
-
-def read_all(kind: type[T], values: Sequence[Any], *, path: str) -> tuple[T, ...]:
-    return tuple(read(kind, one, path=f"{path}[{index}]") for index, one in enumerate(values))

@@ -42,17 +42,19 @@ class EmbeddedTransport:
         # A call's path and query are plain text already: to escape and read them again was a thirtieth of a write.
         request = Request(call.method, call.path, call.query, headers, call.body)
         try:
-            async with self._calls.within(call.timeout_s):
-                answer = await self._door.carry(request)
-                if isinstance(answer.body, bytes):
-                    return Reply(answer.status, _headers(answer), answer.body)
-                return await _streamed(answer, call)
+            return await self._calls.carried(self._replied(call, request), call.timeout_s)
         except TimeoutError:
             if self._is_closed:
                 raise AnswerLost(
                     f"{call.method} {call.path}: the transport was closed before the answer came"
                 ) from None
             raise TimedOut(f"{call.method} {call.path}: no answer within {call.timeout_s:g} s") from None
+
+    async def _replied(self, call: Call, request: Request) -> Reply:
+        answer = await self._door.carry(request)
+        if isinstance(answer.body, bytes):
+            return Reply(answer.status, _headers(answer), answer.body)
+        return await _streamed(answer, call)
 
     async def aclose(self) -> None:
         self._is_closed = True

@@ -1,0 +1,89 @@
+"""One turn of the node autoscaler: everything anew, after a little changed, and with many pods that wait.
+
+From the caches of informers to the last event: the real loop, fed from memory (`benchmarks.autoscaler_worlds`), so that
+no API server is in the figures. Processor time; targets of specs/nodes.md 7.5. Kernels are machine code.
+"""
+
+from __future__ import annotations
+
+import logging
+import resource
+import time
+import tracemalloc
+from typing import TYPE_CHECKING, Any
+
+import structlog
+
+from benchmarks.autoscaler_worlds import StandingCluster, waiting_cluster
+from plimsoll.solver import kernels
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from plimsoll.nodes.turns import Turn
+
+_NODES = 5_000
+_PODS_EACH = 30
+_CHANGED = 0.01
+_TURNS = 5
+_MIB = 1 << 20
+
+
+def rows() -> Iterator[dict[str, Any]]:
+    structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(logging.ERROR))
+    kernels.compile_all()
+    yield from _standing_rows()
+    yield from _waiting_rows()
+
+
+def _standing_rows() -> Iterator[dict[str, Any]]:
+    cluster = StandingCluster(nodes=_NODES, pods_each=_PODS_EACH)
+    before = _resident_mib()
+    cold, turn = _timed(cluster.bench.turn)
+    told = f"{_NODES * _PODS_EACH:,} pods, {len(turn.scale_down.unneeded)} nodes found unneeded"
+    yield _row(f"turn at {_NODES:,} nodes, cold", cold, "s CPU", 10, told)
+    yield _row("... memory beyond the caches", _resident_mib() - before, "MiB", None, "of the process, after that turn")
+    times = []
+    for _ in range(_TURNS):
+        cluster.change(_CHANGED, pending=50)
+        seconds, turn = _timed(cluster.bench.turn)
+        times.append(seconds)
+    changed = f"{_CHANGED:.0%} of pods and nodes changed, 50 pods more wait; best of {_TURNS}, worst {max(times):.2f}"
+    yield _row(f"turn at {_NODES:,} nodes, after a change", min(times), "s CPU", 1, changed)
+    idle = min(_timed(cluster.bench.turn)[0] for _ in range(3))
+    yield _row(f"turn at {_NODES:,} nodes, nothing changed", idle, "s CPU", None, "best of 3")
+
+
+def _waiting_rows() -> Iterator[dict[str, Any]]:
+    times = []
+    for seed in range(3):
+        bench = waiting_cluster(pods=10_000, controllers=100, groups=200, seed=seed)
+        seconds, turn = _timed(bench.turn)
+        assert turn.scale_up.plan.helped == 10_000, "everybody gets a place"
+        times.append(seconds)
+    told = f"100 controllers, 200 groups, first turn; best of 3, {len(turn.scale_up.grown)} groups grown"
+    yield _row("turn with 10,000 pending pods", min(times), "s CPU", 5, told)
+    tracemalloc.start()
+    bench = waiting_cluster(pods=10_000, controllers=100, groups=200)
+    held, _ = tracemalloc.get_traced_memory()
+    bench.turn()
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    yield _row("... memory beyond the caches at its peak", (peak - held) / _MIB, "MiB", None, "of Python objects")
+
+
+def _timed(doing: Callable[[], Turn]) -> tuple[float, Turn]:
+    began = time.process_time()
+    turn = doing()
+    assert turn.ended_early is None, turn.ended_early
+    return time.process_time() - began, turn
+
+
+def _resident_mib() -> float:
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+
+
+def _row(name: str, value: float, unit: str, at_most: float | None, note: str) -> dict[str, Any]:
+    met = None if at_most is None else value <= at_most
+    target = "" if at_most is None else f"<= {at_most:g}"
+    return {"name": name, "value": value, "unit": unit, "target": target, "met": met, "note": note}

@@ -1,0 +1,92 @@
+"""What deploy/ installs agrees with the program: definitions, rights, flags, addresses."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from plimsoll.cli.run_nodes import read_flags
+from plimsoll.kube.diagnosis import NEEDS, Places, Scope
+from plimsoll.local.apiserver.authorization.rules import Rule
+from plimsoll.nodes.options import accepted_only, read_options
+from tests.deploy.flag_pages import page
+
+REPOSITORY = Path(__file__).parents[2]
+DEPLOY = REPOSITORY / "deploy"
+DEFINITIONS = sorted((REPOSITORY / "src/plimsoll/objects/crds").glob("*.yaml"))
+
+
+def documents(file: str) -> list[dict[str, Any]]:
+    return list(yaml.safe_load_all((DEPLOY / file).read_text()))
+
+
+def rights(kind: str) -> set[str]:
+    (role,) = [one for one in documents("nodes/permissions.yaml") if one["kind"] == kind]
+    return {single.text for rule in role["rules"] for single in Rule.of(rule).single_permissions()}
+
+
+def needed(*, everywhere: bool) -> set[str]:
+    permissions = [one for one in NEEDS["nodes"].permissions if (one.scope is Scope.EVERYWHERE) is everywhere]
+    return {single.text for one in permissions for single in Rule.of(one.rule()).single_permissions()}
+
+
+@pytest.fixture
+def container() -> dict[str, Any]:
+    (deployment,) = documents("nodes/deployment.yaml")
+    (found,) = deployment["spec"]["template"]["spec"]["containers"]
+    return found
+
+
+@pytest.mark.parametrize("definition", DEFINITIONS, ids=lambda one: one.name)
+def test_definitions_are_those_that_the_program_carries(definition: Path):
+    assert (DEPLOY / "crds" / definition.name).read_bytes() == definition.read_bytes()
+
+
+def test_every_definition_is_installed():
+    (listed,) = documents("crds/kustomization.yaml")
+    assert sorted(listed["resources"]) == [one.name for one in DEFINITIONS]
+
+
+def test_rights_in_the_whole_cluster_are_those_that_doctor_asks_for():
+    assert rights("ClusterRole") == needed(everywhere=True)
+
+
+def test_rights_in_its_namespace_are_those_that_doctor_asks_for():
+    assert rights("Role") == needed(everywhere=False)
+    namespaces = {one for permission in NEEDS["nodes"].permissions for one in permission.namespaces_in(Places())}
+    (listed,) = documents("nodes/kustomization.yaml")
+    assert namespaces == {"", listed["namespace"]}
+
+
+@pytest.mark.parametrize("overlay", ["nodes-simulated", "nodes-externalgrpc"])
+def test_flags_of_the_deployment_are_known_and_have_an_effect(container: dict[str, Any], overlay: str):
+    (kustomization,) = documents(f"{overlay}/kustomization.yaml")
+    added = [one["value"] for one in yaml.safe_load(kustomization["patches"][0]["patch"]) if "/args/" in one["path"]]
+    words = [one for one in [*container["args"], *added] if one.startswith("--") and not one.startswith("--data")]
+    given = dict(read_flags(words))
+    assert read_options(given).operation.provider == overlay.removeprefix("nodes-")
+    assert accepted_only(given) == ()
+
+
+def test_probes_and_metrics_use_the_address_that_is_listened_on(container: dict[str, Any]):
+    (port,) = container["ports"]
+    assert read_options({}).operation.address == f":{port['containerPort']}"
+    for probe in ("livenessProbe", "readinessProbe"):
+        assert container[probe]["httpGet"] == {"path": "/health-check", "port": port["name"]}
+
+
+def test_pods_keep_to_the_restricted_profile(container: dict[str, Any]):
+    (deployment,) = documents("nodes/deployment.yaml")
+    pod = deployment["spec"]["template"]["spec"]["securityContext"]
+    assert (pod["runAsNonRoot"], pod["seccompProfile"]) == (True, {"type": "RuntimeDefault"})
+    own = container["securityContext"]
+    assert own["capabilities"] == {"drop": ["ALL"]}
+    assert (own["allowPrivilegeEscalation"], own["readOnlyRootFilesystem"]) == (False, True)
+
+
+def test_the_page_of_flags_lists_the_flags_as_they_are():
+    written = (REPOSITORY / "docs/reference/node-flags.md").read_text()
+    assert written == page(), "python -m tests.deploy.flag_pages > docs/reference/node-flags.md"
