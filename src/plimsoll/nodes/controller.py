@@ -11,6 +11,7 @@ from datetime import timedelta
 from typing import TYPE_CHECKING, Final
 
 from plimsoll.kube.informer.changes import Added, Updated
+from plimsoll.nodes.expanding import PODS_TOO_NEW, SETTLING_S
 from plimsoll.nodes.observing.waiting_pods import was_refused
 from plimsoll.nodes.telling.health import Patience
 
@@ -60,11 +61,15 @@ class TurnTimer:
         if turn.did_something:
             await asyncio.sleep(0)
             return
+        wait_s = operation.scan_interval_s
+        if turn.scale_up.skipped is not None and turn.scale_up.skipped.code == PODS_TOO_NEW:
+            # They were let settle; they need not wait for a whole interval on top of it.
+            wait_s = min(wait_s, SETTLING_S)
         if not operation.frequent_loops:
-            await self._clock.sleep(operation.scan_interval_s)
+            await self._clock.sleep(wait_s)
             return
         try:
-            async with asyncio.timeout(operation.scan_interval_s):
+            async with asyncio.timeout(wait_s):
                 await self._wake.wait()
         except TimeoutError:
             return

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 MAX_NODES_REACHED: Final = "MaxNodesTotalReached"
 PODS_TOO_NEW: Final = "PodsTooNew"
-_SETTLING_S: Final = 2.0
+SETTLING_S: Final = 2.0
 _SETTLING_WITH_GPU_S: Final = 30.0
 """Who asks for accelerators often comes in numbers: a turn waits until they are all there."""
 
@@ -124,5 +124,5 @@ def _are_all_new(pending: tuple[Pending, ...], policy: Policy, now: datetime) ->
     if policy.pods.bypassed_schedulers:
         return False
     wants_gpu = any(any(is_gpu(name) for name in pod_demand(one.pod)) for one in pending)
-    settling_s = _SETTLING_WITH_GPU_S if wants_gpu else _SETTLING_S
+    settling_s = _SETTLING_WITH_GPU_S if wants_gpu else SETTLING_S
     return all(one.created is not None and 0 <= (now - one.created).total_seconds() < settling_s for one in pending)

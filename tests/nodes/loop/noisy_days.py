@@ -21,11 +21,11 @@ from plimsoll.objects.nodes import Node
 from plimsoll.objects.pods import Pod
 from plimsoll.runtime.chance import SeededEntropy
 from plimsoll.scheduling import ClusterView
-from tests.nodes.loop.scenarios_of_the_loop import containers, group, scenario_of, steps_of
 from plimsoll.simulation.autoscaling import ScenarioLoop
 from plimsoll.simulation.ports import Plugs
 from plimsoll.simulation.runs import Telling
 from plimsoll.simulation.worlds import World
+from tests.nodes.loop.scenarios_of_the_loop import containers, group, scenario_of, steps_of
 
 if TYPE_CHECKING:
     from tests.nodes.loop.scenarios_of_the_loop import Json

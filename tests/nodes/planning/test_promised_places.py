@@ -3,71 +3,74 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import TYPE_CHECKING, Any
 
-from benchmarks.planning_worlds import groups, n1_shapes, node, pod, policy, snapshot
 from plimsoll.nodes.planning.promises import Promises
 from plimsoll.nodes.planning.scale_up import plan_scale_up
-from plimsoll.nodes.planning.world import Pending, Snapshot
-from plimsoll.scheduling import ClusterView
+from tests.nodes.planning import engine_worlds as worlds
+from tests.nodes.planning.engine_worlds import COST, running
 
-SHAPE = next(one for one in n1_shapes() if one.name == "n1-standard-4")
-GROUP = replace(groups([SHAPE])[0], id="g")
-
-
-def waiting(name: str, count: int, cpu: str, **spec: object) -> Pending:
-    one = pod(f"{name}-0", {"cpu": cpu}, app=name, **spec)
-    return Pending(
-        key=f"default/{name}-0", pod=one, count=count, names=tuple(f"{name}-{index}" for index in range(count))
-    )
+if TYPE_CHECKING:
+    from plimsoll.nodes.planning.world import Pending, Snapshot
+    from plimsoll.objects.nodes import Node
 
 
-def world(*pending: Pending, nodes: int = 0) -> Snapshot:
-    machines = [node(f"g-{index}", SHAPE) for index in range(nodes)]
+def waiting(name: str, count: int, cpu: float, **more: Any) -> Pending:
+    one = worlds.waiting(name, count, cpu, **more)
+    return replace(one, names=(name, *(f"{name}-{number}" for number in range(1, count))))
+
+
+def world(*pending: Pending, nodes: int = 0, **more: Any) -> Snapshot:
+    """Nodes of four cores in one group."""
+    machines = [machine(number) for number in range(nodes)]
     of = {one.metadata.name: "g" for one in machines}
-    return snapshot(
-        pending, groups=(replace(GROUP, target_size=nodes),), view=ClusterView.of(machines, []), group_of=of
-    )
+    groups = [worlds.group("g", target=nodes)]
+    return worlds.world(*pending, groups=groups, nodes=machines, group_of=of, **more)
+
+
+def machine(number: int) -> Node:
+    return worlds.node(f"g-{number}", cpu=4, memory="16Gi")
 
 
 def promised(before: Snapshot) -> Promises:
-    plan = plan_scale_up(before, policy())
+    plan = plan_scale_up(before, COST)
     promises = Promises()
     promises.make(before, plan.existing, [("g", one.added, one) for one in plan.growths])
     return promises
 
 
 def test_pods_have_the_nodes_that_were_asked_for_them():
-    before = world(waiting("large", 2, "2500m"), waiting("small", 2, "1200m"))
+    before = world(waiting("large", 2, 2.5), waiting("small", 2, 1.2))
     promises = promised(before)
     after = world(*before.pending, nodes=2)
     places = promises.places(after)
-    assert places == {f"g-{index}": {"default/large-0": 1, "default/small-0": 1} for index in range(2)}
-    plan = plan_scale_up(replace(after, promises=places), policy())
+    assert places == {f"g-{index}": {"default/large": 1, "default/small": 1} for index in range(2)}
+    plan = plan_scale_up(replace(after, promises=places), COST)
     assert (plan.growths, plan.remaining, plan.helped, plan.existing) == ((), (), 4, places)
 
 
 def test_pods_that_run_are_promised_nothing_any_more():
-    before = world(waiting("large", 2, "2500m"))
+    before = world(waiting("large", 2, 2.5))
     promises = promised(before)
     assert promises.places(world(nodes=2)) == {}
     assert promises.places(world(*before.pending, nodes=2)) == {}, "it is forgotten"
 
 
 def test_a_node_that_is_not_what_was_asked_for_keeps_no_promise():
-    before = world(waiting("large", 1, "2500m"))
+    before = world(waiting("large", 1, 2.5))
     promises = promised(before)
     after = world(*before.pending, nodes=1)
-    taken = replace(after, view=ClusterView.of([node("g-0", SHAPE)], [pod("x", {"cpu": "3"}, nodeName="g-0")]))
+    taken = world(*before.pending, nodes=1, on=[("g-0", running("x", cpu=3))])
     assert promises.places(taken) == {}
-    assert promises.places(after) == {"g-0": {"default/large-0": 1}}
+    assert promises.places(after) == {"g-0": {"default/large": 1}}
 
 
 def test_others_do_not_take_a_promised_place():
-    before = world(waiting("large", 1, "2500m"))
+    before = world(waiting("large", 1, 2.5))
     promises = promised(before)
-    after = world(*before.pending, waiting("other", 1, "2500m"), nodes=1)
-    plan = plan_scale_up(replace(after, promises=promises.places(after)), policy())
-    assert plan.existing == {"g-0": {"default/large-0": 1}}
+    after = world(*before.pending, waiting("other", 1, 2.5), nodes=1)
+    plan = plan_scale_up(replace(after, promises=promises.places(after)), COST)
+    assert plan.existing == {"g-0": {"default/large": 1}}
     assert [(one.offer.group, one.added) for one in plan.growths] == [("g", 1)]
 
 
@@ -75,5 +78,5 @@ def test_pods_that_look_at_others_are_promised_nothing():
     selector = {"matchLabels": {"app": "apart"}}
     term = {"topologyKey": "kubernetes.io/hostname", "labelSelector": selector}
     apart = {"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [term]}}
-    before = world(waiting("apart", 2, "1", affinity=apart))
+    before = world(waiting("apart", 2, 1, affinity=apart))
     assert promised(before).places(world(*before.pending, nodes=2)) == {}

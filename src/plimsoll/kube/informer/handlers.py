@@ -80,12 +80,11 @@ class HandlerFeed(Generic[V]):
 
     def changed(self, place: Place, before: V | BadObject | None, departure: Departure[V] | None = None) -> None:
         """The object was in state `before` and is now as the cache has it. If it left, `departure` says how."""
-        namespace, name = place
-        if place in self._in_hand:
+        if self._in_hand and place in self._in_hand:
             known = self._in_hand[place]
-        elif self._unheard and name in self._unheard.get(namespace, ()):
+        elif self._unheard and place[1] in self._unheard.get(place[0], ()):
             if departure is not None:
-                del self._unheard[namespace][name]
+                del self._unheard[place[0]][place[1]]
             return
         else:
             # What the handler was told before this began to wait stands, whatever happened since.

@@ -1,0 +1,15 @@
+"""One virtual day of a noisy workload: nodes hardly ever go in vain, and cost little more than they must.
+
+Needs no server, but minutes of processor time.
+"""
+
+from __future__ import annotations
+
+from tests.nodes.loop.noisy_days import LivedDay
+
+
+def test_a_day_of_noise():
+    day = LivedDay(seed="a day", first_hour=6).run(25)
+    assert day.removals > 20
+    assert day.regained_share <= 0.01
+    assert day.over_bound <= 1.15
