@@ -9,11 +9,13 @@ from __future__ import annotations
 import asyncio
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 import structlog
 
 from plimsoll.app.page_serving import check_address, serve_pages
+from plimsoll.core.errors import InvalidInput
 from plimsoll.journal.memory import MemoryJournal
 from plimsoll.journal.sqlite import SqliteJournal
 from plimsoll.kube.client import Client
@@ -36,7 +38,8 @@ from plimsoll.local.cloud import SimulatedCloud
 from plimsoll.nodes.assembly import NodeAutoscaler, Surroundings
 from plimsoll.nodes.configuring import GivenOptions
 from plimsoll.nodes.options import read_options
-from plimsoll.nodes.providers.choosing import Around, make_provider
+from plimsoll.nodes.price_overlays import overlay_in
+from plimsoll.nodes.providers.choosing import Around, make_expander, make_provider
 from plimsoll.nodes.telling.http import TellingPages
 from plimsoll.nodes.telling.http_access import Reviewer
 from plimsoll.nodes.telling.insights import Insights
@@ -48,14 +51,15 @@ from plimsoll.runtime.supervisor import Supervisor
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Mapping
-    from pathlib import Path
 
     from plimsoll.core.clock import Clock
     from plimsoll.core.entropy import Entropy
     from plimsoll.core.plans import Outcome, Plan
     from plimsoll.journal.entries import Entry, Query
     from plimsoll.kube.access import Access
-    from plimsoll.kube.exchange import Transport
+    from plimsoll.kube.exchange import Guard, Transport
+    from plimsoll.nodes.asking_expander import AskingExpander
+    from plimsoll.nodes.planning.prices import Overlay
     from plimsoll.nodes.policy import Operation, Policy
     from plimsoll.nodes.providers.ports import Provider
     from plimsoll.nodes.turns import Turn
@@ -123,6 +127,7 @@ class Running:
         self._clock = clock
         self._entropy = entropy
         self.policy: Policy = read_options(settings.options)
+        self._overlay = _overlay_of(self.policy)
         self._stack = AsyncExitStack()
 
     async def __aenter__(self) -> Self:
@@ -147,7 +152,7 @@ class Running:
             return
         identity = unique_identity(self._settings.host, self._entropy)
         holder = LeaseHolder(_lease_settings(operation), clock=SuspendAwareClock(), identity=identity)
-        parts, services = self._parts(self.client.guarded(holder))
+        parts, services = self._parts(self.client.guarded(holder), holder)
         async with self._serving(parts), LeaseThread(holder, self._another_transport, entropy=self._entropy):
             await run_while_leading(holder, lambda: self._act(parts, services))
 
@@ -204,30 +209,40 @@ class Running:
         if found.level is Level.WARN:
             log.warning("rival.found", problem=found.message, fix=found.fix)
 
-    def _parts(self, client: Client) -> tuple[NodeAutoscaler, list[Service]]:
+    def _parts(self, client: Client, guard: Guard | None = None) -> tuple[NodeAutoscaler, list[Service]]:
+        """`guard` is the client's: another cluster is changed by who leads here, and by nobody else."""
         informers = Informers(client, clock=self._clock, entropy=self._entropy)
         recorder = EventRecorder(client, EventSource(component=NAME), clock=self._clock, entropy=self._entropy)
-        provider = self._provider(client)
+        provider = self._provider(client, guard)
         parts = NodeAutoscaler(
             Surroundings(
                 client=client,
                 informers=informers,
                 recorder=recorder,
                 provider=provider,
-                configuration=GivenOptions(self._settings.options, informers, naming=provider.naming),
+                configuration=GivenOptions(
+                    self._settings.options, informers, naming=provider.naming, overlay=self._overlay
+                ),
                 clock=self._clock,
                 planning=in_thread,
+                expander=self._expander(),
                 journal=MemoryJournal() if self._settings.data is None else LazyJournal(self._settings.data),
             )
         )
         return parts, [Service(name="events", run=recorder.run), *informers.services()]
 
-    def _provider(self, client: Client) -> Provider:
+    def _expander(self) -> AskingExpander | None:
+        expander = make_expander(self.policy.choosing)
+        if expander is not None:
+            self._stack.push_async_callback(expander.close)
+        return expander
+
+    def _provider(self, client: Client, guard: Guard | None) -> Provider:
         around = Around(
             workload=client,
             clock=self._clock,
             simulated_cloud=lambda one: SimulatedCloud(one, clock=self._clock),
-            connect=self._connected_to,
+            connect=lambda access: self._connected_to(access).guarded(guard),
             environment=self._settings.environment,
         )
         return make_provider(self.policy, around)
@@ -248,6 +263,16 @@ class Running:
 
     def _another_transport(self) -> HttpTransport:
         return HttpTransport(self._settings.access, user_agent=NAME)
+
+
+def _overlay_of(policy: Policy) -> dict[str, Overlay]:
+    filename = policy.choosing.price_overlay
+    if not filename:
+        return {}
+    try:
+        return overlay_in(Path(filename).read_bytes(), source=filename)
+    except OSError as error:
+        raise InvalidInput(f"{filename} cannot be read: {error.strerror}", path="price-overlay") from error
 
 
 def _lease_settings(operation: Operation) -> LeaseSettings:

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from contextlib import AbstractContextManager
 
     from plimsoll.nodes.planning.capacity_checks import Checked
+    from plimsoll.nodes.planning.prices import Overlay
     from plimsoll.nodes.planning.results import ScaleUp
     from plimsoll.nodes.planning.scale_up import Proposal
     from plimsoll.nodes.planning.world import Snapshot
@@ -109,16 +110,10 @@ def _check_expander(chain: str) -> None:
         raise InvalidInput(problem, path="--expander")
 
 
-def _overlay(filename: str) -> Any:
-    from plimsoll.nodes.planning.prices import read_overlay
-    from plimsoll.objects.manifests import read_documents
+def _overlay(filename: str) -> dict[str, Overlay]:
+    from plimsoll.nodes.price_overlays import overlay_in
 
-    if not filename:
-        return {}
-    documents = [document for _, document in read_documents(read_file(filename), source=filename)]
-    if len(documents) != 1 or not isinstance(documents[0], dict):
-        raise InvalidInput("must be one map: machine type to price", path=filename)
-    return read_overlay(documents[0], path=filename)
+    return overlay_in(read_file(filename), source=filename) if filename else {}
 
 
 class _Planned(NamedTuple):
