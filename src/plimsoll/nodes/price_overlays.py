@@ -1,4 +1,4 @@
-"""The file of `--price-overlay`: machine type to price or factor. Who runs or plans reads the bytes; this, the words."""
+"""The file of `--price-overlay`: machine type to price or factor. Who runs or plans reads the bytes."""
 
 from __future__ import annotations
 
