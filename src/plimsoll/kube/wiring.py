@@ -64,14 +64,13 @@ def of_owner(resource: Resource) -> Keys[Key]:
 def states_in(change: Change[Any]) -> list[WireObject]:
     """The readable states a change tells of, the older first."""
     # Asked for every event by every controller, so by type: see `informer.changes`.
-    kind = type(change)
-    if kind is Updated:
+    if type(change) is Updated:
         old, new = change.old, change.new
         # Both are with their bytes, or neither is.
         return [old.view, new.view] if type(new) is RawObject else [old, new]
-    if kind is Added:
+    if type(change) is Added:
         return [view_of(change.new)]
-    if kind is Deleted or kind is TurnedBad:
+    if type(change) is Deleted or type(change) is TurnedBad:
         return [view_of(change.last)] if change.last is not None else []
     return []
 

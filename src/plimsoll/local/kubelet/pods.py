@@ -80,8 +80,6 @@ class Pods:
     def _of_pod(self, change: Change[Pod]) -> Iterable[Key]:
         match change:
             case Added(new=pod) | Updated(new=pod):
-                if self._told and self._told.pop(pod.metadata.uid, "") == pod.metadata.resource_version:
-                    return ()
                 key = self._key_if_bound(pod)
                 return () if key is None else (key,)
             case Deleted(last=pod):
@@ -98,6 +96,7 @@ class Pods:
             case Deleted(last=node):
                 self._books.close(node.metadata.name)
                 self._addresses.close(node.spec.pod_cidr)
+        self._told.clear()
         return [Key(pod.metadata.namespace, pod.metadata.name) for pod in self._on(change.key.name)]
 
     def _key_if_bound(self, pod: Pod) -> Key | None:
@@ -118,6 +117,9 @@ class Pods:
                 return Done()
             case Booting(until=until):
                 return self._at(until)
+        if self._told and self._told.pop(pod.metadata.uid, "") == pod.metadata.resource_version:
+            # The echo of our own report: the plan would be the same again.
+            return Done()
         plan = self._planned(pod, node)
         match plan:
             case Wait(until=next_look):
@@ -175,7 +177,6 @@ class Pods:
         if plan.until is not None:
             return self._at(plan.until)
         if plan.phase == "Running" and self._runs_for_ever(pod):
-            # Our own echo would have us plan the same again.
             self._told[pod.metadata.uid] = written.metadata.resource_version
         return Done()
 

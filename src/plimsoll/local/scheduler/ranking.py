@@ -51,20 +51,23 @@ class Ranking:
     def put(self, judged: Judgement) -> None:
         """The node fits, and this is what is known of it."""
         place = judged.place
-        before = self._fitting.get(place.name)
+        name = place.name
+        before = self._fitting.get(name)
+        if before is judged:
+            return
         if before is not None and before.place.labels is place.labels and before.siblings == judged.siblings:
             # Most changes of a node are pods of other shapes: then it is at most better or worse than it was.
-            self._fitting[place.name] = judged
+            self._fitting[name] = judged
             if before.score != judged.score:
                 self._push(_tier(judged), judged)
             return
-        self.drop(place.name)
+        self.drop(name)
         tier, host = _tier(judged), place.labels.get(HOSTNAME)
         self._sizes[tier] += 1
         self._siblings[tier[0]] += judged.siblings
         self._hosts[host] += 1
         self._shared += host is not None and self._hosts[host] == 2
-        self._fitting[place.name] = judged
+        self._fitting[name] = judged
         self._push(tier, judged)
 
     def _push(self, tier: Tier, judged: Judgement) -> None:

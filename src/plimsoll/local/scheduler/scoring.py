@@ -47,21 +47,22 @@ class Loads:
     """Sums over the pods of nodes, made once for each state of a node, however many shapes are judged there."""
 
     def __init__(self) -> None:
-        self._known: dict[str, Load] = {}
+        self.known: dict[str, Load] = {}
+        """Of some state of a node each, by its name: who asks for thousands looks here before `of`."""
 
     def of(self, place: NodeState) -> Load:
-        known = self._known.get(place.name)
+        known = self.known.get(place.name)
         if known is None or known.place is not place:
             pods = place.pods.values()
             used = {
                 name: sum([placed.demand[name] or unasked for placed in pods]) for name, unasked in _UNASKED.items()
             }
             kins = Counter([placed.kin for placed in pods if not placed.leaving])
-            known = self._known[place.name] = Load(place, used, kins, {})
+            known = self.known[place.name] = Load(place, used, kins, {})
         return known
 
     def forget(self, name: str) -> None:
-        self._known.pop(name, None)
+        self.known.pop(name, None)
 
 
 class NodeScores:

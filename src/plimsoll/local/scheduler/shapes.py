@@ -122,13 +122,15 @@ class Shape:
         self._judgements.pop(name, None)
 
     def _judge(self, place: NodeState) -> Judgement:
-        load = self._loads.of(place)
+        name = place.name
+        load = self._loads.known.get(name)
+        if load is None or load.place is not place:
+            load = self._loads.of(place)
         known = load.answers.get(self._asks)
         if known is None:
             verdict = self.rules.verdict(place)
             known = load.answers[self._asks] = (verdict, self._scores.of(load) if verdict is FITS else 0)
-        found = Judgement(place, *known, load.kins.get(self._kin, 0))
-        self._judgements[place.name] = found
+        found = self._judgements[name] = Judgement(place, known[0], known[1], load.kins.get(self._kin, 0))
         return found
 
 

@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from plimsoll.core.errors import InvalidInput
 from plimsoll.kube.errors import Conflict, Invalid, NotFound
-from plimsoll.kube.informer.changes import V
 from plimsoll.local.workloads.pod_making import controller_reference
 from plimsoll.objects.owners import controller_of
 
@@ -24,6 +23,7 @@ if TYPE_CHECKING:
     from plimsoll.core.selectors import LabelSelector
     from plimsoll.kube.client import Client
     from plimsoll.kube.informer import Informer
+    from plimsoll.kube.informer.changes import V
     from plimsoll.objects.meta import ObjectMeta, WireObject
     from plimsoll.objects.registry import Resource
 

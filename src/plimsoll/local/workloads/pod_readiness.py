@@ -34,8 +34,11 @@ def ready_condition(pod: Pod) -> PodCondition | None:
 
 
 def is_ready(pod: Pod) -> bool:
-    condition = ready_condition(pod)
-    return condition is not None and condition.status == "True"
+    # Spelled out as well: asked of all pods of a set as often.
+    for one in pod.status.conditions:
+        if one.type == "Ready":
+            return one.status == "True"
+    return False
 
 
 def ready_since(pod: Pod) -> datetime | None:

@@ -62,18 +62,26 @@ def replica_status(
     active = active_pods(pods)
     ready = [pod for pod in active if is_ready(pod)]
     min_ready_s = replica_set.spec.min_ready_seconds
-    template_labels = replica_set.spec.template.metadata.labels.items()
     available = ready
     if min_ready_s:
         available = [pod for pod in ready if is_available(pod, min_ready_s=min_ready_s, now=now)]
     return ReplicaSetStatus(
         observed_generation=replica_set.metadata.generation,
         replicas=len(active),
-        fully_labeled_replicas=sum(template_labels <= pod.metadata.labels.items() for pod in active),
+        fully_labeled_replicas=_fully_labeled(active, replica_set.spec.template.metadata.labels),
         ready_replicas=len(ready),
         available_replicas=len(available),
         conditions=_conditions(replica_set, len(active), failure, now),
     )
+
+
+def _fully_labeled(pods: Sequence[Pod], labels: dict[str, str]) -> int:
+    """How many pods have all labels of the template. Nearly all have these and no others."""
+    count = 0
+    for pod in pods:
+        theirs = pod.metadata.labels
+        count += theirs == labels or labels.items() <= theirs.items()
+    return count
 
 
 def next_look_s(replica_set: ReplicaSet, pods: Sequence[Pod], now: datetime) -> float | None:

@@ -6,6 +6,7 @@ status. While the cache does not show what an earlier turn wrote nothing is crea
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from plimsoll.kube.controllers import Again, Controller, ControllerSettings, Done
@@ -152,12 +153,10 @@ class ReplicaSetController:
         metadata = replica_set.metadata
         # Nobody else writes this status, so it need not wait for whoever changes the rest: the uid is enough.
         body = {"metadata": {"uid": metadata.uid}, "status": _status_body(status, replica_set.status)}
-        try:
+        with suppress(NotFound):  # it may have been deleted meanwhile
             await self._client.merge_patch(
                 ReplicaSet, metadata.name, body, namespace=metadata.namespace, subresource="status"
             )
-        except NotFound:
-            pass  # It was deleted meanwhile.
         return False
 
     # ---- which sets a pod's change concerns

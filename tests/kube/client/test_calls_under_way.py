@@ -1,0 +1,82 @@
+"""What a transport does about the time limits of its calls, most of which are answered without waiting."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from plimsoll.kube.calls_under_way import CallsUnderWay
+from plimsoll.runtime.virtual_runs import VirtualRun
+
+
+async def _after(seconds: float) -> str:
+    if seconds:
+        await asyncio.sleep(seconds)
+    return "answer"
+
+
+def test_a_call_that_is_answered_at_once_sets_no_timer():
+    async def story() -> list[float]:
+        loop, timers = asyncio.get_running_loop(), []
+        set_timer = loop.call_at
+        loop.call_at = lambda when, *rest, **more: timers.append(when) or set_timer(when, *rest, **more)
+        assert await CallsUnderWay().carried(_after(0), 30.0) == "answer"
+        return timers
+
+    with VirtualRun() as run:
+        assert run.until(story()) == []
+
+
+def test_a_call_that_waits_is_answered_within_its_time():
+    with VirtualRun() as run:
+        assert run.until(CallsUnderWay().carried(_after(29), 30.0)) == "answer"
+
+
+def test_a_call_that_waits_too_long_is_ended_at_its_deadline():
+    async def story() -> float:
+        loop = asyncio.get_running_loop()
+        began_s = loop.time()
+        with pytest.raises(TimeoutError):
+            await CallsUnderWay().carried(_after(31), 30.0)
+        return loop.time() - began_s
+
+    with VirtualRun() as run:
+        assert run.until(story()) == pytest.approx(30.0)
+
+
+def test_closing_the_transport_ends_a_call_that_waits():
+    async def story() -> None:
+        calls = CallsUnderWay()
+        async with asyncio.TaskGroup() as group:
+            waiting = group.create_task(_ended(calls))
+            await asyncio.sleep(1)
+            calls.end_all()
+            await waiting
+
+    async def _ended(calls: CallsUnderWay) -> None:
+        with pytest.raises(TimeoutError):
+            await calls.carried(_after(10), 30.0)
+
+    with VirtualRun() as run:
+        run.until(story())
+
+
+def test_whoever_cancels_the_caller_cancels_the_call():
+    async def story() -> bool:
+        task = asyncio.create_task(CallsUnderWay().carried(_after(10), 30.0))
+        await asyncio.sleep(1)
+        task.cancel()
+        await asyncio.wait((task,))
+        return task.cancelled()
+
+    with VirtualRun() as run:
+        assert run.until(story())
+
+
+def test_what_a_call_raises_is_raised():
+    async def refused() -> None:
+        raise ValueError("no")
+
+    with VirtualRun() as run, pytest.raises(ValueError, match="no"):
+        run.until(CallsUnderWay().carried(refused(), 30.0))
