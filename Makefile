@@ -43,7 +43,7 @@ check: $(VENV)/.dev
 	echo "$$passed passed, 0 failed"
 
 test: $(VENV)/.dev
-	@$(BIN)/python -m pytest --ignore=tests/e2e
+	@$(BIN)/python -m pytest --ignore=tests/e2e -n 2
 
 test-scenarios: $(VENV)/.dev
 	@$(BIN)/python -m pytest tests/scenarios

@@ -345,3 +345,15 @@ def test_a_pod_of_the_same_name_is_another_pod():
         world.made(PODS, a_pod())
         world.run.settle()
         assert world.get_pod()["status"]["phase"] == "Running"
+
+
+def test_what_somebody_else_says_of_a_pod_that_runs_for_ever_is_put_right():
+    with KubeletWorld(start_s=0) as world:
+        world.node()
+        world.pod()
+        world.run.settle()
+        ready = conditions(world.get_pod())["Ready"]
+        body = {"status": {"conditions": [{"type": "Ready", "status": "False", "reason": "Rumour"}]}}
+        assert world.ask("PATCH", f"{PODS}/p/status", body, content=STRATEGIC).status == 200
+        world.run.settle()
+        assert conditions(world.get_pod())["Ready"] == ready

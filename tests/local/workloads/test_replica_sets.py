@@ -207,3 +207,22 @@ def test_pods_that_become_ready_together_make_one_status():
         watching = w.watch(f"{SETS}?watch=true&resourceVersion={w.get(SETS, 'r')['metadata']['resourceVersion']}")
         w.make_all_ready()
         assert [event["object"]["status"]["readyReplicas"] for event in watching.events] == [20]
+
+
+def test_a_set_that_had_nothing_left_to_do_mends_what_somebody_makes_of_its_status():
+    with world() as w:
+        w.made(SETS, replica_set(replicas=2))
+        w.run.settle()
+        w.patch(SETS, "r", {"status": {"replicas": 7, "fullyLabeledReplicas": 7}}, subresource="status")
+        w.run.settle()
+        assert w.get(SETS, "r")["status"]["replicas"] == 2
+
+
+def test_a_set_that_had_nothing_left_to_do_replaces_a_pod_that_ends():
+    with world() as w:
+        w.made(SETS, replica_set(replicas=2))
+        w.run.settle()
+        ended = w.pods[0]["metadata"]["name"]
+        w.patch(PODS, ended, {"status": {"phase": "Failed"}}, subresource="status")
+        w.run.settle()
+        assert len([pod for pod in w.pods if pod["metadata"]["name"] != ended]) == 2

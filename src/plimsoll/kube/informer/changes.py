@@ -205,7 +205,7 @@ def _leaving(before: V | BadObject, departure: Departure[V] | None) -> Deleted[V
 
 def view_of(value: V) -> WireObject:
     """The struct, whether or not its bytes are kept with it."""
-    return value.view if type(value) is RawObject else value
+    return value.view if isinstance(value, RawObject) else value
 
 
 def key_of(value: V | BadObject) -> Key:
