@@ -153,7 +153,7 @@ class TestOtherForms:
         lines = told(story(pods=[*story()["pods"], big])).splitlines()
         assert lines[0].split() == ["NODE", "GROUP", "MACHINE", "TYPE", "ZONE", "NODES", "PODS", "PER", "HOUR"]
         assert "10 of 12 pods get a place: 10 on 2 new nodes" in lines
-        assert "costs 0.5500 an hour, the least possible" in lines
+        assert "costs 0.5500 an hour, the least possible for the pods on new nodes" in lines
         assert lines[-2:] == ["2 pods left: default/big (2)", "  Insufficient cpu (small, large)"]
 
     def test_prices_that_nobody_gave_are_called_estimated(self):

@@ -8,9 +8,10 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 
-from plimsoll.solver import planner
+from plimsoll.solver import columns, planner
 from plimsoll.solver.planner import pack
 from plimsoll.solver.problems import Effort, Packed, Packing
+from plimsoll.solver.single_types import estimate
 from tests.solver.markets import demand, faults, n1_types, packing, tiny_packings
 
 QUICK = Effort(rounds=4, gap=0.3)
@@ -89,6 +90,55 @@ def test_ten_times_the_pods_cost_about_ten_times_as_much():
     problem = packing(*demand("log-normal", pods=3_000, classes=8), capacity, price)
     tenfold = replace(problem, counts=10 * problem.counts)
     assert pack(tenfold, QUICK).packed.cost <= 10 * pack(problem, QUICK).packed.cost * 1.01
+
+
+MIDDLING = packing(
+    [
+        [7126, 5879],
+        [2939, 54110],
+        [6603, 42197],
+        [146, 5578],
+        [6643, 22989],
+        [923, 8932],
+        [9622, 4199],
+        [5204, 8800],
+        [2112, 22409],
+        [14681, 63265],
+        [2661, 32562],
+        [7370, 53460],
+        [13494, 8249],
+    ],
+    [30, 29, 24, 27, 26, 27, 27, 25, 36, 18, 30, 16, 24],
+    [[8000, 32000], [16000, 64000], [6000, 6000], [2000, 8000]],
+    [0.368, 0.6377, 0.2335, 0.0837],
+)
+"""Rounded knapsacks know no better column than those of the first packing, which is dearer than one type alone."""
+
+
+def test_nothing_is_dearer_than_the_best_type_alone(monkeypatch: pytest.MonkeyPatch):
+    alone = estimate(MIDDLING, 1, nodes=1000)
+    assert not alone.left.any()
+    hasty = replace(QUICK, rounds=0)
+    assert pack(MIDDLING, hasty).packed.cost <= alone.nodes * 0.6377 + 1e-9
+    monkeypatch.setattr(planner, "SINGLE_PAIRS", 0)
+    assert pack(MIDDLING, hasty).packed.cost > alone.nodes * 0.6377, "nothing else makes sure of it"
+
+
+def test_where_rounded_knapsacks_know_no_more_exact_ones_are_asked(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(planner, "SINGLE_PAIRS", 0)
+    found = pack(MIDDLING, Effort()).packed
+    assert faults(MIDDLING, found) == []
+    assert not found.left.any()
+    assert found.cost < 97
+    monkeypatch.setattr(columns, "EXACT_PAIRS", 0)
+    assert pack(MIDDLING, Effort()).packed.cost > 98
+
+
+def test_one_type_alone_keeps_to_limits():
+    problem = packing([[6]], [10], [[10], [20]], [1.0, 1.5], available=np.array([20, 2]))
+    found = pack(problem, QUICK).packed
+    assert faults(problem, found) == []
+    assert found.cost == pytest.approx(2 * 1.5 + 4)
 
 
 def test_nothing_asked_is_nothing_packed():

@@ -150,20 +150,33 @@ class Running:
             async with self._serving(parts):
                 await self._act(parts, services)
             return
-        identity = unique_identity(self._settings.host, self._entropy)
-        holder = LeaseHolder(_lease_settings(operation), clock=SuspendAwareClock(), identity=identity)
+        holder = self._candidate()
         parts, services = self._parts(self.client.guarded(holder), holder)
         async with self._serving(parts), LeaseThread(holder, self._another_transport, entropy=self._entropy):
             await run_while_leading(holder, lambda: self._act(parts, services))
 
+    def _candidate(self) -> LeaseHolder:
+        identity = unique_identity(self._settings.host, self._entropy)
+        return LeaseHolder(_lease_settings(self.policy.operation), clock=SuspendAwareClock(), identity=identity)
+
     async def run_once(self) -> Turn:
-        """A single turn, whoever leads: for a look at what would be done."""
-        parts, services = self._parts(self.client)
+        """A single turn, to its end. Only a dry run is free to take it without leading."""
+        operation = self.policy.operation
+        if operation.dry_run or not operation.leader_elect:
+            return await self._turn(self.client, None)
+        holder = self._candidate()
+        async with LeaseThread(holder, self._another_transport, entropy=self._entropy):
+            return await run_while_leading(holder, lambda: self._turn(self.client.guarded(holder), holder))
+
+    async def _turn(self, client: Client, guard: Guard | None) -> Turn:
+        parts, services = self._parts(client, guard)
         ended: asyncio.Future[Turn] = asyncio.get_running_loop().create_future()
 
         async def turn() -> None:
             await parts.autoscaler.synced()
-            ended.set_result(await parts.autoscaler.run_once())
+            told = await parts.autoscaler.run_once()
+            await parts.settled()
+            ended.set_result(told)
 
         async with asyncio.TaskGroup() as group:
             background = group.create_task(Supervisor(services, clock=self._clock, entropy=self._entropy).run())

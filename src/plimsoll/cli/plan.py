@@ -23,6 +23,9 @@ if TYPE_CHECKING:
 
 _WORTH_LOADING: Final = 2_000
 """Entries times kinds of nodes: below it plain Python is done before machine code would be loaded."""
+_WORTH_LOADING_FOR_MANY: Final = 200
+"""The same where so many pods are asked for that nodes are filled in thousands of ways."""
+_MANY_PODS: Final = 10_000
 
 
 def plan(
@@ -161,7 +164,9 @@ def _kernels_for(given: PlanInput, *, prove: bool) -> AbstractContextManager[Non
     nodes = len(snapshot.view.nodes) + len(snapshot.groups) + len(snapshot.machine_types)
     if os.environ.get(kernels.VARIABLE):
         return nullcontext()
-    if len(snapshot.pending) * nodes < _WORTH_LOADING and not (prove and kernels.cache_is_warm()):
+    size = len(snapshot.pending) * nodes
+    many = size >= _WORTH_LOADING_FOR_MANY and sum(one.count for one in snapshot.pending) >= _MANY_PODS
+    if size < _WORTH_LOADING and not ((prove or many) and kernels.cache_is_warm()):
         return kernels.forced("plain")
     if not kernels.cache_is_warm():
         typer.echo(f"note: python -m {kernels.__name__} (a minute, once on this machine) makes plans faster", err=True)

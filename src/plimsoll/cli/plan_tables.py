@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 _NAMED: Final = 10
 _ROWS: Final = 30
 _WIDEST: Final = 44
+_LEAST: Final = "the least possible for the pods on new nodes"
 _EXACT: Final = 1e-6
 """A gap below it is rounding."""
 _SHOWN: Final = 0.005
@@ -100,12 +101,12 @@ def _money(given: PlanInput, answer: ScaleUp) -> str:
     if not cost:
         return f"costs nothing{guessed}"
     if cost - bound <= _EXACT * cost:
-        return f"costs {cost:.4f} an hour, the least possible{guessed}"
+        return f"costs {cost:.4f} an hour, {_LEAST}{guessed}"
     if not bound:
         return f"costs {cost:.4f} an hour{guessed}"
     percent = 100 * (cost / bound - 1)
     gap = f"at most {percent:.2f} %" if percent >= _SHOWN else "less than 0.01 %"
-    return f"costs {cost:.4f} an hour, {gap} above the least possible ({bound:.4f}){guessed}"
+    return f"costs {cost:.4f} an hour, {gap} above {_LEAST} ({bound:.4f}){guessed}"
 
 
 def _without_price(given: PlanInput, growths: Sequence[Growth]) -> list[str]:

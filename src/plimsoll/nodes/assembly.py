@@ -79,16 +79,7 @@ class NodeAutoscaler:
         self.watching = Watching(around.informers, knows_owners=around.knows_owner)
         pacing = Pacing.STEPPED if around.stepped else Pacing.of(policy)
         self._around = around
-        self._remover = Remover(
-            RemovalTools(
-                client=around.client,
-                provider=around.provider,
-                pods=CachedPods(self.watching.pods) if around.stepped else ListedPods(around.client),
-                rules=self._drain_rules,
-                clock=around.clock,
-            ),
-            pacing,
-        )
+        self._remover = Remover(self._removal_tools(), pacing)
         writer = NodeWriter(around.client, clock=around.clock, pacing=pacing)
         self.teller = Teller(
             emitter=EventEmitter(around.recorder),
@@ -119,6 +110,16 @@ class NodeAutoscaler:
             )
         )
 
+    def _removal_tools(self) -> RemovalTools:
+        around = self._around
+        return RemovalTools(
+            client=around.client,
+            provider=around.provider,
+            pods=CachedPods(self.watching.pods) if around.stepped else ListedPods(around.client),
+            rules=self._drain_rules,
+            clock=around.clock,
+        )
+
     def services(self) -> list[Service]:
         """Its own timer and its removals. A stepped world runs neither: it takes turns."""
         if self._around.stepped:
@@ -128,6 +129,10 @@ class NodeAutoscaler:
             Service(name="node removals", run=self._remover.run),
             Service(name="node autoscaler", run=timer.run),
         ]
+
+    async def settled(self) -> None:
+        """Until every removal that was begun has come to its end."""
+        await self._remover.settled()
 
     async def leave(self) -> None:
         """A clean exit: from now on nobody looks after the status, nor after marks of nodes that may be needed."""

@@ -23,6 +23,7 @@ from plimsoll.nodes.acting.pacing import Pacing
 from plimsoll.nodes.acting.repairing import raise_to_minimum, repair
 from plimsoll.nodes.acting.soft_taints import restored
 from plimsoll.nodes.brakes import Brakes
+from plimsoll.nodes.cluster_state.node_readiness import StartupTaints, readiness_of
 from plimsoll.nodes.cluster_state.registry import ClusterState
 from plimsoll.nodes.cluster_state.templates import GroupTemplates
 from plimsoll.nodes.expanding import PODS_TOO_NEW, Expanding, Occasion
@@ -178,19 +179,7 @@ class Autoscaler:
         )
         snapshot = self._snapshots.next(cluster, cloud, pods, standing=standing, policy=policy, number=turn.number)
         snapshot = self._expanding.with_promises(snapshot)
-        occasion = Occasion(
-            snapshot=snapshot,
-            policy=policy,
-            now=now,
-            ready_nodes=len(standing.total.ready),
-            stopwatch=self._stopwatch,
-            waits_for_more=not self._parts.stepped,
-        )
-        with self._stopwatch.timing("scaleUp"):
-            up = await self._expanding.step(occasion, brakes)
-        for one in up.grown:
-            if one.is_done:
-                self._shrinking.times.note(self._shrinking.times.added, one.group, now)
+        up = await self._expanded(snapshot, turn, brakes)
         situation = Situation(
             snapshot=with_places(snapshot, up.plan.existing),
             policy=policy,
@@ -218,6 +207,23 @@ class Autoscaler:
         )
 
     # ---- steps
+
+    async def _expanded(self, snapshot: Snapshot, turn: Turn, brakes: Brakes) -> ScaleUpPart:
+        assert turn.standing is not None
+        occasion = Occasion(
+            snapshot=snapshot,
+            policy=turn.policy,
+            now=turn.at,
+            ready_nodes=len(turn.standing.total.ready),
+            stopwatch=self._stopwatch,
+            waits_for_more=not self._parts.stepped,
+        )
+        with self._stopwatch.timing("scaleUp"):
+            up = await self._expanding.step(occasion, brakes)
+        for one in up.grown:
+            if one.is_done:
+                self._shrinking.times.note(self._shrinking.times.added, one.group, turn.at)
+        return up
 
     async def _cleaned(
         self, cluster: ClusterRead, cloud: CloudRead, wishes: Wishes, now: datetime
@@ -303,9 +309,13 @@ def _will_be_made_again(pod: Pod, cluster: ClusterRead) -> bool:
 
 
 def _nothing_to_begin_with(cluster: ClusterRead, wishes: Wishes) -> Reason | None:
-    if cluster.nodes or wishes.policy.groups.scale_up_from_zero:
+    if wishes.policy.groups.scale_up_from_zero:
         return None
-    return Reason(code="ClusterUnhealthy", message="the cluster has no nodes, and scale-up-from-zero is false")
+    startup = StartupTaints(wishes.policy.pods)
+    if any(readiness_of(one, startup).is_ready for one in cluster.nodes):
+        return None
+    what = "ready nodes" if cluster.nodes else "nodes"
+    return Reason(code="ClusterUnhealthy", message=f"the cluster has no {what}, and scale-up-from-zero is false")
 
 
 def _hindrance(up: ScaleUpPart) -> Reason | None:

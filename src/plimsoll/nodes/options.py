@@ -77,9 +77,22 @@ _ACCEPTED: Final = (
 )
 
 
+_WITHOUT_EFFECT: Final = {
+    "scheduler-config-file": "scheduler profiles are not read: every rule of the default one is on",
+    "scale-from-unschedulable": "templates never take over that a node is cordoned",
+    "profiling": "there is no profile page",
+    "scaleup-simulation-for-skipped-node-groups-enabled": "reasons of skipped groups are always told",
+    "scale-down-simulation-timeout": _COUNTED,
+    "plan-time-limit": _COUNTED,
+}
+"""Declared like the others, so that their values are judged and kept; nothing is done with them."""
+
+
 def _declared() -> Iterator[Flag]:
     for part in PARTS.values():
-        yield from (flag for _, flag in flags.flags_of(part))
+        for _, flag in flags.flags_of(part):
+            note = _WITHOUT_EFFECT.get(flag.name)
+            yield flag if note is None else dataclasses.replace(flag, state=State.ACCEPTED, note=note)
     for name, (kind, parse), default, note in _ACCEPTED:
         yield Flag(name=name, kind=kind, default=default, parse=parse, state=State.ACCEPTED, note=note)
 

@@ -39,19 +39,35 @@ class GroupNames:
         return self._id_of.get(name, name)
 
     def renamed(self, manifest: Json) -> Json:
-        """A NodeGroup, or a node of one, as the API server takes it."""
+        """A NodeGroup, a node of one, or a pod on such a node, as the API server takes it."""
         meta = manifest["metadata"]
         if manifest["kind"] == "NodeGroup" and meta["name"] in self._name_of:
             notes = {**(meta.get("annotations") or {}), GROUP_ID_ANNOTATION: meta["name"]}
             return {**manifest, "metadata": {**meta, "name": self._name_of[meta["name"]], "annotations": notes}}
+        if manifest["kind"] == "Pod":
+            return self._on_its_node(manifest)
         labels: Any = meta.get("labels") or {}
         group = labels.get(GROUP_LABEL, "") if manifest["kind"] == "Node" and isinstance(labels, dict) else ""
         if group not in self._name_of:
             return manifest
         name = self._name_of[group]
-        prefix = f"{group}-"
-        called = f"{name}-{meta['name'].removeprefix(prefix)}" if meta["name"].startswith(prefix) else meta["name"]
+        called = self._node_name(meta["name"])
         return {**manifest, "metadata": {**meta, "name": called, "labels": {**labels, GROUP_LABEL: name}}}
+
+    def _on_its_node(self, pod: Json) -> Json:
+        spec = pod.get("spec")
+        node = spec.get("nodeName") if isinstance(spec, dict) else None
+        if not isinstance(node, str) or self._node_name(node) == node:
+            return pod
+        return {**pod, "spec": {**pod["spec"], "nodeName": self._node_name(node)}}
+
+    def _node_name(self, written: str) -> str:
+        """`A-0` is the first node of group A, whatever the group's object is called."""
+        ids = [one for one in self._name_of if re.fullmatch(re.escape(one) + r"-\d+", written)]
+        if not ids:
+            return written
+        group = max(ids, key=len)
+        return f"{self._name_of[group]}{written.removeprefix(group)}"
 
 
 def _is_changed(group: str) -> bool:

@@ -1,4 +1,4 @@
-"""Node groups of a file as the planner knows them: sizes, price, and what their next node would be.
+"""Node groups and machine types of a file as the planner knows them: sizes, price, zones, what a node would be.
 
 Pure. Only `plan_inputs` reads with it.
 """
@@ -14,7 +14,8 @@ from plimsoll.core.errors import InvalidInput
 from plimsoll.local.cloud.node_bodies import node_body
 from plimsoll.local.cloud.shapes import ZONE, NoShape, Shape, shape_of
 from plimsoll.nodes.planning.profiles import CAPACITY_TYPE_KEYS
-from plimsoll.nodes.planning.world import CapacityType, Group
+from plimsoll.nodes.planning.world import CapacityType, Group, MachineType
+from plimsoll.nodes.providers.simulated.holdings import machine_type_of
 from plimsoll.objects.cloud import GROUP_LABEL, CloudSpec, NodeGroup
 from plimsoll.objects.cloud import MachineType as SoldType
 from plimsoll.objects.decoding import convert_object
@@ -48,9 +49,7 @@ def read_groups(scenario: Scenario, nodes: Sequence[Node], pods: Sequence[Pod]) 
     on: dict[str, list[Pod]] = {}
     for pod in pods:
         on.setdefault(pod.spec.node_name, []).append(pod)
-    zones_are_said = any(one.spec.get("zones") for one in scenario.node_groups) or not any(
-        ZONE in one.metadata.labels for one in nodes
-    )
+    zones_are_said = any(one.spec.get("zones") for one in scenario.node_groups) or not _have_zones(nodes)
     places = [index for index, entry in enumerate(scenario.node_groups) if entry.exists]
     for index, manifest in zip(places, manifests, strict=True):
         group = msgspec.convert(manifest, NodeGroup)
@@ -63,6 +62,22 @@ def read_groups(scenario: Scenario, nodes: Sequence[Node], pods: Sequence[Pod]) 
         real = real_template(nodes_of.get(shape.group, ()), on, now=scenario.start)
         said = readable(Node, body, path=f"nodeGroups[{index}]")
         yield _group(group, shape, real or Template(node=said), zone=known if group.spec.zones else "")
+
+
+def read_machine_types(scenario: Scenario, nodes: Sequence[Node]) -> tuple[MachineType, ...]:
+    """As the simulated cloud sells them: a type that names no zones, in all of the cloud's.
+
+    Beside nodes that have zones of their own, none is made up for it.
+    """
+    cloud, *_ = (body for _, body in cloud_manifests(scenario))
+    zones = msgspec.convert(cloud["spec"], CloudSpec).zones
+    sold = [msgspec.convert(one, SoldType) for one in scenario.machine_types]
+    zones_are_said = "zones" in cloud["spec"] or not _have_zones(nodes)
+    return tuple(machine_type_of(one, zones=zones if zones_are_said else ()) for one in sold)
+
+
+def _have_zones(nodes: Sequence[Node]) -> bool:
+    return any(ZONE in one.metadata.labels for one in nodes)
 
 
 def _group(group: NodeGroup, shape: Shape, template: Template, *, zone: str) -> Group:

@@ -12,12 +12,10 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 import msgspec
 
 from plimsoll.core.errors import InvalidInput
-from plimsoll.core.resources import ResourceVector
 from plimsoll.local.apiserver.admission.limit_ranges import fill_in
 from plimsoll.nodes.planning.group_priorities import CONFIG_MAP, KEY, read_priorities
-from plimsoll.nodes.planning.world import CapacityType, MachineType, Pending, Snapshot
+from plimsoll.nodes.planning.world import Pending, Snapshot
 from plimsoll.objects.cloud import GROUP_LABEL
-from plimsoll.objects.cloud import MachineType as SoldType
 from plimsoll.objects.configuration import ConfigMap, Namespace
 from plimsoll.objects.decoding import convert_object
 from plimsoll.objects.manifests import read_documents
@@ -35,7 +33,7 @@ from plimsoll.simulation.cloud_entries import initial_nodes, with_groups
 from plimsoll.simulation.completing import completed_status
 from plimsoll.simulation.plan_checks import check_objects, check_requests, check_scenario, deeper
 from plimsoll.simulation.plan_files import read_plan_files
-from plimsoll.simulation.plan_groups import read_groups, readable
+from plimsoll.simulation.plan_groups import read_groups, read_machine_types, readable
 from plimsoll.simulation.plan_requests import Cluster, PlanRequest, Requests, read_requests
 from plimsoll.simulation.pods_set_aside import is_waiting, why_set_aside
 
@@ -114,7 +112,7 @@ class _Reading:
             view=self._view(nodes, [one for one in pods if not is_expendable(one, below=cutoff)]),
             pending=pending,
             groups=tuple(read_groups(self._scenario, nodes, pods)),
-            machine_types=tuple(_machine_type(one) for one in self._scenario.machine_types),
+            machine_types=read_machine_types(self._scenario, nodes),
             daemon_sets=tuple(self._all(DaemonSet)),
             budgets=tuple(self._all(PodDisruptionBudget)),
             group_of={one.metadata.name: group for one in nodes if (group := one.metadata.labels.get(GROUP_LABEL, ""))},
@@ -236,21 +234,6 @@ class _Reading:
         return {
             f"{one['metadata']['namespace']}/{one['metadata']['name']}": one.get("template") or {} for one in bodies
         }
-
-
-def _machine_type(body: Json) -> MachineType:
-    one = msgspec.convert(body, SoldType)
-    whole = {"cpu": one.cpu, "memory": one.memory, "pods": one.pods, **one.gpu}
-    return MachineType(
-        name=one.name,
-        capacity=ResourceVector.from_quantities(whole),
-        allocatable=ResourceVector.from_quantities({**whole, **one.allocatable}),
-        price_per_hour=one.price,
-        zones=one.zones,
-        labels=one.labels,
-        architecture=one.arch,
-        capacity_type=CapacityType(one.capacity_type or CapacityType.ON_DEMAND),
-    )
 
 
 # ---- objects

@@ -1,8 +1,9 @@
 """Column generation: a packing made cheaper by looking at all its bins at once (performance.md, section 3.5).
 
 Used by `planner` when a packing is further from its bound than is good enough. The master program chooses how often to
-use each known filling; what its classes are then worth asks `knapsacks` for better fillings; and again. A dive turns
-fractions into whole bins: take what is whole, round up what is nearly so, solve for the rest. `mixed` packs the last.
+use each known filling; what its classes are then worth asks `knapsacks` for better fillings; and again. Where rounded
+knapsacks know none, small questions ask exact ones. A dive turns fractions into whole bins: take what is whole, round
+up what is nearly so, solve for the rest. `mixed` packs the last.
 
 Never returns anything dearer than it got, nor anything unchecked.
 """
@@ -16,6 +17,7 @@ import numpy as np
 
 from plimsoll.solver.answers import is_packing, joined
 from plimsoll.solver.bounds import Bound, bounded
+from plimsoll.solver.exact_contents import best_content_exactly
 from plimsoll.solver.masters import Master
 from plimsoll.solver.mixed import pack_mixed
 from plimsoll.solver.openings import Needs
@@ -48,6 +50,10 @@ PROVING: Final = 100
 ALL_ASKED: Final = 5
 """Every so many rounds all types are asked for a filling, between them only those that looked most promising then."""
 PROMISING: Final = 20
+EXACT_PAIRS: Final = 1_000
+"""Up to so many classes times types an exact knapsack is asked where the rounded ones know nothing better."""
+BRANCHES_AT_ONCE: Final = 200
+"""Of one exact knapsack; all of them together have the effort's branches."""
 
 
 def improve(problem: Packing, incumbent: Packed, effort: Effort, *, bound: Bound | None = None) -> Packed:
@@ -110,6 +116,7 @@ class _Generator:
         self._problem, self._effort = problem, effort
         self.laid: Laid = lay_out(problem)
         self._rounds = effort.rounds
+        self._branches = effort.branch_nodes
         self._least = least_cost(self.laid.shelf, self.laid.needs.left)
         self._all_types = np.arange(len(self.laid.types))
         self._master = Master(self.laid, iterations=effort.simplex_iterations)
@@ -151,7 +158,7 @@ class _Generator:
             if turn % ALL_ASKED and self._ask(asked, usage, promising)[0]:
                 continue
             added, dearness = self._ask_all(asked, usage)
-            if not added:
+            if not added and not self._ask_exactly(usage, dearness):
                 break
             promising = np.sort(np.argsort(-dearness, kind="stable")[:PROMISING])
         return worth
@@ -189,6 +196,23 @@ class _Generator:
         better = np.flatnonzero(contents @ usage.worth > usage.price[types] * (1 + BETTER))
         added = self._master.add(types[better], contents[better])
         return added, ceilings * asked.max() / usage.price[types]
+
+    def _ask_exactly(self, usage: Usage, dearness: Floats) -> bool:
+        """New columns for certain, if there are any, as long as branches last; the most promising types first.
+
+        Not where keys exclude items: exact knapsacks do not look at these.
+        """
+        shelf = self.laid.shelf
+        if shelf.fit.size > EXACT_PAIRS or shelf.keyed.any():
+            return False
+        worth = worth_from(usage.worth)
+        contents = np.zeros(shelf.fit.shape, dtype=np.int64)
+        for type_ in np.argsort(-dearness, kind="stable").tolist():
+            budget = min(self._branches, BRANCHES_AT_ONCE)
+            *_, spent = best_content_exactly(shelf, worth, type_, self.laid.needs.left, contents[type_], budget)
+            self._branches -= spent
+        better = np.flatnonzero(contents @ usage.worth > usage.price * (1 + BETTER))
+        return self._master.add(better, contents[better])
 
     def _rest(self, needs: Needs, worth: Floats) -> tuple[Filling, ...]:
         counts, values = np.zeros_like(self._problem.counts), np.zeros(len(self._problem.counts))

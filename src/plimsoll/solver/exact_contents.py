@@ -1,6 +1,6 @@
 """The best content of one bin for certain: branch and bound over the knapsack that `knapsacks` rounds.
 
-Only proofs ask (`plimsoll plan --prove`): rounding is good enough to pack by, and hundreds of times faster. Effort is
+Proofs and stalled column generation ask (`plimsoll plan --prove`): rounding is good enough to pack by, and hundreds of times faster. Effort is
 counted in branches; when it is spent, what no content exceeds is still told, only less exactly.
 """
 

@@ -1,8 +1,8 @@
 """One question, one answer: which method packs it, and how good the answer is. The entry that planning uses.
 
-Few classes are packed mixed, thousands in cells. A mixed packing that is further from its bound than `Effort.gap` is
-tried in cells and given to column generation, until it is near enough. All effort is counted, so the same question gets
-the same answer on any machine.
+Few classes are packed mixed, thousands in cells; nothing is dearer than bins of one type alone, first fit decreasing. A
+packing that is further from its bound than `Effort.gap` is tried in cells and given to column generation, until it is
+near enough. All effort is counted, so the same question gets the same answer on any machine.
 """
 
 from __future__ import annotations
@@ -12,16 +12,18 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from plimsoll.solver.answers import Answer
+from plimsoll.solver.answers import Answer, is_packing, joined
 from plimsoll.solver.bounds import bounded
 from plimsoll.solver.cells import CLASSES as FEW_CLASSES
 from plimsoll.solver.cells import pack_in_cells
 from plimsoll.solver.columns import improve
 from plimsoll.solver.mixed import pack_mixed
+from plimsoll.solver.problems import UNBOUNDED
+from plimsoll.solver.single_types import estimate
 
 if TYPE_CHECKING:
     from plimsoll.solver.bounds import Bound
-    from plimsoll.solver.problems import Effort, Packed, Packing
+    from plimsoll.solver.problems import Effort, Ints, Packed, Packing
 
 MIXED_CLASSES: Final = 500
 """More are packed in cells."""
@@ -32,6 +34,10 @@ COLUMN_CLASSES: Final = 500
 FEW_ITEMS: Final = 50_000
 """More fill so many bins that column generation loses little by rounding, while cells fill them one by one."""
 CELL_ITEMS: Final = 200_000
+SINGLE_PAIRS: Final = 10_000
+"""Up to so many classes times types each type is tried alone."""
+CHEAPER: Final = 1e-9
+"""Relative: less is the same money."""
 
 
 def pack(problem: Packing, effort: Effort) -> Answer:
@@ -39,12 +45,37 @@ def pack(problem: Packing, effort: Effort) -> Answer:
     classes = int(np.count_nonzero(problem.counts))
     packed = pack_mixed(problem, effort) if classes <= MIXED_CLASSES else pack_in_cells(problem, effort)
     bound = _bound(problem, packed, effort)
+    if classes * len(problem.price) <= SINGLE_PAIRS and packed.cost > bound.cost * (1 + CHEAPER):
+        packed = _or_of_one_type(problem, packed)
     if effort.rounds and classes <= COLUMN_CLASSES:
         few = problem.counts.sum() <= FEW_ITEMS
         for tried in (_in_cells, _by_columns) if few else (_by_columns, _in_cells):
             if packed.cost > bound.cost * (1 + effort.gap):
                 packed, bound = tried(problem, packed, bound, effort)
     return Answer(packed=packed, bound=min(bound.cost, packed.cost))
+
+
+def _or_of_one_type(problem: Packing, packed: Packed) -> Packed:
+    """What is packed in bins of one type, where that is cheaper."""
+    served = replace(problem, counts=problem.counts - packed.left)
+    best = packed
+    fewest = _fewest_bins(served)
+    for type_ in np.flatnonzero(fewest <= served.available).tolist():
+        if fewest[type_] * served.price[type_] >= best.cost * (1 - CHEAPER):
+            continue
+        found = joined(served, estimate(served, type_, nodes=int(served.available[type_])).fillings)
+        if not found.left.any() and found.cost < best.cost * (1 - CHEAPER) and is_packing(served, found):
+            best = replace(found, left=packed.left)
+    return best
+
+
+def _fewest_bins(problem: Packing) -> Ints:
+    """[T]: bins that hold everything if it were poured; more than there can be where something may not lie at all."""
+    volume = problem.counts @ problem.requests
+    bins = np.where(volume > 0, -(-volume // np.maximum(problem.capacity, 1)), 0).max(axis=1, initial=0)
+    wanted = problem.counts > 0
+    takes = (problem.requests[None, wanted] <= problem.capacity[:, None]).all(axis=2) & problem.allowed[:, wanted]
+    return np.asarray(np.where(takes.all(axis=1), bins, UNBOUNDED + 1), dtype=np.int64)
 
 
 def _in_cells(problem: Packing, packed: Packed, bound: Bound, effort: Effort) -> tuple[Packed, Bound]:

@@ -72,7 +72,7 @@ class Day:
     regrown: int
     """Removals after which the group grew again within the unneeded time, whatever for."""
     regained: int
-    """Those of them after which no more was asked for than at the removal: the node went in vain."""
+    """Those of them after which nobody asked for more than at the removal: the node went in vain."""
     cost: float
     bound: float
     most_nodes: int
@@ -116,8 +116,8 @@ class LivedDay:
             },
         )
         self._wanted: dict[str, int] = {}
-        self._demands: list[int] = []
-        """Cores asked for, by minute of the run."""
+        self._demands: list[dict[str, int]] = []
+        """Replicas asked for by each service, by minute of the run."""
         self._nodes: list[int] = []
         self._cost = self._bound = 0.0
         self._in_hour: list[dict[str, int]] = []
@@ -140,7 +140,7 @@ class LivedDay:
         ]
         self._wanted = wanted
         self._minute += 1
-        self._demands.append(sum(one.cpu_milli * wanted[one.name] for one in self._load))
+        self._demands.append(wanted)
         return [*([{"apply": changed}] if changed else []), {"advance": "1m"}]
 
     def _count(self, nodes: list[Json]) -> None:
@@ -163,7 +163,7 @@ class LivedDay:
             for at, group in counted
         ]
         in_vain = [
-            any(self._demands[int(when)] <= self._demands[int(at)] for when in again)
+            any(self._asked_for_no_more(int(when), than=int(at)) for when in again)
             for (at, _), again in zip(counted, after, strict=True)
         ]
         return Day(
@@ -175,6 +175,11 @@ class LivedDay:
             most_nodes=max(self._nodes),
             fewest_nodes=min(self._nodes),
         )
+
+    def _asked_for_no_more(self, minute: int, *, than: int) -> bool:
+        """By every service: where one has grown and another shrunk, it is not the same demand."""
+        before = self._demands[than]
+        return all(replicas <= before[name] for name, replicas in self._demands[minute].items())
 
 
 def _deployment(service: Service, replicas: int) -> Json:

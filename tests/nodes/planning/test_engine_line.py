@@ -37,6 +37,20 @@ def planned(snapshot: Snapshot, rules: Any = None, **options: Any) -> ScaleUp:
     return plan
 
 
+def test_who_has_fewer_kinds_of_new_nodes_to_go_to_is_first_on_nodes_that_stand():
+    narrow = waiting("narrow", 1, requests={"cpu": "500m"}, nodeSelector={"pool": "x"})
+    wide = waiting("wide", 4, requests={"cpu": 1})
+    snapshot = world(
+        narrow,
+        wide,
+        nodes=[node("n", cpu=2, labels={"pool": "x"})],
+        groups=[group("small", cpu=2, most=1, price=0.078, labels={"pool": "x"}), group("large", cpu=16, price=0.49)],
+    )
+    plan = planned(snapshot)
+    assert on_existing(plan) == {"n": {"narrow": 1, "wide": 1}}
+    assert added(plan) == {"large": 1}
+
+
 class TestInLine:
     def test_one_old_big_pod_is_not_dropped_to_help_three_young_small_ones(self):
         pending = [waiting("small", 3, 1, age=10), waiting("big", 1, 4, age=100)]

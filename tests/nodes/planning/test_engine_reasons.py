@@ -11,7 +11,7 @@ from plimsoll.nodes.planning.scale_up import plan_scale_up
 from tests.nodes.planning.engine_checks import problems
 from tests.nodes.planning.engine_worlds import group, left, machine, told, waiting, world
 from tests.nodes.planning.worlds_of_offers import policy
-from tests.scheduling.cluster import ZONE, node, spread
+from tests.scheduling.cluster import ZONE, node, required, spread, term
 
 if TYPE_CHECKING:
     from plimsoll.nodes.planning.results import ScaleUp
@@ -161,3 +161,46 @@ def test_a_machine_without_memory_is_no_error():
     types = (machine("none", 4, 0.0), machine("m4", 4))
     plan = planned(world(waiting("web", 4), machine_types=types), node_autoprovisioning=True)
     assert plan.helped == 4
+
+
+SELF = {"app": "web"}
+
+
+@pytest.mark.parametrize("expander", ["cost", "least-waste"])
+@pytest.mark.parametrize("nap", [True, False])
+class TestOtherPodsAreInTheWay:
+    """The words are the scheduler's, and nobody is told that a later loop may help."""
+
+    def test_who_wants_its_own_kind_on_its_node_and_none_of_it(self, expander: str, nap: bool):
+        near, apart = required(term(SELF), "podAffinity")["affinity"], required(term(SELF))["affinity"]
+        web = waiting("web", 3, affinity={**near, **apart})
+        plan = planned(world(web, **offered(nap=nap)), expander=expander, node_autoprovisioning=nap)
+        assert left(plan) == {"web": 2}
+        assert "didn't match pod affinity rules" in told(plan)
+        assert "didn't match pod anti-affinity rules" in told(plan)
+        assert not false_words(plan)
+
+    def test_who_waits_for_each_other(self, expander: str, nap: bool):
+        web = waiting("web", 3, **required(term({"app": "db"}), "podAffinity"))
+        db = waiting("db", 2, **required(term(SELF), "podAffinity"))
+        plan = planned(world(web, db, **offered(nap=nap)), expander=expander, node_autoprovisioning=nap)
+        assert left(plan) == {"web": 3, "db": 2}
+        assert "didn't match pod affinity rules" in told(plan)
+        assert not false_words(plan)
+
+    def test_who_avoids_others_in_the_only_zone(self, expander: str, nap: bool):
+        web = waiting("web", 2, 3, **required(term({"app": "db"}, key=ZONE)))
+        db = waiting("db", 1, 3, priority=10)
+        plan = planned(world(web, db, **offered(nap=nap)), expander=expander, node_autoprovisioning=nap)
+        assert plan.remaining
+        assert "anti-affinity rules" in told(plan)
+        assert not false_words(plan)
+
+
+def offered(*, nap: bool) -> dict[str, Any]:
+    return {"machine_types": [machine("m4", 4, zones=("a",))]} if nap else {"groups": [group("g", zone="a")]}
+
+
+def false_words(plan: ScaleUp) -> list[str]:
+    false = ("no room is left", "no more node groups may be made", "a later loop may help")
+    return [words for words in false if words in told(plan)]

@@ -83,6 +83,32 @@ def test_pods_that_look_at_others_stay_where_they_are():
     assert left(plan) == {}
 
 
+def test_no_node_is_bought_where_nodes_that_stand_take_all_one_way_only(monkeypatch: pytest.MonkeyPatch):
+    pending = [
+        waiting("a", 3, requests={"cpu": "3500m"}),
+        waiting("b", 3, requests={"cpu": "2500m"}),
+        waiting("c", 1, requests={"cpu": 1}),
+    ]
+    nodes = [node("n0", cpu=4), node("n1", cpu=8), node("n2", cpu=8)]
+    snapshot = world(*pending, nodes=nodes, groups=[group("g", cpu=4)])
+    plan = planned(snapshot)
+    assert (plan.helped, added(plan), len(on_existing(plan))) == (7, {}, 3)
+    monkeypatch.setattr(last_words, "SAVINGS", 0)
+    assert added(planned(snapshot)) == {"g": 1}, "what packs by rule of thumb does not find it"
+
+
+def test_who_fits_on_no_node_that_stands_keeps_its_new_one():
+    pending = [
+        waiting("a", 3, requests={"cpu": "3500m"}),
+        waiting("b", 3, requests={"cpu": "2500m"}),
+        waiting("c", 1, requests={"cpu": 1}),
+        waiting("large", 1, requests={"cpu": 16}),
+    ]
+    nodes = [node("n0", cpu=4), node("n1", cpu=8), node("n2", cpu=8)]
+    plan = planned(world(*pending, nodes=nodes, groups=[group("g", cpu=4), group("h", cpu=16)]))
+    assert (plan.helped, added(plan)) == (8, {"h": 1})
+
+
 def some_way_exists(sizes: list[int], cores: int, nodes: int) -> bool:
     return any(
         all(sum(size for size, at in zip(sizes, homes, strict=True) if at == place) <= cores for place in range(nodes))

@@ -13,6 +13,7 @@ import msgspec
 
 from plimsoll.local.cloud.shapes import HOSTNAME, ZONE
 from plimsoll.objects.meta import written_time
+from plimsoll.objects.old_labels import with_old_labels
 
 if TYPE_CHECKING:
     from datetime import datetime
@@ -34,7 +35,7 @@ def node_body(shape: Shape, name: str, *, zone: str, provider_id: str, ready: bo
     return {
         "apiVersion": "v1",
         "kind": "Node",
-        "metadata": {"name": name, "labels": {**shape.labels, **where, HOSTNAME: name}},
+        "metadata": {"name": name, "labels": with_old_labels({**shape.labels, **where, HOSTNAME: name})},
         "spec": {"providerID": provider_id, **({"taints": taints} if taints else {})},
         "status": {
             "capacity": _as_text(shape.capacity),

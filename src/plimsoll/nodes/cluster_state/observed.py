@@ -50,6 +50,8 @@ class ObservedInstance:
     """A machine of a group; `id` is what its node has as providerID."""
 
     id: str
+    name: str = ""
+    """What its node is called, where the provider knows that: nodes need not tell their machine's id."""
     state: InstanceState | None = InstanceState.RUNNING
     """None: the provider does not tell."""
     error: CloudError | None = None

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 def observed_instance(instance: Instance) -> ObservedInstance:
     error = None if instance.error is None else _instance_error(instance.error)
-    return ObservedInstance(id=instance.id, state=_STATES.get(int(instance.state)), error=error)
+    return ObservedInstance(id=instance.id, name=instance.name, state=_STATES.get(int(instance.state)), error=error)
 
 
 def call_error(failure: CallFailed) -> CloudError:

@@ -105,7 +105,7 @@ class Sorter:
                 total.add(heading, name)
                 if group_id in groups:
                     groups[group_id].add(heading, name)
-        registered = provider_ids(world.nodes)
+        registered = known_as(world.nodes)
         for group in world.groups:
             wait = timedelta(seconds=self.provision_time_s(group))
             for instance in unregistered_instances(registered, group):
@@ -156,10 +156,15 @@ def is_gone(node: Node, has_instance: Mapping[str, bool]) -> bool:
     return is_tainted_for_deletion(node) if exists is None else not exists
 
 
-def provider_ids(nodes: Iterable[Node]) -> frozenset[str]:
-    return frozenset(node.spec.provider_id for node in nodes)
+def known_as(nodes: Iterable[Node]) -> frozenset[str]:
+    """By what machines are recognised in nodes: provider ids, and names of nodes that do not tell theirs."""
+    return frozenset(node.spec.provider_id or node.metadata.name for node in nodes)
 
 
 def unregistered_instances(registered: Collection[str], group: ObservedGroup) -> Names:
-    """Machines of a group that should become nodes and are none; `registered` are the provider ids of all nodes."""
-    return tuple(one.id for one in group.instances if one.id not in registered and one.is_expected_to_register)
+    """Machines of a group that should become nodes and are none; `registered` is what all nodes are known as."""
+    return tuple(
+        one.id
+        for one in group.instances
+        if one.is_expected_to_register and one.id not in registered and (not one.name or one.name not in registered)
+    )

@@ -22,7 +22,7 @@ from plimsoll.nodes.cluster_state.backoffs import BackoffRule, Backoffs, Creatio
 from plimsoll.nodes.cluster_state.changes import Changes, DeleteInstances, FailedGrowth, ShrinkTarget
 from plimsoll.nodes.cluster_state.growth_requests import GrowthRequests
 from plimsoll.nodes.cluster_state.observed import TIMEOUT, CloudError, ErrorClass, Observed
-from plimsoll.nodes.cluster_state.readiness import Readiness, SortedOut, Sorter, provider_ids, unregistered_instances
+from plimsoll.nodes.cluster_state.readiness import Readiness, SortedOut, Sorter, known_as, unregistered_instances
 from plimsoll.nodes.cluster_state.sizes import SizeWatch
 from plimsoll.nodes.cluster_state.standing import GroupStanding, Standing, cluster_is_healthy, group_is_healthy
 
@@ -145,7 +145,7 @@ class ClusterState:
         self._targets = {group: size for group, size in self._targets.items() if group in there}
 
     def _note_unregistered(self, now: datetime) -> None:
-        registered = provider_ids(self._world.nodes)
+        registered = known_as(self._world.nodes)
         missing = (one for group in self._world.groups for one in unregistered_instances(registered, group))
         self._missing_since = {one: self._missing_since.get(one, now) for one in missing}
 

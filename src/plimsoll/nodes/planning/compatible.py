@@ -17,6 +17,7 @@ from plimsoll.core.plans import Reason
 from plimsoll.core.resources import ResourceVector
 from plimsoll.nodes.planning.assembling import assembled
 from plimsoll.nodes.planning.balancing import balanced, similar_offers
+from plimsoll.nodes.planning.between_pods import ASKED, may_interact, refused_beside
 from plimsoll.nodes.planning.drafts import Batch, Draft
 from plimsoll.nodes.planning.expanders import Circumstances, Option, choose
 from plimsoll.nodes.planning.gpus import gpu_count
@@ -183,6 +184,9 @@ def _await_later(board: Board, served: Served, tried: dict[int, Served]) -> dict
         # Who looks at others may be refused by all that a node does not know: only what was seen to help counts.
         plain = not board.rules.interacts[number]
         groups = [one for one in growing if board.allowed[one, number] and (plain or helped[one][number])]
+        if groups and may_interact(board, number):
+            beside = refused_beside(board, served.draft, number, groups)
+            groups = [*(one for one, refusals in beside if not refusals), *groups[ASKED:]]
         if groups:
             names = few_names([board.offers[one].group for one in groups])
             told = f"one group grows at a time; a later loop may help ({names})"

@@ -2,7 +2,7 @@
 
 Who is wanted is placed before who wants them, and packed as tightly as anybody: often no room is left beside them.
 Where guests are left over for that, `hosted` plans anew: as many hosts as the guests need, each with room for its share
-of them; then the guests; then all others. What was placed before stays.
+of them; then the guests; then all others. What was placed before stays. Of small plans `second_drafts` tries more.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ import numpy as np
 
 from plimsoll.nodes.planning.placing import place
 from plimsoll.nodes.planning.profiles import HOSTNAME
+from plimsoll.nodes.planning.second_drafts import Asked, bettered, merit
 from plimsoll.solver.problems import UNBOUNDED
 
 if TYPE_CHECKING:
@@ -44,14 +45,9 @@ def hosted(board: Board, meetings: Meetings, asked: tuple[Ints, Draft | None, Me
     best = draft
     for party in _parties(board, meetings, demand, missing):
         tried = _placed(board, meetings, (demand, onto, means), party)
-        if _merit(board, tried) > _merit(board, best):
+        if merit(board, tried) > merit(board, best):
             best = tried
-    return best
-
-
-def _merit(board: Board, draft: Draft) -> tuple[int, float]:
-    """More pods, then less money."""
-    return int(draft.placed(len(board.table)).sum()), -round(draft.cost(board), 9)
+    return bettered(Asked(board=board, meetings=meetings, demand=demand, onto=onto, means=means), best)
 
 
 def _parties(board: Board, meetings: Meetings, demand: Ints, missing: Ints) -> Iterator[_Party]:

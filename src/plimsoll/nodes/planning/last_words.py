@@ -2,7 +2,9 @@
 
 `LastWord.on(draft, ...)` follows every `place` of a plan of growth. Where a draft leaves few pods, and limits or nodes
 that stand are what they lack, an integer program places anew all pods that look at nobody and whom nobody looks at;
-the others stay where they are. A bundle is refused only after it. Its searches are counted, over the whole plan.
+the others stay where they are. A bundle is refused only after it. Where all have a place, but few of them need new
+nodes for it, the same search says whether nodes that stand take these after all: free capacity comes first (8.2).
+Its searches are counted, over the whole plan.
 """
 
 from __future__ import annotations
@@ -28,6 +30,10 @@ if TYPE_CHECKING:
 
 SEARCHES: Final = 4
 """So many in one plan: each may take as long as the rest of it."""
+SAVINGS: Final = 4
+"""So many searches in one plan for a way to do without new nodes."""
+_SAVING_BRANCHES: Final = 500
+"""Of one such search at most: it only saves money."""
 _MOST_PAIRS: Final = 200_000
 """Pairs of a class and a node that a question is made of."""
 
@@ -39,12 +45,15 @@ class LastWord:
         self._board = board
         self._meetings = meetings
         self._left = SEARCHES
+        self._savings = SAVINGS
 
     def on(self, draft: Draft, wanted: Ints, means: Means) -> Draft:
         """The draft, or one in which all of `wanted` [C] that can be moved have a place."""
         board = self._board
         missing = np.maximum(wanted - draft.placed(len(wanted)), 0)
-        if not missing.any() or not self._left:
+        if not missing.any():
+            return self._on_standing(draft, wanted, means)
+        if not self._left:
             return draft
         movable = self._movable(means)
         numbers = np.flatnonzero(movable & (wanted > 0))
@@ -61,6 +70,33 @@ class LastWord:
             return draft
         settled = question.answered(found.filled)
         return settled if _is_within(board, settled) else draft
+
+    def _on_standing(self, draft: Draft, wanted: Ints, means: Means) -> Draft:
+        """The draft, or a cheaper one in which nodes that stand take all pods that they take at all."""
+        board = self._board
+        new = draft.on_new_nodes(len(wanted))
+        if not self._savings or not len(board.arrays) or not worth_settling(wanted, new):
+            return draft
+        movable = self._movable(means)
+        scene = Scene(board, _without(board, draft, movable), self._meetings)
+        for number in np.flatnonzero(movable & (new > 0)).tolist():
+            movable[number] = scene.open_places(number).rows.any()
+        new = new * movable
+        free = np.maximum(draft.free_rows(board), 0).sum(axis=0)
+        numbers = np.flatnonzero(movable & (wanted > 0))
+        size = len(numbers) * (len(board.arrays) + len(draft.batches))
+        if not new.any() or (new @ board.requests > free).any() or size > _MOST_PAIRS:
+            return draft
+        scene = Scene(board, _without(board, draft, movable), self._meetings)
+        closed = replace(means, usable=np.zeros_like(means.usable))
+        question = _Question.of(scene, numbers, wanted, closed)
+        effort = replace(means.effort, branch_nodes=min(means.effort.branch_nodes, _SAVING_BRANCHES))
+        found = settle(question.demand, question.standing, effort)
+        self._savings -= not (isinstance(found, Impossible) and found.proof is Proof.SUMS)
+        if not isinstance(found, Placed):
+            return draft
+        settled = question.answered(found.filled)
+        return settled if settled.cost(board) < draft.cost(board) else draft
 
     def _movable(self, means: Means) -> Flags:
         """[C]: classes of concern to nobody but the nodes they are on."""

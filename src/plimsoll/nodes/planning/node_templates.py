@@ -16,6 +16,7 @@ from plimsoll.nodes.planning.profiles import ARCH, HOSTNAME, OS, ZONE
 from plimsoll.objects.cloud import CAPACITY_TYPE_LABEL
 from plimsoll.objects.meta import ObjectMeta
 from plimsoll.objects.nodes import Node, NodeSpec, NodeStatus
+from plimsoll.objects.old_labels import OLD_SYSTEM_LABELS, with_old_labels
 from plimsoll.scheduling.storage import ATTACHES_LIKE
 
 if TYPE_CHECKING:
@@ -37,10 +38,11 @@ def template_of_group(group: Group, passing: Passing, *, attaches_like: str = ""
     like = attaches_like or template.metadata.name
     annotations = {**template.metadata.annotations, ATTACHES_LIKE: like} if like else template.metadata.annotations
     name = _name(group.id)
+    own = template.metadata.labels
+    told = {ZONE: group.zone, INSTANCE_TYPE: group.machine_type}
     labels = {
-        **({ZONE: group.zone} if group.zone else {}),
-        **({INSTANCE_TYPE: group.machine_type} if group.machine_type else {}),
-        **template.metadata.labels,
+        **with_old_labels({key: value for key, value in told.items() if value and key not in own}),
+        **with_old_labels(own, OLD_SYSTEM_LABELS),
         HOSTNAME: name,
         TEMPLATE_LABEL: "true",
     }
@@ -63,14 +65,16 @@ class MachineTemplate:
 
     def system_labels(self, zone: str) -> dict[str, str]:
         """What such a machine says of itself; its catalogue's words go before ours."""
-        return {
-            OS: "linux",
-            ARCH: self.kind.architecture,
-            INSTANCE_TYPE: self.kind.name,
-            CAPACITY_TYPE_LABEL: str(self.kind.capacity_type),
-            **({ZONE: zone} if zone else {}),
-            **self.kind.labels,
-        }
+        return with_old_labels(
+            {
+                OS: "linux",
+                ARCH: self.kind.architecture,
+                INSTANCE_TYPE: self.kind.name,
+                CAPACITY_TYPE_LABEL: str(self.kind.capacity_type),
+                **({ZONE: zone} if zone else {}),
+                **self.kind.labels,
+            }
+        )
 
     def node(self, group: str, zone: str, profile: Profile) -> Node:
         name = _name(group)

@@ -33,9 +33,23 @@ QUESTIONS: Final = 200_000
 TOO_MANY: Final = "TooManyToCheck"
 
 
-def place_one_by_one(board: Board, wanted: Mapping[int, int], draft: Draft, *, usable: Flags) -> Draft:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Manner:
+    """How places are looked for."""
+
+    careful: bool = True
+    """New nodes hold no more than if an empty node stood beside them in the end; else whoever asks verifies."""
+    youngest_first: bool = False
+    """Nodes are tried from the last one: those that stand come after the planned ones."""
+    smallest_price: bool = False
+    """A new node is the cheapest that takes the pod; else the one that is cheapest for the share the pod takes."""
+
+
+def place_one_by_one(
+    board: Board, wanted: Mapping[int, int], draft: Draft, *, usable: Flags, manner: Manner | None = None
+) -> Draft:
     """`wanted`: pods by class. The most important first, then as they stand."""
-    stage = _Stage(board, draft, usable)
+    stage = _Stage(board, draft, usable, manner or Manner())
     left = {
         number: wanted[number] for number in sorted(wanted, key=lambda one: (-board.table.classes[one].priority, one))
     }
@@ -59,8 +73,9 @@ class _Spot:
 
 
 class _Stage:
-    def __init__(self, board: Board, draft: Draft, usable: Flags) -> None:
+    def __init__(self, board: Board, draft: Draft, usable: Flags, manner: Manner) -> None:
         self._board = board
+        self._manner = manner
         self._before = draft
         self._usable = usable
         self._refused: dict[int, Reason] = {}
@@ -84,6 +99,8 @@ class _Stage:
         static = self._board.rules.rules.codes(number, self._board.arrays.free, {}) == 0
         allowed = self._board.allowed[:, number]
         spots = [one for one in self._spots if (static[one.row] if one.row >= 0 else allowed[one.offer])]
+        if self._manner.youngest_first:
+            spots.reverse()
         first = 0
         for taken in range(pods):
             found = self._first_fit(number, spots, first)
@@ -132,11 +149,15 @@ class _Stage:
     def _is_low(self, number: int, spot: _Spot) -> bool:
         """Of a new node: whether one more is within the skew even if an empty node stands beside it in the end."""
         classes = self._board.table.classes
-        return spot.offer < 0 or all(
-            sum(pods for other, pods in spot.content.items() if one.means(classes[other].pod)) + one.counts_itself
-            <= one.max_skew
-            for one in self._board.rules.spreads(number)
-            if one.key == HOSTNAME
+        return (
+            not self._manner.careful
+            or spot.offer < 0
+            or all(
+                sum(pods for other, pods in spot.content.items() if one.means(classes[other].pod)) + one.counts_itself
+                <= one.max_skew
+                for one in self._board.rules.spreads(number)
+                if one.key == HOSTNAME
+            )
         )
 
     def _open_for(self, number: int) -> list[_Spot]:
@@ -146,7 +167,7 @@ class _Stage:
         board = self._board
         free = self._usable & board.allowed[:, number] & (self._nodes < board.available) & self._within_limits()
         share = (board.requests[number] / np.maximum(board.capacity, 1)).max(axis=1)
-        cost = np.round(share * board.planning_prices, 9)
+        cost = np.round((1 if self._manner.smallest_price else share) * board.planning_prices, 9)
         view = self._replay.view()
         for offer in sorted(np.flatnonzero(free).tolist(), key=lambda one: (board.offers[one].tier, cost[one], one)):
             if isinstance(feasible(self._group(number).pod, self._node(offer), view), Fits):

@@ -80,11 +80,19 @@ def _filled(scene: Scene, shares: Sequence[Share], items: Ints) -> tuple[Draft, 
     free = np.concatenate((draft.free_rows(board), draft.free_batches(board)))
     sizes = np.array([1] * rows + [one.nodes for one in draft.batches], dtype=np.int64)
     standing = Standing(free=np.maximum(free, 0), kind=np.arange(len(free), dtype=np.int64), multiplicity=sizes)
-    # Within one priority, who can be on no new node goes before who can.
-    ranked = [-2 * board.table.classes[one.number].priority + int(one.places.offers.any()) for one in shares]
-    ranks = np.array(ranked, dtype=np.int64)
-    answer = fill(demand, standing, most_constrained_first(demand, standing, ranks))
+    answer = fill(demand, standing, most_constrained_first(demand, standing, _turns(board, shares, sizes @ allowed)))
     return _with_filled(draft, shares, answer, rows), answer.left
+
+
+def _turns(board: Board, shares: Sequence[Share], choice: Ints) -> Ints:
+    """[S]: by priority; then who can be on no new node, on fewest nodes that are there, on fewest kinds of new ones."""
+    offers = [int(one.places.offers.sum()) for one in shares]
+    ranked = [
+        (-board.table.classes[one.number].priority, new > 0, int(nodes), new)
+        for one, new, nodes in zip(shares, offers, choice, strict=True)
+    ]
+    turn_of = {rank: turn for turn, rank in enumerate(sorted(set(ranked)))}
+    return np.array([turn_of[rank] for rank in ranked], dtype=np.int64)
 
 
 def _with_filled(draft: Draft, shares: Sequence[Share], answer: Filled, rows: int) -> Draft:

@@ -79,10 +79,18 @@ def serve(board: Board, place: Place) -> Served:
             accepted.append(unit)
         else:
             tries |= dict.fromkeys(unit.entries, _nearest(board, unit, draft, tried))
+    draft = _with_company(board, accepted, draft, place)
     in_line = replace(_served(board, accepted, draft), tries=tries)
     # Who wants the company of somebody further back is helped only together with them.
     at_once = _served(board, line, together)
     return at_once if _ranked(line, at_once) > _ranked(line, in_line) and _is_whole(board, line, at_once) else in_line
+
+
+def _with_company(board: Board, accepted: Sequence[Unit], draft: Draft, place: Place) -> Draft:
+    """Who wants company and stood in line before it is asked once more when it is there."""
+    left = _demand(board, accepted) - draft.placed(len(board.table))
+    left[[not one.has_affinity for one in board.table]] = 0
+    return place(left, draft) if left.any() else draft
 
 
 def served_at_once(board: Board, draft: Draft) -> Served:

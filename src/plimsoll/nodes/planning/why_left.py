@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 
 from plimsoll.core.plans import Reason
+from plimsoll.nodes.planning.between_pods import may_interact, refused_beside, refused_on_planned
 from plimsoll.nodes.planning.candidates import MAX_SIZE_REACHED
 from plimsoll.nodes.planning.refused_types import refused_types
 
@@ -39,13 +40,20 @@ def why_left(board: Board, draft: Draft, number: int, usable: Flags) -> tuple[Re
         *_full(board, draft, number, usable),
         *_not_offered(board),
     ]
-    if not found and board.policy.nap.enabled and board.offered.new_groups_left:
+    if not draft.refused.get(number) and may_interact(board, number):
+        found += _refused_beside_others(board, draft, number, usable)
+    if not found and _lacks_a_group(board, number):
         # A group could be made for them, were others not made before.
         return (Reason(code=MAX_NEW_GROUPS, message="no more node groups may be made now"),)
     if not found:
         told = "no node group can be grown and no machine type is offered" if not board.offers else "no room is left"
         found = [Reason(code=NO_GROUPS if not board.offers else NO_ROOM, message=told)]
     return tuple({(reason.code, reason.message): reason for reason in found}.values())
+
+
+def _lacks_a_group(board: Board, number: int) -> bool:
+    """Auto-provisioning may make groups, and offers none that this class may use."""
+    return board.policy.nap.enabled and bool(board.offered.new_groups_left) and not board.allowed[:, number].any()
 
 
 def _impossible(board: Board, number: int) -> list[Reason]:
@@ -104,6 +112,25 @@ def _full(board: Board, draft: Draft, number: int, usable: Flags) -> list[Reason
     if capped:
         found.append(_reason(MAX_NEW_GROUPS, "no more node groups may be made", capped))
     return found
+
+
+def _refused_beside_others(board: Board, draft: Draft, number: int, usable: Flags) -> list[Reason]:
+    """Of groups that could grow, and whose next node would not take such a pod because of where others are."""
+    nodes = draft.nodes_of(len(board.offers))
+    left = draft.room_left(board)
+    rules = board.offer_rules
+    suited = rules.rules.fits(number, rules.arrays.free, {}) & usable & (board.limits.use <= left[None, :]).all(axis=1)
+    growing = [
+        offer
+        for offer in np.flatnonzero(suited).tolist()
+        if nodes[offer] < board.offers[offer].max_size - board.offers[offer].size
+    ]
+    groups: dict[tuple[str, str], list[str]] = {}
+    asked = (*refused_beside(board, draft, number, growing), *refused_on_planned(board, draft, number))
+    for offer, refusals in asked:
+        for one in refusals:
+            groups.setdefault((one.code, ", ".join(one.messages)), []).append(_name(board, offer))
+    return [_reason(code, told, names) for (code, told), names in groups.items()]
 
 
 def _used_up(ceiling: Ceiling, board: Board, draft: Draft, limit: int) -> str:
