@@ -1,7 +1,8 @@
 """The best content of one bin for certain: branch and bound over the knapsack that `knapsacks` rounds.
 
-Proofs and stalled column generation ask (`plimsoll plan --prove`): rounding is good enough to pack by, and hundreds of times faster. Effort is
-counted in branches; when it is spent, what no content exceeds is still told, only less exactly.
+Proofs ask (`plimsoll plan --prove`), and column generation that stalls: otherwise rounding is good enough to pack by,
+and hundreds of times faster. Effort is counted in branches; when it is spent, what no content exceeds is still told,
+only less exactly.
 """
 
 from typing import Final
