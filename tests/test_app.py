@@ -26,6 +26,16 @@ CLOUD = "/apis/cloud.plimsoll.io/v1alpha1/clouds/cloud"
 GROUP = "/apis/cloud.plimsoll.io/v1alpha1/nodegroups/workers"
 
 
+@pytest.fixture(autouse=True)
+def no_compiling(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Kernels are compiled by another process, which virtual time has none of."""
+
+    async def nothing() -> None:
+        return None
+
+    monkeypatch.setattr(app, "warm_kernels", nothing)
+
+
 class UpWorld(World):
     """An API server that outlives the clusters beside it."""
 

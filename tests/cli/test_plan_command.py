@@ -62,6 +62,7 @@ class TestJson:
             "to",
             "max",
             "created",
+            "zone",
             "labels",
             "taints",
             "capacityType",
@@ -110,7 +111,9 @@ class TestJson:
     def test_a_zone_is_told_where_there_is_one(self):
         group = {"id": "g", "max": 3, "machineType": "small", "zone": "b"}
         assert [one["zone"] for one in answer(story(options={}, nodeGroups=[group]))["scaleUp"]["plan"]] == ["b"]
-        assert all("zone" not in one for one in answer(story())["scaleUp"]["plan"])
+
+    def test_new_groups_are_in_the_zone_that_the_simulated_cloud_would_put_them_in(self):
+        assert {one["zone"] for one in answer(story())["scaleUp"]["plan"]} == {"local-a"}
 
     @pytest.mark.parametrize(
         ("labels", "expected"), [({}, ""), ({"node.kubernetes.io/instance-type": "c5.large"}, "c5.large")]
