@@ -9,13 +9,11 @@ from __future__ import annotations
 import asyncio
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 import structlog
 
 from plimsoll.app.page_serving import check_address, serve_pages
-from plimsoll.core.errors import InvalidInput
 from plimsoll.journal.memory import MemoryJournal
 from plimsoll.journal.sqlite import SqliteJournal
 from plimsoll.kube.client import Client
@@ -38,7 +36,7 @@ from plimsoll.local.cloud import SimulatedCloud
 from plimsoll.nodes.assembly import NodeAutoscaler, Surroundings
 from plimsoll.nodes.configuring import GivenOptions
 from plimsoll.nodes.options import read_options
-from plimsoll.nodes.price_overlays import overlay_in
+from plimsoll.nodes.price_overlays import overlay_from
 from plimsoll.nodes.providers.choosing import Around, make_expander, make_provider
 from plimsoll.nodes.telling.http import TellingPages
 from plimsoll.nodes.telling.http_access import Reviewer
@@ -51,6 +49,7 @@ from plimsoll.runtime.supervisor import Supervisor
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Mapping
+    from pathlib import Path
 
     from plimsoll.core.clock import Clock
     from plimsoll.core.entropy import Entropy
@@ -59,7 +58,6 @@ if TYPE_CHECKING:
     from plimsoll.kube.access import Access
     from plimsoll.kube.exchange import Guard, Transport
     from plimsoll.nodes.asking_expander import AskingExpander
-    from plimsoll.nodes.planning.prices import Overlay
     from plimsoll.nodes.policy import Operation, Policy
     from plimsoll.nodes.providers.ports import Provider
     from plimsoll.nodes.turns import Turn
@@ -127,7 +125,7 @@ class Running:
         self._clock = clock
         self._entropy = entropy
         self.policy: Policy = read_options(settings.options)
-        self._overlay = _overlay_of(self.policy)
+        self._overlay = overlay_from(self.policy.choosing.price_overlay, path="price-overlay")
         self._stack = AsyncExitStack()
 
     async def __aenter__(self) -> Self:
@@ -276,16 +274,6 @@ class Running:
 
     def _another_transport(self) -> HttpTransport:
         return HttpTransport(self._settings.access, user_agent=NAME)
-
-
-def _overlay_of(policy: Policy) -> dict[str, Overlay]:
-    filename = policy.choosing.price_overlay
-    if not filename:
-        return {}
-    try:
-        return overlay_in(Path(filename).read_bytes(), source=filename)
-    except OSError as error:
-        raise InvalidInput(f"{filename} cannot be read: {error.strerror}", path="price-overlay") from error
 
 
 def _lease_settings(operation: Operation) -> LeaseSettings:

@@ -1,7 +1,8 @@
-"""The file of `--price-overlay`: machine type to price or factor. Who runs or plans reads the bytes."""
+"""The file of `--price-overlay`: machine type to price or factor. For whoever runs, plays or plans."""
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from plimsoll.core.errors import InvalidInput
@@ -10,6 +11,16 @@ from plimsoll.objects.manifests import read_documents
 
 if TYPE_CHECKING:
     from plimsoll.nodes.planning.prices import Overlay
+
+
+def overlay_from(filename: str, *, path: str) -> dict[str, Overlay]:
+    """What the file holds, nothing without a name; `path` is the option that names it."""
+    if not filename:
+        return {}
+    try:
+        return overlay_in(Path(filename).read_bytes(), source=filename)
+    except OSError as error:
+        raise InvalidInput(f"{filename} cannot be read: {error.strerror}", path=path) from error
 
 
 def overlay_in(data: bytes, *, source: str) -> dict[str, Overlay]:

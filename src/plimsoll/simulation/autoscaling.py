@@ -6,14 +6,12 @@ time. A new one is made from the world alone after every crash.
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
-from plimsoll.core.errors import InvalidInput
 from plimsoll.journal.memory import MemoryJournal
 from plimsoll.nodes.assembly import NodeAutoscaler, Surroundings
 from plimsoll.nodes.configuring import GivenOptions
-from plimsoll.nodes.price_overlays import overlay_in
+from plimsoll.nodes.price_overlays import overlay_from
 from plimsoll.nodes.providers.simulated import SimulatedProvider
 from plimsoll.nodes.telling.entries import loop_entry
 from plimsoll.runtime.clocks import RealClock
@@ -21,7 +19,6 @@ from plimsoll.runtime.clocks import RealClock
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from plimsoll.nodes.planning.prices import Overlay
     from plimsoll.runtime.services import Service
     from plimsoll.simulation.ports import LoopTools
 
@@ -47,7 +44,7 @@ class ScenarioLoop:
                     tools.options,
                     component.informers,
                     naming=provider.naming,
-                    overlay=_overlay(str(tools.options.get("price-overlay") or "")),
+                    overlay=overlay_from(str(tools.options.get("price-overlay") or ""), path="options.price-overlay"),
                 ),
                 clock=tools.clock,
                 planning=_inline,
@@ -67,15 +64,6 @@ class ScenarioLoop:
 
     def metrics(self) -> dict[str, float]:
         return self._parts.teller.metrics.samples()
-
-
-def _overlay(filename: str) -> dict[str, Overlay]:
-    if not filename:
-        return {}
-    try:
-        return overlay_in(Path(filename).read_bytes(), source=filename)
-    except OSError as error:
-        raise InvalidInput(f"{filename} cannot be read: {error.strerror}", path="options.price-overlay") from error
 
 
 async def _inline(plan: Callable[[], T]) -> T:

@@ -10,9 +10,9 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any, Final
 
+from plimsoll.nodes.observing.waiting_pods import CONSUME
 from plimsoll.nodes.planning.world import Pending
 from plimsoll.objects.requests import ATOMIC_CLASSES, CHECK_CLASSES, ProvisioningRequest
-from plimsoll.simulation.pods_set_aside import CONSUME
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence

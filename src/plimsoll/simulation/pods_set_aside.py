@@ -8,17 +8,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+from plimsoll.nodes.observing.waiting_pods import CONSUME
+from plimsoll.nodes.planning.drains import has_mirror, is_daemon_pod
 from plimsoll.scheduling.gates import is_gated
 from plimsoll.scheduling.priorities import is_expendable
 
 if TYPE_CHECKING:
     from plimsoll.objects.pods import Pod
 
-CONSUME: Final = (
-    "autoscaling.x-k8s.io/consume-provisioning-request",
-    "cluster-autoscaler.kubernetes.io/consume-provisioning-request",
-)
-MIRROR: Final = "kubernetes.io/config.mirror"
 _ENDED: Final = ("Succeeded", "Failed")
 
 
@@ -34,9 +31,7 @@ def why_set_aside(pod: Pod, *, cutoff: int) -> str:
         return "promised room on a node"
     if is_gated(pod):
         return "held back by scheduling gates"
-    if MIRROR in annotations or any(
-        one.controller and one.kind == "DaemonSet" for one in pod.metadata.owner_references
-    ):
+    if has_mirror(pod) or is_daemon_pod(pod):
         return "of daemon sets, for which no node is added"
     if any(annotations.get(key) for key in CONSUME):
         return "covered by a ProvisioningRequest"

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 from plimsoll.core.values import Value
 from plimsoll.objects.meta import written_time
 from plimsoll.objects.nodes import Taint
+from plimsoll.objects.old_labels import OLD_SYSTEM_LABELS
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -39,10 +40,6 @@ _TAINT_OF: Final = {
 _OURS: Final = {
     NO_SCHEDULE: frozenset({*_TAINT_OF.values(), _UNSCHEDULABLE}),
     NO_EXECUTE: frozenset({NOT_READY, UNREACHABLE}),
-}
-_OLD_LABELS: Final = {
-    "beta.kubernetes.io/os": "kubernetes.io/os",
-    "beta.kubernetes.io/arch": "kubernetes.io/arch",
 }
 _TTL: Final = "node.alpha.kubernetes.io/ttl"
 # How long kubelets may keep secrets and config maps, by the size of the cluster.
@@ -153,7 +150,8 @@ def taints_body(taints: tuple[Taint, ...]) -> list[dict[str, Any]] | None:
 def missing_metadata(node: Node, cluster_size: int) -> dict[str, dict[str, str]]:
     """The labels of older names, and how long kubelets may cache: what every node gets. Empty if it is all there."""
     labels = node.metadata.labels
-    copied = {old: labels[new] for old, new in _OLD_LABELS.items() if new in labels and labels.get(old) != labels[new]}
+    told = {old: labels[new] for old, new in OLD_SYSTEM_LABELS.items() if new in labels}
+    copied = {old: value for old, value in told.items() if labels.get(old) != value}
     body: dict[str, dict[str, str]] = {"labels": copied} if copied else {}
     if _TTL not in node.metadata.annotations:
         ttl_s = next((seconds for size, seconds in _TTL_SECONDS if cluster_size <= size), _LONGEST_TTL_S)

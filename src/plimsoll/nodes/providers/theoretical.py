@@ -8,18 +8,24 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from plimsoll.nodes.planning.group_names import profile_hash
+from plimsoll.nodes.planning.node_templates import MachineTemplate
+from plimsoll.nodes.planning.offers import Profile
 from plimsoll.nodes.providers.values import CallFailed, FailureKind
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from plimsoll.nodes.planning.world import MachineType
     from plimsoll.nodes.providers.values import (
+        Blueprint,
         GroupOptions,
         Instance,
         NodeRef,
         NotImplementedByProvider,
         Outcome,
     )
+    from plimsoll.objects.nodes import Node
 
 
 class Theoretical:
@@ -71,3 +77,10 @@ class Theoretical:
     def _refused(self, what: str) -> CallFailed:
         message = f"node group {self.id} is theoretical, it cannot {what}; the provider has the one that was made"
         return CallFailed(kind=FailureKind.REFUSED, message=message)
+
+
+def node_of(wanted: Blueprint, kind: MachineType, *, group: str) -> Node:
+    """What machines of a group made by this blueprint should be like, in the first of its zones."""
+    zone = (*wanted.zones, *kind.zones, "")[0]
+    profile = Profile(labels=wanted.labels, taints=wanted.taints, hash=profile_hash(wanted.labels, wanted.taints))
+    return MachineTemplate(kind).node(group, zone, profile)

@@ -7,14 +7,11 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from plimsoll.kube.errors import AlreadyExists, NotFound
-from plimsoll.nodes.planning.group_names import profile_hash
-from plimsoll.nodes.planning.node_templates import MachineTemplate
-from plimsoll.nodes.planning.offers import Profile
 from plimsoll.nodes.providers.clusterapi.asking import TROUBLE, failure_of, read_if_there, refused
 from plimsoll.nodes.providers.clusterapi.group_annotations import is_nap_template
 from plimsoll.nodes.providers.clusterapi.machine_types import copy_of, is_copy_for, lost_taints
 from plimsoll.nodes.providers.ports import Created
-from plimsoll.nodes.providers.theoretical import Theoretical
+from plimsoll.nodes.providers.theoretical import Theoretical, node_of
 from plimsoll.nodes.providers.values import CallFailed, FailureKind, ProviderFailed
 from plimsoll.objects.cluster_api import MachineDeployment
 
@@ -40,11 +37,7 @@ class TheoreticalGroup(Theoretical):
         self._holdings = holdings
 
     async def template_node_info(self) -> Node | NotImplementedByProvider:
-        wanted = self._blueprint
-        zone = (*wanted.zones, *self._kind.zones, "")[0]
-        marks = profile_hash(wanted.labels, wanted.taints)
-        profile = Profile(labels=wanted.labels, taints=wanted.taints, hash=marks)
-        return MachineTemplate(self._kind).node(self.id, zone, profile)
+        return node_of(self._blueprint, self._kind, group=self.id)
 
     async def create(self) -> Created | CallFailed | NotImplementedByProvider:
         try:

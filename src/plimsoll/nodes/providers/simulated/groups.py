@@ -12,12 +12,11 @@ import structlog
 from msgspec import structs
 
 from plimsoll.nodes.planning.group_names import profile_hash
-from plimsoll.nodes.planning.node_templates import AUTOPROVISIONED_LABEL, PROFILE_LABEL, MachineTemplate
-from plimsoll.nodes.planning.offers import Profile
+from plimsoll.nodes.planning.node_templates import AUTOPROVISIONED_LABEL, PROFILE_LABEL
 from plimsoll.nodes.providers.ports import Created
 from plimsoll.nodes.providers.simulated.cloud_ports import outcome_of, read
 from plimsoll.nodes.providers.simulated.holdings import NoTemplate, instance_of
-from plimsoll.nodes.providers.theoretical import Theoretical
+from plimsoll.nodes.providers.theoretical import Theoretical, node_of
 from plimsoll.nodes.providers.values import (
     CallFailed,
     Done,
@@ -151,11 +150,7 @@ class TheoreticalGroup(Theoretical):
 
     async def template_node_info(self) -> Node | NotImplementedByProvider:
         """What such machines should be like; once it is made, the group itself says what they are."""
-        wanted = self._blueprint
-        zone = (*wanted.zones, *self._kind.zones, "")[0]
-        marks = profile_hash(wanted.labels, wanted.taints)
-        profile = Profile(labels=wanted.labels, taints=wanted.taints, hash=marks)
-        return MachineTemplate(self._kind).node(self.id, zone, profile)
+        return node_of(self._blueprint, self._kind, group=self.id)
 
     async def create(self) -> Created | CallFailed | NotImplementedByProvider:
         """A group of this id that is just what this one would be was made by an earlier call."""
