@@ -67,6 +67,8 @@ def test_a_part_that_is_not_there_is_named():
         gzip.compress(b"\xff\xfe"),
         gzip.compress(b'{"format":"plimsoll-recording","version":1,"recording":' + b"[" * 100_000),
     ],
+    # The id of compressed bytes would hold the second they were made in.
+    ids=["empty", "plain", "list", "other", "hollow", "versionless", "no-utf8", "too-deep"],
 )
 def test_what_is_no_recording_is_refused(data: bytes):
     with pytest.raises(UnreadableRecording) as refused:
