@@ -76,7 +76,11 @@ def test_programs_are_told_all_differences(file: Path):
     assert plimsoll("replay", file, "-o", "name").stdout == "plan.extra\n"
 
 
-@pytest.mark.parametrize("content", [b"", b"hello", gzip.compress(b"{}"), gzip.compress(b"[1]")[:-4]])
+@pytest.mark.parametrize(
+    "content",
+    [b"", b"hello", gzip.compress(b"{}"), gzip.compress(b"[1]")[:-4]],
+    ids=["empty", "plain", "no-format", "cut"],
+)
 def test_what_is_no_recording_is_exit_2_with_the_file(tmp_path: Path, content: bytes):
     path = tmp_path / "odd.gz"
     path.write_bytes(content)
