@@ -1,0 +1,79 @@
+"""Parameters of a ProvisioningRequest: its own, and what its ProvisioningClass has as defaults (specs/nodes.md 3.7, 3.9).
+
+Pure. What cannot be read is as if it were not there, and told once (`problems`): a typing mistake must not fail a request
+that may be right otherwise.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from plimsoll.nodes.flags import read_duration_s
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+DAY_S: Final = 86_400
+DEFAULT_VALID_S: Final = 7 * DAY_S
+LONGEST_BOOKING_S: Final = DAY_S
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Parameters:
+    """As they hold for one request."""
+
+    valid_s: float = DEFAULT_VALID_S
+    """So long it is tried, from its creation."""
+    booking_s: float = 600
+    retries: bool = True
+    """False only for a check with `noRetry: "true"`."""
+    reserves: bool = True
+    """False only for a check with `reserve: "false"`."""
+    instance: str = ""
+    problems: tuple[str, ...] = ()
+
+    @classmethod
+    def of(
+        cls, own: Mapping[str, str], of_class: Mapping[str, str], *, is_check: bool, booking_default_s: float
+    ) -> Parameters:
+        texts = {**of_class, **own}
+        problems: list[str] = []
+        valid_s = _seconds(texts, "ValidUntilSeconds", problems)
+        most_s = _seconds(of_class, "ValidUntilSeconds", problems)
+        booking_s = _seconds(texts, "BookingDurationSeconds", problems)
+        if booking_s is not None and not 1 <= booking_s <= LONGEST_BOOKING_S:
+            problems.append(
+                f"BookingDurationSeconds is {texts['BookingDurationSeconds']!r}, not 1 to {LONGEST_BOOKING_S}"
+            )
+            booking_s = None
+        known_s = DEFAULT_VALID_S if valid_s is None else valid_s
+        return cls(
+            valid_s=known_s if most_s is None else min(known_s, most_s),
+            booking_s=booking_default_s if booking_s is None else booking_s,
+            retries=not (is_check and _is_said(texts, "noRetry", said="true", problems=problems)),
+            reserves=not (is_check and _is_said(texts, "reserve", said="false", problems=problems)),
+            instance=texts.get("processorInstance", ""),
+            problems=tuple(problems),
+        )
+
+
+def _seconds(texts: Mapping[str, str], name: str, problems: list[str]) -> float | None:
+    """Whole seconds, or a duration as Go writes it; None where there is none or it is no such thing."""
+    text = texts.get(name, "").strip()
+    if not text:
+        return None
+    read_s = float(text) if text.isascii() and text.isdigit() else read_duration_s(text)
+    if read_s is None or read_s < 0:
+        told = f"{name} is {text!r}, not a number of seconds"
+        if told not in problems:
+            problems.append(told)
+        return None
+    return read_s
+
+
+def _is_said(texts: Mapping[str, str], name: str, *, said: str, problems: list[str]) -> bool:
+    text = texts.get(name, "")
+    if text not in {"", "true", "false"}:
+        problems.append(f"{name} is {text!r}, not true or false")
+    return text == said
