@@ -132,7 +132,8 @@ class Shrinking:
         part = ScaleDownPart(
             unneeded=simulation.unneeded,
             unneeded_since=dict(self._since),
-            kept=tuple(self._as_found(one) for one in simulation.kept),
+            # Machines on their way stand in the snapshot as nodes; nobody can look for those by name.
+            kept=tuple(self._as_found(one) for one in simulation.kept if one.node in at.nodes),
             ended=before,
             under_way=self._busy,
             known=known,

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from plimsoll.nodes.planning.departures import Departures, removable_now
 from plimsoll.nodes.planning.removal_candidates import Known
 from plimsoll.nodes.planning.removals import find_unneeded
+from plimsoll.nodes.planning.world import ShrinkRules
 from tests.nodes.planning.clusters_to_shrink import NOON, budget, group, node, pod, policy, snapshot
 
 if TYPE_CHECKING:
@@ -144,3 +145,60 @@ class TestGroupsThatGoWhole:
 
     def test_it_stays_when_the_cluster_would_fall_below_its_minimum(self):
         assert going(self.world(3), min_cpu=1) == []
+
+
+def rules(**more: Any) -> ShrinkRules:
+    """As the options are by default, but for what a provider says otherwise."""
+    options = policy().scale_down
+    return ShrinkRules(
+        **{
+            "utilization_threshold": options.utilization_threshold,
+            "gpu_utilization_threshold": options.gpu_utilization_threshold,
+            "unneeded_time_s": options.unneeded_time_s,
+            "unready_time_s": options.unready_time_s,
+            "ignore_daemon_sets": options.ignore_daemon_sets,
+            **more,
+        }
+    )
+
+
+def test_a_group_has_the_times_that_its_provider_tells():
+    nodes = [node("a1", group="a"), node("b1", group="b"), node("b2", group="b", ready=False)]
+    told = rules(unneeded_time_s=60.0, unready_time_s=30.0)
+    world = snapshot(nodes, groups=[group("a", size=1), group("b", size=2, shrinking=told)])
+
+    assert why(world, since=NOON - timedelta(seconds=60)) == {
+        "a1": "NotUnneededLongEnough",
+        "b1": "NotUnneededLongEnough",
+    }
+    assert going(world, since=NOON - timedelta(seconds=31)) == ["b2"]
+    assert going(world, since=NOON - timedelta(seconds=61)) == ["b1", "b2"]
+
+
+def test_a_group_has_the_thresholds_that_its_provider_tells():
+    nodes = [node("a1", group="a"), node("b1", group="b"), node("c1", group="c", **{"nvidia.com/gpu": "4"})]
+    nodes += [node("free", group="")]
+    pods = [pod("a", on="a1", cpu="1"), pod("b", on="b1", cpu="1")]
+    pods += [pod("c", on="c1", requests={"nvidia.com/gpu": 1}, annotations={f"{CA}/safe-to-evict": "false"})]
+    groups = [
+        group("a", size=1),
+        group("b", size=1, shrinking=rules(utilization_threshold=0.2)),
+        group("c", size=1, shrinking=rules(gpu_utilization_threshold=0.2)),
+    ]
+    found = find_unneeded(snapshot(nodes, pods, groups=groups), policy(), now=NOON)
+
+    assert [one.node for one in found.unneeded] == ["a1"]
+    kept = {one.node: one.reason for one in found.kept}
+    assert (kept["b1"].code, kept["b1"].facts["threshold"]) == ("NotUnderutilized", 0.2)
+    assert (kept["c1"].code, kept["c1"].facts["threshold"]) == ("NotUnderutilized", 0.2)
+
+
+def test_daemon_pods_are_left_out_where_the_provider_says_so():
+    daemon = {"owner": "DaemonSet", "cpu": "3"}
+    nodes = [node("a1", group="a"), node("b1", group="b")]
+    pods = [pod("x", on="a1", **daemon), pod("y", on="b1", **daemon)]
+    groups = [group("a", size=1), group("b", size=1, shrinking=rules(ignore_daemon_sets=True))]
+    found = find_unneeded(snapshot(nodes, pods, groups=groups), policy(), now=NOON)
+
+    assert [one.node for one in found.unneeded] == ["b1"]
+    assert [(one.node, one.reason.code) for one in found.kept] == [("a1", "NotUnderutilized")]

@@ -9,7 +9,7 @@ import pytest
 
 from plimsoll.nodes.planning.arrays import Arrays
 from plimsoll.nodes.planning.homes import Homes
-from plimsoll.nodes.planning.utilisation import Utilisation, utilisation_of
+from plimsoll.nodes.planning.utilisation import Thresholds, Utilisation, utilisation_of
 from plimsoll.scheduling import ClusterView
 from tests.nodes.planning.clusters_to_shrink import NOON, node, pod, policy
 
@@ -22,7 +22,9 @@ MIRROR = {"kubernetes.io/config.mirror": "x"}
 
 def used(on: Node, *pods: Pod, **options: Any) -> Utilisation:
     view = ClusterView.of([on], pods)
-    return utilisation_of(Arrays.of(view), Homes.of(view), options=policy(**options).scale_down, now=NOON)
+    arrays = Arrays.of(view)
+    rules = Thresholds.of(arrays, policy(**options).scale_down)
+    return utilisation_of(arrays, Homes.of(view), rules=rules, now=NOON)
 
 
 def test_the_larger_of_cpu_and_memory_counts():

@@ -1,5 +1,7 @@
 """Events about growth: Cluster Autoscaler's reasons and words, and never more of them than people can read."""
 
+from dataclasses import replace
+
 from plimsoll.core.plans import Reason
 from plimsoll.kube.recorder import EventType
 from plimsoll.nodes.cluster_state.changes import Changes, FailedGrowth, never_registered, not_made, size_differs
@@ -8,8 +10,9 @@ from plimsoll.nodes.expanding import MAX_NODES_REACHED
 from plimsoll.nodes.observing.waiting_pods import CONSUME, CONSUMING
 from plimsoll.nodes.planning.offers import NotOffered
 from plimsoll.nodes.planning.world import Pending
+from plimsoll.nodes.policy import Policy
 from plimsoll.nodes.telling.events import events_of
-from plimsoll.nodes.turns import Repaired, ScaleUpPart, SetAside
+from plimsoll.nodes.turns import Repaired, ScaleUpPart, SetAside, Turn
 from tests.nodes.telling.told_turns import (
     STOCKOUT,
     aside,
@@ -297,3 +300,27 @@ def test_a_bad_priority_config_map_is_told_there():
     problem = Reason(code="PriorityConfigMapInvalid", message="priorities: 'x' is no whole number")
 
     assert told(turn(priority_problem=problem), "PriorityConfigMapInvalid") == [problem.message]
+
+
+def prioritised(*groups: str, **numbers: str) -> Turn:
+    """Growth of these groups under the priority expander; `numbers` as `p10="pattern"`."""
+    one = grew(*(growth(offer(name), waiting("web")) for name in groups), pending=(waiting("web"),), options={"expander": "priority,cost"})
+    patterns = {int(key.removeprefix("p")): (text,) for key, text in numbers.items()}
+    return replace(one, policy=replace(one.policy, priorities=patterns))
+
+
+def test_priorities_that_meet_no_group_at_all_are_told_there():
+    one = prioritised("pool-a", p10="gpu-.*", p50="spot")
+
+    assert whom(one, "PriorityConfigMapNoGroupMatched") == ["ConfigMap/cluster-autoscaler-priority-expander"]
+    assert told(one, "PriorityConfigMapNoGroupMatched") == [
+        "Priority expander: no priorities info found for any of the expansion options. No options filtered."
+    ]
+
+
+def test_nothing_is_said_of_priorities_that_meet_a_group_or_that_nobody_follows():
+    assert told(prioritised("pool-a", p10="pool-.*"), "PriorityConfigMapNoGroupMatched") == []
+    assert told(prioritised("pool-a"), "PriorityConfigMapNoGroupMatched") == []
+    unasked = prioritised("pool-a", p10="gpu-.*")
+    unasked = replace(unasked, policy=replace(unasked.policy, choosing=Policy().choosing))
+    assert told(unasked, "PriorityConfigMapNoGroupMatched") == []

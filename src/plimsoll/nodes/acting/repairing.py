@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 import structlog
 
@@ -20,6 +20,8 @@ if TYPE_CHECKING:
     from plimsoll.nodes.providers.values import CallFailed, Outcome
 
 log = structlog.get_logger(__name__)
+
+MIN_SIZE_ENFORCED: Final = "NodeGroupMinSizeEnforced"
 
 
 async def repair(provider: Provider, changes: Changes) -> tuple[Repaired, ...]:
@@ -48,7 +50,7 @@ async def _raised(read: GroupRead, least: int) -> Repaired:
     failure = failure_of(outcome)
     _log("target.raised", read.port.id, failure, before=read.target, after=least)
     message = f"group {read.port.id} has {read.target} nodes, its minimum is {least}"
-    reason = Reason(code="NodeGroupMinSizeEnforced", message=message, facts={"group": read.port.id, "min": least})
+    reason = Reason(code=MIN_SIZE_ENFORCED, message=message, facts={"group": read.port.id, "min": least})
     return Repaired(group=read.port.id, reason=reason, before=read.target, after=least, failure=failure)
 
 

@@ -18,7 +18,7 @@ from plimsoll.nodes.planning.group_names import is_ours
 from plimsoll.nodes.planning.label_sets import INSTANCE_TYPE
 from plimsoll.nodes.planning.node_templates import PROFILE_LABEL
 from plimsoll.nodes.planning.profiles import ZONE
-from plimsoll.nodes.planning.world import CapacityType, Group, MachineType
+from plimsoll.nodes.planning.world import CapacityType, Group, MachineType, ShrinkRules
 from plimsoll.nodes.providers.values import GroupOptions, Instance, NodeRef, NotImplementedByProvider, Span
 from plimsoll.objects.cloud import CAPACITY_TYPE_LABEL
 
@@ -213,4 +213,21 @@ def _planned_group(read: GroupRead, policy: Policy, *, standing: Standing | None
         atomic_resize=read.is_atomic,
         not_usable="" if stands is None else stands.not_usable,
         capacity_type=CapacityType.SPOT if is_spot else CapacityType.ON_DEMAND,
+        shrinking=_shrink_rules(read.options, _defaults(policy)),
+    )
+
+
+def _shrink_rules(told: GroupOptions, defaults: GroupOptions) -> ShrinkRules | None:
+    """None where the provider leaves it to the options: most do, and then nobody has to look."""
+    rules = _as_rules(told)
+    return None if rules == _as_rules(defaults) else rules
+
+
+def _as_rules(options: GroupOptions) -> ShrinkRules:
+    return ShrinkRules(
+        utilization_threshold=options.utilization_threshold,
+        gpu_utilization_threshold=options.gpu_utilization_threshold,
+        unneeded_time_s=options.unneeded_s,
+        unready_time_s=options.unready_s,
+        ignore_daemon_sets=options.ignore_daemon_sets,
     )

@@ -96,8 +96,8 @@ class _Choice:
 
     def _is_due(self, one: Unneeded) -> bool:
         """Strictly longer than it has to be."""
-        options = self._policy.scale_down
-        wait = options.unneeded_time_s if one.is_ready else options.unready_time_s
+        rules = self._simulation.rooms[one.group].group.shrinking or self._policy.scale_down
+        wait = rules.unneeded_time_s if one.is_ready else rules.unready_time_s
         since = self._known.unneeded_since.get(one.node)
         if since is not None and since + timedelta(seconds=wait) < self._now:
             return True

@@ -25,7 +25,7 @@ from plimsoll.nodes.planning.removal_candidates import (
     Screening,
     group_rooms,
 )
-from plimsoll.nodes.planning.utilisation import Utilisation, utilisation_of
+from plimsoll.nodes.planning.utilisation import Thresholds, Utilisation, utilisation_of
 from plimsoll.solver.survivors import Limits, Verdict
 
 if TYPE_CHECKING:
@@ -109,7 +109,8 @@ def find_unneeded(
 ) -> Simulation:
     known = known or Known()
     occupancy = Occupancy.of(snapshot, drain_rules(snapshot, policy, known, now), memory=memory)
-    utilisation = utilisation_of(occupancy.arrays, occupancy.homes, options=policy.scale_down, now=now)
+    rules = Thresholds.of(occupancy.arrays, policy.scale_down, snapshot)
+    utilisation = utilisation_of(occupancy.arrays, occupancy.homes, rules=rules, now=now)
     rooms = group_rooms(snapshot, policy, known, occupancy.homes)
     screening = Screening(snapshot=snapshot, policy=policy, known=known, rooms=rooms, now=now)
     ballot = _Ballot(occupancy, utilisation, screening)

@@ -3,7 +3,7 @@
 On a node with accelerators the share of these, elsewhere the larger of cpu and memory. Pods that are overdue in
 leaving are not counted; daemon and mirror pods may be left out, and then what they take is left out of the divisor too.
 
-Public: `utilisation_of(arrays, homes, options=..., now=...) -> Utilisation`.
+Public: `utilisation_of(arrays, homes, rules=..., now=...) -> Utilisation`, and `Thresholds` for its rules.
 """
 
 from __future__ import annotations
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
     from plimsoll.nodes.planning.arrays import Arrays
     from plimsoll.nodes.planning.homes import Homes
+    from plimsoll.nodes.planning.world import Snapshot
     from plimsoll.nodes.policy import ScaleDown
     from plimsoll.solver.problems import Flags, Floats, Ints
 
@@ -39,15 +40,39 @@ class Utilisation:
     """At the threshold a node still passes."""
 
 
-def utilisation_of(arrays: Arrays, homes: Homes, *, options: ScaleDown, now: datetime) -> Utilisation:
-    """Rows of both are the nodes of one view."""
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Thresholds:
+    """By row [N], because a provider may say otherwise for a group than the options do for all."""
+
+    plain: Floats
+    gpu: Floats
+    ignores_daemons: Flags
+    ignores_mirrors: bool
+
+    @classmethod
+    def of(cls, arrays: Arrays, options: ScaleDown, snapshot: Snapshot | None = None) -> Thresholds:
+        rows = len(arrays)
+        plain = np.full(rows, options.utilization_threshold)
+        gpu = np.full(rows, options.gpu_utilization_threshold)
+        ignores = np.full(rows, options.ignore_daemon_sets, dtype=np.bool_)
+        told = {} if snapshot is None else {one.id: one.shrinking for one in snapshot.groups if one.shrinking}
+        if snapshot is not None and told:
+            for row, name in enumerate(arrays.names):
+                own = told.get(snapshot.group_of.get(name, ""))
+                if own is not None:
+                    plain[row], gpu[row] = own.utilization_threshold, own.gpu_utilization_threshold
+                    ignores[row] = own.ignore_daemon_sets
+        return cls(plain=plain, gpu=gpu, ignores_daemons=ignores, ignores_mirrors=options.ignore_mirror_pods)
+
+
+def utilisation_of(arrays: Arrays, homes: Homes, *, rules: Thresholds, now: datetime) -> Utilisation:
+    """Rows of all are the nodes of one view."""
     offered = arrays.alloc.astype(np.float64)
     asked = offered - arrays.free
     overdue = np.zeros(len(homes.kinds), dtype=np.bool_)
     overdue[[number for number in homes.leaving if is_overdue(homes.kinds[number].pod, now)]] = True
-    ignored = _ignored(homes, options)
     asked -= _taken(arrays, homes, overdue)
-    set_aside = _taken(arrays, homes, ignored & ~overdue)
+    set_aside = _set_aside(arrays, homes, rules, overdue)
     shares = _shares(asked - set_aside, offered - set_aside)
     names = arrays.columns.names
     gpus = [column for column, name in enumerate(names) if is_gpu(name)]
@@ -56,7 +81,7 @@ def utilisation_of(arrays: Arrays, homes: Homes, *, options: ScaleDown, now: dat
     deciding = np.where(has_gpu, _largest(shares, gpus), _largest(shares, plain))
     rows = np.arange(len(arrays))
     share = shares[rows, deciding]
-    threshold = np.where(has_gpu, options.gpu_utilization_threshold, options.utilization_threshold)
+    threshold = np.where(has_gpu, rules.gpu, rules.plain)
     return Utilisation(
         share=share,
         resource=tuple(names[column] for column in deciding.tolist()),
@@ -66,15 +91,14 @@ def utilisation_of(arrays: Arrays, homes: Homes, *, options: ScaleDown, now: dat
     )
 
 
-def _ignored(homes: Homes, options: ScaleDown) -> Flags:
-    """[K]: kinds that the options leave out."""
-    if not (options.ignore_daemon_sets or options.ignore_mirror_pods):
-        return np.zeros(len(homes.kinds), dtype=np.bool_)
-    left_out = [
-        (one.is_daemon and options.ignore_daemon_sets) or (one.is_mirror and options.ignore_mirror_pods)
-        for one in homes.kinds
-    ]
-    return np.array(left_out, dtype=np.bool_)
+def _set_aside(arrays: Arrays, homes: Homes, rules: Thresholds, overdue: Flags) -> Floats:
+    """[N, R]: what pods take that are left out of the share: mirror pods on all rows, daemon pods on some."""
+    everywhere = np.array([one.is_mirror and rules.ignores_mirrors for one in homes.kinds], dtype=np.bool_)
+    taken = _taken(arrays, homes, everywhere & ~overdue)
+    if rules.ignores_daemons.any():
+        daemons = np.array([one.is_daemon for one in homes.kinds], dtype=np.bool_)
+        taken += _taken(arrays, homes, daemons & ~everywhere & ~overdue) * rules.ignores_daemons[:, None]
+    return taken
 
 
 def _taken(arrays: Arrays, homes: Homes, kinds: Flags) -> Floats:

@@ -63,6 +63,17 @@ class MachineType:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ShrinkRules:
+    """When nodes of one group may go, where the provider says otherwise than the operator's options."""
+
+    utilization_threshold: float
+    gpu_utilization_threshold: float
+    unneeded_time_s: float
+    unready_time_s: float
+    ignore_daemon_sets: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Group:
     """A node group of the provider, as the cluster state knows it."""
 
@@ -87,6 +98,8 @@ class Group:
     not_usable: str = ""
     """Why it cannot grow now: "in backoff until 02:10", "not ready"; empty when it can."""
     capacity_type: CapacityType = CapacityType.ON_DEMAND
+    shrinking: ShrinkRules | None = None
+    """None: as the options say."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -65,6 +65,14 @@ class _Pending(Value):
     names: tuple[str, ...] = ()
 
 
+class _ShrinkRules(Value):
+    utilization_threshold: float
+    gpu_utilization_threshold: float
+    unneeded_time_s: float
+    unready_time_s: float
+    ignore_daemon_sets: bool
+
+
 class _Group(Value):
     id: str
     min_size: int
@@ -82,6 +90,7 @@ class _Group(Value):
     atomic_resize: bool = False
     not_usable: str = ""
     capacity_type: world.CapacityType = world.CapacityType.ON_DEMAND
+    shrinking: _ShrinkRules | None = None
 
 
 class _MachineType(Value):
@@ -147,7 +156,7 @@ def snapshot_json(snapshot: Snapshot) -> Json:
             csi_nodes=tuple(storage.csi_nodes.values()),
         ),
         pending=tuple(_pending(one) for one in snapshot.pending),
-        groups=tuple(_Group(**_fields(_Group, one)) for one in snapshot.groups),
+        groups=tuple(_group(one) for one in snapshot.groups),
         machine_types=tuple(_machine_type(one) for one in snapshot.machine_types),
         daemon_sets=snapshot.daemon_sets,
         budgets=snapshot.budgets,
@@ -186,6 +195,12 @@ def _pending(one: world.Pending) -> _Pending:
     )
 
 
+def _group(one: world.Group) -> _Group:
+    told = one.shrinking
+    rules = None if told is None else _ShrinkRules(**_fields(_ShrinkRules, told))
+    return _Group(**{**_fields(_Group, one), "shrinking": rules})
+
+
 def _machine_type(one: world.MachineType) -> _MachineType:
     fields = _fields(_MachineType, one)
     amounts = {"capacity": dict(one.capacity), "allocatable": dict(one.allocatable), "labels": dict(one.labels)}
@@ -206,7 +221,7 @@ def read_snapshot(value: Any) -> Snapshot:
         at=written.at,
         view=_view(written),
         pending=tuple(_read_pending(one) for one in written.pending),
-        groups=tuple(world.Group(**_fields(_Group, one)) for one in written.groups),
+        groups=tuple(_read_group(one) for one in written.groups),
         machine_types=tuple(_read_machine_type(one) for one in written.machine_types),
         daemon_sets=written.daemon_sets,
         budgets=written.budgets,
@@ -251,6 +266,12 @@ def _read_pending(one: _Pending) -> world.Pending:
     return world.Pending(
         key=one.entry, pod=one.pod, count=one.count, created=one.created, bundle=one.bundle, names=one.names
     )
+
+
+def _read_group(one: _Group) -> world.Group:
+    told = one.shrinking
+    rules = None if told is None else world.ShrinkRules(**_fields(_ShrinkRules, told))
+    return world.Group(**{**_fields(_Group, one), "shrinking": rules})
 
 
 def _read_machine_type(one: _MachineType) -> world.MachineType:

@@ -1,7 +1,7 @@
-"""Parameters of a ProvisioningRequest: its own, and what its ProvisioningClass has as defaults (specs/nodes.md 3.7, 3.9).
+"""Parameters of a ProvisioningRequest: its own, before those of its ProvisioningClass (specs/nodes.md 3.7, 3.9).
 
-Pure. What cannot be read is as if it were not there, and told once (`problems`): a typing mistake must not fail a request
-that may be right otherwise.
+Pure. What cannot be read is as if it were not there, and told once (`problems`): a typing mistake must not fail a
+request that may be right otherwise.
 """
 
 from __future__ import annotations

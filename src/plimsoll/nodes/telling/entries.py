@@ -14,9 +14,12 @@ from plimsoll.nodes.expanding import PODS_TOO_NEW
 from plimsoll.nodes.plan_outputs import scale_up_json
 from plimsoll.nodes.planning.drains import WAITS_FOR_COMPLETION
 from plimsoll.nodes.planning.removals import BLOCKED_BY_POD
+from plimsoll.nodes.planning.results import Result
+from plimsoll.nodes.telling.minimum_sizes import raised_groups
 
 if TYPE_CHECKING:
     from plimsoll.core.plans import Reason
+    from plimsoll.nodes.telling.minimum_sizes import Raised
     from plimsoll.nodes.turns import Grown, ScaleDownPart, Turn
 
 Json = dict[str, Any]
@@ -54,7 +57,21 @@ def _scale_up(turn: Turn, *, is_timed: bool) -> Json:
         for growth, planned in zip(part.plan.growths, found["plan"], strict=True)
         for entry in _as_done(planned, done.get(id(growth), []))
     ]
+    raised = raised_groups(turn)
+    found["plan"] += [_raised(one) for one in raised]
+    if found["result"] == Result.NOT_NEEDED and any(one.failure is None for one in raised):
+        found["result"] = str(Result.NEEDED)
     return found
+
+
+def _raised(one: Raised) -> Json:
+    """Growth that no pod asked for, in the form of the others."""
+    sizes = {"from": one.before, "to": one.after, "max": one.max_size, "created": False}
+    entry: Json = {"group": one.group, "machineType": one.machine_type, **sizes}
+    if one.zone:
+        entry["zone"] = one.zone
+    entry["patterns"] = []
+    return entry if one.failure is None else {**entry, "error": one.failure.message}
 
 
 def _scale_up_result(turn: Turn) -> str:

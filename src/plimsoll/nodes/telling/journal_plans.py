@@ -15,6 +15,7 @@ from plimsoll.nodes.plan_outputs import machine_type_of
 from plimsoll.nodes.planning.candidates import NOT_READY
 from plimsoll.nodes.planning.new_groups import IN_BACKOFF
 from plimsoll.nodes.telling.fates import fates_of
+from plimsoll.nodes.telling.minimum_sizes import is_raised
 from plimsoll.nodes.telling.scale_up_events import NOT_TRIGGERED, TRIGGERED
 from plimsoll.nodes.turns import RemovalResult
 
@@ -75,7 +76,7 @@ def _repairs(turn: Turn) -> Iterator[Doing]:
             action = Action(verb=DELETE_INSTANCES, target=_group(one.group), reason=one.reason, arguments=arguments)
         else:
             action = Action(
-                verb=SHRINK,
+                verb=GROW if is_raised(one) else SHRINK,
                 target=_group(one.group),
                 reason=one.reason,
                 arguments={"to": one.after},

@@ -22,6 +22,7 @@ from plimsoll.nodes.telling.metric_families import (
     UP,
     Families,
 )
+from plimsoll.nodes.telling.minimum_sizes import raised_groups
 from plimsoll.nodes.telling.node_counts import NO_DEVICES, devices_of, taints_by_type, totals_of
 from plimsoll.nodes.turns import CANNOT_SEE, PodState, RemovalResult
 
@@ -50,6 +51,9 @@ class Metrics:
         self._observe_failures(turn)
         for one in turn.grown:
             self._observe_growth(one)
+        for raised in raised_groups(turn):
+            devices = NO_DEVICES if raised.template is None else devices_of(raised.template)
+            self._observe_resize(raised.after - raised.before, devices, failed=raised.failure is not None)
         self._observe_plan(turn)
         self._observe_scale_down(turn)
         for ended in turn.scale_down.ended:
@@ -132,7 +136,7 @@ class Metrics:
         ended = turn.ended_early
         if ended is not None and ended.code == CANNOT_SEE:
             to.errors.labels(ended.facts.get("errorType", CLOUD_PROVIDER_ERROR)).inc()
-        elif any(one.failure is not None for one in turn.grown):
+        elif any(one.failure is not None for one in (*turn.grown, *raised_groups(turn))):
             to.errors.labels(CLOUD_PROVIDER_ERROR).inc()
         for failed in turn.changes.failed:
             is_late = failed.reason.code == SCALE_UP_TIMED_OUT
@@ -149,11 +153,16 @@ class Metrics:
         devices = devices_of(one.growth.offer.node)
         if one.created:
             to.created_groups.labels(AUTOPROVISIONED).inc()
-        if one.is_done:
-            to.scaled_up.labels(*devices, "").inc(one.after - one.before)
+        if one.held_back is None:
+            self._observe_resize(one.after - one.before, devices, failed=one.failure is not None)
+
+    def _observe_resize(self, nodes: int, devices: tuple[str, str], *, failed: bool) -> None:
+        to = self.families
+        if not failed:
+            to.scaled_up.labels(*devices, "").inc(nodes)
             if devices != NO_DEVICES:
-                to.scaled_up_gpu.labels(*devices).inc(one.after - one.before)
-        elif one.failure is not None:
+                to.scaled_up_gpu.labels(*devices).inc(nodes)
+        else:
             to.failed_scale_ups.labels(CLOUD_PROVIDER_ERROR, *devices, "").inc()
             if devices != NO_DEVICES:
                 to.failed_gpu_scale_ups.labels(CLOUD_PROVIDER_ERROR, *devices).inc()

@@ -5,16 +5,19 @@ Reasons and words are those of Cluster Autoscaler (specs/nodes.md 11), so that w
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from plimsoll.nodes.cluster_state.changes import DELETE_UNREGISTERED
 from plimsoll.nodes.expanding import MAX_NODES_REACHED
 from plimsoll.nodes.observing.waiting_pods import CONSUME, CONSUMING
 from plimsoll.nodes.planning.candidates import MAX_SIZE_REACHED, NOT_READY
+from plimsoll.nodes.planning.expanders import compiled_pattern
 from plimsoll.nodes.planning.group_priorities import CONFIG_MAP, NO_PRIORITY
 from plimsoll.nodes.planning.limits import MAX_NODES_TOTAL
 from plimsoll.nodes.planning.new_groups import IN_BACKOFF
+from plimsoll.nodes.policy import PRIORITY
 from plimsoll.nodes.telling.fates import fates_of
+from plimsoll.nodes.telling.minimum_sizes import is_raised, raised_groups
 from plimsoll.nodes.telling.pod_tellings import PodTellings
 from plimsoll.nodes.telling.told import WARNING, Told, about_pod, config_map, status_map
 from plimsoll.scheduling.demands import RESOURCES_FIT
@@ -23,7 +26,9 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
     from plimsoll.core.plans import Reason
+    from plimsoll.nodes.providers.values import CallFailed
     from plimsoll.nodes.turns import Grown, Repaired, SetAside, Turn
+    from plimsoll.objects.meta import ObjectReference
 
 TRIGGERED: Final = "TriggeredScaleUp"
 NOT_TRIGGERED: Final = "NotTriggerScaleUp"
@@ -56,7 +61,7 @@ def _repairs(turn: Turn) -> Iterator[Told]:
     for one in turn.repaired:
         if one.reason.code == DELETE_UNREGISTERED:
             yield from _unregistered(one, turn)
-        elif not one.instances and one.failure is not None:
+        elif not is_raised(one) and not one.instances and one.failure is not None:
             message = f"Failed to revert scale-up of group {one.group}: {one.failure.message}"
             yield Told(about=status, type=WARNING, reason="FailedToRevertScaleUp", message=message)
 
@@ -75,6 +80,9 @@ def _growths(turn: Turn) -> Iterator[Told]:
     for one in turn.grown:
         if one.held_back is None:
             yield from _growth(one, turn)
+    for raised in raised_groups(turn):
+        sizes = _Sizes(raised.before, raised.after, raised.max_size)
+        yield from _resized(raised.group, sizes, raised.failure, about=status_map(turn.policy))
 
 
 def _growth(one: Grown, turn: Turn) -> Iterator[Told]:
@@ -86,13 +94,27 @@ def _growth(one: Grown, turn: Turn) -> Iterator[Told]:
         message = f"NodeAutoprovisioning: attempt to create node group {one.group} failed: {one.failure.message}"
         yield Told(about=status, type=WARNING, reason="FailedToCreateNodeGroup", message=message)
         return
-    sizes = f"{one.after} instead of {one.before} (max: {one.growth.offer.max_size})"
-    yield Told(about=status, reason="ScaledUpGroup", message=f"Scale-up: setting group {one.group} size to {sizes}")
-    if one.failure is None:
-        yield Told(about=status, reason="ScaledUpGroup", message=f"Scale-up: group {one.group} size set to {sizes}")
+    sizes = _Sizes(one.before, one.after, one.growth.offer.max_size)
+    yield from _resized(one.group, sizes, one.failure, about=status)
+
+
+class _Sizes(NamedTuple):
+    before: int
+    after: int
+    most: int
+
+    def __str__(self) -> str:
+        return f"{self.after} instead of {self.before} (max: {self.most})"
+
+
+def _resized(group: str, sizes: _Sizes, failure: CallFailed | None, *, about: ObjectReference) -> Iterator[Told]:
+    """Before and after the call."""
+    yield Told(about=about, reason="ScaledUpGroup", message=f"Scale-up: setting group {group} size to {sizes}")
+    if failure is None:
+        yield Told(about=about, reason="ScaledUpGroup", message=f"Scale-up: group {group} size set to {sizes}")
     else:
-        message = f"Scale-up failed for group {one.group}: {one.failure.message}"
-        yield Told(about=status, type=WARNING, reason="FailedToScaleUpGroup", message=message)
+        message = f"Scale-up failed for group {group}: {failure.message}"
+        yield Told(about=about, type=WARNING, reason="FailedToScaleUpGroup", message=message)
 
 
 def _limits(turn: Turn) -> Iterator[Told]:
@@ -114,6 +136,18 @@ def _priorities(turn: Turn) -> Iterator[Told]:
                 "The group won't be used."
             )
             yield Told(about=about, type=WARNING, reason="PriorityConfigMapNotMatchedGroup", message=message)
+    if _no_priority_is_met(turn):
+        message = "Priority expander: no priorities info found for any of the expansion options. No options filtered."
+        yield Told(about=about, type=WARNING, reason="PriorityConfigMapNoGroupMatched", message=message)
+
+
+def _no_priority_is_met(turn: Turn) -> bool:
+    """Groups without a priority grow only where no group that was offered has one: the planner sees to that."""
+    policy, growths = turn.policy, turn.scale_up.plan.growths
+    if not growths or not policy.priorities or PRIORITY not in policy.choosing.expander:
+        return False
+    patterns = [compiled_pattern(text) for texts in policy.priorities.values() for text in texts]
+    return not any(pattern.search(one.offer.group) for one in growths for pattern in patterns)
 
 
 # ---- pods

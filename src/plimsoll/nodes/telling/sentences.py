@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+from plimsoll.nodes.telling.minimum_sizes import is_raised, raised_groups
 from plimsoll.nodes.turns import RemovalResult
 
 if TYPE_CHECKING:
@@ -27,6 +28,8 @@ def _repairs(turn: Turn) -> Iterator[str]:
     for failed in turn.changes.failed:
         yield failed.reason.message
     for one in turn.repaired:
+        if is_raised(one):
+            continue
         if one.failure is not None:
             yield f"could not repair group {one.group}: {one.failure.message}"
         elif one.instances:
@@ -43,6 +46,10 @@ def _growth(turn: Turn) -> Iterator[str]:
     for one in grown:
         if one.failure is not None:
             yield f"could not scale up {one.group}: {one.failure.message}"
+    for one in raised_groups(turn):
+        told = "raised" if one.failure is None else "could not raise"
+        why = "" if one.failure is None else f": {one.failure.message}"
+        yield f"{told} {one.group} from {one.before} to its minimum {one.after}{why}"
     held = [one for one in grown if one.held_back is not None]
     if held:
         yield f"would scale up {_few([f'{one.group} {one.before}->{one.after}' for one in held])}, {held[0].held_back}"
