@@ -114,6 +114,48 @@ def test_given_times_and_status_are_kept():
     ]
 
 
+def test_a_pod_that_was_admitted_elsewhere_keeps_its_priority_without_its_class():
+    """A recorded cluster has the number and the name of the class; the class itself need not be in the file."""
+    recorded = {"priority": -20, "priorityClassName": "batch", "preemptionPolicy": "Never"}
+    one = pod("a")
+    one["spec"] |= recorded
+    of_many = template()
+    of_many["spec"] |= {"priority": 7}
+    scenario = read_scenario(
+        msgspec.json.encode(
+            {
+                "machineTypes": [SMALL],
+                "objects": [one],
+                "pods": [{"name": "b", "count": 2, "template": of_many}],
+                "steps": [],
+            }
+        ),
+        source="test",
+    )
+    with World(scenario) as world:
+        kept = {found.metadata.name: found.spec for found in world.at_once(world.client.list(Pod)).items}
+
+    assert (kept["a"].priority, kept["a"].priority_class_name, kept["a"].preemption_policy) == (-20, "batch", "Never")
+    assert (kept["b-0"].priority, kept["b-1"].priority) == (7, 7)
+
+
+def test_an_expendable_pod_makes_nobody_grow():
+    expendable, ordinary = pod("a"), pod("b")
+    expendable["spec"]["priority"] = -20
+    grown = [
+        outcome({"loop": 1}, nodeGroups=[group()], objects=[one])["nodeGroups"]["g"]["target"]
+        for one in (expendable, ordinary)
+    ]
+    assert grown == [0, 1]
+
+
+def test_a_class_that_is_not_there_is_refused_where_no_priority_is_given():
+    one = pod()
+    one["spec"]["priorityClassName"] = "batch"
+    with pytest.raises(InvalidInput, match=r"objects\[0\]: .*no PriorityClass with name batch was found"):
+        outcome(objects=[one])
+
+
 def test_what_the_server_refuses_names_the_place_in_the_file():
     with pytest.raises(InvalidInput, match=r"^objects\[1\]: .*containers") as caught:
         outcome(objects=[pod(), {**pod("q"), "spec": {"containers": []}}])

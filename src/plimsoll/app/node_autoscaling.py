@@ -38,12 +38,13 @@ from plimsoll.nodes.configuring import GivenOptions
 from plimsoll.nodes.options import read_options
 from plimsoll.nodes.price_overlays import overlay_from
 from plimsoll.nodes.providers.choosing import Around, make_expander, make_provider
+from plimsoll.nodes.scheduler_profiles import profiles_from
 from plimsoll.nodes.telling.http import TellingPages
 from plimsoll.nodes.telling.http_access import Reviewer
 from plimsoll.nodes.telling.insights import Insights
-from plimsoll.objects.cloud import CLOUD_RESOURCES
+from plimsoll.nodes.telling.profiling import StackSampler
 from plimsoll.objects.events import EventSource
-from plimsoll.objects.registry import KINDS
+from plimsoll.objects.our_kinds import OUR_KINDS
 from plimsoll.runtime.services import Service
 from plimsoll.runtime.supervisor import Supervisor
 
@@ -126,6 +127,7 @@ class Running:
         self._entropy = entropy
         self.policy: Policy = read_options(settings.options)
         self._overlay = overlay_from(self.policy.choosing.price_overlay, path="price-overlay")
+        self._profiles = profiles_from(self.policy.pods.scheduler_config_file, path="scheduler-config-file")
         self._stack = AsyncExitStack()
 
     async def __aenter__(self) -> Self:
@@ -196,6 +198,7 @@ class Running:
             insights=Insights(lambda: parts.teller.last, in_thread),
             clock=self._clock,
             reviewer=Reviewer(self.client),
+            profiler=StackSampler() if self.policy.operation.profiling else None,
         )
         address = self.policy.operation.address
         service = Service(name="pages", run=lambda: serve_pages(pages, address))
@@ -236,6 +239,7 @@ class Running:
                 ),
                 clock=self._clock,
                 planning=in_thread,
+                profiles=self._profiles,
                 expander=self._expander(),
                 journal=MemoryJournal() if self._settings.data is None else LazyJournal(self._settings.data),
             )
@@ -263,8 +267,7 @@ class Running:
         settings = ClientSettings(
             user_agent=NAME, field_manager=NAME, qps=operation.client_qps, burst=operation.client_burst
         )
-        kinds = KINDS.extended(CLOUD_RESOURCES)
-        return Client(transport, clock=self._clock, entropy=self._entropy, settings=settings, kinds=kinds)
+        return Client(transport, clock=self._clock, entropy=self._entropy, settings=settings, kinds=OUR_KINDS)
 
     def _connected_to(self, access: Access) -> Client:
         """To another cluster, for as long as this runs."""

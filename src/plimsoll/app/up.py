@@ -26,9 +26,9 @@ from plimsoll.nodes.assembly import NodeAutoscaler
 from plimsoll.nodes.assembly import Surroundings as NodeSurroundings
 from plimsoll.nodes.configuring import GivenOptions
 from plimsoll.nodes.providers.simulated import SimulatedProvider
-from plimsoll.objects.cloud import CLOUD_RESOURCES, Machine, MachineState, NodeGroup
+from plimsoll.objects.cloud import Machine, MachineState, NodeGroup
 from plimsoll.objects.nodes import Node
-from plimsoll.objects.registry import KINDS
+from plimsoll.objects.our_kinds import OUR_KINDS
 from plimsoll.runtime.kernel_warming import warm_kernels
 from plimsoll.runtime.services import OnEnd, RestartPolicy, Service
 
@@ -133,9 +133,8 @@ class Surroundings:
     def connect(self, manager: str) -> Client:
         """Without a rate limit, but not too many calls at once: others want their turn on the loop too."""
         settings = ClientSettings(user_agent=f"{manager}/v1.34", field_manager=manager, qps=0)
-        kinds = KINDS.extended(CLOUD_RESOURCES)
         transport = Turnstile(self._transport, self._door, part=manager)
-        return Client(transport, clock=self._clock, entropy=self._entropy, settings=settings, kinds=kinds)
+        return Client(transport, clock=self._clock, entropy=self._entropy, settings=settings, kinds=OUR_KINDS)
 
     def services(self, on_up: Callable[[Up], None]) -> list[Service]:
         cluster = LocalCluster(self.connect, clock=self._clock, entropy=self._entropy)

@@ -25,6 +25,7 @@ from plimsoll.cli import (
     pausing,
     plan,
     recording,
+    requests,
     run,
     run_nodes,
     simulate,
@@ -78,6 +79,7 @@ app.command(
 )(recording.record)
 app.command(name="replay", short_help="Make the plan of a recording again.")(recording.replay)
 app.add_typer(nodes.app, name="nodes", short_help="The node autoscaler: its state, its options.")
+app.add_typer(requests.app, name="requests", short_help="ProvisioningRequests: where they stand, and why.")
 app.command(name="pause", short_help="Pull the brake: plan and tell, do nothing.")(pausing.pause)
 app.command(name="resume", short_help="Let go of the brake.")(pausing.resume)
 app.command(name="doctor", short_help="Tell whether a cluster can be worked in.")(doctor.doctor)

@@ -160,8 +160,7 @@ async def played_parts(access: Access, *, clock: Clock) -> AsyncIterator[PlayedP
     from plimsoll.kube.http import HttpTransport
     from plimsoll.kube.selections import USER_AGENT, ClientSettings
     from plimsoll.local.components import KUBELET, Components
-    from plimsoll.objects.cloud import CLOUD_RESOURCES
-    from plimsoll.objects.registry import KINDS
+    from plimsoll.objects.our_kinds import OUR_KINDS
     from plimsoll.runtime.chance import SystemEntropy
 
     entropy = SystemEntropy()
@@ -170,8 +169,7 @@ async def played_parts(access: Access, *, clock: Clock) -> AsyncIterator[PlayedP
         def connect(manager: str) -> Client:
             # No rate limit: so many at a time is limit enough, and heartbeats must not queue behind pods.
             settings = ClientSettings(field_manager=manager, qps=0)
-            kinds = KINDS.extended(CLOUD_RESOURCES)
-            return Client(transport, clock=clock, entropy=entropy, settings=settings, kinds=kinds)
+            return Client(transport, clock=clock, entropy=entropy, settings=settings, kinds=OUR_KINDS)
 
         # A plugin may take its time, more than a call has. What cannot be reached, or refuses us, is told now, and
         # not again and again by an informer in the background.

@@ -39,6 +39,11 @@ class ResourceVector(Mapping[str, int]):
     def __getitem__(self, name: str) -> int:
         return self._amounts.get(name, 0)
 
+    def amounts(self, names: Iterable[str]) -> list[int]:
+        """Of several resources at once, in their order."""
+        known = self._amounts
+        return [known.get(name, 0) for name in names]
+
     def __contains__(self, name: object) -> bool:
         return name in self._amounts
 

@@ -22,6 +22,7 @@ from plimsoll.nodes.acting.soft_taints import SoftTaints
 from plimsoll.nodes.controller import TurnTimer
 from plimsoll.nodes.loop import Autoscaler, Parts
 from plimsoll.nodes.observing.clusters import Watching
+from plimsoll.nodes.observing.profiled_pods import ProfiledPods
 from plimsoll.nodes.planning.disruption_slots import DisruptionSlots
 from plimsoll.nodes.planning.drains import DrainRules
 from plimsoll.nodes.shrinking import Hands
@@ -33,7 +34,7 @@ from plimsoll.nodes.telling.teller import Teller
 from plimsoll.runtime.services import Service
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
     from plimsoll.core.clock import Clock
     from plimsoll.journal.ports import Journal
@@ -44,6 +45,7 @@ if TYPE_CHECKING:
     from plimsoll.nodes.expanding import Asking
     from plimsoll.nodes.loop import Planning
     from plimsoll.nodes.providers.ports import Provider
+    from plimsoll.nodes.scheduler_profiles import Profile
 
 log = structlog.get_logger(__name__)
 
@@ -67,6 +69,8 @@ class Surroundings:
     measuring: Clock | None = None
     """What measures how long things take, where that is another one than `clock`."""
     stepped: bool = False
+    profiles: Sequence[Profile] = ()
+    """Of the cluster's scheduler, where it is not the default one."""
     knows_owner: Callable[[str], bool] = lambda _uid: True
     """Whether the owner of this uid would be seen if it were there."""
 
@@ -76,7 +80,9 @@ class NodeAutoscaler:
 
     def __init__(self, around: Surroundings) -> None:
         policy = around.configuration.wishes().policy
-        self.watching = Watching(around.informers, knows_owners=around.knows_owner)
+        self.watching = Watching(
+            around.informers, knows_owners=around.knows_owner, as_scheduled=ProfiledPods(around.profiles)
+        )
         pacing = Pacing.STEPPED if around.stepped else Pacing.of(policy)
         self._around = around
         self._remover = Remover(self._removal_tools(), pacing)

@@ -78,9 +78,7 @@ _ACCEPTED: Final = (
 
 
 _WITHOUT_EFFECT: Final = {
-    "scheduler-config-file": "scheduler profiles are not read: every rule of the default one is on",
     "scale-from-unschedulable": "templates never take over that a node is cordoned",
-    "profiling": "there is no profile page",
     "scaleup-simulation-for-skipped-node-groups-enabled": "reasons of skipped groups are always told",
     "scale-down-simulation-timeout": _COUNTED,
     "plan-time-limit": _COUNTED,

@@ -248,11 +248,14 @@ class Requests:
     batch_checks: bool = switch("check-capacity-batch-processing", default=True)
     batch_size: int = count("check-capacity-provisioning-request-max-batch-size", 1000, least=1)
     batch_timebox_s: float = duration("check-capacity-provisioning-request-batch-timebox", 2)
+    """Counted, not timed, like the next: `requests.states` says how many pod sets are a second."""
     atomic_timebox_s: float = duration("atomic-provisioning-request-batch-timebox", 10)
     instance: str = text("check-capacity-processor-instance", "")
     provisioned_when: str = choice("provreq-provisioned-when", "requested", ("requested", "registered"))
     booking_s: float = duration("provreq-booking-default", 600)
     reservation_pods: bool = switch("provreq-reservation-pods", default=False)
+    refresh_writes: int = count("provreq-refresh-writes", 200, least=1)
+    """So many requests at most a turn writes to, or deletes, because time went by."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -29,7 +29,7 @@ _ATTEMPTS: Final = 5
 ONLY_AT_START: Final = frozenset(
     {
         *("address", "kubeconfig", "kubernetes", "namespace", "cloud-provider", "cloud-config", "cluster-name"),
-        *("clusterapi-cloud-config-authoritative", "node-group-auto-discovery", "profiling"),
+        *("clusterapi-cloud-config-authoritative", "node-group-auto-discovery", "profiling", "scheduler-config-file"),
         *("kube-client-qps", "kube-client-burst", "leader-elect", "leader-elect-lease-duration"),
         *("leader-elect-renew-deadline", "leader-elect-retry-period", "leader-elect-resource-name"),
         *("leader-elect-resource-namespace", "grpc-expander-url", "grpc-expander-cert", "status-config-map-name"),

@@ -13,6 +13,8 @@ from typing import TYPE_CHECKING, Final
 from plimsoll.nodes.cluster_state.changes import Changes
 from plimsoll.nodes.planning.departures import Departures
 from plimsoll.nodes.planning.results import Result, ScaleUp
+from plimsoll.nodes.providers.values import FailureKind
+from plimsoll.nodes.requests.verdicts import RequestsPart
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -63,10 +65,17 @@ class Grown:
     failure: CallFailed | None = None
     held_back: Reason | None = None
     """A brake kept it from being done: nothing was called."""
+    is_overtaken: bool = False
+    """The group was not as the plan knew it: nothing was called, and the next turn plans anew."""
 
     @property
     def is_done(self) -> bool:
         return self.failure is None and self.held_back is None
+
+    @property
+    def is_unknown(self) -> bool:
+        """Whether no answer came: it may have been done."""
+        return self.failure is not None and self.failure.kind is FailureKind.UNKNOWN
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -186,6 +195,7 @@ class Turn:
     scale_up: ScaleUpPart = field(default_factory=ScaleUpPart)
     scale_down: ScaleDownPart = field(default_factory=ScaleDownPart)
     groups_gone: tuple[GroupGone, ...] = ()
+    requests: RequestsPart = field(default_factory=RequestsPart)
     known_requests: frozenset[str] | None = None
     """NAMESPACE/NAME of every ProvisioningRequest there is; None: nobody looked."""
     priority_problem: Reason | None = None
@@ -206,5 +216,6 @@ class Turn:
     @property
     def did_something(self) -> bool:
         """Whether the next turn should follow at once."""
-        grew = any(one.is_done for one in self.grown)
-        return grew or any(one.node not in self.scale_down.held_back for one in self.scale_down.departures.removals)
+        if self.requests.did_something or any(one.is_done for one in self.grown):
+            return True
+        return any(one.node not in self.scale_down.held_back for one in self.scale_down.departures.removals)

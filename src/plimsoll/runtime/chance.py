@@ -55,15 +55,19 @@ class SeededEntropy:
         return child
 
     def uid(self) -> str:
-        return str(uuid.UUID(bytes=self._draw(16), version=4))
+        drawn = bytearray(self._draw(16))
+        # What uuid.UUID(version=4) does, without making one: the version, and the variant of RFC 4122.
+        drawn[6] = drawn[6] & 0x0F | 0x40
+        drawn[8] = drawn[8] & 0x3F | 0x80
+        text = drawn.hex()
+        return f"{text[:8]}-{text[8:12]}-{text[12:16]}-{text[16:20]}-{text[20:]}"
 
     def suffix(self, length: int = 5) -> str:
         letters = ""
-        while len(letters) < length:
-            byte = self._draw(1)[0]
+        while missing := length - len(letters):
             # Bytes beyond the last whole alphabet would make its first letters likelier.
-            if byte < _FAIR_BYTES:
-                letters += SUFFIX_ALPHABET[byte % len(SUFFIX_ALPHABET)]
+            fair = [byte for byte in self._draw(missing) if byte < _FAIR_BYTES]
+            letters += "".join([SUFFIX_ALPHABET[byte % len(SUFFIX_ALPHABET)] for byte in fair])
         return letters
 
     def uniform(self, low: float, high: float) -> float:

@@ -111,6 +111,7 @@ class _StandIns:
         self._lock = threading.Lock()
         self._users = 0
         self._originals: list[Callable[..., Any]] = []
+        self._refusing = functools.cache(_refusing)
 
     def put_up(self) -> None:
         with self._lock:
@@ -118,7 +119,7 @@ class _StandIns:
             if self._users == 1:
                 self._originals = [getattr(holder, name) for holder, name, _ in _WITHOUT_TIMELY_EVENT]
                 for (holder, name, title), original in zip(_WITHOUT_TIMELY_EVENT, self._originals, strict=True):
-                    setattr(holder, name, _refusing(original, title))
+                    setattr(holder, name, self._refusing(original, title))
 
     def take_down(self) -> None:
         with self._lock:

@@ -62,7 +62,7 @@ class _Constraint:
 
         A selector that is there but empty counts nobody: kube-scheduler skips the counting for it.
         """
-        matching = sum(self.means(placed, namespace) for placed in place.pods.values())
+        matching = sum(placed.count for placed in place.pods.values() if self.means(placed, namespace))
         domain = place.labels[self.key]
         self.counts[domain] = self.counts.get(domain, 0) + matching
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final, NamedTuple, Self
 
 from plimsoll.core.errors import InvalidQuantity
-from plimsoll.core.resources import ZERO, ResourceVector
+from plimsoll.core.resources import PODS, ZERO, ResourceVector
 from plimsoll.scheduling.demands import pod_demand
 from plimsoll.scheduling.host_ports import HostPort, TakenPorts, host_ports
 from plimsoll.scheduling.interpod import AffinityTerm, existing_anti_affinity
@@ -52,6 +52,7 @@ class PlacedPod:
     __slots__ = (
         "anti_affinity",
         "claims",
+        "count",
         "demand",
         "key",
         "kin",
@@ -76,6 +77,8 @@ class PlacedPod:
             self.demand = pod_demand(pod)
         except InvalidQuantity as error:
             self.problem = f"pod {self.key}: {error}"
+        self.count = self.demand[PODS] or 1
+        """More than one where it stands for pods that are only booked."""
         self.ports: frozenset[HostPort] = host_ports(pod)
         self.anti_affinity: tuple[AffinityTerm, ...] = existing_anti_affinity(pod)
         self.claims: tuple[str, ...] = claim_names(pod)

@@ -13,12 +13,15 @@ from plimsoll.nodes.assembly import NodeAutoscaler, Surroundings
 from plimsoll.nodes.configuring import GivenOptions
 from plimsoll.nodes.price_overlays import overlay_from
 from plimsoll.nodes.providers.simulated import SimulatedProvider
+from plimsoll.nodes.scheduler_profiles import profiles_from
 from plimsoll.nodes.telling.entries import loop_entry
 from plimsoll.runtime.clocks import RealClock
+from plimsoll.simulation.outcomes import time_text
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
+    from plimsoll.nodes.turns import Turn
     from plimsoll.runtime.services import Service
     from plimsoll.simulation.ports import LoopTools
 
@@ -34,6 +37,7 @@ class ScenarioLoop:
         component = tools.components.component(NAME, manager=NAME)
         provider = SimulatedProvider(tools.cloud)
         self._is_timed = tools.is_timed
+        self._on_turn = tools.on_turn
         self._parts = NodeAutoscaler(
             Surroundings(
                 client=component.client,
@@ -48,12 +52,17 @@ class ScenarioLoop:
                 ),
                 clock=tools.clock,
                 planning=_inline,
+                profiles=profiles_from(
+                    str(tools.options.get("scheduler-config-file") or ""), path="options.scheduler-config-file"
+                ),
                 journal=MemoryJournal(),
                 measuring=RealClock() if tools.is_timed else None,
                 stepped=not tools.is_live,
                 knows_owner=tools.knows_owner,
             )
         )
+        if tools.is_live:
+            self._parts.teller.on_turn = self._told
 
     def services(self) -> Sequence[Service]:
         return self._parts.services()
@@ -61,6 +70,9 @@ class ScenarioLoop:
     async def run_loop(self) -> dict[str, Any]:
         await self._parts.autoscaler.synced()
         return loop_entry(await self._parts.autoscaler.run_once(), is_timed=self._is_timed)
+
+    def _told(self, turn: Turn) -> None:
+        self._on_turn(time_text(turn.at), loop_entry(turn, is_timed=self._is_timed))
 
     def metrics(self) -> dict[str, float]:
         return self._parts.teller.metrics.samples()

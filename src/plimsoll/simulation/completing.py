@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 NOT_READY: Final = "node.kubernetes.io/not-ready"
 HOSTNAME: Final = "kubernetes.io/hostname"
 _DEFAULT_PODS: Final = "110"
+_OF_CLASS: Final = ("priorityClassName", "preemptionPolicy")
 # Of a dumped object: the server writes them itself, or refuses them.
 _SERVERS_OWN: Final = ("creationTimestamp", "generation", "managedFields", "resourceVersion", "selfLink", "uid")
 
@@ -33,9 +34,23 @@ def for_server(manifest: Json, *, namespace: str, uid_of: UidOf) -> Json:
     if owners := metadata.get("ownerReferences"):
         alone = len(owners) == 1
         metadata["ownerReferences"] = [_owner(one, namespace, uid_of, alone=alone) for one in owners]
+    body = {**{name: value for name, value in manifest.items() if name != "status"}, "metadata": metadata}
     if (manifest["apiVersion"], manifest["kind"]) == ("v1", "Node"):
         metadata["labels"] = {HOSTNAME: metadata["name"], **(metadata.get("labels") or {})}
-    return {**{name: value for name, value in manifest.items() if name != "status"}, "metadata": metadata}
+    elif admitted := admitted_priority(manifest):
+        body["spec"] = {name: value for name, value in manifest["spec"].items() if name not in admitted}
+    return body
+
+
+def admitted_priority(manifest: Json) -> Json:
+    """What admission made of a recorded pod's class, which need not be here; nothing where it is still to do that."""
+    spec = manifest.get("spec")
+    if (manifest["apiVersion"], manifest["kind"]) != ("v1", "Pod") or not isinstance(spec, dict):
+        return {}
+    if type(spec.get("priority")) is not int:
+        return {}
+    words = {name: spec[name] for name in _OF_CLASS if isinstance(spec.get(name), str)}
+    return {"priority": spec["priority"], **words}
 
 
 def _owner(owner: Any, namespace: str, uid_of: UidOf, *, alone: bool) -> Any:

@@ -6,15 +6,17 @@ would have added and planning looks at (priorities, default namespaces, a node's
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import msgspec
 
 from plimsoll.core.errors import InvalidInput
 from plimsoll.local.apiserver.admission.limit_ranges import fill_in
+from plimsoll.nodes.observing.profiled_pods import ProfiledPods
 from plimsoll.nodes.planning.group_priorities import CONFIG_MAP, KEY, read_priorities
 from plimsoll.nodes.planning.world import Pending, Snapshot
+from plimsoll.nodes.scheduler_profiles import profiles_from
 from plimsoll.objects.cloud import GROUP_LABEL
 from plimsoll.objects.configuration import ConfigMap, Namespace
 from plimsoll.objects.decoding import convert_object
@@ -99,12 +101,15 @@ class _Reading:
         self._default_priority = next((one.value for one in self._all(PriorityClass) if one.global_default), 0)
 
     def input(self) -> PlanInput:
-        pods = [self._with_priority(one) for one in self._all(Pod)]
+        file = str(self._scenario.options.get("scheduler-config-file") or "")
+        as_scheduled = ProfiledPods(profiles_from(file, path="options.scheduler-config-file"))
+        pods = [as_scheduled.of(self._with_priority(one)) for one in self._all(Pod)]
         nodes = self._all(Node)
         requests = self._requests(pods)
         cutoff = _cutoff(self._scenario.options)
         bundles = [pending for one in requests.line if one.grows for pending in one.pods]
-        pending = (*bundles, *self._entries(cutoff), *self._waiting(pods, cutoff))
+        described = [replace(one, pod=as_scheduled.of(one.pod)) for one in (*bundles, *self._entries(cutoff))]
+        pending = (*described, *self._waiting(pods, cutoff))
         _check_keys(pending)
         snapshot = Snapshot(
             number=0,

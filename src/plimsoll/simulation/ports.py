@@ -43,6 +43,8 @@ class LoopTools:
     is_timed: bool
     knows_owner: Callable[[str], bool] = lambda _uid: True
     """Whether the owner of this uid is an object here: scenarios have pods of controllers that nobody described."""
+    on_turn: Callable[[str, dict[str, Any]], None] = lambda _time, _said: None
+    """Hears of every turn that an autoscaler takes by itself: its time, and its entry of `loops`."""
 
 
 MakeLoop = Callable[[LoopTools], Loop]

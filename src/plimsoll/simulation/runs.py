@@ -142,7 +142,9 @@ class Telling:
         )
 
     def _outcome(self) -> Json:
-        return self._world.at_once(outcome_of(self._world, self._loops))
+        """Loops were either asked for by steps, or taken by an autoscaler that runs by itself."""
+        loops = [*self._loops, *self._world.turns.entries()]
+        return self._world.at_once(outcome_of(self._world, loops))
 
     # ---- time
 

@@ -1,8 +1,9 @@
 """Puts objects into a world as a file gives them, with the times and the status that an API server would not take.
 
 Everything goes through the server first, as `kubectl apply --server-side` would send it: defaults, admission and
-validation are the server's. What it overwrites on principle (creationTimestamp, uid, status, the taint of new nodes) is
-then put right in its store, in one write. Nobody else may do that; here it is what "the world at the start" means.
+validation are the server's. What it overwrites or refuses on principle (creationTimestamp, uid, status, the taint of
+new nodes, the priority of a pod that was admitted elsewhere) is then put right in its store, in one write. Nobody else
+may do that; here it is what "the world at the start" means.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from plimsoll.local.apiserver.storage import Decision, Keep, Key, Put, Stored
 from plimsoll.objects.builtin import is_builtin
 from plimsoll.objects.meta import WireObject, written_time
 from plimsoll.objects.registry import Resource
-from plimsoll.simulation.completing import completed_status, for_server, is_kept_out
+from plimsoll.simulation.completing import admitted_priority, completed_status, for_server, is_kept_out
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -216,6 +217,8 @@ class Seeder:
             if metadata.get("creationTimestamp"):
                 body["metadata"]["creationTimestamp"] = metadata["creationTimestamp"]
             completed_status(body, manifest, is_new=is_new, now=now)
+            if is_new and (admitted := admitted_priority(manifest)):
+                body["spec"] |= admitted
             if is_new and body.get("kind") == "Node":
                 _keep_given_taints(body, manifest)
             return Keep() if body == before else Put(body)

@@ -1,7 +1,8 @@
 """The world of a scenario: an API server in memory, a simulated cluster and cloud on it, and their virtual time.
 
 `World` builds what the file describes and holds what outlives a crash: the server's store, the clock, the cloud's call
-log. What runs on it is one process, built from the world alone, as often as it crashes. Nothing leaves the loop.
+log, the turns of a live autoscaler. What runs on it is one process, built from the world alone, as often as it crashes.
+Nothing leaves the loop.
 """
 
 from __future__ import annotations
@@ -23,9 +24,8 @@ from plimsoll.local.cluster import CLOUD, ClusterSettings, LocalCluster
 from plimsoll.local.components import CONTROLLER_MANAGER, KUBELET, SCHEDULER, Components
 from plimsoll.local.kubelet import KubeletSettings
 from plimsoll.local.upkeep.pod_collection import PodCollectionSettings
-from plimsoll.objects.cloud import CLOUD_RESOURCES
 from plimsoll.objects.judging import shipped_definitions
-from plimsoll.objects.registry import KINDS
+from plimsoll.objects.our_kinds import OUR_KINDS
 from plimsoll.runtime.chance import SeededEntropy
 from plimsoll.runtime.supervisor import Supervisor
 from plimsoll.runtime.virtual_runs import VirtualRun
@@ -37,6 +37,7 @@ from plimsoll.simulation.ports import LoopTools, Plugs
 from plimsoll.simulation.request_histories import RequestHistory
 from plimsoll.simulation.scenarios import WorldKind
 from plimsoll.simulation.seeding import SCENARIO, WORLD, Seeder
+from plimsoll.simulation.turn_logs import TurnLog
 
 if TYPE_CHECKING:
     import asyncio
@@ -51,7 +52,6 @@ T = TypeVar("T")
 AUTOSCALER: Final = "cluster-autoscaler"
 COMPONENTS: Final = (CONTROLLER_MANAGER, SCHEDULER, KUBELET, CLOUD, AUTOSCALER)
 
-_KINDS: Final = KINDS.extended(CLOUD_RESOURCES)
 _EVERY_NODE: Final = ""
 
 # In one process no watch breaks unnoticed, so there is no need to open it anew every few minutes.
@@ -81,6 +81,7 @@ class World:
         self.group_names = GroupNames(one.id for one in scenario.node_groups)
         self.options: dict[str, Any] = dict(scenario.options)
         self.log = CallLog(most=None)
+        self.turns = TurnLog()
         self.run = VirtualRun(start=scenario.start)
         self._plugs = plugs or Plugs()
         self._is_timed = is_timed
@@ -180,6 +181,7 @@ class World:
                 is_live=is_live,
                 is_timed=self._is_timed,
                 knows_owner=lambda uid: uid not in self.seeder.absent_owners,
+                on_turn=self.turns.add,
             )
             self.loop = self._plugs.make_loop(tools)
             services += [*components.services(whose="autoscaler"), *self.loop.services()]
@@ -215,4 +217,4 @@ class World:
     def _client(self, transport: EmbeddedTransport | MortalTransport, manager: str) -> Client:
         settings = ClientSettings(user_agent=f"{manager}/v1.34", field_manager=manager, qps=0)
         entropy = self._entropy.child(f"client {manager}")
-        return Client(transport, clock=self.run.clock, entropy=entropy, settings=settings, kinds=_KINDS)
+        return Client(transport, clock=self.run.clock, entropy=entropy, settings=settings, kinds=OUR_KINDS)

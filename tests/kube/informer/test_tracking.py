@@ -7,8 +7,10 @@ from typing import Any
 import pytest
 from structlog.testing import capture_logs
 
+from plimsoll.kube.informer.audiences import Audience
 from plimsoll.kube.informer.cache import WritableCache
 from plimsoll.kube.informer.changes import Key
+from plimsoll.kube.informer.rounds import Rounds
 from plimsoll.kube.informer.tracking import Tracker, is_newer, went_back
 from plimsoll.objects.meta import ObjectMeta
 from plimsoll.objects.problems import BadObject
@@ -28,7 +30,9 @@ class Tracked:
 
     def __init__(self, *objects: Widget | BadObject, version: str = "10") -> None:
         self.cache: WritableCache[Any] = WritableCache()
-        self.tracker: Tracker[Any] = Tracker("widgets", cache=self.cache)
+        self.tracker: Tracker[Any] = Tracker(
+            "widgets", cache=self.cache, audience=Audience(self.cache, Rounds("widgets"))
+        )
         self.list(*objects, version=version)
 
     def list(self, *objects: Widget | BadObject, version: str) -> None:

@@ -119,8 +119,9 @@ def test_each_pod_set_of_a_refused_bundle_says_so():
 
 
 def test_a_zone_that_holds_the_others_back_is_named():
-    groups = [group("a", zone="a"), group("b", zone="b", most=1, cpu=1)]
-    snapshot = world(waiting("web", 6, **spread({"app": "web"})), groups=groups)
+    groups = [group("a", zone="a"), group("b", zone="b", most=2, target=1, cpu=1)]
+    full = node("full", zone="b", cpu="100m")
+    snapshot = world(waiting("web", 6, **spread({"app": "web"})), nodes=[full], groups=groups)
     plan = planned(snapshot)
     assert left(plan) == {"web": 3}
     assert "3 pods cannot be spread" in told(plan)

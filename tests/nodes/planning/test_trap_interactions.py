@@ -214,8 +214,10 @@ class TestSpreadOverZones:
         assert "c can take no more" in told(plan)
 
     def test_a_zone_that_runs_out_on_the_way_holds_the_others(self):
-        groups = [*THREE_ZONES[:2], group("g-c", zone="c", most=1)]
-        snapshot = world(waiting("web", 30, **spread({"app": "web"})), groups=groups)
+        """A node stands in it, so it counts, and cannot be left closed."""
+        groups = [*THREE_ZONES[:2], group("g-c", zone="c", most=2, target=1)]
+        full = node("full", zone="c", cpu="100m")
+        snapshot = world(waiting("web", 30, **spread({"app": "web"})), nodes=[full], groups=groups)
         assert by_zone(planned(snapshot), snapshot, "web") == {"a": 5, "b": 5, "c": 4}
 
     def test_a_zone_that_never_comes_to_be_holds_nobody(self):

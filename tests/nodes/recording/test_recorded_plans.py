@@ -19,7 +19,7 @@ from plimsoll.nodes.planning.drains import Controller
 from plimsoll.nodes.planning.group_names import Naming
 from plimsoll.nodes.planning.prices import Overlay
 from plimsoll.nodes.planning.removal_candidates import Known
-from plimsoll.nodes.planning.world import Group, MachineType, Pending, Snapshot
+from plimsoll.nodes.planning.world import CapacityType, Group, MachineType, Pending, ShrinkRules, Snapshot
 from plimsoll.nodes.recording.memories import known_json, read_known
 from plimsoll.nodes.recording.policies import policy_json, read_policy
 from plimsoll.nodes.recording.replaying import (
@@ -150,6 +150,14 @@ def test_every_field_of_a_group_comes_back():
         zero_or_max=True,
         atomic_resize=True,
         not_usable="in backoff",
+        capacity_type=CapacityType.SPOT,
+        shrinking=ShrinkRules(
+            utilization_threshold=0.7,
+            gpu_utilization_threshold=0.6,
+            unneeded_time_s=60.0,
+            unready_time_s=90.0,
+            ignore_daemon_sets=True,
+        ),
     )
     one = replace(everything(), groups=(whole,))
     assert read_snapshot(again(snapshot_json(one))).groups == (whole,)

@@ -304,7 +304,11 @@ def test_a_bad_priority_config_map_is_told_there():
 
 def prioritised(*groups: str, **numbers: str) -> Turn:
     """Growth of these groups under the priority expander; `numbers` as `p10="pattern"`."""
-    one = grew(*(growth(offer(name), waiting("web")) for name in groups), pending=(waiting("web"),), options={"expander": "priority,cost"})
+    one = grew(
+        *(growth(offer(name), waiting("web")) for name in groups),
+        pending=(waiting("web"),),
+        options={"expander": "priority,cost"},
+    )
     patterns = {int(key.removeprefix("p")): (text,) for key, text in numbers.items()}
     return replace(one, policy=replace(one.policy, priorities=patterns))
 

@@ -1,14 +1,23 @@
 """Turns in the journal: everything found by name, and nothing written twice."""
 
 from datetime import timedelta
+from functools import partial
 from typing import Any
+
+from msgspec import structs
 
 from plimsoll.core.plans import NotDone, Reason, Ref, Result, encode
 from plimsoll.nodes.cluster_state.changes import never_registered, size_differs
+from plimsoll.nodes.cluster_state.growth_requests import GrowthRequest
+from plimsoll.nodes.cluster_state.observed import ObservedGroup
+from plimsoll.nodes.cluster_state.readiness import Readiness
+from plimsoll.nodes.cluster_state.standing import GroupStanding, Standing
 from plimsoll.nodes.planning.offers import NotOffered
 from plimsoll.nodes.planning.world import Pending
+from plimsoll.nodes.telling.group_notes import GroupNotes
 from plimsoll.nodes.telling.journal_news import JournalNews
 from plimsoll.nodes.telling.journal_plans import plan_of, told_of
+from plimsoll.nodes.telling.settled_pods import settled_pods
 from plimsoll.nodes.turns import GroupGone, RemovalResult, Repaired, ScaleDownPart, ScaleUpPart, Turn
 from tests.nodes.planning.worlds_of_offers import NOON
 from tests.nodes.telling.told_turns import (
@@ -20,7 +29,9 @@ from tests.nodes.telling.told_turns import (
     growth,
     kept,
     later,
+    node,
     offer,
+    placed,
     planned,
     pod,
     removal,
@@ -243,3 +254,107 @@ def test_a_large_quiet_cluster_writes_little():
     assert whole is not None
     assert len(encode(whole[0])) < 2_000_000
     assert news.of(*told_of(of(51.0))) is None
+
+
+# ---- pods that wait no more
+
+
+def placed_now(name: str, on: str) -> Turn:
+    return later(turn(nodes=(node(on),), pods=(placed(name, on),)), seconds=10)
+
+
+def news_of(*turns: Turn) -> list[list[str]]:
+    """Lines of what each turn had to say."""
+    news = JournalNews()
+    found = []
+    for one in turns:
+        told = news.of(*told_of(one), partial(settled_pods, turn=one))
+        found.append([] if told is None else told[0].lines())
+    return found
+
+
+WAITS = stuck(waiting("p"), reasons=(LIMIT,))
+
+
+def test_a_pod_that_got_its_place_is_said_to_have_one_once():
+    (_, *after) = news_of(WAITS, placed_now("p", "n1"), placed_now("p", "n1"))
+
+    assert after == [["- pod/default/p waits no more: it has a place on node n1"], []]
+
+
+def test_a_pod_that_is_nowhere_is_not_said_to_run():
+    assert news_of(WAITS, later(turn(), seconds=10))[1] == [
+        "- pod/default/p waits no more: it is not among the pods without a place any more"
+    ]
+
+
+def test_a_turn_that_saw_nothing_or_did_not_plan_leaves_what_was_said():
+    blind = later(Turn(number=8, at=NOON, policy=turn().policy, ended_early=LIMIT), seconds=10)
+    unplanned = later(turn(waiting("p")), seconds=20)
+
+    assert [lines for lines in news_of(WAITS, blind, unplanned)[1:] if "pod" in str(lines)] == []
+    assert news_of(WAITS, blind, unplanned, placed_now("p", "n1"))[-1] == [
+        "- pod/default/p waits no more: it has a place on node n1"
+    ]
+
+
+# ---- groups in quiet turns
+
+
+def standing_of(*, target: int = 2, ready: int = 2, autoscaled: bool = True, most: int = 10) -> Standing:
+    growing = GrowthRequest(group="g", increase=target - ready, since=NOON, expected=NOON) if target > ready else None
+    readiness = Readiness(ready=tuple(f"n{number}" for number in range(ready)))
+    group = ObservedGroup(id="g", min_size=1, max_size=most, target_size=target, autoscaled=autoscaled)
+    one = GroupStanding(
+        group=group, target_size=target, readiness=readiness, growth=growing, backoff=None, is_healthy=True
+    )
+    return Standing(at=NOON, groups={"g": one})
+
+
+def noted(*turns: Turn) -> list[list[str]]:
+    notes = GroupNotes()
+    return [[f"{one.what}: {one.reason}" for one in notes.of(each)] for each in turns]
+
+
+def test_a_quiet_group_is_told_with_its_sizes_and_limits():
+    assert noted(turn(standing=standing_of())) == [["stays as it is: 2 nodes, 2 ready (minimum 1, maximum 10)"]]
+    unbounded = standing_of(target=1, ready=1, most=2**31 - 1)
+    assert noted(turn(standing=unbounded)) == [["stays as it is: 1 node, 1 ready (minimum 1, no maximum)"]]
+    fixed = standing_of(autoscaled=False)
+    assert noted(turn(standing=fixed)) == [
+        ["stays as it is: it is not autoscaled, so nothing changes it: 2 nodes, 2 ready"]
+    ]
+
+
+def test_a_group_that_grew_is_told_with_when_it_did_and_what_is_on_its_way():
+    grows = grew(growth(offer("g", size=2), waiting("p"), nodes=2), standing=standing_of())
+    quiet = later(turn(standing=standing_of(target=4, ready=2)), seconds=10)
+
+    assert noted(grows, quiet) == [
+        [],
+        [
+            "stays as it is: 4 nodes, 2 ready (minimum 1, maximum 10); "
+            "2 on the way; last grown from 2 to 4 at 2026-01-01 12:00:00 UTC"
+        ],
+    ]
+
+
+def test_a_group_that_lost_a_node_is_told_with_when_it_did():
+    loses = turn(standing=standing_of(), scale_down=ScaleDownPart(ended=(ended(removal("n9")),)))
+
+    assert noted(loses)[0][0].endswith("; last lost node n9 at 2026-01-01 12:00:00 UTC")
+
+
+def test_a_turn_that_could_not_look_says_nothing_of_groups():
+    assert noted(turn(standing=None)) == [[]]
+
+
+def test_the_size_of_a_quiet_group_is_news_only_when_it_changed():
+    news, notes = JournalNews(), GroupNotes()
+    told = []
+    for seconds, target in ((0, 2), (10, 2), (20, 3)):
+        one = later(turn(standing=standing_of(target=target, ready=target)), seconds=seconds)
+        plan, outcomes = told_of(one)
+        found = news.of(structs.replace(plan, not_done=(*plan.not_done, *notes.of(one))), outcomes)
+        told.append(0 if found is None else len(found[0].not_done))
+    assert told == [1, 0, 1]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import json
 from typing import TYPE_CHECKING, Any
 
@@ -13,14 +14,16 @@ from plimsoll.nodes.telling.http import TellingPages
 from plimsoll.nodes.telling.http_access import Reviewer, is_local
 from plimsoll.nodes.telling.insights import Insights
 from plimsoll.nodes.telling.metrics import Metrics
+from plimsoll.nodes.telling.profiling import stack_of
 from plimsoll.nodes.turns import ScaleUpPart
 from tests.kube.worlds import KubeWorld, ScriptedTransport
 from tests.local.apiserver.application.worlds import ADMIN, GUEST
 from tests.nodes.telling.told_turns import aside, grew, growth, node, offer, placed, planned, turn, waiting
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Awaitable, Callable, Iterator
 
+    from plimsoll.nodes.telling.profiling import Profiler
     from plimsoll.nodes.turns import Turn
 
 HERE = "127.0.0.1"
@@ -31,7 +34,7 @@ EVERYTHING = {"debugging_snapshot_enabled": True}
 class Site:
     """The pages over a turn, asked without a socket."""
 
-    def __init__(self, world: KubeWorld, *, reviewer: Reviewer | None = None) -> None:
+    def __init__(self, world: KubeWorld, *, reviewer: Reviewer | None = None, profiler: Profiler | None = None) -> None:
         self.world = world
         self.health = Health(Patience(inactivity_s=600, failing_s=900, startup_s=1200))
         self.turn: Turn | None = None
@@ -42,10 +45,14 @@ class Site:
             insights=Insights(lambda: self.turn, _inline),
             clock=world.clock,
             reviewer=reviewer,
+            profiler=profiler,
         )
 
     def get(self, url: str, *, peer: str = HERE, method: str = "GET", **headers: str) -> tuple[int, str, str]:
         """Status, body, content type."""
+        return self.world.do(self.answer(url, peer=peer, method=method, **headers))
+
+    async def answer(self, url: str, *, peer: str = HERE, method: str = "GET", **headers: str) -> tuple[int, str, str]:
         path, _, query = url.partition("?")
         given = {"host": "localhost:8085", **headers}
         scope = {
@@ -64,7 +71,7 @@ class Site:
         async def receive() -> None:
             raise AssertionError("nobody reads a body")
 
-        self.world.do(self.pages(scope, receive, send))
+        await self.pages(scope, receive, send)
         kinds = dict(sent[0]["headers"])
         return sent[0]["status"], sent[1]["body"].decode(), kinds[b"content-type"].decode()
 
@@ -216,3 +223,64 @@ def test_explaining_pods_that_do_not_wait(site: Site):
 @pytest.mark.parametrize("query", ["", "?pod=", "?pod=web", "?pod=/web", "?pod=a/b&pod=c/d"])
 def test_a_question_without_a_pod_is_refused(site: Site, query: str):
     assert site.get(f"/explain{query}")[0] == 400
+
+
+# ---- profiles
+
+
+class Looking:
+    """A profiler that remembers for how long it was asked to look, and may be asked something meanwhile."""
+
+    def __init__(self) -> None:
+        self.seconds: list[float] = []
+        self.meanwhile: Callable[[], Awaitable[None]] | None = None
+
+    async def profile(self, seconds: float) -> str:
+        self.seconds.append(seconds)
+        if self.meanwhile is not None:
+            await self.meanwhile()
+        return "MainThread;loop.run;loop.turn 7\n"
+
+
+def test_a_profile_only_where_the_operator_wants_it(world: KubeWorld):
+    assert Site(world).get("/debug/pprof/profile")[0] == 404
+    looking = Looking()
+    site = Site(world, profiler=looking)
+
+    assert site.get("/debug/pprof/profile")[:2] == (200, "MainThread;loop.run;loop.turn 7\n")
+    assert site.get("/debug/pprof/profile?seconds=5")[0] == 200
+    assert looking.seconds == [30.0, 5.0]
+
+
+def test_a_profile_is_not_for_strangers(world: KubeWorld):
+    looking = Looking()
+    site = Site(world, reviewer=Reviewer(world.client), profiler=looking)
+
+    assert site.get("/debug/pprof/profile", peer=THERE)[0] == 401
+    assert site.get("/debug/pprof/profile", peer=THERE, authorization=f"Bearer {GUEST}")[0] == 403
+    assert looking.seconds == []
+
+
+@pytest.mark.parametrize("query", ["seconds=0", "seconds=61", "seconds=-1", "seconds=x", "seconds=1&seconds=2"])
+def test_a_profile_of_odd_length_is_refused(world: KubeWorld, query: str):
+    assert Site(world, profiler=Looking()).get(f"/debug/pprof/profile?{query}")[0] == 400
+
+
+def test_one_profile_at_a_time(world: KubeWorld):
+    looking = Looking()
+    site = Site(world, profiler=looking)
+    answers: list[int] = []
+
+    async def again() -> None:
+        answers.append((await site.answer("/debug/pprof/profile"))[0])
+
+    looking.meanwhile = again
+    assert site.get("/debug/pprof/profile")[0] == 200
+    assert answers == [409]
+
+
+def test_a_stack_is_told_from_the_outermost_function_on():
+    told = stack_of(inspect.currentframe(), "planner 1")
+
+    assert told.startswith("planner_1;")
+    assert told.endswith(";test_pages_of_the_autoscaler.test_a_stack_is_told_from_the_outermost_function_on")

@@ -7,6 +7,7 @@ least memory, and what lies in a namespace is known without an index. Objects th
 
 from __future__ import annotations
 
+from itertools import chain
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Generic
 
@@ -33,13 +34,14 @@ class Cache(Generic[V]):
 
     def get(self, name: str, namespace: str = "") -> V | None:
         """The object; None if it is not there, or is `bad`."""
-        return self._by_namespace.get(namespace, {}).get(name)
+        same = self._by_namespace.get(namespace)
+        return None if same is None else same.get(name)
 
     def list(self, namespace: str | None = None) -> tuple[V, ...]:
         """All objects, or those of one namespace."""
         if namespace is not None:
             return tuple(self._by_namespace.get(namespace, {}).values())
-        return tuple(one for same in self._by_namespace.values() for one in same.values())
+        return tuple(chain.from_iterable([same.values() for same in self._by_namespace.values()]))
 
     def by_index(self, index: str, value: Hashable) -> tuple[V, ...]:
         """The objects filed under `value`. Raises `InvalidInput` for an index that nobody added."""
@@ -74,7 +76,8 @@ class Cache(Generic[V]):
     def state(self, place: Place) -> V | BadObject | None:
         """The object, in whatever state it is."""
         namespace, name = place
-        found = self._by_namespace.get(namespace, {}).get(name)
+        same = self._by_namespace.get(namespace)
+        found = None if same is None else same.get(name)
         if found is not None or not self._bad:
             return found
         return self._bad.get(Key(namespace, name))

@@ -10,7 +10,7 @@ first three kinds of change lose nothing but that.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final, Generic, NamedTuple, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Generic, NamedTuple, TypeAlias, TypeVar
 
 from plimsoll.core.values import Value
 from plimsoll.objects.decoding import RawObject
@@ -19,7 +19,6 @@ from plimsoll.objects.problems import BadObject
 if TYPE_CHECKING:
     from typing import Any
 
-    from plimsoll.kube.informer.cache import Cache
     from plimsoll.objects.meta import WireObject
 
 V = TypeVar("V", bound="WireObject | RawObject[Any]")
@@ -133,41 +132,6 @@ def changes_between(
     if type(after) is BadObject:
         return (TurnedBad(bad=after, last=before),)
     return (Updated(old=before, new=after),)
-
-
-class Comparisons(Generic[V]):
-    """What `changes_between` gave lately: the handlers of an informer all ask the same about the same states."""
-
-    def __init__(self, cache: Cache[V]) -> None:
-        self._cache = cache
-        self._latest: dict[Place, _Comparison[V]] = {}
-
-    def moved(self, place: Place) -> None:
-        """What is there now is another state than before: what was compared with that one is of no use."""
-        self._latest.pop(place, None)
-
-    def changes(
-        self, place: Place, before: V | BadObject | None, departure: Departure[V] | None
-    ) -> tuple[Change[V], ...]:
-        """From `before` to what the cache has now."""
-        found = self._latest.get(place)
-        if found is not None and found.before is before and found.departure is departure:
-            return found.changes
-        if len(self._latest) >= _COMPARISONS_KEPT:
-            self._latest.clear()
-        changes = changes_between(before, self._cache.state(place), departure)
-        self._latest[place] = _Comparison(before, departure, changes)
-        return changes
-
-
-class _Comparison(NamedTuple, Generic[V]):
-    before: V | BadObject | None
-    departure: Departure[V] | None
-    changes: tuple[Change[V], ...]
-
-
-# They keep old states alive: enough for one batch of a watch, few beside any cache that matters.
-_COMPARISONS_KEPT: Final = 64
 
 
 def is_unchanged(old: V | BadObject, new: V | BadObject) -> bool:

@@ -5,6 +5,9 @@ follows from that and the cache at the moment of telling. So a slow handler skip
 out of order, and what waits for it is bounded by the number of objects, not of events. Handlers do not wait for each
 other, and the informer waits for none of them. One that raises is reported, and goes on with the next change. One that
 is cancelled in the middle hears the same change again when the informer runs again: nobody knows how far it came.
+
+A handler that has heard everything shares what comes next with all others of which that is true (`audiences`), and is
+mostly told it in one go. Only one that is interrupted has to remember for itself how far it is.
 """
 
 from __future__ import annotations
@@ -17,13 +20,16 @@ from typing import TYPE_CHECKING, Final, Generic
 
 import structlog
 
-from plimsoll.kube.informer.changes import Departure, V, is_other_object
+from plimsoll.kube.informer.backlogs import Backlog, is_of_another
+from plimsoll.kube.informer.changes import V, changes_between
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable
+    from collections.abc import Awaitable, Callable, Sequence
 
+    from plimsoll.kube.informer.audiences import Audience
+    from plimsoll.kube.informer.backlogs import Telling
     from plimsoll.kube.informer.cache import Cache
-    from plimsoll.kube.informer.changes import Change, Comparisons, Place
+    from plimsoll.kube.informer.changes import Change, Departure, Place
     from plimsoll.kube.informer.rounds import Rounds
     from plimsoll.objects.problems import BadObject
 
@@ -38,23 +44,26 @@ class HandlerFeed(Generic[V]):
     """One handler and what it has still to hear. `add_handler` of an informer gives it, to ask how far it is."""
 
     def __init__(
-        self, name: str, handler: Handler[V], *, cache: Cache[V], comparisons: Comparisons[V], rounds: Rounds
+        self, name: str, handler: Handler[V], *, cache: Cache[V], audience: Audience[V], rounds: Rounds
     ) -> None:
         self.name = name
+        self.told = 0
+        """How many changes the handler was called with."""
         self.failures = 0
-        self.handled = 0
         self._rounds = rounds
         self._handler = handler
-        self._comparisons = comparisons
-        # What the handler knows of each object it must hear about: None if nothing. In the order of first change.
-        self._waiting: dict[Place, V | BadObject | None] = {}
+        self._cache = cache
+        self._audience = audience
+        self._backlog: Backlog[V] = Backlog(cache)
+        self._is_alone = True
+        # The rest is of one that is alone. What it is being told of, and what it knows of each of them.
         self._in_hand: dict[Place, V | BadObject | None] = {}
+        self._departures: dict[Place, Departure[V]] = {}
         self._next: deque[Place] = deque()
         # Follows from what was in hand, and was not heard to its end.
         self._under_way: deque[Change[V]] = deque()
         # What was there when the handler came, and it knows nothing of yet: told before anything else.
         self._unheard = cache.names()
-        self._departures: dict[Place, Departure[V]] = {}
         self._has_work = bool(self._unheard)
         self._is_busy = False
         self._batches_to_sync: int | None = None
@@ -66,7 +75,12 @@ class HandlerFeed(Generic[V]):
     def pending(self) -> int:
         """How many objects the handler has yet to hear about."""
         being_told = 1 if self._under_way else 0
-        return being_told + len(self._waiting) + len(self._in_hand) + sum(map(len, self._unheard.values()))
+        return being_told + len(self._backlog.known) + len(self._in_hand) + sum(map(len, self._unheard.values()))
+
+    @property
+    def handled(self) -> int:
+        """How many changes the handler was called with and took."""
+        return self.told - self.failures
 
     @property
     def has_synced(self) -> bool:
@@ -76,28 +90,21 @@ class HandlerFeed(Generic[V]):
     async def synced(self) -> None:
         await self._synced.wait()
 
-    # ---- told by the tracker
+    # ---- told by the audience
 
-    def changed(self, place: Place, before: V | BadObject | None, departure: Departure[V] | None = None) -> None:
-        """The object was in state `before` and is now as the cache has it. If it left, `departure` says how."""
+    def changed(self, place: Place, before: V | BadObject | None, departure: Departure[V] | None) -> None:
+        """As `Backlog.changed`, for one that is alone: a change of what is still in hand needs no second telling."""
         if self._in_hand and place in self._in_hand:
             known = self._in_hand[place]
+            if departure is not None and known is not None and not is_of_another(departure, known):
+                self._departures[place] = departure
         elif self._unheard and place[1] in self._unheard.get(place[0], ()):
             if departure is not None:
                 del self._unheard[place[0]][place[1]]
-            return
         else:
-            # What the handler was told before this began to wait stands, whatever happened since.
-            known = self._waiting.setdefault(place, before)
+            self._backlog.changed(place, before, departure)
             if not self._has_work:
                 self._announce_work()
-        if departure is None:
-            return
-        if known is None:
-            # Came and went unheard of. Kept, such objects would fill the memory while a handler is stuck.
-            self._waiting.pop(place, None)
-        elif not _is_of_another(departure, known):
-            self._departures[place] = departure
 
     def all_known(self) -> None:
         """The cache is complete for the first time: when all that waits now is heard, the handler is in sync."""
@@ -107,40 +114,76 @@ class HandlerFeed(Generic[V]):
 
     def _announce_work(self) -> None:
         self._has_work = True
-        self._rounds.wants(self)
+        self._rounds.want((self,))
 
     # ---- told by the rounds
 
     @property
     def has_work(self) -> bool:
+        if not self._is_alone:
+            return bool(self._backlog.known)
         return self._has_work or bool(self._under_way or self._in_hand)
-
-    @property
-    def told(self) -> int:
-        """How many changes the handler was called with."""
-        return self.handled + self.failures
 
     def begin(self) -> None:
         """Somebody goes round now. After an earlier run that was cancelled there may be work that nobody announces."""
         self._next = deque(self._in_hand)
-        self._has_work = True
-        self._rounds.wants(self)
+        self._announce_work()
 
     def tell_some(self, most: int) -> Awaitable[None] | None:
         """Call the handler with so many changes; up to one that it wants to be awaited for, which `heard` is for."""
+        if not self._is_alone:
+            backlog, tellings = self._backlog, self._backlog.tellings()
+            self._backlog = self._audience.keep_step(self, backlog)
+            if len(tellings) <= most:
+                return self._tell_all(backlog, tellings)
+            self._fall_behind(backlog, tellings)
+        outcome = self._tell_next(most)
+        if outcome is None and self.has_synced and not self.has_work:
+            self._is_alone = False
+            self._backlog = self._audience.keep_step(self, self._backlog)
+        return outcome
+
+    def _tell_all(self, backlog: Backlog[V], tellings: Sequence[Telling[V]]) -> Awaitable[None] | None:
+        """What it has in common with others, in one go; from an interruption on it is alone with the rest."""
+        for number, telling in enumerate(tellings):
+            try:
+                outcome = self._handler(telling.change)
+            except (asyncio.CancelledError, Exception) as error:  # noqa: BLE001 - a handler is somebody else's code; its bug must not stop the informer
+                self._report(telling.change, error)
+            except BaseException:
+                self._fall_behind(backlog, tellings[number:])
+                raise
+            else:
+                # Most handlers are plain functions: whether it can be awaited is asked of what is something.
+                if outcome is not None and inspect.isawaitable(outcome):
+                    self._fall_behind(backlog, tellings[number:])
+                    return outcome
+            self.told += 1
+        return None
+
+    def _fall_behind(self, backlog: Backlog[V], rest: Sequence[Telling[V]]) -> None:
+        """Be alone with what of `backlog` was not told, of which the first may be under way."""
+        first = rest[0].place
+        self._under_way = deque(one.change for one in rest if one.place == first)
+        self._in_hand = {one.place: backlog.known.get(one.place) for one in rest if one.place != first}
+        self._departures = {place: how for place, how in backlog.departures.items() if place in self._in_hand}
+        self._next = deque(self._in_hand)
+        self._has_work, self._is_busy, self._is_alone = False, True, True
+        self._backlog = self._audience.go_alone(self, self._backlog)
+
+    def _tell_next(self, most: int) -> Awaitable[None] | None:
         for _ in range(most):
             if not self._under_way and not self._take_next():
                 return None
             change = self._under_way[0]
             try:
                 outcome = self._handler(change)
-            except (asyncio.CancelledError, Exception) as error:  # noqa: BLE001 - a handler is somebody else's code; its bug must not stop the informer
+            except (asyncio.CancelledError, Exception) as error:  # noqa: BLE001 - as above
                 self._report(change, error)
             else:
-                # Most handlers are plain functions: whether it can be awaited is asked of what is something.
                 if outcome is not None and inspect.isawaitable(outcome):
                     return outcome
-                self.handled += 1
+            self.told += 1
             self._under_way.popleft()
         return None
 
@@ -157,8 +200,7 @@ class HandlerFeed(Generic[V]):
             self._report(change, error)
         except Exception as error:  # noqa: BLE001 - as above
             self._report(change, error)
-        else:
-            self.handled += 1
+        self.told += 1
         self._under_way.popleft()
 
     def _take_next(self) -> bool:
@@ -168,8 +210,7 @@ class HandlerFeed(Generic[V]):
                 # Popped one by one: a change of what is still in hand needs no second telling.
                 place = self._next.popleft()
                 known = self._in_hand.pop(place)
-                departure = self._departures.pop(place, None) if self._departures else None
-                changes = self._comparisons.changes(place, known, departure)
+                changes = changes_between(known, self._cache.state(place), self._departures.pop(place, None))
                 if changes:
                     self._under_way.extend(changes)
                     return True
@@ -193,7 +234,8 @@ class HandlerFeed(Generic[V]):
                 self._in_hand = {(namespace, name): None for name in some}
                 return
         self._has_work = False
-        self._in_hand, self._waiting = self._waiting, {}
+        self._in_hand, self._departures = self._backlog.known, self._backlog.departures
+        self._backlog = Backlog(self._cache)
         self._is_busy = True
 
     def _batch_told(self) -> None:
@@ -218,7 +260,3 @@ class HandlerFeed(Generic[V]):
             error=f"{type(error).__name__}: {error}"[:500],
             failures=self.failures,
         )
-
-
-def _is_of_another(departure: Departure[V], known: V | BadObject) -> bool:
-    return departure.last is not None and is_other_object(departure.last, known)

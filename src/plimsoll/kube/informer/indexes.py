@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 log: structlog.typing.FilteringBoundLogger = structlog.get_logger(__name__)
 
 
-# What index functions give, for the most part nothing; anything else that is false might be asked for its items.
+# What index functions give, for the most part nothing or one key; anything else may only be good for being gone through.
 _PLAIN: Final = frozenset({list, tuple})
 
 
@@ -84,9 +84,9 @@ class Index(Generic[V]):
     def _keys(self, value: V) -> Collection[Hashable]:
         try:
             keys = self._keys_of(value)
-            if not keys and type(keys) in _PLAIN:
-                return ()
             # As keys of a dict: which finds out at once whether they can be.
+            if type(keys) in _PLAIN and len(keys) <= 1:  # type: ignore[arg-type] # they are
+                return {keys[0]: None} if keys else ()  # type: ignore[index] # as above
             return dict.fromkeys(keys)
         except Exception as error:  # noqa: BLE001 - whatever an index function raises, the informer must go on
             self._report(value, error)

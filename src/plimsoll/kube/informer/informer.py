@@ -20,8 +20,9 @@ from typing import TYPE_CHECKING, Any, Final, Generic, Literal, TypeVar, overloa
 import structlog
 
 from plimsoll.core.errors import InvalidInput
+from plimsoll.kube.informer.audiences import Audience
 from plimsoll.kube.informer.cache import Cache, WritableCache
-from plimsoll.kube.informer.changes import Comparisons, V
+from plimsoll.kube.informer.changes import V
 from plimsoll.kube.informer.handlers import HandlerFeed
 from plimsoll.kube.informer.origins import Origin
 from plimsoll.kube.informer.reflector import Reflector
@@ -96,9 +97,9 @@ class Informer(Generic[V]):
             client, of, selection=selection, keep_raw=keep_raw, list_timeout_s=settings.list_timeout_s
         )
         self._cache: WritableCache[V] = WritableCache()
-        self._comparisons: Comparisons[V] = Comparisons(self._cache)
         self._rounds = Rounds(self._origin.name)
-        self._tracker: Tracker[V] = Tracker(self._origin.name, cache=self._cache, comparisons=self._comparisons)
+        self._audience: Audience[V] = Audience(self._cache, self._rounds)
+        self._tracker: Tracker[V] = Tracker(self._origin.name, cache=self._cache, audience=self._audience)
         self._reflector: Reflector[V] = Reflector(
             self._origin,
             self._tracker,
@@ -128,10 +129,10 @@ class Informer(Generic[V]):
 
     def add_handler(self, handler: Handler[V], *, name: str) -> HandlerFeed[V]:
         """Tell `handler`, a function or a coroutine function, of every change; of what is there already as `Added`."""
-        if any(feed.name == name for feed in self._tracker.feeds):
+        if any(feed.name == name for feed in self._audience.feeds):
             raise InvalidInput(f"there is a handler {name!r} already", path="name")
-        feed = HandlerFeed(name, handler, cache=self._cache, comparisons=self._comparisons, rounds=self._rounds)
-        self._tracker.feeds.append(feed)
+        feed = HandlerFeed(name, handler, cache=self._cache, audience=self._audience, rounds=self._rounds)
+        self._audience.add(feed)
         if self.has_synced:
             feed.all_known()
         if self._is_running:
@@ -145,7 +146,7 @@ class Informer(Generic[V]):
         async with asyncio.TaskGroup() as group:
             self._is_running = True
             try:
-                rounds = self._rounds.run(self._tracker.feeds, group)
+                rounds = self._rounds.run(self._audience.feeds, group)
                 group.create_task(rounds, name=f"informer {self.resource}: handlers")
                 await self._reflector.run()
             finally:
@@ -156,7 +157,7 @@ class Informer(Generic[V]):
         log.info(told, resource=self.resource, items=len(self._cache), bad=len(self._cache.bad))
         if not self.has_synced:
             self._synced.set()
-            for feed in self._tracker.feeds:
+            for feed in self._audience.feeds:
                 feed.all_known()
 
     # ---- how it is doing
@@ -206,6 +207,6 @@ class Informer(Generic[V]):
             trouble=progress.trouble,
             handlers=tuple(
                 HandlerStatus(name=feed.name, pending=feed.pending, handled=feed.handled, failures=feed.failures)
-                for feed in self._tracker.feeds
+                for feed in self._audience.feeds
             ),
         )

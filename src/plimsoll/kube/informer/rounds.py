@@ -28,12 +28,12 @@ class Rounds:
         self._apart: set[HandlerFeed[Any]] = set()
         self._sleeping: asyncio.Future[None] | None = None
 
-    def wants(self, feed: HandlerFeed[Any]) -> None:
-        """It has something to tell, and had nothing before."""
-        if feed in self._apart:
-            return
-        self._wanting[feed] = None
-        if self._sleeping is not None and not self._sleeping.done():
+    def want(self, feeds: Iterable[HandlerFeed[Any]]) -> None:
+        """They have something to tell, and had nothing before."""
+        for feed in feeds:
+            if feed not in self._apart:
+                self._wanting[feed] = None
+        if self._wanting and self._sleeping is not None and not self._sleeping.done():
             self._sleeping.set_result(None)
 
     async def run(self, feeds: Iterable[HandlerFeed[Any]], group: asyncio.TaskGroup) -> None:

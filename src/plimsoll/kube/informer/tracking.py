@@ -12,15 +12,15 @@ from typing import TYPE_CHECKING, Final, Generic
 
 import structlog
 
-from plimsoll.kube.informer.changes import Comparisons, Departure, V, is_unchanged, key_of, place_of, version_of
+from plimsoll.kube.informer.changes import Departure, V, is_unchanged, key_of, place_of, version_of
 from plimsoll.objects.problems import BadObject
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
+    from plimsoll.kube.informer.audiences import Audience
     from plimsoll.kube.informer.cache import WritableCache
     from plimsoll.kube.informer.changes import Place
-    from plimsoll.kube.informer.handlers import HandlerFeed
 
 log: structlog.typing.FilteringBoundLogger = structlog.get_logger(__name__)
 
@@ -31,16 +31,15 @@ _MOST_COMPLAINTS: Final = 1000
 class Tracker(Generic[V]):
     """`position` is the version up to which everything is known: where a watch goes on. Empty before the first list."""
 
-    def __init__(self, resource: str, *, cache: WritableCache[V], comparisons: Comparisons[V] | None = None) -> None:
+    def __init__(self, resource: str, *, cache: WritableCache[V], audience: Audience[V]) -> None:
         self.position = ""
-        self.feeds: list[HandlerFeed[V]] = []
         self.is_suspect = False
         """Something could not be read at all, or the server went back: only a list can tell what we missed."""
         self.unreadable = 0
         self.replays = 0
         self._resource = resource
         self._cache = cache
-        self._comparisons: Comparisons[V] = comparisons or Comparisons(cache)
+        self._audience = audience
         self._unlisted: dict[str, dict[str, None]] = {}
         self._has_nameless = False
         self._complaints: dict[tuple[str, str], None] = {}
@@ -139,19 +138,14 @@ class Tracker(Generic[V]):
         if isinstance(new, BadObject):
             self._complain(new.uid or str(key_of(new)), new.problem, name=str(key_of(new)))
         self._cache.put(place, new)
-        self._comparisons.moved(place)
-        for feed in self.feeds:
-            feed.changed(place, old)
+        self._audience.changed(place, old)
 
     def _remove(self, place: Place, *, last: V | BadObject | None, is_inferred: bool) -> None:
         old = self._cache.state(place)
         if old is None:
             return
         self._cache.remove(place)
-        self._comparisons.moved(place)
-        departure = Departure(last=last, is_inferred=is_inferred)
-        for feed in self.feeds:
-            feed.changed(place, old, departure)
+        self._audience.changed(place, old, Departure(last=last, is_inferred=is_inferred))
 
     def _complain(self, whose: str, problem: str, *, name: str = "") -> None:
         """Once for each object and problem, however many versions of it come."""

@@ -7,6 +7,7 @@ took them for (specs/nodes.md 5.5); a crash in between leaves an empty group, wh
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import structlog
@@ -95,8 +96,9 @@ class Grower:
         target = await group.target_size()
         if target != expected:
             told = f"its size is {target}, not {expected} any more: the next turn plans anew"
-            return _failed(growth, CallFailed(kind=FailureKind.REFUSED, message=told), group=group.id)
-        outcome = await _increase(group, by, expected=expected, atomically=growth.offer.zero_or_max)
+            overtaken = _failed(growth, CallFailed(kind=FailureKind.REFUSED, message=told), group=group.id)
+            return replace(overtaken, is_overtaken=True, created=created)
+        outcome = await _increase(group, by, expected=expected, atomically=growth.is_whole)
         failure = failure_of(outcome)
         if failure is None:
             log.info("scale_up.requested", group=group.id, before=expected, after=expected + by)

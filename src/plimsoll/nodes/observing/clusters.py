@@ -19,10 +19,11 @@ from plimsoll.objects.workloads import DaemonSet, Job, ReplicaSet, ReplicationCo
 from plimsoll.scheduling import Storage
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Iterable, Mapping
 
     from plimsoll.kube.informer.informer import Informer
     from plimsoll.kube.informer.shared import Informers
+    from plimsoll.nodes.observing.requests_watched import RequestsWatched
     from plimsoll.nodes.planning.drains import ControllerKey
     from plimsoll.objects.meta import WireObject
     from plimsoll.objects.problems import BadObject
@@ -61,16 +62,30 @@ class Stale:
         return f"{self.resource} were last heard of {self.age_s:.0f} s ago"
 
 
-def _is_stale(informer: Informer[Any]) -> bool:
+def is_stale(informer: Informer[Any]) -> bool:
+    """Whether it has not been heard of for too long, or for long enough beside trouble."""
     age_s = informer.age_s()
     return age_s > _STALE_AFTER_S or (age_s > _TROUBLED_AFTER_S and bool(informer.status.trouble))
 
 
 class Watching:
-    """The informers of a node autoscaler. `knows_owners`: an owner that no cache holds is gone, not merely unknown."""
+    """The informers of a node autoscaler. `knows_owners`: an owner that no cache holds is gone, not merely unknown.
 
-    def __init__(self, informers: Informers, *, knows_owners: Callable[[str], bool] | None = None) -> None:
+    `as_scheduled` gives pods as the cluster's scheduler sees them, where that differs from what they say. `requests` is
+    there where ProvisioningRequests are answered.
+    """
+
+    def __init__(
+        self,
+        informers: Informers,
+        *,
+        knows_owners: Callable[[str], bool] | None = None,
+        as_scheduled: Callable[[Iterable[Pod]], tuple[Pod, ...]] = tuple,
+        requests: RequestsWatched | None = None,
+    ) -> None:
+        self.requests = requests
         self._knows = knows_owners or (lambda _uid: True)
+        self._as_scheduled = as_scheduled
         self._nodes = informers.of(Node)
         self.pods = informers.of(Pod)
         self._daemon_sets = informers.of(DaemonSet)
@@ -101,11 +116,15 @@ class Watching:
     async def synced(self) -> None:
         for informer in self._all:
             await informer.synced()
+        if self.requests is not None:
+            await self.requests.synced()
 
     def stale(self) -> Stale | None:
         """The kind that has not been heard of for too long; None while all are fresh."""
-        oldest = max((one for one in self._all if _is_stale(one)), key=lambda one: one.age_s(), default=None)
-        return None if oldest is None else Stale(resource=oldest.resource, age_s=oldest.age_s())
+        oldest = max((one for one in self._all if is_stale(one)), key=lambda one: one.age_s(), default=None)
+        if oldest is None:
+            return None if self.requests is None else self.requests.stale()
+        return Stale(resource=oldest.resource, age_s=oldest.age_s())
 
     def node(self, name: str) -> Node | None:
         return self._nodes.cache.get(name)
@@ -117,7 +136,7 @@ class Watching:
         return self._owners(self.pods.cache.list())
 
     def read(self) -> ClusterRead:
-        pods = self.pods.cache.list()
+        pods = self._as_scheduled(self.pods.cache.list())
         return ClusterRead(
             nodes=self._nodes.cache.list(),
             pods=pods,

@@ -54,16 +54,18 @@ class Columns:
 
     def vector(self, amounts: ResourceVector) -> Ints:
         """[R]; amounts no machine can have are cut to what 64 bits can still add up."""
-        return np.array(self._listed(amounts), dtype=np.int64)
+        found: Ints = self.matrix([amounts])[0]
+        return found
 
     def matrix(self, vectors: Sequence[ResourceVector]) -> Ints:
         """[len(vectors), R]."""
         if not vectors:
             return np.zeros((0, len(self)), dtype=np.int64)
-        return np.array([self._listed(one) for one in vectors], dtype=np.int64)
-
-    def _listed(self, amounts: ResourceVector) -> list[int]:
-        return [min(max(amounts[name], -_MOST), _MOST) for name in self.names]
+        amounts = [one.amounts(self.names) for one in vectors]
+        try:
+            return np.clip(np.array(amounts, dtype=np.int64), -_MOST, _MOST)
+        except OverflowError:
+            return np.array([[min(max(one, -_MOST), _MOST) for one in line] for line in amounts], dtype=np.int64)
 
 
 class Arrays:
@@ -90,7 +92,7 @@ class Arrays:
     def of_states(cls, states: Iterable[NodeState], *, resources: Iterable[str] = ()) -> Arrays:
         listed = tuple(states)
         kinds = Kinds()
-        homes = [Household.of(one, kinds) for one in listed]
+        homes = [Household(one, kinds) for one in listed]
         return cls(listed, columns=_columns(listed, resources), neighbours=Neighbours(kinds, homes))
 
     def updated(self, view: ClusterView, *, resources: Iterable[str] = ()) -> Arrays:
@@ -100,6 +102,8 @@ class Arrays:
         if stale > _STALE_KINDS:
             return Arrays.of(view, resources=wanted)
         states = tuple(view.nodes.values())
+        if len(states) == len(self.states) and all(map(is_, states, self.states)) and self.columns.covers(wanted):
+            return self
         kept = self._rows_before(states)
         fresh = [place for place, row in enumerate(kept) if row is None]
         columns = self._columns_for(states, fresh, wanted)
@@ -109,10 +113,7 @@ class Arrays:
         kinds = self.neighbours.kinds
         neighbours = Neighbours(
             kinds,
-            [
-                Household.of(state, kinds) if row is None else homes[row]
-                for state, row in zip(states, kept, strict=True)
-            ],
+            [Household(state, kinds) if row is None else homes[row] for state, row in zip(states, kept, strict=True)],
         )
         if columns is not self.columns:
             return Arrays(states, columns=columns, neighbours=neighbours)
@@ -138,7 +139,9 @@ class Arrays:
         return row if row is not None and _same(self.states[row], state) else None
 
     def _columns_for(self, states: tuple[NodeState, ...], fresh: Sequence[int], wanted: Sequence[str]) -> Columns:
-        names = {name for row in fresh for name in (*states[row].allocatable, *states[row].used)}
+        # Few nodes differ in what there is a name for: each set of names is looked at once.
+        sets = {tuple(amounts) for row in fresh for amounts in (states[row].allocatable, states[row].used)}
+        names = {name for one in sets for name in one}
         return self.columns if self.columns.covers((*names, *wanted)) else _columns(states, wanted)
 
     def _take_over(
@@ -158,8 +161,11 @@ class Arrays:
             rows = np.array([-1 if row is None else row for row in kept], dtype=np.int64)
             self.alloc, self.free = _gathered(before.alloc, rows), _gathered(before.free, rows)
             self.unreadable = np.array([bool(one.problem) for one in states], dtype=np.bool_)
+        # Pods come and go on the same node objects, which then need not be read again.
+        written = [row for row in fresh if not same_rows or states[row].node is not before.states[row].node]
+        if written:
+            self.alloc[written] = columns.matrix([states[row].allocatable for row in written])
         if fresh:
-            self.alloc[fresh] = columns.matrix([states[row].allocatable for row in fresh])
             self.free[fresh] = columns.matrix([states[row].free for row in fresh])
             self.unreadable[fresh] = [bool(states[row].problem) for row in fresh]
         alike = same_rows and all(_same_to_rules(before.states[row].node, states[row].node) for row in fresh)

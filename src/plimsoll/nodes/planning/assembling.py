@@ -77,6 +77,12 @@ class _Lines:
         named: dict[int, int] = {}
         for number, pods in content.items():
             wanted = pods
+            head = self._waiting[number][0]
+            if wanted < head[1]:
+                # Nearly all of them: the entry lasts for this node and beyond.
+                named[head[0]] = named.get(head[0], 0) + wanted
+                head[1] -= wanted
+                continue
             while wanted:
                 head = self._waiting[number][0]
                 step = min(wanted, head[1])

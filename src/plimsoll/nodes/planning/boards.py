@@ -22,6 +22,7 @@ from plimsoll.nodes.planning.memories import Memory
 from plimsoll.nodes.planning.permissions import permissions, sparing_gpus
 from plimsoll.nodes.planning.predicates import Predicates
 from plimsoll.nodes.planning.prices import prices_are_known
+from plimsoll.nodes.planning.waiting_lines import Place, places_in_line, turns
 from plimsoll.nodes.policy import PRIORITY, Planner
 from plimsoll.scheduling.view import NodeState, PlacedPod
 from plimsoll.solver.problems import UNBOUNDED
@@ -61,6 +62,10 @@ class Board:
     allowed: Flags
     """[T, C]: a pod of the class may run on such a node, as far as it and the node are concerned."""
     limits: Rows
+    line: tuple[Place, ...]
+    """[P]: where each entry of the snapshot stands."""
+    turns: tuple[int, ...]
+    """[C]: whose first member stands before whose."""
 
     @classmethod
     def of(cls, snapshot: Snapshot, policy: Policy, memory: Memory | None = None) -> Board:
@@ -74,6 +79,7 @@ class Board:
         rules = Predicates(table, arrays, snapshot.view, verdicts=known.verdicts)
         offer_rules = Predicates(table, offer_arrays, snapshot.view, verdicts=known.verdicts)
         names = (CPU, MEMORY, *(name for name in table.resources if name not in {CPU, MEMORY}))
+        line = places_in_line(table.pending)
         drivers = _limited_drivers(snapshot.view.storage, rules, offer_rules)
         return cls(
             snapshot=snapshot,
@@ -93,6 +99,8 @@ class Board:
             ),
             allowed=_allowed(offer_rules, offered.offers, snapshot, policy),
             limits=rows(offered.ceilings, offered.offers),
+            line=tuple(line),
+            turns=turns(line, table.class_of.tolist()),
         )
 
     @property

@@ -37,6 +37,8 @@ class Draft:
     batches: tuple[Batch, ...] = ()
     refused: Mapping[int, tuple[Reason, ...]] = field(default_factory=dict)
     """Class to why some of its pods have no place, where that is more than "no room"."""
+    _counted: dict[int, tuple[int, ...]] = field(default_factory=dict, init=False, compare=False, repr=False)
+    """What `placed` has counted: a draft does not change, and is asked many times."""
 
     @property
     def is_empty(self) -> bool:
@@ -44,14 +46,16 @@ class Draft:
 
     def placed(self, classes: int) -> Ints:
         """[C]: pods that have a place."""
-        found = np.zeros(classes, dtype=np.int64)
-        for content in self.existing.values():
-            for number, pods in content.items():
-                found[number] += pods
-        for batch in self.batches:
-            for number, pods in batch.content.items():
-                found[number] += pods * batch.nodes
-        return found
+        if classes not in self._counted:
+            found = [0] * classes
+            for content in self.existing.values():
+                for number, pods in content.items():
+                    found[number] += pods
+            for batch in self.batches:
+                for number, pods in batch.content.items():
+                    found[number] += pods * batch.nodes
+            self._counted[classes] = tuple(found)
+        return np.array(self._counted[classes], dtype=np.int64)
 
     def on_new_nodes(self, classes: int) -> Ints:
         """[C]."""

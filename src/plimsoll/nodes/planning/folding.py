@@ -30,8 +30,9 @@ if TYPE_CHECKING:
 def fold(scene: Scene, demand: Mapping[int, int], learned: Learned) -> Folded:
     """`demand`: pods by class of one layer."""
     folder = _Folder(scene, demand, learned)
+    places = scene.open_places_of(list(demand))
     for number, pods in demand.items():
-        folder.take(number, pods)
+        folder.take(number, pods, places[number])
     return folder.folded
 
 
@@ -49,9 +50,12 @@ class _Folder:
         self._taken: dict[tuple[tuple[int, ...], str], set[str]] = {}
         """By clique and topology key: domains that have their one pod."""
 
-    def take(self, number: int, pods: int) -> None:
+    def take(self, number: int, pods: int, places: Places) -> None:
+        """Pods of a class that may be in these places, as far as nodes are concerned."""
         one = self._scene.board.table.classes[number]
-        places = self._scene.open_places(number)
+        if one.is_simple and not self._meetings.shunned[self._meetings.party_of[number]]:
+            self.folded.shares.append(Share(number=number, pods=pods, places=places))
+            return
         if one.one_pod_only and pods > 1:
             self.folded.refuse(number, ONE_POD_ONLY, "its ReadWriteOncePod claim lets one pod run at a time")
             pods = 1

@@ -126,11 +126,22 @@ class Home:
 
     @classmethod
     def of(cls, state: NodeState, kinds: Kinds, before: Home | None) -> Home:
-        known = {} if before is None else {id(one.pod): number for one, number in before.listed()}
         pods = tuple(state.pods.values())
-        numbers = [known[id(one.pod)] if id(one.pod) in known else kinds.number(one) for one in pods]
+        numbers = [kinds.number(one) for one in pods] if before is None else before._numbers_of(pods, kinds)
         standing = Standing.of(state.node) if before is None or before.state.node is not state.node else before.standing
         return cls(state, pods, np.array(numbers, dtype=np.int64), standing)
+
+    def _numbers_of(self, pods: tuple[PlacedPod, ...], kinds: Kinds) -> list[int]:
+        """Of a node with these pods now. Most are the very same as before, and are then not looked at one by one."""
+        known = dict(zip(map(id, self.pods), self.kinds.tolist(), strict=True))
+        numbers = list(map(known.get, map(id, pods)))
+        fresh = [place for place, number in enumerate(numbers) if number is None]
+        # Where a view was made anew, pods are the same and only what was read of them is not.
+        same = {id(one.pod): known[id(one)] for one in self.pods} if len(fresh) > 1 else {}
+        for place in fresh:
+            number = same.get(id(pods[place].pod))
+            numbers[place] = kinds.number(pods[place]) if number is None else number
+        return [number for number in numbers if number is not None]
 
     def listed(self) -> list[tuple[PlacedPod, int]]:
         return list(zip(self.pods, self.kinds.tolist(), strict=True))

@@ -8,7 +8,7 @@ something on it changed, so a turn costs by changes. Part of `Arrays`; read by `
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 import msgspec
 import numpy as np
@@ -87,44 +87,52 @@ class Kinds:
         return number
 
 
-@dataclass(frozen=True, slots=True)
 class Household:
-    """The pods of one node: kinds of kin with their counts, and what few pods have."""
+    """The pods of one node: what few pods have is read at once, kinds of kin when somebody counts them."""
+
+    __slots__ = ("_census", "_place", "avoiders", "claims", "ports")
+
+    def __init__(self, place: NodeState, kinds: Kinds) -> None:
+        self._place = place
+        self._census: Census | None = None
+        special = [one for one in place.pods.values() if one.anti_affinity or one.ports or one.claims]
+        avoiding = dict.fromkeys(kinds.avoider_number(one) for one in special if one.anti_affinity)
+        self.avoiders: tuple[int, ...] = tuple(avoiding)
+        self.ports: frozenset[HostPort] = frozenset(port for one in special for port in one.ports)
+        self.claims: tuple[tuple[str, tuple[str, ...]], ...] = tuple(
+            (one.namespace, one.claims) for one in special if one.claims
+        )
+        """Namespace and claim names, of each pod that has claims."""
+
+    def census(self, kinds: Kinds) -> Census:
+        if self._census is None:
+            self._census = _census(self._place.pods.values(), kinds)
+        return self._census
+
+
+class Census(NamedTuple):
+    """Kinds of kin on one node, with how many pods each has."""
 
     kin: Ints
     total: Ints
     staying: Ints
     """Without pods on their way out."""
-    avoiders: tuple[int, ...]
-    ports: frozenset[HostPort]
-    claims: tuple[tuple[str, tuple[str, ...]], ...]
-    """Namespace and claim names, of each pod that has claims."""
 
-    @classmethod
-    def of(cls, place: NodeState, kinds: Kinds) -> Household:
-        total: dict[int, int] = {}
-        leaving: dict[int, int] = {}
-        avoiders: dict[int, None] = {}
-        ports: set[HostPort] = set()
-        claims: list[tuple[str, tuple[str, ...]]] = []
-        known = kinds.kin_numbers
-        for placed in place.pods.values():
-            number = known.get(placed.kin, -1)
-            if number < 0:
-                number = kinds.kin_number(placed)
-            total[number] = total.get(number, 0) + 1
-            if placed.leaving:
-                leaving[number] = leaving.get(number, 0) + 1
-            if placed.anti_affinity:
-                avoiders[kinds.avoider_number(placed)] = None
-            if placed.ports:
-                ports |= placed.ports
-            if placed.claims:
-                claims.append((placed.namespace, placed.claims))
-        counts = np.fromiter(total.values(), dtype=np.int64, count=len(total))
-        gone = np.fromiter((leaving.get(one, 0) for one in total), dtype=np.int64, count=len(total))
-        numbers = np.fromiter(total, dtype=np.int64, count=len(total))
-        return cls(numbers, counts, counts - gone, tuple(avoiders), frozenset(ports), tuple(claims))
+
+def _census(pods: Iterable[PlacedPod], kinds: Kinds) -> Census:
+    total: dict[int, int] = {}
+    leaving: dict[int, int] = {}
+    known = kinds.kin_numbers
+    for placed in pods:
+        number = known.get(placed.kin, -1)
+        if number < 0:
+            number = kinds.kin_number(placed)
+        total[number] = total.get(number, 0) + placed.count
+        if placed.leaving:
+            leaving[number] = leaving.get(number, 0) + placed.count
+    counts = np.array([*total.values()], dtype=np.int64)
+    gone = np.array([leaving.get(number, 0) for number in total], dtype=np.int64) if leaving else 0
+    return Census(np.array([*total], dtype=np.int64), counts, counts - gone)
 
 
 class Neighbours:
@@ -159,17 +167,19 @@ class Neighbours:
         return SelectorsInPlay.of_avoiding(self.kinds.avoiders[number].pod for number in self.avoider_rows)
 
     def no_kin(self) -> Flags:
+        """[kinds of kin]: none is meant. From here on everybody who is on a row has a number."""
+        self._entries()
         return np.zeros(len(self.kinds.kin), dtype=np.bool_)
 
     def _entries(self) -> tuple[Ints, Ints, Ints, Ints]:
         if self._flat is None:
-            homes = self.households
-            sizes = np.array([len(one.kin) for one in homes], dtype=np.int64)
+            found = [one.census(self.kinds) for one in self.households]
+            sizes = np.array([len(one.kin) for one in found], dtype=np.int64)
             empty = [np.zeros(0, dtype=np.int64)]
             self._flat = (
-                np.repeat(np.arange(len(homes), dtype=np.int64), sizes),
-                np.concatenate(empty + [one.kin for one in homes]),
-                np.concatenate(empty + [one.total for one in homes]),
-                np.concatenate(empty + [one.staying for one in homes]),
+                np.repeat(np.arange(len(found), dtype=np.int64), sizes),
+                np.concatenate(empty + [one.kin for one in found]),
+                np.concatenate(empty + [one.total for one in found]),
+                np.concatenate(empty + [one.staying for one in found]),
             )
         return self._flat

@@ -79,12 +79,35 @@ class NodeRules:
 
     def fits(self, number: int, free: Ints, placed: Mapping[int, Ints]) -> Flags:
         """[N]: where there is no refusal. Told faster than which one it would be."""
-        pods = self.table.classes[number]
-        if pods.problem is not None or pods.form.ports or pods.volumes or len(self._unreadable):
+        if not self._asks_for_amounts_only(number):
             found: Flags = self.codes(number, free, placed) == 0
             return found
         open_ = self._before_resources(number)[1]
         return open_.copy() if self._is_off(RESOURCES_FIT) else _has_room(free, self.requests[number], open_)
+
+    def fits_of(self, numbers: Sequence[int], free: Ints, placed: Mapping[int, Ints]) -> Flags:
+        """[len(numbers), N]: the same of many classes, resources of all of them compared at once."""
+        alike = [place for place, number in enumerate(numbers) if self._asks_for_amounts_only(number)]
+        found = np.zeros((len(numbers), len(self.arrays)), dtype=np.bool_)
+        chosen = [numbers[place] for place in alike]
+        if chosen:
+            found[alike] = self._open_to(chosen)
+        if chosen and not self._is_off(RESOURCES_FIT):
+            # A row may have less than nothing: what a class does not ask for is not looked at.
+            asked = np.where(self.requests[chosen] > 0, self.requests[chosen], np.iinfo(np.int64).min)
+            for column in np.flatnonzero((self.requests[chosen] > 0).any(axis=0)).tolist():
+                found[alike] &= free[:, column] >= asked[:, column, None]
+        for place in set(range(len(numbers))).difference(alike):
+            found[place] = self.fits(numbers[place], free, placed)
+        return found
+
+    def _asks_for_amounts_only(self, number: int) -> bool:
+        pods = self.table.classes[number]
+        return pods.problem is None and not (pods.form.ports or pods.volumes or len(self._unreadable))
+
+    def _open_to(self, numbers: Sequence[int]) -> Flags:
+        """[len(numbers), N]: what is open before resources are looked at."""
+        return np.stack([self._before_resources(number)[1] for number in numbers])
 
     def room(self, number: int, free: Ints, placed: Mapping[int, Ints]) -> Ints:
         """[N]: how many more pods of the class each row takes by these rules, where it takes one at all."""

@@ -66,7 +66,8 @@ def packed(scene: Scene, shares: Sequence[Share], means: Means) -> tuple[Draft, 
 def _filled(scene: Scene, shares: Sequence[Share], items: Ints) -> tuple[Draft, Ints]:
     board, draft = scene.board, scene.draft
     rows = len(board.arrays)
-    allowed = np.stack([np.concatenate((one.places.rows, one.places.batches)) for one in shares], axis=1)
+    batches = np.stack([one.places.batches for one in shares])
+    allowed = np.concatenate((np.stack([one.places.rows for one in shares]), batches), axis=1).T
     demand = Demand(
         requests=_requests(board, shares),
         counts=items,
@@ -80,13 +81,18 @@ def _filled(scene: Scene, shares: Sequence[Share], items: Ints) -> tuple[Draft, 
     free = np.concatenate((draft.free_rows(board), draft.free_batches(board)))
     sizes = np.array([1] * rows + [one.nodes for one in draft.batches], dtype=np.int64)
     standing = Standing(free=np.maximum(free, 0), kind=np.arange(len(free), dtype=np.int64), multiplicity=sizes)
-    answer = fill(demand, standing, most_constrained_first(demand, standing, _turns(board, shares, sizes @ allowed)))
+    answer = fill(demand, standing, most_constrained_first(demand, standing, _turns(board, shares, _nodes_open(sizes, allowed))))
     return _with_filled(draft, shares, answer, rows), answer.left
+
+
+def _nodes_open(sizes: Ints, allowed: Flags) -> Ints:
+    """[S]: nodes that each share may be on. As floating point, which is exact here and multiplied far faster."""
+    return np.asarray(sizes.astype(np.float64) @ allowed.astype(np.float64), dtype=np.int64)
 
 
 def _turns(board: Board, shares: Sequence[Share], choice: Ints) -> Ints:
     """[S]: by priority; then who can be on no new node, on fewest nodes that are there, on fewest kinds of new ones."""
-    offers = [int(one.places.offers.sum()) for one in shares]
+    offers = np.stack([one.places.offers for one in shares]).sum(axis=1).tolist()
     ranked = [
         (-board.table.classes[one.number].priority, new > 0, int(nodes), new)
         for one, new, nodes in zip(shares, offers, choice, strict=True)
@@ -96,22 +102,39 @@ def _turns(board: Board, shares: Sequence[Share], choice: Ints) -> Ints:
 
 
 def _with_filled(draft: Draft, shares: Sequence[Share], answer: Filled, rows: int) -> Draft:
-    added: dict[int, dict[int, int]] = {}
-    for row, index, items in answer.placements.tolist():
-        share = shares[index]
-        content = added.setdefault(row, {})
-        content[share.number] = content.get(share.number, 0) + items * share.glued
+    added = _contents(shares, answer)
     existing = dict(draft.existing)
+    for row in (part for part in added if part < rows):
+        before = existing.get(row)
+        existing[row] = added[row] if before is None else joined(before, added[row])
     batches: list[Batch] = []
-    for part, origin in enumerate(answer.origin.tolist()):
-        more = added.get(part, {})
-        if origin < rows:
-            if more:
-                existing[origin] = joined(existing.get(origin, {}), more)
-        elif nodes := int(answer.multiplicity[part]):
+    # Nodes that stand are one each, and never split: what comes behind them are batches and parts of these.
+    for part, origin in enumerate(answer.origin[rows:].tolist(), start=rows):
+        if nodes := int(answer.multiplicity[part]):
             batch = draft.batches[origin - rows]
-            batches.append(replace(batch, nodes=nodes, content=joined(batch.content, more)))
+            batches.append(replace(batch, nodes=nodes, content=joined(batch.content, added.get(part, {}))))
     return replace(draft, existing={row: existing[row] for row in sorted(existing)}, batches=tuple(batches))
+
+
+def _contents(shares: Sequence[Share], answer: Filled) -> dict[int, dict[int, int]]:
+    """Row of the answer to pods by class in each of its nodes, both ascending; shares of one class together."""
+    if not len(answer.placements):
+        return {}
+    rows, indices, items = answer.placements.T
+    numbers = np.array([share.number for share in shares], dtype=np.int64)
+    glued = np.array([share.glued for share in shares], dtype=np.int64)
+    classes = int(numbers.max()) + 1
+    cells = rows * classes + numbers[indices]
+    order = np.argsort(cells, kind="stable")
+    cells, first = np.unique(cells[order], return_index=True)
+    pods = np.add.reduceat((items * glued[indices])[order], first).tolist()
+    found, starts = np.unique(cells // classes, return_index=True)
+    ends = [*starts[1:].tolist(), len(cells)]
+    names = (cells % classes).tolist()
+    return {
+        row: dict(zip(names[start:end], pods[start:end], strict=True))
+        for row, start, end in zip(found.tolist(), starts.tolist(), ends, strict=True)
+    }
 
 
 def _tighter(shares: Sequence[Share]) -> Ints | None:

@@ -7,7 +7,6 @@ is served first when not all can be is decided by `tiers`, outside.
 from __future__ import annotations
 
 from dataclasses import replace
-from math import inf
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
@@ -65,7 +64,7 @@ def _placed_onto(board: Board, meetings: Meetings, demand: Ints, means: Means, o
     If that leaves somebody, those who can be on no new node go first, where this helps more.
     """
     numbers = [number for number in np.flatnonzero(demand).tolist() if board.table.classes[number].problem is None]
-    in_line = sorted(numbers, key=lambda number: _turn(board, number))
+    in_line = sorted(numbers, key=board.turns.__getitem__)
     draft = _placed_in_order(in_line, (board, meetings), demand, means, onto)
     confined = sorted(numbers, key=lambda number: (bool(board.allowed[:, number].any()), number))
     missing = demand - draft.placed(len(demand)) + (onto or Draft()).placed(len(demand))
@@ -102,14 +101,6 @@ def _placed_in_order(
     if wanted := {one: left for one in sorted(later) if (left := int(demand[one] - placed[one]))}:
         draft = place_one_by_one(board, wanted, draft, usable=means.usable)
     return draft
-
-
-def _turn(board: Board, number: int) -> tuple[bool, int, float, int]:
-    """What is asked for as a whole, then by priority, then by age: as `verifying` goes through a plan."""
-    one = board.table.classes[number]
-    whole = any(board.table.pending[member.pending].bundle for member in one.members)
-    since = one.created.timestamp() if one.created is not None else inf
-    return not whole, 0 if whole else -one.priority, since, number
 
 
 def _opens_domains(before: Scene, after: Scene) -> bool:

@@ -1,18 +1,18 @@
 """What each ProvisioningRequest has of a plan that is made for many: its nodes, its part of the cost and of the bound.
 
-Pure. Every new node is one request's own: that of the first in line with a pod on it (the oldest, then by name), so the
-nodes of all requests add up to what is added, and nobody counts one twice. Its price is shared by everybody on it, in
-proportion to the largest fraction of the node that each pod asks of any resource; so the costs of all requests, and
-what falls to ordinary pods beside them, add up to the cost of the plan. Nodes that a group adds beyond those that are
-filled (all or nothing) go with its first node. The bound is shared as the cost is.
+Pure. Every new node is one request's own: that of the first in line with a pod on it (`waiting_lines`), so the nodes of
+all requests add up to what is added, and nobody counts one twice. Its price is shared by everybody on it, in proportion
+to the largest fraction of the node that each pod asks of any resource; so the costs of all requests, and what falls to
+ordinary pods beside them, add up to the cost of the plan. Nodes that a group adds beyond those that are filled (all or
+nothing) go with its first node. The bound is shared as the cost is.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
+from plimsoll.nodes.planning.waiting_lines import bundles_in_line
 from plimsoll.scheduling.demands import pod_demand
 
 if TYPE_CHECKING:
@@ -22,8 +22,6 @@ if TYPE_CHECKING:
     from plimsoll.nodes.planning.offers import Offer
     from plimsoll.nodes.planning.results import Growth, Pattern, ScaleUp
     from plimsoll.nodes.planning.world import Pending
-
-_LATEST: Final = datetime.max.replace(tzinfo=UTC)
 
 
 @dataclass(slots=True, kw_only=True)
@@ -38,7 +36,7 @@ class Share:
 
 def shares(plan: ScaleUp, pending: Sequence[Pending]) -> dict[str, Share]:
     """By bundle; of one that gets nothing new, nothing."""
-    line = _in_line(pending)
+    line = {bundle: number for number, bundle in enumerate(bundles_in_line(pending))}
     dividing = _Dividing(pending)
     found = {bundle: Share() for bundle in line}
     for growth in plan.growths:
@@ -47,16 +45,6 @@ def shares(plan: ScaleUp, pending: Sequence[Pending]) -> dict[str, Share]:
     for one in found.values():
         one.lower_bound_per_hour = one.cost_per_hour * part
     return found
-
-
-def _in_line(pending: Sequence[Pending]) -> dict[str, int]:
-    """Bundles with their rank."""
-    since: dict[str, datetime] = {}
-    for one in pending:
-        if one.bundle:
-            created = one.created or _LATEST
-            since[one.bundle] = min(created, since.get(one.bundle, created))
-    return {bundle: rank for rank, bundle in enumerate(sorted(since, key=lambda name: (since[name], name)))}
 
 
 class _Dividing:

@@ -38,10 +38,17 @@ class Growth:
     after: int
     patterns: tuple[Pattern, ...]
     reason: Reason
+    for_requests: bool = False
+    """Pods of ProvisioningRequests are among those it is for."""
 
     @property
     def added(self) -> int:
         return self.after - self.before
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether a part of it is of no use: who can grow all at once or not at all should."""
+        return self.for_requests or self.offer.zero_or_max
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

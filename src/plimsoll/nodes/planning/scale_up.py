@@ -16,13 +16,16 @@ from plimsoll.nodes.planning.assembling import assembled
 from plimsoll.nodes.planning.balancing import balanced
 from plimsoll.nodes.planning.boards import Board
 from plimsoll.nodes.planning.compatible import plan_compatible
+from plimsoll.nodes.planning.drafts import Draft
 from plimsoll.nodes.planning.fewer_groups import made_groups, with_fewer_groups
+from plimsoll.nodes.planning.fewer_zones import FewerZones, keeps_zones
 from plimsoll.nodes.planning.hosting import hosted
 from plimsoll.nodes.planning.last_words import LastWord
 from plimsoll.nodes.planning.meetings import Meetings
 from plimsoll.nodes.planning.placing import Doubts, Means, place
 from plimsoll.nodes.planning.promises import merged, with_promises_kept
 from plimsoll.nodes.planning.results import Result, ScaleUp
+from plimsoll.nodes.planning.scenes import Scene
 from plimsoll.nodes.planning.tiers import Served, serve
 from plimsoll.nodes.planning.verifying import verify
 from plimsoll.nodes.policy import Planner
@@ -31,7 +34,6 @@ from plimsoll.solver.problems import Effort
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from plimsoll.nodes.planning.drafts import Draft
     from plimsoll.nodes.planning.memories import Memory
     from plimsoll.nodes.planning.world import Snapshot
     from plimsoll.nodes.policy import Policy
@@ -109,7 +111,12 @@ def _proposed(board: Board, effort: Effort, doubts: Doubts) -> Proposal:
 def _optimal(board: Board, effort: Effort, doubts: Doubts) -> ScaleUp:
     """All groups and machine types at once. Where that would make too many groups, the least useful are left out."""
     meetings = Meetings(board.table, board.rules, board.snapshot.view)
-    placing = _Placing(board=board, meetings=meetings, last_word=LastWord(board, meetings))
+    placing = _Placing(
+        board=board,
+        meetings=meetings,
+        fewer_zones=FewerZones(board, meetings),
+        last_word=LastWord(board, meetings),
+    )
     everything = Means(effort=effort, usable=np.ones(len(board.offers), dtype=np.bool_), doubts=doubts)
     served, usable = _with_groups_allowed(placing, _scouted(board, meetings, everything), everything)
     served = _tidied(placing, served, Means(effort=effort, usable=usable, doubts=doubts))
@@ -141,24 +148,35 @@ def _with_groups_allowed(placing: _Placing, usable: Flags, means: Means) -> tupl
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class _Placing:
-    """Pods in line, and the last word on what that leaves."""
+    """Pods in line, with fewer zones where some hold pods back, and the last word on what that leaves."""
 
     board: Board
     meetings: Meetings
+    fewer_zones: FewerZones
     last_word: LastWord
 
     def served(self, means: Means) -> Served:
         return serve(self.board, lambda demand, onto: self._placed(demand, onto, means))
 
+    def keeps_zones(self, draft: Draft, other: Draft) -> bool:
+        first, second = (Scene(self.board, one, self.meetings) for one in (draft, other))
+        return keeps_zones(first, second, range(len(self.board.table)))
+
     def _placed(self, demand: Ints, onto: Draft | None, means: Means) -> Draft:
+        wanted = demand + (0 if onto is None else onto.placed(len(demand)))
+        draft = self._drafted(demand, onto, means)
+        draft = self.fewer_zones.instead_of(
+            draft, wanted, onto=onto or Draft(), means=means, drafted=lambda some: self._drafted(demand, onto, some)
+        )
+        return self.last_word.on(draft, wanted, means)
+
+    def _drafted(self, demand: Ints, onto: Draft | None, means: Means) -> Draft:
         draft = place(self.board, self.meetings, demand, means, onto)
-        draft = hosted(self.board, self.meetings, (demand, onto, means), draft)
-        before = 0 if onto is None else onto.placed(len(demand))
-        return self.last_word.on(draft, demand + before, means)
+        return hosted(self.board, self.meetings, (demand, onto, means), draft)
 
 
 def _tidied(placing: _Placing, served: Served, means: Means) -> Served:
-    """For the same money rather fewer groups than fewer nodes (specs/nodes.md 8.4). Only where trying costs little."""
+    """For the same money and zones rather fewer groups than fewer nodes (specs/nodes.md 8.4), where it costs little."""
     board = placing.board
     made = made_groups(board, served.draft)
     few = served.draft.nodes_of(len(board.offers)).sum() <= _TIDIED_NODES
@@ -171,7 +189,8 @@ def _tidied(placing: _Placing, served: Served, means: Means) -> Served:
         without = left.copy()
         without[index] = False
         tried = placing.served(replace(means, usable=without))
-        if tried.pods == served.pods and tried.draft.cost(board) <= served.draft.cost(board) * (1 + _SAME_MONEY):
+        as_cheap = tried.draft.cost(board) <= served.draft.cost(board) * (1 + _SAME_MONEY)
+        if tried.pods == served.pods and as_cheap and placing.keeps_zones(served.draft, tried.draft):
             served, left = tried, without
     return served
 

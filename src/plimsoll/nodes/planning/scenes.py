@@ -17,7 +17,7 @@ from plimsoll.nodes.planning.profiles import HOSTNAME
 from plimsoll.scheduling.host_ports import TakenPorts
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from plimsoll.nodes.planning.boards import Board
     from plimsoll.nodes.planning.drafts import Batch, Draft
@@ -71,8 +71,16 @@ class Scene:
 
     def open_places(self, number: int) -> Places:
         """By the node's own rules and by who keeps the class away; spread and company are not looked at."""
+        return self._open(number, self.board.rules.rules.fits(number, self._free, self._placed))
+
+    def open_places_of(self, numbers: Sequence[int]) -> dict[int, Places]:
+        """The same for many classes at once, which takes a fraction of the time."""
+        rows = self.board.rules.rules.fits_of(numbers, self._free, self._placed)
+        return {number: self._open(number, rows[place]) for place, number in enumerate(numbers)}
+
+    def _open(self, number: int, rows: Flags) -> Places:
+        """Of rows that take the class by their own rules."""
         board = self.board
-        rows = board.rules.rules.fits(number, self._free, self._placed)
         offers = board.allowed[:, number].copy()
         batches: Flags = offers[self._batch_offers] if len(self._batch_offers) else np.zeros(0, dtype=np.bool_)
         for key, names in self._shunned_domains(number).items():
@@ -81,6 +89,8 @@ class Scene:
                 flagged = self._offers_in(key, names)
                 offers &= ~flagged
                 batches = batches & ~flagged[self._batch_offers] if len(batches) else batches
+        if not len(batches):
+            return Places(rows=rows, batches=batches, offers=offers)
         shunned = {
             other for other, keys in self.meetings.shunned[self.meetings.party_of[number]].items() if HOSTNAME in keys
         }

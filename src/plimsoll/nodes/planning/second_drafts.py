@@ -14,8 +14,8 @@ import numpy as np
 
 from plimsoll.nodes.planning.assembling import assembled
 from plimsoll.nodes.planning.drafts import Draft
+from plimsoll.nodes.planning.fewer_zones import keeps_zones
 from plimsoll.nodes.planning.one_by_one import Manner, place_one_by_one
-from plimsoll.nodes.planning.profiles import HOSTNAME
 from plimsoll.nodes.planning.scenes import Scene
 from plimsoll.nodes.planning.tiers import served_at_once
 from plimsoll.nodes.planning.verifying import verify
@@ -95,10 +95,9 @@ def _is_worth_it(asked: Asked, draft: Draft) -> bool:
 
 
 def _keeps_zones(asked: Asked, draft: Draft, tried: Draft) -> bool:
-    """Whether there are nodes in all zones where the draft has some: fewer would be cheaper, but less of a spread."""
+    """Fewer zones would be cheaper, but less of a spread. Where they help more, `fewer_zones` says so."""
     first, second = (Scene(asked.board, one, asked.meetings) for one in (draft, tried))
-    keys = {one.key for number in asked.wanted for one in asked.board.rules.spreads(number)} - {HOSTNAME}
-    return all(first.existing_domains(key) <= second.existing_domains(key) for key in keys)
+    return keeps_zones(first, second, asked.wanted)
 
 
 def _holds(asked: Asked, draft: Draft) -> bool:

@@ -1,4 +1,4 @@
-"""Who is served when not all can be: bundles whole and oldest first, then by priority, by age, by name (nodes.md 8.2).
+"""Who is served when not all can be: as they stand in line (`waiting_lines`), bundles whole (specs/nodes.md 8.2).
 
 Money comes second: one old big pod is not dropped to help three young small ones. As long as everybody gets a place
 nobody is ranked, and all are planned together; otherwise as many of the first in line as can be are planned together,
@@ -8,8 +8,7 @@ and the rest one after the other on top of that.
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -20,13 +19,10 @@ if TYPE_CHECKING:
 
     from plimsoll.core.plans import Reason
     from plimsoll.nodes.planning.boards import Board
-    from plimsoll.nodes.planning.world import Pending
     from plimsoll.solver.problems import Ints
 
     Place = Callable[[Ints, Draft | None], Draft]
     """Pods by class [C] on top of a draft; None: on nothing, and nobody will come after them."""
-
-_LATEST: Final = datetime.max.replace(tzinfo=UTC)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -74,7 +70,7 @@ def serve(board: Board, place: Place) -> Served:
         draft = place(_demand(board, accepted), draft)
     for unit in line[first:]:
         tried = place(_demand(board, [unit]), draft)
-        if _is_complete(board, [*accepted, unit], tried) or not unit.is_whole:
+        if not unit.is_whole or _is_served(board, unit, draft, tried):
             draft = tried
             accepted.append(unit)
         else:
@@ -119,29 +115,17 @@ def _nearest(board: Board, unit: Unit, before: Draft, tried: Draft) -> Try:
 
 
 def _in_line(board: Board) -> list[Unit]:
-    pending = board.table.pending
+    """Each bundle, and each class of ordinary pods, where the first of it stands."""
     bundles: dict[str, list[int]] = {}
-    single: list[int] = []
-    for index, one in enumerate(pending):
+    single: dict[int, list[int]] = {}
+    for index, one in enumerate(board.table.pending):
         if one.bundle:
             bundles.setdefault(one.bundle, []).append(index)
         else:
-            single.append(index)
-    units = [
-        Unit(entries=tuple(bundles[name]), is_whole=True) for name in sorted(bundles, key=_age_of(pending, bundles))
-    ]
-    by_class: dict[tuple[int, datetime, str, int], list[int]] = {}
-    for index in single:
-        pods = board.table.classes[int(board.table.class_of[index])]
-        name = pending[pods.members[0].pending].key
-        by_class.setdefault((-pods.priority, pods.created or _LATEST, name, pods.index), []).append(index)
-    units += [Unit(entries=tuple(by_class[key]), is_whole=False) for key in sorted(by_class)]
-    return units
-
-
-def _age_of(pending: Sequence[Pending], bundles: Mapping[str, Sequence[int]]) -> Callable[[str], tuple[datetime, str]]:
-    """The order of bundles: the oldest first, then by name."""
-    return lambda name: (min(pending[index].created or _LATEST for index in bundles[name]), name)
+            single.setdefault(int(board.table.class_of[index]), []).append(index)
+    units = [Unit(entries=tuple(entries), is_whole=True) for entries in bundles.values()]
+    units += [Unit(entries=tuple(entries), is_whole=False) for entries in single.values()]
+    return sorted(units, key=lambda unit: min(board.line[index] for index in unit.entries))
 
 
 def _demand(board: Board, units: Sequence[Unit]) -> Ints:
@@ -154,6 +138,12 @@ def _demand(board: Board, units: Sequence[Unit]) -> Ints:
 
 def _is_complete(board: Board, units: Sequence[Unit], draft: Draft) -> bool:
     return bool((draft.placed(len(board.table)) >= _demand(board, units)).all())
+
+
+def _is_served(board: Board, unit: Unit, before: Draft, tried: Draft) -> bool:
+    """Whether all of it came to what was there; who stands before it may have got less than they asked for."""
+    classes = len(board.table)
+    return bool((tried.placed(classes) - before.placed(classes) >= _demand(board, [unit])).all())
 
 
 def _somebody_could_go(board: Board, line: Sequence[Unit], draft: Draft) -> bool:

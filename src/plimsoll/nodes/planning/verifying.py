@@ -1,7 +1,7 @@
 """Replays a plan with the plain rules of `scheduling`. A plan that fails here is never used.
 
 The engine counts in classes and arrays; this looks at pods and nodes, one by one, and shares no code with it but the
-words of the answer. Two looks: every distinct filling of a node once, alone on its node (resources, taints, affinity to
+words of the answer and the line. Two looks: every distinct filling of a node once, alone on its node (resources, taints, affinity to
 nodes, ports, volumes); and, if any pod looks at other pods, all of them in the whole cluster, in an order in which a
 scheduler could have placed them, up to a counted number.
 """
@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from itertools import groupby
-from math import inf
 from operator import itemgetter
 from typing import TYPE_CHECKING, Final
 
@@ -18,6 +17,7 @@ from msgspec import structs
 
 from plimsoll.nodes.planning.node_templates import TEMPLATE_LABEL
 from plimsoll.nodes.planning.profiles import HOSTNAME, ZONE
+from plimsoll.nodes.planning.waiting_lines import places_in_line
 from plimsoll.scheduling import DoesNotFit
 from plimsoll.scheduling.interpod import affinity_terms, existing_anti_affinity
 from plimsoll.scheduling.replays import Alike, Replay
@@ -143,7 +143,8 @@ def _refuted_in_order(
     replay = Replay(snapshot.view)
     groups = {key: replay.alike(pods[key].pod) for key in sorted(_keys(plan))}
     replay.prepare()
-    line = {key: number for number, key in enumerate(sorted(groups, key=lambda one: _rank(pods[one])))}
+    places = dict(zip((one.key for one in snapshot.pending), places_in_line(snapshot.pending), strict=True))
+    line = {key: number for number, key in enumerate(sorted(groups, key=places.__getitem__))}
     looking = {key for key in groups if in_line or looks_at_others(pods[key].pod)}
     there = [_Spot(key=key, node=name, pods=count) for name, one in plan.existing.items() for key, count in one.items()]
     left: list[tuple[str, str]] = []
@@ -160,12 +161,6 @@ def _refuted_in_order(
     others = _in_order(replay, [spot for spot in (*there, *new) if spot.key not in looking], line)
     left = _placed_in_turns(replay, groups, [*others[: budget - len(second)], *left])
     return [_refuted(replay, groups, key, node) for key, node in left]
-
-
-def _rank(one: Pending) -> tuple[bool, int, float, str]:
-    """As schedulers take them: what is asked for as a whole, then by priority, then by age."""
-    since = one.created.timestamp() if one.created is not None else inf
-    return not one.bundle, 0 if one.bundle else -(one.pod.spec.priority or 0), since, one.key
 
 
 def _on_new_nodes(replay: Replay, plan: ScaleUp) -> list[_Spot]:

@@ -38,6 +38,8 @@ class Pending:
     """Pods of one bundle get a place all together or not at all: NAMESPACE/NAME of their ProvisioningRequest."""
     names: tuple[str, ...] = ()
     """Their own names where they exist as objects; empty for what is only asked for."""
+    rank: int = 0
+    """The least is served first, whatever priority and age say: below 0 where an earlier turn has begun to serve it."""
 
 
 class CapacityType(StrEnum):

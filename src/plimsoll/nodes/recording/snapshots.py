@@ -63,6 +63,7 @@ class _Pending(Value):
     created: datetime | None = None
     bundle: str = ""
     names: tuple[str, ...] = ()
+    rank: int = 0
 
 
 class _ShrinkRules(Value):
@@ -175,8 +176,8 @@ def snapshot_json(snapshot: Snapshot) -> Json:
     return found
 
 
-def _fields(struct: type[Value], one: Any) -> Json:
-    return {name: getattr(one, name) for name in struct.__struct_fields__}
+def _fields(struct: type[Value], one: Any, *, but: str = "") -> Json:
+    return {name: getattr(one, name) for name in struct.__struct_fields__ if name != but}
 
 
 def _home(state: NodeState) -> _Home:
@@ -190,9 +191,7 @@ def _placed(placed: PlacedPod) -> _Placed:
 
 
 def _pending(one: world.Pending) -> _Pending:
-    return _Pending(
-        entry=one.key, pod=one.pod, count=one.count, created=one.created, bundle=one.bundle, names=one.names
-    )
+    return _Pending(entry=one.key, **_fields(_Pending, one, but="entry"))
 
 
 def _group(one: world.Group) -> _Group:
@@ -263,9 +262,7 @@ def _read_placed(one: _Placed) -> PlacedPod:
 
 
 def _read_pending(one: _Pending) -> world.Pending:
-    return world.Pending(
-        key=one.entry, pod=one.pod, count=one.count, created=one.created, bundle=one.bundle, names=one.names
-    )
+    return world.Pending(key=one.entry, **_fields(_Pending, one, but="entry"))
 
 
 def _read_group(one: _Group) -> world.Group:

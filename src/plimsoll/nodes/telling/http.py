@@ -1,12 +1,14 @@
 """The autoscaler's few pages, as ASGI: `/metrics` and `/health-check` for everybody, the rest for who may see it.
 
 `/snapshotz`, `/plan` and `/explain?pod=NAMESPACE/NAME` show names and reasons of the whole cluster, so they are for the
-same machine, or for whoever the API server lets (specs/nodes.md 11). Raw ASGI: there are five pages and no bodies.
+same machine, or for whoever the API server lets (specs/nodes.md 11); so is `/debug/pprof/profile`, which is there only
+where the operator wants it (`--profiling`). Raw ASGI: there are few pages and no bodies.
 Whoever wires the program serves it with uvicorn.
 """
 
 from __future__ import annotations
 
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import parse_qs
@@ -20,23 +22,28 @@ from plimsoll.nodes.telling.http_access import Access, is_local
 from plimsoll.scheduling.view import PodKey
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable
-
     from plimsoll.core.clock import Clock
     from plimsoll.nodes.telling.health import Health
     from plimsoll.nodes.telling.http_access import Reviewer
     from plimsoll.nodes.telling.insights import Insights
     from plimsoll.nodes.telling.metrics import Metrics
+    from plimsoll.nodes.telling.profiling import Profiler
 
     Scope = dict[str, Any]
     Receive = Callable[[], Awaitable[Any]]
     Send = Callable[[Any], Awaitable[None]]
+
+Json = dict[str, Any]
 
 log = structlog.get_logger(__name__)
 
 _TEXT: Final = "text/plain; charset=utf-8"
 _EXPOSITION: Final = "text/plain; version=0.0.4; charset=utf-8"
 _JSON: Final = "application/json"
+PROFILE: Final = "/debug/pprof/profile"
+"""Where Cluster Autoscaler has its own; `seconds` as there."""
+_USUAL_PROFILE_S: Final = 30.0
+_LONGEST_PROFILE_S: Final = 60
 _NOT_ASKED: Final = (ApiError, Unreachable, UnreadableAnswer, NotAllowed, GaveUp)
 
 
@@ -57,6 +64,9 @@ class Page:
         return cls(type=_JSON, body=msgspec.json.encode(value))
 
 
+Answer = Callable[[dict[str, Any]], Awaitable[Page]]
+
+
 class TellingPages:
     """An ASGI application. Without a `reviewer` the guarded pages are for the same machine alone."""
 
@@ -68,13 +78,23 @@ class TellingPages:
         insights: Insights,
         clock: Clock,
         reviewer: Reviewer | None = None,
+        profiler: Profiler | None = None,
     ) -> None:
         self._metrics = metrics
         self._health = health
         self._insights = insights
         self._clock = clock
         self._reviewer = reviewer
-        self._guarded = {"/snapshotz": self._snapshot, "/plan": self._plan, "/explain": self._explain}
+        self._profiler = profiler
+        self._is_profiling = False
+        self._guarded: dict[str, Answer] = {
+            "/snapshotz": self._snapshot,
+            "/plan": self._plan,
+            "/explain": self._explain,
+            **({} if profiler is None else {PROFILE: self._profile}),
+        }
+        self._explained: dict[str, Callable[[PodKey], Awaitable[Json | None]]] = {"pod": insights.pod}
+        """By what is asked about; its NAMESPACE/NAME goes to a function that gives None of what it does not know."""
 
     async def __call__(self, scope: Scope, _receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
@@ -139,11 +159,40 @@ class TellingPages:
         return Page.text("no turn has ended yet", 404) if found is None else Page.json(found)
 
     async def _explain(self, scope: Scope) -> Page:
-        asked = parse_qs(scope["query_string"].decode("latin-1")).get("pod", [])
-        namespace, _, name = asked[0].partition("/") if len(asked) == 1 else ("", "", "")
+        asked = [(kind, one) for kind, listed in _query(scope).items() if kind in self._explained for one in listed]
+        kind, (namespace, _, name) = (
+            (asked[0][0], asked[0][1].partition("/")) if len(asked) == 1 else ("", ("", "", ""))
+        )
         if not namespace or not name:
-            return Page.text("say which pod: /explain?pod=NAMESPACE/NAME", 400)
-        found = await self._insights.pod(PodKey(namespace, name))
+            return Page.text(f"say which {' or '.join(self._explained)}: /explain?pod=NAMESPACE/NAME", 400)
+        found = await self._explained[kind](PodKey(namespace, name))
         if found is None:
-            return Page.text(f"the last turn saw no pod {namespace}/{name}", 404)
+            return Page.text(f"the last turn saw no {kind} {namespace}/{name}", 404)
         return Page.json(found)
+
+    async def _profile(self, scope: Scope) -> Page:
+        """One at a time: two would see each other."""
+        assert self._profiler is not None
+        seconds = _seconds(_query(scope).get("seconds", []))
+        if seconds is None:
+            return Page.text(f"say for how long: {PROFILE}?seconds=30, at most {_LONGEST_PROFILE_S}", 400)
+        if self._is_profiling:
+            return Page.text("a profile is being taken already", 409)
+        self._is_profiling = True
+        try:
+            return Page(body=(await self._profiler.profile(seconds)).encode(errors="replace"))
+        finally:
+            self._is_profiling = False
+
+
+def _query(scope: Scope) -> dict[str, list[str]]:
+    return parse_qs(scope["query_string"].decode("latin-1"))
+
+
+def _seconds(written: list[str]) -> float | None:
+    """How long a profile is to take; None: what is written is no such time."""
+    if not written:
+        return _USUAL_PROFILE_S
+    whole = written[0]
+    is_time = len(written) == 1 and whole.isascii() and whole.isdecimal() and len(whole) <= len(str(_LONGEST_PROFILE_S))
+    return float(whole) if is_time and 0 < int(whole) <= _LONGEST_PROFILE_S else None

@@ -9,15 +9,20 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import structlog
+from msgspec import structs
 
 from plimsoll.journal.entries import Entry
 from plimsoll.journal.errors import JournalError
+from plimsoll.nodes.telling.group_notes import GroupNotes
 from plimsoll.nodes.telling.journal_news import JournalNews
 from plimsoll.nodes.telling.journal_plans import told_of
 from plimsoll.nodes.telling.metrics import Metrics
 from plimsoll.nodes.telling.sentences import sentence_of
+from plimsoll.nodes.telling.settled_pods import settled_pods
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from plimsoll.journal.ports import Journal
     from plimsoll.nodes.policy import Policy
     from plimsoll.nodes.telling.events import EventEmitter
@@ -42,17 +47,22 @@ class Teller:
     ) -> None:
         self.metrics = metrics or Metrics()
         self.last: Turn | None = None
+        self.on_turn: Callable[[Turn], None] | None = None
+        """Whoever else wants to hear of every turn: a scenario's outcome."""
         self._emitter = emitter
         self._status = status
         self._journal = journal
         self._last_plans = last_plans
         self._news = JournalNews()
+        self._groups = GroupNotes()
         self._sentence = ""
 
     async def tell(self, turn: Turn) -> None:
         self.last = turn
         self.metrics.observe(turn)
         self._log(turn)
+        if self.on_turn is not None:
+            self.on_turn(turn)
         if not turn.policy.operation.dry_run:
             await self._tell_cluster(turn)
         await self._keep(turn)
@@ -83,7 +93,9 @@ class Teller:
         """The journal and, for whoever cannot reach it, the last plans: both only of what is news."""
         if self._journal is None and self._last_plans is None:
             return
-        news = self._news.of(*told_of(turn))
+        plan, outcomes = told_of(turn)
+        plan = structs.replace(plan, not_done=(*plan.not_done, *self._groups.of(turn)))
+        news = self._news.of(plan, outcomes, lambda refs: settled_pods(refs, turn))
         if news is None:
             if self._last_plans is not None and not turn.policy.operation.dry_run:
                 await self._last_plans.catch_up(turn.policy.operation, turn.at)

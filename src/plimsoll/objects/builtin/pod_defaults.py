@@ -18,7 +18,12 @@ _QOS_RESOURCES: Final = ("cpu", "memory")
 def pod(obj: Json) -> None:
     spec = obj.setdefault("spec", {})
     pod_spec(spec)
-    # Only a pod itself takes its requests from its limits; a template stays as it was written.
+    requests_and_host_ports(spec)
+    spec.setdefault("enableServiceLinks", True)
+
+
+def requests_and_host_ports(spec: Json) -> None:
+    """Only a pod itself takes its requests from its limits; a template stays as it was written."""
     for container in [*spec.get("containers", []), *spec.get("initContainers", [])]:
         limits = container.get("resources", {}).get("limits")
         if limits is not None:
@@ -29,7 +34,6 @@ def pod(obj: Json) -> None:
             for port in container.get("ports", []):
                 if not port.get("hostPort"):
                     port["hostPort"] = port.get("containerPort", 0)
-    spec.setdefault("enableServiceLinks", True)
 
 
 def template(obj: Json) -> None:

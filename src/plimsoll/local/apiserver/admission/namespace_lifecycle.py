@@ -22,6 +22,7 @@ class NamespaceLifecycle:
 
     def __init__(self, store: Store) -> None:
         self._store = store
+        self._last: tuple[Stored, str | None] | None = None
 
     def mutate(self, attempt: Attempt) -> None:
         if attempt.resource.stored_as == "namespaces":
@@ -34,8 +35,14 @@ class NamespaceLifecycle:
         namespace = self._store.get(Key("namespaces", "", attempt.namespace))
         if namespace is None:
             raise refusals.not_found(attempt.namespace, group="", resource="namespaces")
-        if attempt.operation == CREATE and _phase(namespace) == "Terminating":
+        if attempt.operation == CREATE and self._phase(namespace) == "Terminating":
             raise _terminating(attempt)
+
+    def _phase(self, namespace: Stored) -> str | None:
+        """Every creation asks twice, and most of them about the same namespace as the one before."""
+        if self._last is None or self._last[0] is not namespace:
+            self._last = (namespace, _phase(namespace))
+        return self._last[1]
 
 
 class _Status(msgspec.Struct, gc=False):
@@ -50,7 +57,7 @@ _decoder: Final = msgspec.json.Decoder(_Namespace)
 
 
 def _phase(namespace: Stored) -> str | None:
-    """Read out of the bytes, and nothing else of them: every creation asks twice."""
+    """Read out of the bytes, and nothing else of them."""
     status = _decoder.decode(namespace.data).status
     return status.phase if status is not None else None
 

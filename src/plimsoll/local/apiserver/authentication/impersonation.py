@@ -45,7 +45,8 @@ class _Wish(NamedTuple):
 
 def acting_user(user: User, headers: Mapping[str, str], authorizer: Authorizer | None) -> User:
     """The user whom the request acts as: `user`, unless the headers say otherwise and the rules allow it."""
-    if not any(name.startswith(_PREFIX) for name in headers):
+    # Nearly nobody does: all names are asked at once.
+    if _PREFIX not in " ".join(headers):
         return user
     wish = _wish(headers)
     if not wish.user:

@@ -29,7 +29,10 @@ _encoder: Final = msgspec.json.Encoder()
 
 
 def form_of(call: Call, *, watch: bool = False) -> Form:
-    return presentation.negotiate(call.request, watch=watch, custom=call.resource.is_custom)
+    """What is asked before anything is done, so that a refusal leaves no trace, and again for the answer."""
+    if call.form is None:
+        call.form = presentation.negotiate(call.request, watch=watch, custom=call.resource.is_custom)
+    return call.form
 
 
 def object_answer(server: Server, call: Call, obj: Json, *, status: int = 200) -> Answer:

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from plimsoll.local.apiserver.catalogue import ServedResource
     from plimsoll.local.apiserver.exchange import Request
     from plimsoll.local.apiserver.identities import User
+    from plimsoll.local.apiserver.presentation import Form
 
 __all__ = ["Call", "ResourceRoute"]
 
@@ -27,6 +28,7 @@ class Call:
         "dry_run",
         "field_manager",
         "field_validation",
+        "form",
         "name",
         "namespace",
         "request",
@@ -64,6 +66,8 @@ class Call:
         self.name = route.name
         self.subresource = route.subresource
         self.verb = route.verb
+        self.form: Form | None = None
+        """How the client wants its answer, once somebody has asked (`answers.form_of`)."""
 
     def to_delete(self, name: str, *, dry_run: bool) -> Call:
         """The deletion of one object that this request comes to: an eviction's, or one of a collection's."""

@@ -38,6 +38,8 @@ __all__ = ["change_object", "change_or_create_object", "create_object", "delete_
 Json = dict[str, Any]
 Change = Callable[[Json], Json]
 
+_encoder: Final = msgspec.json.Encoder()
+
 # How often a generated name may be taken before the client is told.
 _NAMES_TRIED: Final = 8
 # Written by the server itself, so that nobody comes to own it; scale keeps its own books.
@@ -155,15 +157,21 @@ async def create_object(server: Server, call: Call, value: Json) -> Json:
     """Create the decoded `value`, which is used up; returns what is stored (or would be, on a dry run)."""
     value = _newly_owned(server, call, value, is_tracked=True)
     generates = not value["metadata"].get("name") and bool(value["metadata"].get("generateName"))
-    name = ""
-    for _ in range(_NAMES_TRIED if generates else 1):
-        if generates:
-            name = value["metadata"]["generateName"][:_LONGEST_PREFIX] + server.entropy.suffix()
-        made = await _created(server, call, copy(value) if generates else value, generated=name)
+    if not generates:
+        made = await _created(server, call, value)
+        if made is None:
+            raise _exists(server, call, value, generated=False)
+        return made
+    prefix = value["metadata"]["generateName"][:_LONGEST_PREFIX]
+    # As text: what is tried is used up, and hardly ever is a name taken.
+    spare = _encoder.encode(value)
+    for attempt in range(_NAMES_TRIED):
+        name = prefix + server.entropy.suffix()
+        made = await _created(server, call, msgspec.json.decode(spare) if attempt else value, generated=name)
         if made is not None:
             return made
-    named = {**value, "metadata": {**value["metadata"], "name": name}} if generates else value
-    raise _exists(server, call, named, generated=generates)
+    named = {"metadata": {"name": name}}
+    raise _exists(server, call, named, generated=True)
 
 
 # A generated name is at most 63 characters, five of them the suffix.

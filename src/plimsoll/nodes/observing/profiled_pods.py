@@ -1,0 +1,166 @@
+"""Pods as the cluster's own scheduler sees them, where its profile differs from the default one. Pure.
+
+A filter that a profile leaves out finds nothing to judge by: what it looks at is taken off the pod before anybody
+plans. Default constraints, added affinity and ignored resources likewise become the pod's own. So nothing in planning
+has to know of profiles (specs/nodes.md 6.3).
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+from msgspec import structs
+
+from plimsoll.nodes.scheduler_profiles import (
+    DEFAULT_SCHEDULER,
+    NODE_AFFINITY,
+    POD_AFFINITY,
+    PORTS,
+    SPREAD,
+    TAINTS,
+)
+from plimsoll.objects.meta import LabelSelector
+from plimsoll.objects.owners import controller_of
+from plimsoll.objects.placement import Affinity, NodeAffinity, NodeSelector, NodeSelectorTerm, Toleration
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from plimsoll.nodes.scheduler_profiles import Profile
+    from plimsoll.objects.placement import TopologySpreadConstraint
+    from plimsoll.objects.pods import Container, Pod, PodSpec, ResourceRequirements
+
+_ANY_TAINT: Final = Toleration(operator="Exists")
+_SPREADING: Final = frozenset({"ReplicaSet", "ReplicationController", "StatefulSet"})
+"""Owners by whose selector the scheduler spreads pods that name no constraints."""
+_OF_ONE_POD: Final = frozenset(
+    {"statefulset.kubernetes.io/pod-name", "apps.kubernetes.io/pod-index", "controller-revision-hash"}
+)
+
+
+class ProfiledPods:
+    """Between the turns of one autoscaler: a pod that did not change is the same object again, so nobody looks anew."""
+
+    def __init__(self, profiles: Sequence[Profile]) -> None:
+        self._only = profiles[0] if len(profiles) == 1 else None
+        self._by_scheduler = {one.scheduler: one for one in profiles}
+        self._is_plain = all(one.is_plain for one in profiles)
+        self._seen: dict[int, tuple[Pod, Pod]] = {}
+        """By id of the pod as it is, which is held here, so that the id stays its own."""
+
+    def __call__(self, pods: Iterable[Pod]) -> tuple[Pod, ...]:
+        if self._is_plain:
+            return tuple(pods)
+        before = self._seen
+        self._seen = {id(one): before.get(id(one)) or (one, self.of(one)) for one in pods}
+        return tuple(profiled for _, profiled in self._seen.values())
+
+    def of(self, pod: Pod) -> Pod:
+        """One profile alone is everybody's, as in Cluster Autoscaler; of several, that of the pod's scheduler."""
+        profile = self._only or self._by_scheduler.get(pod.spec.scheduler_name or DEFAULT_SCHEDULER)
+        return pod if profile is None else profiled(pod, profile)
+
+
+def profiled(pod: Pod, profile: Profile) -> Pod:
+    changes: dict[str, Any] = {}
+    spec = pod.spec
+    if TAINTS in profile.off:
+        changes["tolerations"] = (*spec.tolerations, _ANY_TAINT)
+    if NODE_AFFINITY in profile.off:
+        changes["node_selector"] = {}
+    if (affinity := _affinity(spec, profile)) != spec.affinity:
+        changes["affinity"] = affinity
+    if (spread := _spread(pod, profile)) != spec.topology_spread_constraints:
+        changes["topology_spread_constraints"] = spread
+    if PORTS in profile.off or profile.ignored_resources or profile.ignored_resource_groups:
+        changes["containers"] = tuple(_container(one, profile) for one in spec.containers)
+        changes["init_containers"] = tuple(_container(one, profile) for one in spec.init_containers)
+        changes["overhead"] = _without_ignored(spec.overhead, profile)
+        if spec.resources is not None:
+            changes["resources"] = _resources(spec.resources, profile)
+    return structs.replace(pod, spec=structs.replace(spec, **changes)) if changes else pod
+
+
+# ---- affinity
+
+
+def _affinity(spec: PodSpec, profile: Profile) -> Affinity | None:
+    given = spec.affinity or Affinity()
+    if NODE_AFFINITY in profile.off:
+        given = structs.replace(given, node_affinity=None)
+    elif profile.added_terms:
+        given = structs.replace(given, node_affinity=_joined(given.node_affinity, profile.added_terms))
+    if POD_AFFINITY in profile.off:
+        given = structs.replace(given, pod_affinity=None, pod_anti_affinity=None)
+    return None if given == Affinity() else given
+
+
+def _joined(given: NodeAffinity | None, added: Iterable[NodeSelectorTerm]) -> NodeAffinity:
+    """Both have to hold: one of the pod's terms together with one of the added ones."""
+    affinity = given or NodeAffinity()
+    own = affinity.required_during_scheduling_ignored_during_execution
+    terms = added if own is None else [_both(one, other) for one in own.node_selector_terms for other in added]
+    selector = NodeSelector(node_selector_terms=tuple(terms))
+    return structs.replace(affinity, required_during_scheduling_ignored_during_execution=selector)
+
+
+def _both(one: NodeSelectorTerm, other: NodeSelectorTerm) -> NodeSelectorTerm:
+    """An empty term matches no node, and so does it with any other."""
+    if NodeSelectorTerm() in (one, other):
+        return NodeSelectorTerm()
+    return NodeSelectorTerm(
+        match_expressions=(*one.match_expressions, *other.match_expressions),
+        match_fields=(*one.match_fields, *other.match_fields),
+    )
+
+
+# ---- spread
+
+
+def _spread(pod: Pod, profile: Profile) -> tuple[TopologySpreadConstraint, ...]:
+    own = pod.spec.topology_spread_constraints
+    if SPREAD in profile.off:
+        return ()
+    if own or not profile.default_spread:
+        return own
+    selector = _selector(pod)
+    if selector is None:
+        return own
+    return tuple(structs.replace(one, label_selector=selector) for one in profile.default_spread)
+
+
+def _selector(pod: Pod) -> LabelSelector | None:
+    """Whom the pod is spread with: those of its owner. Services, which may join owners, are not looked at."""
+    owner = controller_of(pod.metadata)
+    labels = {key: value for key, value in pod.metadata.labels.items() if key not in _OF_ONE_POD}
+    return LabelSelector(match_labels=labels) if owner is not None and owner.kind in _SPREADING and labels else None
+
+
+# ---- what containers ask for
+
+
+def _container(one: Container, profile: Profile) -> Container:
+    ports = one.ports
+    if PORTS in profile.off:
+        ports = tuple(structs.replace(port, host_port=0) for port in ports)
+    return structs.replace(one, ports=ports, resources=_resources(one.resources, profile))
+
+
+def _resources(given: ResourceRequirements, profile: Profile) -> ResourceRequirements:
+    return structs.replace(
+        given,
+        requests=_without_ignored(given.requests, profile),
+        limits=_without_ignored(given.limits, profile),
+    )
+
+
+def _without_ignored(amounts: dict[str, Any], profile: Profile) -> dict[str, Any]:
+    return {name: amount for name, amount in amounts.items() if not _is_ignored(name, profile)}
+
+
+def _is_ignored(resource: str, profile: Profile) -> bool:
+    """Only of extended resources, which have the group in their name."""
+    group, separator, _ = resource.partition("/")
+    if not separator:
+        return False
+    return resource in profile.ignored_resources or group in profile.ignored_resource_groups

@@ -1,0 +1,240 @@
+"""What a ProvisioningRequest is told, and remembers: its next conditions and details for everything that can become of
+it (specs/nodes.md 2.2, 2.3, 3.2-3.7). Pure; `desk` decides which of these it is.
+
+An answer holds all conditions of ours, because an apply takes away what it does not name. Sentences end here: what
+conditions, Events and the journal tell is the same text.
+"""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from plimsoll.core.plans import Reason
+from plimsoll.nodes.requests.classes import mirrors
+from plimsoll.nodes.requests.conditions import Kind, Why, condition
+from plimsoll.nodes.requests.intents import number_of
+from plimsoll.nodes.requests.states import next_attempt
+from plimsoll.nodes.requests.verdicts import Saying, Verdict
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+    from datetime import datetime
+
+    from plimsoll.nodes.planning.capacity_checks import Checked
+    from plimsoll.nodes.planning.results import ScaleUp
+    from plimsoll.nodes.policy import Policy
+    from plimsoll.nodes.requests.conditions import Conditions
+    from plimsoll.nodes.requests.details import Details, Intent
+    from plimsoll.nodes.requests.intents import Attempt
+    from plimsoll.nodes.requests.seen import Seen
+    from plimsoll.objects.meta import Condition
+
+ACCEPTED_TEXT = "Provisioning Request was successfully queued."
+
+
+class Answering:
+    """Answers of one moment."""
+
+    def __init__(self, at: datetime, policy: Policy) -> None:
+        self._at = at
+        self._policy = policy
+
+    # ---- before anything is planned
+
+    def accepted(self, seen: Seen) -> Conditions:
+        """Its conditions, with the one that says it was picked up."""
+        if seen.conditions.get(Kind.ACCEPTED) is not None:
+            return seen.conditions
+        return seen.conditions.with_condition(self._condition(seen, Kind.ACCEPTED, True, Why.ACCEPTED, ACCEPTED_TEXT))
+
+    def failed(self, seen: Seen, why: str, message: str) -> Verdict:
+        """Nothing can be planned for it, and never will be."""
+        made = seen.conditions.with_condition(self._condition(seen, Kind.FAILED, True, why, message))
+        return _verdict(seen, Saying.FAILED, Reason(code=str(why), message=message), made, seen.details)
+
+    def begun(self, attempt: Attempt, *, cost_before: float = 0.0) -> Verdict:
+        """Growth for it is about to be asked for."""
+        seen, share = attempt.seen, attempt.share
+        told = f"growth for {_pods(seen.total)} is asked for: {_growth(share.nodes, {})}"
+        details = seen.details.but(
+            intent=attempt.intent,
+            plan_cost_per_hour=_money(cost_before + share.cost_per_hour),
+            cost_lower_bound_per_hour=_money(cost_before + share.lower_bound_per_hour),
+        )
+        return _verdict(seen, Saying.ACCEPTED, Reason(code=Why.ACCEPTED.value, message=told), self.accepted(seen), details)
+
+    # ---- checks
+
+    def checked(self, seen: Seen, found: Checked) -> Verdict:
+        if found.fits:
+            return self.found(seen)
+        return self.not_found(seen, "; ".join(map(str, found.reasons)), [str(one) for one in found.reasons])
+
+    # ---- answers to an attempt
+
+    def found(self, seen: Seen) -> Verdict:
+        """All its pods have room on nodes that are there or on their way."""
+        told = f"Capacity for {_pods(seen.total)} is there."
+        details = self._answered(seen).but(node_groups={}, plan_cost_per_hour="", cost_lower_bound_per_hour="")
+        return self._provisioned(seen, Why.FOUND, told, details)
+
+    def given(self, seen: Seen, nodes: Mapping[str, int], *, why_made: Mapping[str, str]) -> Verdict:
+        """Its nodes were asked for. `nodes` by group; of groups made for it, why."""
+        told = f"Capacity for {_pods(seen.total)} was requested: {_growth(nodes, why_made)}."
+        details = self._answered(seen).but(node_groups=dict(nodes))
+        if self._policy.requests.provisioned_when == "requested":
+            return self._provisioned(seen, Why.PROVISIONED, told, details)
+        told = f"{told[:-1]}; waiting until they have joined."
+        made = self._with(seen, self._condition(seen, Kind.PROVISIONED, False, Why.WAITING, told))
+        reason = Reason(code=Why.WAITING.value, message=told, facts={"nodeGroups": dict(nodes)})
+        return _verdict(seen, Saying.WAITING_FOR_NODES, reason, made, details.but(booked_until=None))
+
+    def arrived(self, seen: Seen) -> Verdict:
+        """All the nodes that it waited for are there."""
+        told = f"Capacity for {_pods(seen.total)} is there: all nodes have joined."
+        booked_until = self._at + timedelta(seconds=seen.parameters.booking_s)
+        return self._provisioned(seen, Why.PROVISIONED, told, seen.details.but(booked_until=booked_until))
+
+    def not_found(self, seen: Seen, told: str, blocking: Any) -> Verdict:
+        """Not now; with `noRetry` never."""
+        details = self._refused(seen).but(blocking=_compact(blocking))
+        if seen.parameters.retries:
+            made = self._mirrored(seen, False, Why.NOT_FOUND, told)
+            return _verdict(seen, Saying.NOT_FOUND, Reason(code=Why.NOT_FOUND.value, message=told), made, details)
+        made = self._with(seen, self._condition(seen, Kind.FAILED, True, Why.NOT_FOUND, told))
+        reason = Reason(code=Why.NOT_FOUND.value, message=told)
+        return _verdict(seen, Saying.FAILED, reason, made, details.but(next_attempt=None))
+
+    def left_over(self, seen: Seen, plan: ScaleUp) -> Verdict:
+        """The plan has no place for it; it says why, pod set by pod set."""
+        left = {key: one.reasons for one in plan.remaining for key in one.keys}
+        short = {one.key: [str(reason) for reason in left[one.key]] for one in seen.pods if one.key in left}
+        why = dict.fromkeys(reason for reasons in short.values() for reason in reasons)
+        told = f"no capacity for {_pods(seen.total)}: {'; '.join(why)}"
+        return self.not_found(seen, told, {key.rpartition("/")[2]: reasons for key, reasons in short.items()})
+
+    def not_checked(self, seen: Seen, problem: str) -> Verdict:
+        """Whoever should have answered could not; it is tried again."""
+        details = self._refused(seen).but(blocking="")
+        made = self._mirrored(seen, False, Why.CHECK_FAILED, problem)
+        return _verdict(seen, Saying.NOT_FOUND, Reason(code=Why.CHECK_FAILED.value, message=problem), made, details)
+
+    def rolling_back(self, seen: Seen, intent: Intent, told: str) -> Verdict:
+        """What was begun for it is about to be taken back; `intent` says how far."""
+        reason = Reason(code=Saying.ROLLED_BACK.value, message=told)
+        details = seen.details.but(intent=intent, blocking=_compact(told))
+        if is_over(seen):
+            return _verdict(seen, Saying.ROLLED_BACK, reason, seen.conditions, details)
+        made = self._mirrored(seen, False, Why.NOT_FOUND, f"{told}; what was added is taken back")
+        return _verdict(seen, Saying.ROLLED_BACK, reason, made, details)
+
+    def rolled_back(self, seen: Seen, nodes: Mapping[str, int]) -> Verdict:
+        """What was begun for it is taken back, all of it; it is tried again later."""
+        told = _told(seen.details.blocking) or "an attempt that was begun could not be finished"
+        back = ", ".join(f"{group} -{count}" for group, count in nodes.items() if count)
+        message = f"{told}; rolled back: {back or 'nothing was left to take back'}"
+        reason = Reason(code=Saying.ROLLED_BACK.value, message=message, facts={"nodeGroups": dict(nodes)})
+        if is_over(seen):
+            return _verdict(seen, Saying.ROLLED_BACK, reason, seen.conditions, seen.details.but(intent=None))
+        details = self._refused(seen).but(node_groups={})
+        return _verdict(seen, Saying.ROLLED_BACK, reason, self._mirrored(seen, False, Why.NOT_FOUND, message), details)
+
+    # ---- afterwards
+
+    def consumed(self, seen: Seen) -> Verdict:
+        told = f"all {_pods(seen.total)} of it have their nodes"
+        made = self._with(seen, self._condition(seen, Kind.BOOKING_EXPIRED, True, Why.CONSUMED, told))
+        reason = Reason(code=Why.CONSUMED.value, message=told)
+        return _verdict(seen, Saying.BOOKING_EXPIRED, reason, made, seen.details)
+
+    def revoked(self, seen: Seen, why: Why, told: str, *, intent: Intent | None = None) -> Verdict:
+        """Its capacity is gone before its booking was over. `intent`: what is yet to be taken back of it."""
+        made = self._with(seen, self._condition(seen, Kind.CAPACITY_REVOKED, True, why, told))
+        reason = Reason(code=why.value, message=told)
+        return _verdict(seen, Saying.REVOKED, reason, made, seen.details.but(intent=intent))
+
+    # ---- form
+
+    def _answered(self, seen: Seen) -> Details:
+        until = self._at + timedelta(seconds=seen.parameters.booking_s) if seen.parameters.reserves else None
+        return seen.details.but(
+            attempts=number_of(seen),
+            last_attempt=self._at,
+            next_attempt=None,
+            booked_until=until,
+            intent=None,
+            blocking="",
+        )
+
+    def _refused(self, seen: Seen) -> Details:
+        details = seen.details.but(
+            attempts=number_of(seen),
+            last_attempt=self._at,
+            booked_until=None,
+            intent=None,
+            plan_cost_per_hour="",
+            cost_lower_bound_per_hour="",
+        )
+        return details.but(next_attempt=next_attempt(details, self._policy))
+
+    def _provisioned(self, seen: Seen, why: Why, told: str, details: Details) -> Verdict:
+        reason = Reason(code=why.value, message=told)
+        return _verdict(seen, Saying.PROVISIONED, reason, self._mirrored(seen, True, why, told), details)
+
+    def _mirrored(self, seen: Seen, status: bool, why: Why, told: str) -> Conditions:
+        made = [self._condition(seen, Kind.PROVISIONED, status, why, told)]
+        if mirrors(seen.request.spec.provisioning_class_name):
+            made.append(self._condition(seen, Kind.CAPACITY_AVAILABLE, status, why, told))
+        return self._with(seen, *made)
+
+    def _with(self, seen: Seen, *made: Condition) -> Conditions:
+        conditions = self.accepted(seen)
+        for one in made:
+            conditions = conditions.with_condition(one)
+        return conditions
+
+    def _condition(self, seen: Seen, kind: Kind, status: bool, why: str, message: str) -> Condition:
+        generation = seen.request.metadata.generation
+        return condition(kind, status, why, message, at=self._at, generation=generation)
+
+
+def _verdict(seen: Seen, saying: Saying, reason: Reason, conditions: Conditions, details: Details) -> Verdict:
+    return Verdict(seen=seen, saying=saying, reason=reason, conditions=conditions, details=details)
+
+
+def is_over(seen: Seen) -> bool:
+    """Whether nothing is tried for it any more."""
+    return any(seen.conditions.is_true(kind) for kind in (Kind.FAILED, Kind.BOOKING_EXPIRED, Kind.CAPACITY_REVOKED))
+
+
+def _growth(nodes: Mapping[str, int], why_made: Mapping[str, str]) -> str:
+    """Group by group what is its own of the new nodes; of new groups also why they are made."""
+    told = []
+    for group, count in nodes.items():
+        what = f"{group} +{count}" if count else f"room on new nodes of {group}"
+        if group in why_made:
+            what += f" (new group: {why_made[group]})" if why_made[group] else " (new group)"
+        told.append(what)
+    return ", ".join(told)
+
+
+def _told(blocking: str) -> str:
+    try:
+        return msgspec.json.decode(blocking, type=str)
+    except msgspec.MsgspecError:
+        return ""
+
+
+def _compact(value: Any) -> str:
+    return msgspec.json.encode(value).decode()
+
+
+def _money(amount: float) -> str:
+    return f"{round(amount, 9):.12g}" if amount else ""
+
+
+def _pods(count: int) -> str:
+    return f"{count} pod" if count == 1 else f"{count} pods"

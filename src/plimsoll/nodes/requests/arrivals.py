@@ -1,0 +1,108 @@
+"""Did the nodes that ProvisioningRequests were given arrive, and are they still there? (specs/nodes.md 3.4, 4.3) Pure.
+
+Growth that fails is told by the cluster state, by group; whose nodes they were nobody can say, so those that were
+answered last bear it, as far as their capacity is not there yet. Capacity that is gone for some turns in a row, without
+nodes on their way to explain it, is lost. What is remembered is only this: failures that no turn has looked at yet, and
+for how many turns a booking found no room.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from plimsoll.nodes.cluster_state.upcoming import is_upcoming
+from plimsoll.nodes.requests.seen import Phase
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from plimsoll.nodes.cluster_state.changes import Changes, FailedGrowth
+    from plimsoll.nodes.planning.world import Snapshot
+    from plimsoll.nodes.requests.booking import Booked
+    from plimsoll.nodes.requests.seen import Seen
+
+_LOST_AFTER: Final = 3
+"""Turns in a row."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Missed:
+    """A request whose capacity does not come, or is gone. `failure` None: nobody knows why."""
+
+    seen: Seen
+    told: str
+    failure: FailedGrowth | None = None
+
+
+class Arrivals:
+    """One a controller."""
+
+    def __init__(self) -> None:
+        self._failed: list[FailedGrowth] = []
+        self._short: dict[str, int] = {}
+        """By uid: turns in a row in which its booking found too little room."""
+
+    def note(self, changes: Changes) -> None:
+        """Every turn that looked at the cloud, also one that ends before requests are served."""
+        self._failed += changes.failed
+
+    def missed(self, held: Sequence[Seen], booked: Booked) -> list[Missed]:
+        """Those of `held` that do not have what they were promised; what was noted is used up."""
+        failed, self._failed = self._failed, []
+        waiting = [one for one in held if _is_waiting(one, booked)]
+        found: dict[str, Missed] = {}
+        for failure in failed:
+            for one in _bearing(failure, [one for one in waiting if one.name not in found]):
+                found[one.name] = Missed(seen=one, told=failure.reason.message, failure=failure)
+        for one in self._lost(held, booked):
+            short = booked.unbookable[one.name]
+            told = f"no room for {short} of {one.total} pods for {_LOST_AFTER} turns, and no node is on its way"
+            found.setdefault(one.name, Missed(seen=one, told=told))
+        return list(found.values())
+
+    def _lost(self, held: Iterable[Seen], booked: Booked) -> list[Seen]:
+        before, self._short = self._short, {}
+        lost: list[Seen] = []
+        for one in held:
+            if one.name not in booked.unbookable or _explained(one, booked.snapshot):
+                continue
+            uid = one.request.metadata.uid
+            self._short[uid] = before.get(uid, 0) + 1
+            if self._short[uid] >= _LOST_AFTER:
+                lost.append(one)
+        return lost
+
+
+def arrived(held: Iterable[Seen], booked: Booked) -> list[Seen]:
+    """Those that waited for nodes and now have all of them."""
+    return [one for one in held if one.phase is Phase.ARRIVING and not _is_waiting(one, booked)]
+
+
+def _is_waiting(one: Seen, booked: Booked) -> bool:
+    """Whether some of its pods have no node that is there."""
+    nodes = booked.by_request.get(one.name, {})
+    return one.name in booked.unbookable or any(_is_coming(name, booked.snapshot) for name in nodes)
+
+
+def _explained(one: Seen, snapshot: Snapshot) -> bool:
+    """Whether a group that was made larger for it has nodes on their way."""
+    groups = {group for group, nodes in one.details.node_groups.items() if nodes}
+    return any(group in groups and _is_coming(name, snapshot) for name, group in snapshot.group_of.items())
+
+
+def _is_coming(node: str, snapshot: Snapshot) -> bool:
+    state = snapshot.view.node(node)
+    return state is not None and is_upcoming(state.node)
+
+
+def _bearing(failure: FailedGrowth, waiting: Sequence[Seen]) -> list[Seen]:
+    """Of those with nodes in the group the last ones, until the nodes that failed are theirs."""
+    found: list[Seen] = []
+    left = failure.nodes
+    for one in reversed(waiting):
+        nodes = one.details.node_groups.get(failure.group, 0)
+        if nodes and left > 0:
+            found.append(one)
+            left -= nodes
+    return found

@@ -1,0 +1,193 @@
+"""What the pods of a ProvisioningRequest would be: PodTemplates with what admission would add (specs/nodes.md 4.2).
+
+Pure. A pod set is one pod and a count, never half a million pods. Defaults of LimitRanges, requests taken from limits
+and priorities of PriorityClasses are put in as an API server would, so that what is planned is what will be made.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Final
+
+from msgspec import structs
+
+from plimsoll.nodes.planning.world import Pending
+from plimsoll.objects.decoding import convert_object
+from plimsoll.objects.limit_ranges import as_admitted
+from plimsoll.objects.meta import OwnerReference
+from plimsoll.objects.pods import Pod
+from plimsoll.objects.problems import BadObject
+from plimsoll.objects.requests import REQUEST_GROUP
+from plimsoll.scheduling.priorities import priority_of, resolved_priority
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+
+    from plimsoll.objects.policy import PriorityClass
+    from plimsoll.objects.requests import ProvisioningRequest
+
+Json = dict[str, Any]
+
+CONSUMED: Final = "autoscaling.x-k8s.io/consume-provisioning-request"
+CLASS: Final = "autoscaling.x-k8s.io/provisioning-class-name"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PodSets:
+    """All pod sets of one request; where `problem` says why there are none, the rest is empty."""
+
+    pods: tuple[Pending, ...] = ()
+    templates: tuple[Pod, ...] = ()
+    priority: int = 0
+    """The highest of its pods."""
+    problem: str = ""
+
+
+@dataclass(slots=True)
+class PodMemory:
+    """Pods as they were made before: the same template gives the very same pod, and nobody looks into it again.
+
+    No answer depends on it.
+    """
+
+    made: dict[str, tuple[tuple[Any, ...], Pod | str]] = field(default_factory=dict)
+    """By PodTemplate: what its pod was made of, and the pod, or why there is none."""
+    named: dict[tuple[str, int], tuple[Pod, Pod]] = field(default_factory=dict)
+    """By request and pod set: the template's pod, and the one that goes by the request's name."""
+
+
+class Templates:
+    """PodTemplates of all namespaces, and what admission knows of these."""
+
+    def __init__(
+        self,
+        bodies: Mapping[str, Json],
+        *,
+        bad: Mapping[str, str],
+        limit_ranges: Mapping[str, Sequence[Json]],
+        priority_classes: Iterable[PriorityClass],
+        memory: PodMemory | None = None,
+    ) -> None:
+        """`bad`: why PodTemplates cannot be read. Both by NAMESPACE/NAME."""
+        self._bodies = bodies
+        self._bad = bad
+        self._limit_ranges = limit_ranges
+        classes = [*priority_classes]
+        self._priorities = {one.metadata.name: one.value for one in classes}
+        self._default_priority = next((one.value for one in classes if one.global_default), 0)
+        self._memory = memory or PodMemory()
+        self._kept = PodMemory()
+
+    def of(self, request: ProvisioningRequest) -> PodSets:
+        """Its pods, or why there can be none."""
+        pods = {name: self._pod(name) for name in _references(request)}
+        if problem := _problem(request, pods):
+            return PodSets(problem=problem)
+        pending: list[Pending] = []
+        for index, pod_set in enumerate(request.spec.pod_sets):
+            pod = pods[_reference(request, pod_set.pod_template_ref.name)]
+            assert isinstance(pod, Pod), "what has no pod is a problem"
+            pending.append(
+                Pending(
+                    key=f"{_name(request)}/{index}",
+                    pod=self._named(pod, request, index),
+                    count=pod_set.count,
+                    created=request.metadata.creation_timestamp,
+                    bundle=_name(request),
+                )
+            )
+        templates = tuple(one.pod for one in pending)
+        return PodSets(pods=tuple(pending), templates=templates, priority=max(map(priority_of, templates)))
+
+    def forget_the_others(self) -> None:
+        """Keep in memory only what was asked for since this was made."""
+        self._memory.made, self._memory.named = self._kept.made, self._kept.named
+
+    def _pod(self, name: str) -> Pod | str | None:
+        """Of a template; text: why it cannot be read; None: there is no such template."""
+        body = self._bodies.get(name)
+        if body is None:
+            return self._bad.get(name)
+        namespace = name.partition("/")[0]
+        ranges = self._limit_ranges.get(namespace, ())
+        made_of = (body, *ranges)
+        before = self._memory.made.get(name)
+        if before is not None and len(before[0]) == len(made_of) and all(map(_is, before[0], made_of)):
+            made = before[1]
+        else:
+            made = _read(body, ranges)
+        self._kept.made[name] = (made_of, made)
+        return made
+
+    def _named(self, pod: Pod, request: ProvisioningRequest, index: int) -> Pod:
+        """As a pod of this request; with the priority of today, which may have changed though the template did not."""
+        priority = resolved_priority(pod, self._priorities, default=self._default_priority)
+        key = (f"{_name(request)}/{request.metadata.uid}", index)
+        before = self._memory.named.get(key)
+        if before is not None and before[0] is pod and before[1].spec.priority == priority:
+            named = before[1]
+        else:
+            named = _as_of(request, index, pod)
+            named = structs.replace(named, spec=structs.replace(named.spec, priority=priority))
+        self._kept.named[key] = (pod, named)
+        return named
+
+
+def _is(one: object, other: object) -> bool:
+    return one is other
+
+
+def _read(body: Json, ranges: Sequence[Json]) -> Pod | str:
+    template = body.get("template") or {}
+    pod = {"kind": "Pod", "metadata": template.get("metadata") or {}, "spec": template.get("spec") or {}}
+    if isinstance(read := convert_object(Pod, pod), BadObject):
+        return f"template.{read.problem}"
+    admitted = convert_object(Pod, as_admitted(pod, ranges))
+    return f"template.{admitted.problem}" if isinstance(admitted, BadObject) else admitted
+
+
+def _as_of(request: ProvisioningRequest, index: int, pod: Pod) -> Pod:
+    meta = request.metadata
+    owner = OwnerReference(
+        api_version=f"{REQUEST_GROUP}/v1", kind=request.kind_name(), name=meta.name, uid=meta.uid, controller=True
+    )
+    said = {CONSUMED: meta.name, CLASS: request.spec.provisioning_class_name}
+    return structs.replace(
+        pod,
+        metadata=structs.replace(
+            pod.metadata,
+            name=f"{meta.name}-{index}",
+            namespace=meta.namespace,
+            annotations={**pod.metadata.annotations, **said},
+            creation_timestamp=meta.creation_timestamp,
+            owner_references=(owner,),
+        ),
+    )
+
+
+def _problem(request: ProvisioningRequest, pods: Mapping[str, Pod | str | None]) -> str:
+    sets = request.spec.pod_sets
+    if not sets:
+        return "it has no pod sets"
+    if odd := [str(index) for index, one in enumerate(sets) if one.count < 1]:
+        return f"pod sets without pods: {', '.join(odd)}"
+    if missing := [name for name, pod in pods.items() if pod is None]:
+        total = len(sets)
+        many = f"{total} PodTemplate{'s' * (total != 1)}"
+        return f"of {many} it refers to, {len(missing)} not found: {', '.join(missing)}"
+    bad = [f"PodTemplate {name} cannot be read: {pod}" for name, pod in pods.items() if isinstance(pod, str)]
+    return "; ".join(bad)
+
+
+def _references(request: ProvisioningRequest) -> list[str]:
+    """NAMESPACE/NAME of each PodTemplate that it refers to, once."""
+    names = (_reference(request, one.pod_template_ref.name) for one in request.spec.pod_sets)
+    return [*dict.fromkeys(names)]
+
+
+def _reference(request: ProvisioningRequest, template: str) -> str:
+    return f"{request.metadata.namespace}/{template}"
+
+
+def _name(request: ProvisioningRequest) -> str:
+    return f"{request.metadata.namespace}/{request.metadata.name}"

@@ -1,0 +1,154 @@
+"""Takes back what a failed attempt added for a ProvisioningRequest (specs/nodes.md 3.5): the hand on the cloud.
+
+How far back each group is to go was written down before (`Step.back`), so whoever comes later goes on where this one
+ended, and a size that is there already is not lowered once more. What no machine stands behind is given up first; then
+machines go that have no node yet, then the youngest nodes. A node with a real pod, or one that is booked for somebody
+else, never goes: then that part of the growth stays, and ordinary scale-down takes it when it is empty.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Final
+
+import structlog
+
+from plimsoll.core.errors import Unreachable
+from plimsoll.nodes.acting.kube_trouble import TROUBLE
+from plimsoll.nodes.planning.drains import has_mirror, is_daemon_pod
+from plimsoll.nodes.providers.values import (
+    CallFailed,
+    FailureKind,
+    InstanceState,
+    NodeRef,
+    NotImplementedByProvider,
+    failure_of,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from plimsoll.nodes.acting.node_pods import PodsOnNodes
+    from plimsoll.nodes.providers.ports import Group, Provider
+    from plimsoll.nodes.providers.values import Instance, Outcome
+    from plimsoll.nodes.requests.details import Intent
+    from plimsoll.objects.nodes import Node
+
+log = structlog.get_logger(__name__)
+
+_EARLIEST: Final = datetime.min.replace(tzinfo=UTC)
+_ENDED: Final = ("Succeeded", "Failed")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TakenBack:
+    """What was given back, by group. `problem` says why not everything was; then it is tried again."""
+
+    nodes: Mapping[str, int] = field(default_factory=dict)
+    deleted: tuple[str, ...] = ()
+    """Groups that the attempt had made."""
+    problem: str = ""
+
+    @property
+    def is_done(self) -> bool:
+        return not self.problem
+
+    @property
+    def did_something(self) -> bool:
+        return bool(self.deleted) or any(self.nodes.values())
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Grounds:
+    """What has to be known of the cluster."""
+
+    nodes: Sequence[Node] = ()
+    kept: frozenset[str] = frozenset()
+    """Nodes that are booked for somebody."""
+
+
+class RollBack:
+    """One a controller."""
+
+    def __init__(self, provider: Provider, pods: PodsOnNodes) -> None:
+        self._provider = provider
+        self._pods = pods
+
+    async def take_back(self, intent: Intent, grounds: Grounds) -> TakenBack:
+        """In the reverse order of what was begun; one group that fails does not keep the others."""
+        nodes: dict[str, int] = {}
+        deleted: list[str] = []
+        problems: list[str] = []
+        try:
+            groups = {one.id: one for one in await self._provider.node_groups()}
+            for name, step in reversed(intent.groups.items()):
+                if name in groups and step.back is not None:
+                    nodes[name], problem = await self._lowered(groups[name], step.back, grounds)
+                    problems += [problem] if problem else []
+            for name in reversed(intent.created):
+                if name in groups and await self._is_deleted(groups[name]):
+                    deleted.append(name)
+        except Unreachable as error:
+            problems.append(str(error))
+        found = TakenBack(nodes=nodes, deleted=tuple(deleted), problem="; ".join(problems))
+        log.info("provreq.rolled_back", nodes=nodes, deleted=deleted, problem=found.problem)
+        return found
+
+    # ---- one group
+
+    async def _lowered(self, group: Group, back: int, grounds: Grounds) -> tuple[int, str]:
+        """How many nodes it was made smaller by, and what went wrong."""
+        target = await group.target_size()
+        machines = [one for one in await group.nodes() if one.state is not InstanceState.DELETING]
+        given = 0
+        if (missing := min(target - back, target - len(machines))) > 0:
+            failure = failure_of(await group.decrease_target_size(-missing, expected=target))
+            if failure is not None:
+                return 0, f"{group.id}: {failure.message}"
+            given = missing
+        if target - given <= back:
+            return given, ""
+        idle = await self._idle(machines, grounds, most=target - given - back)
+        if not idle:
+            return given, ""
+        failure = failure_of(await _deleted(group, idle))
+        return (given + len(idle), "") if failure is None else (given, f"{group.id}: {failure.message}")
+
+    async def _idle(self, machines: Sequence[Instance], grounds: Grounds, *, most: int) -> list[NodeRef]:
+        """Machines that nobody would miss, those that are furthest from being used first."""
+        by_id = {one.spec.provider_id: one for one in grounds.nodes} | {one.metadata.name: one for one in grounds.nodes}
+        known = [(machine, by_id.get(machine.id) or by_id.get(machine.name)) for machine in machines]
+        idle = [NodeRef.of_instance(machine) for machine, node in known if node is None]
+        nodes = [node for _, node in known if node is not None and node.metadata.name not in grounds.kept]
+        nodes.sort(key=lambda one: (one.metadata.creation_timestamp or _EARLIEST, one.metadata.name), reverse=True)
+        for one in nodes:
+            if len(idle) >= most:
+                break
+            if await self._is_empty(one.metadata.name):
+                idle.append(NodeRef.of_node(one))
+        return idle[:most]
+
+    async def _is_empty(self, node: str) -> bool:
+        """Where nobody can tell, it is not."""
+        try:
+            found = await self._pods.on(node)
+        except TROUBLE:
+            return False
+        return not found.unreadable and all(
+            is_daemon_pod(one) or has_mirror(one) or one.status.phase in _ENDED for one in found.pods
+        )
+
+    async def _is_deleted(self, group: Group) -> bool:
+        """A group that the attempt made goes when it is empty; one that is not yet is deleted later, as any other."""
+        if await group.target_size() > 0 or await group.nodes():
+            return False
+        return failure_of(await group.delete()) is None
+
+
+async def _deleted(group: Group, nodes: Sequence[NodeRef]) -> Outcome:
+    outcome = await group.delete_nodes(nodes)
+    if isinstance(outcome, CallFailed) and outcome.kind is FailureKind.REFUSED:
+        forced = await group.force_delete_nodes(nodes)
+        return outcome if isinstance(forced, NotImplementedByProvider) else forced
+    return outcome

@@ -1,0 +1,69 @@
+"""What a LimitRange makes of a pod that leaves requests and limits open. Pure: bodies in, bodies out.
+
+The embedded API server admits pods with it; whoever plans for pods that nobody has made yet (pod sets of
+ProvisioningRequests, entries of a scenario) asks it what they will be.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+from plimsoll.core.quantity import Quantity
+from plimsoll.objects.builtin.pod_defaults import requests_and_host_ports
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+Json = dict[str, Any]
+
+ANNOTATION: Final = "kubernetes.io/limit-ranger"
+
+
+def as_admitted(pod: Json, limit_ranges: Iterable[Json]) -> Json:
+    """A copy of a readable pod with the resources that it would have once a server had taken it."""
+    copy: Json = without_nulls(pod)
+    requests_and_host_ports(copy.setdefault("spec", {}))
+    copy.setdefault("metadata", {})
+    for one in limit_ranges:
+        fill_in(copy, one)
+    return copy
+
+
+def without_nulls(value: Any) -> Any:
+    """A copy; null is absent."""
+    if isinstance(value, dict):
+        return {key: without_nulls(one) for key, one in value.items() if one is not None}
+    return [without_nulls(one) for one in value if one is not None] if isinstance(value, list) else value
+
+
+def fill_in(pod: Json, limit_range: Json) -> None:
+    """Give every container what the range has as default and the container does not say, and tell so in a note."""
+    defaults: dict[str, Json] = {"requests": {}, "limits": {}}
+    for limit in limits_of(limit_range):
+        if limit.get("type") == "Container":
+            defaults["requests"].update(limit.get("defaultRequest") or {})
+            defaults["limits"].update(limit.get("default") or {})
+    notes: list[str] = []
+    for field, called in (("containers", "container"), ("initContainers", "init container")):
+        for container in pod["spec"].get(field) or ():
+            filled = {part: _fill(container, part, defaults[part]) for part in ("limits", "requests")}
+            for part, word in (("requests", "request"), ("limits", "limit")):
+                if filled[part]:
+                    notes.append(f"{', '.join(filled[part])} {word} for {called} {container.get('name', '')}")
+    if notes:
+        annotations = pod["metadata"].setdefault("annotations", {})
+        annotations[ANNOTATION] = f"LimitRanger plugin set: {'; '.join(notes)}"
+
+
+def _fill(container: Json, part: str, defaults: Json) -> list[str]:
+    present = (container.get("resources") or {}).get(part) or {}
+    missing = sorted(name for name in defaults if name not in present)
+    if missing:
+        resources = container.setdefault("resources", {})
+        filled = present | {name: str(Quantity.parse(defaults[name])) for name in missing}
+        resources[part] = dict(sorted(filled.items()))
+    return missing
+
+
+def limits_of(limit_range: Json) -> list[Json]:
+    return (limit_range.get("spec") or {}).get("limits") or []
