@@ -25,6 +25,9 @@ from plimsoll.kube.selections import ClientSettings
 from plimsoll.nodes.assembly import NodeAutoscaler, Surroundings
 from plimsoll.nodes.configuring import GivenOptions
 from plimsoll.nodes.planning.group_names import Naming
+from plimsoll.nodes.planning.world import MachineType
+from plimsoll.nodes.providers.ports import Created, Owner
+from plimsoll.nodes.providers.theoretical import node_of as planned_node
 from plimsoll.nodes.providers.values import Done, Instance, NotImplementedByProvider
 from plimsoll.objects.events import EventSource
 from plimsoll.objects.nodes import Node
@@ -37,7 +40,7 @@ if TYPE_CHECKING:
 
     from plimsoll.kube.exchange import Call
     from plimsoll.nodes.providers.ports import Group
-    from plimsoll.nodes.providers.values import GroupOptions, NodeRef, Outcome, Span
+    from plimsoll.nodes.providers.values import Blueprint, GroupOptions, NodeRef, Outcome, Span
     from plimsoll.nodes.turns import Turn
 
 START = datetime(2026, 1, 1, 12, tzinfo=UTC)
@@ -171,6 +174,14 @@ class TableProvider:
     async def node_group_for_node(self, node: NodeRef) -> Any:
         return self.home.get(node.provider_id)
 
+    async def owners(self, nodes: Sequence[NodeRef]) -> Mapping[str, Owner]:
+        home = self.home
+        return {
+            one.name: Owner(group=home[one.provider_id].id, has_instance=True)
+            for one in nodes
+            if one.provider_id in home
+        }
+
     async def has_instance(self, node: NodeRef) -> bool:
         return node.provider_id in self.home
 
@@ -182,6 +193,50 @@ class TableProvider:
 
     async def gpu_label(self) -> str:
         return "accelerator"
+
+
+class SoldGroup(TableGroup):
+    """A group that auto-provisioning wants, and after `create` has."""
+
+    def __init__(self, wanted: Blueprint, kind: MachineType, provider: SellingProvider) -> None:
+        super().__init__(id=wanted.id, shape=provider.shapes[kind.name], target=0, max_size=wanted.max_size)
+        self.autoprovisioned = True
+        self._node = planned_node(wanted, kind, group=wanted.id)
+        self._provider = provider
+
+    async def create(self) -> Created:
+        self._provider.groups[self.id] = self
+        return Created(id=self.id)
+
+    async def template_node_info(self) -> Node:
+        return self._node
+
+
+class SellingProvider(TableProvider):
+    """A cloud without groups, that makes them of whatever it sells."""
+
+    def __init__(self, shapes: Iterable[Shape]) -> None:
+        super().__init__(())
+        self.shapes = {one.name: one for one in shapes}
+        self._sold = {
+            one.name: MachineType(
+                name=one.name,
+                capacity=one.capacity,
+                allocatable=one.allocatable,
+                price_per_hour=one.price,
+                zones=("zone-a",),
+            )
+            for one in self.shapes.values()
+        }
+
+    async def machine_types(self) -> tuple[MachineType, ...]:  # type: ignore[override]  # the base sells none
+        return tuple(self._sold.values())
+
+    async def new_node_group(self, wanted: Blueprint) -> SoldGroup:
+        return SoldGroup(wanted, self._sold[wanted.machine_type], self)
+
+    async def node_price(self, node: NodeRef, _span: Span) -> float:
+        return self.shapes[node.labels["node.kubernetes.io/instance-type"]].price
 
 
 def node_of(name: str, group: TableGroup) -> Node:
@@ -216,6 +271,8 @@ class Workload:
     """Pods of so many controllers, each with a shape of its own."""
 
     requests: Sequence[Mapping[str, str]] = field(default_factory=list)
+    pools: int = 0
+    """Controllers take turns in asking for one of so many kinds of nodes; 0: for none."""
 
     @classmethod
     def of(cls, controllers: int, *, seed: int) -> Workload:
@@ -244,6 +301,7 @@ class Workload:
                 },
                 "spec": {
                     "nodeName": node,
+                    "nodeSelector": {"pool": f"p{owner % self.pools}"} if self.pools else {},
                     "containers": [{"name": "c", "resources": {"requests": self.requests[owner]}}],
                 },
                 "status": {"phase": "Running" if node else "Pending", "conditions": [] if node else _UNSCHEDULABLE},
@@ -335,4 +393,30 @@ def waiting_cluster(*, pods: int, controllers: int, groups: int, seed: int = 1) 
     work = Workload.of(controllers, seed=seed)
     bench.informers.of(Pod).put(*(work.pod(number, "") for number in range(pods)))
     bench.informers.of(ReplicaSet).put(*(replica_set(f"web-{one}", pods // controllers) for one in range(controllers)))
+    return bench
+
+
+def cluster_of_n22(*, seed: int = 22) -> Bench:
+    """Scenario N22 (specs/nodes.md 15): pods of 300 shapes, 40 machine types, 5 kinds of nodes, and no group yet."""
+    sizes = [(cores, ratio) for cores in (2, 4, 8, 16, 32, 48, 64, 96) for ratio in (1, 2, 4, 6, 8)]
+    shapes = [Shape(name=f"t{number}", cores=cores, gib=cores * ratio) for number, (cores, ratio) in enumerate(sizes)]
+    bench = Bench(
+        SellingProvider(shapes),
+        node_autoprovisioning=True,
+        max_autoprovisioned_node_group_count=60,
+        max_node_groups=60,
+        autoprovisioned_group_max_size=5000,
+    )
+    random = np.random.default_rng(seed)
+    cpu = random.integers(100, 4001, 300).tolist()
+    gib_of_core = random.uniform(0.8, 7.5, 300).tolist()
+    work = Workload(
+        requests=[
+            {"cpu": f"{one}m", "memory": f"{int(one / 1000 * ratio * 1024)}Mi"}
+            for one, ratio in zip(cpu, gib_of_core, strict=True)
+        ],
+        pools=5,
+    )
+    bench.informers.of(Pod).put(*(work.pod(number, "") for number in range(30_000)))
+    bench.informers.of(ReplicaSet).put(*(replica_set(f"web-{one}", 100) for one in range(300)))
     return bench

@@ -115,9 +115,37 @@ def test_a_long_scan_interval_makes_a_status_old_later(world: KubeWorld):
 def test_what_is_configured_and_not_used_is_warned_about(world: KubeWorld):
     status_is_written(world, max_cpu=10)
     configure("--max-cpu=20")
-    assert "warning: max-cpu is configured as 20, and not in force (yet)" in plimsoll("nodes", "status").stderr
+    told = "warning: max-cpu is configured as 20, and the last turn ran with 10: that was before the change at "
+    assert told in plimsoll("nodes", "status").stderr
     configure("--max-cpu=10")
     assert plimsoll("nodes", "status").stderr == ""
+
+
+def test_what_the_autoscaler_did_not_take_is_told_apart_from_what_it_has_not_seen():
+    now, notes = NOON, {"cluster-autoscaler.kubernetes.io/last-updated": "2026-01-01 11:59:55 +0000 UTC"}
+    found = ConfigMap(metadata=ObjectMeta(annotations={**notes, "plimsoll.io/options": '{"max-cpu": 10}'}))
+
+    def problems(seconds_ago: int | None, **options: Any) -> list[str]:
+        when = None if seconds_ago is None else now - timedelta(seconds=seconds_ago)
+        told: list[str] = report_of(found, Steering(options=options, configured_at=when), now=now)["problems"]
+        return told
+
+    assert problems(60, **{"max-cpu": 10}) == []
+    assert problems(2, **{"max-cpu": 20}) == [
+        (
+            "max-cpu is configured as 20, and the last turn ran with 10: "
+            "that was before the change at 11:59:58 UTC; the next one takes it up"
+        )
+    ]
+    assert problems(60, **{"max-memory": 20}) == [
+        (
+            "max-memory is configured as 20, and the last turn ran without it: "
+            "although it was changed before, at 11:59:00 UTC: the autoscaler's log says why"
+        )
+    ]
+    assert problems(None, **{"max-cpu": 20})[0].endswith(
+        "the next one takes it up, or the autoscaler's log says why it cannot"
+    )
 
 
 def test_no_status_is_exit_3_with_what_to_do(world: KubeWorld):
@@ -171,6 +199,20 @@ def test_flags_are_written_and_the_difference_is_shown(world: KubeWorld):
     text = world.ask("GET", f"{MAPS}/plimsoll")["data"]["nodes"]
     assert yaml.safe_load(text) == {"max-memory": 800, "min-cpu": 4, "node-autoprovisioning": True, "nodes": "0:2:a"}
     assert configure("--show").stdout == text
+
+
+def test_when_a_change_counts_is_told(world: KubeWorld):
+    assert "no autoscaler tells its status in kube-system" in configure("--max-cpu=200").stderr
+    status_is_written(world, max_cpu=10)
+    assert "the autoscaler takes it up with its next turn" in configure("--max-cpu=20").stderr
+    assert configure("--max-cpu=20").stderr == ""
+
+
+def test_a_misspelt_flag_with_its_value_is_what_is_wrong(world: KubeWorld):
+    ended = configure("--max-cpuu", "3")
+    assert ended.returncode == 2
+    assert "max-cpuu: unknown option; did you mean max-cpu?" in ended.stderr
+    assert "plimsoll run nodes" not in ended.stderr
 
 
 def test_unset_and_nothing_changed(world: KubeWorld):

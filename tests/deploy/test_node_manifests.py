@@ -61,7 +61,7 @@ def test_rights_in_its_namespace_are_those_that_doctor_asks_for():
     assert namespaces == {"", listed["namespace"]}
 
 
-@pytest.mark.parametrize("overlay", ["nodes-simulated", "nodes-externalgrpc"])
+@pytest.mark.parametrize("overlay", ["nodes-simulated", "nodes-externalgrpc", "nodes-clusterapi"])
 def test_flags_of_the_deployment_are_known_and_have_an_effect(container: dict[str, Any], overlay: str):
     (kustomization,) = documents(f"{overlay}/kustomization.yaml")
     added = [one["value"] for one in yaml.safe_load(kustomization["patches"][0]["patch"]) if "/args/" in one["path"]]

@@ -56,7 +56,7 @@ def test_nodes_come_and_go():
 
     assert list(grown.nodes) == ["n1", "n2"]
     assert grown.nodes["n1"].free["cpu"] == 7000
-    assert list(grown.without_node("n1").nodes) == ["n2"]
+    assert list(grown.without_nodes({"n1"}).nodes) == ["n2"]
     assert view.nodes["n1"].free["cpu"] == 3000
 
 
@@ -70,7 +70,7 @@ def test_pods_that_keep_others_away_are_known_however_they_came():
     assert [place.name for place in placed.anti_affine_nodes] == ["n1"]
     assert [place.name for place in ClusterView.of([node("n1")], [lonely]).anti_affine_nodes] == ["n1"]
     assert not placed.without_pod(lonely).has_anti_affinity
-    assert not placed.without_node("n1").has_anti_affinity
+    assert not placed.without_nodes({"n1"}).has_anti_affinity
 
 
 def test_a_node_the_view_does_not_know_is_judged_as_if_it_had_joined():

@@ -259,9 +259,9 @@ def test_a_profile_knows_only_rules_that_there_are():
         Profile(disabled=frozenset({"NoSuchRule"}))
 
 
-def test_a_refusal_speaks_the_language_of_plans():
+def test_a_refusal_says_which_rule_and_how_much_is_lacking():
     verdict = feasible(pod(requests={"cpu": "64"}), node(), ClusterView.of([node()]))
     assert isinstance(verdict, DoesNotFit)
-    reason = verdict.reason.as_reason()
-    assert (reason.code, reason.message) == ("NodeResourcesFit", "Insufficient cpu: cpu needs 64, 4 left")
-    assert reason.facts["code"] == "UnschedulableAndUnresolvable"
+    reason = verdict.reason
+    assert (reason.plugin, str(reason)) == ("NodeResourcesFit", "Insufficient cpu: cpu needs 64, 4 left")
+    assert reason.code == "UnschedulableAndUnresolvable"

@@ -12,7 +12,6 @@ from plimsoll.scheduling.priorities import (
     is_expendable,
     may_preempt,
     outranks,
-    placement_order,
     priority_of,
     resolved_priority,
 )
@@ -60,12 +59,6 @@ def test_no_priority_counts_as_zero_when_comparing():
 )
 def test_priorities_are_resolved_as_admission_does(spec: dict[str, object], expected: int | None):
     assert resolved_priority(pod(**spec), {"high": 1000}, default=5) == expected
-
-
-def test_placement_goes_by_priority_then_age_then_name():
-    pods = [created("young", 2), created("b", 1), created("a", 1), created("high", 9, priority=5)]
-
-    assert names(placement_order(pods)) == ["high", "a", "b", "young"]
 
 
 def test_importance_goes_by_priority_then_running_time():

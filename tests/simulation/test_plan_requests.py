@@ -7,6 +7,9 @@ from typing import Any
 
 import pytest
 
+from plimsoll.nodes.options import read_options
+from plimsoll.nodes.requests.booking import Hints, book
+from plimsoll.nodes.requests.seen import Nature
 from plimsoll.simulation.plan_inputs import PlanInput, read_plan_input
 
 Json = dict[str, Any]
@@ -59,13 +62,13 @@ def test_a_missing_template_fails_its_request_alone():
     """N18."""
     given = read(template(), request("a", sets={"t": 1, "gone": 2}, age=5), request("b"))
     bad, good = given.requests
-    assert bad.failure == ("FailedToCreatePods", "of 2 PodTemplates it refers to, 1 not found: ml/gone")
-    assert (good.failure, [one.key for one in given.snapshot.pending]) == (None, ["ml/b/0"])
+    assert bad.problem == ("FailedToCreatePods", "of 2 PodTemplates it refers to, 1 not found: ml/gone")
+    assert (good.problem, [one.key for one in given.snapshot.pending]) == (None, ["ml/b/0"])
 
 
 def test_checks_are_no_pending_pods():
     given = read(template(), request("r", CHECK))
-    assert ([one.grows for one in given.requests], given.snapshot.pending) == ([False], ())
+    assert ([one.nature for one in given.requests], given.snapshot.pending) == ([Nature.CHECK], ())
     assert [(pods.key, pods.count) for pods in given.requests[0].pods] == [("ml/r/0", 2)]
 
 
@@ -82,12 +85,14 @@ def test_parameters_of_checks(more: Json, keeps: bool, retries: bool, warned: bo
     """N06, N07."""
     given = read(template(), request("r", CHECK, **more))
     (one,) = given.requests
-    assert (one.keeps, one.retries, bool(given.warnings)) == (keeps, retries, warned)
+    assert (one.parameters.reserves, one.parameters.retries, bool(given.warnings)) == (keeps, retries, warned)
 
 
 @pytest.mark.parametrize(("text", "expected"), [("60", 60), ("0", 600), ("90000", 600), ("soon", 600)])
 def test_how_long_room_is_kept(text: str, expected: int):
-    assert read(template(), request("r", CHECK, BookingDurationSeconds=text)).requests[0].booked_s == expected
+    assert (
+        read(template(), request("r", CHECK, BookingDurationSeconds=text)).requests[0].parameters.booking_s == expected
+    )
 
 
 def test_a_class_nobody_answers_is_left_alone():
@@ -109,12 +114,12 @@ class TestClasses:
 
     def test_one_that_is_not_listed_fails(self):
         (one,) = read(template(), request("r"), self.listed(CHECK)).requests
-        assert one.failure is not None
-        assert one.failure[0] == "ClassNotAllowed"
+        assert one.problem is not None
+        assert one.problem[0] == "ClassNotAllowed"
 
     def test_parameters_of_the_class_are_defaults(self):
         (one,) = read(template(), request("r", CHECK), self.listed(CHECK, reserve="false")).requests
-        assert not one.keeps
+        assert not one.parameters.reserves
 
 
 class TestInstances:
@@ -148,14 +153,25 @@ class TestAnsweredBefore:
         assert bool(read(template(), request("r", conditions=conditions)).requests) is waits
 
     def promised(self, *conditions: Json, objects: Any = (), **more: Any) -> int:
-        given = read(template(), request("r", conditions=conditions, **more), *objects)
-        return sum(one.count for one in given.promised)
+        """Pods that are booked on a node with room for all."""
+        node = {
+            "apiVersion": "v1",
+            "kind": "Node",
+            "metadata": {"name": "n"},
+            "status": {"allocatable": {"cpu": "8", "pods": "110"}},
+        }
+        given = read(template(), request("r", conditions=conditions, **more), node, *objects)
+        booked = book(given.snapshot, given.held, Hints(), read_options({})).by_request
+        return sum(booked.get("ml/r", {}).values())
 
     def test_room_stays_theirs_while_the_booking_lasts(self):
         assert self.promised(condition("Provisioned")) == 2
         assert self.promised(condition("Provisioned", at="2025-12-31T23:49:00Z")) == 0
         assert self.promised(condition("Provisioned"), condition("BookingExpired")) == 0
-        assert self.promised(condition("Provisioned"), reserve="false") == 0
+
+    def test_a_check_may_reserve_nothing(self):
+        assert self.promised(condition("Provisioned"), kind=CHECK) == 2
+        assert self.promised(condition("Provisioned"), kind=CHECK, reserve="false") == 0
 
     def test_pods_that_run_have_their_room(self):
         consumer = {

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from plimsoll.solver.kernels import forced
-from plimsoll.solver.survivors import Cluster, Limits, Removals, Verdict, consolidate, remove_in_order, what_if
+from plimsoll.solver.survivors import Cluster, Limits, Removals, Verdict, consolidate, remove_in_order
 from tests.solver.standing_nodes import cluster_of
 
 seeds = st.integers(0, 10**6)
@@ -89,7 +89,7 @@ def test_removing_in_a_given_order_breaks_nothing(seed: int):
 def test_a_node_found_removable_alone_is_the_same_the_first_of_an_order(seed: int):
     cluster = cluster_of(seed)
     with forced("plain"):
-        alone = what_if(cluster, 2)
+        alone = remove_in_order(cluster, np.array([2]))
         first = remove_in_order(cluster, np.arange(2, len(cluster.free)), Limits(removals=1))
     assert_holds(cluster, alone)
     assert alone.verdicts[2] == first.verdicts[2]

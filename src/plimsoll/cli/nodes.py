@@ -123,7 +123,12 @@ def configure(
     if not flags and not unset:
         raise InvalidInput("no flag is given; say e.g. --max-cpu 200, --unset max-cpu, or --show")
     _warn_of_no_effect(flags)
-    _tell_changes(_configured(connection, namespace, flags, unset or [], output), namespace, output)
+    changed, is_running = _configured(connection, namespace, flags, unset or [], output)
+    _tell_changes(changed, namespace, output)
+    if changed.differences() and output is Output.TABLE:
+        runs = "the autoscaler takes it up with its next turn; plimsoll nodes status warns as long as it has not"
+        rests = f"no autoscaler tells its status in {namespace}: it counts once one runs there"
+        typer.echo(runs if is_running else rests, err=True)
 
 
 # ---- with the cluster
@@ -140,15 +145,18 @@ def _read(connection: Connection, namespace: str, name: str, output: Output) -> 
 
 def _configured(
     connection: Connection, namespace: str, flags: dict[str, Any], unset: list[str], output: Output
-) -> Changed:
+) -> tuple[Changed, bool]:
+    """What changed, and whether somebody is there who re-reads it."""
     from plimsoll.nodes import steering
     from plimsoll.nodes.telling.status_notes import options_in
+    from plimsoll.runtime.clocks import RealClock
 
-    async def work(client: Client) -> Changed:
+    async def work(client: Client) -> tuple[Changed, bool]:
         found = await _status_map(client, namespace, STATUS_MAP)
         in_force = None if found is None else options_in(found.metadata.annotations)
-        wanted = steering.Wanted(options=flags, unset=unset, in_force=in_force or {})
-        return await steering.configure(client, namespace, wanted)
+        now = RealClock().now()
+        wanted = steering.Wanted(options=flags, unset=unset, in_force=in_force or {}, now=now)
+        return await steering.configure(client, namespace, wanted), found is not None
 
     return with_client(connection, work, is_silent=output in {Output.JSON, Output.YAML})
 

@@ -75,7 +75,8 @@ def plan(
     elif output is Output.TABLE:
         from plimsoll.cli.plan_tables import plan_lines, request_lines
 
-        lines = (*plan_lines(given, policy, answer), *request_lines(_request_answers(given, answer, planned.checks)))
+        answers = _request_answers(given, answer, planned.checks, policy)
+        lines = (*plan_lines(given, policy, answer), *request_lines(answers))
         for line in lines:
             typer.echo(line)
         if timing:
@@ -84,7 +85,8 @@ def plan(
         for growth in answer.growths:
             typer.echo(f"nodegroup/{growth.offer.group}")
     else:
-        echo_value(_document(given, answer, planned, timing=timing), output)
+        answers = _request_answers(given, answer, planned.checks, policy)
+        echo_value(_document(given, answer, answers, seconds=planned.seconds if timing else None), output)
 
 
 def _policy(given: PlanInput, expander: str, *, makes_groups: bool) -> Policy:
@@ -131,21 +133,16 @@ def _planned(given: PlanInput, policy: Policy, *, prove: bool) -> _Planned:
     """Only planning is timed: what has to be imported, loaded or compiled is so before, and nothing is verified yet."""
     import time
 
-    from plimsoll.nodes.planning.bookings import InLine, with_checks, with_promised
     from plimsoll.nodes.planning.scale_up import propose
+    from plimsoll.nodes.requests.booking import Hints, answer_checks, book
     from plimsoll.solver.problems import Effort
 
     effort = Effort(gap=0.0, rounds=400, branch_nodes=100_000, simplex_iterations=200_000) if prove else None
     with _kernels_for(given, prove=prove):
         propose(_small(given), policy, effort=effort)
         began_s = time.perf_counter()
-        snapshot = with_promised(given.snapshot, policy, given.promised)
-        line = [
-            InLine(name=one.name, pods=one.pods, grows=one.grows, keeps=one.keeps)
-            for one in given.requests
-            if one.failure is None
-        ]
-        snapshot, checks = with_checks(snapshot, policy, line)
+        snapshot = book(given.snapshot, given.held, Hints(), policy).snapshot
+        snapshot, checks = answer_checks(snapshot, given.requests, policy)
         proposal = propose(snapshot, policy, effort=effort)
         return _Planned(proposal, checks, round(time.perf_counter() - began_s, 6))
 
@@ -184,37 +181,31 @@ def _small(given: PlanInput) -> Snapshot:
 # ---- answers
 
 
-def _document(given: PlanInput, answer: ScaleUp, planned: _Planned, *, timing: bool) -> dict[str, Any]:
+def _document(
+    given: PlanInput, answer: ScaleUp, answers: Mapping[str, Any], *, seconds: float | None
+) -> dict[str, Any]:
     from plimsoll.nodes.plan_outputs import scale_up_json
     from plimsoll.objects.meta import written_time
 
     document: dict[str, Any] = {
         "time": written_time(given.snapshot.at),
-        "scaleUp": scale_up_json(answer, plan_seconds=planned.seconds if timing else None),
+        "scaleUp": scale_up_json(answer, plan_seconds=seconds),
     }
-    if given.requests:
-        document["requests"] = _request_answers(given, answer, planned.checks)
+    if answers:
+        document["requests"] = answers
     return document
 
 
-def _request_answers(given: PlanInput, answer: ScaleUp, checks: Mapping[str, Checked]) -> dict[str, Any]:
+def _request_answers(
+    given: PlanInput, answer: ScaleUp, checks: Mapping[str, Checked], policy: Policy
+) -> Mapping[str, Any]:
     """By NAMESPACE/NAME, in the order in which they are served."""
     if not given.requests:
         return {}
-    from plimsoll.nodes.request_answers import Answers
+    from plimsoll.nodes.requests.answers import PlanAnswers
 
-    answers = Answers(given.snapshot.at)
-    growing = [one.name for one in given.requests if one.grows and one.failure is None]
-    found = answers.planned(answer, given.snapshot.pending, growing)
-    for one in given.requests:
-        if one.failure is not None:
-            found[one.name] = answers.failed(*one.failure)
-        elif not one.grows:
-            booked_s = one.booked_s if one.keeps else 0
-            found[one.name] = answers.checked(
-                checks[one.name], retries=one.retries, mirrors=one.mirrors, booked_s=booked_s
-            )
-    return {one.name: found[one.name] for one in given.requests}
+    answers = PlanAnswers(answer, given.snapshot.pending, policy=policy, at=given.snapshot.at)
+    return answers.all(given.requests, checks)
 
 
 # ---- why not
@@ -247,7 +238,7 @@ def _key_of(given: PlanInput, wanted: str) -> str:
         return entry
     if name in given.set_aside:
         raise InvalidInput(f"{name} is not planned for: {given.set_aside[name]}", path="--explain")
-    if any(one.key == name for request in given.requests if not request.grows for one in request.pods):
+    if any(one.key == name for request in given.requests for one in request.pods):
         told = f"{name} is of a request that only asks whether there is room; its condition says what is lacking"
         raise InvalidInput(told, path="--explain")
     import difflib

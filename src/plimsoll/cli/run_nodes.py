@@ -78,7 +78,8 @@ def read_flags(words: Sequence[str]) -> Iterator[tuple[str, Any]]:
         flag = known_flag(name)
         if not separator:
             follows = bool(left) and not left[0].startswith("--")
-            takes_value = flag is not None and flag.kind != "true or false"
+            # Of a flag that is not known, a word that follows is its value: it is the flag that is wrong, not the word.
+            takes_value = flag is None or flag.kind != "true or false"
             value = left.pop(0) if follows and takes_value else "true"
         found.setdefault(name, []).append(value)
     for name, values in found.items():

@@ -56,13 +56,16 @@ def validate(
 
 
 def _manifests(name: str) -> list[Manifest]:
+    from msgspec.structs import replace
+
     from plimsoll.core.errors import UnreadableDocument
     from plimsoll.objects.manifests import read_manifests
+    from plimsoll.objects.requests import with_shipped_names
 
     found = read_manifests(read_file(name), source=name)
     if not found:
         raise UnreadableDocument("holds no object", path=name)
-    return found
+    return [replace(one, body=with_shipped_names(one.body)) for one in found]
 
 
 def _stored_version(manifest: Manifest, stored: list[Manifest]) -> Manifest | None:

@@ -24,10 +24,10 @@ if TYPE_CHECKING:
 
 _SYSTEM = "kube-system"
 _ADVICE = {
-    "pod": "a pod is named here once the scheduler found no place for it, and no more once it has one; "
+    "pod": "a pod is named here once the scheduler found no place for it, and once more when it has one; "
     "ask kubectl describe pod what the scheduler says of it now",
     "node": "the autoscaler names every node it looks at; kubectl get nodes tells whether this one is there",
-    "nodegroup": "plimsoll nodes status lists the groups; one is named here when it grows, shrinks or cannot",
+    "nodegroup": "every group that the autoscaler sees is named here; plimsoll nodes status lists them",
 }
 
 

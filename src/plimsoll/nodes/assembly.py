@@ -23,8 +23,13 @@ from plimsoll.nodes.controller import TurnTimer
 from plimsoll.nodes.loop import Autoscaler, Parts
 from plimsoll.nodes.observing.clusters import Watching
 from plimsoll.nodes.observing.profiled_pods import ProfiledPods
+from plimsoll.nodes.observing.requests_watched import RequestsWatched
 from plimsoll.nodes.planning.disruption_slots import DisruptionSlots
 from plimsoll.nodes.planning.drains import DrainRules
+from plimsoll.nodes.requests.desk import Desk, DeskTools
+from plimsoll.nodes.requests.registered_classes import condition_types_of, registered_classes
+from plimsoll.nodes.requests.rolling_back import RollBack
+from plimsoll.nodes.requests.writing import RequestWriter
 from plimsoll.nodes.shrinking import Hands
 from plimsoll.nodes.telling.events import EventEmitter
 from plimsoll.nodes.telling.health import Health, Patience
@@ -46,6 +51,7 @@ if TYPE_CHECKING:
     from plimsoll.nodes.loop import Planning
     from plimsoll.nodes.providers.ports import Provider
     from plimsoll.nodes.scheduler_profiles import Profile
+    from plimsoll.objects.pods import Pod
 
 log = structlog.get_logger(__name__)
 
@@ -80,11 +86,13 @@ class NodeAutoscaler:
 
     def __init__(self, around: Surroundings) -> None:
         policy = around.configuration.wishes().policy
-        self.watching = Watching(
-            around.informers, knows_owners=around.knows_owner, as_scheduled=ProfiledPods(around.profiles)
-        )
+        as_scheduled = ProfiledPods(around.profiles).of if around.profiles else None
+        self.watching = Watching(around.informers, knows_owners=around.knows_owner, as_scheduled=as_scheduled)
         pacing = Pacing.STEPPED if around.stepped else Pacing.of(policy)
         self._around = around
+        self._pods = CachedPods(self.watching.pods) if around.stepped else ListedPods(around.client)
+        self._classes = registered_classes() if policy.requests.enabled else {}
+        self.requests = self._requests(as_scheduled) if policy.requests.enabled else None
         self._remover = Remover(self._removal_tools(), pacing)
         writer = NodeWriter(around.client, clock=around.clock, pacing=pacing)
         self.teller = Teller(
@@ -112,6 +120,7 @@ class NodeAutoscaler:
                 measuring=around.measuring or around.clock,
                 planning=around.planning,
                 expander=around.expander,
+                desk=self._desk(),
                 stepped=around.stepped,
             )
         )
@@ -121,9 +130,30 @@ class NodeAutoscaler:
         return RemovalTools(
             client=around.client,
             provider=around.provider,
-            pods=CachedPods(self.watching.pods) if around.stepped else ListedPods(around.client),
+            pods=self._pods,
             rules=self._drain_rules,
             clock=around.clock,
+        )
+
+    def _requests(self, as_scheduled: Callable[[Pod], Pod] | None) -> RequestsWatched:
+        around = self._around
+        registered = condition_types_of(self._classes)
+        return RequestsWatched(around.informers, clock=around.clock, registered=registered, as_scheduled=as_scheduled)
+
+    def _desk(self) -> Desk | None:
+        """Where requests are served, if they are."""
+        if self.requests is None:
+            return None
+        around = self._around
+        return Desk(
+            DeskTools(
+                watched=self.requests,
+                writer=RequestWriter(around.client),
+                roll_back=RollBack(around.provider, self._pods),
+                provider=around.provider,
+                planning=around.planning,
+                classes=self._classes,
+            )
         )
 
     def services(self) -> list[Service]:

@@ -54,6 +54,8 @@ class Occasion:
     stopwatch: Stopwatch
     waits_for_more: bool = True
     """Pods that were made just now are waited with; not in a world that is told step by step."""
+    gate: Callable[[ScaleUp], Awaitable[ScaleUp]] | None = None
+    """Who has to say what may be carried out of a plan, right before it is: intents of requests are written there."""
 
 
 class Expanding:
@@ -83,6 +85,9 @@ class Expanding:
             return part
         if brakes.reason is not None:
             return replace(part, grown=tuple(_held_back(plan, brakes.reason)))
+        if at.gate is not None:
+            plan = await at.gate(plan)
+            part = replace(part, plan=plan)
         grown = await self._grower.carry_out(plan.growths, now=at.now)
         done = [(one.group, one.after - one.before, one.growth) for one in grown if one.is_done]
         self._promises.make(at.snapshot, plan.existing, done)
@@ -119,9 +124,9 @@ def _why_full(at: Occasion, plan: ScaleUp) -> Reason | None:
 def _are_all_new(pending: tuple[Pending, ...], policy: Policy, now: datetime) -> bool:
     """Whether more of them may be about to come. A bypassed scheduler tells nobody when it is done: no waiting then.
 
-    Nor for a pod that was made in the future: the clocks differ, and it might be an hour.
+    Nor for a pod that was made in the future: the clocks differ, and it might be an hour. Requests come whole.
     """
-    if policy.pods.bypassed_schedulers:
+    if policy.pods.bypassed_schedulers or any(one.bundle for one in pending):
         return False
     wants_gpu = any(any(is_gpu(name) for name in pod_demand(one.pod)) for one in pending)
     settling_s = _SETTLING_WITH_GPU_S if wants_gpu else SETTLING_S

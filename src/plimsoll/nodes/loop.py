@@ -28,8 +28,9 @@ from plimsoll.nodes.cluster_state.registry import ClusterState
 from plimsoll.nodes.cluster_state.templates import GroupTemplates
 from plimsoll.nodes.expanding import PODS_TOO_NEW, Expanding, Occasion
 from plimsoll.nodes.observing.clouds import look_at_cloud
-from plimsoll.nodes.observing.snapshots import Snapshots, pods_by_node, with_places
-from plimsoll.nodes.observing.waiting_pods import sorted_pods
+from plimsoll.nodes.observing.pod_sorting import PodSorter, Viewpoint
+from plimsoll.nodes.observing.snapshots import Snapshots, with_places
+from plimsoll.nodes.requests.desk import Sitting
 from plimsoll.nodes.saving import Saving
 from plimsoll.nodes.shrinking import Hands, Shrinking, Situation
 from plimsoll.nodes.stopwatches import Stopwatch
@@ -44,10 +45,12 @@ if TYPE_CHECKING:
     from plimsoll.nodes.configuring import Configuration, Wishes
     from plimsoll.nodes.expanding import Asking
     from plimsoll.nodes.observing.clouds import CloudRead
-    from plimsoll.nodes.observing.clusters import ClusterRead, Watching
+    from plimsoll.nodes.observing.clusters import ClusterRead, Stale, Watching
     from plimsoll.nodes.planning.world import Snapshot
     from plimsoll.nodes.policy import Policy
     from plimsoll.nodes.providers.ports import Provider
+    from plimsoll.nodes.requests.desk import Desk
+    from plimsoll.nodes.requests.sessions import Session
     from plimsoll.nodes.turns import Grown, Repaired, ScaleUpPart
     from plimsoll.objects.pods import Pod
 
@@ -82,6 +85,8 @@ class Parts:
     planning: Planning
     expander: Asking | None = None
     """One outside this program, where the operator named it."""
+    desk: Desk | None = None
+    """Where ProvisioningRequests are served; None: they are not."""
     stepped: bool = False
     """A scenario takes the steps: nothing waits for timers, and no scheduler runs by itself."""
 
@@ -99,6 +104,7 @@ class Autoscaler:
         saving = Saving(grower, parts.planning)
         self._shrinking = Shrinking(parts.hands, parts.planning, saving, stepped=parts.stepped)
         self._emptied = EmptiedGroups()
+        self._sorter = PodSorter()
         self._snapshots = Snapshots()
         self._turns = 0
         self._looked_at = (parts.clock.now(), parts.clock.monotonic_s())
@@ -110,6 +116,8 @@ class Autoscaler:
         """Return once everything that a turn looks at has been seen."""
         await self._parts.watching.synced()
         await self._parts.configuration.synced()
+        if self._parts.desk is not None:
+            await self._parts.desk.synced()
 
     async def run_once(self) -> Turn:
         wishes = self._parts.configuration.wishes()
@@ -124,7 +132,7 @@ class Autoscaler:
 
     async def _turn(self, wishes: Wishes, now: datetime) -> Turn:
         """Whatever cannot be seen ends the turn before anything is done."""
-        if (stale := self._parts.watching.stale()) is not None:
+        if (stale := self._stale()) is not None:
             why = f"the cluster cannot be seen: {stale}"
             return self._blinded(wishes, now, why, error_type="apiCallError", for_s=stale.age_s)
         cluster = self._parts.watching.read()
@@ -141,7 +149,7 @@ class Autoscaler:
         provider = self._parts.provider
         with self._stopwatch.timing("cloudProviderRefresh"):
             await provider.refresh()
-        pods = pods_by_node(cluster.pods)
+        pods = cluster.pods.on_nodes
         return await look_at_cloud(
             provider, cluster.nodes, pods, policy=wishes.policy, templates=self._templates, now=now
         )
@@ -152,6 +160,8 @@ class Autoscaler:
         cleaned = () if brakes.reason else await self._cleaned(cluster, cloud, wishes, now)
         with self._stopwatch.timing("updateClusterState"):
             changes = self._state.observe(cloud.observed(cluster.nodes, wishes.policy), now)
+        if self._parts.desk is not None:
+            self._parts.desk.note(changes)
         repaired = () if brakes.reason else await repair(self._parts.provider, changes)
         turn = Turn(
             number=self._turns,
@@ -174,12 +184,19 @@ class Autoscaler:
     async def _planned(self, turn: Turn, cluster: ClusterRead, cloud: CloudRead, brakes: Brakes) -> Turn:
         assert turn.standing is not None
         policy, now, standing = turn.policy, turn.at, turn.standing
-        pods = sorted_pods(
-            self._with_evicted(cluster, now), policy.pods, now=now, waits_for_scheduler=not self._parts.stepped
-        )
+        viewpoint = Viewpoint(rules=policy.pods, now=now, waits_for_scheduler=not self._parts.stepped)
+        pods = self._sorter.sorted(cluster.pods, viewpoint, guests=self._evicted(cluster, now))
         snapshot = self._snapshots.next(cluster, cloud, pods, standing=standing, policy=policy, number=turn.number)
         snapshot = self._expanding.with_promises(snapshot)
-        up = await self._expanded(snapshot, turn, brakes)
+        session = await self._opened(snapshot, turn, cluster, cloud, brakes)
+        if session is not None:
+            snapshot = session.snapshot
+            turn = _with(turn, requests=session.part, known_requests=session.part.known)
+            if session.ended is not None:
+                return _with(turn, ended_early=session.ended, pods_by_state=pods.by_state, set_aside=pods.set_aside)
+        up = await self._expanded(snapshot, turn, brakes, session)
+        if self._parts.desk is not None and session is not None:
+            turn = _with(turn, requests=await self._parts.desk.close(session, up))
         situation = Situation(
             snapshot=with_places(snapshot, up.plan.existing),
             policy=policy,
@@ -187,6 +204,7 @@ class Autoscaler:
             nodes={one.metadata.name: one for one in cluster.nodes},
             controllers=cluster.controllers,
             unready=frozenset(standing.total.unready),
+            booked=frozenset() if session is None else session.booked_nodes,
             groups_coming=frozenset(standing.upcoming),
             hindrance=_hindrance(up),
         )
@@ -208,7 +226,18 @@ class Autoscaler:
 
     # ---- steps
 
-    async def _expanded(self, snapshot: Snapshot, turn: Turn, brakes: Brakes) -> ScaleUpPart:
+    async def _opened(
+        self, snapshot: Snapshot, turn: Turn, cluster: ClusterRead, cloud: CloudRead, brakes: Brakes
+    ) -> Session | None:
+        """Requests are read, booked and checked; those that nodes may be added for are planned with pending pods."""
+        if self._parts.desk is None or not turn.policy.requests.enabled:
+            return None
+        sizes = {name: one.target for name, one in cloud.groups.items()}
+        return await self._parts.desk.open(
+            Sitting(snapshot=snapshot, nodes=cluster.nodes, sizes=sizes, policy=turn.policy, now=turn.at, brakes=brakes)
+        )
+
+    async def _expanded(self, snapshot: Snapshot, turn: Turn, brakes: Brakes, session: Session | None) -> ScaleUpPart:
         assert turn.standing is not None
         occasion = Occasion(
             snapshot=snapshot,
@@ -217,6 +246,7 @@ class Autoscaler:
             ready_nodes=len(turn.standing.total.ready),
             stopwatch=self._stopwatch,
             waits_for_more=not self._parts.stepped,
+            gate=None if session is None else session.intend,
         )
         with self._stopwatch.timing("scaleUp"):
             up = await self._expanding.step(occasion, brakes)
@@ -241,10 +271,10 @@ class Autoscaler:
             self._has_begun = True
         return cleaned
 
-    def _with_evicted(self, cluster: ClusterRead, now: datetime) -> tuple[Pod, ...]:
+    def _evicted(self, cluster: ClusterRead, now: datetime) -> list[Pod]:
         """Pods that were evicted and that their owners have not made again yet wait for a place too."""
         evicted = self._parts.hands.remover.recently_evicted(now, cluster.pods)
-        return (*cluster.pods, *(one for one in evicted if _will_be_made_again(one, cluster)))
+        return [one for one in evicted if _will_be_made_again(one, cluster)]
 
     async def _raised(self, cloud: CloudRead, policy: Policy, now: datetime) -> tuple[Repaired, ...]:
         """Groups below their minimum are raised to it, where the operator wants that."""
@@ -264,6 +294,10 @@ class Autoscaler:
         return await delete_groups(due, cloud.groups)
 
     # ---- what is not seen
+
+    def _stale(self) -> Stale | None:
+        desk = self._parts.desk
+        return self._parts.watching.stale() or (None if desk is None else desk.stale())
 
     def _blinded(self, wishes: Wishes, now: datetime, why: str, *, error_type: str, for_s: float = 0.0) -> Turn:
         since_s = self._parts.clock.monotonic_s() - for_s
@@ -291,7 +325,7 @@ class Autoscaler:
         if abs(by) >= _CLOCK_WAS_SET:
             log.warning("clock.was_set", by_s=by.total_seconds())
             self._state.clock_was_set(by)
-            self._shrinking.put_off(by)
+            self._shrinking.clock_was_set(by)
             self._emptied.put_off(by)
         return wall
 

@@ -7,7 +7,7 @@ and the dear ones go when those are there; if they do not come in time, everythi
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any, Final
 
@@ -79,6 +79,13 @@ class Saving:
 
     def forget(self) -> None:
         self._proposal = _Proposal(memory=self._proposal.memory)
+
+    def put_off(self, by: timedelta) -> None:
+        """Nobody could look for so long, or the clock was set by so much: nothing is confirmed or given up by that."""
+        if self._proposal.since is not None:
+            self._proposal.since += by
+        if self._replacing is not None:
+            self._replacing = replace(self._replacing, until=self._replacing.until + by)
 
     @property
     def is_waiting(self) -> bool:

@@ -159,7 +159,8 @@ def _added_terms(arguments: Json, *, path: str) -> tuple[NodeSelectorTerm, ...]:
     added = _map(arguments.get("addedAffinity"), path=f"{path}.addedAffinity")
     required = "requiredDuringSchedulingIgnoredDuringExecution"
     place = f"{path}.addedAffinity.{required}"
-    return _converted(_map(added.get(required), path=place), NodeSelector, path=place).node_selector_terms
+    found: NodeSelector = _converted(_map(added.get(required), path=place), NodeSelector, path=place)
+    return found.node_selector_terms
 
 
 def _names(arguments: Json, key: str, *, path: str) -> frozenset[str]:

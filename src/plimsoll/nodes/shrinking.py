@@ -147,6 +147,13 @@ class Shrinking:
         self._since = {node: since + by for node, since in self._since.items()}
         self._unremovable_until = {node: until + by for node, until in self._unremovable_until.items()}
         self.times.put_off(by)
+        self._saving.put_off(by)
+
+    def clock_was_set(self, by: timedelta) -> None:
+        """What was noted by the old time is told by the new one, also of what is no wait."""
+        self.put_off(by)
+        self._remover.clock_was_set(by)
+        self._ledger.clock_was_set(by)
 
     # ---- beginning
 

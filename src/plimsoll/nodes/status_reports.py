@@ -6,7 +6,7 @@ It may be Cluster Autoscaler's own, or edited by hand: what is missing or odd is
 from __future__ import annotations
 
 import math
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any, Final
 
 from plimsoll.nodes.cluster_state.status_document import LAST_UPDATED, STATUS_KEY, read_status
@@ -52,12 +52,14 @@ def report_of(found: ConfigMap, steering: Steering, *, now: datetime) -> Json:
         "groups": [_group(one) for one in groups if isinstance(one, dict)] if isinstance(groups, list) else [],
         "options": in_force,
         "configured": dict(steering.options),
-        "problems": list(_problems(in_force, steering)),
+        "problems": list(
+            _problems(in_force, steering, told_at=None if age_s is None else now - timedelta(seconds=age_s))
+        ),
     }
 
 
-def _problems(in_force: Mapping[str, Any] | None, steering: Steering) -> Iterator[str]:
-    """What was configured and is not used."""
+def _problems(in_force: Mapping[str, Any] | None, steering: Steering, *, told_at: datetime | None) -> Iterator[str]:
+    """What was configured and is not used: not yet, or not at all."""
     if steering.problem:
         yield f"the configuration cannot be used: {steering.problem}"
         return
@@ -70,7 +72,21 @@ def _problems(in_force: Mapping[str, Any] | None, steering: Steering) -> Iterato
         held = in_force.get(flag.name)
         used = flag.default if held is None or problem_of(flag, held) is not None else flag.parse(held)
         if flag.parse(wanted) != used:
-            yield f"{flag.name} is configured as {wanted}, and not in force (yet): the autoscaler's log says why"
+            told = f"{flag.name} is configured as {wanted}, and the last turn ran {_with(used)}"
+            yield f"{told}: {_why_not(steering.configured_at, told_at)}"
+
+
+def _with(used: Any) -> str:
+    return "without it" if used in (None, (), "") else f"with {','.join(used) if isinstance(used, tuple) else used}"
+
+
+def _why_not(configured_at: datetime | None, told_at: datetime | None) -> str:
+    """A turn that began after the change has read it. Times are told in whole seconds: the same second is not after."""
+    if configured_at is None or told_at is None:
+        return "the next one takes it up, or the autoscaler's log says why it cannot"
+    if told_at <= configured_at:
+        return f"that was before the change at {configured_at:%H:%M:%S} UTC; the next one takes it up"
+    return f"although it was changed before, at {configured_at:%H:%M:%S} UTC: the autoscaler's log says why"
 
 
 def _group(one: Json) -> Json:

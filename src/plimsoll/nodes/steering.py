@@ -10,6 +10,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
+import msgspec
+
 from plimsoll.core.errors import GaveUp, InvalidInput
 from plimsoll.kube.errors import Conflict, NotFound
 from plimsoll.nodes.brakes import PAUSED_ANNOTATION
@@ -17,14 +19,18 @@ from plimsoll.nodes.configuring import CONFIG_MAP, OPTIONS_KEY, options_in
 from plimsoll.nodes.flags import InvalidOptions
 from plimsoll.nodes.options import known_flag, read_options
 from plimsoll.objects.configuration import ConfigMap
+from plimsoll.objects.meta import Time, written_time
 from plimsoll.objects.yaml_text import dump
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
+    from datetime import datetime
 
     from plimsoll.kube.client import Client
     from plimsoll.nodes.flags import Flag
 
+CONFIGURED_AT: Final = "plimsoll.io/configured-at"
+"""When options were changed last by `plimsoll nodes configure`: who ran a turn since then has read them."""
 _ATTEMPTS: Final = 5
 ONLY_AT_START: Final = frozenset(
     {
@@ -46,17 +52,23 @@ class Steering:
     paused: str = ""
     """Empty: it is not; "true", or who paused it and why."""
     problem: str = ""
+    configured_at: datetime | None = None
+    """None: nobody said; somebody wrote the ConfigMap by other means."""
     version: str = ""
     """Empty: there is no ConfigMap yet."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Wanted:
-    """A change: flags to set, flags to forget. `in_force` are the options of the running program, as far as known."""
+    """A change: flags to set, flags to forget. `in_force` are the options of the running program, as far as known.
+
+    `now` is noted with the change.
+    """
 
     options: Mapping[str, Any] = field(default_factory=dict)
     unset: Sequence[str] = ()
     in_force: Mapping[str, Any] = field(default_factory=dict)
+    now: datetime | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -86,8 +98,20 @@ async def read_steering(client: Client, namespace: str) -> Steering:
         read_options(options, path=OPTIONS_KEY)
     except (InvalidInput, InvalidOptions) as error:
         problem = str(error)
-    version = found.metadata.resource_version
-    return Steering(options=options, paused="" if paused == "false" else paused, problem=problem, version=version)
+    return Steering(
+        options=options,
+        paused="" if paused == "false" else paused,
+        problem=problem,
+        configured_at=_moment(found.metadata.annotations.get(CONFIGURED_AT, "")),
+        version=found.metadata.resource_version,
+    )
+
+
+def _moment(written: str) -> datetime | None:
+    try:
+        return msgspec.convert(written, Time)
+    except msgspec.ValidationError:
+        return None
 
 
 async def set_pause(client: Client, namespace: str, why: str | None) -> Steering:
@@ -119,7 +143,9 @@ async def configure(client: Client, namespace: str, wanted: Wanted) -> Changed:
         changed = Changed(before=held, after=dict(sorted(after.items())))
         if not changed.differences():
             return changed
-        patch = {"data": {OPTIONS_KEY: dump(dict(changed.after)) if changed.after else ""}}
+        patch: dict[str, Any] = {"data": {OPTIONS_KEY: dump(dict(changed.after)) if changed.after else ""}}
+        when = None if wanted.now is None else written_time(wanted.now)
+        patch["metadata"] = {"annotations": {CONFIGURED_AT: when}}
         if await _written(client, namespace, patch, version=before.version):
             return changed
     raise _overtaken(namespace)

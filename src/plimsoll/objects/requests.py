@@ -93,7 +93,8 @@ def with_shipped_names(body: dict[str, Any]) -> dict[str, Any]:
 
     Anything else, and what is no request at all, comes back as it is.
     """
-    if body.get("kind") != ProvisioningRequest.kind_name():
+    group, _, _ = str(body.get("apiVersion") or REQUEST_GROUP).partition("/")
+    if body.get("kind") != ProvisioningRequest.kind_name() or group != REQUEST_GROUP:
         return body
     parts = {
         name: _renamed(body[name], names)

@@ -17,7 +17,6 @@ EXPENDABLE_BELOW: Final = -10
 SYSTEM_PRIORITIES: Final = {"system-cluster-critical": 2_000_000_000, "system-node-critical": 2_000_001_000}
 
 _NEVER: Final = "Never"
-_LONG_AGO: Final = datetime.min.replace(tzinfo=UTC)
 _FAR_AHEAD: Final = datetime.max.replace(tzinfo=UTC)
 
 
@@ -48,19 +47,9 @@ def outranks(pod: Pod, other: Pod) -> bool:
     return priority_of(pod) > priority_of(other)
 
 
-def placement_order(pods: Iterable[Pod]) -> list[Pod]:
-    """Highest priority first, then the oldest, then by name, so that two runs place alike."""
-    return sorted(pods, key=_placement_key)
-
-
 def importance_order(pods: Iterable[Pod]) -> list[Pod]:
     """Most important first: by priority, then by how long a pod has been running. Victims are spared in this order."""
     return sorted(pods, key=_importance_key)
-
-
-def _placement_key(pod: Pod) -> tuple[int, datetime, str, str]:
-    meta = pod.metadata
-    return (-priority_of(pod), meta.creation_timestamp or _LONG_AGO, meta.namespace, meta.name)
 
 
 def _importance_key(pod: Pod) -> tuple[int, datetime, str, str]:

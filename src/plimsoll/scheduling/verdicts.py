@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final, Protocol
 
-from plimsoll.core.plans import Reason
 from plimsoll.core.values import Value
 
 if TYPE_CHECKING:
@@ -35,10 +34,6 @@ class Refusal(Value, frozen=True):
     def code(self) -> str:
         """kube-scheduler's name for how final the answer is."""
         return UNSCHEDULABLE if self.resolvable else UNRESOLVABLE
-
-    def as_reason(self) -> Reason:
-        """The same in the vocabulary of plans."""
-        return Reason(code=self.plugin, message=str(self), facts={"messages": list(self.messages), "code": self.code})
 
     def __str__(self) -> str:
         text = ", ".join(self.messages)

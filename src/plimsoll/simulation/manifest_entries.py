@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Final
 from plimsoll.core.quantity import Quantity
 from plimsoll.objects.builtin.decoding import decode
 from plimsoll.objects.builtin.openapi import schema_name
+from plimsoll.objects.requests import with_shipped_names
 from plimsoll.objects.schema.json_values import Refused, take_over
 from plimsoll.simulation.given import named, path_inside
 
@@ -47,8 +48,8 @@ def manifest_in(given: Given) -> Json:
 
 
 def judged_manifest_in(given: Given) -> Json:
-    """The same, every field of its type; a status as a server would hold it."""
-    body = manifest_in(given)
+    """The same, every field of its type and called as it is today; a status as a server would hold it."""
+    body = with_shipped_names(manifest_in(given))
     metadata, api_version, kind = (body.get(name) for name in ("metadata", "apiVersion", "kind"))
     if not (isinstance(metadata, dict) and isinstance(api_version, str) and isinstance(kind, str)):
         return body

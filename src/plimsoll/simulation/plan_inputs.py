@@ -12,21 +12,25 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 import msgspec
 
 from plimsoll.core.errors import InvalidInput
-from plimsoll.local.apiserver.admission.limit_ranges import fill_in
 from plimsoll.nodes.observing.profiled_pods import ProfiledPods
+from plimsoll.nodes.observing.waiting_pods import is_waiting
 from plimsoll.nodes.planning.group_priorities import CONFIG_MAP, KEY, read_priorities
 from plimsoll.nodes.planning.world import Pending, Snapshot
+from plimsoll.nodes.requests.classes import BUILT_IN
+from plimsoll.nodes.requests.reading import RequestsListed
+from plimsoll.nodes.requests.seen import Nature
 from plimsoll.nodes.scheduler_profiles import profiles_from
 from plimsoll.objects.cloud import GROUP_LABEL
 from plimsoll.objects.configuration import ConfigMap, Namespace
 from plimsoll.objects.decoding import convert_object
+from plimsoll.objects.limit_ranges import as_admitted, without_nulls
 from plimsoll.objects.manifests import read_documents
 from plimsoll.objects.meta import WireObject, written_time
 from plimsoll.objects.nodes import Node
 from plimsoll.objects.pods import Pod, PodTemplate
 from plimsoll.objects.policy import LimitRange, PodDisruptionBudget, PriorityClass
 from plimsoll.objects.problems import BadObject
-from plimsoll.objects.requests import ATOMIC_CLASSES, CHECK_CLASSES, ProvisioningRequest
+from plimsoll.objects.requests import ProvisioningRequest, with_shipped_names
 from plimsoll.objects.volumes import CSINode, PersistentVolume, PersistentVolumeClaim, StorageClass
 from plimsoll.objects.workloads import DaemonSet
 from plimsoll.scheduling import ClusterView, Storage
@@ -36,12 +40,13 @@ from plimsoll.simulation.completing import completed_status
 from plimsoll.simulation.plan_checks import check_objects, check_requests, check_scenario, deeper
 from plimsoll.simulation.plan_files import read_plan_files
 from plimsoll.simulation.plan_groups import read_groups, read_machine_types, readable
-from plimsoll.simulation.plan_requests import Cluster, PlanRequest, Requests, read_requests
-from plimsoll.simulation.pods_set_aside import is_waiting, why_set_aside
+from plimsoll.simulation.plan_requests import PlanRequests, classes_of, read_plan_requests
+from plimsoll.simulation.pods_set_aside import told_set_aside
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
+    from plimsoll.nodes.requests.seen import Seen
     from plimsoll.simulation.scenarios import Json, PodEntry, Scenario
 
 T = TypeVar("T", bound=WireObject)
@@ -57,9 +62,9 @@ class PlanInput:
 
     snapshot: Snapshot
     options: dict[str, Any]
-    requests: tuple[PlanRequest, ...] = ()
-    promised: tuple[Pending, ...] = ()
-    """Pods that requests answered before were promised room for, and that do not run yet."""
+    requests: tuple[Seen, ...] = ()
+    held: tuple[Seen, ...] = ()
+    """Requests that were promised room before."""
     priorities: dict[int, tuple[str, ...]] = field(default_factory=dict)
     """Of the priority expander."""
     warnings: tuple[str, ...] = ()
@@ -105,11 +110,11 @@ class _Reading:
         as_scheduled = ProfiledPods(profiles_from(file, path="options.scheduler-config-file"))
         pods = [as_scheduled.of(self._with_priority(one)) for one in self._all(Pod)]
         nodes = self._all(Node)
-        requests = self._requests(pods)
+        requests = self._requests(as_scheduled)
         cutoff = _cutoff(self._scenario.options)
-        bundles = [pending for one in requests.line if one.grows for pending in one.pods]
-        described = [replace(one, pod=as_scheduled.of(one.pod)) for one in (*bundles, *self._entries(cutoff))]
-        pending = (*described, *self._waiting(pods, cutoff))
+        bundles = [pods for one in requests.line if one.nature is Nature.ATOMIC for pods in one.pods]
+        entries = [replace(one, pod=as_scheduled.of(one.pod)) for one in self._entries(cutoff)]
+        pending = (*bundles, *entries, *self._waiting(pods, cutoff))
         _check_keys(pending)
         snapshot = Snapshot(
             number=0,
@@ -126,7 +131,7 @@ class _Reading:
             snapshot=snapshot,
             options=dict(self._scenario.options),
             requests=requests.line,
-            promised=requests.promised,
+            held=requests.held,
             priorities=self._group_priorities(),
             warnings=(*map(_warning, self._bad.values()), *requests.warnings),
             set_aside=self._set_aside,
@@ -174,7 +179,7 @@ class _Reading:
         for pod in pods:
             if not is_waiting(pod):
                 continue
-            if why := why_set_aside(pod, cutoff=cutoff):
+            if why := told_set_aside(pod, cutoff=cutoff):
                 self._set_aside[_key(pod)] = why
                 continue
             yield Pending(
@@ -185,30 +190,23 @@ class _Reading:
         for index, entry in enumerate(self._scenario.pods):
             body = self._filled(_pod_body(entry), entry.namespace)
             pod = self._with_priority(readable(Pod, body, path=f"pods[{index}].template"))
-            if why := why_set_aside(pod, cutoff=cutoff):
+            if why := told_set_aside(pod, cutoff=cutoff):
                 self._set_aside[f"{entry.namespace}/{entry.name}"] = why
                 continue
             yield Pending(key=f"{entry.namespace}/{entry.name}", pod=pod, count=entry.count)
 
-    def _requests(self, pods: Sequence[Pod]) -> Requests:
+    def _requests(self, as_scheduled: ProfiledPods) -> PlanRequests:
         found = self._all(ProvisioningRequest)
-        check_requests(one for one in found if one.spec.provisioning_class_name in (*ATOMIC_CLASSES, *CHECK_CLASSES))
-        classes = {
-            str(body["metadata"]["name"]): _texts(body.get("parameters") or body.get("Parameters"))
-            for body in self._by_kind.get("ProvisioningClass", ())
-        }
-        around = Cluster(
+        check_requests(one for one in found if one.spec.provisioning_class_name in BUILT_IN)
+        listed = RequestsListed(
+            requests=tuple(found),
             templates=self._templates(),
-            classes=classes,
-            pods=pods,
-            pod_of=self._pod_of_template,
-            now=self._scenario.start,
-            instance=str(self._scenario.options.get("check-capacity-processor-instance") or ""),
+            limit_ranges=self._limit_ranges,
+            priority_classes=tuple(self._all(PriorityClass)),
+            provisioning_classes=classes_of(self._by_kind.get("ProvisioningClass", ())),
+            as_scheduled=as_scheduled.of,
         )
-        return read_requests(found, around)
-
-    def _pod_of_template(self, body: Json, namespace: str, path: str) -> Pod:
-        return self._with_priority(readable(Pod, self._filled(body, namespace), path=path))
+        return read_plan_requests(listed, self._scenario.options, self._scenario.start)
 
     # ---- what admission would have filled in
 
@@ -219,26 +217,19 @@ class _Reading:
         for body in self._by_kind.get(LimitRange.kind_name(), ()):
             namespace = body["metadata"]["namespace"]
             if f"{namespace}/{body['metadata']['name']}" in readable:
-                found.setdefault(namespace, []).append(_without_nulls(body))
+                found.setdefault(namespace, []).append(without_nulls(body))
         return found
 
     def _filled(self, body: Json, namespace: str) -> Json:
         """A pod with the defaults of its namespace; one that cannot be read is left for decoding to complain about."""
         ranges = self._limit_ranges.get(namespace, ())
-        if not ranges or isinstance(convert_object(Pod, body), BadObject):
-            return body
-        copy: Json = _without_nulls(body)
-        for one in ranges:
-            fill_in(copy, one)
-        return copy
+        return body if not ranges or isinstance(convert_object(Pod, body), BadObject) else as_admitted(body, ranges)
 
     def _templates(self) -> dict[str, Json]:
-        """What their pods would be, by the key of the PodTemplate; all are readable."""
+        """By NAMESPACE/NAME; all are readable."""
         self._all(PodTemplate)
         bodies = self._by_kind.get(PodTemplate.kind_name(), ())
-        return {
-            f"{one['metadata']['namespace']}/{one['metadata']['name']}": one.get("template") or {} for one in bodies
-        }
+        return {f"{one['metadata']['namespace']}/{one['metadata']['name']}": one for one in bodies}
 
 
 # ---- objects
@@ -246,19 +237,15 @@ class _Reading:
 
 def _completed(body: Json, *, now: str) -> Json:
     """A copy with what a running cluster would have put there; what cannot be read stays as it is."""
-    copy = {**body, "metadata": {**body["metadata"]}}
+    copy = {**with_shipped_names(body), "metadata": {**body["metadata"]}}
     if not copy["metadata"].get("namespace") and copy["kind"] in _NAMESPACED:
         copy["metadata"]["namespace"] = _DEFAULT_NAMESPACE
-    if copy["kind"] == ProvisioningRequest.kind_name() and isinstance(body.get("spec"), dict):
-        copy["spec"] = {_SPELLINGS.get(name, name): value for name, value in body["spec"].items()}
     if copy["kind"] == Node.kind_name() and not isinstance(convert_object(Node, body), BadObject):
-        copy["status"] = _without_nulls(body.get("status") or {})
+        copy["status"] = without_nulls(body.get("status") or {})
         completed_status(copy, {}, is_new=True, now=now)
     return copy
 
 
-_SPELLINGS: Final = {"provisioningClass": "provisioningClassName", "Parameters": "parameters"}
-"""Fields of requests as their first design wrote them."""
 _NAMESPACED: Final = (
     "Pod",
     "PodTemplate",
@@ -268,17 +255,6 @@ _NAMESPACED: Final = (
     "PodDisruptionBudget",
     "LimitRange",
 )
-
-
-def _texts(given: Any) -> dict[str, str]:
-    return {key: str(value) for key, value in given.items()} if isinstance(given, dict) else {}
-
-
-def _without_nulls(value: Any) -> Any:
-    """A copy; null is absent."""
-    if isinstance(value, dict):
-        return {key: _without_nulls(one) for key, one in value.items() if one is not None}
-    return [_without_nulls(one) for one in value if one is not None] if isinstance(value, list) else value
 
 
 def _pod_body(entry: PodEntry) -> Json:

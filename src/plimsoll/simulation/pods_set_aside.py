@@ -1,40 +1,28 @@
-"""Which pods of a dump no node is added for, and why. Pure.
+"""Words for pods of a dump that no node is added for, as the end of "n pods are not planned for: …". Pure.
 
-What runs, has ended or is leaving waits for nothing. Of the rest, some must not make a cluster grow (specs/nodes.md
-2.4, 6.4): people who miss them in a plan are told how many there are.
+Which pods those are is decided where the running autoscaler decides it, in `nodes.observing.waiting_pods`.
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from plimsoll.nodes.observing.waiting_pods import CONSUME
-from plimsoll.nodes.planning.drains import has_mirror, is_daemon_pod
-from plimsoll.scheduling.gates import is_gated
-from plimsoll.scheduling.priorities import is_expendable
+from plimsoll.nodes.observing.waiting_pods import CONSUMING, DAEMON, EXPENDABLE, GATED, NOMINATED, why_set_aside
+from plimsoll.nodes.policy import PodRules
 
 if TYPE_CHECKING:
     from plimsoll.objects.pods import Pod
 
-_ENDED: Final = ("Succeeded", "Failed")
+_WORDS: Final = {
+    NOMINATED: "promised room on a node",
+    GATED: "held back by scheduling gates",
+    DAEMON: "of daemon sets, for which no node is added",
+    CONSUMING: "covered by a ProvisioningRequest",
+    EXPENDABLE: "expendable (priority below {cutoff})",
+}
 
 
-def is_waiting(pod: Pod) -> bool:
-    """Without a node, and still to run."""
-    return not pod.spec.node_name and pod.status.phase not in _ENDED and pod.metadata.deletion_timestamp is None
-
-
-def why_set_aside(pod: Pod, *, cutoff: int) -> str:
-    """Of a waiting pod, as the end of "n pods are not planned for: …"; empty: it is planned for."""
-    annotations = pod.metadata.annotations
-    if pod.status.nominated_node_name:
-        return "promised room on a node"
-    if is_gated(pod):
-        return "held back by scheduling gates"
-    if has_mirror(pod) or is_daemon_pod(pod):
-        return "of daemon sets, for which no node is added"
-    if any(annotations.get(key) for key in CONSUME):
-        return "covered by a ProvisioningRequest"
-    if is_expendable(pod, below=cutoff):
-        return f"expendable (priority below {cutoff})"
-    return ""
+def told_set_aside(pod: Pod, *, cutoff: int) -> str:
+    """Of a waiting pod; empty: it is planned for."""
+    reason = why_set_aside(pod, PodRules(expendable_below=cutoff))
+    return "" if reason is None else _WORDS.get(reason.code, reason.message).format(cutoff=cutoff)

@@ -39,11 +39,9 @@ def best_content_exactly(
     """
     prices = np.zeros(shelf.takes.shape[0])
     value, ceiling = best_content(shelf, worth, type_, left, content, prices)
-    low = np.zeros((DEPTH, left.size), dtype=np.int64)
-    high = np.zeros((DEPTH, left.size), dtype=np.int64)
-    promised = np.zeros(DEPTH)
+    low, high = np.zeros((DEPTH, left.size), dtype=np.int64), np.zeros((DEPTH, left.size), dtype=np.int64)
     high[0, :] = np.minimum(left, shelf.fit[type_])
-    promised[0] = ceiling
+    promised = np.full(DEPTH, ceiling)
     waiting, spent, missed = 1, 0, 0.0
     while waiting > 0:
         waiting -= 1
@@ -68,8 +66,7 @@ def best_content_exactly(
                 missed = max(missed, bound)
             continue
         branch(low, high, waiting, split, low[waiting, split] + int(amounts[split]))
-        promised[waiting] = bound
-        promised[waiting + 1] = bound
+        promised[waiting : waiting + 2] = bound
         waiting += 2
     return value, max(value * (1.0 + NEAR), missed), spent
 

@@ -2,7 +2,7 @@
 
 `consolidate` looks for the cheapest set of nodes that holds everything: prices of resources come from a small linear
 program, nodes that give least for their price are emptied, and only into nodes meant to stay, so that nothing moves
-twice. `remove_in_order` tries candidates in an order given, as a classic autoscaler does; `what_if` tries one.
+twice. `remove_in_order` tries candidates in an order given, as a classic autoscaler does.
 
 A node goes whole or not at all. Who asks knows what may not move (such a node is not `removable`), what a removal uses
 up (disruption budgets, minimum sizes: `Limits`) and what money a disruption is worth. Nothing is added here.
@@ -124,11 +124,6 @@ def remove_in_order(cluster: Cluster, candidates: Ints, limits: Limits | None = 
     order = np.asarray(candidates, dtype=np.int64)
     everywhere = np.ones(len(cluster.free), dtype=np.bool_)
     return _remove(cluster, limits or Limits(), order=order[cluster.removable[order]], hangs=everywhere)
-
-
-def what_if(cluster: Cluster, node: int) -> Removals:
-    """Whether one node's items could lie on the others, and where."""
-    return remove_in_order(cluster, np.array([node], dtype=np.int64))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -67,13 +67,14 @@ def test_a_leader_that_is_told_to_stop_hands_over_at_once(tmp_path: Path):
 
 def test_a_leader_whose_loop_is_blocked_renews_and_is_ended_when_it_can_no_longer(tmp_path: Path):
     with running(tmp_path / "data") as server:
-        one = Contest(server.kubeconfig, tmp_path, duration_s=4)
+        # Far longer than a busy server may take to answer: who cannot renew is ended, blocked or not.
+        one = Contest(server.kubeconfig, tmp_path, duration_s=12)
         try:
             blocked = one.enter(CONTENDER_BLOCKS="1")
             assert one.await_leader(0).pid == blocked
             other = one.enter()
             one.await_contender(other)
-            time.sleep(2 * one.duration_s)
+            time.sleep(1.5 * one.duration_s)
             assert {act.pid for act in one.acts()} == {blocked}, "the thread renews"
             server.stop(signal.SIGKILL)
             assert one.processes.pop(blocked).wait(timeout=60) == 4

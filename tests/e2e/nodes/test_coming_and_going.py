@@ -15,9 +15,10 @@ from tests.e2e.patience import PATIENCE_S
 if TYPE_CHECKING:
     from tests.e2e.nodes.live_clusters import Autoscaler, Cluster
 
+# Short enough to be waited for, long enough that a leader on a busy machine renews in time: who does not, ends.
 SHORT_LEASE = (
-    "--leader-elect-lease-duration=4s",
-    "--leader-elect-renew-deadline=3s",
+    "--leader-elect-lease-duration=12s",
+    "--leader-elect-renew-deadline=10s",
     "--leader-elect-retry-period=1s",
 )
 NEVER_SMALLER = "--scale-down-unneeded-time=1h"
@@ -45,8 +46,8 @@ def test_after_a_kill_the_next_one_goes_on(cluster: Cluster):
         autoscaler.die()
     with autoscaling(cluster, account, *SHORT_LEASE, name="next"):
         cluster.until(lambda: cluster.running("web") == 12, "pods run")
-        targets = sum(one["spec"]["target"] for one in cluster.items("nodegroups"))
-        assert len(cluster.names("nodes")) == targets
+        # Pods may run before the last machine has joined, or while one that nobody needs is on its way out.
+        cluster.until(lambda: len(cluster.names("nodes")) == wanted_nodes(cluster), "as many nodes as wanted")
         cluster.scale("web", 0)
         cluster.until(lambda: not cluster.names("nodegroups"), "no group is left")
 
@@ -82,6 +83,10 @@ def test_whoever_holds_the_lease_already_is_named_and_nothing_is_done(cluster: C
         assert entry["scaleUp"]["helped"] == 4
         assert seen.writes == []
         assert not cluster.names("nodegroups")
+
+
+def wanted_nodes(cluster: Cluster) -> int:
+    return sum(int(one["spec"]["target"]) for one in cluster.items("nodegroups"))
 
 
 def hold_the_lease(cluster: Cluster, holder: str) -> None:

@@ -42,6 +42,14 @@ def test_pods_that_nobody_makes_again_are_not_waited_for():
     assert names(evicted(pod("a", owner=""), pod("b", phase="Succeeded"), pod("c"))) == ["c"]
 
 
+def test_a_clock_that_is_set_makes_nobody_waited_for_longer_or_shorter():
+    for hours in (1, -1):
+        recent = evicted(pod("a"))
+        recent.clock_was_set(timedelta(hours=hours))
+        assert names(recent, after_s=hours * 3600 + 119) == ["a"]
+        assert names(recent, after_s=hours * 3600 + 121) == []
+
+
 def test_one_new_pod_stands_for_one_that_went():
     recent = evicted(pod("a"), pod("b"))
     assert names(recent, pod("c", age_s=0)) == ["b"]

@@ -146,3 +146,42 @@ def test_a_group_that_failed_is_left_alone_for_as_long_as_ever(hours: int):
         assert len(world.calls("IncreaseSize")) == 1
         world.take({"loop": 1, "every": "10s"})
         assert len(world.calls("IncreaseSize")) == 2
+
+
+@pytest.mark.parametrize("hours", [1, -1])
+def test_the_hour_of_removals_is_as_long_as_ever(hours: int):
+    with TroubledWorld(
+        nodeGroups=[group("g", target=2)],
+        options={"max-removals-per-hour": 1, "scale-down-unneeded-time": "10s"},
+    ) as world:
+        world.take({"loop": 6, "every": "10s"})
+        assert len(world.calls("DeleteNodes")) == 1
+        world.clock.ahead += timedelta(hours=hours)
+        world.take({"loop": 59, "every": "1m"})
+        assert len(world.calls("DeleteNodes")) == 1
+        world.take({"loop": 3, "every": "1m"})
+        assert len(world.calls("DeleteNodes")) == 2
+
+
+@pytest.mark.parametrize("hours", [1, -1])
+def test_a_saving_is_looked_at_again_for_as_long_as_ever(hours: int):
+    """A proposal is found again after 15 s; a clock that was set neither confirms it nor puts it off."""
+    roomy = {"cpu": 4, "memory": "16Gi", "pods": 110}
+    dear = {"id": "dear", "min": 0, "max": 9, "target": 2, "price": 1.0, "template": {"capacity": roomy}}
+    cheap = {**dear, "id": "cheap", "target": 0, "price": 0.5, "template": {"capacity": {**roomy, "cpu": 6}}}
+    with TroubledWorld(
+        nodeGroups=[dear, cheap],
+        objects=[replica_set("web", 2, cpu="2500m")],
+        options={
+            "consolidation": "underutilized",
+            "consolidation-budget": "100%",
+            "max-drain-parallelism": 2,
+            "scale-down-utilization-threshold": 0.1,
+        },
+    ) as world:
+        world.take({"schedule": True}, {"loop": 1, "every": "10s"})
+        world.clock.ahead += timedelta(hours=hours)
+        world.take({"loop": 1, "every": "10s"})
+        assert world.calls(*CHANGES) == []
+        world.take({"loop": 1, "every": "10s"})
+        assert [one["group"] for one in world.calls("IncreaseSize")] == ["cheap"]

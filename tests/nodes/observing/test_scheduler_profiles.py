@@ -8,6 +8,8 @@ import msgspec
 import pytest
 
 from plimsoll.core.errors import InvalidInput
+from plimsoll.kube.informer.cache import WritableCache
+from plimsoll.nodes.observing.pod_books import PodBook
 from plimsoll.nodes.observing.profiled_pods import ProfiledPods, profiled
 from plimsoll.nodes.scheduler_profiles import Profile, profiles_from, profiles_in
 from plimsoll.objects.pods import Pod
@@ -209,17 +211,22 @@ def test_one_profile_is_everybodys_and_of_several_each_scheduler_has_its_own():
     only = ProfiledPods(profiles_in(written({**off, "schedulerName": "mine"}), source="file"))
     several = ProfiledPods(profiles_in(written({}, {**off, "schedulerName": "mine"}), source="file"))
 
-    assert [bool(one.spec.tolerations) for one in only([mine, theirs])] == [True, True]
-    assert [bool(one.spec.tolerations) for one in several([mine, theirs])] == [True, False]
+    assert [bool(only.of(one).spec.tolerations) for one in (mine, theirs)] == [True, True]
+    assert [bool(several.of(one).spec.tolerations) for one in (mine, theirs)] == [True, False]
 
 
 def test_a_pod_that_did_not_change_is_the_same_object_in_the_next_turn():
-    seen = ProfiledPods([without("TaintToleration")])
-    one, other = pod(), pod()
-    [first, _] = seen([one, other])
+    cache: WritableCache[Pod] = WritableCache()
+    cache.put(("default", "p"), pod())
+    book = PodBook(cache, as_scheduled=ProfiledPods([without("TaintToleration")]).of)
+    book.renew()
+    [first] = book
+    cache.put(("default", "other"), pod())
+    book.renew()
 
-    assert seen([one])[0] is first
-    assert ProfiledPods([])([one])[0] is one
+    assert book.get(("default", "p")) is first
+    assert first.spec.tolerations
+    assert ProfiledPods([]).of(first) is first
 
 
 # ---- in the loop

@@ -7,7 +7,9 @@ from typing import Any
 
 import pytest
 
-from plimsoll.nodes.observing.waiting_pods import sorted_pods
+from plimsoll.kube.informer.cache import WritableCache
+from plimsoll.nodes.observing.pod_books import PodBook
+from plimsoll.nodes.observing.pod_sorting import PodSorter, Sorted, Viewpoint
 from plimsoll.nodes.options import read_options
 from plimsoll.nodes.turns import PodState
 from plimsoll.objects.meta import ObjectMeta, OwnerReference
@@ -25,38 +27,48 @@ def pod(name: str = "p", *, meta: dict[str, Any] | None = None, spec: Any = None
     )
 
 
-def sort(*pods: Pod, now: datetime = NOON, waits: bool = True, **options: Any):
-    return sorted_pods(pods, read_options(options).pods, now=now, waits_for_scheduler=waits)
+def sort(*pods: Pod, now: datetime = NOON, waits: bool = True, **options: Any) -> Sorted:
+    cache: WritableCache[Pod] = WritableCache()
+    for one in pods:
+        cache.put((one.metadata.namespace, one.metadata.name), one)
+    book = PodBook(cache)
+    book.renew()
+    viewpoint = Viewpoint(rules=read_options(options).pods, now=now, waits_for_scheduler=waits)
+    return PodSorter().sorted(book, viewpoint)
+
+
+def pending(found: Sorted) -> list[Pod]:
+    return [one for one in found.counted.values() if not one.spec.node_name]
 
 
 def reasons(*pods: Pod, **options: Any) -> list[str]:
     found = sort(*pods, **options)
-    assert found.pending == ()
+    assert not found.pending
     return [one.reason.code for one in found.set_aside]
 
 
 def test_a_pod_that_the_scheduler_gave_up_on_is_planned_for():
-    assert sort(pod()).pending == (pod(),)
+    assert pending(sort(pod())) == [pod()]
 
 
 def test_a_pod_that_the_scheduler_has_not_looked_at_is_counted_and_waited_with():
     found = sort(pod(conditions=()))
-    assert (found.pending, found.unprocessed) == ((), 1)
+    assert (found.pending, found.unprocessed) == (0, 1)
     assert found.by_state == {PodState.UNSCHEDULABLE: 0, PodState.UNPROCESSED: 1}
 
 
 def test_where_no_scheduler_runs_by_itself_every_waiting_pod_counts():
-    assert len(sort(pod(conditions=()), waits=False).pending) == 1
+    assert sort(pod(conditions=()), waits=False).pending == 1
 
 
 def test_a_bypassed_scheduler_need_not_have_looked():
     odd = pod(conditions=(), spec={"scheduler_name": "odd"})
-    assert sort(odd, **{"bypassed-scheduler-names": "odd"}).pending == (odd,)
+    assert pending(sort(odd, **{"bypassed-scheduler-names": "odd"})) == [odd]
 
 
 def test_a_nominated_pod_counts_as_placed_there():
     found = sort(pod(nominated_node_name="n1"))
-    assert [one.spec.node_name for one in found.placed] == ["n1"]
+    assert [one.spec.node_name for one in found.counted.values()] == ["n1"]
 
 
 @pytest.mark.parametrize(
@@ -70,20 +82,20 @@ def test_a_nominated_pod_counts_as_placed_there():
 )
 def test_what_has_ended_is_leaving_or_is_gated_waits_for_nothing(gone: Pod):
     found = sort(gone)
-    assert (found.pending, found.placed, found.set_aside) == ((), (), ())
+    assert (dict(found.counted), found.unprocessed, found.set_aside) == ({}, 0, ())
 
 
 def test_expendable_pods_neither_wait_nor_hold_a_node():
     low = pod(spec={"priority": -11})
     running = pod("r", spec={"priority": -11, "node_name": "n1"})
     found = sort(low, running)
-    assert (found.pending, found.placed) == ((), ())
+    assert not found.counted
     assert [one.reason.code for one in found.set_aside] == ["Expendable"]
 
 
 def test_the_cutoff_of_expendable_pods_is_an_option_and_a_pod_without_priority_is_not_expendable():
-    assert len(sort(pod(spec={"priority": -11}), **{"expendable-pods-priority-cutoff": -20}).pending) == 1
-    assert len(sort(pod()).pending) == 1
+    assert sort(pod(spec={"priority": -11}), **{"expendable-pods-priority-cutoff": -20}).pending == 1
+    assert sort(pod()).pending == 1
 
 
 @pytest.mark.parametrize("prefix", ["autoscaling.x-k8s.io", "cluster-autoscaler.kubernetes.io"])
@@ -105,10 +117,10 @@ def test_other_schedulers_than_the_allowed_ones_are_not_planned_for():
 
 def test_young_pods_wait_for_the_delay_which_an_annotation_can_only_lengthen():
     longer = pod(meta={"annotations": {"cluster-autoscaler.kubernetes.io/pod-scale-up-delay": "2m"}})
-    shorter = pod(meta={"annotations": {"cluster-autoscaler.kubernetes.io/pod-scale-up-delay": "1s"}})
-    unreadable = pod(meta={"annotations": {"cluster-autoscaler.kubernetes.io/pod-scale-up-delay": "soon"}})
+    shorter = pod("shorter", meta={"annotations": {"cluster-autoscaler.kubernetes.io/pod-scale-up-delay": "1s"}})
+    unreadable = pod("unreadable", meta={"annotations": {"cluster-autoscaler.kubernetes.io/pod-scale-up-delay": "soon"}})
     after = NOON + timedelta(seconds=61)
     delay = {"new-pod-scale-up-delay": "60s"}
     assert reasons(pod(), now=NOON + timedelta(seconds=59), **delay) == ["PodTooNew"]
-    assert len(sort(pod(), shorter, unreadable, now=after, **delay).pending) == 3
+    assert sort(pod(), shorter, unreadable, now=after, **delay).pending == 3
     assert reasons(longer, now=after, **delay) == ["PodTooNew"]

@@ -91,7 +91,7 @@ def _changed(data: st.DataObject, view: ClusterView, step: int) -> ClusterView:
     if kind == "node":
         return view.with_node(nodes(data.draw)[0])
     if kind == "lost" and names:
-        return view.without_node(data.draw(st.sampled_from(names)))
+        return view.without_nodes({data.draw(st.sampled_from(names))})
     return ClusterView.of(
         [state.node for state in view.nodes.values()], namespaces=view.namespaces, storage=view.storage
     )

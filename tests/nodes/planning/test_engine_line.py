@@ -119,6 +119,54 @@ class TestBundles:
         assert left(plan) == {"free": 2}
 
 
+class TestRequestsAndOrdinaryPods:
+    """One line for all (specs/nodes.md 4.2, 4.5): four pods find room, and two that are asked for stay without."""
+
+    ROOM = (group("g", cpu=4, most=1),)
+
+    def test_a_request_of_higher_priority_goes_before_an_older_one(self):
+        old = waiting("old", 4, bundle="default/old", age=100)
+        urgent = waiting("urgent", 4, 0.9, bundle="default/urgent", age=1, priority=5)
+        assert left(planned(world(old, urgent, groups=self.ROOM))) == {"old": 4}
+
+    def test_the_highest_priority_of_its_pod_sets_counts(self):
+        plain = waiting("plain", 4, bundle="default/plain", age=100)
+        mixed = [waiting(f"mixed{number}", 2, 0.9, bundle="default/mixed", priority=number) for number in (0, 7)]
+        assert left(planned(world(plain, *mixed, groups=self.ROOM))) == {"plain": 4}
+
+    def test_names_decide_among_requests_of_the_same_instant(self):
+        pending = [waiting(f"{name}-pods", 4, bundle=f"default/{name}", labels={"x": name}) for name in ("b", "a")]
+        assert left(planned(world(*pending, groups=self.ROOM))) == {"b-pods": 4}
+
+    def test_older_ordinary_pods_go_before_a_request(self):
+        web, asked = waiting("web", 2, age=100), waiting("asked", 4, 0.9, bundle="default/r", age=1)
+        assert left(planned(world(web, asked, groups=self.ROOM))) == {"asked": 4}
+
+    def test_an_older_request_goes_before_ordinary_pods(self):
+        web, asked = waiting("web", 2, age=1), waiting("asked", 4, 0.9, bundle="default/r", age=100)
+        assert left(planned(world(web, asked, groups=self.ROOM))) == {"web": 2}
+
+    def test_ordinary_pods_stand_where_the_oldest_of_them_does(self):
+        old, young = waiting("old", 1, age=100), waiting("young", 1, 0.5, age=1)
+        asked = waiting("asked", 4, 0.9, bundle="default/r", age=50)
+        assert left(planned(world(old, young, asked, groups=self.ROOM))) == {"asked": 4}
+
+    def test_ordinary_pods_of_low_priority_do_not_stand_with_those_of_high(self):
+        urgent, idle = waiting("urgent", 1, age=100, priority=5), waiting("idle", 2, age=100, priority=-5)
+        asked = waiting("asked", 3, 0.9, bundle="default/r", age=1)
+        assert left(planned(world(urgent, idle, asked, groups=self.ROOM))) == {"idle": 2}
+
+    def test_a_request_is_served_beside_ordinary_pods_that_do_not_all_fit(self):
+        huge, web = waiting("huge", 1, 64, age=200), waiting("web", 1, age=100)
+        asked = waiting("asked", 3, bundle="default/r", age=1)
+        assert left(planned(world(huge, web, asked, groups=self.ROOM))) == {"huge": 1}
+
+    def test_what_an_earlier_turn_has_begun_to_serve_goes_first(self):
+        begun = replace(waiting("begun", 4, bundle="default/begun", age=1), rank=-1)
+        urgent = waiting("urgent", 4, 0.9, bundle="default/urgent", age=100, priority=5)
+        assert left(planned(world(urgent, begun, groups=self.ROOM))) == {"urgent": 4}
+
+
 class TestWholeGroups:
     """Zero or max: such a group grows to its largest size or not at all."""
 

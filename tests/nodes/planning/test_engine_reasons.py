@@ -10,7 +10,7 @@ from plimsoll.nodes.planning.results import Result
 from plimsoll.nodes.planning.scale_up import plan_scale_up
 from tests.nodes.planning.engine_checks import problems
 from tests.nodes.planning.engine_worlds import group, left, machine, told, waiting, world
-from tests.nodes.planning.worlds_of_offers import policy
+from tests.nodes.planning.worlds_of_offers import daemon_set, policy
 from tests.scheduling.cluster import ZONE, node, required, spread, term
 
 if TYPE_CHECKING:
@@ -127,6 +127,30 @@ def test_a_zone_that_holds_the_others_back_is_named():
     assert "3 pods cannot be spread" in told(plan)
     assert "b can take no more and holds the others back" in told(plan)
     assert ZONE in told(plan)
+
+
+class TestDaemonsInTheWay:
+    def test_the_daemon_set_is_named_with_what_it_takes_of_what(self):
+        plan = planned(world(waiting("web"), groups=[group("g")], daemon_sets=(daemon_set("agent", "3500m"),)))
+        assert told(plan) == "Insufficient cpu: daemon set kube-system/agent takes 3500m of 4 on each node (g)"
+
+    def test_one_that_is_larger_than_the_node(self):
+        plan = planned(world(waiting("web"), groups=[group("g")], daemon_sets=(daemon_set("agent", "6"),)))
+        assert told(plan) == "Insufficient cpu: daemon set kube-system/agent takes 6 of 4 on each node (g)"
+
+    def test_of_several_the_largest_is_named(self):
+        sets = (daemon_set("small", "1"), daemon_set("large", "2"), daemon_set("free", "0"))
+        plan = planned(world(waiting("web", 1, 2), groups=[group("g")], daemon_sets=sets))
+        assert "daemon sets kube-system/large and 1 more take 3 of 4 on each node (g)" in told(plan)
+
+    def test_a_pod_too_large_for_the_bare_node_is_not_their_fault(self):
+        plan = planned(world(waiting("web", 1, 5), groups=[group("g")], daemon_sets=(daemon_set("agent", "1"),)))
+        assert told(plan) == "Insufficient cpu (g)"
+
+    def test_of_machine_types_too(self):
+        snapshot = world(waiting("web"), machine_types=(machine("four", 4),), daemon_sets=(daemon_set("agent", "4"),))
+        plan = planned(snapshot, node_autoprovisioning=True)
+        assert told(plan) == "Insufficient cpu: daemon set kube-system/agent takes 4 of 4 on each node (four)"
 
 
 def test_a_contradiction_is_no_error():

@@ -1,15 +1,21 @@
 """Label sets: the design's examples and the rules of specs/nodes.md 5.6."""
 
+from collections.abc import Iterable
+
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from plimsoll.nodes.planning.label_sets import Asked, best_label_set, satisfies
+from plimsoll.nodes.planning.label_sets import Asked, in_order, merged_label_set, satisfies
 from plimsoll.nodes.planning.results import LabelSet
 
 S1 = {"x": "a", "machine_type": "n1-standard-2"}
 S2 = {"y": "b"}
 S3 = {"x": "c"}
 S4 = {"machine_type": "n1-standard-16"}
+
+
+def best_label_set(asked: Iterable[Asked]) -> LabelSet:
+    return merged_label_set([one.selector for one in in_order(asked)])
 
 
 def by_popularity(*selectors: dict[str, str]) -> LabelSet:

@@ -1,17 +1,29 @@
 """Groups that could be made: specs/nodes.md 5.5 to 5.8, at the level of offers (N26, N27, N28, N30, N42)."""
 
-from typing import Any
+from typing import Any, ClassVar
 
 import pytest
 
 from plimsoll.nodes.planning import candidates
 from plimsoll.nodes.planning.candidates import Offered
 from plimsoll.nodes.planning.offers import Offer
+from plimsoll.nodes.planning.profiles import REGION, ZONE
 from plimsoll.nodes.planning.world import MachineType, Pending
 from plimsoll.objects.nodes import Taint
 from plimsoll.objects.placement import Toleration, TopologySpreadConstraint
 from plimsoll.scheduling import ClusterView, Fits, feasible
-from tests.nodes.planning.worlds_of_offers import machine, nap, pending, pod, policy, snapshot, standard
+from tests.nodes.planning.worlds_of_offers import (
+    amounts,
+    group,
+    machine,
+    nap,
+    node,
+    pending,
+    pod,
+    policy,
+    snapshot,
+    standard,
+)
 
 TYPES = tuple(standard(cores) for cores in (1, 2, 4, 8, 16))
 GPU = machine(
@@ -210,6 +222,45 @@ def test_zones_get_an_offer_each_only_where_they_matter():
     assert [offer.node.metadata.labels["topology.kubernetes.io/zone"] for offer in found.offers] == ["z1", "z2"]
     pinned = pending("p", pod(selector={"topology.kubernetes.io/zone": "z2"}))
     assert [offer.zone for offer in offered(pinned, types=(kind,)).offers] == ["z2"]
+
+
+class TestRegions:
+    """Of a zone, as nodes and templates there tell it."""
+
+    TYPES = (machine("m", 4, 16, zones=("a", "b")),)
+    ENTRY = pending("p", pod("1", "1Gi", selector={REGION: "east"}))
+    PLACE: ClassVar = {ZONE: "b", REGION: "east"}
+
+    def regions(self, *entries: Pending, **world: Any) -> list[tuple[str, str | None, str | None]]:
+        found = offered(*entries, types=self.TYPES, world=world)
+        return [
+            (offer.zone, labels.get(REGION), labels.get("failure-domain.beta.kubernetes.io/region"))
+            for offer in found.offers
+            if not offer.exists
+            for labels in [offer.node.metadata.labels]
+        ]
+
+    def test_from_a_node_in_the_zone(self):
+        there = node("n", amounts(4, 16), labels=self.PLACE)
+        assert self.regions(self.ENTRY, nodes=(there,)) == [("b", "east", "east")]
+
+    def test_from_the_template_of_a_group_in_the_zone(self):
+        one = group("g", self.TYPES[0], template=node("t", amounts(4, 16), labels=self.PLACE))
+        assert self.regions(self.ENTRY, groups=(one,)) == [("b", "east", "east")]
+
+    def test_a_zone_that_nobody_tells_of_has_none(self):
+        assert self.regions(self.ENTRY) == []
+        assert self.regions(pending("p", pod("1", "1Gi"))) == [("a", None, None)]
+
+    def test_a_zone_that_is_told_of_in_two_ways_has_none(self):
+        there = [node(name, amounts(4, 16), labels={ZONE: "b", REGION: name}) for name in ("east", "west")]
+        assert self.regions(self.ENTRY, nodes=tuple(there)) == []
+
+    def test_the_catalogue_s_word_goes_first(self):
+        kind = machine("m", 4, 16, zones=("b",), labels={REGION: "north"})
+        there = node("n", amounts(4, 16), labels=self.PLACE)
+        found = offered(pending("p", pod("1", "1Gi")), types=(kind,), world={"nodes": (there,)})
+        assert [offer.node.metadata.labels[REGION] for offer in found.offers] == ["north"]
 
 
 def test_a_zone_in_back_off_is_passed_over_and_told():

@@ -115,8 +115,7 @@ def assert_pods_have_places(world: Snapshot, removals: Sequence[Removal]) -> Non
     gone = {one.node for one in removals}
     pods = {placed.key: placed.pod for state in world.view.nodes.values() for placed in state.pods.values()}
     view: ClusterView = world.view
-    for name in sorted(gone):
-        view = view.without_node(name)
+    view = view.without_nodes(gone)
     for one in sorted(removals, key=lambda each: each.is_empty):
         for move in one.moves:
             moved = loose(pods[move.pod])
@@ -176,8 +175,7 @@ def test_all_unneeded_nodes_can_go_together(world: Snapshot, many: int):
     gone = {one.node for one in found.unneeded}
     places = found.hints()
     view: ClusterView = world.view
-    for name in sorted(gone):
-        view = view.without_node(name)
+    view = view.without_nodes(gone)
     assert not gone & set(places.values())
     for name in sorted(gone):
         for placed in world.view.nodes[name].pods.values():
@@ -213,7 +211,7 @@ def test_a_node_with_one_pod_is_unneeded_exactly_when_the_plain_rules_know_anoth
             continue
         alone = only_candidate(world, name)
         found = find_unneeded(alone, policy(**WIDE), now=NOON)
-        without = world.view.without_node(name)
+        without = world.view.without_nodes({name})
         places = [
             other
             for other in without.nodes.values()

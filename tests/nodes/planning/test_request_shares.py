@@ -38,6 +38,13 @@ def test_a_node_is_of_the_first_in_line_on_it():
     assert found["default/old"].cost_per_hour == found["default/young"].cost_per_hour == pytest.approx(0.2)
 
 
+def test_priority_goes_before_age_for_whose_a_node_is_too():
+    old, urgent = asked("old", 2, age=9), asked("urgent", 2, age=1, priority=3)
+    snapshot = world(old, urgent, groups=[group("g")])
+    found = shares(plan_scale_up(snapshot, policy(expander="cost")), snapshot.pending)
+    assert (found["default/old"].nodes, found["default/urgent"].nodes) == ({"g": 0}, {"g": 1})
+
+
 def test_the_price_is_shared_by_what_pods_ask_for():
     snapshot = world(asked("large", 1, cpu=3), asked("small", 1, cpu=1), groups=[group("g")])
     found = shares(plan_scale_up(snapshot, policy(expander="cost")), snapshot.pending)

@@ -245,7 +245,7 @@ def worlds(draw: Any) -> Any:
 
 
 @given(worlds(), worlds())
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=30, deadline=None)
 def test_never_more_is_booked_than_there_is(before: Any, after: Any):
     """Whatever was hinted."""
     hints = Hints()
@@ -259,7 +259,7 @@ def test_never_more_is_booked_than_there_is(before: Any, after: Any):
 
 
 @given(worlds())
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=30, deadline=None)
 def test_what_is_booked_and_what_runs_and_what_lacks_room_is_all_there_is(drawn: Any):
     snapshot, held = drawn
     found = booked(snapshot, *held)
@@ -271,7 +271,7 @@ def test_what_is_booked_and_what_runs_and_what_lacks_room_is_all_there_is(drawn:
 
 
 @given(worlds(), st.data())
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=30, deadline=None)
 def test_who_is_gone_leaves_nothing_behind(drawn: Any, data: Any):
     """The next turn after a deletion books what a turn would that never knew of it: all the room is there again."""
     snapshot, held = drawn

@@ -259,11 +259,15 @@ def test_a_large_quiet_cluster_writes_little():
 # ---- pods that wait no more
 
 
+def after(one: Turn, *, seconds: int) -> Turn:
+    return later(one, at=NOON + timedelta(seconds=seconds))
+
+
 def placed_now(name: str, on: str) -> Turn:
-    return later(turn(nodes=(node(on),), pods=(placed(name, on),)), seconds=10)
+    return after(turn(nodes=(node(on),), pods=(placed(name, on),)), seconds=10)
 
 
-def news_of(*turns: Turn) -> list[list[str]]:
+def lines_of(*turns: Turn) -> list[list[str]]:
     """Lines of what each turn had to say."""
     news = JournalNews()
     found = []
@@ -277,23 +281,23 @@ WAITS = stuck(waiting("p"), reasons=(LIMIT,))
 
 
 def test_a_pod_that_got_its_place_is_said_to_have_one_once():
-    (_, *after) = news_of(WAITS, placed_now("p", "n1"), placed_now("p", "n1"))
+    (_, *then) = lines_of(WAITS, placed_now("p", "n1"), placed_now("p", "n1"))
 
-    assert after == [["- pod/default/p waits no more: it has a place on node n1"], []]
+    assert then == [["- pod/default/p waits no more: it has a place on node n1"], []]
 
 
 def test_a_pod_that_is_nowhere_is_not_said_to_run():
-    assert news_of(WAITS, later(turn(), seconds=10))[1] == [
+    assert lines_of(WAITS, after(turn(), seconds=10))[1] == [
         "- pod/default/p waits no more: it is not among the pods without a place any more"
     ]
 
 
 def test_a_turn_that_saw_nothing_or_did_not_plan_leaves_what_was_said():
-    blind = later(Turn(number=8, at=NOON, policy=turn().policy, ended_early=LIMIT), seconds=10)
-    unplanned = later(turn(waiting("p")), seconds=20)
+    blind = after(Turn(number=8, at=NOON, policy=turn().policy, ended_early=LIMIT), seconds=10)
+    unplanned = after(turn(waiting("p")), seconds=20)
 
-    assert [lines for lines in news_of(WAITS, blind, unplanned)[1:] if "pod" in str(lines)] == []
-    assert news_of(WAITS, blind, unplanned, placed_now("p", "n1"))[-1] == [
+    assert [lines for lines in lines_of(WAITS, blind, unplanned)[1:] if "pod" in str(lines)] == []
+    assert lines_of(WAITS, blind, unplanned, placed_now("p", "n1"))[-1] == [
         "- pod/default/p waits no more: it has a place on node n1"
     ]
 
@@ -328,14 +332,12 @@ def test_a_quiet_group_is_told_with_its_sizes_and_limits():
 
 def test_a_group_that_grew_is_told_with_when_it_did_and_what_is_on_its_way():
     grows = grew(growth(offer("g", size=2), waiting("p"), nodes=2), standing=standing_of())
-    quiet = later(turn(standing=standing_of(target=4, ready=2)), seconds=10)
+    quiet = after(turn(standing=standing_of(target=4, ready=2)), seconds=10)
 
+    told = "stays as it is: 4 nodes, 2 ready (minimum 1, maximum 10)"
     assert noted(grows, quiet) == [
         [],
-        [
-            "stays as it is: 4 nodes, 2 ready (minimum 1, maximum 10); "
-            "2 on the way; last grown from 2 to 4 at 2026-01-01 12:00:00 UTC"
-        ],
+        [f"{told}; 2 on the way; last grown from 2 to 4 at 2026-01-01 12:00:00 UTC"],
     ]
 
 
@@ -353,7 +355,7 @@ def test_the_size_of_a_quiet_group_is_news_only_when_it_changed():
     news, notes = JournalNews(), GroupNotes()
     told = []
     for seconds, target in ((0, 2), (10, 2), (20, 3)):
-        one = later(turn(standing=standing_of(target=target, ready=target)), seconds=seconds)
+        one = after(turn(standing=standing_of(target=target, ready=target)), seconds=seconds)
         plan, outcomes = told_of(one)
         found = news.of(structs.replace(plan, not_done=(*plan.not_done, *notes.of(one))), outcomes)
         told.append(0 if found is None else len(found[0].not_done))

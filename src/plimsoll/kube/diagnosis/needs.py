@@ -184,7 +184,11 @@ _REQUESTS: Final = Needs(
             ("provisioningrequests/status", ("patch",), "to answer requests"),
             ("provisioningclasses", _READ, "to see which classes are allowed"),
         ),
-        *_of("", ("podtemplates", _READ, "to see what the pods of a request look like")),
+        *_of(
+            "",
+            ("podtemplates", _READ, "to see what the pods of a request look like"),
+            ("limitranges", _WATCH, "to know what pods are given that do not say what they need"),
+        ),
         *_of("scheduling.k8s.io", ("priorityclasses", _READ, "to serve important requests first")),
         _events(Scope.EVERYWHERE),
     ),

@@ -56,8 +56,10 @@ class Audience(Generic[V]):
 
     def keep_step(self, feed: HandlerFeed[V], heard: Backlog[V]) -> Backlog[V]:
         """All of `heard` is told or about to be; gives the backlog it has in common with the others from now on."""
-        heard.members.pop(feed, None)
-        self._alone.pop(feed, None)
+        if feed in self._alone:
+            del self._alone[feed]
+        else:
+            del heard.members[feed]
         self._idle.members[feed] = None
         return self._idle
 

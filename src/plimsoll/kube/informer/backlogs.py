@@ -6,7 +6,7 @@ A dozen handlers of one informer are nearly always at the same point, so what wa
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Generic, NamedTuple
+from typing import TYPE_CHECKING, Generic
 
 from plimsoll.kube.informer.changes import Departure, V, changes_between, is_other_object
 
@@ -18,12 +18,7 @@ if TYPE_CHECKING:
     from plimsoll.kube.informer.handlers import HandlerFeed
     from plimsoll.objects.problems import BadObject
 
-
-class Telling(NamedTuple, Generic[V]):
-    """One change that is to be told, and of what it is: an object of another uid is two changes of one place."""
-
-    place: Place
-    change: Change[V]
+    Telling = tuple[Place, Change[V]]
 
 
 class Backlog(Generic[V]):
@@ -53,11 +48,14 @@ class Backlog(Generic[V]):
             self.departures[place] = departure
 
     def tellings(self) -> Sequence[Telling[V]]:
-        """All that is to be told of it now, the same for each member that asks before the next change."""
+        """All that is to be told of it now, the same for each member that asks before the next change.
+
+        Each with its place: an object of another uid under one name makes two changes.
+        """
         if self._tellings is None:
             state, departures = self._cache.state, self.departures
             self._tellings = [
-                Telling(place, change)
+                (place, change)
                 for place, known in self.known.items()
                 for change in changes_between(known, state(place), departures.get(place))
             ]

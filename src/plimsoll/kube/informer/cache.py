@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Generic
 from plimsoll.core.errors import InvalidInput
 from plimsoll.kube.informer.changes import Key, V
 from plimsoll.kube.informer.indexes import Index, ident_of
+from plimsoll.kube.informer.trails import Trail
 from plimsoll.objects.problems import BadObject
 
 if TYPE_CHECKING:
@@ -30,6 +31,7 @@ class Cache(Generic[V]):
         self._by_namespace: dict[str, dict[str, V]] = {}
         self._bad: dict[Key, BadObject] = {}
         self._indexes: dict[str, Index[V]] = {}
+        self._trails: list[Trail] = []
         self._count = 0
 
     def get(self, name: str, namespace: str = "") -> V | None:
@@ -82,6 +84,12 @@ class Cache(Generic[V]):
             return found
         return self._bad.get(Key(namespace, name))
 
+    def follow(self) -> Trail:
+        """What changes from now on, for somebody who looks at everything now and then."""
+        trail = Trail()
+        self._trails.append(trail)
+        return trail
+
     def __len__(self) -> int:
         """How many can be read."""
         return self._count
@@ -105,6 +113,8 @@ class WritableCache(Cache[V]):
             index.file(one, ident_of(one))
 
     def put(self, place: Place, new: V | BadObject) -> None:
+        for trail in self._trails:
+            trail.note(place)
         namespace, name = place
         if type(new) is BadObject:
             self._remove_good(place)
@@ -129,6 +139,8 @@ class WritableCache(Cache[V]):
             index.file(new, ident)
 
     def remove(self, place: Place) -> None:
+        for trail in self._trails:
+            trail.note(place)
         self._remove_good(place)
         if self._bad:
             self._bad.pop(Key(*place), None)

@@ -123,6 +123,8 @@ def changes_between(
         return () if after is None else (_arrival(after),)
     if after is None:
         return (_leaving(before, departure),)
+    if type(before) is not BadObject and type(after) is not BadObject and _is_next_version(before, after):
+        return (Updated(old=before, new=after),)
     if is_other_object(before, after):
         return (_leaving(before, departure), _arrival(after))
     if is_unchanged(before, after):
@@ -132,6 +134,12 @@ def changes_between(
     if type(after) is BadObject:
         return (TurnedBad(bad=after, last=before),)
     return (Updated(old=before, new=after),)
+
+
+def _is_next_version(before: V, after: V) -> bool:
+    """Whether it is what nearly every change is: another version of one object."""
+    old, new = before.metadata, after.metadata
+    return old.uid == new.uid and old.resource_version != new.resource_version
 
 
 def is_unchanged(old: V | BadObject, new: V | BadObject) -> bool:
@@ -173,7 +181,10 @@ def view_of(value: V) -> WireObject:
 
 
 def key_of(value: V | BadObject) -> Key:
-    return Key(*place_of(value))
+    if type(value) is BadObject:
+        return Key(value.namespace, value.name)
+    metadata = value.metadata
+    return Key(metadata.namespace, metadata.name)
 
 
 def place_of(value: V | BadObject) -> Place:

@@ -145,11 +145,11 @@ class HandlerFeed(Generic[V]):
 
     def _tell_all(self, backlog: Backlog[V], tellings: Sequence[Telling[V]]) -> Awaitable[None] | None:
         """What it has in common with others, in one go; from an interruption on it is alone with the rest."""
-        for number, telling in enumerate(tellings):
+        for number, (_, change) in enumerate(tellings):
             try:
-                outcome = self._handler(telling.change)
+                outcome = self._handler(change)
             except (asyncio.CancelledError, Exception) as error:  # noqa: BLE001 - a handler is somebody else's code; its bug must not stop the informer
-                self._report(telling.change, error)
+                self._report(change, error)
             except BaseException:
                 self._fall_behind(backlog, tellings[number:])
                 raise
@@ -163,13 +163,14 @@ class HandlerFeed(Generic[V]):
 
     def _fall_behind(self, backlog: Backlog[V], rest: Sequence[Telling[V]]) -> None:
         """Be alone with what of `backlog` was not told, of which the first may be under way."""
-        first = rest[0].place
-        self._under_way = deque(one.change for one in rest if one.place == first)
-        self._in_hand = {one.place: backlog.known.get(one.place) for one in rest if one.place != first}
+        first, _ = rest[0]
+        self._under_way = deque(change for place, change in rest if place == first)
+        self._in_hand = {place: backlog.known.get(place) for place, _ in rest if place != first}
         self._departures = {place: how for place, how in backlog.departures.items() if place in self._in_hand}
         self._next = deque(self._in_hand)
-        self._has_work, self._is_busy, self._is_alone = False, True, True
+        self._is_busy = self._is_alone = True
         self._backlog = self._audience.go_alone(self, self._backlog)
+        self._has_work = bool(self._backlog.known)
 
     def _tell_next(self, most: int) -> Awaitable[None] | None:
         for _ in range(most):
@@ -185,6 +186,8 @@ class HandlerFeed(Generic[V]):
                     return outcome
             self.told += 1
             self._under_way.popleft()
+        if not self._under_way and not self._in_hand:
+            self._batch_told()
         return None
 
     async def heard(self, outcome: Awaitable[None]) -> None:

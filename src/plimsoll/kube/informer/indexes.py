@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 log: structlog.typing.FilteringBoundLogger = structlog.get_logger(__name__)
 
 
-# What index functions give, for the most part nothing or one key; anything else may only be good for being gone through.
+# What index functions give, for the most part with one key or none; anything else may only be gone through.
 _PLAIN: Final = frozenset({list, tuple})
 
 

@@ -49,7 +49,6 @@ if TYPE_CHECKING:
     from plimsoll.kube.exchange import Stream
     from plimsoll.kube.informer.origins import Origin
     from plimsoll.kube.informer.settings import InformerSettings
-    from plimsoll.kube.informer.statuses import Progress
     from plimsoll.kube.informer.tracking import Tracker
 
 log: structlog.typing.FilteringBoundLogger = structlog.get_logger(__name__)
@@ -73,6 +72,7 @@ class Reflector(Generic[V]):
         on_synced: Callable[[], None],
     ) -> None:
         self._origin = origin
+        self._progress = origin.progress
         self._tracker = tracker
         self._settings = settings
         self._clock = clock
@@ -84,10 +84,6 @@ class Reflector(Generic[V]):
         self._must_list = True
         self._may_stream_initial = settings.uses_watch_list
         self._last_suspicion_s: float | None = None
-
-    @property
-    def _progress(self) -> Progress:
-        return self._origin.progress
 
     async def run(self) -> None:
         """For ever, until cancelled. Begins with a list, also after an earlier run."""

@@ -116,6 +116,10 @@ class Tracker(Generic[V]):
         """Whether this is news. Versions that are no numbers cannot be compared, and always are."""
         if not version:
             return True
+        if version == self.position:
+            # What bookmarks of a quiet watch say, again and again.
+            self.replays += 1
+            return False
         if not is_newer(version, self.position):
             self.replays += 1
             self._look_back(version)

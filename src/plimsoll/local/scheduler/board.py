@@ -14,6 +14,9 @@ from typing import TYPE_CHECKING, Final
 
 from msgspec import structs
 
+from plimsoll.core.errors import InvalidQuantity
+from plimsoll.core.resources import ZERO
+from plimsoll.scheduling.demands import pod_demand
 from plimsoll.scheduling.priorities import outranks
 from plimsoll.scheduling.storage import Storage
 from plimsoll.scheduling.view import ClusterView, NodeState, PlacedPod, PodKey, pod_key
@@ -21,6 +24,7 @@ from plimsoll.scheduling.view import ClusterView, NodeState, PlacedPod, PodKey, 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
+    from plimsoll.core.resources import ResourceVector
     from plimsoll.objects.nodes import Node
     from plimsoll.objects.pods import Pod
     from plimsoll.objects.problems import BadObject
@@ -268,7 +272,15 @@ def _counts_the_same(old: PlacedPod, new: Pod) -> bool:
         and old.pod.spec == new.spec
     )
     # Only an in-place resize makes a pod with the same spec need something else.
-    return same and (_granted(old.pod) == _granted(new) or PlacedPod(new).demand == old.demand)
+    return same and (_granted(old.pod) == _granted(new) or _demand(new) == old.demand)
+
+
+def _demand(pod: Pod) -> ResourceVector:
+    """As `PlacedPod` counts it."""
+    try:
+        return pod_demand(pod)
+    except InvalidQuantity:
+        return ZERO
 
 
 def _granted(pod: Pod) -> list[object]:

@@ -113,10 +113,12 @@ class DisruptionBudgets:
 
     def _covering(self, change: Change[Any]) -> Iterable[Key]:
         """The budgets that cover the pod, or covered it; of a change that no budget counts, none."""
+        budgets = self._budgets.cache.list(change.key.namespace)
+        if not budgets:
+            return ()
         states: list[Any] = states_in(change)
         if isinstance(change, Updated) and _counted(states[0]) == _counted(states[1]):
             return ()
-        budgets = self._budgets.cache.list(change.key.namespace)
         return [
             key_of(one)
             for one in budgets

@@ -24,7 +24,8 @@ def index_pods_by_claim(pods: Informer[Pod]) -> None:
 
 def claims_of(pod: Pod) -> list[Key]:
     """The claims a pod uses, those made for it alone among them."""
-    return [Key(pod.metadata.namespace, name) for name in dict.fromkeys(claim_names(pod))]
+    names = claim_names(pod)
+    return [Key(pod.metadata.namespace, name) for name in dict.fromkeys(names)] if names else []
 
 
 def pods_using(pods: Informer[Pod], claim: Key) -> list[Pod]:

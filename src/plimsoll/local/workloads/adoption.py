@@ -102,11 +102,12 @@ class Adoption:
             if metadata.labels != labels:
                 # Pods of one template have the same labels: one look is enough for all of them.
                 labels, matches = metadata.labels, selector.matches(metadata.labels)
-            references = metadata.owner_references
-            if matches and len(references) == 1 and references[0].uid == uid and references[0].controller:
-                # So are nearly all of them, in every turn: `claim_on` would say the same.
-                ours.append(one)
-                continue
+            if matches:
+                match metadata.owner_references:
+                    case (reference,) if reference.controller and reference.uid == uid:
+                        # So are nearly all of them, in every turn: `claim_on` would say the same.
+                        ours.append(one)
+                        continue
             match claim_on(metadata, owner, matches=matches):
                 case Claim.OURS:
                     ours.append(one)

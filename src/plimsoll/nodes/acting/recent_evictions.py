@@ -32,6 +32,9 @@ class RecentEvictions:
         if controller_of(pod.metadata) is not None and pod.status.phase not in _ENDED:
             self._pods[pod.metadata.uid] = (at, pod)
 
+    def clock_was_set(self, by: timedelta) -> None:
+        self._pods = {uid: (at + by, pod) for uid, (at, pod) in self._pods.items()}
+
     def missing(self, now: datetime, pods: Iterable[Pod], *, for_s: float) -> tuple[Pod, ...]:
         """As their controllers would make them again, without a node. `pods` are all that there are.
 

@@ -52,6 +52,10 @@ class RemovalTimes:
         recent = [(at, known) for at, known in self.begun if at > now - _WINDOW]
         return type(self)((*recent, (now.replace(microsecond=0), count)))
 
+    def shifted(self, by: timedelta) -> Self:
+        """The same moments by a clock that was set."""
+        return type(self)(tuple(((at + by).replace(microsecond=0), count) for at, count in self.begun))
+
     def text(self) -> str:
         """`<unix seconds>:<how many>`, by commas."""
         return ",".join(f"{int(at.timestamp())}:{count}" for at, count in self.begun)
@@ -118,6 +122,11 @@ class RemovalLedger:
             facts={"maxRemovalsPerHour": most},
         )
         return chosen, {one.node: reason for one in removals if one not in chosen}
+
+    def clock_was_set(self, by: timedelta) -> None:
+        """What is kept in the cluster follows with the next removal."""
+        if self._times is not None:
+            self._times = self._times.shifted(by)
 
     async def _read(self) -> RemovalTimes:
         try:

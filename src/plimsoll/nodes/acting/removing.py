@@ -23,7 +23,7 @@ from plimsoll.nodes.turns import Ended, RemovalResult
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
-    from datetime import datetime
+    from datetime import datetime, timedelta
 
     from plimsoll.core.clock import Clock
     from plimsoll.kube.client import Client
@@ -167,6 +167,9 @@ class Remover:
         """What has come to an end since this was last asked."""
         told, self._ended = tuple(self._ended), []
         return told
+
+    def clock_was_set(self, by: timedelta) -> None:
+        self._evictions.clock_was_set(by)
 
     def recently_evicted(self, now: datetime, pods: Iterable[Pod] = ()) -> tuple[Pod, ...]:
         """Pods that were evicted lately and that none of `pods`, all that there are, has replaced."""

@@ -19,7 +19,7 @@ from plimsoll.nodes.cluster_state.node_readiness import StartupTaints, is_tainte
 from plimsoll.nodes.planning.drains import has_mirror, is_daemon_pod
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Collection, Iterable, Mapping, Sequence
 
     from plimsoll.nodes.policy import Policy
     from plimsoll.objects.nodes import Node
@@ -71,7 +71,7 @@ class NodesOfGroups:
 
     nodes: Mapping[str, Sequence[Node]]
     """By group id."""
-    pods: Mapping[str, Sequence[Pod]]
+    pods: Mapping[str, Collection[Pod]]
     """By node name."""
     gpu_label: str = ""
 
@@ -113,11 +113,15 @@ class GroupTemplates:
         witness = self._witness(nodes, found.gpu_label, now)
         if witness is not None:
             template = _made_from(witness, found.pods, Source.REAL_NODE)
+            kept = self._remembered.get(group)
+            if kept is not None and kept.template == template:
+                # The very same object tells everybody that nothing is new.
+                template = kept.template
             self._remembered[group] = _Remembered(template=template, at=now)
             return template
         if group in self._remembered:
-            kept = self._remembered[group].template
-            return GroupTemplate(node=kept.node, daemons=kept.daemons, source=Source.REMEMBERED)
+            last = self._remembered[group].template
+            return GroupTemplate(node=last.node, daemons=last.daemons, source=Source.REMEMBERED)
         if offered is not None:
             return offered
         return _made_from(min(nodes, key=_age), found.pods, Source.ANY_NODE) if nodes else None
@@ -125,7 +129,11 @@ class GroupTemplates:
     def _witness(self, nodes: Iterable[Node], gpu_label: str, now: datetime) -> Node | None:
         """The oldest good one; the others are not looked at."""
         startup = StartupTaints(self.policy.pods)
-        return next((node for node in sorted(nodes, key=_age) if _is_good(node, startup, gpu_label, now)), None)
+        left = list(nodes)
+        oldest = min(left, key=_age, default=None)
+        if oldest is None or _is_good(oldest, startup, gpu_label, now):
+            return oldest
+        return next((node for node in sorted(left, key=_age) if _is_good(node, startup, gpu_label, now)), None)
 
     def _is_kept(self, group: str, now: datetime) -> bool:
         kept = self._remembered.get(group)
@@ -163,7 +171,7 @@ def _is_good(node: Node, startup: StartupTaints, gpu_label: str, now: datetime) 
     return readiness.since is None or readiness.since + _STABLE_AFTER < now
 
 
-def _made_from(node: Node, pods: Mapping[str, Sequence[Pod]], source: Source) -> GroupTemplate:
+def _made_from(node: Node, pods: Mapping[str, Collection[Pod]], source: Source) -> GroupTemplate:
     on_it = pods.get(node.metadata.name, ())
     staying = (pod for pod in on_it if pod.metadata.deletion_timestamp is None)
     daemons = (pod for pod in staying if has_mirror(pod) or is_daemon_pod(pod))

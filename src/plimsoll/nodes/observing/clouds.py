@@ -19,11 +19,12 @@ from plimsoll.nodes.planning.label_sets import INSTANCE_TYPE
 from plimsoll.nodes.planning.node_templates import PROFILE_LABEL
 from plimsoll.nodes.planning.profiles import ZONE
 from plimsoll.nodes.planning.world import CapacityType, Group, MachineType, ShrinkRules
+from plimsoll.nodes.providers.ports import KnowsOwners
 from plimsoll.nodes.providers.values import GroupOptions, Instance, NodeRef, NotImplementedByProvider, Span
 from plimsoll.objects.cloud import CAPACITY_TYPE_LABEL
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Collection, Mapping, Sequence
     from datetime import datetime
 
     from plimsoll.nodes.cluster_state.standing import Standing
@@ -81,7 +82,7 @@ class CloudRead:
 async def look_at_cloud(
     provider: Provider,
     nodes: Sequence[Node],
-    pods: Mapping[str, Sequence[Pod]],
+    pods: Mapping[str, Collection[Pod]],
     *,
     policy: Policy,
     templates: GroupTemplates,
@@ -107,10 +108,14 @@ async def look_at_cloud(
 
 
 async def _owners(provider: Provider, nodes: Sequence[Node]) -> tuple[dict[str, str], dict[str, bool]]:
+    refs = [NodeRef.of_node(node) for node in nodes]
+    if isinstance(provider, KnowsOwners):
+        owners = await provider.owners(refs)
+        known_machines = {name: one.has_instance for name, one in owners.items() if one.has_instance is not None}
+        return {name: one.group for name, one in owners.items()}, known_machines
     group_of: dict[str, str] = {}
     has_instance: dict[str, bool] = {}
-    for node in nodes:
-        ref = NodeRef.of_node(node)
+    for ref in refs:
         group = await provider.node_group_for_node(ref)
         if group is None:
             continue

@@ -9,6 +9,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
+from plimsoll.nodes.observing.named_owners import NamedOwners
+from plimsoll.nodes.observing.pod_books import PodBook
 from plimsoll.nodes.planning.drains import Controller
 from plimsoll.objects.configuration import Namespace
 from plimsoll.objects.nodes import Node
@@ -19,16 +21,16 @@ from plimsoll.objects.workloads import DaemonSet, Job, ReplicaSet, ReplicationCo
 from plimsoll.scheduling import Storage
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping
+    from collections.abc import Callable, Mapping
 
     from plimsoll.kube.informer.informer import Informer
     from plimsoll.kube.informer.shared import Informers
-    from plimsoll.nodes.observing.requests_watched import RequestsWatched
     from plimsoll.nodes.planning.drains import ControllerKey
     from plimsoll.objects.meta import WireObject
     from plimsoll.objects.problems import BadObject
 
 _CONTROLLERS: Final[tuple[type[WireObject], ...]] = (ReplicaSet, ReplicationController, StatefulSet, Job)
+_KINDS: Final = tuple(kind.kind_name() for kind in _CONTROLLERS)
 _STALE_AFTER_S: Final = 180.0
 """A quiet watch is heard about once a minute; what is older than a few of these is not known any more."""
 _TROUBLED_AFTER_S: Final = 15.0
@@ -41,7 +43,8 @@ class ClusterRead:
     """Everything at one moment, in the order of the caches."""
 
     nodes: tuple[Node, ...] = ()
-    pods: tuple[Pod, ...] = ()
+    pods: PodBook
+    """Until the next read."""
     bad_pods: tuple[BadObject, ...] = ()
     bad_nodes: tuple[BadObject, ...] = ()
     daemon_sets: tuple[DaemonSet, ...] = ()
@@ -71,8 +74,7 @@ def is_stale(informer: Informer[Any]) -> bool:
 class Watching:
     """The informers of a node autoscaler. `knows_owners`: an owner that no cache holds is gone, not merely unknown.
 
-    `as_scheduled` gives pods as the cluster's scheduler sees them, where that differs from what they say. `requests` is
-    there where ProvisioningRequests are answered.
+    `as_scheduled` gives pods as the cluster's scheduler sees them, where that differs from what they say.
     """
 
     def __init__(
@@ -80,14 +82,13 @@ class Watching:
         informers: Informers,
         *,
         knows_owners: Callable[[str], bool] | None = None,
-        as_scheduled: Callable[[Iterable[Pod]], tuple[Pod, ...]] = tuple,
-        requests: RequestsWatched | None = None,
+        as_scheduled: Callable[[Pod], Pod] | None = None,
     ) -> None:
-        self.requests = requests
         self._knows = knows_owners or (lambda _uid: True)
-        self._as_scheduled = as_scheduled
         self._nodes = informers.of(Node)
         self.pods = informers.of(Pod)
+        self._book = PodBook(self.pods.cache, as_scheduled=as_scheduled)
+        self._named_owners = NamedOwners(self.pods.cache, _KINDS)
         self._daemon_sets = informers.of(DaemonSet)
         self._budgets = informers.of(PodDisruptionBudget)
         self._controllers = [informers.of(kind) for kind in _CONTROLLERS]
@@ -116,15 +117,11 @@ class Watching:
     async def synced(self) -> None:
         for informer in self._all:
             await informer.synced()
-        if self.requests is not None:
-            await self.requests.synced()
 
     def stale(self) -> Stale | None:
         """The kind that has not been heard of for too long; None while all are fresh."""
         oldest = max((one for one in self._all if is_stale(one)), key=lambda one: one.age_s(), default=None)
-        if oldest is None:
-            return None if self.requests is None else self.requests.stale()
-        return Stale(resource=oldest.resource, age_s=oldest.age_s())
+        return None if oldest is None else Stale(resource=oldest.resource, age_s=oldest.age_s())
 
     def node(self, name: str) -> Node | None:
         return self._nodes.cache.get(name)
@@ -133,18 +130,28 @@ class Watching:
         return self._budgets.cache.list()
 
     def read_owners(self) -> dict[ControllerKey, Controller]:
-        return self._owners(self.pods.cache.list())
+        """Those that there are, with their replicas; and those that pods still name though they are gone."""
+        found: dict[ControllerKey, Controller] = {}
+        for informer, kind in zip(self._controllers, _KINDS, strict=True):
+            for one in informer.cache:
+                spec: Any = getattr(one, "spec", None)
+                key = (one.metadata.namespace, kind, one.metadata.name)
+                found[key] = Controller(replicas=getattr(spec, "replicas", None))
+        for key, uid in self._named_owners.now():
+            if key not in found and self._knows(uid):
+                found[key] = Controller(exists=False)
+        return found
 
     def read(self) -> ClusterRead:
-        pods = self._as_scheduled(self.pods.cache.list())
+        self._book.renew()
         return ClusterRead(
             nodes=self._nodes.cache.list(),
-            pods=pods,
+            pods=self._book,
             bad_pods=tuple(self.pods.cache.bad.values()),
             bad_nodes=tuple(self._nodes.cache.bad.values()),
             daemon_sets=self._daemon_sets.cache.list(),
             budgets=self._budgets.cache.list(),
-            controllers=self._owners(pods),
+            controllers=self.read_owners(),
             namespaces={one.metadata.name: one.metadata.labels for one in self._namespaces.cache},
             storage=Storage(
                 claims=self._claims.cache.list(),
@@ -153,19 +160,3 @@ class Watching:
                 csi_nodes=self._csi_nodes.cache.list(),
             ),
         )
-
-    def _owners(self, pods: tuple[Pod, ...]) -> dict[ControllerKey, Controller]:
-        """Those that there are, with their replicas; and those that pods still name though they are gone."""
-        found: dict[ControllerKey, Controller] = {}
-        kinds = [kind.kind_name() for kind in _CONTROLLERS]
-        for informer, kind in zip(self._controllers, kinds, strict=True):
-            for one in informer.cache:
-                spec: Any = getattr(one, "spec", None)
-                key = (one.metadata.namespace, kind, one.metadata.name)
-                found[key] = Controller(replicas=getattr(spec, "replicas", None))
-        for pod in pods:
-            for owner in pod.metadata.owner_references:
-                key = (pod.metadata.namespace, owner.kind, owner.name)
-                if owner.controller and owner.kind in kinds and key not in found and self._knows(owner.uid):
-                    found[key] = Controller(exists=False)
-        return found

@@ -39,24 +39,17 @@ _OF_ONE_POD: Final = frozenset(
 
 
 class ProfiledPods:
-    """Between the turns of one autoscaler: a pod that did not change is the same object again, so nobody looks anew."""
+    """By the profiles of a cluster's scheduler."""
 
     def __init__(self, profiles: Sequence[Profile]) -> None:
         self._only = profiles[0] if len(profiles) == 1 else None
         self._by_scheduler = {one.scheduler: one for one in profiles}
         self._is_plain = all(one.is_plain for one in profiles)
-        self._seen: dict[int, tuple[Pod, Pod]] = {}
-        """By id of the pod as it is, which is held here, so that the id stays its own."""
-
-    def __call__(self, pods: Iterable[Pod]) -> tuple[Pod, ...]:
-        if self._is_plain:
-            return tuple(pods)
-        before = self._seen
-        self._seen = {id(one): before.get(id(one)) or (one, self.of(one)) for one in pods}
-        return tuple(profiled for _, profiled in self._seen.values())
 
     def of(self, pod: Pod) -> Pod:
         """One profile alone is everybody's, as in Cluster Autoscaler; of several, that of the pod's scheduler."""
+        if self._is_plain:
+            return pod
         profile = self._only or self._by_scheduler.get(pod.spec.scheduler_name or DEFAULT_SCHEDULER)
         return pod if profile is None else profiled(pod, profile)
 

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from plimsoll.kube.informer.informer import Informer
     from plimsoll.kube.informer.shared import Informers
     from plimsoll.objects.decoding import RawObject
+    from plimsoll.objects.pods import Pod
 
 Json = dict[str, Any]
 V = TypeVar("V")
@@ -41,12 +42,21 @@ _LOOK_AGAIN_S: Final = 0.1
 
 
 class RequestsWatched:
-    """The informers. `registered`: classes of the entry point, with the types of conditions that are their own."""
+    """The informers. `registered`: classes of the entry point, with the types of conditions that are their own.
+
+    `as_scheduled` gives a pod as the cluster's scheduler sees it, where that differs from what it says.
+    """
 
     def __init__(
-        self, informers: Informers, *, clock: Clock, registered: Mapping[str, Collection[str]] | None = None
+        self,
+        informers: Informers,
+        *,
+        clock: Clock,
+        registered: Mapping[str, Collection[str]] | None = None,
+        as_scheduled: Callable[[Pod], Pod] | None = None,
     ) -> None:
         self._clock = clock
+        self._as_scheduled = as_scheduled
         self._registered = registered or {}
         self.requests = informers.of(ProvisioningRequest)
         self._classes = informers.of(ProvisioningClass)
@@ -90,6 +100,7 @@ class RequestsWatched:
             provisioning_classes=self._served(self._classes),
             bad=tuple(bad for one in (*self._custom, *self._core) for bad in one.cache.bad.values()),
             registered=self._registered,
+            as_scheduled=self._as_scheduled,
             memory=self._memory,
         )
 

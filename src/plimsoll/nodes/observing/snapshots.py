@@ -7,25 +7,30 @@ Nodes that registered but have not started are left out, and a fake ready node s
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from plimsoll.nodes.cluster_state.upcoming import upcoming_nodes
+from plimsoll.nodes.observing.attach_limits import with_template_limits
 from plimsoll.nodes.planning.daemon_overheads import DaemonSets
 from plimsoll.nodes.planning.promises import settled
-from plimsoll.nodes.planning.snapshots import Listed, SnapshotKeeper, Surroundings
+from plimsoll.nodes.planning.snapshots import Changes, SnapshotKeeper, Surroundings
+from plimsoll.scheduling.view import PodKey, pod_key
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
     from plimsoll.nodes.cluster_state.standing import Standing
+    from plimsoll.nodes.cluster_state.upcoming import UpcomingNode
     from plimsoll.nodes.observing.clouds import CloudRead
     from plimsoll.nodes.observing.clusters import ClusterRead
-    from plimsoll.nodes.observing.waiting_pods import Sorted
+    from plimsoll.nodes.observing.pod_sorting import Sorted
     from plimsoll.nodes.planning.world import Group, Snapshot
     from plimsoll.nodes.policy import Policy
     from plimsoll.objects.nodes import Node
     from plimsoll.objects.pods import Pod
+    from plimsoll.objects.problems import BadObject
+    from plimsoll.objects.workloads import DaemonSet
 
 
 class Snapshots:
@@ -33,29 +38,50 @@ class Snapshots:
 
     def __init__(self) -> None:
         self._keeper = SnapshotKeeper()
+        self._nodes: dict[str, Node] = {}
+        self._besides: dict[PodKey, Pod | BadObject] = {}
+        self._coming = ComingNodes()
 
     def next(
         self, cluster: ClusterRead, cloud: CloudRead, pods: Sorted, *, standing: Standing, policy: Policy, number: int
     ) -> Snapshot:
         groups = cloud.planned_groups(standing, policy)
-        coming, coming_pods, coming_groups = _coming(groups, standing, policy, cluster)
-        not_started = standing.not_started
-        nodes = [one for one in cluster.nodes if one.metadata.name not in not_started]
-        listed = Listed(
-            nodes=(*nodes, *coming), pods=(*pods.placed, *coming_pods, *pods.pending), bad_pods=cluster.bad_pods
-        )
+        coming = self._coming.of(groups, standing, policy, cluster.daemon_sets)
         around = Surroundings(
             at=standing.at,
             namespaces=cluster.namespaces,
-            storage=cluster.storage,
+            storage=with_template_limits(cluster.storage, groups),
             groups=groups,
             machine_types=cloud.machine_types,
             daemon_sets=cluster.daemon_sets,
             budgets=cluster.budgets,
-            group_of={**cloud.group_of, **coming_groups},
+            group_of={**cloud.group_of, **{one.node.metadata.name: one.group for one in coming}},
             creation_backoffs=standing.why_not_created(),
         )
-        return replace(self._keeper.observe(listed, around), number=number)
+        not_started = standing.not_started
+        nodes = {one.metadata.name: one for one in cluster.nodes if one.metadata.name not in not_started}
+        nodes |= {one.node.metadata.name: one.node for one in coming}
+        besides: dict[PodKey, Pod | BadObject] = {PodKey(one.namespace, one.name): one for one in cluster.bad_pods}
+        besides |= {pod_key(pod): pod for one in coming for pod in one.pods}
+        besides |= {pod_key(pod): pod for pod in pods.guests}
+        return replace(self._observed(nodes, pods, besides, around), number=number)
+
+    def _observed(
+        self, nodes: dict[str, Node], pods: Sorted, besides: dict[PodKey, Pod | BadObject], around: Surroundings
+    ) -> Snapshot:
+        """`besides` are pods that nobody sorted: they cannot be read, or the cluster does not show them."""
+        news = pods.news.changed
+        if news is None:
+            self._keeper, self._nodes, self._besides = SnapshotKeeper(), {}, {}
+        changed: dict[PodKey, Pod | BadObject | None] = {}
+        for place in (*(pods.counted if news is None else news), *self._besides, *besides):
+            key = PodKey(*place)
+            changed[key] = besides.get(key) or pods.counted.get(place)
+        changes = Changes(nodes=_changed(self._nodes, nodes), pods=changed)
+        snapshot = self._keeper.update(changes, around)
+        self._nodes, self._besides = nodes, besides
+        pods.news.caught_up()
+        return snapshot
 
 
 def with_places(snapshot: Snapshot, places: Mapping[str, Mapping[str, int]]) -> Snapshot:
@@ -63,26 +89,38 @@ def with_places(snapshot: Snapshot, places: Mapping[str, Mapping[str, int]]) -> 
     return replace(settled(snapshot, places), pending=()) if places else snapshot
 
 
-def _coming(
-    groups: Iterable[Group], standing: Standing, policy: Policy, cluster: ClusterRead
-) -> tuple[list[Node], list[Pod], dict[str, str]]:
-    """Nodes on their way, the daemon pods they will bring, and whose they are."""
-    nodes: list[Node] = []
-    pods: list[Pod] = []
-    group_of: dict[str, str] = {}
-    daemon_sets = DaemonSets(cluster.daemon_sets)
-    for group in groups:
-        count = standing.upcoming.get(group.id, 0)
-        for one in upcoming_nodes(group, count, rules=policy.pods, daemon_sets=daemon_sets) if count else ():
-            nodes.append(one.node)
-            pods += one.pods
-            group_of[one.node.metadata.name] = group.id
-    return nodes, pods, group_of
+class ComingNodes:
+    """Nodes on their way, with the daemon pods they will bring. While a group's template lasts, they stay the same."""
+
+    def __init__(self) -> None:
+        self._made: dict[str, _Made] = {}
+
+    def of(
+        self, groups: Iterable[Group], standing: Standing, policy: Policy, daemon_sets: tuple[DaemonSet, ...]
+    ) -> list[UpcomingNode]:
+        coming = standing.upcoming
+        sets = DaemonSets(daemon_sets)
+        before, self._made = self._made, {}
+        for group in groups:
+            count = coming.get(group.id, 0)
+            if not count:
+                continue
+            made_from = (group.template, group.daemons, group.daemons_are_known, policy.pods, daemon_sets)
+            made = before.get(group.id)
+            if made is None or len(made.nodes) < count or made.made_from != made_from:
+                nodes = upcoming_nodes(group, count, rules=policy.pods, daemon_sets=sets)
+                made = _Made(made_from=made_from, nodes=nodes)
+            self._made[group.id] = _Made(made_from=made_from, nodes=made.nodes[:count])
+        return [node for made in self._made.values() for node in made.nodes]
 
 
-def pods_by_node(pods: Iterable[Pod]) -> dict[str, list[Pod]]:
-    found: dict[str, list[Pod]] = {}
-    for pod in pods:
-        if pod.spec.node_name:
-            found.setdefault(pod.spec.node_name, []).append(pod)
-    return found
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Made:
+    made_from: tuple[object, ...]
+    nodes: tuple[UpcomingNode, ...]
+
+
+def _changed(before: Mapping[str, Node], now: Mapping[str, Node]) -> dict[str, Node | None]:
+    """Told apart by identity: caches give the same object while it lasts."""
+    gone: dict[str, Node | None] = {name: None for name in before if name not in now}
+    return gone | {name: one for name, one in now.items() if before.get(name) is not one}

@@ -32,9 +32,7 @@ def assembled(board: Board, served: Served, *, usable: Flags, effort: Effort) ->
     """Names, money and reasons for a draft; `usable` are the offers that were not left out."""
     draft = served.draft
     lines = _Lines(board, served.pods)
-    existing = {
-        board.arrays.names[row]: lines.taken(content) for row, content in sorted(draft.existing.items()) if content
-    }
+    existing = _existing(board, draft, lines)
     growths = tuple(_growth(board, draft, offer, lines) for offer in _grown(draft))
     remaining = _remaining(board, served, usable)
     cost = sum(one.added * one.offer.price_per_hour for one in growths)
@@ -50,6 +48,16 @@ def assembled(board: Board, served: Served, *, usable: Flags, effort: Effort) ->
         not_offered=board.offered.not_offered,
         budgets={"rounds": effort.rounds, "valueVectors": effort.value_vectors, "cells": effort.cells},
     )
+
+
+def places(board: Board, served: Served) -> dict[str, dict[str, int]]:
+    """Only where pods are on existing nodes: node to pods by key."""
+    return _existing(board, served.draft, _Lines(board, served.pods))
+
+
+def _existing(board: Board, draft: Draft, lines: _Lines) -> dict[str, dict[str, int]]:
+    names = board.arrays.names
+    return {names[row]: lines.taken(content) for row, content in sorted(draft.existing.items()) if content}
 
 
 def _result(growths: Sequence[Growth], remaining: Sequence[Remaining]) -> Result:

@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from plimsoll.nodes.planning.offers import Offer
+    from plimsoll.nodes.planning.scheduling_keys import Forms
     from plimsoll.nodes.planning.world import Snapshot
     from plimsoll.nodes.policy import Policy
     from plimsoll.scheduling.storage import Storage
@@ -68,10 +69,15 @@ class Board:
     """[C]: whose first member stands before whose."""
 
     @classmethod
-    def of(cls, snapshot: Snapshot, policy: Policy, memory: Memory | None = None) -> Board:
+    def of(
+        cls, snapshot: Snapshot, policy: Policy, memory: Memory | None = None, *, forms: Forms | None = None
+    ) -> Board:
+        """`forms`: of pods that are not the ones who wait in the snapshot."""
         known = memory or snapshot.memory or Memory()
         avoided = known.arrays(snapshot.view).neighbours.selectors_in_play()
-        table = ClassTable.of(snapshot.pending, snapshot.view, forms=known.waiting_forms, seen_by_running=avoided)
+        table = ClassTable.of(
+            snapshot.pending, snapshot.view, forms=forms or known.waiting_forms, seen_by_running=avoided
+        )
         arrays = known.arrays(snapshot.view, resources=table.resources)
         planner = _planner(snapshot, policy)
         offered = _in_tiers(offers(snapshot, policy, planner=planner, usage=usage_of_rows(arrays)), policy)

@@ -99,6 +99,7 @@ class _Book:
         self._left = {one.key: one.count for one in board.table.pending}
         self._on: dict[int, dict[str, int]] = {}
         self._open: dict[int, Flags] = {}
+        self._interacts = board.rules.interacts
 
     # ---- where they were
 
@@ -151,9 +152,11 @@ class _Book:
         return [(line[0], line[2], count) for line, count in zip(lines, pods.tolist(), strict=True) if count]
 
     def _takes(self, number: int) -> Flags:
-        """[N]: rows that would take one of the class if nothing was booked."""
+        """[N]: rows that would take one of the class if nothing was booked. Who looks at others is verified later."""
         if number not in self._open:
-            self._open[number] = self._board.rules.rules.fits(number, self._board.arrays.free, {})
+            rules = self._board.rules
+            looks = self._interacts[number]
+            self._open[number] = rules.rules.fits(number, self._board.arrays.free, {}) if looks else rules.fits(number)
         return self._open[number]
 
     def _take(self, found: Sequence[tuple[int, str, int]]) -> None:
@@ -261,8 +264,7 @@ class _Book:
 
     def refuted(self) -> frozenset[int]:
         """Classes that look at other pods, and may not be where they are."""
-        interacts = self._board.rules.interacts
-        looking = {key for key, number in self._class_of.items() if interacts[number]}
+        looking = {key for key, number in self._class_of.items() if self._interacts[number]}
         places = {name: {key: pods for key, pods in one.items() if key in looking} for name, one in self._named()}
         places = {name: one for name, one in places.items() if one}
         if not places:

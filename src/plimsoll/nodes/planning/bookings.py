@@ -7,12 +7,12 @@ ordinary pods; kube-scheduler knows nothing of them. `plimsoll plan` asks before
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from itertools import groupby
 from typing import TYPE_CHECKING
 
 from plimsoll.nodes.planning.booked_places import booked_places
 from plimsoll.nodes.planning.capacity_checks import Check, Checked, check_capacity
 from plimsoll.nodes.planning.lumps import Lumps
+from plimsoll.nodes.planning.promises import with_promises_kept
 from plimsoll.nodes.planning.scale_up import plan_scale_up
 
 if TYPE_CHECKING:
@@ -42,22 +42,27 @@ def with_checks(snapshot: Snapshot, policy: Policy, line: Sequence[InLine]) -> t
     """The answers to all checks in line by name, and the snapshot with the room they keep.
 
     Those that may add nodes are not answered here; but what they would take of nodes that are there is theirs, where
-    they stand further in front.
+    they stand further in front. One that gets nothing, even with all that could be added, takes nothing.
     """
-    answers: dict[str, Checked] = {}
-    before: list[Pending] = []
-    for grows, run in groupby(line, key=lambda one: one.grows):
-        asking = [*run]
-        pods = [pod for one in asking for pod in one.pods]
-        if grows:
-            before += pods
-            continue
-        view = snapshot.view
-        if before:
-            taken = plan_scale_up(replace(snapshot, pending=tuple(before)), policy).existing
-            view = Lumps().on(view, taken, before)
-        checks = [Check(name=one.name, pods=one.pods, keeps=one.keeps) for one in asking]
-        found = check_capacity(replace(snapshot, view=view), policy, checks)
-        answers |= {one.name: one for one in found.answers}
-        snapshot = replace(snapshot, view=Lumps().on(snapshot.view, found.booked, pods))
-    return snapshot, answers
+    last = max((number for number, one in enumerate(line) if not one.grows), default=-1)
+    front = line[: last + 1]
+    growing = [one for one in front if one.grows]
+    taken = with_promises_kept(snapshot)
+    served = _served(taken, policy, growing) if growing else frozenset()
+    checks = [
+        Check(name=one.name, pods=one.pods, keeps=one.keeps, takes=one.grows)
+        for one in front
+        if not one.grows or one.name in served
+    ]
+    found = check_capacity(taken, policy, checks)
+    pods = [pod for one in front for pod in one.pods]
+    kept = replace(snapshot, view=Lumps().on(snapshot.view, found.booked, pods))
+    return kept, {one.name: one for one in found.answers}
+
+
+def _served(snapshot: Snapshot, policy: Policy, growing: Sequence[InLine]) -> frozenset[str]:
+    """Names of those that would get all they ask for if nobody else asked."""
+    pods = tuple(pod for one in growing for pod in one.pods)
+    plan = plan_scale_up(replace(snapshot, pending=pods, promises={}), policy)
+    left = {key for one in plan.remaining for key in one.keys}
+    return frozenset(one.name for one in growing if not any(pod.key in left for pod in one.pods))

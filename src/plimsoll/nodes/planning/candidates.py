@@ -19,7 +19,7 @@ from plimsoll.nodes.planning.daemon_overheads import DaemonSets, carried_by_grou
 from plimsoll.nodes.planning.group_names import is_ours
 from plimsoll.nodes.planning.limits import Ceiling, Counted, ceilings, exhausted, growth, usage_of
 from plimsoll.nodes.planning.nap_taints import Passing
-from plimsoll.nodes.planning.new_groups import IN_BACKOFF, LARGEST_GROUP, new_groups
+from plimsoll.nodes.planning.new_groups import IN_BACKOFF, LARGEST_GROUP, NewGroups, new_groups
 from plimsoll.nodes.planning.node_templates import template_of_group
 from plimsoll.nodes.planning.offers import NotOffered, Offer
 from plimsoll.nodes.planning.prices import price_of, prices_are_known
@@ -55,6 +55,8 @@ class Offered:
     """So many groups may be made in all, however many are offered."""
     impossible: Mapping[str, Reason] = field(default_factory=dict)
     """By key of a pending entry: why no group can be made for it."""
+    regions: Mapping[str, str] = field(default_factory=dict)
+    """By zone, where groups may be made."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -83,8 +85,7 @@ def offers(
     limits = ceilings(usage or usage_of(snapshot.view), policy, asking)
     daemons = DaemonSets(snapshot.daemon_sets)
     found, left_out = _existing(snapshot, policy, limits, daemons)
-    label_sets: tuple[LabelSet, ...] = ()
-    impossible: Mapping[str, Reason] = {}
+    made = NewGroups()
     room = group_room(snapshot, policy)
     if policy.nap.enabled and room.left <= 0:
         left_out.append(NotOffered(group="", machine_type="", code=room.code, reason=room.cap))
@@ -92,14 +93,14 @@ def offers(
         made = new_groups(snapshot, policy, limits, daemons, most=room.left)
         found += made.offers
         left_out += made.not_offered
-        label_sets, impossible = made.label_sets, made.impossible
     return Offered(
         offers=tuple(found),
         not_offered=tuple(left_out),
-        label_sets=label_sets,
+        label_sets=made.label_sets,
         ceilings=limits,
         new_groups_left=room.left if policy.nap.enabled else 0,
-        impossible=impossible,
+        impossible=made.impossible,
+        regions=made.regions,
     )
 
 

@@ -20,7 +20,7 @@ from plimsoll.nodes.planning.disruption_windows import EMPTY, ONE_IN_TEN, UNDERU
 from plimsoll.nodes.planning.memories import Memory
 from plimsoll.nodes.planning.occupancy import Occupancy
 from plimsoll.nodes.planning.relocations import Lodgers, Move, Rehousing, Stuck, cluster_of, lodgers_after, refused
-from plimsoll.nodes.planning.removal_candidates import Known, Screening, group_rooms
+from plimsoll.nodes.planning.removal_candidates import Known, Screening, group_rooms, with_bookings
 from plimsoll.nodes.planning.removals import Kept, blocked_by_pod, drain_rules, no_place, receiving
 from plimsoll.nodes.planning.replacements import Replacement, replacement_of
 from plimsoll.nodes.planning.shared_limits import Shares, disturbance, node_prices, shared_limits
@@ -89,6 +89,7 @@ def consolidate(
         return Consolidation(mode=mode, memory=memory or Memory())
     known = known or Known()
     occupancy = Occupancy.of(snapshot, drain_rules(snapshot, policy, known, now), memory=memory)
+    known = with_bookings(known, occupancy.homes)
     rooms = group_rooms(snapshot, policy, known, occupancy.homes)
     screening = Screening(snapshot=snapshot, policy=policy, known=known, rooms=rooms, now=now)
     effort = _Effort(occupancy, screening, terms or Terms())

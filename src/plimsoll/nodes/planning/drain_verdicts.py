@@ -8,7 +8,7 @@ turn. Gives what `DrainRules.verdict` gives for each kind; part of `Memory`, use
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -49,14 +49,21 @@ class DrainVerdicts:
         self._controllers: list[Controller | None] = []
         self._of_time: list[int] = []
         self._under: dict[int, list[int]] = {}
+        self._told: Drained | None = None
+        """The last answer without a word of budgets; good as long as nothing that was decided is decided anew."""
 
     def of(self, homes: Homes, rules: DrainRules) -> Drained:
         self._forget_what_changed(homes, rules)
         for kind in homes.kinds[len(self._decided) :]:
             self._add(kind, rules)
         for number in self._of_time:
-            self._decided[number] = rules.decided(homes.kinds[number].pod)
+            self._decide(number, rules.decided(homes.kinds[number].pod))
         return self._answer(rules)
+
+    def _decide(self, number: int, verdict: Drainability | None) -> None:
+        if self._decided[number] != verdict:
+            self._decided[number] = verdict
+            self._told = None
 
     def _forget_what_changed(self, homes: Homes, rules: DrainRules) -> None:
         budgets = tuple((one.metadata.namespace, one.metadata.name, one.spec.selector) for one in rules.slots.budgets)
@@ -65,6 +72,7 @@ class DrainVerdicts:
         # Numbers are only ever added: a turn that knows fewer kinds is an older one.
         if before is None or not known or before.options != rules.options or len(self._decided) > len(homes.kinds):
             self._decided, self._controllers, self._of_time, self._under = [], [], [], {}
+            self._told = None
         elif before.controllers is not rules.controllers and before.controllers != rules.controllers:
             self._ask_where_controllers_changed(homes, rules)
         self._numbered_by, self._budgets, self._rules = homes.numbers, budgets, rules
@@ -74,7 +82,7 @@ class DrainVerdicts:
             now = _controller(homes.kinds[number].pod, rules.controllers)
             if now != seen:
                 self._controllers[number] = now
-                self._decided[number] = rules.decided(homes.kinds[number].pod)
+                self._decide(number, rules.decided(homes.kinds[number].pod))
 
     def _add(self, kind: Kind, rules: DrainRules) -> None:
         number = len(self._decided)
@@ -87,16 +95,34 @@ class DrainVerdicts:
             self._under.setdefault(slot, []).append(number)
 
     def _answer(self, rules: DrainRules) -> Drained:
-        found = list(self._decided)
-        for slot in np.flatnonzero(rules.slots.allowed < 1).tolist():
-            for number in self._under.get(slot, ()):
-                if found[number] is None:
-                    found[number] = rules.used_up(slot)
-        verdicts = tuple(MOVE if one is None else one for one in found)
+        self._told = told = self._tell()
+        used_up = {
+            number: slot
+            for slot in reversed(np.flatnonzero(rules.slots.allowed < 1).tolist())
+            for number in self._under.get(slot, ())
+            if self._decided[number] is None
+        }
+        if not used_up:
+            return told
+        verdicts, moves, keeps = list(told.verdicts), told.moves.copy(), told.keeps.copy()
+        for number, slot in used_up.items():
+            verdicts[number] = verdict = rules.used_up(slot)
+            moves[number], keeps[number] = verdict.drain is Drain.MOVE, verdict.keeps_node
+        return replace(told, verdicts=tuple(verdicts), moves=moves, keeps=keeps)
+
+    def _tell(self) -> Drained:
+        """What rules before the budgets say, where it was told before only with kinds that came since."""
+        before = self._told
+        known = 0 if before is None else len(before.verdicts)
+        if before is not None and known == len(self._decided):
+            return before
+        fresh = tuple(MOVE if one is None else one for one in self._decided[known:])
+        moves = np.array([one.drain is Drain.MOVE for one in fresh], dtype=np.bool_)
+        keeps = np.array([one.keeps_node for one in fresh], dtype=np.bool_)
         return Drained(
-            verdicts=verdicts,
-            moves=np.array([one.drain is Drain.MOVE for one in verdicts], dtype=np.bool_),
-            keeps=np.array([one.keeps_node for one in verdicts], dtype=np.bool_),
+            verdicts=fresh if before is None else before.verdicts + fresh,
+            moves=moves if before is None else np.concatenate((before.moves, moves)),
+            keeps=keeps if before is None else np.concatenate((before.keeps, keeps)),
             under={slot: tuple(self._under[slot]) for slot in sorted(self._under)},
         )
 

@@ -7,9 +7,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from plimsoll.nodes.planning.daemons_in_the_way import beside_daemons
 from plimsoll.nodes.planning.refused_types import refused_types
 from plimsoll.nodes.planning.verifying import planned_node
 from plimsoll.scheduling import DEFAULT_PROFILE
+from plimsoll.scheduling.demands import pod_demand
 from plimsoll.scheduling.feasibility import prepared
 from plimsoll.scheduling.view import ClusterView, NodeState, PlacedPod
 
@@ -70,7 +72,8 @@ def _offer(offer: Offer, pod: Pod, view: ClusterView, *, allowed: bool) -> Json:
     node = planned_node(offer, 0)
     place = NodeState(node).with_pods(PlacedPod(daemon) for daemon in offer.daemons)
     around = view.with_node(node)
-    reasons = [str(refusal) for refusal in prepared(pod, around, profile=DEFAULT_PROFILE).refusals(place)]
+    refusals = prepared(pod, around, profile=DEFAULT_PROFILE).refusals(place)
+    reasons = [str(one) for one in beside_daemons(refusals, pod_demand(pod), offer.free, offer.daemons)]
     if not reasons and not allowed:
         reasons = ["kept for pods that ask for it"]
     return {

@@ -54,7 +54,7 @@ class FewerZones:
         best = tried = draft
         usable = means.usable
         while self._left:
-            closed = self._next_to_close(before, tried, wanted)
+            closed = self._next_to_close(before, tried, wanted, usable)
             if closed is None:
                 break
             self._left -= 1
@@ -67,21 +67,24 @@ class FewerZones:
     def _pods(self, draft: Draft) -> int:
         return int(draft.placed(len(self._board.table)).sum())
 
-    def _next_to_close(self, before: Scene, draft: Draft, wanted: Ints) -> Flags | None:
-        """[T]: offers in the opened zone with fewest pods of those that are short; None when there is none to spare."""
-        short = self._short(draft, wanted)
-        if not short:
-            return None
+    def _next_to_close(self, before: Scene, draft: Draft, wanted: Ints, usable: Flags) -> Flags | None:
+        """[T]: offers in zones that nobody uses; else in the one with fewest pods of those that are short; or None."""
         after = Scene(self._board, draft, self._meetings)
+        unused = np.zeros_like(usable)
         opened: dict[tuple[str, str], int] = {}
-        for number in short:
+        for number in self._short(draft, wanted):
             for one in self._board.rules.spreads(number):
-                there = before.existing_domains(one.key)
-                new = after.planned_domains(one.key) - there if one.key != HOSTNAME else set()
-                if len(there) + len(new) > 1:
+                if one.key == HOSTNAME:
+                    continue
+                there, new = before.existing_domains(one.key), after.planned_domains(one.key)
+                unused |= after.inside(one.key, {*after.domains(one.key)} - there - new).offers & usable
+                if len(there | new) > 1:
                     levels = after.spread_levels(number, one)
-                    for name in new:
+                    for name in new - there:
                         opened[one.key, name] = opened.get((one.key, name), 0) + levels.get(name, 0)
+        if unused.any():
+            # A share of the pods may have been meant for them.
+            return unused
         if not opened:
             return None
         key, name = min(opened, key=lambda zone: (opened[zone], zone))

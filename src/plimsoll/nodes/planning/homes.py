@@ -25,6 +25,7 @@ from plimsoll.nodes.planning.drains import (
     is_daemon_pod,
     local_volumes,
 )
+from plimsoll.nodes.planning.lumps import is_booked
 from plimsoll.nodes.planning.scheduling_keys import fingerprint
 from plimsoll.nodes.planning.standing import Standing
 from plimsoll.nodes.planning.volume_forms import touches_storage
@@ -67,6 +68,8 @@ class Kinds:
         self.listed: list[Kind] = []
         self.leaving: list[int] = []
         """Kinds of pods on their way out."""
+        self.booked: list[int] = []
+        """Kinds of pods that are not there: requests are to have them."""
         self._numbers: dict[Key, int] = {}
 
     def number(self, placed: PlacedPod) -> int:
@@ -82,6 +85,8 @@ class Kinds:
             self.listed.append(Kind(number, loose, placed, is_mirror, is_daemon))
             if placed.leaving:
                 self.leaving.append(number)
+            if is_booked(pod):
+                self.booked.append(number)
         return number
 
 
@@ -154,6 +159,7 @@ class Homes:
         self.numbers = kinds
         self.kinds: tuple[Kind, ...] = tuple(kinds.listed)
         self.leaving = tuple(kinds.leaving)
+        self.booked = tuple(kinds.booked)
         self.homes = tuple(homes)
         self.states = tuple(one.state for one in self.homes)
         sizes = np.array([len(one.pods) for one in self.homes], dtype=np.int64)
@@ -187,6 +193,14 @@ class Homes:
                 return homes
         known = {one.state.name: one for one in self.homes}
         return [_home(state, kinds, known.get(state.name)) for state in states]
+
+    def booked_rows(self) -> Ints:
+        """Nodes that hold something for a request."""
+        if not self.booked:
+            return np.zeros(0, dtype=np.int64)
+        meant = np.zeros(len(self.kinds), dtype=np.bool_)
+        meant[list(self.booked)] = True
+        return np.unique(self.row[meant[self.kind]])
 
     def pods(self, row: int) -> list[tuple[PlacedPod, int]]:
         """Pods of a node with their kinds."""

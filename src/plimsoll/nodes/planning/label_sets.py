@@ -4,7 +4,7 @@ Selectors that contradict each other in nothing are merged, the most popular fir
 type never counts as a contradiction when merging; a node has only one type though, so `served` may be less than
 `merged`, and only pods in `served` are planned on such nodes.
 
-Public: `best_label_set`, `merged_label_set`, `single_label_set` (nap-label-merge=alpha), `machine_type_of`.
+Public: `in_order`, `merged_label_set`, `single_label_set` (nap-label-merge=alpha), `machine_type_of`.
 """
 
 from __future__ import annotations
@@ -33,13 +33,8 @@ class Asked:
     popularity: int
 
 
-def best_label_set(asked: Iterable[Asked]) -> LabelSet:
-    """The labels that the most popular selectors share. Somebody must ask."""
-    return merged_label_set([one.selector for one in in_order(asked)])
-
-
 def merged_label_set(selectors: Sequence[Mapping[str, str]]) -> LabelSet:
-    """The same for selectors that are in order already."""
+    """The labels that the most popular selectors share; these stand in order (`in_order`), and there is one."""
     labels = dict(selectors[0])
     merged = [selectors[0]]
     for selector in selectors[1:]:

@@ -81,16 +81,17 @@ class Usage:
 
 def usage_of(view: ClusterView) -> Usage:
     nodes = (state.node for state in view.nodes.values())
-    return Usage(nodes=tuple(Counted.of(node) for node in nodes if _counts(node)))
+    return Usage(nodes=tuple(Counted.of(node) for node in nodes if counts(node)))
 
 
 def usage_of_rows(arrays: Arrays) -> Usage:
     """The same of nodes read already, and kept while they stay what they are."""
     nodes = (state.node for state in arrays.states)
-    return arrays.read_once(("usage",), lambda: Usage(nodes=tuple(Counted.of(one) for one in nodes if _counts(one))))
+    return arrays.read_once(("usage",), lambda: Usage(nodes=tuple(Counted.of(one) for one in nodes if counts(one))))
 
 
-def _counts(node: Node) -> bool:
+def counts(node: Node) -> bool:
+    """Whether limits see the node: it is neither virtual nor leaving."""
     key, value = _VIRTUAL_LABEL
     if node.metadata.labels.get(key) == value:
         return False

@@ -52,15 +52,16 @@ class Lumps:
         known = self._states.get(place.name)
         if known is not None and known[0] is place and known[1] == filling:
             return known
-        added = [self._lump(kinds[key], count).named(f"{key}@{place.name}") for key, count in filling.items()]
+        added = [self.of(kinds[key], count, place.name) for key, count in filling.items()]
         return place, filling, place.with_pods(added)
 
-    def _lump(self, one: Pending, count: int) -> PlacedPod:
+    def of(self, one: Pending, count: int, node: str) -> PlacedPod:
+        """So many of them for a node. No pod that runs can have a name with a slash, as these do."""
         found = self._made.get((one.key, count))
         if found is None:
             found = PlacedPod(lump(one.pod, count, request=one.bundle or one.key))
             self._made[one.key, count] = found
-        return found
+        return found.named(f"{one.key}@{node}")
 
 
 def lump(pod: Pod, count: int, *, request: str) -> Pod:

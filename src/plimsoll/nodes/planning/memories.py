@@ -30,6 +30,8 @@ class Memory:
 
     def __init__(self) -> None:
         self.waiting_forms = Forms()
+        self.asking_forms = Forms()
+        """Of pods that requests ask for: planned apart from those that wait."""
         self.running_forms = Forms()
         self.drains = DrainVerdicts()
         self.sorted: Sorted | None = None

@@ -30,7 +30,7 @@ from plimsoll.nodes.planning.label_sets import (
     without_machine_type,
 )
 from plimsoll.nodes.planning.limits import Ceiling, Counted, exhausted, growth
-from plimsoll.nodes.planning.node_templates import MachineTemplate
+from plimsoll.nodes.planning.node_templates import MachineTemplate, regions_of_zones
 from plimsoll.nodes.planning.offers import NotOffered, Offer, Profile
 from plimsoll.nodes.planning.prices import price_of
 from plimsoll.nodes.planning.profiles import ARCH, OS, Ask, ProfileReader, Wishes, homes, wishes_of
@@ -63,13 +63,17 @@ class NewGroups:
     not_offered: tuple[NotOffered, ...] = ()
     label_sets: tuple[LabelSet, ...] = ()
     impossible: Mapping[str, Reason] = dataclasses.field(default_factory=dict)
+    regions: Mapping[str, str] = dataclasses.field(default_factory=dict)
+    """By zone."""
 
 
 def new_groups(
     snapshot: Snapshot, policy: Policy, limits: Sequence[Ceiling], daemons: DaemonSets, *, most: int
 ) -> NewGroups:
     """`most` is how many groups may be made in all."""
-    types, left_out = _usable_types(snapshot, policy, limits)
+    nodes = (state.node for state in snapshot.view.nodes.values())
+    regions = regions_of_zones((*nodes, *(group.template for group in snapshot.groups)))
+    types, left_out = _usable_types(snapshot, policy, limits, regions)
     wishes = wishes_of(snapshot.pending, ProfileReader(policy, snapshot.machine_types))
     demands = Demands(snapshot.pending, wishes, policy.nap.popularity)
     maker = _Maker(snapshot, policy, limits=limits, daemons=daemons)
@@ -86,11 +90,12 @@ def new_groups(
         not_offered=(*left_out, *maker.not_offered.values()),
         label_sets=tuple(maker.label_sets.values()),
         impossible=wishes.impossible,
+        regions=regions,
     )
 
 
 def _usable_types(
-    snapshot: Snapshot, policy: Policy, limits: Sequence[Ceiling]
+    snapshot: Snapshot, policy: Policy, limits: Sequence[Ceiling], regions: Mapping[str, str]
 ) -> tuple[list[MachineTemplate], list[NotOffered]]:
     """Those the operator allows and of which the cluster's limits leave room for one."""
     wanted = policy.nap.machine_types
@@ -109,7 +114,7 @@ def _usable_types(
             NotOffered(group="", machine_type=kind.name, code=limit.code, reason=str(limit)) for limit in broken
         ]
         if not broken:
-            usable.append(MachineTemplate(kind))
+            usable.append(MachineTemplate(kind, regions))
     return usable, left_out
 
 
@@ -316,9 +321,7 @@ class _Maker:
         key = (kind.name, profile.hash, zone)
         if key in self._made:
             return True
-        nap = self._policy.nap
-        making = Making(labels=profile.labels, taints=profile.taints, zone=zone, second=self._second)
-        name = group_id(nap.prefix, kind.name, making, naming=self._policy.naming or Naming(), taken=self._taken)
+        name = self._name(kind, profile, zone)
         node = candidate.template.node(name, zone, profile)
         carried = self._daemons.on(node)
         free = kind.allocatable - carried.demand
@@ -328,7 +331,7 @@ class _Maker:
         price = price_of(
             kind.name, kind.capacity, given=kind.price_per_hour, exists=False, overlay=self._policy.overlay
         )
-        max_size = nap.max_group_size or LARGEST_GROUP
+        max_size = self._policy.nap.max_group_size or LARGEST_GROUP
         room = min(max_size, growth(self._limits, Counted(capacity=kind.capacity, labels=node.metadata.labels)))
         self._made.add(key)
         self._taken.add(name)
@@ -352,6 +355,11 @@ class _Maker:
             )
         )
         return True
+
+    def _name(self, kind: MachineType, profile: Profile, zone: str) -> str:
+        policy = self._policy
+        making = Making(labels=profile.labels, taints=profile.taints, zone=zone, second=self._second)
+        return group_id(policy.nap.prefix, kind.name, making, naming=policy.naming or Naming(), taken=self._taken)
 
 
 def _runs_on(ask: Ask, node: Node) -> bool:

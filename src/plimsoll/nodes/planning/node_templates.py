@@ -12,7 +12,7 @@ from msgspec import structs
 
 from plimsoll.nodes.planning.label_sets import INSTANCE_TYPE
 from plimsoll.nodes.planning.nap_taints import CONDITIONS
-from plimsoll.nodes.planning.profiles import ARCH, HOSTNAME, OS, ZONE
+from plimsoll.nodes.planning.profiles import ARCH, HOSTNAME, OS, REGION, ZONE
 from plimsoll.objects.cloud import CAPACITY_TYPE_LABEL
 from plimsoll.objects.meta import ObjectMeta
 from plimsoll.objects.nodes import Node, NodeSpec, NodeStatus
@@ -20,6 +20,8 @@ from plimsoll.objects.old_labels import OLD_SYSTEM_LABELS, with_old_labels
 from plimsoll.scheduling.storage import ATTACHES_LIKE
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
     from plimsoll.nodes.planning.nap_taints import Passing
     from plimsoll.nodes.planning.offers import Profile
     from plimsoll.nodes.planning.world import Group, MachineType
@@ -54,13 +56,24 @@ def template_of_group(group: Group, passing: Passing, *, attaches_like: str = ""
     )
 
 
+def regions_of_zones(nodes: Iterable[Node]) -> dict[str, str]:
+    """As these nodes, real ones or templates, say; a zone that they say different things of has none."""
+    told: dict[str, set[str]] = {}
+    for node in nodes:
+        labels = node.metadata.labels
+        if ZONE in labels and REGION in labels:
+            told.setdefault(labels[ZONE], set()).add(labels[REGION])
+    return {zone: next(iter(regions)) for zone, regions in told.items() if len(regions) == 1}
+
+
 class MachineTemplate:
-    """A machine type, written as node objects for any group, zone and profile."""
+    """A machine type, written as node objects for any group, zone and profile; `regions` are those of zones."""
 
-    __slots__ = ("_status", "kind")
+    __slots__ = ("_regions", "_status", "kind")
 
-    def __init__(self, kind: MachineType) -> None:
+    def __init__(self, kind: MachineType, regions: Mapping[str, str] | None = None) -> None:
         self.kind = kind
+        self._regions = regions or {}
         self._status = NodeStatus(capacity={**kind.capacity.to_json()}, allocatable={**kind.allocatable.to_json()})
 
     def system_labels(self, zone: str) -> dict[str, str]:
@@ -72,6 +85,7 @@ class MachineTemplate:
                 INSTANCE_TYPE: self.kind.name,
                 CAPACITY_TYPE_LABEL: str(self.kind.capacity_type),
                 **({ZONE: zone} if zone else {}),
+                **({REGION: self._regions[zone]} if zone in self._regions else {}),
                 **self.kind.labels,
             }
         )

@@ -15,6 +15,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from plimsoll.core.resources import ZERO
+from plimsoll.nodes.planning.lumps import Lumps
 from plimsoll.scheduling.feasibility import feasible
 from plimsoll.scheduling.verdicts import Fits
 from plimsoll.scheduling.view import NodeState, PlacedPod, PodKey
@@ -108,11 +109,15 @@ def settled(snapshot: Snapshot, places: Places) -> Snapshot:
     waiting = {one.key: one for one in snapshot.pending}
     taken: dict[str, int] = {}
     states: list[NodeState] = []
+    lumps = Lumps()
     for node, counts in places.items():
         added: list[PlacedPod] = []
         for key, count in counts.items():
             first = taken.get(key, 0)
             taken[key] = first + count
+            if waiting[key].bundle:
+                added.append(lumps.of(waiting[key], count, node))
+                continue
             placed = PlacedPod(waiting[key].pod)
             names = waiting[key].names or tuple(f"{placed.key.name}-{number}" for number in range(first + count))
             added += [placed.named(name) for name in names[first : first + count]]

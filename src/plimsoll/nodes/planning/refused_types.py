@@ -12,12 +12,14 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from plimsoll.nodes.planning.daemon_overheads import DaemonSets
+from plimsoll.nodes.planning.daemons_in_the_way import beside_daemons
 from plimsoll.nodes.planning.label_sets import without_machine_type
 from plimsoll.nodes.planning.node_templates import MachineTemplate
 from plimsoll.nodes.planning.offers import Profile
 from plimsoll.nodes.planning.profiles import ProfileReader
 from plimsoll.nodes.planning.verifying import looks_at_others
 from plimsoll.scheduling import DEFAULT_PROFILE
+from plimsoll.scheduling.demands import pod_demand
 from plimsoll.scheduling.feasibility import prepared
 from plimsoll.scheduling.view import NodeState, PlacedPod
 
@@ -46,7 +48,7 @@ def refused_types(board: Board, number: int) -> Iterator[tuple[MachineType, tupl
     daemons = DaemonSets(board.snapshot.daemon_sets)
     for kind in board.snapshot.machine_types:
         if kind.name not in known and (not wanted or kind.name in wanted):
-            refusals = _refusals(board, pod, _nodes(kind, wish), daemons)
+            refusals = _refusals(board, pod, _nodes(board, kind, wish), daemons)
             if refusals:
                 yield kind, refusals
 
@@ -55,10 +57,10 @@ def _types_with_a_place(board: Board, number: int) -> set[str]:
     return {board.offers[offer].machine_type for offer in np.flatnonzero(board.allowed[:, number]).tolist()}
 
 
-def _nodes(kind: MachineType, wish: Wish) -> list[NodeState]:
+def _nodes(board: Board, kind: MachineType, wish: Wish) -> list[NodeState]:
     """One a zone, as a group made for this pod alone would have them."""
     profile = Profile(labels=without_machine_type(wish.selector), taints=wish.taints)
-    template = MachineTemplate(kind)
+    template = MachineTemplate(kind, board.offered.regions)
     return [NodeState(template.node("", zone, profile)) for zone in kind.zones or ("",)]
 
 
@@ -68,7 +70,8 @@ def _refusals(board: Board, pod: Pod, nodes: Sequence[NodeState], daemons: Daemo
     alone = None if looks_at_others(pod) else prepared(pod, view, profile=DEFAULT_PROFILE)
     found: list[tuple[Refusal, ...]] = []
     for empty in nodes:
-        place = empty.with_pods(PlacedPod(daemon) for daemon in daemons.on(empty.node).pods)
+        carried = daemons.on(empty.node)
+        place = empty.with_pods(PlacedPod(daemon) for daemon in carried.pods)
         rules = alone or prepared(pod, view.with_node(empty.node), profile=DEFAULT_PROFILE)
-        found.append(tuple(rules.refusals(place)))
+        found.append(beside_daemons(rules.refusals(place), pod_demand(pod), place.free, carried.pods))
     return min(found, key=len)

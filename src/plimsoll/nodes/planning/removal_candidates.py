@@ -7,14 +7,14 @@ node; whether the pods can go elsewhere is for `removals`.
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Final
 
 from plimsoll.core.plans import Reason
 from plimsoll.nodes.planning.candidates import NOT_AUTOSCALED, sizes_of
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
     from datetime import datetime
 
     from plimsoll.nodes.planning.drains import Controller, ControllerKey
@@ -59,6 +59,12 @@ class Known:
     """Of these."""
 
 
+def with_bookings(known: Known, homes: Homes) -> Known:
+    """With nodes that hold booked pods in this very snapshot: room that was given away a moment ago, too."""
+    rows = homes.booked_rows().tolist()
+    return replace(known, booked=known.booked | {homes.states[row].name for row in rows}) if rows else known
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Room:
     """A group, and how many of its nodes may go."""
@@ -93,6 +99,23 @@ class Screening:
     rooms: Mapping[str, Room]
     now: datetime
 
+    def refusals(self, homes: Sequence[Home]) -> list[Reason | None]:
+        """For each node why it is no candidate. Nodes of which there is nothing to say are not asked one by one."""
+        known, group_of = self.known, self.snapshot.group_of
+        noted = known.leaving | known.unready | known.booked
+        shrinking = {name for name, room in self.rooms.items() if room.spare > 0}
+        return [
+            None
+            if (
+                home.standing.is_plain
+                and group_of.get(home.state.name, "") in shrinking
+                and home.state.name not in noted
+                and not home.state.problem
+            )
+            else self.refusal(home)
+            for home in homes
+        ]
+
     def refusal(self, home: Home) -> Reason | None:
         """Why the node is no candidate whatever its pods do; None when it may be one."""
         state, standing = home.state, home.standing
@@ -118,6 +141,14 @@ class Screening:
 
     def is_ready(self, home: Home) -> bool:
         return home.standing.ready and home.state.name not in self.known.unready
+
+    def held(self, row: int, utilisation: Utilisation) -> Reason:
+        """Of a booked node: what is used, and apart from that what is only booked."""
+        used, booked = float(utilisation.share[row]), float(utilisation.booked[row])
+        told = "it is held for a provisioning request"
+        if booked:
+            told += f": of {utilisation.resource[row]} {booked:.1%} is booked and {used:.1%} used"
+        return Reason(code=BOOKED, message=told, facts={"utilization": used, "booked": booked})
 
     def too_full(self, row: int, utilisation: Utilisation) -> Reason | None:
         if utilisation.is_low[row]:

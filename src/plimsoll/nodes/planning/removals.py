@@ -19,11 +19,13 @@ from plimsoll.nodes.planning.drains import NOT_ENOUGH_PDB, WAITS_FOR_COMPLETION,
 from plimsoll.nodes.planning.occupancy import Occupancy
 from plimsoll.nodes.planning.relocations import Lodgers, Rehousing, Stuck, in_bulk, lodgers_after
 from plimsoll.nodes.planning.removal_candidates import (
+    BOOKED,
     UNREADABLE,
     Known,
     Room,
     Screening,
     group_rooms,
+    with_bookings,
 )
 from plimsoll.nodes.planning.utilisation import Thresholds, Utilisation, utilisation_of
 from plimsoll.solver.survivors import Limits, Verdict
@@ -109,6 +111,7 @@ def find_unneeded(
 ) -> Simulation:
     known = known or Known()
     occupancy = Occupancy.of(snapshot, drain_rules(snapshot, policy, known, now), memory=memory)
+    known = with_bookings(known, occupancy.homes)
     rules = Thresholds.of(occupancy.arrays, policy.scale_down, snapshot)
     utilisation = utilisation_of(occupancy.arrays, occupancy.homes, rules=rules, now=now)
     rooms = group_rooms(snapshot, policy, known, occupancy.homes)
@@ -147,13 +150,18 @@ class _Ballot:
         occupied: list[int] = []
         moving = self._occupancy.moving.tolist()
         is_low = self._utilisation.is_low.tolist()
-        for row, home in enumerate(self._occupancy.homes.homes):
-            reason = self._screening.refusal(home)
+        kept_by = self._occupancy.kept_by
+        tried = self._screening.known.unremovable_until
+        homes = self._occupancy.homes.homes
+        for row, (home, refusal) in enumerate(zip(homes, self._screening.refusals(homes), strict=True)):
+            reason = refusal
+            if reason is not None and reason.code == BOOKED:
+                reason = self._screening.held(row, self._utilisation)
             if reason is None and not is_low[row]:
                 reason = self._screening.too_full(row, self._utilisation)
-            if reason is None:
+            if reason is None and tried:
                 reason = self._screening.tried_lately(home.state.name)
-            if reason is None:
+            if reason is None and (row in kept_by or home.state.unreadable_pods):
                 reason = blocked_by_pod(self._occupancy, row)
                 if reason is not None:
                     self._retried.add(row)
@@ -176,8 +184,8 @@ class _Ballot:
         options = self._policy
         pool = max(int(len(self._occupancy.arrays) * options.candidates_ratio), options.candidates_min)
         most = options.non_empty_candidates + pool
-        for row in rows[most:]:
-            self._kept[row] = _not_tried(f"only {most} occupied nodes are looked at in a turn")
+        reason = _not_tried(f"only {most} occupied nodes are looked at in a turn")
+        self._kept.update(dict.fromkeys(rows[most:], reason))
         return rows[:most]
 
     def _useful(self) -> int:
@@ -278,8 +286,8 @@ class _Ballot:
         return Simulation(
             unneeded=tuple(self._described(row, pods[row], shares[row]) for row in sorted(self._removed)),
             kept=tuple(
-                Kept(node=names[row], reason=reason, retry_at=retry_at if row in self._retried else None)
-                for row, reason in sorted(self._kept.items())
+                Kept(node=names[row], reason=self._kept[row], retry_at=retry_at if row in self._retried else None)
+                for row in sorted(self._kept)
             ),
             occupancy=self._occupancy,
             utilisation=self._utilisation,

@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING
 from plimsoll.nodes.planning.homes import off_its_node
 from plimsoll.nodes.planning.scale_up import plan_scale_up
 from plimsoll.nodes.planning.world import Pending
-from plimsoll.scheduling import ClusterView
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -79,20 +78,18 @@ def _moving(occupancy: Occupancy, row: int) -> list[tuple[PlacedPod, int]]:
 
 def _without(occupancy: Occupancy, rows: set[int], lodgers: Mapping[int, Sequence[tuple[PlacedPod, int]]]) -> Snapshot:
     """The snapshot when these nodes are gone, and pods that were moved are where they went."""
-    snapshot = occupancy.snapshot
-    view = snapshot.view
-    states = {name: state for row, (name, state) in enumerate(view.nodes.items()) if row not in rows}
-    anti = {state.name: None for state in view.anti_affine_nodes if state.name in states}
-    for row, listed in lodgers.items():
-        name = occupancy.arrays.names[row]
-        if name in states:
-            states[name] = states[name].with_pods(placed for placed, _ in listed)
-            if any(placed.anti_affinity for placed, _ in listed):
-                anti[name] = None
-    lost = Counter(snapshot.group_of.get(occupancy.arrays.names[row], "") for row in rows)
+    snapshot, names = occupancy.snapshot, occupancy.arrays.names
+    gone = {names[row] for row in rows}
+    view = snapshot.view.without_nodes(gone)
+    view = view.with_states(
+        view.nodes[names[row]].with_pods(placed for placed, _ in listed)
+        for row, listed in lodgers.items()
+        if row not in rows
+    )
+    lost = Counter(snapshot.group_of.get(name, "") for name in gone)
     return replace(
         snapshot,
-        view=ClusterView(states, namespaces=view.namespaces, storage=view.storage, anti_affine=anti),
+        view=view,
         groups=tuple(replace(one, target_size=max(one.target_size - lost[one.id], 0)) for one in snapshot.groups),
-        group_of={name: group for name, group in snapshot.group_of.items() if name in states},
+        group_of={name: group for name, group in snapshot.group_of.items() if name not in gone},
     )

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
         Toleration,
         TopologySpreadConstraint,
     )
-    from plimsoll.objects.pods import Pod
+    from plimsoll.objects.pods import Pod, PodSpec
 
 Form = tuple[Any, ...]
 
@@ -160,39 +160,18 @@ def fingerprint(pod: Pod) -> bytes:
 
 def _form(pod: Pod, written: bytes, *, number: int) -> SpecForm:
     spec = pod.spec
-    affinity = spec.affinity
-    with_pods = None if affinity is None else affinity.pod_affinity
-    against = None if affinity is None else affinity.pod_anti_affinity
-    wanted = () if with_pods is None else with_pods.required_during_scheduling_ignored_during_execution
-    unwanted = () if against is None else against.required_during_scheduling_ignored_during_execution
+    wanted, unwanted = _required_terms(pod)
     hard = [one for one in spec.topology_spread_constraints if one.when_unsatisfiable in {"", "DoNotSchedule"}]
     demand, unreadable = _demand(pod, written)
     ports = tuple(sorted(host_ports(pod)))
     nodes = _nodes_form(pod)
     tolerations = tolerations_form(spec.tolerations)
     spread = tuple(_spread_form(one) for one in hard)
-    company = _terms_form(wanted)
-    apart = _terms_form(unwanted)
-    gates = tuple(one.name for one in spec.scheduling_gates)
-    devices = tuple(one.name for one in spec.resource_claims)
-    key = (
-        frozenset(demand.items()),
-        nodes,
-        tolerations,
-        spread,
-        company,
-        apart,
-        ports,
-        spec.node_name,
-        spec.priority,
-        spec.scheduler_name,
-        gates,
-        devices,
-        unreadable,
-    )
+    company, apart = _terms_form(wanted), _terms_form(unwanted)
+    asked = (frozenset(demand.items()), nodes, tolerations, spread, company, apart, ports)
     return SpecForm(
         number=number,
-        key=key,
+        key=(*asked, *_other_marks(spec), unreadable),
         demand=demand,
         ports=ports,
         pin=spec.node_name,
@@ -204,6 +183,24 @@ def _form(pod: Pod, written: bytes, *, number: int) -> SpecForm:
         label_keys=frozenset().union(*map(term_label_keys, (*wanted, *unwanted)), *map(_spread_label_keys, hard)),
         priority=priority_of(pod),
     )
+
+
+def _required_terms(pod: Pod) -> tuple[tuple[PodAffinityTerm, ...], tuple[PodAffinityTerm, ...]]:
+    """What it asks of other pods: to be with them, and without them."""
+    affinity = pod.spec.affinity
+    with_pods = None if affinity is None else affinity.pod_affinity
+    against = None if affinity is None else affinity.pod_anti_affinity
+    return (
+        () if with_pods is None else with_pods.required_during_scheduling_ignored_during_execution,
+        () if against is None else against.required_during_scheduling_ignored_during_execution,
+    )
+
+
+def _other_marks(spec: PodSpec) -> Form:
+    """What tells pods apart beyond what they ask for."""
+    gates = tuple(one.name for one in spec.scheduling_gates)
+    devices = tuple(one.name for one in spec.resource_claims)
+    return (spec.node_name, spec.priority, spec.scheduler_name, gates, devices)
 
 
 def _demand(pod: Pod, written: bytes) -> tuple[ResourceVector, bytes]:

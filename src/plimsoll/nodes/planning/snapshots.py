@@ -33,6 +33,8 @@ if TYPE_CHECKING:
     from plimsoll.scheduling.view import Kin
 
 _ENDED: Final = frozenset({"Succeeded", "Failed"})
+Touched = dict[str, dict[PodKey, None]]
+"""By node, whose pods there came, went or are others."""
 # Kin are only ever added; with this many more than pods they are gathered anew.
 _STALE_KIN: Final = 4096
 
@@ -90,11 +92,11 @@ class SnapshotKeeper:
 
     def update(self, changes: Changes, around: Surroundings) -> Snapshot:
         """The cluster with these changes: the next number."""
-        touched: dict[str, None] = {}
+        touched: Touched = {}
         for key, pod in changes.pods.items():
             self._put_pod(key, pod, touched)
         for name, node in changes.nodes.items():
-            touched[name] = None
+            touched.setdefault(name, {})
             if node is None:
                 self._nodes.pop(name, None)
             else:
@@ -123,11 +125,11 @@ class SnapshotKeeper:
 
     # ---- who is where
 
-    def _put_pod(self, key: PodKey, pod: Pod | BadObject | None, touched: dict[str, None]) -> None:
+    def _put_pod(self, key: PodKey, pod: Pod | BadObject | None, touched: Touched) -> None:
         before = self._home.pop(key, "")
         if before:
             del self._holding[before][key]
-            touched[before] = None
+            touched.setdefault(before, {})[key] = None
         if _waits(pod):
             self._waiting.put(key, pod)
             return
@@ -140,20 +142,20 @@ class SnapshotKeeper:
             placed.kin = self._kin.setdefault(placed.kin, placed.kin)
             self._settle(key, pod.spec.node_name, placed, touched)
 
-    def _settle(self, key: PodKey, node: str, pod: PlacedPod | BadObject, touched: dict[str, None]) -> None:
+    def _settle(self, key: PodKey, node: str, pod: PlacedPod | BadObject, touched: Touched) -> None:
         """One that nobody can read and that is on no node holds nothing."""
         if node:
             self._home[key] = node
             self._holding.setdefault(node, {})[key] = pod
-            touched[node] = None
+            touched.setdefault(node, {})[key] = None
 
     # ---- nodes
 
-    def _make_states(self, touched: Mapping[str, None]) -> None:
+    def _make_states(self, touched: Touched) -> None:
         if not touched:
             return
         states, repelling = dict(self._states), dict(self._repelling)
-        for name in touched:
+        for name, keys in touched.items():
             repelling.pop(name, None)
             node = self._nodes.get(name)
             if node is None:
@@ -161,7 +163,7 @@ class SnapshotKeeper:
                 if not self._holding.get(name):
                     self._holding.pop(name, None)
                 continue
-            states[name] = state = self._state(node, self._states.get(name))
+            states[name] = state = self._state(node, self._states.get(name), keys)
             if any(placed.anti_affinity for placed in state.pods.values()):
                 repelling[name] = None
         if states.keys() != self._states.keys():
@@ -169,15 +171,18 @@ class SnapshotKeeper:
         self._states = states
         self._repelling = dict.fromkeys(sorted(repelling))
 
-    def _state(self, node: Node, before: NodeState | None) -> NodeState:
+    def _state(self, node: Node, before: NodeState | None, keys: Iterable[PodKey]) -> NodeState:
+        """`keys` are all whose pod on the node may be another than before."""
         held = self._holding.get(node.metadata.name, {})
-        bad = sorted((key, one) for key, one in held.items() if isinstance(one, BadObject))
-        state = NodeState(node) if before is None or before.node is not node or before.unreadable_pods else before
-        state = state.exchanged(
-            [key for key, one in state.pods.items() if held.get(key) is not one],
-            [one for key, one in held.items() if isinstance(one, PlacedPod) and state.pods.get(key) is not one],
+        if before is None or before.node is not node or before.unreadable_pods:
+            before, keys = NodeState(node), held
+        there = before.pods
+        changed = [key for key in keys if there.get(key) is not held.get(key)]
+        state = before.exchanged(
+            [key for key in changed if key in there],
+            [one for key in changed if isinstance(one := held.get(key), PlacedPod)],
         )
-        for _, one in bad:
+        for _, one in sorted((key, one) for key in changed if isinstance(one := held.get(key), BadObject)):
             state = state.with_unreadable(one)
         return state
 

@@ -1,7 +1,8 @@
 """How much of each node is asked for: the number that decides whether a node may go (specs/nodes.md 6.8). Pure.
 
 On a node with accelerators the share of these, elsewhere the larger of cpu and memory. Pods that are overdue in
-leaving are not counted; daemon and mirror pods may be left out, and then what they take is left out of the divisor too.
+leaving are not counted; pods that are only booked are counted apart; daemon and mirror pods may be left out, and then
+what they take is left out of the divisor too.
 
 Public: `utilisation_of(arrays, homes, rules=..., now=...) -> Utilisation`, and `Thresholds` for its rules.
 """
@@ -38,6 +39,8 @@ class Utilisation:
     threshold: Floats
     is_low: Flags
     """At the threshold a node still passes."""
+    booked: Floats
+    """Share of the same resource that nobody uses, but a request is to have; not a part of `share`."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -72,8 +75,13 @@ def utilisation_of(arrays: Arrays, homes: Homes, *, rules: Thresholds, now: date
     overdue = np.zeros(len(homes.kinds), dtype=np.bool_)
     overdue[[number for number in homes.leaving if is_overdue(homes.kinds[number].pod, now)]] = True
     asked -= _taken(arrays, homes, overdue)
+    booked = np.zeros(len(homes.kinds), dtype=np.bool_)
+    booked[list(homes.booked)] = True
+    kept_free = _taken(arrays, homes, booked)
+    asked -= kept_free
     set_aside = _set_aside(arrays, homes, rules, overdue)
     shares = _shares(asked - set_aside, offered - set_aside)
+    kept_shares = _shares(kept_free, offered - set_aside)
     names = arrays.columns.names
     gpus = [column for column, name in enumerate(names) if is_gpu(name)]
     plain = [arrays.columns.index[CPU], arrays.columns.index[MEMORY]]
@@ -88,6 +96,7 @@ def utilisation_of(arrays: Arrays, homes: Homes, *, rules: Thresholds, now: date
         is_gpu=has_gpu,
         threshold=threshold,
         is_low=np.asarray(share <= threshold, dtype=np.bool_),
+        booked=kept_shares[rows, deciding],
     )
 
 

@@ -7,7 +7,6 @@ tell; pods with claims of their own stand alone. Part of `snapshots`; what waits
 
 from __future__ import annotations
 
-from bisect import insort
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Final
 
@@ -68,11 +67,12 @@ class WaitingGroups:
 
 
 class _Group:
-    """Pods of one entry, in line: who waits longest comes first."""
+    """Pods of one entry; who waits longest comes first."""
 
     def __init__(self) -> None:
-        self.line: list[tuple[datetime, PodKey]] = []
         self._pods: dict[PodKey, Pod] = {}
+        self._line: list[tuple[datetime, PodKey]] = []
+        self._is_in_order = True
 
     def put(self, key: PodKey, pod: Pod) -> bool:
         """Whether that changes the entry; of a pod in the middle of the line only its place and name are in it."""
@@ -82,22 +82,32 @@ class _Group:
             before = None
         self._pods[key] = pod
         if before is None:
-            insort(self.line, _place(key, pod))
+            self._line.append(_place(key, pod))
+            self._is_in_order = False
             return True
         return self.line[0][1] == key
 
     def drop(self, key: PodKey) -> None:
-        self.line.remove(_place(key, self._pods.pop(key)))
+        self._line.remove(_place(key, self._pods.pop(key)))
+
+    @property
+    def line(self) -> list[tuple[datetime, PodKey]]:
+        """Put in order when somebody asks: thousands come at once."""
+        if not self._is_in_order:
+            self._line.sort()
+            self._is_in_order = True
+        return self._line
 
     def entry(self) -> Pending:
         """Named after the first in line."""
-        key = self.line[0][1]
+        line = self.line
+        key = line[0][1]
         return Pending(
             key=str(key),
             pod=self._pods[key],
-            count=len(self.line),
+            count=len(line),
             created=self._pods[key].metadata.creation_timestamp,
-            names=tuple([one.name for _, one in self.line]),
+            names=tuple([one.name for _, one in line]),
         )
 
 

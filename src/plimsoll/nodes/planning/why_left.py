@@ -9,6 +9,7 @@ import numpy as np
 from plimsoll.core.plans import Reason
 from plimsoll.nodes.planning.between_pods import may_interact, refused_beside, refused_on_planned
 from plimsoll.nodes.planning.candidates import MAX_SIZE_REACHED
+from plimsoll.nodes.planning.daemons_in_the_way import beside_daemons
 from plimsoll.nodes.planning.refused_types import refused_types
 
 if TYPE_CHECKING:
@@ -68,7 +69,9 @@ def _refused_by_rules(board: Board, number: int) -> list[Reason]:
     groups: dict[str, list[str]] = {}
     codes_of: dict[str, str] = {}
     for offer in (one for one in np.flatnonzero(codes).tolist() if board.offers[one].exists):
-        refusal = rules.refusal(int(codes[offer]))
+        one = board.offers[offer]
+        demand = board.table.classes[number].demand
+        [refusal] = beside_daemons([rules.refusal(int(codes[offer]))], demand, one.free, one.daemons)
         told = ", ".join(refusal.messages)
         groups.setdefault(told, []).append(_name(board, offer))
         codes_of[told] = refusal.code

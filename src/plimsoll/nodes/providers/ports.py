@@ -12,7 +12,7 @@ Three things hold for every implementation:
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
 from plimsoll.core.values import Value
 
@@ -41,6 +41,13 @@ class Created(Value):
 
     id: str
     extra_ids: tuple[str, ...] = ()
+
+
+class Owner(Value):
+    """Whose a node is: the id of its group, and whether a machine is behind it; None: the provider cannot tell."""
+
+    group: str
+    has_instance: bool | None
 
 
 class Group(Protocol):
@@ -170,3 +177,12 @@ class Provider(Protocol):
     async def get_available_gpu_types(self) -> tuple[str, ...]: ...
 
     async def get_node_gpu_config(self, node: Node) -> GpuConfig | None: ...
+
+
+@runtime_checkable
+class KnowsOwners(Protocol):
+    """What a provider may have besides: it says at once of all nodes what it would say of each."""
+
+    async def owners(self, nodes: Sequence[NodeRef]) -> Mapping[str, Owner]:
+        """By the names of nodes; those of no group are missing (`node_group_for_node`, `has_instance`)."""
+        ...

@@ -80,6 +80,9 @@ def failure_of(outcome: object) -> CallFailed | None:
 
 # ---- nodes and instances
 
+ATTACH_LIMITS: Final = "plimsoll.io/attach-limits"
+"""On a template: how many volumes of each driver its nodes take, as `driver=limit,…`."""
+
 
 class NodeRef(Value):
     """A node as providers know it. An instance that never registered has its own id in place of a name."""

@@ -1,8 +1,8 @@
-"""What a ProvisioningRequest is told, and remembers: its next conditions and details for everything that can become of
-it (specs/nodes.md 2.2, 2.3, 3.2-3.7). Pure; `desk` decides which of these it is.
+"""What a ProvisioningRequest is told, and remembers: its next conditions and details, whatever becomes of it. Pure.
 
-An answer holds all conditions of ours, because an apply takes away what it does not name. Sentences end here: what
-conditions, Events and the journal tell is the same text.
+specs/nodes.md 2.2, 2.3 and 3.2-3.7; whoever serves requests decides which of these it is. An answer holds all
+conditions of ours, because an apply takes away what it does not name. Sentences end here: what conditions, Events and
+the journal tell is the same text.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from plimsoll.core.plans import Reason
+from plimsoll.nodes.requests import states
 from plimsoll.nodes.requests.classes import mirrors
 from plimsoll.nodes.requests.conditions import Kind, Why, condition
 from plimsoll.nodes.requests.intents import number_of
@@ -20,7 +21,7 @@ from plimsoll.nodes.requests.states import next_attempt
 from plimsoll.nodes.requests.verdicts import Saying, Verdict
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Mapping
     from datetime import datetime
 
     from plimsoll.nodes.planning.capacity_checks import Checked
@@ -48,11 +49,11 @@ class Answering:
         """Its conditions, with the one that says it was picked up."""
         if seen.conditions.get(Kind.ACCEPTED) is not None:
             return seen.conditions
-        return seen.conditions.with_condition(self._condition(seen, Kind.ACCEPTED, True, Why.ACCEPTED, ACCEPTED_TEXT))
+        return seen.conditions.with_condition(self._condition(seen, Kind.ACCEPTED, Why.ACCEPTED, ACCEPTED_TEXT))
 
     def failed(self, seen: Seen, why: str, message: str) -> Verdict:
         """Nothing can be planned for it, and never will be."""
-        made = seen.conditions.with_condition(self._condition(seen, Kind.FAILED, True, why, message))
+        made = seen.conditions.with_condition(self._condition(seen, Kind.FAILED, why, message))
         return _verdict(seen, Saying.FAILED, Reason(code=str(why), message=message), made, seen.details)
 
     def begun(self, attempt: Attempt, *, cost_before: float = 0.0) -> Verdict:
@@ -61,10 +62,12 @@ class Answering:
         told = f"growth for {_pods(seen.total)} is asked for: {_growth(share.nodes, {})}"
         details = seen.details.but(
             intent=attempt.intent,
-            plan_cost_per_hour=_money(cost_before + share.cost_per_hour),
-            cost_lower_bound_per_hour=_money(cost_before + share.lower_bound_per_hour),
+            plan_cost_per_hour=money(cost_before + share.cost_per_hour),
+            cost_lower_bound_per_hour=money(cost_before + share.lower_bound_per_hour),
         )
-        return _verdict(seen, Saying.ACCEPTED, Reason(code=Why.ACCEPTED.value, message=told), self.accepted(seen), details)
+        return _verdict(
+            seen, Saying.ACCEPTED, Reason(code=Why.ACCEPTED.value, message=told), self.accepted(seen), details
+        )
 
     # ---- checks
 
@@ -88,7 +91,7 @@ class Answering:
         if self._policy.requests.provisioned_when == "requested":
             return self._provisioned(seen, Why.PROVISIONED, told, details)
         told = f"{told[:-1]}; waiting until they have joined."
-        made = self._with(seen, self._condition(seen, Kind.PROVISIONED, False, Why.WAITING, told))
+        made = self._with(seen, self._condition(seen, Kind.PROVISIONED, Why.WAITING, told, status=False))
         reason = Reason(code=Why.WAITING.value, message=told, facts={"nodeGroups": dict(nodes)})
         return _verdict(seen, Saying.WAITING_FOR_NODES, reason, made, details.but(booked_until=None))
 
@@ -102,9 +105,9 @@ class Answering:
         """Not now; with `noRetry` never."""
         details = self._refused(seen).but(blocking=_compact(blocking))
         if seen.parameters.retries:
-            made = self._mirrored(seen, False, Why.NOT_FOUND, told)
+            made = self._refusal(seen, Why.NOT_FOUND, told)
             return _verdict(seen, Saying.NOT_FOUND, Reason(code=Why.NOT_FOUND.value, message=told), made, details)
-        made = self._with(seen, self._condition(seen, Kind.FAILED, True, Why.NOT_FOUND, told))
+        made = self._with(seen, self._condition(seen, Kind.FAILED, Why.NOT_FOUND, told))
         reason = Reason(code=Why.NOT_FOUND.value, message=told)
         return _verdict(seen, Saying.FAILED, reason, made, details.but(next_attempt=None))
 
@@ -119,8 +122,22 @@ class Answering:
     def not_checked(self, seen: Seen, problem: str) -> Verdict:
         """Whoever should have answered could not; it is tried again."""
         details = self._refused(seen).but(blocking="")
-        made = self._mirrored(seen, False, Why.CHECK_FAILED, problem)
+        made = self._refusal(seen, Why.CHECK_FAILED, problem)
         return _verdict(seen, Saying.NOT_FOUND, Reason(code=Why.CHECK_FAILED.value, message=problem), made, details)
+
+    def by_class(self, seen: Seen) -> Verdict:
+        """What a class of others said of it, which `seen` holds already; who got no answer is asked again later."""
+        conditions = self.accepted(seen)
+        failed, provisioned = (conditions.get(kind) for kind in (Kind.FAILED, Kind.PROVISIONED))
+        if failed is not None and failed.status == "True":
+            reason = Reason(code=failed.reason, message=failed.message)
+            return _verdict(seen, Saying.FAILED, reason, conditions, self._refused(seen).but(next_attempt=None))
+        if provisioned is None:
+            return self.not_found(seen, f"class {seen.request.spec.provisioning_class_name} gave no answer", "")
+        reason = Reason(code=provisioned.reason, message=provisioned.message)
+        if provisioned.status == "True":
+            return _verdict(seen, Saying.PROVISIONED, reason, conditions, self._answered(seen))
+        return _verdict(seen, Saying.NOT_FOUND, reason, conditions, self._refused(seen))
 
     def rolling_back(self, seen: Seen, intent: Intent, told: str) -> Verdict:
         """What was begun for it is about to be taken back; `intent` says how far."""
@@ -128,7 +145,7 @@ class Answering:
         details = seen.details.but(intent=intent, blocking=_compact(told))
         if is_over(seen):
             return _verdict(seen, Saying.ROLLED_BACK, reason, seen.conditions, details)
-        made = self._mirrored(seen, False, Why.NOT_FOUND, f"{told}; what was added is taken back")
+        made = self._refusal(seen, Why.NOT_FOUND, f"{told}; what was added is taken back")
         return _verdict(seen, Saying.ROLLED_BACK, reason, made, details)
 
     def rolled_back(self, seen: Seen, nodes: Mapping[str, int]) -> Verdict:
@@ -140,19 +157,19 @@ class Answering:
         if is_over(seen):
             return _verdict(seen, Saying.ROLLED_BACK, reason, seen.conditions, seen.details.but(intent=None))
         details = self._refused(seen).but(node_groups={})
-        return _verdict(seen, Saying.ROLLED_BACK, reason, self._mirrored(seen, False, Why.NOT_FOUND, message), details)
+        return _verdict(seen, Saying.ROLLED_BACK, reason, self._refusal(seen, Why.NOT_FOUND, message), details)
 
     # ---- afterwards
 
     def consumed(self, seen: Seen) -> Verdict:
         told = f"all {_pods(seen.total)} of it have their nodes"
-        made = self._with(seen, self._condition(seen, Kind.BOOKING_EXPIRED, True, Why.CONSUMED, told))
+        made = self._with(seen, self._condition(seen, Kind.BOOKING_EXPIRED, Why.CONSUMED, told))
         reason = Reason(code=Why.CONSUMED.value, message=told)
         return _verdict(seen, Saying.BOOKING_EXPIRED, reason, made, seen.details)
 
     def revoked(self, seen: Seen, why: Why, told: str, *, intent: Intent | None = None) -> Verdict:
         """Its capacity is gone before its booking was over. `intent`: what is yet to be taken back of it."""
-        made = self._with(seen, self._condition(seen, Kind.CAPACITY_REVOKED, True, why, told))
+        made = self._with(seen, self._condition(seen, Kind.CAPACITY_REVOKED, why, told))
         reason = Reason(code=why.value, message=told)
         return _verdict(seen, Saying.REVOKED, reason, made, seen.details.but(intent=intent))
 
@@ -182,13 +199,16 @@ class Answering:
 
     def _provisioned(self, seen: Seen, why: Why, told: str, details: Details) -> Verdict:
         reason = Reason(code=why.value, message=told)
-        return _verdict(seen, Saying.PROVISIONED, reason, self._mirrored(seen, True, why, told), details)
+        return _verdict(seen, Saying.PROVISIONED, reason, self._mirrored(seen, why, told, status=True), details)
 
-    def _mirrored(self, seen: Seen, status: bool, why: Why, told: str) -> Conditions:
-        made = [self._condition(seen, Kind.PROVISIONED, status, why, told)]
-        if mirrors(seen.request.spec.provisioning_class_name):
-            made.append(self._condition(seen, Kind.CAPACITY_AVAILABLE, status, why, told))
-        return self._with(seen, *made)
+    def _refusal(self, seen: Seen, why: Why, told: str) -> Conditions:
+        return self._mirrored(seen, why, told, status=False)
+
+    def _mirrored(self, seen: Seen, why: Why, told: str, *, status: bool) -> Conditions:
+        """Under the name of the first design there is another condition that says the same."""
+        own = mirrors(seen.request.spec.provisioning_class_name)
+        kinds = (Kind.PROVISIONED, Kind.CAPACITY_AVAILABLE) if own else (Kind.PROVISIONED,)
+        return self._with(seen, *(self._condition(seen, kind, why, told, status=status) for kind in kinds))
 
     def _with(self, seen: Seen, *made: Condition) -> Conditions:
         conditions = self.accepted(seen)
@@ -196,7 +216,7 @@ class Answering:
             conditions = conditions.with_condition(one)
         return conditions
 
-    def _condition(self, seen: Seen, kind: Kind, status: bool, why: str, message: str) -> Condition:
+    def _condition(self, seen: Seen, kind: Kind, why: str, message: str, *, status: bool = True) -> Condition:
         generation = seen.request.metadata.generation
         return condition(kind, status, why, message, at=self._at, generation=generation)
 
@@ -207,7 +227,7 @@ def _verdict(seen: Seen, saying: Saying, reason: Reason, conditions: Conditions,
 
 def is_over(seen: Seen) -> bool:
     """Whether nothing is tried for it any more."""
-    return any(seen.conditions.is_true(kind) for kind in (Kind.FAILED, Kind.BOOKING_EXPIRED, Kind.CAPACITY_REVOKED))
+    return states.is_over(seen.conditions)
 
 
 def _growth(nodes: Mapping[str, int], why_made: Mapping[str, str]) -> str:
@@ -232,7 +252,8 @@ def _compact(value: Any) -> str:
     return msgspec.json.encode(value).decode()
 
 
-def _money(amount: float) -> str:
+def money(amount: float) -> str:
+    """As details tell it; nothing where nothing is known of prices."""
     return f"{round(amount, 9):.12g}" if amount else ""
 
 

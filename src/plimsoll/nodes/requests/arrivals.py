@@ -11,7 +11,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from plimsoll.nodes.cluster_state.upcoming import is_upcoming
+from plimsoll.nodes.requests.idleness import is_coming
 from plimsoll.nodes.requests.seen import Phase
 
 if TYPE_CHECKING:
@@ -82,18 +82,13 @@ def arrived(held: Iterable[Seen], booked: Booked) -> list[Seen]:
 def _is_waiting(one: Seen, booked: Booked) -> bool:
     """Whether some of its pods have no node that is there."""
     nodes = booked.by_request.get(one.name, {})
-    return one.name in booked.unbookable or any(_is_coming(name, booked.snapshot) for name in nodes)
+    return one.name in booked.unbookable or any(is_coming(name, booked.snapshot) for name in nodes)
 
 
 def _explained(one: Seen, snapshot: Snapshot) -> bool:
     """Whether a group that was made larger for it has nodes on their way."""
     groups = {group for group, nodes in one.details.node_groups.items() if nodes}
-    return any(group in groups and _is_coming(name, snapshot) for name, group in snapshot.group_of.items())
-
-
-def _is_coming(node: str, snapshot: Snapshot) -> bool:
-    state = snapshot.view.node(node)
-    return state is not None and is_upcoming(state.node)
+    return any(group in groups and is_coming(name, snapshot) for name, group in snapshot.group_of.items())
 
 
 def _bearing(failure: FailedGrowth, waiting: Sequence[Seen]) -> list[Seen]:

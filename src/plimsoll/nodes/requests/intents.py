@@ -16,6 +16,7 @@ from msgspec import structs
 
 from plimsoll.nodes.planning.request_shares import Share, shares
 from plimsoll.nodes.requests.details import Intent, Step
+from plimsoll.nodes.requests.seen import Phase
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -43,8 +44,10 @@ class Attempt:
 
 def number_of(seen: Seen) -> int:
     """Which attempt this is: the one that was begun, or the next."""
-    begun = seen.details.intent
-    return seen.details.attempts + 1 if begun is None else begun.attempt
+    begun, made = seen.details.intent, seen.details.attempts
+    if begun is not None:
+        return begun.attempt
+    return made if seen.phase is Phase.ARRIVING else made + 1
 
 
 def attempts(plan: ScaleUp, line: Iterable[Seen], pending: Sequence[Pending]) -> dict[str, Attempt]:
@@ -89,7 +92,7 @@ def grown_before(seen: Seen, targets: Mapping[str, int]) -> dict[str, int]:
 
 
 def in_the_cloud(nodes: Mapping[str, int], grown: Sequence[Grown]) -> dict[str, int]:
-    """The same nodes by the ids that the cloud gave to groups; one that came as several (one a zone) fills them in turn.
+    """The same nodes by the ids that the cloud gave to groups; one that came as several fills them in turn.
 
     What did not grow, for all we know, is left out.
     """
@@ -144,7 +147,7 @@ def on_the_way_back(
                 sizes[group] = min(sizes.get(group, 0), step.back)
     found: dict[str, Intent] = {}
     for one in reversed(returns):
-        known = one.seen.details.intent or Intent(attempt=max(1, one.seen.details.attempts))
+        known = one.seen.details.intent or Intent(attempt=number_of(one.seen))
         groups = dict(known.groups)
         for group in (*known.groups, *(name for name in one.nodes if name not in known.groups)):
             size, nodes = sizes.get(group, 0), one.nodes.get(group, 0)

@@ -21,7 +21,7 @@ from plimsoll.objects.requests import REQUEST_GROUP
 from plimsoll.scheduling.priorities import priority_of, resolved_priority
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from plimsoll.objects.policy import PriorityClass
     from plimsoll.objects.requests import ProvisioningRequest
@@ -56,25 +56,52 @@ class PodMemory:
     """By request and pod set: the template's pod, and the one that goes by the request's name."""
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Admission:
+    """What happens to a pod between its template and the scheduler."""
+
+    limit_ranges: Mapping[str, Sequence[Json]] = field(default_factory=dict)
+    """By namespace."""
+    priorities: Mapping[str, int] = field(default_factory=dict)
+    """By PriorityClass."""
+    default_priority: int = 0
+    as_scheduled: Callable[[Pod], Pod] | None = None
+
+    @classmethod
+    def of(
+        cls,
+        limit_ranges: Mapping[str, Sequence[Json]],
+        priority_classes: Sequence[PriorityClass],
+        *,
+        as_scheduled: Callable[[Pod], Pod] | None = None,
+    ) -> Admission:
+        return cls(
+            limit_ranges=limit_ranges,
+            priorities={one.metadata.name: one.value for one in priority_classes},
+            default_priority=next((one.value for one in priority_classes if one.global_default), 0),
+            as_scheduled=as_scheduled,
+        )
+
+    def priority(self, pod: Pod) -> int | None:
+        """As `resolved_priority` has it."""
+        return resolved_priority(pod, self.priorities, default=self.default_priority)
+
+
 class Templates:
-    """PodTemplates of all namespaces, and what admission knows of these."""
+    """PodTemplates of all namespaces, and what admission makes of their pods."""
 
     def __init__(
         self,
         bodies: Mapping[str, Json],
         *,
         bad: Mapping[str, str],
-        limit_ranges: Mapping[str, Sequence[Json]],
-        priority_classes: Iterable[PriorityClass],
+        admission: Admission,
         memory: PodMemory | None = None,
     ) -> None:
         """`bad`: why PodTemplates cannot be read. Both by NAMESPACE/NAME."""
         self._bodies = bodies
         self._bad = bad
-        self._limit_ranges = limit_ranges
-        classes = [*priority_classes]
-        self._priorities = {one.metadata.name: one.value for one in classes}
-        self._default_priority = next((one.value for one in classes if one.global_default), 0)
+        self._admission = admission
         self._memory = memory or PodMemory()
         self._kept = PodMemory()
 
@@ -109,7 +136,7 @@ class Templates:
         if body is None:
             return self._bad.get(name)
         namespace = name.partition("/")[0]
-        ranges = self._limit_ranges.get(namespace, ())
+        ranges = self._admission.limit_ranges.get(namespace, ())
         made_of = (body, *ranges)
         before = self._memory.made.get(name)
         if before is not None and len(before[0]) == len(made_of) and all(map(_is, before[0], made_of)):
@@ -121,7 +148,7 @@ class Templates:
 
     def _named(self, pod: Pod, request: ProvisioningRequest, index: int) -> Pod:
         """As a pod of this request; with the priority of today, which may have changed though the template did not."""
-        priority = resolved_priority(pod, self._priorities, default=self._default_priority)
+        priority = self._admission.priority(pod)
         key = (f"{_name(request)}/{request.metadata.uid}", index)
         before = self._memory.named.get(key)
         if before is not None and before[0] is pod and before[1].spec.priority == priority:
@@ -129,6 +156,8 @@ class Templates:
         else:
             named = _as_of(request, index, pod)
             named = structs.replace(named, spec=structs.replace(named.spec, priority=priority))
+            if self._admission.as_scheduled is not None:
+                named = self._admission.as_scheduled(named)
         self._kept.named[key] = (pod, named)
         return named
 

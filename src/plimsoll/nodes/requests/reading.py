@@ -15,17 +15,18 @@ from plimsoll.nodes.requests.classes import is_for, nature_of, why_not_allowed
 from plimsoll.nodes.requests.conditions import Conditions, Kind, Why
 from plimsoll.nodes.requests.details import Details
 from plimsoll.nodes.requests.parameters import Parameters
-from plimsoll.nodes.requests.pod_sets import PodMemory, Templates
+from plimsoll.nodes.requests.pod_sets import Admission, PodMemory, Templates
 from plimsoll.nodes.requests.seen import Nature, Phase, RequestsSeen, Seen
 from plimsoll.nodes.requests.states import has_expired, phase_of
 from plimsoll.objects.pods import PodTemplate
 from plimsoll.objects.requests import ProvisioningClass, ProvisioningRequest
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Mapping, Sequence
+    from collections.abc import Callable, Collection, Mapping, Sequence
 
     from plimsoll.nodes.policy import Policy
     from plimsoll.nodes.requests.pod_sets import PodSets
+    from plimsoll.objects.pods import Pod
     from plimsoll.objects.policy import PriorityClass
     from plimsoll.objects.problems import BadObject
 
@@ -49,6 +50,8 @@ class RequestsListed:
     """What could not be read, of these kinds."""
     registered: Mapping[str, Collection[str]] = field(default_factory=dict)
     """Classes made known through the entry point, with the types of conditions that are their own."""
+    as_scheduled: Callable[[Pod], Pod] | None = field(default=None, compare=False, repr=False)
+    """Gives a pod as the cluster's scheduler sees it, where that differs from what it says."""
     memory: PodMemory | None = field(default=None, compare=False, repr=False)
 
 
@@ -59,7 +62,7 @@ def read_requests(listed: RequestsListed, policy: Policy, now: datetime) -> Requ
     seen = [found for one in there if (found := reader.read(one)) is not None]
     reader.templates.forget_the_others()
     line = [one for one in seen if one.phase in {Phase.DUE, Phase.INTENDED} and not _gave_up(one, now)]
-    held = [one for one in seen if one.phase in {Phase.HELD, Phase.ARRIVING} and one.parameters.reserves]
+    held = [one for one in seen if one.phase in {Phase.HELD, Phase.ARRIVING}]
     apart = {one.name for one in (*line, *held)}
     return RequestsSeen(
         line=in_line(line, reader.priorities),
@@ -103,8 +106,7 @@ class _Reader:
         self.templates = Templates(
             listed.templates,
             bad=_bad(listed, PodTemplate.kind_name()),
-            limit_ranges=listed.limit_ranges,
-            priority_classes=listed.priority_classes,
+            admission=Admission.of(listed.limit_ranges, listed.priority_classes, as_scheduled=listed.as_scheduled),
             memory=listed.memory,
         )
         self.priorities: dict[str, int] = {}
@@ -131,6 +133,7 @@ class _Reader:
         details = Details.of(request.status.provisioning_class_details)
         phase = phase_of(conditions, details, parameters, policy=self._policy, now=self._now)
         pods = self.templates.of(request)
+        problem = self._problem(kind, phase, pods)
         seen = Seen(
             request=request,
             nature=nature,
@@ -138,9 +141,9 @@ class _Reader:
             phase=phase,
             conditions=conditions,
             details=details,
-            pods=pods.pods,
+            pods=pods.pods if problem is None else (),
             templates=pods.templates,
-            problem=self._problem(kind, phase, pods),
+            problem=problem,
         )
         self.priorities[seen.name] = pods.priority
         return seen

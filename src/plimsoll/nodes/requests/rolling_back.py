@@ -85,13 +85,12 @@ class RollBack:
             for name, step in reversed(intent.groups.items()):
                 if name in groups and step.back is not None:
                     nodes[name], problem = await self._lowered(groups[name], step.back, grounds)
-                    problems += [problem] if problem else []
-            for name in reversed(intent.created):
-                if name in groups and await self._is_deleted(groups[name]):
-                    deleted.append(name)
+                    problems.append(problem)
+            made = [groups[name] for name in reversed(intent.created) if name in groups]
+            deleted += [one.id for one in made if await self._is_deleted(one)]
         except Unreachable as error:
             problems.append(str(error))
-        found = TakenBack(nodes=nodes, deleted=tuple(deleted), problem="; ".join(problems))
+        found = TakenBack(nodes=nodes, deleted=tuple(deleted), problem="; ".join(filter(None, problems)))
         log.info("provreq.rolled_back", nodes=nodes, deleted=deleted, problem=found.problem)
         return found
 

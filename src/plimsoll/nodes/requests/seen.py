@@ -85,7 +85,7 @@ class RequestsSeen:
     line: tuple[Seen, ...] = ()
     """DUE and INTENDED, in the order in which they are served (4.2): begun ones first, then priority, age, name."""
     held: tuple[Seen, ...] = ()
-    """HELD and ARRIVING: their capacity is booked; the oldest answer first."""
+    """HELD and ARRIVING: their capacity is booked, where they reserve it; the oldest answer first."""
     others: tuple[Seen, ...] = ()
     """WAITING, OVER, UNKNOWN."""
     known: frozenset[str] = frozenset()

@@ -42,7 +42,7 @@ def phase_of(
 ) -> Phase:
     """By what is stored. A booking that has lasted its time is over, whether or not somebody has written that yet."""
     begun = details.intent is not None
-    if any(conditions.is_true(kind) for kind in _OVER):
+    if is_over(conditions):
         return Phase.INTENDED if begun else Phase.OVER
     provisioned = conditions.get(Kind.PROVISIONED)
     if provisioned is not None and provisioned.status == "True":
@@ -58,6 +58,11 @@ def phase_of(
         return Phase.UNKNOWN
     due = next_attempt(_as_tried(details, provisioned.last_transition_time), policy)
     return Phase.DUE if due is None or now > due else Phase.WAITING
+
+
+def is_over(conditions: Conditions) -> bool:
+    """Whether nothing is tried for it any more: it failed, or what it had is not its any longer."""
+    return any(conditions.is_true(kind) for kind in _OVER)
 
 
 def next_attempt(details: Details, policy: Policy) -> datetime | None:
@@ -99,7 +104,7 @@ def has_expired(seen: Seen, now: datetime) -> bool:
     """Whether it waited in vain for too long. Growth that was asked for and is on its way ends by itself."""
     end = expiry(seen)
     waits = seen.phase in {Phase.DUE, Phase.WAITING, Phase.INTENDED}
-    return waits and end is not None and now > end and not any(seen.conditions.is_true(kind) for kind in _OVER)
+    return waits and end is not None and now > end and not is_over(seen.conditions)
 
 
 def _later(time: datetime, seconds: float) -> datetime:
@@ -130,7 +135,7 @@ def refresh(seen: Seen, now: datetime) -> Verdict | Deletion | None:
         return _said(seen, Saying.FAILED, Kind.FAILED, why, told=told, now=now)
     if seen.phase is not Phase.OVER:
         return None
-    if not any(seen.conditions.is_true(kind) for kind in _OVER):
+    if not is_over(seen.conditions):
         told = f"capacity was kept for {seen.parameters.booking_s:g} s"
         return _said(seen, Saying.BOOKING_EXPIRED, Kind.BOOKING_EXPIRED, Why.TIME_OVER, told=told, now=now)
     collected = collected_at(seen)

@@ -23,7 +23,7 @@ from plimsoll.nodes.telling.metric_families import (
     Families,
 )
 from plimsoll.nodes.telling.minimum_sizes import raised_groups
-from plimsoll.nodes.telling.node_counts import NO_DEVICES, devices_of, taints_by_type, totals_of
+from plimsoll.nodes.telling.node_counts import NO_DEVICES, NodeTotals, devices_of, taints_by_type
 from plimsoll.nodes.turns import CANNOT_SEE, PodState, RemovalResult
 
 if TYPE_CHECKING:
@@ -40,6 +40,7 @@ class Metrics:
 
     def __init__(self) -> None:
         self.families = Families()
+        self._totals = NodeTotals(CPU, MEMORY)
 
     def observe(self, turn: Turn) -> None:
         self._observe_policy(turn.policy)
@@ -122,7 +123,7 @@ class Metrics:
                 to.skipped_pods.labels(code).set(pods)
         if turn.snapshot is not None:
             view = turn.snapshot.view
-            cpu, memory = totals_of(view, CPU, MEMORY)
+            cpu, memory = self._totals.of(view)
             to.cpu_cores.set(cpu // _MILLI)
             to.memory_bytes.set(memory)
             to.node_taints.clear()
@@ -136,7 +137,7 @@ class Metrics:
         ended = turn.ended_early
         if ended is not None and ended.code == CANNOT_SEE:
             to.errors.labels(ended.facts.get("errorType", CLOUD_PROVIDER_ERROR)).inc()
-        elif any(one.failure is not None for one in (*turn.grown, *raised_groups(turn))):
+        elif _has_failed(turn):
             to.errors.labels(CLOUD_PROVIDER_ERROR).inc()
         for failed in turn.changes.failed:
             is_late = failed.reason.code == SCALE_UP_TIMED_OUT
@@ -229,3 +230,9 @@ class Metrics:
             to.function_quantile.labels(function).observe(seconds)
         if turn.snapshot is not None and turn.snapshot.pending:
             to.plan_seconds.labels("scaleUp").observe(turn.scale_up.plan_seconds)
+
+
+def _has_failed(turn: Turn) -> bool:
+    """Whether some growth was refused."""
+    failures = [*(one.failure for one in turn.grown), *(one.failure for one in raised_groups(turn))]
+    return any(one is not None for one in failures)

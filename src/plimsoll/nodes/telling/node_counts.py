@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 from plimsoll.nodes.cluster_state.node_readiness import StartupTaints
 from plimsoll.nodes.cluster_state.upcoming import is_upcoming
 from plimsoll.nodes.planning.gpus import GPU_LABELS, is_gpu
-from plimsoll.nodes.planning.limits import BEING_DELETED, Counted, Usage, usage_of
+from plimsoll.nodes.planning.limits import BEING_DELETED, Counted, counts
 from plimsoll.nodes.planning.nap_taints import IGNORED_PREFIX, STATUS_PREFIX
 
 if TYPE_CHECKING:
@@ -30,11 +30,30 @@ def devices_of(node: Node) -> tuple[str, str]:
     return resources[0], next((labels[one] for one in GPU_LABELS if labels.get(one)), "generic")
 
 
-def totals_of(view: ClusterView, *resources: str) -> tuple[int, ...]:
-    """Of nodes that are there, without those that are leaving or on their way."""
-    all_nodes = usage_of(view)
-    coming = Usage(nodes=tuple(Counted.of(state.node) for state in view.nodes.values() if is_upcoming(state.node)))
-    return tuple(all_nodes.total(one) - coming.total(one) for one in resources)
+class NodeTotals:
+    """How much of a few resources there is in all. Nodes that are the same objects as last time are not read again."""
+
+    def __init__(self, *resources: str) -> None:
+        self._resources = resources
+        self._read: dict[str, tuple[Node, tuple[int, ...]]] = {}
+
+    def of(self, view: ClusterView) -> tuple[int, ...]:
+        """Of nodes that are there, without those that are leaving or on their way."""
+        before, self._read = self._read, {}
+        for name, state in view.nodes.items():
+            read = before.get(name)
+            self._read[name] = read if read is not None and read[0] is state.node else self._amounts(state.node)
+        return tuple(map(sum, zip(*[amounts for _, amounts in self._read.values()], strict=True))) or self._nothing
+
+    def _amounts(self, node: Node) -> tuple[Node, tuple[int, ...]]:
+        if is_upcoming(node) or not counts(node):
+            return node, self._nothing
+        counted = Counted.of(node)
+        return node, tuple([counted.amount(one) for one in self._resources])
+
+    @property
+    def _nothing(self) -> tuple[int, ...]:
+        return (0,) * len(self._resources)
 
 
 def taints_by_type(view: ClusterView, rules: PodRules) -> Counter[str]:

@@ -46,10 +46,10 @@ def _growth(turn: Turn) -> Iterator[str]:
     for one in grown:
         if one.failure is not None:
             yield f"could not scale up {one.group}: {one.failure.message}"
-    for one in raised_groups(turn):
-        told = "raised" if one.failure is None else "could not raise"
-        why = "" if one.failure is None else f": {one.failure.message}"
-        yield f"{told} {one.group} from {one.before} to its minimum {one.after}{why}"
+    for raised in raised_groups(turn):
+        told = "raised" if raised.failure is None else "could not raise"
+        why = "" if raised.failure is None else f": {raised.failure.message}"
+        yield f"{told} {raised.group} from {raised.before} to its minimum {raised.after}{why}"
     held = [one for one in grown if one.held_back is not None]
     if held:
         yield f"would scale up {_few([f'{one.group} {one.before}->{one.after}' for one in held])}, {held[0].held_back}"

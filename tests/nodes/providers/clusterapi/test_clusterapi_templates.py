@@ -7,6 +7,11 @@ from typing import Any
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from plimsoll.nodes.observing.attach_limits import with_template_limits
+from plimsoll.nodes.planning.nap_taints import Passing
+from plimsoll.nodes.planning.node_templates import template_of_group
+from plimsoll.nodes.planning.world import Group
+from plimsoll.nodes.policy import PodRules
 from plimsoll.nodes.providers.clusterapi.node_templates import (
     Infrastructure,
     NoTemplate,
@@ -19,6 +24,7 @@ from plimsoll.nodes.providers.values import NotImplementedByProvider
 from plimsoll.objects.cluster_api import MachineDeployment
 from plimsoll.objects.decoding import convert_object
 from plimsoll.objects.nodes import Node, Taint
+from plimsoll.scheduling import Storage
 from tests.nodes.providers.clusterapi.capi_controllers import BOOT_S
 from tests.nodes.providers.clusterapi.capi_objects import (
     CAPACITY,
@@ -88,6 +94,23 @@ def test_a_template_is_a_ready_empty_node():
     assert template.metadata.labels["kubernetes.io/arch"] == "arm64"
     assert template.metadata.labels["kubernetes.io/os"] == "linux"
     assert template.metadata.labels["kubernetes.io/hostname"] == template.metadata.name
+
+
+def test_attach_limits_of_volumes_come_with_the_template():
+    told = node(written(cpu="4", memory="16Gi", csi_driver="ebs.csi.aws.com=25,efs.csi.aws.com"))
+    group = Group(id="g", min_size=0, max_size=9, target_size=0, template=told)
+    storage = with_template_limits(Storage(), [group])
+
+    found = storage.csi_node_of(template_of_group(group, Passing(PodRules())))
+    assert found is not None
+    limits = [(one.name, one.allocatable and one.allocatable.count) for one in found.spec.drivers]
+    assert limits == [("ebs.csi.aws.com", 25), ("efs.csi.aws.com", None)]
+
+
+def test_templates_that_tell_no_limits_leave_storage_as_it_is():
+    storage = Storage()
+    group = Group(id="g", min_size=0, max_size=9, target_size=0, template=node(written(cpu="4", memory="16Gi")))
+    assert with_template_limits(storage, [group]) is storage
 
 
 def test_the_default_architecture_is_for_when_nobody_says_it():

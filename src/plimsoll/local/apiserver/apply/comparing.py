@@ -21,17 +21,19 @@ class Comparison:
 
     __slots__ = ("added", "modified", "removed")
 
-    def __init__(self) -> None:
-        self.added = FieldSet()
-        self.modified = FieldSet()
-        self.removed = FieldSet()
+    def __init__(
+        self, added: FieldSet | None = None, modified: FieldSet | None = None, removed: FieldSet | None = None
+    ) -> None:
+        self.added = FieldSet() if added is None else added
+        self.modified = FieldSet() if modified is None else modified
+        self.removed = FieldSet() if removed is None else removed
 
     def without_below(self, ignored: FieldSet) -> Comparison:
-        result = Comparison()
-        result.added = self.added.without_below(ignored)
-        result.modified = self.modified.without_below(ignored)
-        result.removed = self.removed.without_below(ignored)
-        return result
+        return Comparison(
+            self.added.without_below(ignored),
+            self.modified.without_below(ignored),
+            self.removed.without_below(ignored),
+        )
 
     def attach(self, element: str, below: Comparison) -> None:
         """Adds what was found below a step; where a type changed, two looks find something."""

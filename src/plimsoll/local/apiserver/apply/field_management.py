@@ -273,11 +273,10 @@ def _shape(value: dict[str, Any], blank: dict[str, Any]) -> _Shape | None:
 
     Events come in numbers too, each with a name of its own, and few of them differ in more than values.
     """
-    found: list[_Shape | str | bool] = []
+    found: list[_Shape | str | bool] = [*value]
     for name, item in value.items():
-        found.append(name)
-        before = blank.get(name)
         if isinstance(item, dict) and name not in _OF_ANY_SIZE:
+            before = blank.get(name)
             below = _shape(item, before if isinstance(before, dict) else {})
             if below is None:
                 return None
@@ -286,7 +285,7 @@ def _shape(value: dict[str, Any], blank: dict[str, Any]) -> _Shape | None:
             # Items of a list may be owned by what they say.
             return None
         elif name in blank:
-            found.append(same(item, before))
+            found.append(same(item, blank[name]))
     return tuple(found)
 
 

@@ -136,7 +136,7 @@ class _Session:
                 if owes_end_of_initial and not stream.initial_left:
                     owes_end_of_initial = False
                     if self._options.bookmarks:
-                        yield self._bookmark(initial_end=True)
+                        yield self._bookmark(stream.revision, initial_end=True)
                 try:
                     batch = await self._next_batch(stream)
                 except Expired as error:
@@ -147,8 +147,8 @@ class _Session:
                 if batch is None:
                     if self._server.clock.monotonic_s() >= self._ends_s - _SAME_INSTANT_S:
                         return
-                    if self._options.bookmarks and self._is_bookmark_due() and stream.revision:
-                        yield self._bookmark()
+                    if self._options.bookmarks and self._is_bookmark_due() and (revision := stream.revision):
+                        yield self._bookmark(revision)
                     continue
                 yield b"".join(map(self._frame, batch))
 
@@ -205,8 +205,8 @@ class _Session:
         shown = self._strategy.present(event.object.body())
         return _encoder.encode({"type": event.type.value, "object": shown}) + b"\n"
 
-    def _bookmark(self, *, initial_end: bool = False) -> bytes:
-        metadata: Json = {"resourceVersion": str(self._stream.revision)}
+    def _bookmark(self, revision: int, *, initial_end: bool = False) -> bytes:
+        metadata: Json = {"resourceVersion": str(revision)}
         if initial_end:
             metadata["annotations"] = {_INITIAL_EVENTS_END: "true"}
         blank = {"kind": self._resource.kind, "apiVersion": self._resource.api_version, "metadata": metadata}

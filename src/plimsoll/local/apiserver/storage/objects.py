@@ -1,7 +1,8 @@
 """One stored object: its bytes, and beside them what selectors ask for, so that no read parses JSON.
 
-Made by the store on a write (labels and fields are taken from the dict at hand) and by recovery (where both are read
-out of the bytes when somebody first asks: most objects of a large store are never selected by anything).
+Made by the store on a write (labels are taken from the dict at hand, and fields if anybody selects by them) and by
+recovery. What was not taken is read out of the bytes when somebody first asks: most objects of a large store are never
+selected by anything.
 """
 
 from __future__ import annotations
@@ -40,11 +41,13 @@ class Key(NamedTuple):
 class Traits:
     """What is known about all objects of one resource."""
 
-    __slots__ = ("fields_of", "resource")
+    __slots__ = ("fields_are_asked_for", "fields_of", "resource")
 
     def __init__(self, resource: str) -> None:
         self.resource = resource
         self.fields_of: FieldsOf = _no_fields
+        self.fields_are_asked_for = False
+        """Most resources are never selected by a field. Once one is, fields are taken from what is written at once."""
 
 
 def _no_fields(_body: Mapping[str, Any]) -> dict[str, str]:
@@ -91,6 +94,7 @@ class Stored(msgspec.Struct, gc=False, eq=False):
     def fields(self) -> Mapping[str, str]:
         """What field selectors compare, by the function that `Store.select_fields` was given for the resource."""
         if self._fields is None:
+            self.traits.fields_are_asked_for = True
             self._fields = self.traits.fields_of(self.body())
         return self._fields
 
@@ -118,7 +122,8 @@ def stored(traits: Traits, key: Key, *, body: JsonObject, revision: int) -> Stor
     if len(data) > LARGEST_OBJECT_BYTES:
         raise TooLarge
     labels = dict(body["metadata"].get("labels") or ())
-    return Stored(traits, key.namespace, key.name, revision, data, labels, traits.fields_of(body))
+    fields = traits.fields_of(body) if traits.fields_are_asked_for else None
+    return Stored(traits, key.namespace, key.name, revision, data, labels, fields)
 
 
 def restamped(last: Stored, revision: int) -> Stored:

@@ -67,15 +67,18 @@ class _Field(NamedTuple):
 def as_written(obj: Json, component: str) -> Json:
     """A new object of the kind that the component describes; what has not to change is shared."""
     fields, always = _fields(component)
-    result: Json = {}
+    result = dict(obj)
     for name, item in obj.items():
-        field = fields.get(name)
-        if field is None:
-            result[name] = item
-        elif item or not field.is_droppable or item is None or isinstance(item, float):
-            result[name] = item if field.is_plain else _value(item, field)
+        if name not in fields:
+            continue
+        field = fields[name]
+        if not item and field.is_droppable and item is not None and not isinstance(item, float):
+            del result[name]
+        elif not field.is_plain:
+            result[name] = _value(item, field)
     for name, item in always.items():
-        result.setdefault(name, item)
+        if name not in result:
+            result[name] = item
     return result
 
 
@@ -85,22 +88,24 @@ def _always(component: str) -> Json:
 
 
 def _value(item: Any, field: _Field) -> Any:
+    component = field.component
     if field.time and isinstance(item, str):
-        return _utc(item, field.time)
-    if not field.component:
+        # Most come as Go writes them.
+        return item if item[-1:] == "Z" and len(item) == len(field.time) else _utc(item, field.time)
+    if not component:
         return item
     if not field.is_collection:
-        return as_written(item, field.component) if isinstance(item, dict) else item
+        return as_written(item, component) if isinstance(item, dict) else item
     if isinstance(item, list):
-        return [as_written(one, field.component) if isinstance(one, dict) else one for one in item]
+        return [as_written(one, component) if isinstance(one, dict) else one for one in item]
     if isinstance(item, dict):
-        return {name: as_written(one, field.component) if isinstance(one, dict) else one for name, one in item.items()}
+        return {name: as_written(one, component) if isinstance(one, dict) else one for name, one in item.items()}
     return item
 
 
 @cache
 def _fields(component: str) -> tuple[dict[str, _Field], Json]:
-    """The declared fields, and those that are written although they are empty."""
+    """The declared fields that are not always written as they are, and those that are written although empty."""
     schema = openapi.component(component)
     kept = zeros_kept(_message(component))
     required = frozenset(schema.get("required", ()))
@@ -109,7 +114,7 @@ def _fields(component: str) -> tuple[dict[str, _Field], Json]:
         name: _field(declared, is_kept=name in kept or name in required or name in written)
         for name, declared in schema.get("properties", {}).items()
     }
-    return fields, written
+    return {name: field for name, field in fields.items() if field.is_droppable or not field.is_plain}, written
 
 
 def _field(declared: Json, *, is_kept: bool) -> _Field:
@@ -132,8 +137,6 @@ def _message(component: str) -> str:
 
 
 def _utc(text: str, layout: str) -> str:
-    if text.endswith("Z") and len(text) == len(layout):
-        return text
     try:
         moment = datetime.fromisoformat(text).astimezone(UTC)
     except (ValueError, OverflowError):

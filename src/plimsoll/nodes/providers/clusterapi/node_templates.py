@@ -16,6 +16,7 @@ from plimsoll.core.values import Value
 from plimsoll.nodes.planning.label_sets import INSTANCE_TYPE
 from plimsoll.nodes.planning.profiles import ARCH, HOSTNAME, OS, REGION, ZONE
 from plimsoll.nodes.providers.clusterapi.keys import CAPACITY_PREFIX, is_propagated
+from plimsoll.nodes.providers.values import ATTACH_LIMITS
 from plimsoll.objects.meta import ObjectMeta, ResourceList
 from plimsoll.objects.nodes import Node, NodeCondition, NodeSpec, NodeStatus, Taint
 
@@ -75,7 +76,9 @@ def template_of(
     capacity = capacity_of(found, infrastructure)
     if isinstance(capacity, NoTemplate):
         return capacity
-    name = f"template-node-for-{found.metadata.name}"
+    # Attach limits are looked up by this name: no other group may have it.
+    meta = found.metadata
+    name = f"template-node-for-{found.kind_name().lower()}-{meta.namespace}-{meta.name}"
     seen = {key: like[key] for key in _OF_A_NODE if like.get(key)} if like else {}
     labels = {
         ARCH: infrastructure.architecture or architecture,
@@ -85,7 +88,7 @@ def template_of(
         **seen,
     }
     return Node(
-        metadata=ObjectMeta(name=name, labels=labels),
+        metadata=ObjectMeta(name=name, labels=labels, annotations=_attach_limits(meta.annotations)),
         spec=NodeSpec(taints=taints_of(found)),
         status=NodeStatus(
             capacity=capacity,
@@ -93,6 +96,11 @@ def template_of(
             conditions=(NodeCondition(type="Ready", status="True"),),
         ),
     )
+
+
+def _attach_limits(annotations: Mapping[str, str]) -> dict[str, str]:
+    told = annotations.get(f"{CAPACITY_PREFIX}csi-driver", "")
+    return {ATTACH_LIMITS: told} if told else {}
 
 
 def capacity_of(found: Scalable, infrastructure: Infrastructure) -> ResourceList | NoTemplate:

@@ -104,6 +104,17 @@ class Holdings:
         await self._ready()
         return self._machine_of(node) is not None
 
+    async def members(self, nodes: Iterable[NodeRef]) -> dict[str, tuple[str, bool]]:
+        """Names of nodes to the group of each, and whether a machine is behind it; those of no group are missing."""
+        groups = await self.groups()
+        found: dict[str, tuple[str, bool]] = {}
+        for node in nodes:
+            machine = self._machine_of(node)
+            group = node.labels.get(GROUP_LABEL, "") if machine is None else machine.spec.group
+            if group in groups:
+                found[node.name] = (group, machine is not None)
+        return found
+
     async def sold(self) -> dict[str, SoldType]:
         await self._ready()
         return self._sold

@@ -12,6 +12,7 @@ from plimsoll.nodes.planning.group_names import Naming
 from plimsoll.nodes.planning.label_sets import INSTANCE_TYPE
 from plimsoll.nodes.planning.prices import estimated_price
 from plimsoll.nodes.providers.gpu_configs import gpu_config_of
+from plimsoll.nodes.providers.ports import Owner
 from plimsoll.nodes.providers.simulated.groups import ExistingGroup, TheoreticalGroup
 from plimsoll.nodes.providers.simulated.holdings import Holdings, machine_type_of
 from plimsoll.nodes.providers.values import HOUR_S, CallFailed, FailureKind, NotImplementedByProvider
@@ -19,7 +20,7 @@ from plimsoll.objects.cloud import GROUP_LABEL
 from plimsoll.scheduling.demands import pod_demand
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     from plimsoll.nodes.planning.world import MachineType
     from plimsoll.nodes.providers.ports import Group
@@ -59,6 +60,13 @@ class SimulatedProvider:
 
     async def has_instance(self, node: NodeRef) -> bool | NotImplementedByProvider:
         return await self._holdings.has_machine(node)
+
+    async def owners(self, nodes: Sequence[NodeRef]) -> Mapping[str, Owner]:
+        ids = {name: self._existing(one).id for name, one in (await self._holdings.groups()).items()}
+        members = await self._holdings.members(nodes)
+        return {
+            name: Owner(group=ids[group], has_instance=is_machine) for name, (group, is_machine) in members.items()
+        }
 
     # ---- money
 

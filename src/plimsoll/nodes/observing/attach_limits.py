@@ -1,0 +1,49 @@
+"""How many volumes a node takes that no group has yet: what a provider's template says becomes a CSINode. Pure.
+
+Of real nodes the cluster has CSINodes; of a group that never had any, an annotation of its template may tell
+(`providers.values.ATTACH_LIMITS`). Planners know CSINodes only, and find that of a template by its name.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from plimsoll.nodes.providers.values import ATTACH_LIMITS
+from plimsoll.objects.meta import ObjectMeta
+from plimsoll.objects.volumes import CSINode, CSINodeDriver, CSINodeSpec, VolumeNodeResources
+from plimsoll.scheduling import Storage
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from plimsoll.nodes.planning.world import Group
+    from plimsoll.objects.nodes import Node
+
+
+def with_template_limits(storage: Storage, groups: Iterable[Group]) -> Storage:
+    """The same storage where no template tells anything, as hardly any does."""
+    told = [_csi_node(one.template) for one in groups if ATTACH_LIMITS in one.template.metadata.annotations]
+    missing = [one for one in told if one.metadata.name not in storage.csi_nodes]
+    if not missing:
+        return storage
+    return Storage(
+        volumes=storage.volumes.values(),
+        claims=storage.claims.values(),
+        classes=storage.classes.values(),
+        csi_nodes=(*storage.csi_nodes.values(), *missing),
+    )
+
+
+def _csi_node(template: Node) -> CSINode:
+    drivers = tuple(_drivers(template.metadata.annotations[ATTACH_LIMITS]))
+    return CSINode(metadata=ObjectMeta(name=template.metadata.name), spec=CSINodeSpec(drivers=drivers))
+
+
+def _drivers(written: str) -> Iterator[CSINodeDriver]:
+    """`driver=limit,…`; without a limit a driver takes any number, and what is no number is none."""
+    for one in written.split(","):
+        name, _, limit = (part.strip() for part in one.partition("="))
+        if name:
+            is_count = limit.isascii() and limit.isdecimal()
+            allocatable = VolumeNodeResources(count=int(limit)) if is_count else None
+            yield CSINodeDriver(name=name, node_id=name, allocatable=allocatable)

@@ -1,0 +1,244 @@
+"""Where ProvisioningRequests are served, turn by turn: read, refreshed, taken back, booked, checked, planned, answered.
+
+The main flow of specs/nodes.md 4.1. `Desk.open` does everything that comes before growth is planned and gives a
+`Session`, which does the rest. All that matters is written in the requests themselves; what a desk remembers only says
+where to look first, what was seen last, and what its own writes were answered.
+"""
+
+from __future__ import annotations
+
+from collections import Counter as Counts
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any, Final
+
+from plimsoll.core.plans import Reason
+from plimsoll.nodes.requests.answering import Answering
+from plimsoll.nodes.requests.arrivals import Arrivals, arrived
+from plimsoll.nodes.requests.booking import Hints, answer_checks, book
+from plimsoll.nodes.requests.cancelling import Cancelling
+from plimsoll.nodes.requests.class_answers import ClassAnswers
+from plimsoll.nodes.requests.reading import read_requests
+from plimsoll.nodes.requests.recalling import Recall, is_on_its_way_back, is_stranded, recall
+from plimsoll.nodes.requests.returning import Counter
+from plimsoll.nodes.requests.rolling_back import Grounds
+from plimsoll.nodes.requests.seen import Nature, Phase
+from plimsoll.nodes.requests.sessions import Session
+from plimsoll.nodes.requests.states import Deletion, due_now, refreshed
+from plimsoll.nodes.requests.verdicts import RequestsPart, Saying, Verdict
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
+    from datetime import datetime
+
+    from plimsoll.nodes.brakes import Brakes
+    from plimsoll.nodes.cluster_state.changes import Changes
+    from plimsoll.nodes.observing.clusters import Stale
+    from plimsoll.nodes.observing.requests_watched import RequestsWatched
+    from plimsoll.nodes.planning.capacity_checks import Checked
+    from plimsoll.nodes.planning.world import Snapshot
+    from plimsoll.nodes.policy import Policy
+    from plimsoll.nodes.providers.ports import Provider
+    from plimsoll.nodes.requests.arrivals import Missed
+    from plimsoll.nodes.requests.booking import Booked
+    from plimsoll.nodes.requests.registered_classes import RegisteredClass
+    from plimsoll.nodes.requests.rolling_back import RollBack
+    from plimsoll.nodes.requests.seen import RequestsSeen, Seen
+    from plimsoll.nodes.requests.writing import RequestWriter
+    from plimsoll.nodes.turns import ScaleUpPart
+    from plimsoll.objects.nodes import Node
+
+    Planning = Callable[[Callable[[], Any]], Awaitable[Any]]
+
+GROWTH_RETURNED: Final = "GrowthReturned"
+_RETURNING: Final = "growth of requests is being taken back"
+_UNANSWERED: Final = (Phase.DUE, Phase.WAITING, Phase.INTENDED, Phase.ARRIVING)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sitting:
+    """What a turn knows when it comes to requests."""
+
+    snapshot: Snapshot
+    nodes: Sequence[Node]
+    """Those of the API server."""
+    sizes: Mapping[str, int]
+    """Of groups: what they are to have."""
+    policy: Policy
+    now: datetime
+    brakes: Brakes
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DeskTools:
+    """What a desk is made of."""
+
+    watched: RequestsWatched
+    writer: RequestWriter
+    roll_back: RollBack
+    provider: Provider
+    planning: Planning
+    classes: Mapping[str, RegisteredClass] = field(default_factory=dict)
+    """Of other packages, by name."""
+
+
+class Desk:
+    """One a controller; one session at a time."""
+
+    def __init__(self, tools: DeskTools) -> None:
+        self._tools = tools
+        self._arrivals = Arrivals()
+        self._cancelling = Cancelling(tools.provider)
+        self._hints = Hints()
+
+    async def synced(self) -> None:
+        """Return once everything that requests are read from has been seen."""
+        await self._tools.watched.synced()
+
+    def stale(self) -> Stale | None:
+        """What of it is not known any more."""
+        return self._tools.watched.stale()
+
+    def note(self, changes: Changes) -> None:
+        """What became of growth; every turn that looked at the cloud."""
+        self._arrivals.note(changes)
+
+    async def open(self, at: Sitting) -> Session:
+        """All that comes before growth is planned."""
+        counter = self._counter(at)
+        seen = self._read(at)
+        refreshed, left = await self._refreshed(seen, at, counter)
+        booked, kept, missed = await self._booked(left.held, at, counter)
+        self._cancelling.see(seen.all, booked, at.sizes)
+        counter = replace(counter, grounds=Grounds(nodes=at.nodes, kept=booked.nodes))
+        going = Recall(booked=booked, sizes=at.sizes, line=left.line, missed=missed)
+        returned = await recall(counter, going)
+        session = Session(
+            counter=counter,
+            snapshot=_but_groups(booked.snapshot, returned.groups),
+            sizes=at.sizes,
+            returning=returned.unfinished,
+            booked_nodes=booked.nodes,
+            part=_part(seen, (*refreshed, *kept, *returned.verdicts), booked),
+        )
+        if returned.did_something:
+            told = "growth of requests was taken back; the next turn looks anew"
+            return replace(session, ended=Reason(code=GROWTH_RETURNED, message=told))
+        waiting = [one for one in left.line if not is_on_its_way_back(one) and not is_stranded(one)]
+        return await self._lined_up(session, due_now(waiting, at.policy), at)
+
+    async def close(self, session: Session, up: ScaleUpPart) -> RequestsPart:
+        """All that comes after growth was asked for."""
+        part = await session.close(up)
+        grown = [(one.group, one.after - one.before, one.growth) for one in up.grown if one.is_done]
+        self._hints = self._hints.planned(
+            session.served(), existing=up.plan.existing, grown=grown, group_of=session.snapshot.group_of
+        )
+        if session.counter.is_free:
+            await self._cancelling.give_back(session.snapshot, {*session.booked_nodes, *up.plan.existing})
+        return part
+
+    # ---- steps
+
+    def _counter(self, at: Sitting) -> Counter:
+        return Counter(
+            writer=self._tools.writer,
+            roll_back=self._tools.roll_back,
+            answering=Answering(at.now, at.policy),
+            is_free=at.brakes.reason is None,
+        )
+
+    def _read(self, at: Sitting) -> RequestsSeen:
+        listed = self._tools.watched.read()
+        fresh = replace(listed, requests=self._tools.writer.freshest(listed.requests))
+        return read_requests(fresh, at.policy, at.now)
+
+    async def _refreshed(
+        self, seen: RequestsSeen, at: Sitting, counter: Counter
+    ) -> tuple[tuple[Verdict, ...], RequestsSeen]:
+        """What time did (expired, not booked any more, old enough to be cleared away), and those it did not touch."""
+        found = refreshed(seen, at.policy, at.now)
+        said = await counter.say([one for one in found if isinstance(one, Verdict)])
+        cleared = [await self._deleted(one, counter) for one in found if isinstance(one, Deletion)]
+        names = {one.seen.name for one in found}
+        line = tuple(one for one in seen.line if one.name not in names)
+        held = tuple(one for one in seen.held if one.name not in names)
+        return (*said, *cleared), replace(seen, line=line, held=held)
+
+    async def _deleted(self, one: Deletion, counter: Counter) -> Verdict:
+        return Verdict(
+            seen=one.seen,
+            saying=Saying.DELETED,
+            reason=one.reason,
+            conditions=one.seen.conditions,
+            details=one.seen.details,
+            is_written=counter.is_free and await self._tools.writer.delete(one.seen),
+        )
+
+    async def _booked(
+        self, held: Sequence[Seen], at: Sitting, counter: Counter
+    ) -> tuple[Booked, tuple[Verdict, ...], list[Missed]]:
+        """Capacity that was given is kept. Who has consumed or got it is told; who misses it is not booked."""
+        booked = await self._book(at, held)
+        missed = self._arrivals.missed(held, booked)
+        gone = {one.seen.name for one in missed}
+        if gone:
+            held = [one for one in held if one.name not in gone]
+            booked = await self._book(at, held)
+        answering = counter.answering
+        verdicts = [answering.consumed(one) for one in held if one.name in booked.consumed]
+        verdicts += [answering.arrived(one) for one in arrived(held, booked) if one.name not in booked.consumed]
+        return booked, await counter.say(verdicts), missed
+
+    async def _book(self, at: Sitting, held: Sequence[Seen]) -> Booked:
+        booked: Booked = await self._tools.planning(lambda: book(at.snapshot, held, self._hints, at.policy))
+        self._hints = booked.hints
+        return booked
+
+    async def _lined_up(self, session: Session, due: Sequence[Seen], at: Sitting) -> Session:
+        """Checks are answered; the pods of those that nodes may be added for are planned with all others."""
+        counter, answering = session.counter, session.counter.answering
+        verdicts = [answering.failed(one, *one.problem) for one in due if one.problem is not None]
+        by_classes: ClassAnswers = await self._tools.planning(
+            lambda: ClassAnswers(self._tools.classes, answering).ask(
+                (one for one in due if one.problem is None), session.snapshot, at.now
+            )
+        )
+        verdicts += by_classes.verdicts
+        asking = by_classes.left
+        checks: tuple[Snapshot, Mapping[str, Checked]] = await self._tools.planning(
+            lambda: answer_checks(session.snapshot, asking, at.policy)
+        )
+        snapshot, checked = checks
+        verdicts += [answering.checked(one, checked[one.name]) for one in asking if one.name in checked]
+        said = await counter.say(verdicts)
+        line = tuple(one for one in asking if one.nature is not Nature.CHECK)
+        pending = (replace(pods, rank=_rank(one)) for one in line for pods in one.pods)
+        return replace(
+            session,
+            snapshot=replace(snapshot, pending=(*snapshot.pending, *pending)),
+            line=line,
+            part=replace(session.part, verdicts=(*session.part.verdicts, *said)),
+        )
+
+
+def _rank(one: Seen) -> int:
+    """Who was begun with goes before everybody else: its nodes are asked for already."""
+    return -1 if one.phase is Phase.INTENDED else 0
+
+
+def _but_groups(snapshot: Snapshot, names: Collection[str]) -> Snapshot:
+    """Groups that are being made smaller do not grow."""
+    if not names:
+        return snapshot
+    groups = (replace(one, not_usable=_RETURNING) if one.id in names else one for one in snapshot.groups)
+    return replace(snapshot, groups=tuple(groups))
+
+
+def _part(seen: RequestsSeen, verdicts: tuple[Verdict, ...], booked: Booked) -> RequestsPart:
+    return RequestsPart(
+        verdicts=verdicts,
+        known=seen.known,
+        waiting=Counts(one.request.spec.provisioning_class_name for one in seen.all if one.phase in _UNANSWERED),
+        booked=booked.by_request,
+        unbookable=booked.unbookable,
+    )

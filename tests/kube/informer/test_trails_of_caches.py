@@ -1,0 +1,49 @@
+"""Who looks at a cache now and then looks only where something changed."""
+
+from __future__ import annotations
+
+from plimsoll.kube.informer.cache import WritableCache
+from plimsoll.kube.informer.trails import Trail
+from plimsoll.objects.meta import ObjectMeta
+from plimsoll.objects.pods import Pod
+from plimsoll.objects.problems import BadObject
+
+
+def pod(name: str) -> Pod:
+    return Pod(metadata=ObjectMeta(namespace="default", name=name, uid=name))
+
+
+def test_a_follower_first_looks_everywhere_then_where_something_was_put_removed_or_went_bad():
+    cache: WritableCache[Pod] = WritableCache()
+    cache.put(("default", "old"), pod("old"))
+    trail = cache.follow()
+    assert trail.changed is None
+
+    trail.caught_up()
+    assert list(trail.changed or ()) == []
+    cache.put(("default", "new"), pod("new"))
+    cache.put(("default", "new"), pod("new"))
+    cache.remove(("default", "old"))
+    cache.put(("default", "odd"), BadObject(kind="Pod", namespace="default", name="odd", problem="odd"))
+    assert list(trail.changed or ()) == [("default", "new"), ("default", "old"), ("default", "odd")]
+
+
+def test_followers_do_not_wait_for_each_other():
+    cache: WritableCache[Pod] = WritableCache()
+    one, other = cache.follow(), cache.follow()
+    one.caught_up()
+    other.caught_up()
+    cache.put(("default", "p"), pod("p"))
+    one.caught_up()
+    assert (len(one.changed or ()), len(other.changed or ())) == (0, 1)
+
+
+def test_a_trail_that_nobody_reads_stays_small_and_then_everything_is_looked_at():
+    trail = Trail(most=2)
+    trail.caught_up()
+    for name in "abc":
+        trail.note(("default", name))
+    assert trail.changed is None
+    trail.caught_up()
+    trail.note(("default", "d"))
+    assert list(trail.changed or ()) == [("default", "d")]

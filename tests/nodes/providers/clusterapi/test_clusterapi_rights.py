@@ -1,0 +1,90 @@
+"""The role of deploy/nodes-clusterapi lets the provider do what it does to a management cluster, and nothing else."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import yaml
+
+from plimsoll.local.apiserver.authorization.rules import Rule
+from plimsoll.local.apiserver.exchange import Request
+from plimsoll.local.apiserver.identities import User
+from plimsoll.local.apiserver.routing import attributes_of
+from plimsoll.nodes.providers.values import Done, NodeRef
+from plimsoll.objects.nodes import Node
+from tests.nodes.providers.clusterapi.capi_controllers import BOOT_S
+from tests.nodes.providers.clusterapi.capi_objects import INFRASTRUCTURE, scalable
+from tests.nodes.providers.clusterapi.capi_worlds import CapiWorld
+from tests.nodes.providers.clusterapi.test_clusterapi_new_groups import blueprint, template, theoretical
+from tests.nodes.providers.clusterapi.test_clusterapi_templates import infrastructure_template, referring
+
+if TYPE_CHECKING:
+    from plimsoll.kube.exchange import Call, Reply
+    from plimsoll.local.apiserver.identities import Attributes
+
+DEPLOY = Path(__file__).parents[4] / "deploy"
+
+
+class Noting:
+    """A transport that writes down what is asked."""
+
+    def __init__(self) -> None:
+        self.asked: list[Attributes] = []
+
+    def __call__(self, transport: Any) -> Any:
+        noting = self
+
+        class Through:
+            async def send(self, call: Call) -> Reply:
+                found = attributes_of(User(name="anybody"), Request.of(call.method, call.path))
+                noting.asked.append(found)
+                reply: Reply = await transport.send(call)
+                return reply
+
+            async def aclose(self) -> None:
+                await transport.aclose()
+
+        return Through()
+
+
+def rights(overlay: str, role: str) -> list[Rule]:
+    documents = yaml.safe_load_all((DEPLOY / overlay / "permissions.yaml").read_text())
+    (found,) = [one for one in documents if one["kind"] == "ClusterRole" and one["metadata"]["name"] == role]
+    return [Rule.of(one) for one in found["rules"]]
+
+
+def everything_that_a_provider_does(world: CapiWorld) -> None:
+    infrastructure_template(world, capacity={"cpu": "2", "memory": "8Gi"})
+    world.deployment("md", replicas=1, template=referring(apiVersion=f"{INFRASTRUCTURE}/v1beta1"))
+    world.made(scalable("MachineSet", "ms", replicas=0))
+    world.made(scalable("MachinePool", "p", replicas=1, providerIDList=["x/1"]))
+    template(world)
+    assert isinstance(world.do(world.refreshed().template_node_info()), Node)
+    for kind, name, size in (("MachineDeployment", "md", 1), ("MachineSet", "ms", 0), ("MachinePool", "p", 1)):
+        assert world.do(world.refreshed(name, kind).increase_size(1, expected=size)) == Done()
+    pooled = world.refreshed("p", "MachinePool")
+    assert world.do(pooled.delete_nodes([NodeRef(provider_id="x/1", name="x/1")])) == Done()
+    world.do(theoretical(world).create())
+    world.do(world.provider.refresh())
+    assert world.do(world.refreshed(blueprint().id).delete()) == Done()
+    world.after(BOOT_S + 5)
+    group = world.refreshed()
+    node = next(one for one in map(world.node, world.nodes()) if _is_of(world, node=one, group=group.id))
+    assert world.do(group.delete_nodes([node])) == Done()
+
+
+def _is_of(world: CapiWorld, *, node: NodeRef, group: str) -> bool:
+    found = world.do(world.provider.node_group_for_node(node))
+    return found is not None and found.id == group
+
+
+def test_no_call_lacks_its_right_and_no_right_is_unused():
+    noting = Noting()
+    with CapiWorld(through=noting) as world:
+        everything_that_a_provider_does(world)
+    own, base = rights("nodes-clusterapi", "plimsoll-nodes-clusterapi"), rights("nodes", "plimsoll-nodes")
+    asked = [one for one in noting.asked if one.resource]
+    assert {str(one) for one in asked if not any(rule.allows(one) for rule in (*own, *base))} == set()
+    single = [one for rule in own for one in rule.single_permissions()]
+    assert [one.text for one in single if not any(map(one.allows, asked))] == []

@@ -1,0 +1,69 @@
+"""Worlds with ProvisioningRequests, for tests of the running autoscaler."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tests.nodes.loop.scenarios_of_the_loop import Lived, containers, lived
+
+Json = dict[str, Any]
+
+ATOMIC = "best-effort-atomic-scale-up.autoscaling.x-k8s.io"
+CHECK = "check-capacity.autoscaling.x-k8s.io"
+ON: Json = {"enable-provisioning-requests": True, "frequent-loops-enabled": False}
+
+
+def template(name: str, *, cpu: str = "1", memory: str = "1Gi", **spec: Any) -> Json:
+    return {
+        "apiVersion": "v1",
+        "kind": "PodTemplate",
+        "metadata": {"name": name, "namespace": "default"},
+        "template": {"spec": {**containers(cpu, memory), **spec}},
+    }
+
+
+def request(name: str, sets: dict[str, int], *, kind: str = ATOMIC, **parameters: str) -> Json:
+    pod_sets = [{"podTemplateRef": {"name": one}, "count": count} for one, count in sets.items()]
+    spec: Json = {"provisioningClassName": kind, "podSets": pod_sets}
+    if parameters:
+        spec["parameters"] = parameters
+    return {
+        "apiVersion": "autoscaling.x-k8s.io/v1",
+        "kind": "ProvisioningRequest",
+        "metadata": {"name": name, "namespace": "default"},
+        "spec": spec,
+    }
+
+
+def faults(*entries: Json) -> Json:
+    return {
+        "apply": {
+            "apiVersion": "cloud.plimsoll.io/v1alpha1",
+            "kind": "Cloud",
+            "metadata": {"name": "cloud"},
+            "spec": {"faults": list(entries)},
+        }
+    }
+
+
+def of_request(ended: Lived, name: str = "r") -> Json:
+    return ended.outcome["requests"][f"default/{name}"]
+
+
+def conditions(ended: Lived, name: str = "r") -> dict[str, tuple[str, str]]:
+    """By type: status and reason."""
+    return {one["type"]: (one["status"], one["reason"]) for one in of_request(ended, name)["conditions"]}
+
+
+def history(ended: Lived, name: str = "r") -> list[tuple[str, str, str]]:
+    return [(one["type"], one["status"], one["reason"]) for one in of_request(ended, name)["history"]]
+
+
+def targets(ended: Lived) -> dict[str, int]:
+    return {name: one["target"] for name, one in ended.outcome["nodeGroups"].items()}
+
+
+def served(*steps: Json, **scenario: Any) -> Lived:
+    """A world in which requests are served."""
+    options = {**ON, **scenario.pop("options", {})}
+    return lived(*steps, options=options, **scenario)

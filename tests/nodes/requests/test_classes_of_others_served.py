@@ -1,0 +1,110 @@
+"""Requests of classes that other packages registered, through the loop."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from plimsoll.nodes import assembly
+from plimsoll.nodes.requests.conditions import condition
+from plimsoll.nodes.requests.registered_classes import Handled, RegisteredClass
+from tests.nodes.loop.scenarios_of_the_loop import containers, group, lived
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from datetime import datetime
+
+    from plimsoll.nodes.planning.world import Snapshot
+    from plimsoll.nodes.requests.seen import Seen
+
+Json = dict[str, Any]
+
+GANG = "gang.example.com"
+TEMPLATE = {
+    "apiVersion": "v1",
+    "kind": "PodTemplate",
+    "metadata": {"name": "t", "namespace": "default"},
+    "template": {"spec": containers("1")},
+}
+
+
+def request(name: str, kind: str = GANG) -> Json:
+    return {
+        "apiVersion": "autoscaling.x-k8s.io/v1",
+        "kind": "ProvisioningRequest",
+        "metadata": {"name": name, "namespace": "default"},
+        "spec": {"provisioningClassName": kind, "podSets": [{"count": 8, "podTemplateRef": {"name": "t"}}]},
+    }
+
+
+@pytest.fixture
+def registered(monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
+    def register(handler: Any, *types: str) -> None:
+        made = RegisteredClass(name=GANG, handler=handler, condition_types=frozenset(types))
+        monkeypatch.setattr(assembly, "registered_classes", lambda: {GANG: made})
+
+    return register
+
+
+def served(*objects: Json, loops: int = 1) -> Json:
+    return lived(
+        {"loop": loops, "every": "10s"},
+        nodeGroups=[group("g")],
+        objects=[TEMPLATE, *objects],
+        options={"enable-provisioning-requests": True},
+    ).outcome
+
+
+def conditions(outcome: Json, name: str = "r") -> dict[str, tuple[str, str]]:
+    return {one["type"]: (one["status"], one["reason"]) for one in outcome["requests"][f"default/{name}"]["conditions"]}
+
+
+def planned(one: Seen, _snapshot: Snapshot, now: datetime) -> Handled:
+    said = (condition("Gathered", "True", "All", "", at=now),)
+    return Handled(plan=one.pods, conditions=said, details={"gang": "blue"})
+
+
+def test_what_a_class_plans_is_added_all_or_none(registered: Callable[..., None]):
+    registered(planned, "Gathered")
+    outcome = served(request("r"))
+    assert outcome["nodeGroups"]["g"]["target"] == 2
+    assert conditions(outcome) == {
+        "Gathered": ("True", "All"),
+        "Accepted": ("True", "Accepted"),
+        "Provisioned": ("True", "CapacityIsProvisioned"),
+    }
+    assert outcome["requests"]["default/r"]["details"]["gang"] == "blue"
+
+
+def test_a_class_may_answer_by_itself(registered: Callable[..., None]):
+    def refused(_one: Seen, _snapshot: Snapshot, now: datetime) -> Handled:
+        return Handled(conditions=(condition("Failed", "True", "TooLarge", "at most 4 pods", at=now),))
+
+    registered(refused)
+    outcome = served(request("r"), loops=3)
+    assert conditions(outcome) == {"Failed": ("True", "TooLarge"), "Accepted": ("True", "Accepted")}
+    assert outcome["nodeGroups"]["g"]["target"] == 0
+
+
+def test_a_class_that_says_nothing_is_asked_again_by_back_off(registered: Callable[..., None]):
+    asked: list[datetime] = []
+
+    def silent(_one: Seen, _snapshot: Snapshot, now: datetime) -> Handled:
+        asked.append(now)
+        return Handled()
+
+    registered(silent)
+    outcome = served(request("r"), loops=30)
+    assert [(one - asked[0]).total_seconds() for one in asked] == [0, 70, 200]
+    assert conditions(outcome)["Provisioned"] == ("False", "CapacityIsNotFound")
+
+
+def test_a_class_that_raises_fails_its_own_request_and_nobody_elses(registered: Callable[..., None]):
+    def raising(*_: Any) -> Handled:
+        raise ZeroDivisionError
+
+    registered(raising)
+    outcome = served(request("r"), request("other", "atomic-scale-up.kubernetes.io"))
+    assert conditions(outcome)["Provisioned"] == ("False", "FailedToCheckCapacity")
+    assert conditions(outcome, "other")["Provisioned"] == ("True", "CapacityIsProvisioned")
