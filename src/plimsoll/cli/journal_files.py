@@ -27,10 +27,10 @@ _KINDS = {
     **dict.fromkeys(("node", "nodes", "no"), "node"),
     **dict.fromkeys(("nodegroup", "nodegroups", "ng", "group"), "nodegroup"),
     **dict.fromkeys(("machinetype", "machinetypes"), "machinetype"),
-    **dict.fromkeys(("provisioningrequest", "provisioningrequests", "provreq"), "provisioningrequest"),
+    **dict.fromkeys(("request", "requests", "provisioningrequest", "provisioningrequests", "provreq"), "request"),
     "cluster": "cluster",
 }
-_NAMESPACED = ("pod", "provisioningrequest")
+_NAMESPACED = ("pod", "request")
 
 
 def named_thing(text: str, *, namespace: str = "") -> Ref:

@@ -21,6 +21,8 @@ from plimsoll.cli.request_tables import description, request_rows
 if TYPE_CHECKING:
     from plimsoll.core.clock import Clock
     from plimsoll.kube.client import Client
+    from plimsoll.objects.decoding import DecodedList
+    from plimsoll.objects.registry import Resource
     from plimsoll.objects.requests import ProvisioningRequest
 
     Json = dict[str, Any]
@@ -202,12 +204,11 @@ def _listed(connection: Connection, namespace: str, *, is_silent: bool) -> list[
     from plimsoll.kube.errors import NotFound
     from plimsoll.kube.selections import Selection
     from plimsoll.nodes.requests.reports import report_of
-    from plimsoll.objects.requests import ProvisioningRequest
     from plimsoll.runtime.clocks import RealClock
 
     async def work(client: Client) -> list[Json]:
         try:
-            found = await client.list(ProvisioningRequest, Selection(namespace=namespace))
+            found: DecodedList[ProvisioningRequest] = await client.list(_resource(), Selection(namespace=namespace))
         except NotFound as error:
             raise NothingKnown(
                 "the cluster does not know ProvisioningRequests",
@@ -227,14 +228,22 @@ def _report(connection: Connection, namespace: str, name: str, *, is_silent: boo
 async def _read_one(client: Client, namespace: str, name: str) -> Json | None:
     from plimsoll.kube.errors import NotFound
     from plimsoll.nodes.requests.reports import report_of
-    from plimsoll.objects.requests import ProvisioningRequest
     from plimsoll.runtime.clocks import RealClock
 
     try:
-        found: ProvisioningRequest = await client.get(ProvisioningRequest, name, namespace=namespace)
+        found: ProvisioningRequest = await client.get(_resource(), name, namespace=namespace)
     except NotFound:
         return None
     return report_of(found, now=RealClock().now())
+
+
+def _resource() -> Resource:
+    from plimsoll.objects.our_kinds import OUR_KINDS
+    from plimsoll.objects.requests import ProvisioningRequest
+
+    found = OUR_KINDS.by_struct(ProvisioningRequest)
+    assert found is not None, "it is one of our kinds"
+    return found
 
 
 def _namespace_of(connection: Connection) -> str:

@@ -27,12 +27,16 @@ _ADVICE = {
     "pod": "a pod is named here once the scheduler found no place for it, and once more when it has one; "
     "ask kubectl describe pod what the scheduler says of it now",
     "node": "the autoscaler names every node it looks at; kubectl get nodes tells whether this one is there",
+    "request": "a request is named here when it is answered, refused or over; plimsoll requests describe tells where "
+    "it stands now",
     "nodegroup": "every group that the autoscaler sees is named here; plimsoll nodes status lists them",
 }
 
 
 def why(
-    thing: Annotated[str, typer.Argument(help="pod, node or nodegroup, as below.", metavar="KIND/[NAMESPACE/]NAME")],
+    thing: Annotated[
+        str, typer.Argument(help="pod, node, nodegroup or request, as below.", metavar="KIND/[NAMESPACE/]NAME")
+    ],
     *,
     data: DataOption = "",
     kubeconfig: KubeconfigOption = "",
@@ -59,6 +63,7 @@ def why(
       plimsoll why pod/default/web-0
       plimsoll why node/workers-2 --limit 1
       plimsoll why nodegroup/workers -o json
+      plimsoll why request/batch/training
       plimsoll why pod/web-0 -n shop --context prod
     """
     from plimsoll.runtime.clocks import RealClock

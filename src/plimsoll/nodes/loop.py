@@ -191,7 +191,7 @@ class Autoscaler:
         session = await self._opened(snapshot, turn, cluster, cloud, brakes)
         if session is not None:
             snapshot = session.snapshot
-            turn = _with(turn, requests=session.part, known_requests=session.part.known)
+            turn = _with(turn, requests=session.part)
             if session.ended is not None:
                 return _with(turn, ended_early=session.ended, pods_by_state=pods.by_state, set_aside=pods.set_aside)
         up = await self._expanded(snapshot, turn, brakes, session)

@@ -196,8 +196,6 @@ class Turn:
     scale_down: ScaleDownPart = field(default_factory=ScaleDownPart)
     groups_gone: tuple[GroupGone, ...] = ()
     requests: RequestsPart = field(default_factory=RequestsPart)
-    known_requests: frozenset[str] | None = None
-    """NAMESPACE/NAME of every ProvisioningRequest there is; None: nobody looked."""
     priority_problem: Reason | None = None
     """What is wrong with the priority expander's ConfigMap: PriorityConfigMapInvalid and its like."""
     function_seconds: Mapping[str, float] = field(default_factory=dict)

@@ -113,3 +113,9 @@ def test_equal_vectors_have_equal_hashes(vector: ResourceVector):
 
     assert turned_round == vector
     assert hash(turned_round) == hash(vector)
+
+
+def test_amounts_of_several_resources_come_in_the_order_asked_for():
+    vector = ResourceVector({"cpu": 1500, "memory": 8})
+
+    assert vector.amounts(("memory", "pods", "cpu")) == [8, 0, 1500]

@@ -29,7 +29,10 @@ owners = st.sampled_from(["", "web", "db"])
 def made(draw: st.DrawFn, place: tuple[str, str]) -> Pod:
     named = draw(owners)
     owner = OwnerReference(api_version="apps/v1", kind="ReplicaSet", name=named, uid=named, controller=True)
-    spec: dict[str, Any] = {"node_name": draw(st.sampled_from(["", "n1", "n2"])), "priority": draw(st.sampled_from([None, -11]))}
+    spec: dict[str, Any] = {
+        "node_name": draw(st.sampled_from(["", "n1", "n2"])),
+        "priority": draw(st.sampled_from([None, -11])),
+    }
     return Pod(
         metadata=ObjectMeta(
             namespace=place[0],

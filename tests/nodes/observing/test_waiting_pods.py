@@ -118,7 +118,9 @@ def test_other_schedulers_than_the_allowed_ones_are_not_planned_for():
 def test_young_pods_wait_for_the_delay_which_an_annotation_can_only_lengthen():
     longer = pod(meta={"annotations": {"cluster-autoscaler.kubernetes.io/pod-scale-up-delay": "2m"}})
     shorter = pod("shorter", meta={"annotations": {"cluster-autoscaler.kubernetes.io/pod-scale-up-delay": "1s"}})
-    unreadable = pod("unreadable", meta={"annotations": {"cluster-autoscaler.kubernetes.io/pod-scale-up-delay": "soon"}})
+    unreadable = pod(
+        "unreadable", meta={"annotations": {"cluster-autoscaler.kubernetes.io/pod-scale-up-delay": "soon"}}
+    )
     after = NOON + timedelta(seconds=61)
     delay = {"new-pod-scale-up-delay": "60s"}
     assert reasons(pod(), now=NOON + timedelta(seconds=59), **delay) == ["PodTooNew"]

@@ -11,7 +11,7 @@ from plimsoll.nodes.planning.scale_up import plan_scale_up
 from tests.nodes.planning.engine_checks import problems
 from tests.nodes.planning.engine_worlds import by_zone, group, left, machine, running, waiting, world
 from tests.nodes.planning.worlds_of_offers import policy
-from tests.scheduling.cluster import ZONE, node, spread
+from tests.scheduling.cluster import ZONE, node, required, spread, term
 
 if TYPE_CHECKING:
     from plimsoll.nodes.planning.results import ScaleUp
@@ -119,6 +119,14 @@ def test_a_bundle_that_would_be_refused_for_a_small_zone():
     assert left(planned(snapshot)) == {}
 
 
+def test_pods_that_want_to_be_together_get_the_zone_that_has_room_for_all():
+    """All on one node: a small zone that is cheaper has room for two of them."""
+    web = waiting("web", 4, **required(term({"app": "web"}), "podAffinity"), **spread({"app": "web"}, maxSkew=3))
+    groups = [group("large", zone="a", cpu=4), group("small", zone="b", cpu=2, price=0.01)]
+    snapshot = world(web, groups=groups)
+    assert by_zone(planned(snapshot), snapshot, "web") == {"a": 4}
+
+
 def test_zones_of_groups_that_are_made():
     types = (machine("four", 4, zones=("a", "b")), machine("one", 1, zones=("c",)))
     snapshot = world(waiting("web", 12, 2, **SPREAD), machine_types=types)
@@ -135,7 +143,7 @@ def most_by_hand(rooms: list[int], pods: int) -> int:
     return min(best, pods)
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=15, deadline=None)
 @given(st.lists(st.integers(1, 5), min_size=1, max_size=4), st.integers(1, 40))
 def test_as_many_as_the_best_choice_of_zones_takes(most: list[int], pods: int):
     snapshot = world(waiting("web", pods, **SPREAD), groups=zones(*most))

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from msgspec import structs
 
 from plimsoll.nodes.options import read_options
 from plimsoll.nodes.requests.pod_sets import PodMemory
@@ -29,6 +30,7 @@ from tests.nodes.requests.listed_requests import (
 )
 
 if TYPE_CHECKING:
+    from plimsoll.objects.pods import Pod
     from plimsoll.objects.requests import ProvisioningRequest
 
 INSTANCE = "check-capacity-processor-instance"
@@ -182,6 +184,13 @@ class TestPodSets:
         templates = (template(), template("u", priorityClassName="urgent"))
         found = seen(request("a"), request("b", sets={"u": 1}), templates=templates, priority_classes=(URGENT, usual))
         assert found.priorities == {"ml/a": 5, "ml/b": 1000}
+
+    def test_pods_are_as_the_cluster_s_scheduler_sees_them(self):
+        def as_scheduled(pod: Pod) -> Pod:
+            return structs.replace(pod, spec=structs.replace(pod.spec, node_selector={"zone": "a"}))
+
+        found = seen_one(request(), as_scheduled=as_scheduled)
+        assert (found.pods[0].pod.spec.node_selector, found.templates[0]) == ({"zone": "a"}, found.pods[0].pod)
 
     def test_n18_a_missing_template_is_a_problem_of_its_request_alone(self):
         bad, good = seen(request("a", sets={"t": 1, "gone": 2}), request("b")).line

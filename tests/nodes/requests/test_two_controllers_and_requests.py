@@ -102,7 +102,7 @@ class Both:
 
     def services(self) -> Sequence[Service]:
         return [
-            service
+            replace(service, name=f"{service.name} of controller {number}")
             for number, (_, components) in enumerate(self._controllers)
             for service in components.services(whose=f"controller {number}")
         ]

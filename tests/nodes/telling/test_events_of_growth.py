@@ -220,20 +220,6 @@ def test_at_most_fifty_pods_a_turn_are_told_that_they_are_ignored_n10():
     )
 
 
-def test_one_event_names_a_request_that_does_not_exist_n10():
-    one = turn(set_aside=consuming(205), known_requests=frozenset({"default/other"}))
-
-    (message,) = told(one, "ProvisioningRequestNotFound")
-    assert "default/pr-x" in message
-    assert "205" in message
-
-
-def test_a_request_that_exists_or_that_nobody_looked_for_is_not_missed():
-    known = turn(set_aside=consuming(3), known_requests=frozenset({"default/pr-x"}))
-    assert told(known, "ProvisioningRequestNotFound") == []
-    assert told(turn(set_aside=consuming(3)), "ProvisioningRequestNotFound") == []
-
-
 def test_the_old_annotation_counts_too():
     one = turn(set_aside=(aside("p", CONSUMING, **{CONSUME[1]: "pr-y"}),))
 

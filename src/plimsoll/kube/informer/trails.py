@@ -38,7 +38,6 @@ class Trail:
             if len(self._places) > self._most:
                 self._places = None
 
-
     def caught_up(self) -> None:
         """The follower has looked at all of it."""
         self._places = {}

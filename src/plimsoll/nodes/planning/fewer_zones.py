@@ -3,14 +3,15 @@
 A zone is one only once a node is there; from then on it counts for everybody who is spread over zones, and a zone that
 soon takes no more (a group at its maximum, a limit, small machines) holds all others to its level. Zones that can be
 opened are used evenly first. Only where that leaves pods that are spread, the zone that took fewest of them is left
-closed and all is planned again; and again, until nobody is left or no zone could be spared. The answer is taken if more
-pods have a place in it. Never one that has as many, however cheap: a spread over more zones is what was asked for.
-(docs/decisions/0003.) Tries are counted, over the whole plan.
+closed and all is planned again; and again, until nobody is left or no zone could be spared; then with one new zone at
+a time, for pods that also want to be together. The answer is taken if more pods have a place in it. Never one that has
+as many, however cheap: a spread over more zones is what was asked for (docs/decisions/0003). Tries are counted, over
+the whole plan.
 """
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
@@ -19,12 +20,13 @@ from plimsoll.nodes.planning.profiles import HOSTNAME
 from plimsoll.nodes.planning.scenes import Scene
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
+    from collections.abc import Callable, Iterable, Iterator
 
     from plimsoll.nodes.planning.boards import Board
     from plimsoll.nodes.planning.drafts import Draft
     from plimsoll.nodes.planning.meetings import Meetings
     from plimsoll.nodes.planning.packing import Means
+    from plimsoll.nodes.planning.spread_counts import SpreadCount
     from plimsoll.solver.problems import Flags, Ints
 
 _WORK: Final = 200_000
@@ -38,6 +40,16 @@ def keeps_zones(first: Scene, second: Scene, numbers: Iterable[int]) -> bool:
     return all(first.existing_domains(key) <= second.existing_domains(key) for key in keys)
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Question:
+    """A draft that may be bettered: what it is to place [C], on top of what, by which means, and who drafts."""
+
+    wanted: Ints
+    onto: Draft
+    means: Means
+    drafted: Callable[[Means], Draft]
+
+
 class FewerZones:
     """Of one plan. Counts its tries; everything else it is told."""
 
@@ -46,52 +58,60 @@ class FewerZones:
         self._meetings = meetings
         self._left = min(_TRIES, _WORK // max(len(board.table) * len(board.offers), 1))
 
-    def instead_of(
-        self, draft: Draft, wanted: Ints, *, onto: Draft, means: Means, drafted: Callable[[Means], Draft]
-    ) -> Draft:
-        """The draft, or one that opens fewer zones and so places more of `wanted` [C]; `drafted` makes one."""
-        before = Scene(self._board, onto, self._meetings)
+    def instead_of(self, draft: Draft, asked: Question) -> Draft:
+        """The draft, or one that opens fewer zones and so places more."""
         best = tried = draft
-        usable = means.usable
-        while self._left:
-            closed = self._next_to_close(before, tried, wanted, usable)
-            if closed is None:
-                break
-            self._left -= 1
+        usable = asked.means.usable
+        while self._left and (closed := self._next_to_close(asked, tried)) is not None:
             usable = usable & ~closed
-            tried = drafted(replace(means, usable=usable))
-            if self._pods(tried) > self._pods(best):
-                best = tried
+            tried = self._tried(asked, usable)
+            best = self._better(best, tried)
+        for kept in self._one_each(asked, best):
+            if self._left and self._short(best, asked):
+                best = self._better(best, self._tried(asked, asked.means.usable & kept))
         return best
 
-    def _pods(self, draft: Draft) -> int:
-        return int(draft.placed(len(self._board.table)).sum())
+    def _tried(self, asked: Question, usable: Flags) -> Draft:
+        self._left -= 1
+        return asked.drafted(replace(asked.means, usable=usable))
 
-    def _next_to_close(self, before: Scene, draft: Draft, wanted: Ints, usable: Flags) -> Flags | None:
-        """[T]: offers in zones that nobody uses; else in the one with fewest pods of those that are short; or None."""
-        after = Scene(self._board, draft, self._meetings)
-        unused = np.zeros_like(usable)
+    def _better(self, draft: Draft, tried: Draft) -> Draft:
+        classes = len(self._board.table)
+        return tried if tried.placed(classes).sum() > draft.placed(classes).sum() else draft
+
+    def _next_to_close(self, asked: Question, draft: Draft) -> Flags | None:
+        """[T]: offers in the opened zone with fewest pods of those that are short; None when there is none to spare."""
+        before, after = (Scene(self._board, one, self._meetings) for one in (asked.onto, draft))
         opened: dict[tuple[str, str], int] = {}
-        for number in self._short(draft, wanted):
-            for one in self._board.rules.spreads(number):
-                if one.key == HOSTNAME:
-                    continue
-                there, new = before.existing_domains(one.key), after.planned_domains(one.key)
-                unused |= after.inside(one.key, {*after.domains(one.key)} - there - new).offers & usable
-                if len(there | new) > 1:
-                    levels = after.spread_levels(number, one)
-                    for name in new - there:
-                        opened[one.key, name] = opened.get((one.key, name), 0) + levels.get(name, 0)
-        if unused.any():
-            # A share of the pods may have been meant for them.
-            return unused
+        for number, one in self._short(draft, asked):
+            there, new = before.existing_domains(one.key), after.planned_domains(one.key)
+            if len(there | new) > 1:
+                levels = after.spread_levels(number, one)
+                for name in new - there:
+                    opened[one.key, name] = opened.get((one.key, name), 0) + levels.get(name, 0)
         if not opened:
             return None
         key, name = min(opened, key=lambda zone: (opened[zone], zone))
         return after.inside(key, {name}).offers
 
-    def _short(self, draft: Draft, wanted: Ints) -> Sequence[int]:
-        """Classes spread over zones that lack places, though some node would take such a pod."""
+    def _one_each(self, asked: Question, draft: Draft) -> Iterator[Flags]:
+        """[T] each: offers of one zone that could be opened, and of those that are; pods may all want to be in one."""
+        before = Scene(self._board, asked.onto, self._meetings)
+        for key in sorted({one.key for _, one in self._short(draft, asked)}):
+            there = before.existing_domains(key)
+            outside = before.outside(key).offers
+            new = [name for name in before.domains(key) if name not in there]
+            for name in new if len(new) + len(there) > 1 else ():
+                yield before.inside(key, {*there, name}).offers | outside
+
+    def _short(self, draft: Draft, asked: Question) -> list[tuple[int, SpreadCount]]:
+        """Classes that lack places, with the rules by which they are spread over zones."""
         classes = self._board.table.classes
-        missing = np.flatnonzero(wanted > draft.placed(len(wanted))).tolist()
-        return [one for one in missing if classes[one].has_spread and classes[one].problem is None]
+        missing = np.flatnonzero(asked.wanted > draft.placed(len(asked.wanted))).tolist()
+        return [
+            (number, one)
+            for number in missing
+            if classes[number].has_spread and classes[number].problem is None
+            for one in self._board.rules.spreads(number)
+            if one.key != HOSTNAME
+        ]

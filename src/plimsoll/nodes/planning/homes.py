@@ -132,11 +132,11 @@ class Home:
     @classmethod
     def of(cls, state: NodeState, kinds: Kinds, before: Home | None) -> Home:
         pods = tuple(state.pods.values())
-        numbers = [kinds.number(one) for one in pods] if before is None else before._numbers_of(pods, kinds)
+        numbers = [kinds.number(one) for one in pods] if before is None else before.numbers_of(pods, kinds)
         standing = Standing.of(state.node) if before is None or before.state.node is not state.node else before.standing
         return cls(state, pods, np.array(numbers, dtype=np.int64), standing)
 
-    def _numbers_of(self, pods: tuple[PlacedPod, ...], kinds: Kinds) -> list[int]:
+    def numbers_of(self, pods: tuple[PlacedPod, ...], kinds: Kinds) -> list[int]:
         """Of a node with these pods now. Most are the very same as before, and are then not looked at one by one."""
         known = dict(zip(map(id, self.pods), self.kinds.tolist(), strict=True))
         numbers = list(map(known.get, map(id, pods)))

@@ -81,7 +81,8 @@ def _filled(scene: Scene, shares: Sequence[Share], items: Ints) -> tuple[Draft, 
     free = np.concatenate((draft.free_rows(board), draft.free_batches(board)))
     sizes = np.array([1] * rows + [one.nodes for one in draft.batches], dtype=np.int64)
     standing = Standing(free=np.maximum(free, 0), kind=np.arange(len(free), dtype=np.int64), multiplicity=sizes)
-    answer = fill(demand, standing, most_constrained_first(demand, standing, _turns(board, shares, _nodes_open(sizes, allowed))))
+    turns = _turns(board, shares, _nodes_open(sizes, allowed))
+    answer = fill(demand, standing, most_constrained_first(demand, standing, turns))
     return _with_filled(draft, shares, answer, rows), answer.left
 
 

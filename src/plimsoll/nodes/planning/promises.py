@@ -14,8 +14,8 @@ from collections import Counter
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from plimsoll.core.resources import ZERO
 from plimsoll.nodes.planning.lumps import Lumps
+from plimsoll.core.resources import ZERO
 from plimsoll.scheduling.feasibility import feasible
 from plimsoll.scheduling.verdicts import Fits
 from plimsoll.scheduling.view import NodeState, PlacedPod, PodKey
@@ -23,6 +23,7 @@ from plimsoll.scheduling.view import NodeState, PlacedPod, PodKey
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
+    from plimsoll.core.resources import ResourceVector
     from plimsoll.nodes.planning.results import Growth
     from plimsoll.nodes.planning.world import Pending, Snapshot
     from plimsoll.objects.pods import Pod
@@ -66,13 +67,14 @@ class Promises:
         entry_of = {PodKey(one.pod.metadata.namespace, name): one for one in snapshot.pending for name in one.names}
         self._made = [one for one in self._made if any(pod in entry_of for pod in one.pods)]
         free = _nodes_by_group(snapshot, {one.group for one in self._made})
+        needs = _Needs(snapshot)
         places: dict[str, dict[str, int]] = {}
         for one in self._made:
             wanted = [entry_of.pop(pod) for pod in one.pods if pod in entry_of]
             counts = Counter(entry.key for entry in wanted)
             kinds = {entry.key: entry for entry in wanted}
             line = free.get(one.group, [])
-            chosen = next((state for state in line if _takes(state, counts, kinds, snapshot)), None)
+            chosen = next((state for state in line if needs.fit(state, counts, kinds)), None)
             if chosen is not None:
                 line.remove(chosen)
                 places[chosen.name] = dict(counts)
@@ -85,6 +87,7 @@ class _Line:
     def __init__(self, snapshot: Snapshot, housed: Places) -> None:
         self._entries = {one.key: one for one in snapshot.pending}
         self._next = _by_key(housed)
+        self._can_be_promised: dict[str, bool] = {}
 
     def taken(self, counts: Mapping[str, int]) -> tuple[PodKey, ...]:
         """The next of each entry; of those that cannot be promised anything none."""
@@ -93,7 +96,9 @@ class _Line:
             first = self._next.get(key, 0)
             self._next[key] = first + count
             entry = self._entries[key]
-            if _can_be_promised(entry):
+            if key not in self._can_be_promised:
+                self._can_be_promised[key] = _can_be_promised(entry)
+            if self._can_be_promised[key]:
                 pods += [PodKey(entry.pod.metadata.namespace, name) for name in entry.names[first : first + count]]
         return tuple(pods)
 
@@ -164,15 +169,26 @@ def _nodes_by_group(snapshot: Snapshot, groups: set[str]) -> dict[str, list[Node
     return {group: sorted(states, key=lambda one: (len(one.pods), one.name)) for group, states in found.items()}
 
 
-def _takes(state: NodeState, counts: Mapping[str, int], kinds: Mapping[str, Pending], snapshot: Snapshot) -> bool:
-    whole = ZERO
-    for key, count in counts.items():
-        demand = PlacedPod(kinds[key].pod).demand
-        for _ in range(count):
-            whole = whole + demand
-    if any(whole[name] > state.free[name] for name in whole):
-        return False
-    return all(isinstance(feasible(kinds[key].pod, state.node, snapshot.view), Fits) for key in counts)
+class _Needs:
+    """What pods need, read once for all pods of an entry."""
+
+    def __init__(self, snapshot: Snapshot) -> None:
+        self._view = snapshot.view
+        self._demands: dict[str, ResourceVector] = {}
+
+    def fit(self, state: NodeState, counts: Mapping[str, int], kinds: Mapping[str, Pending]) -> bool:
+        """Whether a node takes all of these."""
+        whole = ZERO
+        for key, count in counts.items():
+            whole = whole + self._demand(kinds[key]).scaled(count)
+        if not whole.fits_within(state.free):
+            return False
+        return all(isinstance(feasible(kinds[key].pod, state.node, self._view), Fits) for key in counts)
+
+    def _demand(self, entry: Pending) -> ResourceVector:
+        if entry.key not in self._demands:
+            self._demands[entry.key] = PlacedPod(entry.pod).demand
+        return self._demands[entry.key]
 
 
 def _can_be_promised(one: Pending) -> bool:

@@ -18,7 +18,7 @@ from plimsoll.nodes.planning.boards import Board
 from plimsoll.nodes.planning.compatible import plan_compatible
 from plimsoll.nodes.planning.drafts import Draft
 from plimsoll.nodes.planning.fewer_groups import made_groups, with_fewer_groups
-from plimsoll.nodes.planning.fewer_zones import FewerZones, keeps_zones
+from plimsoll.nodes.planning.fewer_zones import FewerZones, Question, keeps_zones
 from plimsoll.nodes.planning.hosting import hosted
 from plimsoll.nodes.planning.last_words import LastWord
 from plimsoll.nodes.planning.meetings import Meetings
@@ -165,9 +165,10 @@ class _Placing:
     def _placed(self, demand: Ints, onto: Draft | None, means: Means) -> Draft:
         wanted = demand + (0 if onto is None else onto.placed(len(demand)))
         draft = self._drafted(demand, onto, means)
-        draft = self.fewer_zones.instead_of(
-            draft, wanted, onto=onto or Draft(), means=means, drafted=lambda some: self._drafted(demand, onto, some)
+        asked = Question(
+            wanted=wanted, onto=onto or Draft(), means=means, drafted=lambda some: self._drafted(demand, onto, some)
         )
+        draft = self.fewer_zones.instead_of(draft, asked)
         return self.last_word.on(draft, wanted, means)
 
     def _drafted(self, demand: Ints, onto: Draft | None, means: Means) -> Draft:

@@ -6,11 +6,13 @@ that the recorder counts up what is the same within its window, as every control
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import timedelta
 from typing import TYPE_CHECKING, Final, Protocol
 
 from msgspec import structs
 
+from plimsoll.nodes.telling.request_events import request_events
 from plimsoll.nodes.telling.scale_down_events import scale_down_events
 from plimsoll.nodes.telling.scale_up_events import scale_up_events
 from plimsoll.nodes.telling.told import WARNING, Told, status_map
@@ -25,11 +27,13 @@ if TYPE_CHECKING:
 
 CLUSTER_UNHEALTHY: Final = "ClusterUnhealthy"
 _AGAIN_AFTER: Final = timedelta(minutes=5)
+_WHATEVER_IS_SAID: Final = frozenset({"ConsumingPodsUnschedulable", "ProvisioningRequestMissing"})
+"""Told once of the same thing even if the words differ: they count pods, which come and go."""
 
 
 def events_of(turn: Turn) -> tuple[Told, ...]:
     """In the order in which things happened."""
-    return (*_health(turn), *scale_up_events(turn), *scale_down_events(turn))
+    return (*_health(turn), *scale_up_events(turn), *request_events(turn), *scale_down_events(turn))
 
 
 def _health(turn: Turn) -> Iterator[Told]:
@@ -65,6 +69,14 @@ class EventEmitter:
         if turn.policy.operation.duplicated_events:
             return list(told)
         self._lately = {one: at for one, at in self._lately.items() if turn.at - at < _AGAIN_AFTER}
-        news = [one for one in dict.fromkeys(told) if one not in self._lately]
-        self._lately.update(dict.fromkeys(news, turn.at))
+        news: list[Told] = []
+        for one in told:
+            if (key := _same(one)) not in self._lately:
+                self._lately[key] = turn.at
+                news.append(one)
         return news
+
+
+def _same(one: Told) -> Told:
+    """What is not told twice."""
+    return replace(one, message="") if one.reason in _WHATEVER_IS_SAID else one

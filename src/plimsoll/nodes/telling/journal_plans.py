@@ -16,6 +16,7 @@ from plimsoll.nodes.planning.candidates import NOT_READY
 from plimsoll.nodes.planning.new_groups import IN_BACKOFF
 from plimsoll.nodes.telling.fates import fates_of
 from plimsoll.nodes.telling.minimum_sizes import is_raised
+from plimsoll.nodes.telling.request_tellings import request_actions, requests_left
 from plimsoll.nodes.telling.scale_up_events import NOT_TRIGGERED, TRIGGERED
 from plimsoll.nodes.turns import RemovalResult
 
@@ -54,13 +55,13 @@ def plan_of(turn: Turn) -> Plan:
 
 def told_of(turn: Turn) -> tuple[Plan, tuple[Outcome, ...]]:
     """The plan, and what became of its actions so far."""
-    doings = [*_repairs(turn), *_growths(turn), *_removals(turn), *_groups_gone(turn)]
+    doings = [*_repairs(turn), *_growths(turn), *request_actions(turn), *_removals(turn), *_groups_gone(turn)]
     plan = Plan(
         subsystem=SUBSYSTEM,
         snapshot=turn.number if turn.snapshot is None else turn.snapshot.number,
         at=turn.at,
         actions=tuple(action for action, _ in doings),
-        not_done=(*_ended_early(turn), *_pods(turn), *_nodes(turn), *_groups(turn)),
+        not_done=(*_ended_early(turn), *_pods(turn), *requests_left(turn), *_nodes(turn), *_groups(turn)),
         budgets=dict(turn.scale_up.plan.budgets),
     )
     return plan, tuple(outcome for _, outcome in doings if outcome is not None)

@@ -24,6 +24,7 @@ from plimsoll.nodes.telling.metric_families import (
 )
 from plimsoll.nodes.telling.minimum_sizes import raised_groups
 from plimsoll.nodes.telling.node_counts import NO_DEVICES, NodeTotals, devices_of, taints_by_type
+from plimsoll.nodes.telling.request_tellings import count_requests
 from plimsoll.nodes.turns import CANNOT_SEE, PodState, RemovalResult
 
 if TYPE_CHECKING:
@@ -59,6 +60,7 @@ class Metrics:
         self._observe_scale_down(turn)
         for ended in turn.scale_down.ended:
             self._observe_removal(ended, turn)
+        count_requests(turn, self.families)
         self._observe_work(turn)
 
     def exposition(self) -> bytes:

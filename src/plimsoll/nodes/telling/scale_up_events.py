@@ -195,22 +195,13 @@ def _words(reason: Reason) -> list[str]:
 
 
 def _ignored(turn: Turn) -> Iterator[Told]:
-    """Pods that consume a request, and requests that pods would consume if they were there."""
+    """Pods that consume a request. What is wrong with them or with it, `request_events` tells."""
     consuming = [one for one in turn.set_aside if one.reason.code == CONSUMING]
     for one in consuming[:_IGNORED_PODS]:
         message = (
             f"Unschedulable pod didn't trigger scale-up, because it's consuming ProvisioningRequest {consumed_by(one)}"
         )
         yield Told(about=about_pod(one.pod), reason=IGNORED, message=message)
-    if turn.known_requests is None:
-        return
-    missing: dict[str, int] = {}
-    for one in consuming:
-        if (request := consumed_by(one)) not in turn.known_requests:
-            missing[request] = missing.get(request, 0) + 1
-    for request, pods in missing.items():
-        message = f"ProvisioningRequest {request} does not exist; pods that consume it: {pods}"
-        yield Told(about=status_map(turn.policy), type=WARNING, reason="ProvisioningRequestNotFound", message=message)
 
 
 def consumed_by(one: SetAside) -> str:

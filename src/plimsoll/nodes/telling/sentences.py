@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from plimsoll.nodes.telling.minimum_sizes import is_raised, raised_groups
+from plimsoll.nodes.telling.request_tellings import request_clauses
 from plimsoll.nodes.turns import RemovalResult
 
 if TYPE_CHECKING:
@@ -20,7 +21,8 @@ def sentence_of(turn: Turn) -> str:
     if turn.ended_early is not None:
         clauses = [f"stopped early, {turn.ended_early}", *_repairs(turn)]
     else:
-        clauses = [*_repairs(turn), *_growth(turn), *_left(turn), *_removals(turn), *_ended(turn), *_groups(turn)]
+        growing = (*_repairs(turn), *_growth(turn), *_left(turn), *request_clauses(turn))
+        clauses = [*growing, *_removals(turn), *_ended(turn), *_groups(turn)]
     return "; ".join(clauses) or "nothing to do"
 
 

@@ -64,9 +64,7 @@ class SimulatedProvider:
     async def owners(self, nodes: Sequence[NodeRef]) -> Mapping[str, Owner]:
         ids = {name: self._existing(one).id for name, one in (await self._holdings.groups()).items()}
         members = await self._holdings.members(nodes)
-        return {
-            name: Owner(group=ids[group], has_instance=is_machine) for name, (group, is_machine) in members.items()
-        }
+        return {name: Owner(group=ids[group], has_instance=is_machine) for name, (group, is_machine) in members.items()}
 
     # ---- money
 

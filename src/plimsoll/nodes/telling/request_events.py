@@ -1,0 +1,48 @@
+"""Events about ProvisioningRequests and about pods that consume them. Pure; specs/nodes.md 2.4 and 4.6.
+
+Only what was written into a request is told of it: an Event must not say more than `kubectl describe` shows beside it.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from plimsoll.nodes.requests.verdicts import Saying
+from plimsoll.nodes.telling.told import NORMAL, WARNING, Told, about_pod
+from plimsoll.objects.meta import ObjectReference
+from plimsoll.objects.requests import REQUEST_GROUP
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from plimsoll.nodes.requests.seen import Seen
+    from plimsoll.nodes.requests.verdicts import ConsumerWarning
+    from plimsoll.nodes.turns import Turn
+
+_BAD: Final = (Saying.NOT_FOUND, Saying.FAILED, Saying.REVOKED, Saying.ROLLED_BACK)
+_API_VERSION: Final = f"{REQUEST_GROUP}/v1"
+_KIND: Final = "ProvisioningRequest"
+
+
+def request_events(turn: Turn) -> Iterator[Told]:
+    for one in turn.requests.verdicts:
+        if one.is_written and one.saying is not Saying.DELETED:
+            kind = WARNING if one.saying in _BAD else NORMAL
+            yield Told(about=_about(one.seen), type=kind, reason=one.saying.value, message=str(one.reason))
+    for warning in turn.requests.warnings:
+        about = _whom(warning)
+        yield Told(about=about, type=WARNING, reason=warning.reason.code, message=str(warning.reason))
+
+
+def _whom(warning: ConsumerWarning) -> ObjectReference:
+    if warning.pod is not None:
+        return about_pod(warning.pod)
+    if warning.seen is not None:
+        return _about(warning.seen)
+    namespace, _, name = warning.request.partition("/")
+    return ObjectReference(api_version=_API_VERSION, kind=_KIND, namespace=namespace, name=name)
+
+
+def _about(seen: Seen) -> ObjectReference:
+    meta = seen.request.metadata
+    return ObjectReference(api_version=_API_VERSION, kind=_KIND, namespace=meta.namespace, name=meta.name, uid=meta.uid)

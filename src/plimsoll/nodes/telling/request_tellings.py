@@ -1,0 +1,99 @@
+"""ProvisioningRequests in the journal, in the log and in metrics. Pure but for counting up what it is given."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from plimsoll.core.plans import Action, NotDone, Outcome, Reason, Ref, Result
+from plimsoll.nodes.requests.verdicts import Saying
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from plimsoll.nodes.requests.seen import Seen
+    from plimsoll.nodes.requests.verdicts import Verdict
+    from plimsoll.nodes.telling.metric_families import Families
+    from plimsoll.nodes.turns import Turn
+
+REQUEST: Final = "request"
+_VERBS: Final = {
+    Saying.ACCEPTED: "accept",
+    Saying.PROVISIONED: "provision",
+    Saying.FAILED: "fail",
+    Saying.BOOKING_EXPIRED: "end-booking",
+    Saying.REVOKED: "revoke",
+    Saying.ROLLED_BACK: "roll-back",
+    Saying.WAITING_FOR_NODES: "wait-for-nodes",
+    Saying.DELETED: "delete",
+}
+_WORDS: Final = {
+    Saying.PROVISIONED: "provisioned request",
+    Saying.NOT_FOUND: "no capacity for request",
+    Saying.FAILED: "failed request",
+    Saying.BOOKING_EXPIRED: "ended the booking of request",
+    Saying.REVOKED: "revoked request",
+    Saying.ROLLED_BACK: "rolled back request",
+    Saying.WAITING_FOR_NODES: "waiting for nodes of request",
+    Saying.DELETED: "deleted old request",
+}
+_NAMED: Final = 3
+_UNWRITTEN: Final = Reason(code="NotWritten", message="the API server did not take it; the next turn tries again")
+
+
+def request_actions(turn: Turn) -> Iterator[tuple[Action, Outcome]]:
+    """What was said of requests, as actions of the plan."""
+    for one in turn.requests.verdicts:
+        if one.saying is Saying.NOT_FOUND:
+            continue
+        action = Action(verb=_VERBS[one.saying], target=request_ref(one.seen), reason=one.reason)
+        result = Result.DONE if one.is_written else Result.FAILED
+        yield action, Outcome(action=action, result=result, reason=None if one.is_written else _UNWRITTEN)
+
+
+def requests_left(turn: Turn) -> Iterator[NotDone]:
+    """Requests that got nothing, each with what stands in its way."""
+    for one in turn.requests.verdicts:
+        if one.saying is Saying.NOT_FOUND:
+            yield NotDone(what="gets no capacity now", about=(request_ref(one.seen),), reason=one.reason)
+    for warning in turn.requests.warnings:
+        namespace, _, name = warning.request.partition("/")
+        about = Ref(kind=REQUEST, namespace=namespace, name=name)
+        yield NotDone(what="is not consumed as it should be", about=(about,), reason=warning.reason)
+
+
+def request_clauses(turn: Turn) -> Iterator[str]:
+    """Parts of the sentence about a turn."""
+    said: dict[Saying, list[Verdict]] = {}
+    for one in turn.requests.verdicts:
+        said.setdefault(one.saying, []).append(one)
+    for saying, verdicts in said.items():
+        if saying not in _WORDS:
+            continue
+        names = ", ".join(one.seen.name for one in verdicts[:_NAMED])
+        more = f" and {len(verdicts) - _NAMED} more" if len(verdicts) > _NAMED else ""
+        why = f" ({verdicts[0].reason})" if saying is Saying.NOT_FOUND else ""
+        yield f"{_WORDS[saying]} {names}{more}{why}"
+
+
+def count_requests(turn: Turn, to: Families) -> None:
+    part = turn.requests
+    for one in part.verdicts:
+        if not one.is_written:
+            continue
+        kind = one.seen.request.spec.provisioning_class_name
+        to.requests.labels(kind, one.saying.value).inc()
+        if one.saying is Saying.ROLLED_BACK:
+            to.rollbacks.inc()
+        if one.saying is Saying.PROVISIONED and one.seen.created is not None:
+            to.request_seconds.labels(kind).observe(max(0.0, (turn.at - one.seen.created).total_seconds()))
+    if turn.ended_early is None:
+        to.pending_requests.clear()
+        for kind, waiting in part.waiting.items():
+            to.pending_requests.labels(kind).set(waiting)
+        to.booked_pods.set(sum(sum(nodes.values()) for nodes in part.booked.values()))
+        to.unbookable_pods.set(sum(part.unbookable.values()))
+
+
+def request_ref(seen: Seen) -> Ref:
+    meta = seen.request.metadata
+    return Ref(kind=REQUEST, namespace=meta.namespace, name=meta.name)

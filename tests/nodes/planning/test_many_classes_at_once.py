@@ -1,0 +1,38 @@
+"""Where many classes fit, asked at once: the same answer as for one class after the other."""
+
+from __future__ import annotations
+
+from hypothesis import given, settings
+
+from plimsoll.nodes.planning.arrays import Arrays
+from plimsoll.nodes.planning.classes import ClassTable
+from plimsoll.nodes.planning.predicates import Predicates
+from plimsoll.nodes.planning.world import Pending
+from plimsoll.scheduling import ClusterView
+from tests.nodes.planning.random_clusters import clusters, waiting
+from tests.scheduling.cluster import node, pod
+
+
+def predicates_of(pending: list[Pending], view: ClusterView) -> Predicates:
+    table = ClassTable.of(pending, view)
+    return Predicates(table, Arrays.of(view, resources=table.resources), view)
+
+
+@settings(max_examples=60, deadline=None)
+@given(clusters(), waiting(most=6))
+def test_many_classes_fit_where_each_of_them_does(view: ClusterView, pending: list[Pending]):
+    engine = predicates_of(pending, view)
+    numbers = list(range(len(engine.table)))[::-1]
+
+    together = engine.rules.fits_of(numbers, engine.arrays.free, {})
+
+    assert together.tolist() == [engine.rules.fits(number, engine.arrays.free, {}).tolist() for number in numbers]
+
+
+def test_a_node_with_less_than_nothing_takes_who_asks_for_none_of_that():
+    view = ClusterView.of([node("n1", cpu="1")], [pod("a", on="n1", requests={"cpu": "2"})])
+    needs = [{"memory": "1Gi"}, {"cpu": "1m"}]
+    pending = [Pending(key=f"p{at}", pod=pod(f"p{at}", requests=one), count=1) for at, one in enumerate(needs)]
+    engine = predicates_of(pending, view)
+
+    assert engine.rules.fits_of([0, 1], engine.arrays.free, {}).tolist() == [[True], [False]]

@@ -1,0 +1,134 @@
+"""ProvisioningRequests in Events, metrics, the journal and the sentence of a turn."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from plimsoll.core.plans import Reason, Ref
+from plimsoll.kube.recorder import EventType
+from plimsoll.nodes.requests.seen import Nature
+from plimsoll.nodes.requests.verdicts import ConsumerWarning, RequestsPart, Saying, Verdict
+from plimsoll.nodes.telling.events import EventEmitter, events_of
+from plimsoll.nodes.telling.journal_plans import told_of
+from plimsoll.nodes.telling.metrics import Metrics
+from plimsoll.nodes.telling.sentences import sentence_of
+from tests.nodes.requests.requests_seen import ATOMIC, pods_of, seen
+from tests.nodes.telling.told_turns import later, pod, turn
+
+if TYPE_CHECKING:
+    from plimsoll.nodes.turns import Turn
+
+SOME = seen("r", (pods_of(1), 3), nature=Nature.ATOMIC)
+
+
+def verdict(saying: Saying, message: str = "so it is", *, is_written: bool = True) -> Verdict:
+    return Verdict(
+        seen=SOME,
+        saying=saying,
+        reason=Reason(code=saying.value, message=message),
+        conditions=SOME.conditions,
+        details=SOME.details,
+        is_written=is_written,
+    )
+
+
+def with_requests(*verdicts: Verdict, **part: Any) -> Turn:
+    return turn(requests=RequestsPart(verdicts=verdicts, **part))
+
+
+def unschedulable(pods: int) -> ConsumerWarning:
+    reason = Reason(code="ConsumingPodsUnschedulable", message=f"{pods} pods wait, and the room is gone")
+    return ConsumerWarning(reason=reason, request="default/r", seen=SOME)
+
+
+# ---- events
+
+
+@pytest.mark.parametrize("saying", [one for one in Saying if one is not Saying.DELETED])
+def test_what_is_said_of_a_request_is_an_event_of_it(saying: Saying):
+    (told,) = events_of(with_requests(verdict(saying)))
+    assert (told.about.kind, told.about.name, told.about.uid) == ("ProvisioningRequest", "r", "uid-r")
+    assert (told.reason, told.message) == (saying.value, "so it is")
+    is_bad = saying in {Saying.NOT_FOUND, Saying.FAILED, Saying.REVOKED, Saying.ROLLED_BACK}
+    assert told.type is (EventType.WARNING if is_bad else EventType.NORMAL)
+
+
+def test_what_was_not_written_is_not_told():
+    assert events_of(with_requests(verdict(Saying.PROVISIONED, is_written=False), verdict(Saying.DELETED))) == ()
+
+
+def test_a_pod_is_told_what_is_wrong_with_it():
+    reason = Reason(code="ProvisioningClassMismatch", message="it says another class")
+    (told,) = events_of(with_requests(warnings=(ConsumerWarning(reason=reason, request="default/r", pod=pod("p")),)))
+    assert (told.about.kind, told.about.name, told.reason) == ("Pod", "p", "ProvisioningClassMismatch")
+
+
+class Heard:
+    def __init__(self) -> None:
+        self.messages: list[str] = []
+
+    def record(self, _about: Any, _type: EventType, *, reason: str, message: str) -> None:
+        assert reason == "ConsumingPodsUnschedulable"
+        self.messages.append(message)
+
+
+def test_n47_waiting_consumers_are_told_of_once_in_five_minutes_however_many_they_are():
+    heard = Heard()
+    emitter = EventEmitter(heard)
+    first = with_requests(warnings=(unschedulable(2),))
+    for seconds in range(0, 310, 10):
+        emitter.emit(later(with_requests(warnings=(unschedulable(seconds),)), at=first.at + timedelta(seconds=seconds)))
+    assert heard.messages == ["0 pods wait, and the room is gone", "300 pods wait, and the room is gone"]
+
+
+# ---- metrics
+
+
+def test_answers_are_counted_by_class_and_outcome():
+    metrics = Metrics()
+    one = with_requests(
+        verdict(Saying.PROVISIONED),
+        verdict(Saying.ROLLED_BACK),
+        verdict(Saying.FAILED, is_written=False),
+        waiting={ATOMIC: 4},
+        booked={"default/r": {"n1": 3, "n2": 2}},
+        unbookable={"default/r": 1},
+    )
+    metrics.observe(one)
+    counted = metrics.samples()
+    assert counted[f"provreq_total{{class={ATOMIC},outcome=Provisioned}}"] == 1
+    assert f"provreq_total{{class={ATOMIC},outcome=Failed}}" not in counted
+    assert counted["rollbacks_total"] == 1
+    assert counted[f"provreq_pending{{class={ATOMIC}}}"] == 4
+    assert (counted["provreq_booked_pods"], counted["provreq_unbookable_pods"]) == (5, 1)
+    metrics.observe(with_requests())
+    assert f"provreq_pending{{class={ATOMIC}}}" not in metrics.samples()
+
+
+def test_the_time_to_capacity_is_measured():
+    metrics = Metrics()
+    one = with_requests(verdict(Saying.PROVISIONED))
+    assert SOME.created is not None
+    metrics.observe(later(one, at=SOME.created + timedelta(seconds=90)))
+    told = metrics.exposition().decode()
+    assert f'provreq_time_to_provisioned_seconds_sum{{class="{ATOMIC}"}} 90.0' in told
+
+
+# ---- journal and log
+
+
+def test_the_journal_knows_what_was_done_and_what_was_not():
+    plan, outcomes = told_of(with_requests(verdict(Saying.PROVISIONED), verdict(Saying.NOT_FOUND, "14 of 24 pods fit")))
+    request = Ref(kind="request", namespace="default", name="r")
+    assert [(one.verb, one.target) for one in plan.actions] == [("provision", request)]
+    assert [str(one.result.value) for one in outcomes] == ["Done"]
+    (left,) = plan.not_done
+    assert (left.about, left.reason.message) == ((request,), "14 of 24 pods fit")
+
+
+def test_the_sentence_names_requests():
+    told = sentence_of(with_requests(verdict(Saying.NOT_FOUND, "14 of 24 pods fit"), verdict(Saying.ACCEPTED)))
+    assert told == "no capacity for request default/r (14 of 24 pods fit)"

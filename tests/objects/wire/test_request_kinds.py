@@ -1,0 +1,74 @@
+"""ProvisioningRequests and ProvisioningClasses: our table against our definitions, and names of the first design."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from plimsoll.objects.judging import shipped_definitions
+from plimsoll.objects.our_kinds import OUR_KINDS
+from plimsoll.objects.requests import REQUEST_RESOURCES, with_shipped_names
+
+DEFINITIONS = {one.body["spec"]["names"]["kind"]: one.body["spec"] for one in shipped_definitions()}
+
+
+@pytest.mark.parametrize("resource", REQUEST_RESOURCES, ids=lambda one: one.kind)
+def test_the_table_says_what_the_definition_says(resource: Any):
+    spec = DEFINITIONS[resource.kind]
+    names = spec["names"]
+    stored = next(one["name"] for one in spec["versions"] if one["storage"])
+    assert (resource.group, resource.version, resource.namespaced) == (
+        spec["group"],
+        stored,
+        spec["scope"] == "Namespaced",
+    )
+    assert (resource.plural, resource.singular, resource.list_kind) == (
+        names["plural"],
+        names["singular"],
+        names["listKind"],
+    )
+    assert resource.short_names == tuple(names["shortNames"])
+
+
+@pytest.mark.parametrize("name", ["provreq", "provreqs", "provisioningrequests.autoscaling.x-k8s.io"])
+def test_requests_are_found_by_their_short_names(name: str):
+    found = OUR_KINDS.by_name(name)
+    assert found is not None
+    assert found.kind == "ProvisioningRequest"
+
+
+def test_both_versions_of_requests_have_one_schema():
+    served, deprecated = DEFINITIONS["ProvisioningRequest"]["versions"]
+    assert (served["name"], deprecated["name"], deprecated["deprecated"]) == ("v1", "v1beta1", True)
+    for part in ("schema", "subresources", "additionalPrinterColumns"):
+        assert served[part] == deprecated[part]
+
+
+def test_names_of_the_first_design_become_those_of_today():
+    body = {
+        "apiVersion": "autoscaling.x-k8s.io/v1",
+        "kind": "ProvisioningRequest",
+        "spec": {"provisioningClass": "c", "Parameters": {"a": "b"}, "podSets": []},
+        "status": {"statuses": {"attempts": "1"}},
+    }
+    assert with_shipped_names(body) == {
+        "apiVersion": "autoscaling.x-k8s.io/v1",
+        "kind": "ProvisioningRequest",
+        "spec": {"provisioningClassName": "c", "parameters": {"a": "b"}, "podSets": []},
+        "status": {"provisioningClassDetails": {"attempts": "1"}},
+    }
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        {"kind": "ProvisioningRequest", "spec": {"provisioningClass": "old", "provisioningClassName": "new"}},
+        {"kind": "ProvisioningRequest", "spec": "odd", "status": None},
+        {"kind": "Other", "spec": {"provisioningClass": "c"}},
+        {"kind": "ProvisioningRequest", "apiVersion": "example.com/v1", "spec": {"Parameters": {}}},
+    ],
+    ids=["both names", "no map", "another kind", "another group"],
+)
+def test_everything_else_stays_as_it_is(body: dict[str, Any]):
+    assert with_shipped_names(body) == body
