@@ -86,7 +86,8 @@ def _n22_rows() -> Iterator[dict[str, Any]]:
     cost = sum(one.target * one.shape.price for one in groups)
     assert all(one.scale_up.plan.helped == 30_000 for one in turns), "everybody is planned for, in every turn"
     assert len(groups) <= 60
-    told = f"300 shapes, 40 machine types, {len(groups)} groups made at {cost / plan.lower_bound_per_hour:.4f} of the bound"
+    above = cost / plan.lower_bound_per_hour
+    told = f"300 shapes, 40 machine types; {len(groups)} groups, which cost {above:.4f} of the bound"
     yield _row("N22: 30,000 pending pods, first turn", times[0], "s CPU", 5, told)
     told = "their nodes are on the way; the worse of two"
     yield _row("N22: ... the turns after it", max(times[1:]), "s CPU", 5, told)

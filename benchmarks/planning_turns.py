@@ -17,7 +17,7 @@ from msgspec import structs
 from benchmarks import planning_worlds as worlds
 from plimsoll.nodes.planning.removals import find_unneeded
 from plimsoll.nodes.planning.scale_up import propose
-from plimsoll.nodes.planning.snapshots import Changes, Listed, SnapshotKeeper, Surroundings
+from plimsoll.nodes.planning.snapshots import Changes, SnapshotKeeper, Surroundings
 from plimsoll.scheduling.view import pod_key
 
 if TYPE_CHECKING:
@@ -42,8 +42,10 @@ class Churning:
         self._made = 0
 
     @property
-    def listed(self) -> Listed:
-        return Listed(nodes=tuple(self._nodes), pods=tuple(self._pods))
+    def everything(self) -> Changes:
+        return Changes(
+            nodes={one.metadata.name: one for one in self._nodes}, pods={pod_key(one): one for one in self._pods}
+        )
 
     def changes(self) -> Changes:
         """A pod that comes is like one that is there, has a new name, and is on another node unless it waits."""
@@ -81,7 +83,7 @@ def _fitting_rows(
         cluster = _with_waiting(seed, owned=owned)
         around = Surroundings(at=worlds.NOON)
         keeper = SnapshotKeeper()
-        first = cpu_ms(lambda k=keeper, c=cluster, a=around: propose(k.observe(c.listed, a), policy))
+        first = cpu_ms(lambda k=keeper, c=cluster, a=around: propose(k.update(c.everything, a), policy))
         later = []
         for _ in range(TURNS):
             changes = cluster.changes()
@@ -136,7 +138,7 @@ def _removals(world: Snapshot, seed: int, cpu_ms: Callable[..., float]) -> tuple
     around = Surroundings(at=world.at, groups=world.groups, group_of=world.group_of)
     keeper = SnapshotKeeper()
     made: list[Snapshot] = []
-    reading = cpu_ms(lambda: made.append(keeper.observe(cluster.listed, around)))
+    reading = cpu_ms(lambda: made.append(keeper.update(cluster.everything, around)))
     # What is called first is loaded before anything is timed.
     unneeded = len(find_unneeded(world, policy, now=world.at).unneeded)
     first = cpu_ms(lambda: find_unneeded(made[-1], policy, now=world.at))

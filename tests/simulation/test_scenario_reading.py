@@ -248,6 +248,13 @@ def test_objects_are_given_once():
     assert complaint(objects=[node_of(), node_of()]) == told
 
 
+def test_requests_may_be_spelled_as_in_their_first_design():
+    head = {"apiVersion": "autoscaling.x-k8s.io/v1", "kind": "ProvisioningRequest", "metadata": {"name": "r"}}
+    body = {**head, "spec": {"provisioningClass": "c", "Parameters": {"noRetry": "true"}, "podSets": []}}
+    (found,) = read(objects=[body]).objects
+    assert found["spec"] == {"provisioningClassName": "c", "parameters": {"noRetry": "true"}, "podSets": []}
+
+
 def test_a_pod_among_the_objects_is_none_of_pods():
     body = {**node_of("w-1"), "kind": "Pod"}
     assert complaint(objects=[body], pods=[{**PODS, "count": 2}]) == (

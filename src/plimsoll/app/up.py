@@ -53,7 +53,12 @@ _LOOK_EVERY_S: Final = 0.1
 # Every call under way is a step of the loop between a person's question and its answer.
 _CALLS_AT_ONCE: Final = 4
 _ADMINISTRATION: Final = "plimsoll"
-AUTOSCALER_OPTIONS: Final = {"node-autoprovisioning": "true", "max-nodes-total": "200", "max-cpu": "1000"}
+AUTOSCALER_OPTIONS: Final = {
+    "node-autoprovisioning": "true",
+    "enable-provisioning-requests": "true",
+    "max-nodes-total": "200",
+    "max-cpu": "1000",
+}
 """Of the embedded autoscaler: a machine that people work on has no room for more simulated nodes than that.
 `plimsoll nodes configure` changes them."""
 _TO_COME: Final = {MachineState.CREATING, MachineState.FAILED}

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, replace
 from datetime import timedelta
-from typing import TYPE_CHECKING, Any, Final, Protocol
+from typing import TYPE_CHECKING, Any, Final, Protocol, TypeVar
 
 import structlog
 
@@ -30,6 +30,7 @@ from plimsoll.nodes.expanding import PODS_TOO_NEW, Expanding, Occasion
 from plimsoll.nodes.observing.clouds import look_at_cloud
 from plimsoll.nodes.observing.pod_sorting import PodSorter, Viewpoint
 from plimsoll.nodes.observing.snapshots import Snapshots, with_places
+from plimsoll.nodes.observing.waiting_pods import CONSUMING
 from plimsoll.nodes.requests.desk import Sitting
 from plimsoll.nodes.saving import Saving
 from plimsoll.nodes.shrinking import Hands, Shrinking, Situation
@@ -55,6 +56,8 @@ if TYPE_CHECKING:
     from plimsoll.objects.pods import Pod
 
 log = structlog.get_logger(__name__)
+
+T = TypeVar("T", Turn, Situation)
 
 _CLOCK_WAS_SET: Final = timedelta(seconds=1)
 """What a clock goes wrong by between two turns while it is kept right slowly is far less."""
@@ -188,7 +191,16 @@ class Autoscaler:
         pods = self._sorter.sorted(cluster.pods, viewpoint, guests=self._evicted(cluster, now))
         snapshot = self._snapshots.next(cluster, cloud, pods, standing=standing, policy=policy, number=turn.number)
         snapshot = self._expanding.with_promises(snapshot)
-        session = await self._opened(snapshot, turn, cluster, cloud, brakes)
+        sitting = Sitting(
+            snapshot=snapshot,
+            nodes=cluster.nodes,
+            sizes={name: one.target for name, one in cloud.groups.items()},
+            policy=policy,
+            now=now,
+            brakes=brakes,
+            consuming=[one.pod for one in pods.set_aside if one.reason.code == CONSUMING],
+        )
+        session = await self._opened(sitting)
         if session is not None:
             snapshot = session.snapshot
             turn = _with(turn, requests=session.part)
@@ -197,19 +209,10 @@ class Autoscaler:
         up = await self._expanded(snapshot, turn, brakes, session)
         if self._parts.desk is not None and session is not None:
             turn = _with(turn, requests=await self._parts.desk.close(session, up))
-        situation = Situation(
-            snapshot=with_places(snapshot, up.plan.existing),
-            policy=policy,
-            now=now,
-            nodes={one.metadata.name: one for one in cluster.nodes},
-            controllers=cluster.controllers,
-            unready=frozenset(standing.total.unready),
-            booked=frozenset() if session is None else session.booked_nodes,
-            groups_coming=frozenset(standing.upcoming),
-            hindrance=_hindrance(up),
-        )
+        situation = _situation(turn, cluster, with_places(snapshot, up.plan.existing), up)
+        booked = frozenset() if session is None else session.booked_nodes
         with self._stopwatch.timing("scaleDown"):
-            down = await self._shrinking.step(situation, brakes)
+            down = await self._shrinking.step(_with(situation, booked=booked), brakes)
         grown = (*up.grown, *down.replacing)
         gone = () if brakes.reason or down.under_way else await self._tidied(cloud, snapshot, grown, now)
         raised = () if brakes.reason or grown else await self._raised(cloud, policy, now)
@@ -226,16 +229,10 @@ class Autoscaler:
 
     # ---- steps
 
-    async def _opened(
-        self, snapshot: Snapshot, turn: Turn, cluster: ClusterRead, cloud: CloudRead, brakes: Brakes
-    ) -> Session | None:
+    async def _opened(self, sitting: Sitting) -> Session | None:
         """Requests are read, booked and checked; those that nodes may be added for are planned with pending pods."""
-        if self._parts.desk is None or not turn.policy.requests.enabled:
-            return None
-        sizes = {name: one.target for name, one in cloud.groups.items()}
-        return await self._parts.desk.open(
-            Sitting(snapshot=snapshot, nodes=cluster.nodes, sizes=sizes, policy=turn.policy, now=turn.at, brakes=brakes)
-        )
+        desk = self._parts.desk
+        return await desk.open(sitting) if desk is not None and sitting.policy.requests.enabled else None
 
     async def _expanded(self, snapshot: Snapshot, turn: Turn, brakes: Brakes, session: Session | None) -> ScaleUpPart:
         assert turn.standing is not None
@@ -330,8 +327,22 @@ class Autoscaler:
         return wall
 
 
-def _with(turn: Turn, **parts: Any) -> Turn:
-    return replace(turn, **parts)
+def _with(whole: T, **parts: Any) -> T:
+    return replace(whole, **parts)
+
+
+def _situation(turn: Turn, cluster: ClusterRead, snapshot: Snapshot, up: ScaleUpPart) -> Situation:
+    assert turn.standing is not None
+    return Situation(
+        snapshot=snapshot,
+        policy=turn.policy,
+        now=turn.at,
+        nodes={one.metadata.name: one for one in cluster.nodes},
+        controllers=cluster.controllers,
+        unready=frozenset(turn.standing.total.unready),
+        groups_coming=frozenset(turn.standing.upcoming),
+        hindrance=_hindrance(up),
+    )
 
 
 def _will_be_made_again(pod: Pod, cluster: ClusterRead) -> bool:

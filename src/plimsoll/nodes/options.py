@@ -82,6 +82,7 @@ _WITHOUT_EFFECT: Final = {
     "scaleup-simulation-for-skipped-node-groups-enabled": "reasons of skipped groups are always told",
     "scale-down-simulation-timeout": _COUNTED,
     "plan-time-limit": _COUNTED,
+    "provreq-reservation-pods": "bookings hold in plans only; no pods are made that hold the room on nodes",
 }
 """Declared like the others, so that their values are judged and kept; nothing is done with them."""
 

@@ -89,6 +89,16 @@ def test_a_good_node_is_remembered_when_the_group_is_empty():
     assert template.daemons_are_known
 
 
+def test_while_its_node_stays_as_it_is_a_template_is_the_very_same():
+    kept, same = templates(), node("n")
+    agent = pod("agent", owner="DaemonSet")
+    first = made(found(same, pods=(agent,)), kept=kept)
+    assert made(found(same, pods=(agent,)), now_s=10, kept=kept) is first
+    other = made(found(same), now_s=20, kept=kept)
+    assert other is not None
+    assert other.daemons == ()
+
+
 def test_what_is_remembered_for_too_long_is_forgotten():
     kept = templates(node_info_cache_expire_time="1h")
     made(found(node("n")), kept=kept)

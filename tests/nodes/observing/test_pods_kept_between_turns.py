@@ -1,4 +1,4 @@
-"""Books, owners and sorted pods after any changes are what a first look would find; nobody looks at everything twice."""
+"""Books, owners and sorted pods are after any changes what a first look would find, and nobody looks twice."""
 
 from __future__ import annotations
 
@@ -9,16 +9,24 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from plimsoll.kube.informer.cache import WritableCache
+from plimsoll.nodes.cluster_state.standing import Standing
+from plimsoll.nodes.observing.clouds import CloudRead
+from plimsoll.nodes.observing.clusters import ClusterRead
 from plimsoll.nodes.observing.named_owners import NamedOwners
 from plimsoll.nodes.observing.pod_books import PodBook
 from plimsoll.nodes.observing.pod_sorting import PodSorter, Sorted, Viewpoint
+from plimsoll.nodes.observing.snapshots import Snapshots
 from plimsoll.nodes.options import read_options
 from plimsoll.objects.meta import ObjectMeta, OwnerReference
 from plimsoll.objects.pods import Pod, PodCondition, PodSpec, PodStatus
 from plimsoll.objects.problems import BadObject
+from tests.nodes.planning.test_snapshot_keeper import told
+from tests.scheduling.cluster import node
 
 NOON = datetime(2025, 1, 1, 12, tzinfo=UTC)
 REFUSED = (PodCondition(type="PodScheduled", status="False", reason="Unschedulable"),)
+POLICY = read_options({})
+NODES = {name: node(name) for name in ("n1", "n2")}
 NAMES = [("a", "p1"), ("a", "p2"), ("b", "p1"), ("b", "p3")]
 
 places = st.sampled_from(NAMES)
@@ -102,6 +110,30 @@ def test_what_is_kept_is_what_a_first_look_finds(story: list[Any]):
                 follower[place] = found.counted[place]
         found.news.caught_up()
         assert follower == found.counted, "who looks where the news say knows everything"
+
+
+@given(turns, st.lists(st.sets(st.sampled_from(["n1", "n2"])), min_size=6, max_size=6))
+@settings(deadline=None, max_examples=60)
+def test_snapshots_of_what_is_kept_are_those_of_a_first_look(story: list[Any], nodes_by_turn: list[set[str]]):
+    cache: WritableCache[Pod] = WritableCache()
+    book, sorter, snapshots = PodBook(cache), PodSorter(), Snapshots()
+    for (changes, view, has_guest), names in zip(story, nodes_by_turn, strict=False):
+        for place, now in changes:
+            cache.remove(place) if now is None else cache.put(place, now)
+        guests = [Pod(metadata=ObjectMeta(namespace="a", name="p1"), status=PodStatus(conditions=REFUSED))] * has_guest
+
+        def seen(book: PodBook, sorter: PodSorter, snapshots: Snapshots) -> dict[str, Any]:
+            book.renew()
+            pods = sorter.sorted(book, view, guests=guests)  # noqa: B023 - called before the next turn of the loop
+            cluster = ClusterRead(
+                nodes=tuple(NODES[name] for name in sorted(names)),  # noqa: B023 - likewise
+                pods=book,
+                bad_pods=tuple(cache.bad.values()),
+            )
+            standing = Standing(at=NOON)
+            return told(snapshots.next(cluster, CloudRead(), pods, standing=standing, policy=POLICY, number=1))
+
+        assert seen(book, sorter, snapshots) == seen(PodBook(cache), PodSorter(), Snapshots())
 
 
 def test_a_pod_that_did_not_change_is_not_judged_again():

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from plimsoll.nodes.planning.bookings import InLine, with_checks, with_promised
+from plimsoll.nodes.planning.bookings import InLine, with_checks
 from plimsoll.nodes.planning.capacity_checks import Check, check_capacity
 from plimsoll.nodes.planning.scale_up import plan_scale_up
 from tests.nodes.planning.engine_worlds import group, running, waiting, world
@@ -119,8 +119,3 @@ def test_who_stands_in_front_has_first_call_on_nodes_that_are_there(atomic_first
     _, found = with_checks(snapshot, POLICY, line if atomic_first else line[::-1])
     assert list(found) == ["default/r"]
     assert found["default/r"].fits is fits
-
-
-def test_room_that_was_promised_is_taken():
-    snapshot = with_promised(world(nodes=nodes()), POLICY, [waiting("a", 8)])
-    assert answers(snapshot, check("r", waiting("b", 5)), check("s", waiting("c", 4))) == [False, True]

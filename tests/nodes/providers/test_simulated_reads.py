@@ -10,6 +10,7 @@ from msgspec import structs
 from plimsoll.kube.errors import NotSent
 from plimsoll.nodes.planning.group_names import Making, group_id
 from plimsoll.nodes.planning.world import CapacityType
+from plimsoll.nodes.providers.ports import Owner
 from plimsoll.nodes.providers.simulated import SimulatedProvider
 from plimsoll.nodes.providers.values import (
     ErrorClass,
@@ -73,6 +74,25 @@ def test_a_node_of_nobody_is_not_ours():
         world.group("g", target=1)
         stranger = NodeRef(provider_id="", name="master", labels={"cloud.plimsoll.io/node-group": "gone"})
         assert world.do(world.provider.node_group_for_node(stranger)) is None
+
+
+def test_of_all_nodes_at_once_it_says_what_it_says_of_each():
+    with ProviderWorld() as world:
+        world.group("g", target=1)
+        nodes = [
+            NodeRef.of_node(world.node("g-0")),
+            NodeRef(provider_id="other://1", name="n", labels={"cloud.plimsoll.io/node-group": "g"}),
+            NodeRef(provider_id="", name="master", labels={"cloud.plimsoll.io/node-group": "gone"}),
+            NodeRef(provider_id="", name="alone"),
+        ]
+        found = world.do(world.provider.owners(nodes))
+        one_by_one = {
+            node.name: Owner(group=group.id, has_instance=world.do(world.provider.has_instance(node)))
+            for node in nodes
+            if (group := world.do(world.provider.node_group_for_node(node))) is not None
+        }
+        assert found == one_by_one
+        assert [*found] == ["g-0", "n"]
 
 
 def test_instances_tell_their_state_and_why_they_do_not_come():

@@ -85,7 +85,7 @@ class TestRoom:
         assert found.unbookable == {"default/r": 1}
 
     def test_booked_pods_count_singly_where_pods_are_spread(self):
-        """Three are booked on n0: with a skew of one nobody joins them before n1 has as many, and it has room for one."""
+        """Three are booked on n0; with a skew of one nobody joins them, as n1 has room for one only."""
         labels = {"app": "a"}
         spread = {
             "topologySpreadConstraints": [

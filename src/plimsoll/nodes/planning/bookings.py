@@ -1,4 +1,4 @@
-"""Room on nodes that stand, kept for ProvisioningRequests: those that were promised it, and checks that find it.
+"""Room on nodes that stand, kept for checks that find it.
 
 Pure; specs/nodes.md 3.2 and 4.3. Booked pods count as if they ran, against other requests and against growth for
 ordinary pods; kube-scheduler knows nothing of them. `plimsoll plan` asks before it plans what is to be added.
@@ -9,7 +9,6 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from plimsoll.nodes.planning.booked_places import booked_places
 from plimsoll.nodes.planning.capacity_checks import Check, Checked, check_capacity
 from plimsoll.nodes.planning.lumps import Lumps
 from plimsoll.nodes.planning.promises import with_promises_kept
@@ -30,12 +29,6 @@ class InLine:
     pods: tuple[Pending, ...]
     grows: bool
     keeps: bool = True
-
-
-def with_promised(snapshot: Snapshot, policy: Policy, promised: Sequence[Pending]) -> Snapshot:
-    """The snapshot with as many of these pods on its nodes as find room: capacity that requests were given before."""
-    places = booked_places(snapshot, policy, promised).on
-    return replace(snapshot, view=Lumps().on(snapshot.view, places, promised))
 
 
 def with_checks(snapshot: Snapshot, policy: Policy, line: Sequence[InLine]) -> tuple[Snapshot, dict[str, Checked]]:

@@ -19,6 +19,7 @@ from plimsoll.nodes.planning.verifying import verify
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    from plimsoll.nodes.planning.results import ScaleUp
     from plimsoll.nodes.planning.world import Snapshot
     from plimsoll.nodes.policy import Policy
 
@@ -47,7 +48,7 @@ def check_capacity(snapshot: Snapshot, policy: Policy, checks: Sequence[Check]) 
     doubts = Doubts()
     for _ in range(_ROUNDS):
         line = Line(board, checks, doubts)
-        keys = {refuted.key for plan in line.plans() for refuted in verify(alone, plan)}
+        keys = {one.key for plan in line.plans() for one in verify(alone, _representative(board, plan))}
         if not keys:
             break
         classes = frozenset(line.class_of[key] for key in keys)
@@ -57,6 +58,19 @@ def check_capacity(snapshot: Snapshot, policy: Policy, checks: Sequence[Check]) 
     else:
         line = Line(board, checks, replace(doubts, given_up=doubts.one_by_one))
     return _kept(line, checks)
+
+
+def _representative(board: Board, plan: ScaleUp) -> ScaleUp:
+    """Of nodes of a group that are filled alike one, where nobody looks at other pods (specs/nodes.md 7.4)."""
+    interacts = board.rules.interacts
+    class_of = {one.key: int(board.table.class_of[index]) for index, one in enumerate(board.table.pending)}
+    found: dict[tuple[str, tuple[tuple[int, int], ...]], str] = {}
+    for node, pods in plan.existing.items():
+        if any(interacts[class_of[key]] for key in pods):
+            return plan
+        filling = tuple(sorted((class_of[key], count) for key, count in pods.items()))
+        found.setdefault((board.snapshot.group_of.get(node, ""), filling), node)
+    return replace(plan, existing={node: plan.existing[node] for node in found.values()})
 
 
 def _kept(line: Line, checks: Sequence[Check]) -> Checks:

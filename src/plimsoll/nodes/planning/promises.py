@@ -14,8 +14,8 @@ from collections import Counter
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from plimsoll.nodes.planning.lumps import Lumps
 from plimsoll.core.resources import ZERO
+from plimsoll.nodes.planning.lumps import Lumps
 from plimsoll.scheduling.feasibility import feasible
 from plimsoll.scheduling.verdicts import Fits
 from plimsoll.scheduling.view import NodeState, PlacedPod, PodKey

@@ -1,8 +1,7 @@
 """Snapshots of a cluster that changes, each made from the one before: `SnapshotKeeper`. Pure.
 
-A controller tells what changed (`update`), or shows everything it sees (`observe`: whatever is not the very same object
-as last time has changed), and gets the next snapshot. Nodes on which nothing happened are the same states as before,
-and the snapshot brings a `Memory`, so planners too read only what changed: a turn costs by changes.
+A controller tells what changed (`update`) and gets the next snapshot. Nodes on which nothing happened are the same
+states as before, and the snapshot brings a `Memory`, so planners too read only what changed: a turn costs by changes.
 
 Snapshots are immutable and stay good after the next one was made. What they hold does not depend on the way there:
 nodes are in the order of their names, pods of a node and pods that wait in the order of their keys. The keeper judges
@@ -19,7 +18,7 @@ from plimsoll.nodes.planning.waiting_groups import WaitingGroups
 from plimsoll.nodes.planning.world import Snapshot
 from plimsoll.objects.problems import BadObject
 from plimsoll.scheduling import ClusterView, Storage
-from plimsoll.scheduling.view import NodeState, PlacedPod, PodKey, pod_key
+from plimsoll.scheduling.view import NodeState, PlacedPod, PodKey
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -46,15 +45,6 @@ class Changes:
     nodes: Mapping[str, Node | None] = field(default_factory=dict)
     pods: Mapping[PodKey, Pod | BadObject | None] = field(default_factory=dict)
     """A pod with a node holds it, one without waits for one, one that has ended does neither."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Listed:
-    """Everything there is, in any order."""
-
-    nodes: Iterable[Node] = ()
-    pods: Iterable[Pod] = ()
-    bad_pods: Iterable[BadObject] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -87,8 +77,6 @@ class SnapshotKeeper:
         self._home: dict[PodKey, str] = {}
         self._kin: dict[Kin, Kin] = {}
         self._waiting = WaitingGroups()
-        self._seen_nodes: dict[int, Node] = {}
-        self._seen_pods: dict[int, Pod | BadObject] = {}
 
     def update(self, changes: Changes, around: Surroundings) -> Snapshot:
         """The cluster with these changes: the next number."""
@@ -106,22 +94,6 @@ class SnapshotKeeper:
         if len(self._kin) > _STALE_KIN + len(self._home):
             self._kin = {}
         return self._snapshot(around)
-
-    def observe(self, listed: Listed, around: Surroundings) -> Snapshot:
-        """The cluster as it is listed. Objects are told apart by identity: caches give the same one while it lasts."""
-        nodes = {id(one): one for one in listed.nodes}
-        pods: dict[int, Pod | BadObject] = {id(one): one for one in listed.pods}
-        pods.update((id(one), one) for one in listed.bad_pods)
-        changed_nodes: dict[str, Node | None] = {
-            self._seen_nodes[one].metadata.name: None for one in self._seen_nodes.keys() - nodes.keys()
-        }
-        changed_nodes.update((nodes[one].metadata.name, nodes[one]) for one in nodes.keys() - self._seen_nodes.keys())
-        changed_pods: dict[PodKey, Pod | BadObject | None] = {
-            _key(self._seen_pods[one]): None for one in self._seen_pods.keys() - pods.keys()
-        }
-        changed_pods.update((_key(pods[one]), pods[one]) for one in pods.keys() - self._seen_pods.keys())
-        self._seen_nodes, self._seen_pods = nodes, pods
-        return self.update(Changes(nodes=changed_nodes, pods=changed_pods), around)
 
     # ---- who is where
 
@@ -211,7 +183,3 @@ def _waits(pod: Pod | BadObject | None) -> TypeGuard[Pod]:
     if pod is None or isinstance(pod, BadObject):
         return False
     return not pod.spec.node_name and pod.status.phase not in _ENDED
-
-
-def _key(pod: Pod | BadObject) -> PodKey:
-    return PodKey(pod.namespace, pod.name) if isinstance(pod, BadObject) else pod_key(pod)

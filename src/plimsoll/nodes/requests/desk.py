@@ -17,6 +17,8 @@ from plimsoll.nodes.requests.arrivals import Arrivals, arrived
 from plimsoll.nodes.requests.booking import Hints, answer_checks, book
 from plimsoll.nodes.requests.cancelling import Cancelling
 from plimsoll.nodes.requests.class_answers import ClassAnswers
+from plimsoll.nodes.requests.consuming import consumers
+from plimsoll.nodes.requests.ignored_parameters import IgnoredParameters
 from plimsoll.nodes.requests.reading import read_requests
 from plimsoll.nodes.requests.recalling import Recall, is_on_its_way_back, is_stranded, recall
 from plimsoll.nodes.requests.returning import Counter
@@ -46,6 +48,7 @@ if TYPE_CHECKING:
     from plimsoll.nodes.requests.writing import RequestWriter
     from plimsoll.nodes.turns import ScaleUpPart
     from plimsoll.objects.nodes import Node
+    from plimsoll.objects.pods import Pod
 
     Planning = Callable[[Callable[[], Any]], Awaitable[Any]]
 
@@ -66,6 +69,8 @@ class Sitting:
     policy: Policy
     now: datetime
     brakes: Brakes
+    consuming: Sequence[Pod] = ()
+    """Pods without a node that say they consume a request."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -89,6 +94,7 @@ class Desk:
         self._arrivals = Arrivals()
         self._cancelling = Cancelling(tools.provider)
         self._hints = Hints()
+        self._ignored = IgnoredParameters()
 
     async def synced(self) -> None:
         """Return once everything that requests are read from has been seen."""
@@ -118,7 +124,10 @@ class Desk:
             sizes=at.sizes,
             returning=returned.unfinished,
             booked_nodes=booked.nodes,
-            part=_part(seen, (*refreshed, *kept, *returned.verdicts), booked),
+            part=replace(
+                _part(seen, (*refreshed, *kept, *returned.verdicts), booked),
+                warnings=consumers(at.consuming, seen, unbookable=booked.unbookable),
+            ),
         )
         if returned.did_something:
             told = "growth of requests was taken back; the next turn looks anew"
@@ -150,7 +159,9 @@ class Desk:
     def _read(self, at: Sitting) -> RequestsSeen:
         listed = self._tools.watched.read()
         fresh = replace(listed, requests=self._tools.writer.freshest(listed.requests))
-        return read_requests(fresh, at.policy, at.now)
+        seen = read_requests(fresh, at.policy, at.now)
+        self._ignored.tell(seen.all)
+        return seen
 
     async def _refreshed(
         self, seen: RequestsSeen, at: Sitting, counter: Counter

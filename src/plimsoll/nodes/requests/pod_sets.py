@@ -7,11 +7,13 @@ and priorities of PriorityClasses are put in as an API server would, so that wha
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 
 from msgspec import structs
 
+from plimsoll.nodes.observing.waiting_pods import CONSUME
 from plimsoll.nodes.planning.world import Pending
+from plimsoll.nodes.requests.consumption import CLASS_NAME
 from plimsoll.objects.decoding import convert_object
 from plimsoll.objects.limit_ranges import as_admitted
 from plimsoll.objects.meta import OwnerReference
@@ -27,9 +29,6 @@ if TYPE_CHECKING:
     from plimsoll.objects.requests import ProvisioningRequest
 
 Json = dict[str, Any]
-
-CONSUMED: Final = "autoscaling.x-k8s.io/consume-provisioning-request"
-CLASS: Final = "autoscaling.x-k8s.io/provisioning-class-name"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -180,7 +179,7 @@ def _as_of(request: ProvisioningRequest, index: int, pod: Pod) -> Pod:
     owner = OwnerReference(
         api_version=f"{REQUEST_GROUP}/v1", kind=request.kind_name(), name=meta.name, uid=meta.uid, controller=True
     )
-    said = {CONSUMED: meta.name, CLASS: request.spec.provisioning_class_name}
+    said = {CONSUME[0]: meta.name, CLASS_NAME[0]: request.spec.provisioning_class_name}
     return structs.replace(
         pod,
         metadata=structs.replace(

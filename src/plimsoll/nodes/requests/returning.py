@@ -88,6 +88,8 @@ async def begin(counter: Counter, returns: Sequence[Return], at: Occasion) -> Re
     names = [one.seen for one in left]
     written = await counter.say([answering.rolling_back(one, intents[one.name], at.told[one.name]) for one in names])
     going = [as_written(one) for one in written if one.is_written]
+    if going:
+        await counter.roll_back.look_again()
     done = await go_on(counter, going, uncertain=at.uncertain)
     answered = {one.seen.name for one in done.verdicts}
     unfinished = [one for one in written if one.seen.name not in answered]

@@ -75,6 +75,13 @@ class RollBack:
         self._provider = provider
         self._pods = pods
 
+    async def look_again(self) -> None:
+        """What was asked for in this turn may have been made already."""
+        try:
+            await self._provider.refresh()
+        except Unreachable as error:
+            log.warning("provreq.cannot_look", problem=str(error))
+
     async def take_back(self, intent: Intent, grounds: Grounds) -> TakenBack:
         """In the reverse order of what was begun; one group that fails does not keep the others."""
         nodes: dict[str, int] = {}
@@ -118,15 +125,19 @@ class RollBack:
         """Machines that nobody would miss, those that are furthest from being used first."""
         by_id = {one.spec.provider_id: one for one in grounds.nodes} | {one.metadata.name: one for one in grounds.nodes}
         known = [(machine, by_id.get(machine.id) or by_id.get(machine.name)) for machine in machines]
-        idle = [NodeRef.of_instance(machine) for machine, node in known if node is None]
         nodes = [node for _, node in known if node is not None and node.metadata.name not in grounds.kept]
         nodes.sort(key=lambda one: (one.metadata.creation_timestamp or _EARLIEST, one.metadata.name), reverse=True)
-        for one in nodes:
+        coming = [machine for machine, node in known if node is None]
+        # One that runs may have registered since the turn began.
+        empty_by_nature = [NodeRef.of_instance(one) for one in coming if one.state is InstanceState.CREATING]
+        to_ask = [NodeRef.of_instance(one) for one in coming if one.state is not InstanceState.CREATING]
+        idle = empty_by_nature[:most]
+        for one in (*to_ask, *map(NodeRef.of_node, nodes)):
             if len(idle) >= most:
                 break
-            if await self._is_empty(one.metadata.name):
-                idle.append(NodeRef.of_node(one))
-        return idle[:most]
+            if await self._is_empty(one.name):
+                idle.append(one)
+        return idle
 
     async def _is_empty(self, node: str) -> bool:
         """Where nobody can tell, it is not."""

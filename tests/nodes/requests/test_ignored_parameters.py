@@ -1,0 +1,38 @@
+"""Parameters that nobody can read are ignored, and told of once."""
+
+from __future__ import annotations
+
+from structlog.testing import capture_logs
+
+from plimsoll.nodes.requests.ignored_parameters import IgnoredParameters
+from tests.nodes.requests.listed_requests import request, seen_one
+
+ODD = seen_one(request(noRetry="yes"))
+
+
+def test_n06_a_parameter_that_cannot_be_read_is_told_of_once():
+    telling = IgnoredParameters()
+    with capture_logs() as logs:
+        telling.tell([ODD])
+        telling.tell([ODD])
+    (told,) = logs
+    assert (told["log_level"], told["request"], told["problems"]) == (
+        "error",
+        "ml/r",
+        ["noRetry is 'yes', not true or false"],
+    )
+
+
+def test_nobody_else_is_told_of():
+    with capture_logs() as logs:
+        IgnoredParameters().tell([seen_one(request(noRetry="false", reserve="true", ValidUntilSeconds="2h"))])
+    assert logs == []
+
+
+def test_who_is_gone_is_forgotten():
+    telling = IgnoredParameters()
+    with capture_logs() as logs:
+        telling.tell([ODD])
+        telling.tell([])
+        telling.tell([ODD])
+    assert len(logs) == 2
