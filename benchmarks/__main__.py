@@ -26,6 +26,7 @@ SUBJECTS = {
     "informer": "informers over TLS: sync and watch of pods, against the official client",
     "planning": "plans of growth and removal: time, dense passes, cost over the bound, memory",
     "autoscaler": "one turn of the node autoscaler: cold, after a change, with many pending pods",
+    "requests": "ProvisioningRequests: the largest one, a batch of checks, many small ones",
     "lease": "leader election: how long nobody leads after a kill and after a graceful stop",
     "up_cluster": "plimsoll up with 1,000 nodes and 10,000 pods: memory, pods bound, latency",
 }

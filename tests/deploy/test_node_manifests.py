@@ -29,7 +29,9 @@ def rights(kind: str) -> set[str]:
 
 
 def needed(*, everywhere: bool) -> set[str]:
-    permissions = [one for one in NEEDS["nodes"].permissions if (one.scope is Scope.EVERYWHERE) is everywhere]
+    """Of the node autoscaler, which serves ProvisioningRequests too."""
+    both = (*NEEDS["nodes"].permissions, *NEEDS["requests"].permissions)
+    permissions = [one for one in both if (one.scope is Scope.EVERYWHERE) is everywhere]
     return {single.text for one in permissions for single in Rule.of(one.rule()).single_permissions()}
 
 

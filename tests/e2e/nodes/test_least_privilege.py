@@ -15,13 +15,17 @@ import yaml
 from plimsoll.local.apiserver.authorization.rules import Rule
 from tests.e2e.nodes.live_clusters import ACCOUNT, NAMESPACE, STATUS, autoscaling
 from tests.e2e.nodes.recording_proxies import recording
+from tests.e2e.patience import PATIENCE_S
 
 if TYPE_CHECKING:
     from tests.e2e.nodes.live_clusters import Autoscaler, Cluster
     from tests.e2e.nodes.recording_proxies import Asked
 
-# What writes more than the rest: a count of removals, and again and again the same event.
-FLAGS = ("--max-removals-per-hour=1000", "--record-duplicated-events")
+# What writes more than the rest: a count of removals, again and again the same event, answers to requests.
+FLAGS = ("--max-removals-per-hour=1000", "--record-duplicated-events", "--enable-provisioning-requests")
+# Who may list an object may read it: these are granted together, as Cluster Autoscaler's roles have it.
+READ_BY_LISTING = {"provisioningrequests", "provisioningclasses", "podtemplates"}
+LONG_AGO = "2020-01-01T00:00:00Z"
 ON_NODES_OF_THEIR_OWN = {
     "podAntiAffinity": {
         "requiredDuringSchedulingIgnoredDuringExecution": [
@@ -38,6 +42,7 @@ def test_no_call_is_refused_and_no_right_is_unused(cluster: Cluster):
             stay_paused(cluster)
             grow_in_spite_of_a_fault(cluster)
             show_a_page_to_who_may_see_it(cluster, autoscaler)
+            answer_and_clear_away_a_request(cluster)
             drain_within_the_budget(cluster)
             give_everything_back(cluster)
             assert autoscaler.stop() == 0, autoscaler.said
@@ -75,6 +80,27 @@ def show_a_page_to_who_may_see_it(cluster: Cluster, autoscaler: Autoscaler) -> N
     connection.close()
 
 
+def answer_and_clear_away_a_request(cluster: Cluster) -> None:
+    """One that failed long ago, as far as its status says."""
+    metadata = {"name": "too-many", "namespace": "default"}
+    resources = {"requests": {"cpu": "1000"}}
+    pod = {"spec": {"containers": [{"name": "c", "image": "nginx", "resources": resources}]}}
+    spec = {
+        "provisioningClassName": "check-capacity.autoscaling.x-k8s.io",
+        "podSets": [{"count": 1, "podTemplateRef": {"name": "too-many"}}],
+        "parameters": {"noRetry": "true", "ValidUntilSeconds": "1"},
+    }
+    request = {"apiVersion": "autoscaling.x-k8s.io/v1", "kind": "ProvisioningRequest", "metadata": metadata}
+    cluster.apply({"apiVersion": "v1", "kind": "PodTemplate", "metadata": metadata, "template": pod})
+    cluster.apply({**request, "spec": spec})
+    cluster.kubectl("wait", "--for=condition=Failed", "provreq/too-many", f"--timeout={PATIENCE_S:.0f}s")
+    failed = {"type": "Failed", "status": "True", "reason": "Expired", "message": "", "lastTransitionTime": LONG_AGO}
+    status = json.dumps({"status": {"conditions": [failed]}})
+    cluster.kubectl("patch", "provreq", "too-many", "--subresource=status", "--type=merge", "-p", status)
+    cluster.until(lambda: not cluster.names("provreq"), "the request is cleared away")
+    cluster.kubectl("delete", "podtemplate", "too-many")
+
+
 def drain_within_the_budget(cluster: Cluster) -> None:
     budget = {"selector": {"matchLabels": {"app": "small"}}, "maxUnavailable": 1}
     metadata = {"name": "small", "namespace": "default"}
@@ -99,8 +125,13 @@ def unused_rights(cluster: Cluster, asked: list[Asked]) -> list[str]:
         for rule in rules_of(document):
             place = document["metadata"].get("namespace", "")
             here = [one for one in calls if not place or one.namespace == place]
-            unused += [one.text for one in rule.single_permissions() if not any(map(one.allows, here))]
+            asked_for = (one for one in rule.single_permissions() if not is_read_by_listing(one))
+            unused += [one.text for one in asked_for if not any(map(one.allows, here))]
     return unused
+
+
+def is_read_by_listing(right: Rule) -> bool:
+    return right.verbs == ("get",) and set(right.resources) <= READ_BY_LISTING
 
 
 def rules_of(document: dict[str, Any]) -> list[Rule]:

@@ -8,7 +8,11 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from plimsoll.core.plans import Reason
 from plimsoll.kube.errors import NotSent
+from plimsoll.nodes.requests.conditions import condition
+from plimsoll.nodes.requests.seen import Phase
+from plimsoll.nodes.requests.verdicts import RequestsPart, Saying, Verdict
 from plimsoll.nodes.telling.health import Health, Patience
 from plimsoll.nodes.telling.http import TellingPages
 from plimsoll.nodes.telling.http_access import Reviewer, is_local
@@ -18,6 +22,8 @@ from plimsoll.nodes.telling.profiling import stack_of
 from plimsoll.nodes.turns import ScaleUpPart
 from tests.kube.worlds import KubeWorld, ScriptedTransport
 from tests.local.apiserver.application.worlds import ADMIN, GUEST
+from tests.nodes.planning.worlds_of_offers import NOON
+from tests.nodes.requests.requests_seen import pods_of, seen
 from tests.nodes.telling.told_turns import aside, grew, growth, node, offer, placed, planned, turn, waiting
 
 if TYPE_CHECKING:
@@ -122,7 +128,7 @@ def test_other_paths_and_other_methods(site: Site):
 # ---- who may see the rest
 
 
-GUARDED = ("/plan", "/snapshotz", "/explain?pod=default/p")
+GUARDED = ("/plan", "/snapshotz", "/explain?pod=default/p", "/explain?request=default/r")
 
 
 @pytest.mark.parametrize("url", GUARDED)
@@ -180,7 +186,7 @@ def test_what_counts_as_the_same_machine(peer: str, headers: dict[str, str], *, 
 
 
 def test_before_the_first_turn_there_is_nothing_to_show(site: Site):
-    assert [site.get(url)[0] for url in GUARDED] == [404, 404, 404]
+    assert [site.get(url)[0] for url in GUARDED] == [404] * len(GUARDED)
 
 
 def test_the_plan_of_the_last_turn_and_its_reasons(site: Site):
@@ -220,9 +226,64 @@ def test_explaining_pods_that_do_not_wait(site: Site):
     assert site.get("/explain?pod=default/unheard-of")[0] == 404
 
 
-@pytest.mark.parametrize("query", ["", "?pod=", "?pod=web", "?pod=/web", "?pod=a/b&pod=c/d"])
-def test_a_question_without_a_pod_is_refused(site: Site, query: str):
-    assert site.get(f"/explain{query}")[0] == 400
+@pytest.mark.parametrize("query", ["", "?pod=", "?pod=web", "?pod=/web", "?pod=a/b&pod=c/d", "?pod=a/b&request=a/b"])
+def test_a_question_that_does_not_name_one_thing_is_refused(site: Site, query: str):
+    status, told, _ = site.get(f"/explain{query}")
+    assert status == 400
+    assert "/explain?pod=NAMESPACE/NAME or /explain?request=NAMESPACE/NAME" in told
+
+
+def test_explaining_a_request_that_waits_for_its_next_attempt(site: Site):
+    """Though this turn did not plan for it."""
+    stuck = seen("r", (pods_of(64), 2), (pods_of(1), 1), phase=Phase.WAITING)
+    part = RequestsPart(known=frozenset({"default/r"}), seen=(stuck,))
+    site.turn = turn(nodes=(node("n1"),), requests=part)
+
+    shown = site.json("/explain?request=default/r")
+    assert (shown["request"], shown["phase"], shown["said"]) == ("default/r", "waiting", [])
+    large, small = shown["podSets"]
+    assert (large["pod"], large["pods"], large["nodes"]["fitting"]) == ("default/r/0", 2, 0)
+    assert "Insufficient cpu" in large["nodes"]["message"]
+    assert (small["pods"], small["nodes"]["fitting"]) == (1, 1)
+
+
+def test_explaining_a_request_that_the_turn_answered(site: Site):
+    asked = seen("r", (pods_of(1), 2), phase=Phase.DUE)
+    answered = asked.conditions.with_condition(condition("Provisioned", "True", "CapacityIsFound", "", at=NOON))
+    verdict = Verdict(
+        seen=asked,
+        saying=Saying.PROVISIONED,
+        reason=Reason(code="CapacityIsFound", message="2 pods fit"),
+        conditions=answered,
+        details=asked.details,
+    )
+    site.turn = turn(requests=RequestsPart(known=frozenset({"default/r"}), seen=(asked,), verdicts=(verdict,)))
+
+    shown = site.json("/explain?request=default/r")
+    assert shown["said"] == [{"saying": "Provisioned", "message": "2 pods fit", "written": True}]
+    assert [one["reason"] for one in shown["conditions"]] == ["CapacityIsFound"]
+
+
+def test_explaining_a_request_that_has_its_room(site: Site):
+    held = seen("r", (pods_of(1), 3))
+    part = RequestsPart(
+        known=frozenset({"default/r"}),
+        seen=(held,),
+        booked={"default/r": {"n1": 2}},
+        unbookable={"default/r": 1},
+    )
+    site.turn = turn(requests=part)
+
+    shown = site.json("/explain?request=default/r")
+    assert (shown["booked"], shown["unbookable"]) == ({"n1": 2}, 1)
+    assert "podSets" not in shown
+
+
+def test_explaining_requests_of_others_and_requests_that_are_not_there(site: Site):
+    site.turn = turn(requests=RequestsPart(known=frozenset({"default/foreign"})))
+
+    assert "not handled here" in site.json("/explain?request=default/foreign")["setAside"]
+    assert site.get("/explain?request=default/unheard-of")[0] == 404
 
 
 # ---- profiles

@@ -189,7 +189,7 @@ _REQUESTS: Final = Needs(
             ("podtemplates", _READ, "to see what the pods of a request look like"),
             ("limitranges", _WATCH, "to know what pods are given that do not say what they need"),
         ),
-        *_of("scheduling.k8s.io", ("priorityclasses", _READ, "to serve important requests first")),
+        *_of("scheduling.k8s.io", ("priorityclasses", _WATCH, "to serve important requests first")),
         _events(Scope.EVERYWHERE),
     ),
     definitions=(_PROVISIONING_REQUESTS, _PROVISIONING_CLASSES),

@@ -141,12 +141,10 @@ class Answering:
 
     def rolling_back(self, seen: Seen, intent: Intent, told: str) -> Verdict:
         """What was begun for it is about to be taken back; `intent` says how far."""
-        reason = Reason(code=Saying.ROLLED_BACK.value, message=told)
+        reason = Reason(code=Why.NOT_FOUND.value, message=f"{told}; what was added is taken back")
         details = seen.details.but(intent=intent, blocking=_compact(told))
-        if is_over(seen):
-            return _verdict(seen, Saying.ROLLED_BACK, reason, seen.conditions, details)
-        made = self._refusal(seen, Why.NOT_FOUND, f"{told}; what was added is taken back")
-        return _verdict(seen, Saying.ROLLED_BACK, reason, made, details)
+        made = seen.conditions if is_over(seen) else self._refusal(seen, Why.NOT_FOUND, reason.message)
+        return _verdict(seen, Saying.NOT_FOUND, reason, made, details)
 
     def rolled_back(self, seen: Seen, nodes: Mapping[str, int]) -> Verdict:
         """What was begun for it is taken back, all of it; it is tried again later."""

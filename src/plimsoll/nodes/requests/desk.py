@@ -29,7 +29,7 @@ from plimsoll.nodes.requests.states import Deletion, due_now, refreshed
 from plimsoll.nodes.requests.verdicts import RequestsPart, Saying, Verdict
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
+    from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
     from datetime import datetime
 
     from plimsoll.nodes.brakes import Brakes
@@ -54,6 +54,7 @@ if TYPE_CHECKING:
 
 GROWTH_RETURNED: Final = "GrowthReturned"
 _RETURNING: Final = "growth of requests is being taken back"
+_ANSWERS: Final = (Saying.PROVISIONED, Saying.FAILED)
 _UNANSWERED: Final = (Phase.DUE, Phase.WAITING, Phase.INTENDED, Phase.ARRIVING)
 
 
@@ -124,6 +125,7 @@ class Desk:
             sizes=at.sizes,
             returning=returned.unfinished,
             booked_nodes=booked.nodes,
+            unanswered=tuple(one for one in seen.all if one.phase in _UNANSWERED),
             part=replace(
                 _part(seen, (*refreshed, *kept, *returned.verdicts), booked),
                 warnings=consumers(at.consuming, seen, unbookable=booked.unbookable),
@@ -144,7 +146,7 @@ class Desk:
         )
         if session.counter.is_free:
             await self._cancelling.give_back(session.snapshot, {*session.booked_nodes, *up.plan.existing})
-        return part
+        return replace(part, waiting=_waiting(session.unanswered, part.verdicts))
 
     # ---- steps
 
@@ -249,7 +251,14 @@ def _part(seen: RequestsSeen, verdicts: tuple[Verdict, ...], booked: Booked) -> 
     return RequestsPart(
         verdicts=verdicts,
         known=seen.known,
-        waiting=Counts(one.request.spec.provisioning_class_name for one in seen.all if one.phase in _UNANSWERED),
+        seen=seen.all,
+        waiting=_waiting([one for one in seen.all if one.phase in _UNANSWERED], verdicts),
         booked=booked.by_request,
         unbookable=booked.unbookable,
     )
+
+
+def _waiting(unanswered: Iterable[Seen], verdicts: Iterable[Verdict]) -> dict[str, int]:
+    """By class, those that have no answer yet."""
+    answered = {one.seen.name for one in verdicts if one.is_written and one.saying in _ANSWERS}
+    return Counts(one.request.spec.provisioning_class_name for one in unanswered if one.name not in answered)

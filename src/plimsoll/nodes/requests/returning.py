@@ -92,7 +92,7 @@ async def begin(counter: Counter, returns: Sequence[Return], at: Occasion) -> Re
         await counter.roll_back.look_again()
     done = await go_on(counter, going, uncertain=at.uncertain)
     answered = {one.seen.name for one in done.verdicts}
-    unfinished = [one for one in written if one.seen.name not in answered]
+    unfinished = [one for one in written if one.seen.name not in answered and not is_over(one.seen)]
     return replace(done, verdicts=(*said, *unfinished, *done.verdicts))
 
 

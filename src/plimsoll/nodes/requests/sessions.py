@@ -49,6 +49,8 @@ class Session:
     returning: tuple[Intent, ...] = ()
     """Of attempts that are on their way back and not there yet."""
     booked_nodes: frozenset[str] = frozenset()
+    unanswered: tuple[Seen, ...] = ()
+    """All that waited for an answer when the turn began."""
     part: RequestsPart = field(default_factory=RequestsPart)
     ended: Reason | None = None
     """Sizes of groups were changed before anything was planned: the next turn looks anew."""

@@ -68,6 +68,8 @@ class RequestsPart:
     warnings: tuple[ConsumerWarning, ...] = ()
     known: frozenset[str] | None = None
     """NAMESPACE/NAME of every request there is; None: nobody looked."""
+    seen: tuple[Seen, ...] = ()
+    """Those of ours, as the turn found them."""
     waiting: Mapping[str, int] = field(default_factory=dict)
     """Requests without an answer, by class name."""
     booked: Mapping[str, Mapping[str, int]] = field(default_factory=dict)

@@ -1,8 +1,9 @@
 """The autoscaler's few pages, as ASGI: `/metrics` and `/health-check` for everybody, the rest for who may see it.
 
-`/snapshotz`, `/plan` and `/explain?pod=NAMESPACE/NAME` show names and reasons of the whole cluster, so they are for the
-same machine, or for whoever the API server lets (specs/nodes.md 11); so is `/debug/pprof/profile`, which is there only
-where the operator wants it (`--profiling`). Raw ASGI: there are few pages and no bodies.
+`/snapshotz`, `/plan` and `/explain` (`?pod=NAMESPACE/NAME`, `?request=NAMESPACE/NAME`) show names and reasons of the
+whole cluster, so they are for the same machine, or for whoever the API server lets (specs/nodes.md 11); so is
+`/debug/pprof/profile`, which is there only where the operator wants it (`--profiling`). Raw ASGI: there are few pages
+and no bodies.
 Whoever wires the program serves it with uvicorn.
 """
 
@@ -93,7 +94,10 @@ class TellingPages:
             "/explain": self._explain,
             **({} if profiler is None else {PROFILE: self._profile}),
         }
-        self._explained: dict[str, Callable[[PodKey], Awaitable[Json | None]]] = {"pod": insights.pod}
+        self._explained: dict[str, Callable[[PodKey], Awaitable[Json | None]]] = {
+            "pod": insights.pod,
+            "request": insights.request,
+        }
         """By what is asked about; its NAMESPACE/NAME goes to a function that gives None of what it does not know."""
 
     async def __call__(self, scope: Scope, _receive: Receive, send: Send) -> None:
@@ -164,7 +168,8 @@ class TellingPages:
             (asked[0][0], asked[0][1].partition("/")) if len(asked) == 1 else ("", ("", "", ""))
         )
         if not namespace or not name:
-            return Page.text(f"say which {' or '.join(self._explained)}: /explain?pod=NAMESPACE/NAME", 400)
+            forms = " or ".join(f"/explain?{one}=NAMESPACE/NAME" for one in self._explained)
+            return Page.text(f"say of what: {forms}", 400)
         found = await self._explained[kind](PodKey(namespace, name))
         if found is None:
             return Page.text(f"the last turn saw no {kind} {namespace}/{name}", 404)

@@ -1,16 +1,19 @@
-"""What the debugging pages show of the last turn: the cluster it saw, its plan, and everything in one pod's way.
+"""What the debugging pages show of the last turn: the cluster it saw, its plan, all that is in the way of one thing.
 
-Made when asked, from the turn alone. Explaining a pod takes a planner's time: it runs where plans are made.
+That is a pod, or a ProvisioningRequest. Made when asked, from the turn alone. Explaining takes a planner's time: it
+runs where plans are made.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 
 from plimsoll.nodes.planning.boards import Board
 from plimsoll.nodes.planning.explaining import explained
+from plimsoll.nodes.requests.seen import Phase
 from plimsoll.nodes.telling.entries import loop_entry
 from plimsoll.nodes.telling.journal_plans import plan_of
 from plimsoll.objects.meta import written_time
@@ -19,12 +22,16 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
     from plimsoll.nodes.planning.world import Pending, Snapshot
+    from plimsoll.nodes.requests.seen import Seen
     from plimsoll.nodes.turns import Turn
     from plimsoll.scheduling.view import NodeState, PodKey
 
     Planning = Callable[[Callable[[], Any]], Awaitable[Any]]
 
 Json = dict[str, Any]
+
+_WITHOUT_CAPACITY: Final = (Phase.DUE, Phase.WAITING, Phase.INTENDED)
+_NOT_OURS: Final = "its class is not handled here, or it is for another instance"
 
 
 class Insights:
@@ -70,6 +77,47 @@ class Insights:
             if key in state.pods:
                 return {"pod": str(key), "node": state.name}
         return None
+
+    async def request(self, key: PodKey) -> Json | None:
+        """Where a request stands, what was said of it, and all that stands in the way of its pods; None: not seen."""
+        turn = self._last()
+        if turn is None or str(key) not in (turn.requests.known or ()):
+            return None
+        seen = next((one for one in turn.requests.seen if one.name == str(key)), None)
+        if seen is None:
+            return {"request": str(key), "setAside": _NOT_OURS}
+        found = _told_of(turn, seen)
+        if seen.phase in _WITHOUT_CAPACITY and seen.pods and turn.snapshot is not None:
+            snapshot = turn.snapshot
+            found["podSets"] = await self._planning(lambda: _pod_sets(turn, snapshot, seen))
+        return found
+
+
+def _told_of(turn: Turn, seen: Seen) -> Json:
+    part = turn.requests
+    said = [one for one in part.verdicts if one.seen.name == seen.name]
+    conditions, details = seen.conditions, seen.details
+    for one in said:
+        if one.is_written:
+            conditions, details = one.conditions, one.details
+    return {
+        "request": seen.name,
+        "class": seen.request.spec.provisioning_class_name,
+        "phase": seen.phase.value,
+        "conditions": conditions.written(),
+        "details": details.written(),
+        "said": [{"saying": one.saying.value, "message": str(one.reason), "written": one.is_written} for one in said],
+        "booked": dict(part.booked.get(seen.name, {})),
+        "unbookable": part.unbookable.get(seen.name, 0),
+    }
+
+
+def _pod_sets(turn: Turn, snapshot: Snapshot, seen: Seen) -> list[Json]:
+    """Each as a pod that waits. Who was not due was not planned for; what is in its way can be told all the same."""
+    there = {one.key for one in snapshot.pending}
+    missing = (one for one in seen.pods if one.key not in there)
+    board = Board.of(replace(snapshot, pending=(*snapshot.pending, *missing)), turn.policy)
+    return [explained(board, turn.scale_up.plan, one.key) for one in seen.pods]
 
 
 def _waiting(snapshot: Snapshot, key: PodKey) -> Pending | None:

@@ -1,0 +1,126 @@
+"""What is written down before nodes are added for requests, and how far back groups go when that fails."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from plimsoll.core.plans import Reason
+from plimsoll.nodes.planning.request_shares import shares
+from plimsoll.nodes.planning.results import ScaleUp
+from plimsoll.nodes.planning.scale_up import plan_scale_up
+from plimsoll.nodes.planning.withdrawals import dropped_growths, without_requests
+from plimsoll.nodes.requests.details import Details, Intent, Step
+from plimsoll.nodes.requests.intents import Return, attempts, grown_before, on_the_way_back
+from plimsoll.nodes.requests.seen import Phase
+from tests.nodes.planning.engine_worlds import group, waiting, world
+from tests.nodes.planning.worlds_of_offers import policy
+from tests.nodes.requests.requests_seen import pods_of, seen
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from plimsoll.nodes.planning.world import Snapshot
+    from plimsoll.nodes.requests.seen import Seen
+
+WHY = Reason(code="Test", message="withdrawn")
+
+
+def asking(name: str, *counts: int, cpu: Any = 1, intent: Intent | None = None) -> Seen:
+    phase = Phase.DUE if intent is None else Phase.INTENDED
+    found = seen(name, *((pods_of(cpu), count) for count in counts), phase=phase)
+    return replace(found, details=Details(intent=intent))
+
+
+def planned(*line: Seen, size: int = 0, ordinary: int = 0) -> tuple[Snapshot, ScaleUp]:
+    pods = [one for each in line for one in each.pods]
+    others = [waiting("web", ordinary)] if ordinary else []
+    snapshot = world(*pods, *others, groups=[group("g", target=size, most=50)])
+    return snapshot, plan_scale_up(snapshot, policy(expander="cost"))
+
+
+def nodes_of(plan: ScaleUp) -> int:
+    return sum(one.added for one in plan.growths)
+
+
+# ---- forward
+
+
+def test_the_intent_of_one_request_is_what_its_group_grows_by():
+    one = asking("r", 8)
+    snapshot, plan = planned(one, size=3)
+    intent = attempts(plan, [one], snapshot.pending)["default/r"].intent
+    assert intent == Intent(attempt=1, groups={"g": Step(before=3, after=5)})
+
+
+def test_intents_of_several_follow_each_other():
+    first, second = asking("a", 6), asking("b", 6)
+    snapshot, plan = planned(first, second)
+    found = attempts(plan, [first, second], snapshot.pending)
+    steps = [one.intent.groups["g"] for one in found.values() if one.intent is not None]
+    assert steps == [Step(before=0, after=2), Step(before=2, after=3)]
+
+
+def test_growth_that_was_begun_keeps_the_size_it_began_with():
+    one = asking("r", 8, intent=Intent(attempt=4, groups={"g": Step(before=1, after=2)}))
+    snapshot, plan = planned(one, size=2)
+    intent = attempts(plan, [one], snapshot.pending)["default/r"].intent
+    assert intent == Intent(attempt=4, groups={"g": Step(before=1, after=4)})
+
+
+def test_what_was_added_is_told_by_the_size_of_the_group():
+    one = asking("r", 8, intent=Intent(attempt=1, groups={"g": Step(before=1, after=4)}))
+    assert grown_before(one, {"g": 3}) == {"g": 2}
+    assert grown_before(one, {"g": 9}) == {"g": 3}
+    assert grown_before(one, {"g": 1}) == grown_before(one, {}) == {}
+
+
+# ---- without some
+
+
+@given(pods=st.lists(st.integers(1, 9), min_size=1, max_size=5), gone=st.sets(st.integers(0, 4)), web=st.integers(0, 5))
+@settings(deadline=None, max_examples=40)
+def test_a_plan_without_some_is_what_the_others_need_of_it(pods: Sequence[int], gone: set[int], web: int):
+    line = [asking(f"r{number}", count) for number, count in enumerate(pods)]
+    snapshot, plan = planned(*line, ordinary=web)
+    names = {one.name for number, one in enumerate(line) if number in gone}
+    left = without_requests(plan, names, pending=snapshot.pending, why=WHY)
+    keys = {one.key for one in snapshot.pending if one.bundle in names}
+    dropped = sum(one.added for one in dropped_growths(plan, keys))
+    assert nodes_of(left) + dropped == nodes_of(plan)
+    assert left.helped == plan.helped - sum(one.total for one in line if one.name in names)
+    assert not {key for growth in left.growths for each in growth.patterns for key in each.pods} & keys
+    assert left.cost_per_hour <= plan.cost_per_hour
+    served = attempts(left, line, snapshot.pending)
+    assert served.keys() == {one.name for one in line} - names
+
+
+# ---- back
+
+
+@given(pods=st.lists(st.integers(1, 9), min_size=1, max_size=5), failed=st.sets(st.integers(0, 4), min_size=1))
+@settings(deadline=None, max_examples=40)
+def test_all_that_only_failed_requests_wanted_goes_back_and_nothing_else(pods: Sequence[int], failed: set[int]):
+    line = [asking(f"r{number}", count) for number, count in enumerate(pods)]
+    snapshot, plan = planned(*line, size=2)
+    names = {one.name for number, one in enumerate(line) if number in failed}
+    keys = {one.key for one in snapshot.pending if one.bundle in names}
+    parts = shares(ScaleUp(result=plan.result, growths=dropped_growths(plan, keys)), snapshot.pending)
+    grown = 2 + nodes_of(plan)
+    returns = [Return(seen=one, nodes=parts[one.name].nodes) for one in line if one.name in names]
+    ways = on_the_way_back(returns, {"g": grown})
+    size = grown
+    for one in reversed(returns):
+        size = min([size, *(step.back for step in ways[one.seen.name].groups.values() if step.back is not None)])
+    left = without_requests(plan, names, pending=snapshot.pending, why=WHY)
+    assert size == 2 + nodes_of(left)
+
+
+def test_a_return_goes_on_from_where_one_that_was_begun_before_ends():
+    before = Intent(attempt=1, groups={"g": Step(before=2, after=5, back=3)})
+    one = asking("r", 4, intent=Intent(attempt=1, groups={"g": Step(before=5, after=6)}))
+    ways = on_the_way_back([Return(seen=one, nodes={"g": 1})], {"g": 6}, begun=[before])
+    assert ways["default/r"].groups["g"] == Step(before=5, after=6, back=2)
