@@ -1,8 +1,8 @@
 """ProvisioningRequests through controller and API server: the largest one, a batch of checks, many small ones.
 
 One turn each, from the informers' caches to the last condition written, in process and in virtual time: the real
-autoscaler, the API server in memory, the simulated cloud, whose machines take an hour to come, so that none of their
-work is in the figures. Processor time (specs/nodes.md N21, 4.4, N43); kernels are machine code.
+autoscaler, the API server in memory, the simulated cloud, whose machines come too late to be in the figures. Processor
+time (specs/nodes.md N21, 4.4, N43); kernels are machine code.
 """
 
 from __future__ import annotations
@@ -109,7 +109,7 @@ def _small(count: int) -> Answered:
     requests = [_request(f"r{number}", {"t": 1}) for number in range(count)]
     machine = {"name": "n1-standard-4", "cpu": 4, "memory": "15Gi", "price": 0.189999}
     options = {"node-autoprovisioning": True, "max-cpu": 10 * count}
-    (only,) = _turns([_template("t"), *requests], machineTypes=[machine], bootSeconds=3600, options=options)
+    (only,) = _turns([_template("t"), *requests], machineTypes=[machine], options=options)
     assert only.given("CapacityIsProvisioned") == count
     assert sum(only.increases) == count // 4, "no more than they need"
     return only
@@ -119,11 +119,10 @@ def _turns(objects: Sequence[Json], *groups: Json, turns: int = 1, options: Json
     whole = {"options": {**_ON, **(options or {})}, "nodeGroups": list(groups), "objects": list(objects), **more}
     scenario = read_scenario(msgspec.json.encode(whole), source="bench")
     with World(scenario, plugs=Plugs(make_loop=ScenarioLoop), is_timed=True) as world:
-        answered = []
-        for _ in range(turns):
-            answered.append(_turn(world))
-            world.run.settle()
+        answered = [_turn(world)]
+        for _ in range(turns - 1):
             world.run.advance_by(10)
+            answered.append(_turn(world))
         return answered
 
 

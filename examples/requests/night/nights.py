@@ -1,0 +1,34 @@
+"""A provisioning class of one's own: machines are added at night only, when they are cheap.
+
+Plimsoll asks it whenever a request of the class is due: at once, and then again after a while, as long as the answer is
+no. It may look at the request, at the cluster, and at the time it is given; it must be quick and change nothing.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from plimsoll.nodes.requests.conditions import condition
+from plimsoll.nodes.requests.registered_classes import Handled
+
+if TYPE_CHECKING:
+    from datetime import datetime
+
+    from plimsoll.nodes.planning.world import Snapshot
+    from plimsoll.nodes.requests.seen import Seen
+
+MOST_PODS = 100
+
+
+def answer(request: Seen, _snapshot: Snapshot, now: datetime) -> Handled:
+    """Not by day, and never for too many; else as for the atomic class: all or nothing, and then it is provisioned."""
+    if request.total > MOST_PODS:
+        return Handled(conditions=(condition("Failed", "True", "TooMany", f"at most {MOST_PODS} pods", at=now),))
+    if 6 <= now.hour < 22:
+        told = "machines are added from 22:00 to 06:00 UTC"
+        return Handled(conditions=(condition("Provisioned", "False", "ItIsDay", told, at=now),))
+    night = condition("Night", "True", "ItIsNight", "machines are cheap", at=now)
+    return Handled(plan=request.pods, conditions=(night,), details={"askedAt": f"{now:%H:%M}"})
+
+
+answer.condition_types = ("Night",)  # type: ignore[attr-defined]  # of its own, beside those that every class may set

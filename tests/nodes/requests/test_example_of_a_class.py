@@ -1,0 +1,29 @@
+"""The example of a provisioning class of one's own (examples/requests/night) does what it says."""
+
+from __future__ import annotations
+
+import tomllib
+from importlib.metadata import EntryPoint
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from plimsoll.nodes import assembly
+from plimsoll.nodes.requests.registered_classes import GROUP, loaded
+from plimsoll.simulation.runs import run_scenario
+from plimsoll.simulation.scenario_files import read_scenario
+
+if TYPE_CHECKING:
+    import pytest
+
+EXAMPLE = Path(__file__).parents[3] / "examples/requests/night"
+
+
+def test_the_night_class_adds_machines_when_it_is_night(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.syspath_prepend(EXAMPLE)
+    named = tomllib.loads((EXAMPLE / "pyproject.toml").read_text())["project"]["entry-points"][GROUP]
+    classes = loaded(EntryPoint(name=name, value=value, group=GROUP) for name, value in named.items())
+    monkeypatch.setattr(assembly, "registered_classes", lambda: classes)
+
+    story = run_scenario(read_scenario((EXAMPLE / "night.yaml").read_bytes(), source="night.yaml"))
+    assert story.expectations == 6
+    assert [str(one) for one in story.failed] == []
