@@ -11,6 +11,8 @@ from contextlib import ExitStack
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final, Self, TypeVar
 
+from msgspec.structs import replace
+
 from plimsoll.kube.client import Client
 from plimsoll.kube.informer.settings import InformerSettings
 from plimsoll.kube.selections import ClientSettings
@@ -54,8 +56,12 @@ COMPONENTS: Final = (CONTROLLER_MANAGER, SCHEDULER, KUBELET, CLOUD, AUTOSCALER)
 
 _EVERY_NODE: Final = ""
 
+_DAY_S: Final = 86_400
+
 # In one process no watch breaks unnoticed, so there is no need to open it anew every few minutes.
-_INFORMERS: Final = InformerSettings(shortest_watch_s=7 * 86_400, longest_watch_s=7 * 86_400)
+_INFORMERS: Final = InformerSettings(shortest_watch_s=7 * _DAY_S, longest_watch_s=7 * _DAY_S)
+# Nor need the server say every minute that it is there, but to the autoscaler, which removes nothing on old news.
+_OF_THE_CLUSTER: Final = replace(_INFORMERS, wants_bookmarks=False, silence_s=8 * _DAY_S)
 # Nobody reads a scenario's pods second by second: one write when a pod runs, one when it is gone.
 _KUBELET: Final = KubeletSettings(
     selector=_EVERY_NODE, start_s=0.0, stop_s=0.0, tells_events=False, tells_ends=False, resync_s=0.0
@@ -66,11 +72,11 @@ STEPPED: Final = ClusterSettings(
     plays_nodes=False,
     writes_heartbeats=False,
     kubelet=_KUBELET,
-    informers=_INFORMERS,
+    informers=_OF_THE_CLUSTER,
     cloud=CloudSettings(nodes_come_ready=True),
     pod_collection=PodCollectionSettings(missing_s=0.0),
 )
-LIVE: Final = ClusterSettings(writes_heartbeats=False, kubelet=_KUBELET, informers=_INFORMERS, patience_s=0.1)
+LIVE: Final = ClusterSettings(writes_heartbeats=False, kubelet=_KUBELET, informers=_OF_THE_CLUSTER, patience_s=0.1)
 
 
 class World:

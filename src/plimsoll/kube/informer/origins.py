@@ -41,9 +41,13 @@ class Origin:
         call = self._client.calls.get(self._path, query)._replace(timeout_s=self._list_timeout_s)
         return (await self._client.call(call)).body
 
-    async def watch(self, version: str, *, timeout_seconds: int) -> Stream:
+    async def watch(self, version: str, *, timeout_seconds: int, bookmarks: bool) -> Stream:
         return await self._client.watch(
-            self._of, self._selection, resource_version=version, timeout_seconds=timeout_seconds
+            self._of,
+            self._selection,
+            resource_version=version,
+            timeout_seconds=timeout_seconds,
+            bookmarks=bookmarks,
         )
 
     async def watch_list(self, *, timeout_seconds: int) -> Stream:

@@ -150,7 +150,9 @@ class Reflector(Generic[V]):
         settings = self._settings
         seconds = int(self._entropy.uniform(settings.shortest_watch_s, settings.longest_watch_s + 1))
         if initial is None:
-            return await self._origin.watch(self._tracker.position, timeout_seconds=seconds)
+            return await self._origin.watch(
+                self._tracker.position, timeout_seconds=seconds, bookmarks=settings.wants_bookmarks
+            )
         try:
             return await self._origin.watch_list(timeout_seconds=seconds)
         except (BadRequest, Invalid) as error:

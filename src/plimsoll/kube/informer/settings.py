@@ -20,6 +20,9 @@ class InformerSettings(Value):
     shortest_watch_s: int = 300
     longest_watch_s: int = 600
     """A watch is asked for between so and so long, by chance, so that a thousand of them do not end together."""
+    wants_bookmarks: bool = True
+    """False only where the server cannot go without notice and nobody asks how old a cache is: in one process, in
+    virtual time, where a quiet week is ten thousand bookmarks a watch. `silence_s` is then as long as a watch."""
     silence_s: float = 100.0
     """A watch that says nothing for so long is dead: servers send a bookmark every 60 s, late by a quarter at most."""
     reopen_after_s: float = 1.0

@@ -1,0 +1,223 @@
+"""What PD says, as it stands on the wire: stores, replication, placement rules, schedulers, keys of its etcd.
+
+`pd` reads them, the collector and the drainer use them. Sizes come as people write them ("97.66GiB", four digits),
+times as text that may be absent; nothing here decides what a store's state means for scaling.
+"""
+
+import re
+from base64 import b64decode
+from datetime import UTC, datetime, timedelta
+from fractions import Fraction
+from typing import Any, Final
+
+import msgspec
+
+from plimsoll.core.values import Wire
+
+_SIZE: Final = re.compile(r"\s*([0-9]+(?:\.[0-9]*)?(?:E[+-]?[0-9]{1,2})?)\s*([KMGTPE]?)(?:i?B)?\s*", re.IGNORECASE)
+_EXPONENTS: Final = {"": 0, "k": 1, "m": 2, "g": 3, "t": 4, "p": 5, "e": 6}
+_LONGEST_SIZE: Final = 40
+_TIFLASH: Final = "tiflash"
+
+UP: Final = "Up"
+OFFLINE: Final = "Offline"
+TOMBSTONE: Final = "Tombstone"
+DISCONNECTED: Final = "Disconnected"
+DOWN: Final = "Down"
+_LEAVING: Final = {1: OFFLINE, 2: TOMBSTONE}
+
+
+def read_size(written: str | float | None) -> int | None:
+    """Bytes; None for what is no size. Units are powers of 1024 however they are spelled, as PD reads them itself."""
+    if isinstance(written, int | float):
+        return int(written) if 0 <= written < 2**64 else None
+    found = _SIZE.fullmatch(written) if written and len(written) <= _LONGEST_SIZE else None
+    if found is None:
+        return None
+    number, unit = found.groups()
+    return round(Fraction(number) * 1024 ** _EXPONENTS[unit.lower()])
+
+
+def read_time(written: str) -> datetime | None:
+    """None for what is absent or unreadable, and for the zero of Go's clock, which says that nothing is known."""
+    try:
+        moment = msgspec.convert(written, datetime, strict=False)
+    except msgspec.ValidationError:
+        return None
+    if moment.tzinfo is None or moment - datetime(1971, 1, 1, tzinfo=UTC) < timedelta(0):
+        return None
+    return moment.astimezone(UTC)
+
+
+class StoreLabel(Wire):
+    """A label of a store."""
+
+    key: str
+    value: str = ""
+
+
+class StoreMeta(Wire, rename={}):
+    """What a store said when it registered, and its state. PD leaves out a `state` of 0, which is Up."""
+
+    id: int
+    address: str = ""
+    labels: tuple[StoreLabel, ...] | None = None
+    state: int = 0
+    state_name: str = UP
+
+
+class StoreStatus(Wire, rename={}):
+    """What a store reported lately."""
+
+    capacity: str | float | None = None
+    available: str | float | None = None
+    used_size: str | float | None = None
+    leader_count: int = 0
+    region_count: int = 0
+    start_ts: str = ""
+    last_heartbeat_ts: str = ""
+
+
+class Store(Wire):
+    """A TiKV or TiFlash store."""
+
+    store: StoreMeta
+    status: StoreStatus = StoreStatus()
+
+    @property
+    def id(self) -> int:
+        return self.store.id
+
+    @property
+    def state(self) -> str:
+        """`Disconnected` and `Down` ones are registered as Up, and have not been heard of lately."""
+        return _LEAVING.get(self.store.state, self.store.state_name)
+
+    @property
+    def labels(self) -> dict[str, str]:
+        return {label.key: label.value for label in self.store.labels or ()}
+
+    @property
+    def is_tiflash(self) -> bool:
+        return any(key.lower() == "engine" and value.lower() == _TIFLASH for key, value in self.labels.items())
+
+    @property
+    def capacity_bytes(self) -> int | None:
+        return read_size(self.status.capacity)
+
+    @property
+    def used_bytes(self) -> int | None:
+        """What PD counts as used; of one that does not tell, all that is not available."""
+        used, available = read_size(self.status.used_size), read_size(self.status.available)
+        if used is not None or available is None or self.capacity_bytes is None:
+            return used
+        return max(0, self.capacity_bytes - available)
+
+    @property
+    def started(self) -> datetime | None:
+        return read_time(self.status.start_ts)
+
+
+class Stores(Wire):
+    """A list of them."""
+
+    count: int = 0
+    stores: tuple[Store, ...] | None = None
+
+
+class Replication(Wire, rename={"max_replicas": "max-replicas", "placement_rules": "enable-placement-rules"}):
+    """How many replicas every region has. The switch is text on the wire."""
+
+    max_replicas: int
+    placement_rules: str | bool = "false"
+
+    @property
+    def has_placement_rules(self) -> bool:
+        return str(self.placement_rules).lower() == "true"
+
+
+class Constraint(Wire):
+    """Which stores a rule is about."""
+
+    key: str = ""
+    op: str = ""
+    values: tuple[str, ...] | None = None
+
+
+class PlacementRule(Wire, rename={}):
+    """So many replicas of a range of keys, on stores of some kind."""
+
+    group_id: str = ""
+    id: str = ""
+    start_key: str = ""
+    end_key: str = ""
+    role: str = ""
+    count: int = 0
+    label_constraints: tuple[Constraint, ...] | None = None
+
+    @property
+    def is_of_tiflash(self) -> bool:
+        return any(
+            one.key == "engine" and one.op == "in" and tuple(one.values or ()) == (_TIFLASH,)
+            for one in self.label_constraints or ()
+        )
+
+
+class ServerConfig(Wire, rename={"metric_storage": "metric-storage"}):
+    """Of PD itself."""
+
+    metric_storage: str = ""
+
+
+class PdConfig(Wire, rename={"pd_server": "pd-server"}):
+    """What of PD's configuration is used."""
+
+    replication: Replication | None = None
+    pd_server: ServerConfig = ServerConfig()
+
+
+class RegionCount(Wire):
+    """Of a list of regions, how many there are."""
+
+    count: int = 0
+
+
+class MemberHealth(Wire):
+    """Of one PD server."""
+
+    name: str = ""
+    health: bool = False
+
+
+class EvictedStores(Wire, rename={"ranges": "store-id-ranges"}):
+    """Whose leaders are being moved away, by id."""
+
+    ranges: dict[str, Any] | None = None
+
+
+class KeyValue(Wire):
+    """A key of etcd, both halves in base 64."""
+
+    key: str = ""
+    value: str = ""
+
+    def decoded(self) -> tuple[str, bytes]:
+        """Raises `ValueError` for what is not base 64."""
+        return b64decode(self.key, validate=True).decode(), b64decode(self.value, validate=True)
+
+
+class KeyRange(Wire):
+    """Those of a range."""
+
+    kvs: tuple[KeyValue, ...] | None = None
+    more: bool = False
+
+
+def replicas_needed(replication: Replication, rules: tuple[PlacementRule, ...] = ()) -> int:
+    """How many normal stores must stay: the most replicas a range of keys has on TiKV, never less than the setting."""
+    sums: dict[tuple[str, str], int] = {}
+    if replication.has_placement_rules:
+        for rule in rules:
+            if not rule.is_of_tiflash:
+                sums[rule.start_key, rule.end_key] = sums.get((rule.start_key, rule.end_key), 0) + rule.count
+    return max([replication.max_replicas, *sums.values()])

@@ -1,0 +1,132 @@
+"""Questions to PD and Prometheus over HTTP, behind a port: aiohttp when live, a function in memory under virtual time.
+
+`pd` and `prometheus` ask through it, whoever wires the program makes an `HttpWeb`. That nobody answers is expected, so
+it is a value (`Unanswered`); so is every status. Redirects are not followed, and what answers is not trusted: a body
+that is too large ends the answer. Nothing is asked twice here.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING, Final, Literal, Protocol, Self
+
+import aiohttp
+from yarl import URL
+
+from plimsoll import __version__
+from plimsoll.core.errors import InvalidInput
+from plimsoll.core.values import Value
+
+if TYPE_CHECKING:
+    import ssl
+    from types import TracebackType
+
+TIMEOUT_S: Final = 5.0
+"""For a whole exchange, from name resolution to the last byte."""
+LARGEST_ANSWER_BYTES: Final = 32 * 1024 * 1024
+"""A thousand stores are one MiB."""
+_SHOWN_CHARACTERS: Final = 200
+
+
+class Asked(Value):
+    """One request. `url` is whole, with its query."""
+
+    method: Literal["GET", "POST", "DELETE"]
+    url: str
+    body: bytes = b""
+    content_type: str = ""
+
+
+class Answered(Value):
+    """Any answer, refusals included."""
+
+    status: int
+    body: bytes = b""
+
+    @property
+    def is_ok(self) -> bool:
+        return self.status == 200
+
+    @property
+    def said(self) -> str:
+        """The beginning of its body, on one line, for messages."""
+        return " ".join(self.body[: 4 * _SHOWN_CHARACTERS].decode(errors="replace").split())[:_SHOWN_CHARACTERS]
+
+
+class Unanswered(Value):
+    """Nobody can say whether the other side acted."""
+
+    problem: str
+
+
+class Web(Protocol):
+    """Carries one request to its server. Never raises because of what the other side does or does not do."""
+
+    async def ask(self, asked: Asked) -> Answered | Unanswered: ...
+
+
+class HttpWeb:
+    """Over sockets, for the loop that is running; an async context manager."""
+
+    def __init__(self, *, tls: ssl.SSLContext | None = None, timeout_s: float = TIMEOUT_S) -> None:
+        self._session = aiohttp.ClientSession(
+            cookie_jar=aiohttp.DummyCookieJar(),
+            timeout=aiohttp.ClientTimeout(total=None, sock_connect=None),
+            headers={"User-Agent": f"plimsoll/{__version__}", "Accept": "application/json"},
+            skip_auto_headers=("Content-Type",),
+        )
+        self._tls: ssl.SSLContext | bool = tls or True
+        self._timeout_s = timeout_s
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self._session.close()
+
+    async def ask(self, asked: Asked) -> Answered | Unanswered:
+        place = str(URL(asked.url).origin())
+        try:
+            async with asyncio.timeout(self._timeout_s):
+                return await self._exchange(asked)
+        except TimeoutError:
+            return Unanswered(problem=f"no answer from {place} within {self._timeout_s:g} s")
+        except (aiohttp.ClientError, OSError) as error:
+            return Unanswered(problem=f"cannot reach {place}: {_reason(error)}")
+
+    async def _exchange(self, asked: Asked) -> Answered | Unanswered:
+        headers = {"Content-Type": asked.content_type} if asked.content_type else {}
+        exchange = self._session.request(
+            asked.method,
+            URL(asked.url, encoded=True),
+            data=asked.body or None,
+            headers=headers,
+            allow_redirects=False,
+            ssl=self._tls,
+        )
+        async with exchange as response:
+            body = bytearray()
+            async for piece in response.content.iter_any():
+                body += piece
+                if len(body) > LARGEST_ANSWER_BYTES:
+                    response.close()
+                    return Unanswered(problem=f"{asked.url} answers with more than {LARGEST_ANSWER_BYTES} bytes")
+            return Answered(status=response.status, body=bytes(body))
+
+
+def checked_base(url: str, *, path: str) -> str:
+    """The address of a server, without a slash at its end; raises `InvalidInput` under the name `path`."""
+    try:
+        read = URL(url)
+    except ValueError as error:
+        raise InvalidInput(f"{url!r} is not an address: {error}", path=path) from error
+    if read.scheme not in {"http", "https"} or not read.host or read.query_string or read.fragment:
+        raise InvalidInput(f"{url!r} is not an address like http://HOST:PORT", path=path)
+    return str(read).rstrip("/")
+
+
+def _reason(error: aiohttp.ClientError | OSError) -> str:
+    inner = error.os_error if isinstance(error, aiohttp.ClientConnectorError) else error
+    return (inner.strerror if isinstance(inner, OSError) else "") or str(inner) or type(inner).__name__
