@@ -133,6 +133,7 @@ class TableGroup:
     autoprovisioned: bool | None = False
     autoscaled: bool = True
     grown: int = 0
+    calls: int = 0
 
     async def target_size(self) -> int:
         return self.target
@@ -143,6 +144,7 @@ class TableGroup:
     async def increase_size(self, delta: int, *, expected: int) -> Outcome:
         self.target = expected + delta
         self.grown += delta
+        self.calls += 1
         return Done()
 
     async def nodes(self) -> tuple[Instance, ...]:

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+import math
 import textwrap
 
 import pytest
@@ -202,3 +203,12 @@ def test_in_files_of_our_own_single_letters_are_names():
     assert ours == {"a": "Y", "b": "n", "c": True, "Y": 1}
     assert kubernetes["a"] is True
     assert kubernetes["b"] is False
+
+
+def test_odd_numbers_are_let_through_to_who_asks_for_them():
+    for text in (b"[.nan, -.inf, .5]", b"- .nan\n- -.inf\n- .5\n", b"[NaN, -Infinity, 0.5]"):
+        ((_, found),) = read_documents(text, source="f", odd_numbers=True)
+        assert math.isnan(found[0])
+        assert found[1:] == [-math.inf, 0.5]
+        with pytest.raises(UnreadableDocument):
+            list(read_documents(text, source="f"))

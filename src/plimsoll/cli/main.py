@@ -29,6 +29,7 @@ from plimsoll.cli import (
     run,
     run_nodes,
     simulate,
+    tidb,
     up,
     validation,
     why,
@@ -80,6 +81,7 @@ app.command(
 app.command(name="replay", short_help="Make the plan of a recording again.")(recording.replay)
 app.add_typer(nodes.app, name="nodes", short_help="The node autoscaler: its state, its options.")
 app.add_typer(requests.app, name="requests", short_help="ProvisioningRequests: where they stand, and why.")
+app.add_typer(tidb.app, name="tidb", short_help="TiDB clusters: how many instances of which size.")
 app.command(name="pause", short_help="Pull the brake: plan and tell, do nothing.")(pausing.pause)
 app.command(name="resume", short_help="Let go of the brake.")(pausing.resume)
 app.command(name="doctor", short_help="Tell whether a cluster can be worked in.")(doctor.doctor)

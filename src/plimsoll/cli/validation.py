@@ -48,7 +48,7 @@ def validate(
     pairs = [(manifest, _stored_version(manifest, stored)) for manifest in manifests]
     if old and not any(before for _, before in pairs):
         raise InvalidInput("holds none of the objects to be judged (kind, group and name must be the same)", path=old)
-    judged = [(manifest, judge.judge(manifest, before)) for manifest, before in pairs]
+    judged = [(manifest, _by_rules(manifest, judge.judge(manifest, before), manifests)) for manifest, before in pairs]
     _tell(judged, output)
     _warn(judged, created=[manifest for manifest, before in pairs if old and before is None])
     if not all(judgement.valid for _, judgement in judged):
@@ -66,6 +66,17 @@ def _manifests(name: str) -> list[Manifest]:
     if not found:
         raise UnreadableDocument("holds no object", path=name)
     return [replace(one, body=with_shipped_names(one.body)) for one in found]
+
+
+def _by_rules(manifest: Manifest, judgement: Judgement, manifests: list[Manifest]) -> Judgement:
+    """Some kinds of ours have rules that no schema can hold."""
+    if not judgement.valid or (manifest.group, manifest.kind) != ("pingcap.com", "TidbClusterAutoScaler"):
+        return judgement
+    from msgspec.structs import replace
+
+    from plimsoll.cli.tidb_files import World, complaints_of_rules
+
+    return replace(judgement, complaints=complaints_of_rules(manifest, World.of(manifests)))
 
 
 def _stored_version(manifest: Manifest, stored: list[Manifest]) -> Manifest | None:

@@ -55,10 +55,13 @@ class Manifest(Value):
         return Ref(kind=self.kind, namespace=_text(metadata.get("namespace")), name=name)
 
 
-def read_documents(data: bytes, *, source: str, letters_are_text: bool = False) -> Iterator[tuple[int, Any]]:
+def read_documents(
+    data: bytes, *, source: str, letters_are_text: bool = False, odd_numbers: bool = False
+) -> Iterator[tuple[int, Any]]:
     """Every document with its line, whatever it holds. Raises UnreadableDocument, naming the source and the place.
 
     `letters_are_text` is for files of our own, where Y is a fine name; Kubernetes reads it as true.
+    `odd_numbers` lets NaN and infinities through, for who complains about them with the path of the field.
     """
     try:
         text = data.decode("utf-8-sig")
@@ -66,19 +69,19 @@ def read_documents(data: bytes, *, source: str, letters_are_text: bool = False) 
         raise UnreadableDocument(f"not UTF-8 at byte {error.start}", path=source) from error
     try:
         yield from (
-            _json_document(text)
+            _json_document(text, odd_numbers=odd_numbers)
             if text.lstrip()[:1] in {"{", "["}
-            else load_all(text, letters_are_text=letters_are_text)
+            else load_all(text, letters_are_text=letters_are_text, odd_numbers=odd_numbers)
         )
     except UnreadableDocument as error:
         raise UnreadableDocument(error.problem, path=source) from error
 
 
-def read_manifests(data: bytes, *, source: str) -> list[Manifest]:
-    """The objects of a file, lists taken apart."""
+def read_manifests(data: bytes, *, source: str, odd_numbers: bool = False) -> list[Manifest]:
+    """The objects of a file, lists taken apart. `odd_numbers` as for `read_documents`."""
     return [
         Manifest(source=source, line=line, body=body)
-        for line, document in read_documents(data, source=source)
+        for line, document in read_documents(data, source=source, odd_numbers=odd_numbers)
         for body in _objects_of(document, source=source, line=line)
     ]
 
@@ -105,13 +108,13 @@ def _with_type_of(holder: dict[str, Any], item: dict[str, Any]) -> dict[str, Any
     return {"apiVersion": holder.get("apiVersion"), "kind": holder["kind"].removesuffix("List"), **item}
 
 
-def _json_document(text: str) -> Iterator[tuple[int, Any]]:
+def _json_document(text: str, *, odd_numbers: bool) -> Iterator[tuple[int, Any]]:
     """JSON values, one after the other; flow style YAML looks the same at its start, so what is not JSON is YAML."""
     try:
-        yield from _json_values(text)
+        yield from _json_values(text, odd_numbers=odd_numbers)
     except json.JSONDecodeError as error:
         try:
-            documents = list(load_all(text))
+            documents = list(load_all(text, odd_numbers=odd_numbers))
         except UnreadableDocument:
             raise UnreadableDocument(f"line {error.lineno}, column {error.colno}: {error.msg}") from error
         yield from documents
@@ -121,8 +124,9 @@ def _json_document(text: str) -> Iterator[tuple[int, Any]]:
         raise UnreadableDocument("holds a number of thousands of digits") from error
 
 
-def _json_values(text: str) -> list[tuple[int, Any]]:
-    decoder = json.JSONDecoder(object_pairs_hook=_object_of, parse_constant=_no_constant, parse_float=_finite)
+def _json_values(text: str, *, odd_numbers: bool) -> list[tuple[int, Any]]:
+    constant, number = (float, float) if odd_numbers else (_no_constant, _finite)
+    decoder = json.JSONDecoder(object_pairs_hook=_object_of, parse_constant=constant, parse_float=number)
     found: list[tuple[int, Any]] = []
     place = _after_blanks(text, 0)
     while place < len(text):

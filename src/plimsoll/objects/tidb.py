@@ -1,7 +1,8 @@
 """TidbClusterAutoScalers, and of TidbClusters what scaling them needs (`pingcap.com/v1alpha1`).
 
 `TIDB_RESOURCES` joins them to a client's table. A TidbCluster is copied to make another: whoever does that keeps the
-raw bytes beside this view. Spelling is mixed because it is on the wire: thresholds in snake_case, the rest in camelCase.
+raw bytes beside this view. Spelling is mixed because it is so on the wire: thresholds in snake_case, all else in
+camelCase.
 """
 
 # ruff: noqa: D101 - a struct means what the schema of the same name says; docstrings only where that surprises

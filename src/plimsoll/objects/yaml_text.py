@@ -36,19 +36,20 @@ _MERGE: Final = "<<"
 _TAG: Final = "tag:yaml.org,2002:"
 
 
-def load_all(text: str, *, letters_are_text: bool = False) -> Iterator[tuple[int, Any]]:
+def load_all(text: str, *, letters_are_text: bool = False, odd_numbers: bool = False) -> Iterator[tuple[int, Any]]:
     """Each document of the text with the line it starts on. Empty documents are left out.
 
     `letters_are_text`: a bare `y` or `N` is no truth value but a name, as YAML 1.2 has it.
+    `odd_numbers`: `.nan` and `.inf` are numbers, for who has something to say about them in their place.
     """
-    builder = _Builder(letters_are_text=letters_are_text)
+    builder = _Builder(letters_are_text=letters_are_text, odd_numbers=odd_numbers)
     try:
         for event in yaml.parse(text, Loader=yaml.CSafeLoader):
             builder.take(event)
             if isinstance(event, yaml.DocumentEndEvent):
                 if builder.root is not None:
                     yield builder.line, builder.root
-                builder = _Builder(letters_are_text=letters_are_text)
+                builder = _Builder(letters_are_text=letters_are_text, odd_numbers=odd_numbers)
     except yaml.YAMLError as error:
         raise UnreadableDocument(_told(error)) from error
 
@@ -125,8 +126,9 @@ class _Open:
 class _Builder:
     """Builds one document from its events."""
 
-    def __init__(self, *, letters_are_text: bool = False) -> None:
+    def __init__(self, *, letters_are_text: bool = False, odd_numbers: bool = False) -> None:
         self._letters_are_text = letters_are_text
+        self._odd_numbers = odd_numbers
         self.root: Any = None
         self.line = 1
         self._open: list[_Open] = []
@@ -170,8 +172,13 @@ class _Builder:
         self._add(event, done.values, grown=0)
 
     def _scalar(self, event: yaml.ScalarEvent) -> None:
-        is_name = self._letters_are_text and event.implicit[0] and event.value in _LETTERS
-        value = event.value if is_name else _value_of(event)
+        value: Any
+        if self._letters_are_text and event.implicit[0] and event.value in _LETTERS:
+            value = event.value
+        elif self._odd_numbers and event.implicit[0] and _NO_JSON.fullmatch(event.value):
+            value = float(event.value.replace(".", ""))
+        else:
+            value = _value_of(event)
         if event.anchor is not None:
             self._anchors[event.anchor] = value
         top = self._open[-1] if self._open else None

@@ -2,7 +2,8 @@
 
 Few classes are packed mixed, thousands in cells; nothing is dearer than bins of one type alone, first fit decreasing. A
 packing that is further from its bound than `Effort.gap` is tried in cells and given to column generation, until it is
-near enough. All effort is counted, so the same question gets the same answer on any machine.
+near enough; of a few items the cheapest packing is looked for. All effort is counted, so the same question gets the
+same answer on any machine.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ from plimsoll.solver.columns import improve
 from plimsoll.solver.mixed import pack_mixed
 from plimsoll.solver.problems import UNBOUNDED
 from plimsoll.solver.single_types import estimate
+from plimsoll.solver.small_packings import is_small, pack_cheapest
 
 if TYPE_CHECKING:
     from plimsoll.solver.bounds import Bound
@@ -47,6 +49,10 @@ def pack(problem: Packing, effort: Effort) -> Answer:
     bound = _bound(problem, packed, effort)
     if classes * len(problem.price) <= SINGLE_PAIRS and packed.cost > bound.cost * (1 + CHEAPER):
         packed = _or_of_one_type(problem, packed)
+    if effort.rounds and packed.cost > bound.cost * (1 + effort.gap) and is_small(problem):
+        cheapest = pack_cheapest(problem, packed, effort)
+        if cheapest is not None:
+            return Answer(packed=cheapest, bound=min(bound.cost, cheapest.cost))
     if effort.rounds and classes <= COLUMN_CLASSES:
         few = problem.counts.sum() <= FEW_ITEMS
         for tried in (_in_cells, _by_columns) if few else (_by_columns, _in_cells):

@@ -53,7 +53,7 @@ def relaxed(problem: Packing) -> Relaxation | None:
     asked = asked if len(asked) else np.array([0])
     requests, capacity = requests[:, asked], capacity[:, asked]
     fit = fit[:, classes]
-    types = _undominated(capacity, problem.price, fit > 0)
+    types = undominated(capacity, problem.price, fit > 0)
     unit = np.maximum(capacity[types].max(axis=0, initial=1), 1).astype(np.float64)
     return Relaxation(
         classes=classes,
@@ -94,7 +94,7 @@ def _with_keys(problem: Packing, classes: Ints) -> tuple[Ints, Ints]:
     return requests, capacity
 
 
-def _undominated(capacity: Ints, price: Floats, takes: Flags) -> Ints:
+def undominated(capacity: Ints, price: Floats, takes: Flags) -> Ints:
     """Types without one that costs no more, is no smaller, and takes what they take. Of equals the first stays."""
     useful = np.flatnonzero(takes.any(axis=1))
     capacity, price = capacity[useful], price[useful]

@@ -35,7 +35,8 @@ def read_size(written: str | float | None) -> int | None:
     if found is None:
         return None
     number, unit = found.groups()
-    return round(Fraction(number) * 1024 ** _EXPONENTS[unit.lower()])
+    unit_bytes: int = 1024 ** _EXPONENTS[unit.lower()]
+    return round(Fraction(number) * unit_bytes)
 
 
 def read_time(written: str) -> datetime | None:

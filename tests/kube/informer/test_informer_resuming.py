@@ -42,6 +42,21 @@ def test_a_watch_goes_on_from_the_list_with_bookmarks_for_some_minutes():
         assert len(world.line.lists) == 1
 
 
+def test_where_nobody_wants_bookmarks_a_quiet_watch_stays_open_and_still_hears():
+    week_s = 7 * 86_400
+    quiet = InformerSettings(
+        shortest_watch_s=week_s, longest_watch_s=week_s, wants_bookmarks=False, silence_s=week_s + 1
+    )
+    with WidgetWorld() as world:
+        informer = world.running(quiet)
+        world.run.advance_by(6 * 86_400)
+        world.put("a")
+        world.run.settle()
+        assert known(informer) == world.truth()
+        (asked,) = [query(call) for call in world.line.watches]
+        assert "allowWatchBookmarks" not in asked
+
+
 def test_a_dropped_connection_is_resumed_from_the_last_version_heard():
     with WidgetWorld() as world:
         informer = world.running()

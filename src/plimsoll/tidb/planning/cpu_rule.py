@@ -46,9 +46,7 @@ class Loads(Value):
         return {"rule": "cpu", **{name: shown(number) for name, number in numbers.items()}}
 
 
-def by_cpu(
-    rule: Rule, strategy: Strategy, instances: tuple[Instance, ...], *, roster: Roster
-) -> Growth | CannotPlan:
+def by_cpu(rule: Rule, strategy: Strategy, instances: tuple[Instance, ...], *, roster: Roster) -> Growth | CannotPlan:
     """Changes the roster, or grows the cluster itself."""
     standing = Standing.of(strategy, instances)
     loads = _loads(instances, everything=standing.every)

@@ -15,7 +15,7 @@ TOLERANCE: Final = Fraction(1, 10**9)
 
 def exact(number: float) -> Fraction:
     """The decimal that is printed for it. The number must be finite."""
-    return Fraction(repr(number)) if isinstance(number, float) else Fraction(number)
+    return Fraction(repr(number))
 
 
 def is_above(number: Fraction, limit: Fraction) -> bool:

@@ -62,7 +62,7 @@ def grown(
     message = f"{count} instances of the cluster instead of {standing.homogeneous}"
     reasons = [because(Why.HOMOGENEOUS_OUT, message, **facts, added=added)]
     nodes = strategy.node_count
-    evicted = roster.take(standing.every + added - nodes) if nodes is not None else {}
+    evicted = roster.take(max(0, standing.every + added - nodes)) if nodes is not None else {}
     if evicted:
         reasons.append(because(Why.EVICTED_FOR_NODES, "groups make room on the nodes", groups=evicted, nodes=nodes))
     component = strategy.component

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from fractions import Fraction
+from fractions import Fraction  # noqa: TC003 - msgspec reads annotations at run time
 from typing import TYPE_CHECKING, Final
 
 from plimsoll.core.values import Value

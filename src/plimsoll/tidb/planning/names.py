@@ -1,11 +1,12 @@
 """Names of the TidbClusters that are made for groups: `auto-` and a hash of what a group is.
 
-The hash is over canonical JSON, so equal groups get equal names on any machine. It has 32 bits and may collide: then the
-next `collision` is tried. What a TidbCluster is for is told by its labels, never by its name.
+The hash is over canonical JSON, so equal groups get equal names on any machine. It has 32 bits and may collide: then
+the next `collision` is tried. What a TidbCluster is for is told by its labels, never by its name.
 """
 
 from __future__ import annotations
 
+import hashlib
 import json
 from typing import TYPE_CHECKING, Any, Final
 
@@ -66,6 +67,11 @@ def free_name(seed: NameSeed, taken: Container[str]) -> FreeName:
     while (name := msgspec.structs.replace(seed, collision=collision).name()) in taken:
         collision += 1
     return FreeName(name=name, collision=collision)
+
+
+def size_suffix(cpu_milli: int, memory_bytes: int, storage_bytes: int) -> str:
+    """Tells groups of one type apart after the type was given another size: `ResourceType.group_suffix`."""
+    return hashlib.sha256(f"{cpu_milli}/{memory_bytes}/{storage_bytes}".encode()).hexdigest()[:8]
 
 
 def fnv1_32(data: bytes) -> int:

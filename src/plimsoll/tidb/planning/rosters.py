@@ -73,9 +73,7 @@ class Roster:
         """Nothing beyond the ceiling of its type; how many each group lost."""
         cut: dict[str, int] = {}
         over = {
-            kind: self.of_type(kind) - one.count
-            for kind, one in self._strategy.types.items()
-            if one.count is not None
+            kind: self.of_type(kind) - one.count for kind, one in self._strategy.types.items() if one.count is not None
         }
         for group in sorted(self._desired):
             part = min(over.get(group.resource_type, 0), self._desired[group])

@@ -37,6 +37,8 @@ class InstanceSeen(Wire, rename={}):
 
 
 class Snapshot(Wire, rename={}):
+    """One component at one time; cpu seconds are those of the window that ends then."""
+
     component: Component
     time: Time | None = None
     window_seconds: Annotated[float, Meta(gt=0)] = 60.0

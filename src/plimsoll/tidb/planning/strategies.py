@@ -112,7 +112,7 @@ def read_strategies(data: bytes) -> tuple[Strategy, ...]:
     if not form.rules:
         raise InvalidInput("there is none", path="rules")
     resources = _by_type(form.resources)
-    strategies = []
+    strategies: list[Strategy] = []
     for index, rule in enumerate(form.rules):
         if any(rule.component is earlier.component for earlier in strategies):
             raise InvalidInput(f"component {rule.component} stands twice", path=f"rules[{index}].component")
@@ -158,9 +158,7 @@ def _by_type(forms: Iterable[_ResourceForm]) -> dict[str, ResourceType]:
     return resources
 
 
-def _strategy(
-    form: _StrategyForm, rule: _ComponentForm, resources: dict[str, ResourceType], *, path: str
-) -> Strategy:
+def _strategy(form: _StrategyForm, rule: _ComponentForm, resources: dict[str, ResourceType], *, path: str) -> Strategy:
     types = {name: one for name, one in resources.items() if name not in RESERVED_TYPES}
     storage = rule.storage_rule if rule.component is Component.TIKV else None
     if storage is not None and storage.max_threshold is None:

@@ -15,7 +15,7 @@ W = TypeVar("W", bound=Wire)
 
 
 def read_wire(form: type[W], data: bytes) -> W:
-    """Raises `InvalidInput`. Fields the form does not know are ignored: other planners and controllers may have more."""
+    """Raises `InvalidInput`. Fields that the form does not know are ignored: others may say more than we read."""
     present = None
     try:
         present = without_nulls(msgspec.json.decode(data), msgspec.inspect.type_info(form))
