@@ -25,8 +25,10 @@ if TYPE_CHECKING:
 
 ITEMS: Final = 40
 CLASSES: Final = 12
-CONTENTS: Final = 4_000
+CONTENTS: Final = 1_000
 """More are too many columns."""
+BRANCHES: Final = 100
+"""This part of the effort's branches is for the program: one over it."""
 STEPS: Final = 20_000
 """Contents, whole or in part, that are looked at."""
 
@@ -159,8 +161,8 @@ def _solver(effort: Effort) -> Any:
         ("output_flag", False),
         ("threads", 1),
         ("random_seed", 0),
-        ("mip_max_nodes", effort.branch_nodes),
-        ("mip_max_stall_nodes", effort.branch_nodes),
+        ("mip_max_nodes", effort.branch_nodes // BRANCHES),
+        ("mip_max_stall_nodes", effort.branch_nodes // BRANCHES),
         ("mip_rel_gap", 0.0),
     ):
         highs.setOptionValue(option, value)

@@ -161,5 +161,5 @@ def test_failed_scrapes_keep_the_group_and_a_gap_is_an_error(binaries: Binaries,
         assert ask().error == (500, "insufficient_metrics")
 
         exporters.failing = set()
-        exporters.used_cores.update(pods(3.6, 3.6, 3.6))
+        exporters.used_cores.update(dict.fromkeys(LOW, 3.6))
         until(lambda: OWN in types(ask()), "the load is high, and seen again")

@@ -39,6 +39,7 @@ class Definition(Value):
     group: str
     versions: tuple[str, ...]
     source: str
+    """Who brings it; what we only carry for clusters of our own is somebody else's."""
     """Who brings it."""
     is_optional: bool = False
 
@@ -109,8 +110,8 @@ def _strimzi(plural: str, *, group: str = _STRIMZI, is_optional: bool = False) -
     return Definition(plural=plural, group=group, versions=versions, source=_FROM_STRIMZI, is_optional=is_optional)
 
 
-def _pingcap(plural: str) -> Definition:
-    return Definition(plural=plural, group=_PINGCAP, versions=("v1alpha1",), source=_FROM_TIDB_OPERATOR)
+def _pingcap(plural: str, *, source: str) -> Definition:
+    return Definition(plural=plural, group=_PINGCAP, versions=("v1alpha1",), source=source)
 
 
 def _map(verbs: tuple[str, ...], names: tuple[str, ...], why: str) -> Permission:
@@ -275,7 +276,11 @@ _TIDB: Final = Needs(
         *_lease("plimsoll-tidb"),
         _events(Scope.WATCHED),
     ),
-    definitions=(_pingcap("tidbclusterautoscalers"), _pingcap("tidbclusters")),
+    definitions=(
+        # TiDB Operator brings it no more since 1.6.2.
+        _pingcap("tidbclusterautoscalers", source=_FROM_PLIMSOLL),
+        _pingcap("tidbclusters", source=_FROM_TIDB_OPERATOR),
+    ),
 )
 
 _FLEET_AGENT: Final = Needs(

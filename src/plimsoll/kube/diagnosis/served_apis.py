@@ -219,6 +219,6 @@ def _details(one: Sighting) -> dict[str, Any]:
 
 def _advice(definition: Definition) -> str:
     shipped = files("plimsoll.objects").joinpath("crds", f"{definition.plural}.yaml")
-    if shipped.is_file():
+    if definition.is_ours and shipped.is_file():
         return f"kubectl apply -f {shipped}"
     return f"install {definition.source}, which brings {definition.group}"
