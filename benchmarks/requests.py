@@ -19,9 +19,11 @@ import structlog
 
 from benchmarks.autoscaler_worlds import SellingProvider, TableGroup, TableProvider, node_of
 from benchmarks.planning_worlds import Shape
+from plimsoll.journal.memory import MemoryJournal
 from plimsoll.nodes.assembly import NodeAutoscaler, Surroundings
 from plimsoll.nodes.configuring import GivenOptions
 from plimsoll.objects.requests import ProvisioningRequest
+from plimsoll.runtime.kernel_warming import load_kernels
 from plimsoll.simulation.ports import Plugs
 from plimsoll.simulation.scenario_files import read_scenario
 from plimsoll.simulation.worlds import World
@@ -51,6 +53,7 @@ _LINEAR = 2.6
 def rows() -> Iterator[dict[str, Any]]:
     structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(logging.ERROR))
     kernels.compile_all()
+    load_kernels()
     yield from _largest_rows()
     yield from _check_rows()
     yield from _small_rows()
@@ -172,6 +175,7 @@ class TableLoop:
                 configuration=GivenOptions(tools.options, component.informers, naming=provider.naming),
                 clock=tools.clock,
                 planning=_inline,
+                journal=MemoryJournal(),
                 measuring=ProcessorClock(),
                 stepped=True,
             )

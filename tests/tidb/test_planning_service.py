@@ -116,6 +116,11 @@ def test_a_question_about_both_components_is_answered_in_one() -> None:
 # ---- errors
 
 
+@pytest.mark.parametrize("component", ["tikv", "tidb"])
+def test_no_instance_at_all_is_an_error_and_not_an_empty_plan(component: str) -> None:
+    assert error_of(Monitored().answered(strategy(component=component))) == (500, "insufficient_metrics")
+
+
 def test_a_bad_strategy_is_refused_with_the_path_of_the_field() -> None:
     page = Monitored().add(0.9).answered(strategy(cpu=thresholds(1.5)))
     assert error_of(page) == (400, "bad_strategy")

@@ -70,11 +70,13 @@ class GivenAutoScaler(Value):
         if self.autoscaler is None:
             return [str(one).replace("\n", " ") for one in self.judgement.complaints]
         base = self._base(world)
-        # What the schema asks for inside the spec, the rules ask for as well, with reasons of their own.
+        # What the schema asks for inside the spec, the rules ask for as well, with reasons of their own. And a status
+        # is nobody's mistake: it comes along with what kubectl shows.
         outside = [
             str(one)
             for one in self.judgement.complaints
-            if one.reason == "FieldUnknown" or not one.field.startswith("spec.")
+            if (one.reason == "FieldUnknown" or not one.field.startswith("spec."))
+            and not one.field.startswith("status")
         ]
         namespaces = world.open_to(self.autoscaler.metadata.namespace)
         return [*outside, *map(str, problems_of(self.autoscaler, base, open_namespaces=namespaces))]

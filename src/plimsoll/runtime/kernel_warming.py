@@ -3,12 +3,16 @@
 For `plimsoll up`, after its ready line: whoever plans from then on loads machine code from disk; until then plans are
 made in plain Python, and come out the same. A process of its own does the work, at the lowest priority: a thread would
 hold the loop up, and could not be stopped when the program is. Never under a virtual loop, which has no processes.
+
+`load_kernels` is for those who measure plans: what lies on disk is loaded before the first of them, not by it.
 """
 
 from __future__ import annotations
 
 import asyncio
+import importlib
 import os
+import pkgutil
 import sys
 from typing import TYPE_CHECKING, Final
 
@@ -49,3 +53,17 @@ async def warm_kernels(compiler: Sequence[str] = COMPILER) -> None:
         log.warning("kernels.not_compiled", code=code)
     else:
         log.info("kernels.compiled")
+
+
+def load_kernels() -> int:
+    """Load all machine code that lies ready on disk, if plans are made with it; how many kernels that is."""
+    if os.environ.get(kernels.VARIABLE) == "plain" or not kernels.cache_is_warm():
+        return 0
+    package = importlib.import_module(kernels.PACKAGE)
+    modules = [
+        importlib.import_module(f"{kernels.PACKAGE}.{one.name}") for one in pkgutil.iter_modules(package.__path__)
+    ]
+    found = {id(one): one for module in modules for one in vars(module).values() if isinstance(one, kernels.Kernel)}
+    for one in found.values():
+        one.compiled()
+    return len(found)

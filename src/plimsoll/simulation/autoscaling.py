@@ -16,6 +16,7 @@ from plimsoll.nodes.providers.simulated import SimulatedProvider
 from plimsoll.nodes.scheduler_profiles import profiles_from
 from plimsoll.nodes.telling.entries import loop_entry
 from plimsoll.runtime.clocks import RealClock
+from plimsoll.runtime.kernel_warming import load_kernels
 from plimsoll.simulation.outcomes import time_text
 
 if TYPE_CHECKING:
@@ -37,6 +38,8 @@ class ScenarioLoop:
         component = tools.components.component(NAME, manager=NAME)
         provider = SimulatedProvider(tools.cloud)
         self._is_timed = tools.is_timed
+        if tools.is_timed:
+            load_kernels()
         self._on_turn = tools.on_turn
         self._parts = NodeAutoscaler(
             Surroundings(

@@ -15,7 +15,7 @@ from plimsoll.solver.problems import Filling, Packed
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from plimsoll.solver.problems import Ints, Packing
+    from plimsoll.solver.problems import Floats, Ints, Packing
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -24,6 +24,8 @@ class Answer:
 
     packed: Packed
     bound: float
+    worth: Floats
+    """[C]: what items are worth by the reckoning that shows the bound; a hint, as `proofs.shown_by` takes it."""
 
 
 def joined(problem: Packing, fillings: Iterable[Filling]) -> Packed:

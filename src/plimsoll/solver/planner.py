@@ -49,16 +49,12 @@ def pack(problem: Packing, effort: Effort) -> Answer:
     bound = _bound(problem, packed, effort)
     if classes * len(problem.price) <= SINGLE_PAIRS and packed.cost > bound.cost * (1 + CHEAPER):
         packed = _or_of_one_type(problem, packed)
-    if effort.rounds and packed.cost > bound.cost * (1 + effort.gap) and is_small(problem):
-        cheapest = pack_cheapest(problem, packed, effort)
-        if cheapest is not None:
-            return Answer(packed=cheapest, bound=min(bound.cost, cheapest.cost))
     if effort.rounds and classes <= COLUMN_CLASSES:
         few = problem.counts.sum() <= FEW_ITEMS
-        for tried in (_in_cells, _by_columns) if few else (_by_columns, _in_cells):
+        for tried in (_in_cells, _by_columns, _of_few_items) if few else (_by_columns, _in_cells):
             if packed.cost > bound.cost * (1 + effort.gap):
                 packed, bound = tried(problem, packed, bound, effort)
-    return Answer(packed=packed, bound=min(bound.cost, packed.cost))
+    return Answer(packed=packed, bound=min(bound.cost, packed.cost), worth=bound.worth)
 
 
 def _or_of_one_type(problem: Packing, packed: Packed) -> Packed:
@@ -97,6 +93,10 @@ def _in_cells(problem: Packing, packed: Packed, bound: Bound, effort: Effort) ->
 
 def _by_columns(problem: Packing, packed: Packed, bound: Bound, effort: Effort) -> tuple[Packed, Bound]:
     return improve(problem, packed, effort, bound=bound), bound
+
+
+def _of_few_items(problem: Packing, packed: Packed, bound: Bound, effort: Effort) -> tuple[Packed, Bound]:
+    return (pack_cheapest(problem, packed, effort) if is_small(problem) else packed), bound
 
 
 def _bound(problem: Packing, packed: Packed, effort: Effort) -> Bound:

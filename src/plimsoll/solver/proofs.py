@@ -2,7 +2,8 @@
 
 `bounds` pours items; here every bin holds whole ones. The master program proposes what classes are worth; exact
 knapsacks say how much of that a bin of each type holds at most; weak duality makes a bound of it (Farley), whatever the
-proposal was. So it rests on no solver's word, and is valid at whichever round the counted effort ends.
+proposal was. So it rests on no solver's word, and is valid at whichever round the counted effort ends. `shown_by` is
+the same for worths that are known already, such as those by which a plan was made: a reckoning of milliseconds.
 """
 
 from __future__ import annotations
@@ -44,15 +45,35 @@ def proven_bound(problem: Packing, effort: Effort, *, known: float, enough: floa
 
     It ends when it cannot get above what is known, or has reached what is `enough`.
     """
-    reduced = _reduced(problem)
+    reduced, _ = _reduced(problem)
     if not 0 < len(reduced.counts) <= CLASSES:
         return known
     best = _Proof(reduced, effort).bound(known=known, enough=enough) * (1 - SAFETY)
     return max(known, reachable_sum(reduced.price, best) * (1 - SAFETY)) if best > known else known
 
 
-def _reduced(problem: Packing) -> Packing:
-    """Without classes that need no bin that costs, without limits on bins; keys as resources of which a bin has one."""
+def shown_by(problem: Packing, worth: Floats) -> float:
+    """What these worths of items show: a bound, whoever proposes them, and a good one if they are.
+
+    No bin holds items worth more than `dearest` times its price, so that all cost their worth over it at least.
+    """
+    reduced, classes = _reduced(problem)
+    laid = lay_out(reduced)
+    values = worth[classes][laid.classes]
+    if not values.any():
+        return 0.0
+    types, scaled = np.arange(len(laid.types)), worth_from(values)
+    contents = np.zeros((len(types), len(values)), dtype=np.int64)
+    dearest = float((best_contents(laid.shelf, scaled, laid.needs.left, types, contents) / laid.shelf.price).max())
+    best = float(laid.needs.left @ scaled.values) / dearest * (1 - SAFETY)
+    return reachable_sum(reduced.price, best) * (1 - SAFETY)
+
+
+def _reduced(problem: Packing) -> tuple[Packing, Ints]:
+    """Without classes that need no bin that costs, without limits on bins; keys as resources of which a bin has one.
+
+    And [C] the classes that are left.
+    """
     fit = most_in_one(problem)
     closed = (problem.available <= 0) | (problem.use > problem.room[None, :]).any(axis=1)
     fit[closed] = 0
@@ -63,7 +84,7 @@ def _reduced(problem: Packing) -> Packing:
     shared = np.flatnonzero(keys.sum(axis=0) > 1)
     chosen = shared[np.argsort(-(problem.counts[classes] @ keys[:, shared]), kind="stable")[:KEYS]]
     alone = keys.any(axis=1)
-    return replace(
+    reduced = replace(
         problem,
         requests=np.concatenate([problem.requests[classes], keys[:, chosen].astype(np.int64)], axis=1),
         counts=problem.counts[classes],
@@ -76,6 +97,7 @@ def _reduced(problem: Packing) -> Packing:
         use=np.zeros((len(types), 0), dtype=np.int64),
         room=np.zeros(0, dtype=np.int64),
     )
+    return reduced, classes
 
 
 class _Proof:

@@ -14,7 +14,7 @@ import highspy
 import numpy as np
 
 from plimsoll.solver.answers import is_packing, joined
-from plimsoll.solver.problems import Filling
+from plimsoll.solver.problems import UNBOUNDED, Filling
 from plimsoll.solver.relaxations import undominated
 from plimsoll.solver.shelves import most_in_one
 
@@ -29,8 +29,10 @@ CONTENTS: Final = 1_000
 """More are too many columns."""
 BRANCHES: Final = 100
 """This part of the effort's branches is for the program: one over it."""
-STEPS: Final = 20_000
+STEPS: Final = 10_000
 """Contents, whole or in part, that are looked at."""
+CHEAPER: Final = 1e-6
+"""Relative: less is the same money."""
 
 
 def is_small(problem: Packing) -> bool:
@@ -38,120 +40,128 @@ def is_small(problem: Packing) -> bool:
     return len(wanted) <= CLASSES and int(wanted.sum()) <= ITEMS
 
 
-def pack_cheapest(problem: Packing, incumbent: Packed, effort: Effort) -> Packed | None:
-    """What the incumbent places, for the least money: another packing, or the incumbent if nothing is cheaper.
+def pack_cheapest(problem: Packing, incumbent: Packed, effort: Effort) -> Packed:
+    """What the incumbent places, for the least money; the incumbent itself where nothing cheaper is found.
 
-    None when nobody knows: too many contents, or the counted effort ended first.
+    Then there is nothing cheaper, unless contents were too many, or the counted effort ended first.
     """
     served = replace(problem, counts=problem.counts - incumbent.left)
-    listed = _Contents(served).listed()
+    listed = _listed(served)
     if listed is None:
-        return None
-    types, contents = listed
-    times = _times(served, types, contents, effort)
-    if times is None:
-        return None
-    found = joined(served, _filled(served.counts, types, contents, times))
-    if found.cost >= incumbent.cost or found.left.any() or not is_packing(served, found):
+        return incumbent
+    found = joined(served, _filled(served.counts, listed, _times(served, listed, incumbent.cost, effort)))
+    if found.left.any() or found.cost >= incumbent.cost or not is_packing(served, found):
         return incumbent
     return replace(found, left=incumbent.left)
 
 
-@dataclass(slots=True)
-class _Steps:
-    left: int = STEPS
+@dataclass(frozen=True, slots=True)
+class _Listed:
+    types: Ints
+    """[N]"""
+    contents: Ints
+    """[N, C]"""
 
 
-class _Contents:
-    """All contents of bins that leave no room for another item; the larger classes are tried first."""
-
-    def __init__(self, problem: Packing) -> None:
-        self._problem = problem
-        self._fit = most_in_one(problem)
-        volume = (problem.requests / np.maximum(problem.capacity.max(axis=0, initial=1), 1)).max(axis=1, initial=0)
-        wanted = np.flatnonzero(problem.counts > 0)
-        self._order: list[int] = wanted[np.argsort(-volume[wanted], kind="stable")].tolist()
-        self._requests: list[list[int]] = problem.requests.tolist()
-        self._keys: list[frozenset[int]] = [frozenset(np.flatnonzero(row).tolist()) for row in problem.exclusive]
-
-    def listed(self) -> tuple[Ints, Ints] | None:
-        """[N] types and [N, C] contents; None when there are too many."""
-        problem, steps = self._problem, _Steps()
-        types: list[int] = []
-        contents: list[list[int]] = []
-        for type_ in self._types():
-            most = self._fit[type_].tolist()
-            for content in self._of_a_bin(most, problem.capacity[type_].tolist(), steps):
-                types.append(type_)
-                contents.append(content)
-            if steps.left <= 0 or len(contents) > CONTENTS:
-                return None
-        if not contents:
+def _listed(problem: Packing) -> _Listed | None:
+    """All contents of bins that leave no room for another item; None when there are too many."""
+    fit = most_in_one(problem)
+    endless = bool((problem.available >= problem.counts.sum()).all()) and not problem.room.size
+    types = undominated(problem.capacity, problem.price, fit > 0) if endless else np.flatnonzero(fit.any(axis=1))
+    found: list[tuple[int, list[int]]] = []
+    steps = STEPS
+    for type_ in types.tolist():
+        bin_ = _Bin(problem, type_, fit[type_].tolist(), steps)
+        found += [(type_, content) for content in bin_.contents()]
+        steps = bin_.steps
+        if steps <= 0 or len(found) > CONTENTS:
             return None
-        return np.array(types, dtype=np.int64), np.array(contents, dtype=np.int64)
+    if not found:
+        return None
+    return _Listed(np.array([one for one, _ in found]), np.array([content for _, content in found]))
 
-    def _types(self) -> list[int]:
-        """Those that are not beaten by others of which there is no end."""
-        problem = self._problem
-        endless = problem.available >= problem.counts.sum()
-        if not endless.all() or problem.room.size:
-            return np.flatnonzero(self._fit.any(axis=1)).tolist()
-        return undominated(problem.capacity, problem.price, self._fit > 0).tolist()
 
-    def _of_a_bin(self, most: list[int], free: list[int], steps: _Steps) -> Iterator[list[int]]:
-        content = [0] * len(most)
-        yield from self._deeper(0, content, most, (free, frozenset()), steps)
+class _Bin:
+    """A bin of one type, filled in all ways that leave no room; larger classes are tried first."""
 
-    def _deeper(
-        self, depth: int, content: list[int], most: list[int], room: tuple[list[int], frozenset[int]], steps: _Steps
-    ) -> Iterator[list[int]]:
-        steps.left -= 1
-        if steps.left <= 0:
+    def __init__(self, problem: Packing, type_: int, most: list[int], steps: int) -> None:
+        self.steps = steps
+        """That may still be taken; below nought the list is not complete."""
+        self._capacity: list[int] = problem.capacity[type_].tolist()
+        self._most = most
+        size = (problem.requests / np.maximum(problem.capacity[type_], 1)).max(axis=1, initial=0)
+        wanted = np.flatnonzero(np.array(most) > 0)
+        self._order: list[int] = wanted[np.argsort(-size[wanted], kind="stable")].tolist()
+        self._takes: list[list[int]] = problem.requests.tolist()
+        self._keys = [frozenset(np.flatnonzero(row).tolist()) for row in problem.exclusive]
+        self._content = [0] * len(most)
+        taken = problem.requests[self._order] * np.array(most)[self._order, None]
+        self._later: list[list[int]] = (taken[::-1].cumsum(axis=0)[::-1] - taken).tolist()
+        """What all items after a class take, in the order of classes."""
+
+    def contents(self) -> Iterator[list[int]]:
+        return self._deeper(0, self._capacity, frozenset())
+
+    def _deeper(self, depth: int, free: list[int], keys: frozenset[int]) -> Iterator[list[int]]:
+        """With this much free, and these keys in the bin."""
+        self.steps -= 1
+        if self.steps <= 0:
             return
-        free, taken = room
         if depth == len(self._order):
-            if not any(content[one] < most[one] and self._one_more(one, room) for one in self._order):
-                yield content.copy()
+            if not any(self._takes_one_more(one, free, keys) for one in self._order):
+                yield self._content.copy()
             return
         one = self._order[depth]
-        takes = self._requests[one]
-        top = min((have // each for have, each in zip(free, takes, strict=True) if each > 0), default=most[one])
-        for items in range(0 if taken & self._keys[one] else min(top, most[one]), -1, -1):
-            content[one] = items
+        takes = self._takes[one]
+        top = min((have // each for have, each in zip(free, takes, strict=True) if each > 0), default=UNBOUNDED)
+        top = 0 if keys & self._keys[one] else min(top, self._most[one])
+        for items in range(top, -1, -1):
+            if items < top and not self._keys[one] and self._stays_open(depth, free, items + 1):
+                break
+            self._content[one] = items
             rest = [have - items * each for have, each in zip(free, takes, strict=True)]
-            yield from self._deeper(
-                depth + 1, content, most, (rest, taken | self._keys[one] if items else taken), steps
-            )
+            yield from self._deeper(depth + 1, rest, keys | self._keys[one] if items else keys)
 
-    def _one_more(self, one: int, room: tuple[list[int], frozenset[int]]) -> bool:
-        free, taken = room
-        return not taken & self._keys[one] and all(
-            each <= have for have, each in zip(free, self._requests[one], strict=True)
-        )
+    def _stays_open(self, depth: int, free: list[int], items: int) -> bool:
+        """Whether so many of a class still fit when everything that comes after it is in the bin."""
+        lines = zip(free, self._takes[self._order[depth]], self._later[depth], strict=True)
+        return all(items * each + later <= have for have, each, later in lines if each > 0)
+
+    def _takes_one_more(self, one: int, free: list[int], keys: frozenset[int]) -> bool:
+        if self._content[one] >= self._most[one] or keys & self._keys[one]:
+            return False
+        return all(each <= have for have, each in zip(free, self._takes[one], strict=True))
 
 
-def _times(problem: Packing, types: Ints, contents: Ints, effort: Effort) -> Ints | None:
-    """[N]: how often to use each content, so that all items have a bin at the least cost; None when that is not known."""
+def _times(problem: Packing, listed: _Listed, cost: float, effort: Effort) -> Ints:
+    """[N]: how often to use each content, so that all items have a bin for less than this; nothing if none is found."""
+    types, size = listed.types, len(listed.types)
     short = np.flatnonzero(problem.available < problem.counts.sum())
-    matrix = np.concatenate([contents, types[:, None] == short[None, :], problem.use[types]], axis=1).astype(np.float64)
     limits = np.concatenate([problem.available[short], problem.room]).astype(np.float64)
-    lower = np.concatenate([problem.counts, np.full(len(limits), -np.inf)]).astype(np.float64)
-    upper = np.concatenate([np.full(len(problem.counts), np.inf), limits])
+    matrix = np.column_stack(
+        [
+            listed.contents,
+            types[:, None] == short[None, :],
+            problem.use[types],
+            problem.price[types] / cost,
+        ]
+    )
+    lower = np.concatenate([problem.counts, np.full(len(limits) + 1, -np.inf)])
+    upper = np.concatenate([np.full(len(problem.counts), np.inf), limits, [1 - CHEAPER]])
+    columns, rows = np.nonzero(matrix)
+    starts = np.searchsorted(columns, np.arange(size)).astype(np.int32)
     highs = _solver(effort)
     none = np.zeros(0, dtype=np.int32)
     highs.addRows(len(lower), lower, upper, 0, none, none, np.zeros(0))
-    columns, rows = np.nonzero(matrix)
-    starts = np.searchsorted(columns, np.arange(len(types))).astype(np.int32)
-    nothing, most = np.zeros(len(types)), np.full(len(types), float(problem.counts.sum()))
-    values = matrix[columns, rows]
-    highs.addCols(
-        len(types), problem.price[types], nothing, most, len(values), starts, rows.astype(np.int32), values
-    )
-    whole = np.full(len(types), int(highspy.HighsVarType.kInteger), dtype=np.uint8)
-    highs.changeColsIntegrality(len(types), np.arange(len(types), dtype=np.int32), whole)
+    most = np.full(size, float(problem.counts.sum()))
+    entries = len(rows), starts, rows.astype(np.int32), matrix[columns, rows]
+    highs.addCols(size, problem.price[types] / cost, np.zeros(size), most, *entries)
+    whole = np.full(size, int(highspy.HighsVarType.kInteger), dtype=np.uint8)
+    highs.changeColsIntegrality(size, np.arange(size, dtype=np.int32), whole)
     highs.run()
-    if highs.getModelStatus() != highspy.HighsModelStatus.kOptimal:
-        return None
+    # A packing that is not shown to be the cheapest is a packing.
+    if highs.getInfo().primal_solution_status != highspy.SolutionStatus.kSolutionStatusFeasible:
+        return np.zeros(size, dtype=np.int64)
     return np.round(np.array(highs.getSolution().col_value)).astype(np.int64)
 
 
@@ -169,19 +179,16 @@ def _solver(effort: Effort) -> Any:
     return highs
 
 
-def _filled(counts: Ints, types: Ints, contents: Ints, times: Ints) -> list[Filling]:
+def _filled(counts: Ints, listed: _Listed, times: Ints) -> list[Filling]:
     """Bin by bin, as many items as there are: contents together may have room for more."""
     left = counts.copy()
     found = []
     for at in np.flatnonzero(times > 0).tolist():
         for _ in range(int(times[at])):
-            items = np.minimum(contents[at], left)
+            items = np.minimum(listed.contents[at], left)
             left -= items
             inside = np.flatnonzero(items)
             if len(inside):
-                found.append(
-                    Filling(
-                        type=int(types[at]), bins=1, classes=tuple(inside.tolist()), items=tuple(items[inside].tolist())
-                    )
-                )
+                classes, each = tuple(inside.tolist()), tuple(items[inside].tolist())
+                found.append(Filling(type=int(listed.types[at]), bins=1, classes=classes, items=each))
     return found

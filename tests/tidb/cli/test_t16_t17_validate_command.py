@@ -307,6 +307,11 @@ def test_fields_that_nobody_knows_are_errors(tmp_path: Path):
     assert found == ["spec.tikv.minReplicas: unknown field"]
 
 
+def test_a_status_is_not_judged(tmp_path: Path):
+    given = {**autoscaler(tikv=tikv()), "status": {"tikv": {"g": {"currentReplicas": 3}}}}
+    assert lines(run_validate(tmp_path, given, cluster())) == []
+
+
 @pytest.mark.parametrize(
     ("given", "others", "complaint"),
     [

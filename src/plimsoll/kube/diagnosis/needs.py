@@ -39,13 +39,17 @@ class Definition(Value):
     group: str
     versions: tuple[str, ...]
     source: str
-    """Who brings it; what we only carry for clusters of our own is somebody else's."""
     """Who brings it."""
     is_optional: bool = False
 
     @property
     def name(self) -> str:
         return f"{self.plural}.{self.group}"
+
+    @property
+    def is_ours(self) -> bool:
+        """Or somebody else's, although we carry one for clusters that nobody else looks after."""
+        return self.source == _FROM_PLIMSOLL
 
 
 class Needs(Value):

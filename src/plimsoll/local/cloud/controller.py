@@ -78,8 +78,21 @@ class CloudController:
         )
         enqueue_on(self._clouds, self.controller, _of_new_generation)
         enqueue_on(self._group_informer, self.controller, _of_new_generation)
-        enqueue_on(machine_informer, self.controller, lambda _: (EVERYTHING,))
-        enqueue_on(self._nodes, self.controller, _of_coming_and_going)
+        enqueue_on(machine_informer, self.controller, self._of_what_others_did)
+        enqueue_on(self._nodes, self.controller, self._of_nodes)
+
+    def _of_what_others_did(self, change: Change[Machine]) -> Iterable[str]:
+        """A thousand machines that were just made are no news: each look at them would be one at all of them."""
+        is_own = isinstance(change, Added | Updated) and self._machines.is_echo(change.new)
+        return () if is_own else (EVERYTHING,)
+
+    def _of_nodes(self, change: Change[Node]) -> Iterable[str]:
+        """Nor are the nodes that they boot into."""
+        if isinstance(change, Added):
+            machine = self._machines.get(change.new.metadata.name)
+            if machine is not None and machine.spec.provider_id == change.new.spec.provider_id:
+                return ()
+        return _of_coming_and_going(change)
 
     async def reconcile(self, _key: str) -> Done | Again:
         """Observe, plan, act, tell."""

@@ -25,13 +25,29 @@ class FreshCache(Generic[T]):
         self._informer = informer
         self._written: dict[str, T] = {}
         self._removed: set[str] = set()
+        self._echoes: dict[str, str] = {}
+        """By name, the version of a write of ours that the informer has not told of yet."""
 
     def wrote(self, new: T) -> None:
         self._written[new.metadata.name] = new
+        self._echoes[new.metadata.name] = new.metadata.resource_version
+
+    def is_echo(self, new: T) -> bool:
+        """Whether this state, which the informer tells of, is what we wrote: no news. To be asked once of each."""
+        if self._echoes.get(new.metadata.name) != new.metadata.resource_version:
+            return False
+        del self._echoes[new.metadata.name]
+        return True
 
     def removed(self, old: T) -> None:
         self._written.pop(old.metadata.name, None)
+        self._echoes.pop(old.metadata.name, None)
         self._removed.add(old.metadata.uid)
+
+    def get(self, name: str) -> T | None:
+        written = self._written.get(name)
+        found = self._informer.cache.get(name) if written is None else written
+        return None if found is None or found.metadata.uid in self._removed else found
 
     def list(self) -> tuple[T, ...]:
         """In the order of names."""

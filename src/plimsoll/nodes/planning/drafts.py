@@ -37,6 +37,8 @@ class Draft:
     batches: tuple[Batch, ...] = ()
     refused: Mapping[int, tuple[Reason, ...]] = field(default_factory=dict)
     """Class to why some of its pods have no place, where that is more than "no room"."""
+    worths: Mapping[int, float] = field(default_factory=dict, compare=False)
+    """What a pod of each class on new nodes was worth when they were chosen: `cost_bounds` makes a bound of it."""
     _counted: dict[int, tuple[int, ...]] = field(default_factory=dict, init=False, compare=False, repr=False)
     """What `placed` has counted: a draft does not change, and is asked many times."""
 

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from plimsoll.nodes.planning.boards import Board
     from plimsoll.nodes.planning.scenes import Scene
     from plimsoll.nodes.planning.shares import Share
-    from plimsoll.solver.problems import Flags, Ints
+    from plimsoll.solver.problems import Flags, Floats, Ints
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -203,7 +203,8 @@ def _packed_new(
         use=board.limits.use[types],
         room=draft.room_left(board),
     )
-    answer = pack(problem, means.effort).packed
+    found = pack(problem, means.effort)
+    answer = found.packed
     left = items.copy()
     left[chosen] = answer.left
     batches = [
@@ -214,7 +215,18 @@ def _packed_new(
         )
         for one in answer.fillings
     ]
-    return replace(draft, batches=(*draft.batches, *batches)), left
+    worths = {**draft.worths, **_worths(asked, items[chosen] - answer.left, found.worth)}
+    return replace(draft, batches=(*draft.batches, *batches), worths=worths), left
+
+
+def _worths(shares: Sequence[Share], items: Ints, worth: Floats) -> dict[int, float]:
+    """Of one pod, by class; where its shares differ, on average."""
+    pods: dict[int, int] = {}
+    total: dict[int, float] = {}
+    for share, count, each in zip(shares, items.tolist(), worth.tolist(), strict=True):
+        pods[share.number] = pods.get(share.number, 0) + count * share.glued
+        total[share.number] = total.get(share.number, 0.0) + count * each
+    return {number: total[number] / pods[number] for number in pods if pods[number]}
 
 
 def _content(items: Iterable[tuple[Share, int]]) -> dict[int, int]:

@@ -1,0 +1,83 @@
+"""`HttpWeb` against servers that do not do what they should: every time a value, never an exception."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from typing import TYPE_CHECKING
+
+import pytest
+
+from plimsoll.tidb import web as speaking
+from plimsoll.tidb.web import Answered, Asked, HttpWeb, Unanswered
+from tests.e2e.ports import lasting_port
+from tests.e2e.tidb.played_servers import serving
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+
+def exchanged(asked: Asked, *, timeout_s: float = 60) -> Answered | Unanswered:
+    async def exchange() -> Answered | Unanswered:
+        async with HttpWeb(timeout_s=timeout_s) as web:
+            return await web.ask(asked)
+
+    return asyncio.run(exchange())
+
+
+def test_an_answer_comes_back_with_its_status() -> None:
+    heard = []
+
+    def answer(method: str, path: str, body: bytes) -> tuple[int, bytes]:
+        heard.append((method, path, body))
+        return 418, b"I am a\n teapot"
+
+    with serving(answer) as url:
+        found = exchanged(Asked(method="POST", url=f"{url}/a%2Fb?q=%2B1", body=b"x=1", content_type="text/plain"))
+    assert found == Answered(status=418, body=b"I am a\n teapot")
+    assert found.said == "I am a teapot"
+    assert heard == [("POST", "/a%2Fb?q=%2B1", b"x=1")]
+
+
+def test_nobody_there() -> None:
+    url = f"http://127.0.0.1:{lasting_port()}"
+    found = exchanged(Asked(method="GET", url=f"{url}/"))
+    assert isinstance(found, Unanswered)
+    assert found.problem.startswith(f"cannot reach {url}: ")
+
+
+def test_a_name_that_does_not_exist() -> None:
+    assert isinstance(exchanged(Asked(method="GET", url="http://no-such-host.invalid/")), Unanswered)
+
+
+def test_an_answer_that_does_not_come() -> None:
+    is_over = threading.Event()
+
+    def answer(_method: str, _path: str, _body: bytes) -> tuple[int, bytes]:
+        is_over.wait()
+        return 200, b""
+
+    with serving(answer) as url:
+        found = exchanged(Asked(method="GET", url=f"{url}/"), timeout_s=0.2)
+        is_over.set()
+    assert found == Unanswered(problem=f"no answer from {url} within 0.2 s")
+
+
+def test_an_answer_that_is_too_large(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(speaking, "LARGEST_ANSWER_BYTES", 1000)
+    with serving(always(200, b" " * 1001)) as url:
+        found = exchanged(Asked(method="GET", url=f"{url}/"))
+    assert isinstance(found, Unanswered)
+    assert "more than 1000 bytes" in found.problem
+
+
+def test_a_redirect_is_not_followed() -> None:
+    with serving(always(307, b"elsewhere")) as url:
+        assert exchanged(Asked(method="GET", url=f"{url}/")) == Answered(status=307, body=b"elsewhere")
+
+
+def always(status: int, body: bytes) -> Callable[[str, str, bytes], tuple[int, bytes]]:
+    def answer(_method: str, _path: str, _body: bytes) -> tuple[int, bytes]:
+        return status, body
+
+    return answer

@@ -1,0 +1,44 @@
+"""What the cloud wrote itself is no news to it when its informer tells of it."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import Any
+
+from plimsoll.local.cloud.fresh_caches import FreshCache
+from plimsoll.objects.cloud import Machine
+from plimsoll.objects.meta import ObjectMeta
+
+
+def machine(version: str) -> Machine:
+    return Machine(metadata=ObjectMeta(name="m", uid="m", resource_version=version))
+
+
+def machines() -> FreshCache[Machine]:
+    informer: Any = SimpleNamespace(position="1", cache=SimpleNamespace(list=lambda: ()))
+    return FreshCache(informer)
+
+
+def test_a_write_comes_back_as_an_echo_once():
+    fresh = machines()
+    fresh.wrote(machine("7"))
+    assert fresh.list() == (machine("7"),)
+    assert fresh.is_echo(machine("7"))
+    assert not fresh.is_echo(machine("7"))
+
+
+def test_what_somebody_else_wrote_is_news_also_over_a_write_of_ours():
+    fresh = machines()
+    assert not fresh.is_echo(machine("6"))
+    fresh.wrote(machine("7"))
+    assert not fresh.is_echo(machine("8"))
+
+
+def test_of_several_writes_the_last_is_an_echo_and_one_that_was_removed_is_none():
+    fresh = machines()
+    fresh.wrote(machine("7"))
+    fresh.wrote(machine("8"))
+    assert [fresh.is_echo(machine(version)) for version in "78"] == [False, True]
+    fresh.wrote(machine("9"))
+    fresh.removed(machine("9"))
+    assert not fresh.is_echo(machine("9"))
