@@ -46,6 +46,7 @@ _SMALL = Shape(name="m-4", cores=4.2, gib=20)
 _POD_SETS, _PODS_EACH = 32, 16_384
 _CHECKS = 1_000
 _FEW, _MANY = 500, 1_000
+_TRIES = 3
 _LINEAR = 2.6
 """Twice as many requests may take so many times as long."""
 
@@ -90,10 +91,11 @@ def _check_rows() -> Iterator[dict[str, Any]]:
 
 
 def _small_rows() -> Iterator[dict[str, Any]]:
-    """N43."""
-    few, many = _small(_FEW), _small(_MANY)
+    """N43. In turns, because a machine that does other things is now faster, now slower."""
+    taken = [(_small(_FEW), _small(_MANY)) for _ in range(_TRIES)]
+    few, many = (min(each, key=lambda one: one.cpu_s) for each in zip(*taken, strict=True))
     for count, took in ((_FEW, few), (_MANY, many)):
-        told = f"one call of +{count // 4}; {took.cpu_s / count * 1e3:.1f} ms a request"
+        told = f"one call of +{count // 4}; {took.cpu_s / count * 1e3:.1f} ms a request; best of {_TRIES}"
         yield _row(f"{count:,} atomic requests of one pod", took.cpu_s, "s CPU", None, told)
         yield _row("... planning in it", took.plan_s, "s CPU", None, f"{took.plan_s / took.cpu_s:.0%} of the turn")
     yield _row("twice as many atomic requests", many.cpu_s / few.cpu_s, "times", _LINEAR, "linear would be 2")

@@ -73,6 +73,17 @@ def test_many_classes_of_few_pods_come_within_a_percent_of_the_bound():
     assert answer.packed.cost <= 1.01 * answer.bound
 
 
+def test_pods_that_keep_apart_are_packed_well_before_anything_is_improved():
+    capacity, price = n1_types()
+    requests, _ = demand("log-normal", pods=100, classes=100)
+    counts = np.full(len(requests), 100)
+    apart = np.where(np.arange(len(counts)) % 10 < 3, 1, 1 << 40)
+    problem = packing(requests, counts, capacity, price, per_bin=apart)
+    answer = pack(problem, Effort(rounds=0))
+    assert faults(problem, answer.packed) == []
+    assert answer.packed.cost <= 1.015 * answer.bound
+
+
 def test_an_answer_in_cells_that_leaves_more_behind_is_not_taken(monkeypatch: pytest.MonkeyPatch):
     def nothing(problem: Packing, effort: Effort) -> Packed:
         return Packed(fillings=(), left=problem.counts, cost=0.0)

@@ -7,11 +7,12 @@ import itertools
 import numpy as np
 import pytest
 from hypothesis import given, settings
+from hypothesis import strategies as st
 
-from plimsoll.solver.bounds import lower_bound
+from plimsoll.solver.bounds import bounded, lower_bound
 from plimsoll.solver.exact_contents import NEAR, best_content_exactly
 from plimsoll.solver.problems import Effort, Packing
-from plimsoll.solver.proofs import proven_bound
+from plimsoll.solver.proofs import proven_bound, shown_by
 from plimsoll.solver.shelves import lay_out
 from plimsoll.solver.values import worth_from
 from tests.solver.markets import demand, n1_types, packing, tiny_packings
@@ -29,6 +30,25 @@ def proven(problem: Packing, *, enough: float = 1e9) -> float:
 def test_no_packing_is_cheaper_than_what_is_proven(problem: Packing):
     best = cheapest(problem)
     assert lower_bound(problem, effort=PROVING) <= proven(problem) <= best + 1e-9
+
+
+@given(tiny_packings(), st.lists(st.floats(0, 10), min_size=3, max_size=3))
+@settings(max_examples=60, deadline=None)
+def test_whatever_worths_are_proposed_no_packing_is_cheaper_than_what_they_show(problem: Packing, worths: list[float]):
+    assert shown_by(problem, np.array(worths[: len(problem.counts)])) <= cheapest(problem) + 1e-9
+
+
+def test_the_worths_of_a_bound_show_as_much_again():
+    capacity, price = n1_types()
+    apart = np.where(np.arange(40) % 3, 1 << 40, 1)
+    requests, counts = demand("uniform-fine", pods=4_000, classes=40)
+    problem = packing(requests, counts, capacity, price, per_bin=apart[: len(counts)])
+    bound = bounded(problem, effort=Effort())
+    assert shown_by(problem, bound.worth) >= bound.cost * (1 - 1e-6)
+
+
+def test_worths_of_nothing_show_nothing():
+    assert shown_by(packing([[3]], [7], [[10]], [2.0]), np.zeros(1)) == 0
 
 
 @given(tiny_packings())

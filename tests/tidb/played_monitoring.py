@@ -70,6 +70,7 @@ class Monitored:
 
     pd: PlayedPd = field(default_factory=PlayedPd)
     prometheus: PlayedPrometheus = field(default_factory=PlayedPrometheus)
+    pd_is_silent: bool = False
 
     def add(self, *usages: float | None, tc: str = "db", component: str = "tikv", **more: Any) -> Monitored:
         """Pods of a TidbCluster, by their usage; None has no metrics at all. `quota`, `namespace`, and PD's fields."""
@@ -119,12 +120,11 @@ class Monitored:
         """A `Web`: this is all the network there is."""
         place = urlsplit(asked.url)
         if f"{place.scheme}://{place.netloc}" == PROMETHEUS:
-            if self.prometheus.silent:
-                await asyncio.sleep(5)
-                return Unanswered(problem="no answer from Prometheus within 5 s")
-            return self.prometheus.answer(asked)
+            return await _never() if self.prometheus.silent else self.prometheus.answer(asked)
         if f"{place.scheme}://{place.netloc}" != PD:
             return Unanswered(problem=f"cannot reach {place.netloc}: no such host")
+        if self.pd_is_silent:
+            return await _never()
         path = place.path + (f"?{place.query}" if place.query else "")
         status, body = self.pd.answer(asked.method, path, asked.body)
         return Answered(status=status, body=body)
@@ -162,6 +162,11 @@ class Monitored:
 
     def _is_pod_of(self, address: str, stateful_set: str) -> bool:
         return address.split(".", maxsplit=1)[0].rpartition("-")[0] == stateful_set
+
+
+async def _never() -> Unanswered:
+    await asyncio.sleep(3600)
+    return Unanswered(problem="nobody waits that long")
 
 
 def in_virtual_time(asking: Coroutine[Any, Any, Any]) -> Any:

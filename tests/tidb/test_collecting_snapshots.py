@@ -113,6 +113,14 @@ def test_without_a_list_of_stores_nothing_is_collected(status: int, body: bytes,
     assert found.code == code
 
 
+def test_a_pd_that_hangs_is_not_waited_for() -> None:
+    world = Monitored().add(0.9)
+    world.pd_is_silent = True
+    found = in_virtual_time(world.collector().collect(Component.TIKV, at=NOW))
+    assert isinstance(found, CannotCollect)
+    assert found.code == "pd_unreachable"
+
+
 # ---- metrics
 
 
@@ -196,7 +204,8 @@ def test_a_quota_of_unknown_age_is_stale() -> None:
         ("2026-01-01T07:59:30.123456789+08:00", "too_young"),
         ("", "fresh"),
         ("0001-01-01T00:00:00Z", "fresh"),
-        ("1970-01-01T00:00:00Z", "fresh"),
+        ("0001-01-01T00:00:00+08:00", "fresh"),
+        ("2025-12-31T23:59:30", "fresh"),
         ("yesterday", "fresh"),
     ],
 )

@@ -6,8 +6,9 @@ import pytest
 
 from tests.cli.commands import plimsoll
 
+# The last thing to be looked at is where to listen: with this nothing is ever served here.
 GIVEN = {
-    "--listen": "127.0.0.1:0",
+    "--listen": "nowhere",
     "--pd": "http://pd.test:2379",
     "--prometheus": "http://prometheus.test:9090",
     "--tc": "prod/db",
@@ -17,7 +18,7 @@ GIVEN = {
 @pytest.mark.parametrize(
     ("flag", "value", "told"),
     [
-        ("--listen", "9092", "is not HOST:PORT"),
+        ("--listen", "localhost", "is not HOST:PORT"),
         ("--pd", "pd.test:2379", "--pd: "),
         ("--pd", "http://pd.test/?x=1", "--pd: "),
         ("--prometheus", "ftp://prometheus.test", "--prometheus: "),

@@ -69,7 +69,6 @@ def planner(
     from plimsoll.tidb.cpu_metrics import read_queries
     from plimsoll.tidb.web import checked_base
 
-    log_events_to_stderr()
     settings = Collecting(
         base=_cluster(tc),
         prometheus=checked_base(prometheus, path="--prometheus") if prometheus else "",
@@ -80,8 +79,10 @@ def planner(
     if settings.window_s < _INTERVALS_IN_A_WINDOW * settings.scrape_interval_s:
         told = f"--window {window} holds less than two scrapes, one every {scrape_interval}: usage may not be known"
         typer.echo(f"warning: {told}", err=True)
+    base, fixed = checked_base(pd, path="--pd"), _moment(time) if time else None
     check_address(listen)
-    serving = _serve(settings, pd=checked_base(pd, path="--pd"), listen=listen, fixed=_moment(time) if time else None)
+    log_events_to_stderr()
+    serving = _serve(settings, pd=base, listen=listen, fixed=fixed)
     if asyncio.run(run_until_signalled(serving)) is not None:
         typer.echo("stopped", err=True)
 

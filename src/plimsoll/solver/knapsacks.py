@@ -56,6 +56,8 @@ class Worth(NamedTuple):
     """[C]: classes by falling value."""
     least: FloatVector
     """[C]: what an item costs at least, in money, whatever bin it lies in."""
+    judged: FloatVector
+    """[C]: by what contents of different types are compared; at most `values`, by which they are made."""
 
 
 class Basis(NamedTuple):

@@ -19,7 +19,7 @@ from plimsoll.solver.openings import Ledger, Needs, empty_ledger, open_bins
 from plimsoll.solver.problems import Effort, Filling, Floats, Ints, Packed, Packing
 from plimsoll.solver.shelves import Laid, lay_out
 from plimsoll.solver.tails import Row, Shaking, downsize, pool_of, pool_rows, rows_of, shake
-from plimsoll.solver.values import least_cost, value_vectors, worth_from
+from plimsoll.solver.values import capped_first, least_cost, value_vectors, worth_from
 
 SHAKEN_BINS: Final = 48
 """So many bins are opened again at most."""
@@ -73,10 +73,12 @@ class _Runs:
         self.least = least_cost(laid.shelf, laid.needs.left)
         self.bound = math.fsum(self.least * laid.needs.left)
         vectors = [values] if values is not None else value_vectors(laid.shelf, self.least)
-        self.worths = [worth_from(each, self.least) for each in vectors[: max(effort.value_vectors, 1)]]
+        few = slice(max(effort.value_vectors, 1))
+        self.worths = [worth_from(each, self.least) for each in vectors[few]]
+        self.first = [] if values is not None else capped_first(laid.shelf, laid.needs.left, self.least)[few]
 
     def portfolio(self) -> Iterator[tuple[Worth, Floats]]:
-        return ((worth, self.laid.shelf.price) for worth in self.worths)
+        return ((worth, self.laid.shelf.price) for worth in (*self.first, *self.worths))
 
     def under_limits(self) -> Iterator[tuple[Worth, Floats]]:
         """Bins cost, in part or altogether, what they take of the room; items are worth their price, or one each."""

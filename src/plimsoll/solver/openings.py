@@ -205,7 +205,8 @@ def best_offer(shelf: Shelf, worth: Worth, price: FloatVector, needs: Needs, off
             bound = ceiling(shelf, worth, asked, needs.left, offers.prices[asked])
             offers.promise[asked] = min(offers.promise[asked], bound / price[asked])
             continue
-        value, bound = best_content(shelf, worth, asked, needs.left, offers.contents[asked], offers.prices[asked])
+        _, bound = best_content(shelf, worth, asked, needs.left, offers.contents[asked], offers.prices[asked])
+        value = worth_of(worth.judged, offers.contents[asked])
         offers.ratio[asked] = value / price[asked]
         offers.promise[asked] = min(offers.promise[asked], bound / price[asked])
         offers.kept[asked] = min(value / max(bound, TINY * TINY), 1.0)

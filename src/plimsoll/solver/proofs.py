@@ -17,6 +17,7 @@ from plimsoll.solver.bounds import SAFETY, reachable_sum
 from plimsoll.solver.exact_contents import best_content_exactly
 from plimsoll.solver.masters import Master
 from plimsoll.solver.pricing import best_contents
+from plimsoll.solver.relaxations import undominated
 from plimsoll.solver.shelves import lay_out, most_in_one
 from plimsoll.solver.values import cost_alone, least_cost, value_vectors, worth_from
 
@@ -70,7 +71,7 @@ def shown_by(problem: Packing, worth: Floats) -> float:
 
 
 def _reduced(problem: Packing) -> tuple[Packing, Ints]:
-    """Without classes that need no bin that costs, without limits on bins; keys as resources of which a bin has one.
+    """Without classes that need no bin that costs, types that others beat, limits on bins; keys become resources.
 
     And [C] the classes that are left.
     """
@@ -80,6 +81,7 @@ def _reduced(problem: Packing) -> tuple[Packing, Ints]:
     for_nothing = (fit[problem.price <= 0] > 0).any(axis=0)
     types = np.flatnonzero((problem.price > 0) & ~closed & fit.any(axis=1))
     classes = np.flatnonzero((problem.counts > 0) & ~for_nothing & (fit[types] > 0).any(axis=0))
+    types = types[undominated(problem.capacity[types], problem.price[types], fit[np.ix_(types, classes)] > 0)]
     keys = problem.exclusive[classes]
     shared = np.flatnonzero(keys.sum(axis=0) > 1)
     chosen = shared[np.argsort(-(problem.counts[classes] @ keys[:, shared]), kind="stable")[:KEYS]]

@@ -197,7 +197,7 @@ def shaken(shaking: Shaking, classes: IntVector, attempt: int) -> Worth:
             seed = next_seed(seed)
             values[i] *= 0.75 + 0.5 * ((seed >> 8) % 65536) / 65536.0
     values /= np.max(values)
-    return Worth(values, falling(values), shaking.least[0][classes])
+    return Worth(values, falling(values), shaking.least[0][classes], values)
 
 
 @kernel()

@@ -2,14 +2,25 @@
 
 Three of them, because none wins everywhere: the cost of an item in bins of its own kind alone; what it takes, at the
 resources' prices (the dual of the smallest linear program there is: cover the volume); and the geometric mean of both.
+
+Others come first where bins take only so many of a class: these classes go into every bin before the rest does, or
+there would be bins in the end that they cannot fill. Which type to open is judged without that, or it would always be a
+small one.
 """
 
 import math
+from typing import Final
 
 import numpy as np
 
 from plimsoll.solver.knapsacks import TINY, Shelf, Worth
-from plimsoll.solver.problems import Floats, Ints
+from plimsoll.solver.problems import UNBOUNDED, Floats, Ints
+
+CAPPED_FIRST: Final = ((0.25, 1.2), (0.25, 1.1), (0.5, 1.2))
+"""Share of the cost alone in a mean of it and resource prices; factor for classes of which bins take only so many."""
+
+CAPPED_PAIRS: Final = 20_000
+"""Up to so many classes times types these are tried: with more types there is one for every mixture."""
 
 
 def value_vectors(shelf: Shelf, least: Floats) -> list[Floats]:
@@ -17,6 +28,32 @@ def value_vectors(shelf: Shelf, least: Floats) -> list[Floats]:
     alone = cost_alone(shelf)
     by_resource = np.maximum(least, 1e-6 * alone)
     return [np.sqrt(alone * by_resource), alone, by_resource]
+
+
+def capped_first(shelf: Shelf, counts: Ints, least: Floats) -> list[Worth]:
+    """Worths that put classes first of which a bin takes fewer than have room in it; none where there are none."""
+    if shelf.fit.size > CAPPED_PAIRS:
+        return []
+    room = _room_alone(shelf)
+    capped = (shelf.fit < np.minimum(room, counts)).any(axis=0)
+    if not capped.any():
+        return []
+    with np.errstate(divide="ignore"):
+        alone = (shelf.price[:, None] / room).min(axis=0)
+    found = []
+    for share, factor in CAPPED_FIRST:
+        values = np.maximum(least, 1e-6 * alone) ** (1 - share) * alone**share
+        found.append(worth_from(values * np.where(capped, factor, 1.0), least, judged=values))
+    return found
+
+
+def _room_alone(shelf: Shelf) -> Ints:
+    """[T, C]: how many of a class have room in an empty bin where it may lie, whatever else is said of it."""
+    room = np.where(shelf.fit > 0, UNBOUNDED, 0)
+    for takes, capacity in zip(shelf.takes, shelf.capacity.T, strict=True):
+        taking = np.flatnonzero(takes > 0)
+        room[:, taking] = np.minimum(room[:, taking], capacity[:, None] // takes[taking])
+    return room
 
 
 def cost_alone(shelf: Shelf) -> Floats:
@@ -36,11 +73,13 @@ def least_cost(shelf: Shelf, counts: Ints) -> Floats:
     return least
 
 
-def worth_from(values: Floats, least: Floats | None = None) -> Worth:
+def worth_from(values: Floats, least: Floats | None = None, *, judged: Floats | None = None) -> Worth:
     """Scaled, so that tolerances mean the same everywhere; nothing is worth nothing, or it would stay behind."""
+    unit = max(float(values.max(initial=0.0)), 1e-300)
     least = np.zeros(values.size) if least is None else least
-    scaled = np.maximum(values / max(float(values.max(initial=0.0)), 1e-300), 1e-7)
-    return Worth(scaled, np.argsort(-scaled, kind="stable"), least)
+    scaled = np.maximum(values / unit, 1e-7)
+    told = scaled if judged is None else np.minimum(judged / unit, scaled)
+    return Worth(scaled, np.argsort(-scaled, kind="stable"), least, told)
 
 
 def resource_prices(demand: Floats, spaces: Floats, price: Floats) -> Floats:

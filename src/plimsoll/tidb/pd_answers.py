@@ -6,7 +6,7 @@ times as text that may be absent; nothing here decides what a store's state mean
 
 import re
 from base64 import b64decode
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from fractions import Fraction
 from typing import Any, Final
 
@@ -40,14 +40,12 @@ def read_size(written: str | float | None) -> int | None:
 
 
 def read_time(written: str) -> datetime | None:
-    """None for what is absent or unreadable, and for the zero of Go's clock, which says that nothing is known."""
+    """None for what is absent or cannot be read."""
     try:
-        moment = msgspec.convert(written, datetime, strict=False)
-    except msgspec.ValidationError:
+        moment = msgspec.convert(written, datetime)
+        return moment.astimezone(UTC) if moment.tzinfo else None
+    except (msgspec.ValidationError, OverflowError):
         return None
-    if moment.tzinfo is None or moment - datetime(1971, 1, 1, tzinfo=UTC) < timedelta(0):
-        return None
-    return moment.astimezone(UTC)
 
 
 class StoreLabel(Wire):

@@ -55,7 +55,7 @@ def _fetch(scratch: Path, unpacked: Path) -> str:
     )
     packages = sorted(scratch.glob(f"{_PACKAGE}_*.deb"))
     if fetched.returncode != 0 or not packages:
-        return fetched.stderr.strip()[-300:]
+        return f"apt-get download (it may want apt-get update first): {fetched.stderr.strip()[-300:]}"
     subprocess.run(["dpkg", "-x", packages[-1], unpacked], check=True)
     return ""
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+import signal
 import time
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
@@ -59,6 +60,8 @@ def test_t14_high_load_is_answered_and_a_stopped_prometheus_is_an_error(
     ):
         answer = planning.ask(strategy())
         assert answer.body == [{"component": "tikv", "count": 6, "resource_type": OWN, "labels": {}}]
+        own.process.send_signal(signal.SIGSTOP)
+        assert planning.ask(strategy()).error == (500, "insufficient_metrics"), "it hangs"
         own.stop()
         assert planning.ask(strategy()).error == (500, "insufficient_metrics")
 

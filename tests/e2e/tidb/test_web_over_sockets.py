@@ -6,8 +6,6 @@ import asyncio
 import threading
 from typing import TYPE_CHECKING
 
-import pytest
-
 from plimsoll.tidb import web as speaking
 from plimsoll.tidb.web import Answered, Asked, HttpWeb, Unanswered
 from tests.e2e.ports import lasting_port
@@ -15,6 +13,8 @@ from tests.e2e.tidb.played_servers import serving
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+
+    import pytest
 
 
 def exchanged(asked: Asked, *, timeout_s: float = 60) -> Answered | Unanswered:

@@ -2,6 +2,7 @@
 
 Only `assembling` asks. A bound leaves rules out, never adds any: it knows what a node by itself takes (resources, its
 own rules, host ports, pods that keep each other off a node), and nothing of zones, company, sizes of groups and limits.
+What pods were worth when the plan was made is tried first: it shows a bound quickly, whatever became of the plan.
 """
 
 from __future__ import annotations
@@ -12,13 +13,13 @@ import numpy as np
 
 from plimsoll.nodes.planning.profiles import HOSTNAME
 from plimsoll.solver.bounds import PROVING, lower_bound
-from plimsoll.solver.problems import UNBOUNDED, Effort, Packing
+from plimsoll.solver.problems import UNBOUNDED, Packing
 from plimsoll.solver.proofs import proven_bound, shown_by
 
 if TYPE_CHECKING:
     from plimsoll.nodes.planning.boards import Board
     from plimsoll.nodes.planning.drafts import Draft
-    from plimsoll.solver.problems import Flags, Floats, Ints
+    from plimsoll.solver.problems import Effort, Flags, Ints
 
 _APART: Final = 200
 """Of so many classes that keep their pods apart it is asked which of them keep off each other too."""
@@ -45,18 +46,13 @@ def least_cost(board: Board, draft: Draft, effort: Effort, cost: float) -> float
         room=np.zeros(0, dtype=np.int64),
     )
     enough = cost / (1 + effort.gap)
-    bound = _quickly_shown(problem, np.array([draft.worths.get(number, 0.0) for number in chosen.tolist()]), enough)
+    worths = np.array([draft.worths.get(number, 0.0) for number in chosen.tolist()])
+    bound = shown_by(problem, worths) if worths.any() else 0.0
     if bound < enough:
         bound = max(bound, lower_bound(problem, effort=effort, enough=enough))
     if effort.rounds < PROVING or bound >= enough:
         return bound
     return proven_bound(problem, effort, known=bound, enough=enough)
-
-
-def _quickly_shown(problem: Packing, worths: Floats, enough: float) -> float:
-    """By volume; and, if that is not enough, by what pods were worth when the plan was made, whatever came of it."""
-    bound = lower_bound(problem, effort=Effort(rounds=0), enough=0.0)
-    return bound if bound >= enough else max(bound, shown_by(problem, worths))
 
 
 def _keeps_apart(board: Board, number: int) -> bool:

@@ -215,7 +215,10 @@ def _packed_new(
         )
         for one in answer.fillings
     ]
-    worths = {**draft.worths, **_worths(asked, items[chosen] - answer.left, found.worth)}
+    # What pods are worth to some offers shows nothing about the others.
+    worths = {}
+    if len(types) == len(board.offers):
+        worths = {**draft.worths, **_worths(asked, items[chosen] - answer.left, found.worth)}
     return replace(draft, batches=(*draft.batches, *batches), worths=worths), left
 
 
