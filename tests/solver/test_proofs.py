@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from plimsoll.solver.bounds import bounded, lower_bound
 from plimsoll.solver.exact_contents import NEAR, best_content_exactly
-from plimsoll.solver.problems import Effort, Packing
+from plimsoll.solver.problems import UNBOUNDED, Effort, Packing
 from plimsoll.solver.proofs import proven_bound, shown_by
 from plimsoll.solver.shelves import lay_out
 from plimsoll.solver.values import worth_from
@@ -40,7 +40,7 @@ def test_whatever_worths_are_proposed_no_packing_is_cheaper_than_what_they_show(
 
 def test_the_worths_of_a_bound_show_as_much_again():
     capacity, price = n1_types()
-    apart = np.where(np.arange(40) % 3, 1 << 40, 1)
+    apart = np.where(np.arange(40) % 3, UNBOUNDED, 1)
     requests, counts = demand("uniform-fine", pods=4_000, classes=40)
     problem = packing(requests, counts, capacity, price, per_bin=apart[: len(counts)])
     bound = bounded(problem, effort=Effort())

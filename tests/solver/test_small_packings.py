@@ -39,7 +39,7 @@ def few_large_items(draw: st.DrawFn) -> Packing:
 
 
 @given(few_large_items())
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=25, deadline=None)
 def test_few_items_on_one_or_two_types_cost_as_little_as_they_can(problem: Packing):
     answer = pack(problem, Effort(gap=0.0))
     assert faults(problem, answer.packed) == []
@@ -47,7 +47,7 @@ def test_few_items_on_one_or_two_types_cost_as_little_as_they_can(problem: Packi
 
 
 @given(tiny_packings())
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=30, deadline=None)
 def test_so_do_items_that_exclude_each_other(problem: Packing):
     answer = pack(problem, Effort(gap=0.0))
     assert faults(problem, answer.packed) == []
