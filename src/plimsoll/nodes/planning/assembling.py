@@ -164,7 +164,7 @@ def _remaining(board: Board, served: Served, usable: Flags) -> tuple[Remaining, 
         if left:
             number = int(board.table.class_of[index])
             nearest = served.tries.get(index)
-            key = (number, -1) if nearest is None else (-1, id(nearest))
+            key = (number, -1 if nearest is None else id(nearest))
             if key not in known:
                 known[key] = _why_remaining(board, served, (number, nearest), usable)
             reasons = known[key]
@@ -173,18 +173,18 @@ def _remaining(board: Board, served: Served, usable: Flags) -> tuple[Remaining, 
 
 
 def _why_remaining(board: Board, served: Served, of: tuple[int, Try | None], usable: Flags) -> tuple[Reason, ...]:
-    """Of a class outside bundles, or of a bundle that was tried."""
+    """Of a class outside bundles, or of one in a bundle that was tried."""
     number, nearest = of
     if nearest is not None:
-        return _why_not_whole(board, nearest, usable)
+        return _why_not_whole(board, nearest, number, usable)
     waits = served.waits.get(number)
     return why_left(board, served.draft, number, usable) if waits is None else (waits,)
 
 
-def _why_not_whole(board: Board, nearest: Try, usable: Flags) -> tuple[Reason, ...]:
-    """Of a bundle: how much of it would have found a place, and what the rest lacks."""
+def _why_not_whole(board: Board, nearest: Try, number: int, usable: Flags) -> tuple[Reason, ...]:
+    """Of pods in a bundle: how much of it would have found a place and, if they are among the rest, what they lack."""
     told = f"{nearest.placed} of {nearest.pods} pods fit, and all are wanted or none"
     facts = {"fit": nearest.placed, "pods": nearest.pods}
-    lacking = [reason for number in nearest.short for reason in why_left(board, nearest.draft, number, usable)]
+    lacking = why_left(board, nearest.draft, number, usable) if number in nearest.short else ()
     reasons = [Reason(code=NOT_WHOLE, message=told, facts=facts), *lacking]
     return tuple({(reason.code, reason.message): reason for reason in reasons}.values())

@@ -59,6 +59,8 @@ class Checked:
     reasons: tuple[Reason, ...] = ()
     places: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
     """Node to pods by key: the room that is kept for it."""
+    blocking: Mapping[str, tuple[Reason, ...]] = field(default_factory=dict)
+    """By key, of the pods that found too little room: why."""
 
     @property
     def fits(self) -> bool:
@@ -257,24 +259,31 @@ class Line:
         searched = len(self._board.arrays) and worth_settling(counts, missing)
         settled: Settled = Impossible(proof=Proof.SUMS) if searched else Unknown()
         free = self._left.free - room[:, None] * self._board.rules.requests[number]
-        return self._told(check, settled, int(missing[0]), self._why_missing(number, free, {}))
+        return self._told(check, settled, int(missing[0]), {number: self._why_missing(number, free, {})})
 
     def _refused(self, check: Check, settled: Settled, missing: Ints, tried: Draft) -> Checked:
         free, placed = self._left.after(tried), tried.rows_of(len(self._board.arrays))
         numbers = np.flatnonzero(missing).tolist()
-        why: list[Reason] = []
-        for number in numbers:
-            why += [*tried.refused.get(number, ()), *self._why_missing(number, free, placed)]
+        why = {
+            number: [*tried.refused.get(number, ()), *self._why_missing(number, free, placed)] for number in numbers
+        }
         return self._told(check, settled, int(missing.sum()), why)
 
-    def _told(self, check: Check, settled: Settled, missing: int, why: Sequence[Reason]) -> Checked:
+    def _told(self, check: Check, settled: Settled, missing: int, why: Mapping[int, Sequence[Reason]]) -> Checked:
+        """`why` by class, of those that found too little room."""
         placed = _size(check) - missing
         told = f"{placed} of {_size(check)} pods fit on the nodes that are there, and all are wanted or none"
         reasons = [Reason(code=NO_CAPACITY, message=told, facts={"fit": placed, "pods": _size(check)})]
         if isinstance(settled, Impossible):
             reasons.append(Reason(code=NO_CAPACITY, message=_PROOFS[settled.proof]))
-        each_once = {reason.message: reason for reason in (*reasons, *why)}
-        return Checked(name=check.name, pods=_size(check), placed=placed, reasons=tuple(each_once.values()))
+        blocking = {number: _each_once((*reasons, *each)) for number, each in why.items()}
+        return Checked(
+            name=check.name,
+            pods=_size(check),
+            placed=placed,
+            reasons=_each_once(reason for each in blocking.values() for reason in each) or tuple(reasons),
+            blocking={one.key: blocking[of] for one in check.pods if (of := self.class_of[one.key]) in blocking},
+        )
 
     def _why_missing(self, number: int, free: Ints, placed: Mapping[int, Ints]) -> list[Reason]:
         """What each node says to one more such pod when the others are there, in kube-scheduler's words."""
@@ -290,6 +299,10 @@ class Line:
         listed = sorted(f"{nodes} {message}" for message, nodes in words.items())
         told = f"0/{len(board.arrays)} nodes are available" + (f": {', '.join(listed)}" if listed else "")
         return [Reason(code=NO_CAPACITY, message=told)]
+
+
+def _each_once(reasons: Iterable[Reason]) -> tuple[Reason, ...]:
+    return tuple({reason.message: reason for reason in reasons}.values())
 
 
 def _size(check: Check) -> int:
