@@ -148,6 +148,12 @@ def test_json_tells_everything():
     assert yaml.safe_load(validate(POD, arguments=("-o", "yaml")).stdout)["valid"] is True
 
 
+def test_an_object_without_a_name_is_called_so():
+    ended = validate(POD, {**POD, "metadata": {"namespace": "team"}})
+    (told,) = [line for line in ended.stdout.splitlines() if "(no name)" in line]
+    assert told.startswith("Pod/team/(no name): metadata.name: Required value")
+
+
 def test_names_of_the_invalid_ones_for_scripts():
     assert validate(POD, {**POD, "metadata": {"name": "Q"}}, arguments=("-o", "name")).stdout == "Pod/Q\n"
 

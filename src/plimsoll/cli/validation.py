@@ -108,10 +108,15 @@ def _tell(judged: list[tuple[Manifest, Judgement]], output: Output) -> None:
 
 def _lines(manifest: Manifest, judgement: Judgement, *, alone: bool) -> list[str]:
     if judgement.valid:
-        return [f"{manifest.ref} valid"]
-    whose = "" if alone else f"{manifest.ref}: "
+        return [f"{_called(manifest)} valid"]
+    whose = "" if alone else f"{_called(manifest)}: "
     # One error a line: some texts of the server hold line breaks (a CEL error shows the source).
     return [whose + str(complaint).replace("\n", " ") for complaint in judgement.complaints]
+
+
+def _called(manifest: Manifest) -> str:
+    """Who asks for a generated name has none yet, nor has who forgot it."""
+    return str(manifest.ref) if manifest.ref.name else f"{manifest.ref}(no name)"
 
 
 def _as_data(judged: list[tuple[Manifest, Judgement]]) -> dict[str, Any]:
@@ -141,6 +146,6 @@ def _warn(judged: list[tuple[Manifest, Judgement]], *, created: list[Manifest]) 
     """What is no error goes to stderr, so that stdout stays one error a line."""
     for manifest, judgement in judged:
         for warning in judgement.warnings:
-            typer.echo(f"warning: {manifest.ref}: {warning}", err=True)
+            typer.echo(f"warning: {_called(manifest)}: {warning}", err=True)
     for manifest in created:
-        typer.echo(f"warning: {manifest.ref} is not in the --old file; judged as a creation", err=True)
+        typer.echo(f"warning: {_called(manifest)} is not in the --old file; judged as a creation", err=True)

@@ -17,12 +17,12 @@ from plimsoll.nodes.turns import Grown, ScaleUpPart
 from plimsoll.scheduling.demands import pod_demand
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable
+    from collections.abc import Awaitable, Callable, Iterable, Mapping
     from datetime import datetime
 
     from plimsoll.nodes.acting.growing import Grower
     from plimsoll.nodes.brakes import Brakes
-    from plimsoll.nodes.planning.results import ScaleUp
+    from plimsoll.nodes.planning.results import Growth, ScaleUp
     from plimsoll.nodes.planning.scale_up import Proposal
     from plimsoll.nodes.planning.world import Pending, Snapshot
     from plimsoll.nodes.policy import Policy
@@ -90,8 +90,17 @@ class Expanding:
             part = replace(part, plan=plan)
         grown = await self._grower.carry_out(plan.growths, now=at.now)
         done = [(one.group, one.after - one.before, one.growth) for one in grown if one.is_done]
-        self._promises.make(at.snapshot, plan.existing, done)
+        self.promise(at.snapshot, plan.existing, done)
         return replace(part, grown=grown)
+
+    def promise(
+        self,
+        snapshot: Snapshot,
+        housed: Mapping[str, Mapping[str, int]],
+        grown: Iterable[tuple[str, int, Growth]],
+    ) -> None:
+        """Nodes that were asked for are kept for pods; what the same pods were promised before holds no more."""
+        self._promises.make(snapshot, housed, grown)
 
     async def _planned(self, at: Occasion) -> ScaleUp:
         async def plan(policy: Policy) -> ScaleUp:

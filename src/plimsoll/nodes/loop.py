@@ -209,6 +209,9 @@ class Autoscaler:
         up = await self._expanded(snapshot, turn, brakes, session)
         if self._parts.desk is not None and session is not None:
             turn = _with(turn, requests=await self._parts.desk.close(session, up))
+            if session.kept is not None and session.kept is not up.plan:
+                places = session.places(up)
+                self._expanding.promise(snapshot, places.existing, places.grown)
         situation = _situation(turn, cluster, with_places(snapshot, up.plan.existing), up)
         booked = frozenset() if session is None else session.booked_nodes
         with self._stopwatch.timing("scaleDown"):

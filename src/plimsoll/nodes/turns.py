@@ -64,7 +64,7 @@ class Grown:
     """The group was made in this turn."""
     failure: CallFailed | None = None
     held_back: Reason | None = None
-    """A brake kept it from being done: nothing was called."""
+    """Why nothing was called, where nothing failed: a brake is on, or nobody would have use for it any more."""
     is_overtaken: bool = False
     """The group was not as the plan knew it: nothing was called, and the next turn plans anew."""
 
@@ -76,6 +76,11 @@ class Grown:
     def is_unknown(self) -> bool:
         """Whether no answer came: it may have been done."""
         return self.failure is not None and self.failure.kind is FailureKind.UNKNOWN
+
+    @property
+    def is_refused(self) -> bool:
+        """Whether the cloud said no: it was not done, and asking again would not help now."""
+        return self.failure is not None and not self.is_unknown and not self.is_overtaken
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

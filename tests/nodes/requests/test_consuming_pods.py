@@ -67,11 +67,25 @@ def test_labels_and_names_make_no_difference():
 
 def test_a_request_that_does_not_exist_is_told_once():
     """N10."""
-    waiting = [consumer(f"c{number}", "pr-x", ONE, said_class="") for number in range(3)]
+    waiting = [consumer(f"c{number}", "pr-x", ONE) for number in range(3)]
     (warning,) = consumers(waiting, there())
     assert warning.reason.code == "ProvisioningRequestMissing"
     assert warning.request == "default/pr-x"
     assert warning.reason.facts["pods"] == 3
+
+
+def test_the_class_is_to_be_named_also_of_a_request_that_does_not_exist():
+    waiting = [consumer("c0", "pr-x", ONE), consumer("c1", "pr-x", ONE, said_class="")]
+    missing, unnamed = consumers(waiting, there())
+    assert (missing.reason.code, unnamed.reason.code) == (
+        "ProvisioningRequestMissing",
+        "ProvisioningClassAnnotationMissing",
+    )
+    assert unnamed.pod is waiting[1]
+
+
+def test_a_class_may_be_named_by_any_of_its_names():
+    assert codes([consumer("c", "r", ONE, said_class="atomic-scale-up.kubernetes.io")], there(R)) == []
 
 
 def test_of_requests_of_other_classes_nothing_is_said():

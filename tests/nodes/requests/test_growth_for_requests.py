@@ -85,6 +85,54 @@ def test_a_request_that_fails_takes_nothing_from_its_neighbour():
     assert targets(ended) == {"a": 1, "b": 0}
 
 
+TWO_POOLS = [group("a", template={"labels": {"pool": "a"}}), group("b", template={"labels": {"pool": "b"}})]
+IN_POOLS = [template(name, cpu="900m", nodeSelector={"pool": name}) for name in ("a", "b")]
+
+
+def refused(name: str) -> Json:
+    return faults({"name": "no", "kind": "Fail", "call": "IncreaseSize", "group": name, "message": "no quota"})
+
+
+def test_who_stays_moves_together_on_what_a_failed_request_leaves():
+    """Its pods were mixed with those of others on all new nodes of `a`: seven pods need two of the four."""
+    ended = served(
+        refused("b"),
+        {"loop": 3, "every": "10s"},
+        nodeGroups=TWO_POOLS,
+        objects=[
+            *IN_POOLS,
+            request("good", {"a": 6}),
+            request("greedy", {"a": 6, "b": 4}),
+            replica_set("web", 1, cpu="900m", nodeSelector={"pool": "a"}),
+        ],
+    )
+    assert targets(ended) == {"a": 2, "b": 0}
+    assert calls(ended) == [("a", 4), ("b", 1)]
+    assert of_request(ended, "good")["details"]["nodeGroups"] == '{"a":2}'
+    assert conditions(ended, "good")["Provisioned"] == ("True", "CapacityIsProvisioned")
+    assert conditions(ended, "greedy")["Provisioned"] == ("False", "CapacityIsNotFound")
+    told = [one["message"] for one in ended.outcome["events"] if one["reason"] == "RolledBack"]
+    assert [one.partition("rolled back: ")[2] for one in told] == ["a -2"]
+
+
+def test_nothing_is_asked_for_a_request_that_was_refused_another_group_already():
+    ended = served(refused("a"), LOOP, nodeGroups=TWO_POOLS, objects=[*IN_POOLS, request("r", {"a": 8, "b": 4})])
+    assert [(one["group"], one["call"]) for one in ended.outcome["providerCalls"]] == [("a", "IncreaseSize")]
+    assert conditions(ended)["Provisioned"] == ("False", "CapacityIsNotFound")
+    assert targets(ended) == {"a": 0, "b": 0}
+
+
+def test_others_get_their_nodes_although_a_request_among_them_was_refused_another_group():
+    ended = served(
+        refused("a"),
+        LOOP,
+        nodeGroups=TWO_POOLS,
+        objects=[*IN_POOLS, request("r", {"a": 8, "b": 4}), request("s", {"b": 4})],
+    )
+    assert targets(ended) == {"a": 0, "b": 1}
+    assert conditions(ended, "s")["Provisioned"] == ("True", "CapacityIsProvisioned")
+
+
 def test_where_the_cloud_grows_whole_groups_it_is_asked_to():
     ended = served(LOOP, nodeGroups=[group("g", atomic=True)], objects=[FOUR_TO_A_NODE, request("r", {"t": 8})])
     assert calls(ended, "IncreaseSize", "AtomicIncreaseSize") == [("g", 2)]
@@ -187,6 +235,23 @@ def test_capacity_that_vanishes_is_lost_after_three_turns(turns: int, *, is_lost
     assert targets(ended) == {"g": 1}, "nobody adds nodes for what was promised once"
 
 
+def without_the_node_of(machine: str) -> Json:
+    return {"delete": {"kind": "Node", "name": machine}}
+
+
+@pytest.mark.parametrize(("turns", "is_lost"), [(2, False), (3, True)])
+def test_a_node_that_was_there_and_is_gone_is_not_waited_for_although_its_machine_runs(turns: int, *, is_lost: bool):
+    ended = served(
+        {"loop": 3, "every": "10s"},
+        without_the_node_of("g-0"),
+        {"loop": turns, "every": "10s"},
+        nodeGroups=[group("g")],
+        objects=[FOUR_TO_A_NODE, request("r", {"t": 8})],
+    )
+    assert conditions(ended).get("CapacityRevoked") == (("True", "NodesLost") if is_lost else None)
+    assert targets(ended) == {"g": 1 if is_lost else 2}
+
+
 # ---- cancel
 
 
@@ -212,3 +277,17 @@ def test_what_others_were_given_is_not_given_back_with_a_deleted_request():
     )
     assert targets(ended) == {"g": 2}
     assert conditions(ended, "s")["Provisioned"][0] == "True"
+
+
+def test_those_that_stay_move_together_on_what_a_deleted_request_leaves():
+    """18 pods share five nodes; the six that stay need two."""
+    ended = served(
+        {"loop": 3, "every": "10s"},
+        {"delete": {"kind": "ProvisioningRequest", "name": "r", "namespace": "default"}},
+        {"loop": 3, "every": "10s"},
+        nodeGroups=[group("g", bootSeconds=300)],
+        objects=[FOUR_TO_A_NODE, request("q", {"t": 4}), request("r", {"t": 12}), replica_set("web", 2, cpu="900m")],
+    )
+    assert calls(ended) == [("g", 5)]
+    assert targets(ended) == {"g": 2}
+    assert conditions(ended, "q")["Provisioned"][0] == "True"

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+from collections import Counter
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -9,12 +11,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from plimsoll.core.plans import Reason
-from plimsoll.nodes.planning.request_shares import shares
-from plimsoll.nodes.planning.results import ScaleUp
+from plimsoll.nodes.planning.repacking import repacked
 from plimsoll.nodes.planning.scale_up import plan_scale_up
-from plimsoll.nodes.planning.withdrawals import dropped_growths, without_requests
+from plimsoll.nodes.planning.withdrawals import without_requests
 from plimsoll.nodes.requests.details import Details, Intent, Step
-from plimsoll.nodes.requests.intents import Return, attempts, grown_before, on_the_way_back
+from plimsoll.nodes.requests.intents import Return, attempts, grown_before, on_the_way_back, surplus
 from plimsoll.nodes.requests.seen import Phase
 from tests.nodes.planning.engine_worlds import group, waiting, world
 from tests.nodes.planning.worlds_of_offers import policy
@@ -23,6 +24,7 @@ from tests.nodes.requests.requests_seen import pods_of, seen
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from plimsoll.nodes.planning.results import ScaleUp
     from plimsoll.nodes.planning.world import Snapshot
     from plimsoll.nodes.requests.seen import Seen
 
@@ -44,6 +46,15 @@ def planned(*line: Seen, size: int = 0, ordinary: int = 0) -> tuple[Snapshot, Sc
 
 def nodes_of(plan: ScaleUp) -> int:
     return sum(one.added for one in plan.growths)
+
+
+def pods_on(plan: ScaleUp) -> Counter[str]:
+    """By key, pods on new nodes."""
+    found: Counter[str] = Counter()
+    for growth in plan.growths:
+        for each in growth.patterns:
+            found.update({key: pods * each.nodes for key, pods in each.pods.items()})
+    return found
 
 
 # ---- forward
@@ -89,8 +100,8 @@ def test_a_plan_without_some_is_what_the_others_need_of_it(pods: Sequence[int], 
     names = {one.name for number, one in enumerate(line) if number in gone}
     left = without_requests(plan, names, pending=snapshot.pending, why=WHY)
     keys = {one.key for one in snapshot.pending if one.bundle in names}
-    dropped = sum(one.added for one in dropped_growths(plan, keys))
-    assert nodes_of(left) + dropped == nodes_of(plan)
+    fillings = [each for growth in plan.growths for each in growth.patterns]
+    assert nodes_of(left) == sum(each.nodes for each in fillings if each.pods.keys() - keys)
     assert left.helped == plan.helped - sum(one.total for one in line if one.name in names)
     assert not {key for growth in left.growths for each in growth.patterns for key in each.pods} & keys
     assert left.cost_per_hour <= plan.cost_per_hour
@@ -101,22 +112,28 @@ def test_a_plan_without_some_is_what_the_others_need_of_it(pods: Sequence[int], 
 # ---- back
 
 
-@given(pods=st.lists(st.integers(1, 9), min_size=1, max_size=5), failed=st.sets(st.integers(0, 4), min_size=1))
+@given(
+    pods=st.lists(st.integers(1, 9), min_size=1, max_size=5),
+    failed=st.sets(st.integers(0, 4), min_size=1),
+    web=st.integers(0, 5),
+)
 @settings(deadline=None, max_examples=40)
-def test_all_that_only_failed_requests_wanted_goes_back_and_nothing_else(pods: Sequence[int], failed: set[int]):
+def test_all_that_the_others_do_not_need_goes_back_and_nothing_else(pods: Sequence[int], failed: set[int], web: int):
     line = [asking(f"r{number}", count) for number, count in enumerate(pods)]
-    snapshot, plan = planned(*line, size=2)
+    snapshot, plan = planned(*line, size=2, ordinary=web)
     names = {one.name for number, one in enumerate(line) if number in failed}
-    keys = {one.key for one in snapshot.pending if one.bundle in names}
-    parts = shares(ScaleUp(result=plan.result, growths=dropped_growths(plan, keys)), snapshot.pending)
+    left = without_requests(plan, names, pending=snapshot.pending, why=WHY)
+    kept = repacked(left, snapshot, policy(expander="cost"), left={"g"}, grown={"g"})
+    assert nodes_of(kept) == math.ceil((sum(one.total for one in line if one.name not in names) + web) / 4)
+    assert pods_on(kept) == pods_on(left)
+    parts = surplus(plan, kept, [one for name, one in attempts(plan, line, snapshot.pending).items() if name in names])
     grown = 2 + nodes_of(plan)
-    returns = [Return(seen=one, nodes=parts[one.name].nodes) for one in line if one.name in names]
+    returns = [Return(seen=one, nodes=parts[one.name]) for one in line if one.name in names]
     ways = on_the_way_back(returns, {"g": grown})
     size = grown
     for one in reversed(returns):
         size = min([size, *(step.back for step in ways[one.seen.name].groups.values() if step.back is not None)])
-    left = without_requests(plan, names, pending=snapshot.pending, why=WHY)
-    assert size == 2 + nodes_of(left)
+    assert size == (2 + nodes_of(kept) if names else grown)
 
 
 def test_a_return_goes_on_from_where_one_that_was_begun_before_ends():

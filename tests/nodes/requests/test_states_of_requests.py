@@ -45,6 +45,7 @@ REFUSED = condition("Provisioned", "False", "CapacityIsNotFound")
         ([REFUSED], {"attempts": "1", "lastAttemptTime": "2026-01-01T00:01:00Z"}, 120, Phase.WAITING),
         ([condition("Provisioned", "False", "FailedToCheckCapacity")], {}, 61, Phase.DUE),
         ([condition("Provisioned", "False", "WaitingForNodes")], {}, 9999, Phase.ARRIVING),
+        ([condition("Provisioned", "False", "WaitingForNodes")], {"intent": INTENT}, 1, Phase.INTENDED),
         ([condition("Provisioned", "Unknown")], {}, 9999, Phase.UNKNOWN),
         ([ACCEPTED], {"intent": INTENT}, 0, Phase.INTENDED),
         ([REFUSED], {"intent": INTENT}, 1, Phase.INTENDED),

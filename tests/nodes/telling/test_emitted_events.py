@@ -5,12 +5,13 @@ from typing import Any
 
 from plimsoll.core.plans import Reason
 from plimsoll.kube.recorder import EventRecorder, EventType
+from plimsoll.nodes.observing.waiting_pods import CONSUME, CONSUMING
 from plimsoll.nodes.telling.events import EventEmitter
 from plimsoll.objects.events import EventSource
 from plimsoll.objects.meta import ObjectReference
 from tests.kube.worlds import KubeWorld
 from tests.nodes.planning.worlds_of_offers import NOON
-from tests.nodes.telling.told_turns import grew, growth, later, offer, stuck, waiting
+from tests.nodes.telling.told_turns import aside, grew, growth, later, offer, stuck, turn, waiting
 
 UNHEALTHY = Reason(code="CpuResourceLimit", message="max cluster cpu limit reached")
 
@@ -34,6 +35,18 @@ def heard_after(*seconds: float, **options: Any) -> list[int]:
         emitter.emit(later(same, at=NOON + timedelta(seconds=second)))
         counts.append(len(heard.events))
     return counts
+
+
+def test_every_turn_other_pods_are_told_that_they_are_ignored_n10():
+    heard, counts = Heard(), []
+    emitter = EventEmitter(heard)
+    consuming = (aside(f"p{number}", CONSUMING, **{CONSUME[0]: "pr-x"}) for number in range(120))
+    same = turn(set_aside=tuple(consuming))
+    for second in (0, 10, 20, 30, 300):
+        emitter.emit(later(same, at=NOON + timedelta(seconds=second)))
+        counts.append(len(heard.events))
+    assert counts == [50, 100, 120, 120, 170]
+    assert len({about.name for about, _, _ in heard.events}) == 120
 
 
 def test_the_same_is_told_once_in_five_minutes():

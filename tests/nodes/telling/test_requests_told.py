@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
@@ -9,12 +10,14 @@ import pytest
 
 from plimsoll.core.plans import Reason, Ref
 from plimsoll.kube.recorder import EventType
-from plimsoll.nodes.requests.seen import Nature
+from plimsoll.nodes.requests.conditions import Kind, condition
+from plimsoll.nodes.requests.seen import Nature, Phase
 from plimsoll.nodes.requests.verdicts import ConsumerWarning, RequestsPart, Saying, Verdict
 from plimsoll.nodes.telling.events import EventEmitter, events_of
 from plimsoll.nodes.telling.journal_plans import told_of
 from plimsoll.nodes.telling.metrics import Metrics
 from plimsoll.nodes.telling.sentences import sentence_of
+from tests.nodes.planning.worlds_of_offers import NOON
 from tests.nodes.requests.requests_seen import ATOMIC, pods_of, seen
 from tests.nodes.telling.told_turns import later, pod, turn
 
@@ -22,6 +25,7 @@ if TYPE_CHECKING:
     from plimsoll.nodes.turns import Turn
 
 SOME = seen("r", (pods_of(1), 3), nature=Nature.ATOMIC)
+NEW = seen("r", (pods_of(1), 3), nature=Nature.ATOMIC, phase=Phase.DUE)
 
 
 def verdict(saying: Saying, message: str = "so it is", *, is_written: bool = True) -> Verdict:
@@ -47,13 +51,42 @@ def unschedulable(pods: int) -> ConsumerWarning:
 # ---- events
 
 
-@pytest.mark.parametrize("saying", [one for one in Saying if one is not Saying.DELETED])
+@pytest.mark.parametrize("saying", [one for one in Saying if one not in {Saying.ACCEPTED, Saying.DELETED}])
 def test_what_is_said_of_a_request_is_an_event_of_it(saying: Saying):
     (told,) = events_of(with_requests(verdict(saying)))
     assert (told.about.kind, told.about.name, told.about.uid) == ("ProvisioningRequest", "r", "uid-r")
     assert (told.reason, told.message) == (saying.value, "so it is")
     is_bad = saying in {Saying.NOT_FOUND, Saying.FAILED, Saying.REVOKED, Saying.ROLLED_BACK}
     assert told.type is (EventType.WARNING if is_bad else EventType.NORMAL)
+
+
+def accepting(saying: Saying, *, is_written: bool = True) -> Verdict:
+    made = condition(Kind.ACCEPTED, status=True, why="Accepted", message="queued", at=NOON)
+    said = verdict(saying, is_written=is_written)
+    return replace(said, seen=NEW, conditions=NEW.conditions.with_condition(made))
+
+
+@pytest.mark.parametrize("saying", [Saying.ACCEPTED, Saying.PROVISIONED, Saying.NOT_FOUND])
+def test_who_is_accepted_is_told_once_before_anything_else(saying: Saying):
+    told = events_of(with_requests(accepting(saying), verdict(Saying.NOT_FOUND)))
+    assert (told[0].reason, told[0].type) == ("Accepted", EventType.NORMAL)
+    assert [one.reason for one in told[1:]].count("Accepted") == 0
+    metrics = Metrics()
+    metrics.observe(with_requests(accepting(saying), verdict(Saying.NOT_FOUND)))
+    assert metrics.samples()[f"provreq_total{{class={ATOMIC},outcome=Accepted}}"] == 1
+
+
+def test_an_acceptance_that_was_not_written_is_not_told():
+    assert events_of(with_requests(accepting(Saying.ACCEPTED, is_written=False))) == ()
+
+
+def test_what_only_tidies_up_is_not_told_or_counted():
+    one = with_requests(replace(verdict(Saying.ROLLED_BACK), is_news=False))
+    assert events_of(one) == ()
+    assert told_of(one)[0].actions == ()
+    metrics = Metrics()
+    metrics.observe(one)
+    assert metrics.samples()["rollbacks_total"] == 0
 
 
 def test_what_was_not_written_is_not_told():
@@ -115,6 +148,15 @@ def test_the_time_to_capacity_is_measured():
     metrics.observe(later(one, at=SOME.created + timedelta(seconds=90)))
     told = metrics.exposition().decode()
     assert f'provreq_time_to_provisioned_seconds_sum{{class="{ATOMIC}"}} 90.0' in told
+    shown = metrics.samples()
+    assert shown["provreq_time_to_provisioned_seconds_count"] == 1
+    assert shown[f"provreq_time_to_provisioned_seconds_sum{{class={ATOMIC}}}"] == 90
+
+
+def test_pods_that_got_their_room_in_this_very_turn_count_as_booked():
+    metrics = Metrics()
+    metrics.observe(with_requests(verdict(Saying.PROVISIONED)))
+    assert metrics.samples()["provreq_booked_pods"] == 3
 
 
 # ---- journal and log

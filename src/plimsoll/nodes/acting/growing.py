@@ -8,10 +8,11 @@ took them for (specs/nodes.md 5.5); a crash in between leaves an empty group, wh
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 import structlog
 
+from plimsoll.core.plans import Reason
 from plimsoll.core.resources import ResourceVector
 from plimsoll.nodes.cluster_state.provider_words import call_error
 from plimsoll.nodes.planning.node_templates import PROFILE_LABEL
@@ -33,6 +34,7 @@ if TYPE_CHECKING:
 
 log = structlog.get_logger(__name__)
 
+REQUESTS_FAILED: Final = "RequestsFailed"
 _BLOCKING_EFFECTS = ("NoSchedule", "NoExecute")
 
 
@@ -44,8 +46,17 @@ class Grower:
         self._state = state
 
     async def carry_out(self, growths: Iterable[Growth], *, now: datetime) -> tuple[Grown, ...]:
-        """In the order of the plan; one that fails does not stop the others."""
-        return tuple([done for growth in growths for done in await self._grown(growth, now)])
+        """In the order of the plan; one that fails does not stop the others, but for those that go with it."""
+        found: list[Grown] = []
+        failed: set[str] = set()
+        for growth in growths:
+            if growth.is_only_for(failed):
+                found.append(_left_out(growth))
+                continue
+            done = await self._grown(growth, now)
+            found += done
+            failed |= growth.requests if any(one.is_refused for one in done) else frozenset()
+        return tuple(found)
 
     async def _grown(self, growth: Growth, now: datetime) -> list[Grown]:
         if not growth.offer.exists:
@@ -117,6 +128,12 @@ async def _increase(group: Group, by: int, *, expected: int, atomically: bool) -
     if atomically and await group.grows_atomically():
         return await group.atomic_increase_size(by, expected=expected)
     return await group.increase_size(by, expected=expected)
+
+
+def _left_out(growth: Growth) -> Grown:
+    told = f"all requests that group {growth.offer.group} was to grow for have failed already"
+    why = Reason(code=REQUESTS_FAILED, message=told)
+    return Grown(growth=growth, group=growth.offer.group, before=growth.before, after=growth.after, held_back=why)
 
 
 def _failed(growth: Growth, failure: CallFailed, *, group: str = "") -> Grown:

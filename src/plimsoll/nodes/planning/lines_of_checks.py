@@ -25,7 +25,7 @@ from plimsoll.solver.leftovers import Impossible, Placed, Proof, Settled, Unknow
 from plimsoll.solver.problems import Effort
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
     from plimsoll.nodes.planning.boards import Board
     from plimsoll.nodes.planning.world import Pending
@@ -264,9 +264,7 @@ class Line:
     def _refused(self, check: Check, settled: Settled, missing: Ints, tried: Draft) -> Checked:
         free, placed = self._left.after(tried), tried.rows_of(len(self._board.arrays))
         numbers = np.flatnonzero(missing).tolist()
-        why = {
-            number: [*tried.refused.get(number, ()), *self._why_missing(number, free, placed)] for number in numbers
-        }
+        why = {number: [*tried.refused.get(number, ()), *self._why_missing(number, free, placed)] for number in numbers}
         return self._told(check, settled, int(missing.sum()), why)
 
     def _told(self, check: Check, settled: Settled, missing: int, why: Mapping[int, Sequence[Reason]]) -> Checked:

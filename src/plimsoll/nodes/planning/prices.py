@@ -5,7 +5,7 @@ can be told node by node: groups that exist over new ones, and few nodes over ma
 others (no accelerators for pods that ask for none, spot only where wanted) are in `permissions`, tiers come from the
 priority expander. Offers carry both prices; the expanders of the compatible planner use the money alone.
 
-Public: `price_of`, `prices_are_known`, `estimated_price`, `read_overlay`.
+Public: `price_of`, `group_prices`, `prices_are_known`, `estimated_price`, `read_overlay`.
 """
 
 from __future__ import annotations
@@ -14,15 +14,15 @@ import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
-from plimsoll.core.resources import CPU, MEMORY
+from plimsoll.core.resources import CPU, MEMORY, ResourceVector
 from plimsoll.nodes.flags import InvalidOptions
 from plimsoll.nodes.planning.gpus import gpu_count
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Mapping
 
-    from plimsoll.core.resources import ResourceVector
-    from plimsoll.nodes.planning.world import Snapshot
+    from plimsoll.nodes.planning.world import Group, Snapshot
+    from plimsoll.nodes.policy import Policy
 
 CORE_PRICE: Final = 0.033174
 GIB_PRICE: Final = 0.004446
@@ -65,6 +65,17 @@ def price_of(
     said = (overlay or {}).get(machine_type, Overlay()) if machine_type else Overlay()
     money = known * said.factor if said.price is None else said.price
     return Price(per_hour=money, planning=money * (1.0 if exists else 1.0 + NEW_GROUP_PENALTY) + NODE_PENALTY)
+
+
+def group_prices(groups: Iterable[Group], policy: Policy) -> dict[str, float]:
+    """By id, an hour's of one node."""
+    found: dict[str, float] = {}
+    for one in groups:
+        status = one.template.status
+        capacity = ResourceVector.from_quantities(status.capacity or status.allocatable, path="status.capacity")
+        price = price_of(one.machine_type, capacity, given=one.price_per_hour, exists=True, overlay=policy.overlay)
+        found[one.id] = price.per_hour
+    return found
 
 
 def estimated_price(capacity: ResourceVector) -> float:

@@ -7,7 +7,7 @@ from enum import StrEnum
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Collection, Mapping
 
     from plimsoll.core.plans import Reason
     from plimsoll.nodes.planning.offers import NotOffered, Offer
@@ -38,17 +38,23 @@ class Growth:
     after: int
     patterns: tuple[Pattern, ...]
     reason: Reason
-    for_requests: bool = False
-    """Pods of ProvisioningRequests are among those it is for."""
+    requests: frozenset[str] = frozenset()
+    """ProvisioningRequests with pods among those it is for, NAMESPACE/NAME."""
+    for_others: bool = True
+    """Other pods are among them too."""
 
     @property
     def added(self) -> int:
         return self.after - self.before
 
+    def is_only_for(self, requests: Collection[str]) -> bool:
+        """Whether nobody but these has use for it."""
+        return bool(self.requests) and not self.for_others and all(one in requests for one in self.requests)
+
     @property
     def is_whole(self) -> bool:
         """Whether a part of it is of no use: who can grow all at once or not at all should."""
-        return self.for_requests or self.offer.zero_or_max
+        return bool(self.requests) or self.offer.zero_or_max
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

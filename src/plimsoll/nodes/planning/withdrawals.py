@@ -1,8 +1,8 @@
 """A plan without some of the ProvisioningRequests it was made for: what is left of it. Pure.
 
 Whoever is withdrawn gets nothing, and nodes that were for nobody else are not added. The places of everybody else stay
-as they are: nothing is planned anew. Used where a request turns out not to be servable after its plan was made, and to
-find what of a growth only failed requests wanted.
+as they are: nothing is planned anew (that is `repacking`). Used where a request turns out not to be servable after its
+plan was made.
 """
 
 from __future__ import annotations
@@ -56,16 +56,3 @@ def growth_without(growth: Growth, keys: Collection[str]) -> Growth | None:
 
 def _but(pods: Mapping[str, int], keys: Collection[str]) -> dict[str, int]:
     return {key: count for key, count in pods.items() if key not in keys}
-
-
-def dropped_growths(plan: ScaleUp, keys: Collection[str]) -> tuple[Growth, ...]:
-    """What of the growth of a plan nobody wants but the pods with these keys."""
-    found: list[Growth] = []
-    for growth in plan.growths:
-        if growth_without(growth, keys) is None:
-            found.append(growth)
-        elif not growth.offer.zero_or_max:
-            patterns = tuple(one for one in growth.patterns if one.pods and not _but(one.pods, keys))
-            nodes = sum(one.nodes for one in patterns)
-            found += [replace(growth, patterns=patterns, after=growth.before + nodes)] if nodes else []
-    return tuple(found)

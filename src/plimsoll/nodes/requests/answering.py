@@ -7,12 +7,14 @@ the journal tell is the same text.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
 import msgspec
 
 from plimsoll.core.plans import Reason
+from plimsoll.nodes.planning.assembling import NOT_WHOLE
 from plimsoll.nodes.requests import states
 from plimsoll.nodes.requests.classes import mirrors
 from plimsoll.nodes.requests.conditions import Kind, Why, condition
@@ -21,7 +23,7 @@ from plimsoll.nodes.requests.states import next_attempt
 from plimsoll.nodes.requests.verdicts import Saying, Verdict
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
     from datetime import datetime
 
     from plimsoll.nodes.planning.capacity_checks import Checked
@@ -32,6 +34,9 @@ if TYPE_CHECKING:
     from plimsoll.nodes.requests.intents import Attempt
     from plimsoll.nodes.requests.seen import Seen
     from plimsoll.objects.meta import Condition
+
+    Blocking = Mapping[str, Sequence[str]]
+    """By the number of a pod set, of those that find no room: what stands in their way."""
 
 ACCEPTED_TEXT = "Provisioning Request was successfully queued."
 
@@ -54,16 +59,17 @@ class Answering:
     def failed(self, seen: Seen, why: str, message: str) -> Verdict:
         """Nothing can be planned for it, and never will be."""
         made = seen.conditions.with_condition(self._condition(seen, Kind.FAILED, why, message))
-        return _verdict(seen, Saying.FAILED, Reason(code=str(why), message=message), made, seen.details)
+        details = seen.details.but(next_attempt=None)
+        return _verdict(seen, Saying.FAILED, Reason(code=str(why), message=message), made, details)
 
-    def begun(self, attempt: Attempt, *, cost_before: float = 0.0) -> Verdict:
-        """Growth for it is about to be asked for."""
+    def begun(self, attempt: Attempt, *, cost_before: float = 0.0, bound_before: float = 0.0) -> Verdict:
+        """Growth for it is about to be asked for; what earlier turns added for it costs something too."""
         seen, share = attempt.seen, attempt.share
         told = f"growth for {_pods(seen.total)} is asked for: {_growth(share.nodes, {})}"
         details = seen.details.but(
             intent=attempt.intent,
             plan_cost_per_hour=money(cost_before + share.cost_per_hour),
-            cost_lower_bound_per_hour=money(cost_before + share.lower_bound_per_hour),
+            cost_lower_bound_per_hour=money(bound_before + share.lower_bound_per_hour),
         )
         return _verdict(
             seen, Saying.ACCEPTED, Reason(code=Why.ACCEPTED.value, message=told), self.accepted(seen), details
@@ -74,7 +80,8 @@ class Answering:
     def checked(self, seen: Seen, found: Checked) -> Verdict:
         if found.fits:
             return self.found(seen)
-        return self.not_found(seen, "; ".join(map(str, found.reasons)), [str(one) for one in found.reasons])
+        blocking = {_index(key): list(map(str, reasons)) for key, reasons in found.blocking.items()}
+        return self.not_found(seen, blocking, told="; ".join(map(str, found.reasons)))
 
     # ---- answers to an attempt
 
@@ -101,8 +108,9 @@ class Answering:
         booked_until = self._at + timedelta(seconds=seen.parameters.booking_s)
         return self._provisioned(seen, Why.PROVISIONED, told, seen.details.but(booked_until=booked_until))
 
-    def not_found(self, seen: Seen, told: str, blocking: Any) -> Verdict:
+    def not_found(self, seen: Seen, blocking: Blocking, *, told: str = "") -> Verdict:
         """Not now; with `noRetry` never."""
+        told = told or _summed_up(blocking)
         details = self._refused(seen).but(blocking=_compact(blocking))
         if seen.parameters.retries:
             made = self._refusal(seen, Why.NOT_FOUND, told)
@@ -113,15 +121,12 @@ class Answering:
 
     def left_over(self, seen: Seen, plan: ScaleUp) -> Verdict:
         """The plan has no place for it; it says why, pod set by pod set."""
-        left = {key: one.reasons for one in plan.remaining for key in one.keys}
-        short = {one.key: [str(reason) for reason in left[one.key]] for one in seen.pods if one.key in left}
-        why = dict.fromkeys(reason for reasons in short.values() for reason in reasons)
-        told = f"no capacity for {_pods(seen.total)}: {'; '.join(why)}"
-        return self.not_found(seen, told, {key.rpartition("/")[2]: reasons for key, reasons in short.items()})
+        blocking = blocking_of(seen, plan)
+        return self.not_found(seen, blocking, told=f"no capacity for {_pods(seen.total)}: {_summed_up(blocking)}")
 
     def not_checked(self, seen: Seen, problem: str) -> Verdict:
         """Whoever should have answered could not; it is tried again."""
-        details = self._refused(seen).but(blocking="")
+        details = self._refused(seen).but(blocking=_compact(blocks_all(seen, problem)))
         made = self._refusal(seen, Why.CHECK_FAILED, problem)
         return _verdict(seen, Saying.NOT_FOUND, Reason(code=Why.CHECK_FAILED.value, message=problem), made, details)
 
@@ -133,27 +138,30 @@ class Answering:
             reason = Reason(code=failed.reason, message=failed.message)
             return _verdict(seen, Saying.FAILED, reason, conditions, self._refused(seen).but(next_attempt=None))
         if provisioned is None:
-            return self.not_found(seen, f"class {seen.request.spec.provisioning_class_name} gave no answer", "")
+            told = f"class {seen.request.spec.provisioning_class_name} gave no answer"
+            return self.not_found(seen, blocks_all(seen, told))
         reason = Reason(code=provisioned.reason, message=provisioned.message)
         if provisioned.status == "True":
             return _verdict(seen, Saying.PROVISIONED, reason, conditions, self._answered(seen))
-        return _verdict(seen, Saying.NOT_FOUND, reason, conditions, self._refused(seen))
+        details = self._refused(seen).but(blocking=_compact(blocks_all(seen, provisioned.message)))
+        return _verdict(seen, Saying.NOT_FOUND, reason, conditions, details)
 
-    def rolling_back(self, seen: Seen, intent: Intent, told: str) -> Verdict:
-        """What was begun for it is about to be taken back; `intent` says how far."""
-        reason = Reason(code=Why.NOT_FOUND.value, message=f"{told}; what was added is taken back")
-        details = seen.details.but(intent=intent, blocking=_compact(told))
-        made = seen.conditions if is_over(seen) else self._refusal(seen, Why.NOT_FOUND, reason.message)
+    def rolling_back(self, seen: Seen, intent: Intent, blocking: Blocking) -> Verdict:
+        """What was begun for it is about to be taken back; `intent` says how far. It is answered when that is done."""
+        reason = Reason(code=Why.NOT_FOUND.value, message=f"{_summed_up(blocking)}; what was added is taken back")
+        details = seen.details.but(intent=intent, blocking=_compact(blocking))
+        made = seen.conditions if is_over(seen) else self.accepted(seen)
         return _verdict(seen, Saying.NOT_FOUND, reason, made, details)
 
     def rolled_back(self, seen: Seen, nodes: Mapping[str, int]) -> Verdict:
-        """What was begun for it is taken back, all of it; it is tried again later."""
-        told = _told(seen.details.blocking) or "an attempt that was begun could not be finished"
+        """What was begun for it is taken back, all of it; it is tried again later, unless it is over."""
+        told = _why_over(seen) or _told(seen.details.blocking) or "an attempt that was begun could not be finished"
         back = ", ".join(f"{group} -{count}" for group, count in nodes.items() if count)
         message = f"{told}; rolled back: {back or 'nothing was left to take back'}"
         reason = Reason(code=Saying.ROLLED_BACK.value, message=message, facts={"nodeGroups": dict(nodes)})
         if is_over(seen):
-            return _verdict(seen, Saying.ROLLED_BACK, reason, seen.conditions, seen.details.but(intent=None))
+            verdict = _verdict(seen, Saying.ROLLED_BACK, reason, seen.conditions, seen.details.but(intent=None))
+            return replace(verdict, is_news=bool(back))
         details = self._refused(seen).but(node_groups={})
         return _verdict(seen, Saying.ROLLED_BACK, reason, self._refusal(seen, Why.NOT_FOUND, message), details)
 
@@ -239,9 +247,40 @@ def _growth(nodes: Mapping[str, int], why_made: Mapping[str, str]) -> str:
     return ", ".join(told)
 
 
+def _why_over(seen: Seen) -> str:
+    """Empty where it is not."""
+    ended = (seen.conditions.get(kind) for kind in (Kind.CAPACITY_REVOKED, Kind.FAILED))
+    return next((one.message for one in ended if one is not None and one.status == "True"), "")
+
+
+# ---- what stands in the way
+
+
+def blocking_of(seen: Seen, plan: ScaleUp) -> Blocking:
+    """By a plan that has no place for it. Pod sets that would fit without the others are not named."""
+    left = {key: one.reasons for one in plan.remaining for key in one.keys}
+    short = {one.key: left[one.key] for one in seen.pods if one.key in left}
+    lacking = {key: reasons for key, reasons in short.items() if any(one.code != NOT_WHOLE for one in reasons)}
+    return {_index(key): list(map(str, reasons)) for key, reasons in (lacking or short).items()}
+
+
+def blocks_all(seen: Seen, told: str) -> Blocking:
+    """Where it is the same for all its pods."""
+    return {str(index): [told] for index in range(len(seen.request.spec.pod_sets))}
+
+
+def _index(key: str) -> str:
+    """Of a pod set, by the key of its pods."""
+    return key.rpartition("/")[2]
+
+
+def _summed_up(blocking: Blocking) -> str:
+    return "; ".join(dict.fromkeys(reason for reasons in blocking.values() for reason in reasons))
+
+
 def _told(blocking: str) -> str:
     try:
-        return msgspec.json.decode(blocking, type=str)
+        return _summed_up(msgspec.json.decode(blocking, type=dict[str, list[str]]))
     except msgspec.MsgspecError:
         return ""
 

@@ -18,6 +18,7 @@ from plimsoll.nodes.planning.lumps import Lumps
 from plimsoll.nodes.planning.memories import Memory
 from plimsoll.nodes.planning.promises import merged, with_promises_kept
 from plimsoll.nodes.requests.consumption import Consumption, Matches, consumption
+from plimsoll.nodes.requests.idleness import is_coming
 from plimsoll.nodes.requests.seen import Nature
 
 if TYPE_CHECKING:
@@ -78,6 +79,12 @@ class Hints:
             fillings = [_of(next(of_nodes, {}), owners) for _ in range(nodes)]
             coming += [Filling(group=group, pods=pods) for pods in fillings if pods]
         return replace(self, fillings=(*kept.values(), *coming), owners={**self.owners, **owners})
+
+    def but_coming(self, snapshot: Snapshot) -> Hints:
+        """Without places on nodes that are not there yet: what was to go there is packed anew."""
+        return replace(
+            self, fillings=tuple(one for one in self.fillings if one.node and not is_coming(one.node, snapshot))
+        )
 
     def of_requests(self, requests: Iterable[Seen]) -> tuple[Filling, ...]:
         """What of it is theirs."""

@@ -48,6 +48,10 @@ class Cancelling:
         """By uid: requests with growth, as they were seen last."""
         self._gone: list[Cancelled] = []
 
+    def misses_some_of(self, requests: Iterable[Seen]) -> bool:
+        """Whether one is gone that had nodes on their way when it was seen last: those that stay may move together."""
+        return not self._known.keys() <= {one.request.metadata.uid for one in requests}
+
     def see(self, requests: Iterable[Seen], booked: Booked, sizes: Mapping[str, int]) -> None:
         """All that there are. Who had nodes on their way before and is not there any more was cancelled."""
         now = {one.request.metadata.uid: one for one in requests}
@@ -78,15 +82,14 @@ class Cancelling:
 
 
 def _growth(one: Seen, booked: Booked, sizes: Mapping[str, int]) -> Cancelled:
-    """Its own nodes that are on their way."""
+    """Nodes on their way that its pods would run on; those that others are given too stay."""
     if one.phase is Phase.INTENDED:
         return Cancelled(request=one.name, nodes=grown_before(one, sizes))
     snapshot = booked.snapshot
     coming = Counter(
         snapshot.group_of[name] for name in booked.by_request.get(one.name, ()) if is_coming(name, snapshot)
     )
-    own = one.details.node_groups
-    return Cancelled(request=one.name, nodes={group: min(nodes, own.get(group, 0)) for group, nodes in coming.items()})
+    return Cancelled(request=one.name, nodes=coming)
 
 
 async def _lowered(group: Group, most: int) -> int:

@@ -40,6 +40,11 @@ def is_named_after(kind: str, instance: str) -> bool:
     return bool(instance) and any(kind == f"{instance}{one}" for one in CHECK_CLASSES)
 
 
+def is_same(kind: str, other: str) -> bool:
+    """Whether both names are of one class: those of ours have had several."""
+    return kind == other or any(kind in names and other in names for names in (ATOMIC_CLASSES, CHECK_CLASSES))
+
+
 def mirrors(kind: str) -> bool:
     """Whether `CapacityAvailable` comes beside `Provisioned`."""
     return kind.endswith(MIRRORING)

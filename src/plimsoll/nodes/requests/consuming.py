@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Final
 
 from plimsoll.core.plans import Reason
 from plimsoll.nodes.observing.waiting_pods import was_refused
+from plimsoll.nodes.requests.classes import is_same
 from plimsoll.nodes.requests.conditions import Kind
 from plimsoll.nodes.requests.consumption import Matches, class_said, consumed_request
 from plimsoll.nodes.requests.seen import Phase
@@ -56,6 +57,7 @@ def consumers(
         pods = sorted(by_request[name], key=lambda one: one.metadata.name)
         if name not in requests.known:
             found.append(_missing(name, pods))
+            found += _without_class(name, pods[:_MOST_PODS])
         elif name in seen:
             found += _of_pods(seen[name], pods[:_MOST_PODS], known)
             found += _of_request(seen[name], pods, (unbookable or {}).get(name, 0))
@@ -69,6 +71,12 @@ def _missing(name: str, pods: Sequence[Pod]) -> ConsumerWarning:
     return ConsumerWarning(reason=reason, request=name, pod=pods[0])
 
 
+def _without_class(name: str, pods: Iterable[Pod]) -> list[ConsumerWarning]:
+    told = f"it consumes ProvisioningRequest {name} but does not name its class"
+    reason = Reason(code=CLASS_MISSING, message=told)
+    return [ConsumerWarning(reason=reason, request=name, pod=pod) for pod in pods if not class_said(pod)]
+
+
 def _of_pods(seen: Seen, pods: Iterable[Pod], matches: Matches) -> list[ConsumerWarning]:
     found: list[ConsumerWarning] = []
     wanted = seen.request.spec.provisioning_class_name
@@ -77,7 +85,7 @@ def _of_pods(seen: Seen, pods: Iterable[Pod], matches: Matches) -> list[Consumer
         if not said:
             told = f"it consumes ProvisioningRequest {seen.name} but does not name its class, {wanted}"
             found.append(_of_pod(seen, pod, CLASS_MISSING, told))
-        elif said != wanted:
+        elif not is_same(said, wanted):
             told = f"it names class {said}, but ProvisioningRequest {seen.name} is of class {wanted}"
             found.append(_of_pod(seen, pod, CLASS_DIFFERS, told))
         if seen.templates and not matches.of(pod, seen):

@@ -114,6 +114,8 @@ class Desk:
         counter = self._counter(at)
         seen = self._read(at)
         refreshed, left = await self._refreshed(seen, at, counter)
+        if self._cancelling.misses_some_of(seen.all):
+            self._hints = self._hints.but_coming(at.snapshot)
         booked, kept, missed = await self._booked(left.held, at, counter)
         self._cancelling.see(seen.all, booked, at.sizes)
         counter = replace(counter, grounds=Grounds(nodes=at.nodes, kept=booked.nodes))
@@ -123,6 +125,8 @@ class Desk:
             counter=counter,
             snapshot=_but_groups(booked.snapshot, returned.groups),
             sizes=at.sizes,
+            policy=at.policy,
+            planning=self._tools.planning,
             returning=returned.unfinished,
             booked_nodes=booked.nodes,
             unanswered=tuple(one for one in seen.all if one.phase in _UNANSWERED),
@@ -140,12 +144,12 @@ class Desk:
     async def close(self, session: Session, up: ScaleUpPart) -> RequestsPart:
         """All that comes after growth was asked for."""
         part = await session.close(up)
-        grown = [(one.group, one.after - one.before, one.growth) for one in up.grown if one.is_done]
+        places = session.places(up)
         self._hints = self._hints.planned(
-            session.served(), existing=up.plan.existing, grown=grown, group_of=session.snapshot.group_of
+            session.served(), existing=places.existing, grown=places.grown, group_of=session.snapshot.group_of
         )
         if session.counter.is_free:
-            await self._cancelling.give_back(session.snapshot, {*session.booked_nodes, *up.plan.existing})
+            await self._cancelling.give_back(session.snapshot, {*session.booked_nodes, *places.existing})
         return replace(part, waiting=_waiting(session.unanswered, part.verdicts))
 
     # ---- steps
@@ -192,7 +196,7 @@ class Desk:
     ) -> tuple[Booked, tuple[Verdict, ...], list[Missed]]:
         """Capacity that was given is kept. Who has consumed or got it is told; who misses it is not booked."""
         booked = await self._book(at, held)
-        missed = self._arrivals.missed(held, booked)
+        missed = self._arrivals.missed(held, booked, at.now)
         gone = {one.seen.name for one in missed}
         if gone:
             held = [one for one in held if one.name not in gone]

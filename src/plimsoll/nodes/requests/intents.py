@@ -91,6 +91,14 @@ def grown_before(seen: Seen, targets: Mapping[str, int]) -> dict[str, int]:
     return {group: nodes for group, nodes in added.items() if nodes > 0}
 
 
+def part_grown(begun: Intent, grown: Mapping[str, int], prices: Mapping[str, float]) -> float:
+    """What part of the money for all that was begun goes into the nodes that came of it."""
+    asked = {group: one.after - one.before for group, one in begun.groups.items()}
+    whole = sum(nodes * prices.get(group, 0.0) for group, nodes in asked.items())
+    there = sum(nodes * prices.get(group, 0.0) for group, nodes in grown.items())
+    return there / whole if whole else float(bool(grown))
+
+
 def in_the_cloud(nodes: Mapping[str, int], grown: Sequence[Grown]) -> dict[str, int]:
     """The same nodes by the ids that the cloud gave to groups; one that came as several fills them in turn.
 
@@ -130,6 +138,25 @@ class Return:
     @property
     def is_nothing(self) -> bool:
         return not self.created and not any(self.nodes.values())
+
+
+def surplus(plan: ScaleUp, kept: ScaleUp, failed: Sequence[Attempt]) -> dict[str, dict[str, int]]:
+    """By failed request and group, the nodes of the plan that nobody needs once it is only `kept`.
+
+    What is beyond the own nodes of each, because others moved together, the last in line gives back.
+    """
+    needed = {one.offer.group: one.added for one in kept.growths}
+    left = {one.offer.group: one.added - needed.get(one.offer.group, 0) for one in plan.growths}
+    found: dict[str, dict[str, int]] = {}
+    for one in failed:
+        mine = {group: min(count, left[group]) for group, count in one.share.nodes.items()}
+        left |= {group: left[group] - count for group, count in mine.items()}
+        found[one.seen.name] = mine
+    for one in reversed(failed):
+        for group in one.share.nodes:
+            found[one.seen.name][group] += left[group]
+            left[group] = 0
+    return found
 
 
 def on_the_way_back(

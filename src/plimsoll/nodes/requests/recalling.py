@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from plimsoll.nodes.requests.answering import is_over
+from plimsoll.nodes.requests.answering import blocks_all, is_over
 from plimsoll.nodes.requests.conditions import Why
 from plimsoll.nodes.requests.idleness import idle_coming, idle_nodes
 from plimsoll.nodes.requests.intents import Return, grown_before, on_the_way_back
@@ -55,8 +55,8 @@ async def recall(counter: Counter, at: Recall) -> Returned:
     going += [as_written(one) for one in revoked if one.is_written and one.details.intent is not None]
     begun = [one.details.intent for one in going if one.details.intent is not None]
     returns = _returns(at)
-    told = {one.name: _why_stranded(one) for one in at.line if is_stranded(one)}
-    told |= {one.seen.name: one.told for one in at.missed}
+    told = {one.name: blocks_all(one, _why_stranded(one)) for one in at.line if is_stranded(one)}
+    told |= {one.seen.name: blocks_all(one.seen, one.told) for one in at.missed}
     first = await begin(counter, returns, Occasion(sizes=at.sizes, begun=tuple(begun), told=told))
     return Returned(verdicts=revoked) + first + await go_on(counter, going)
 

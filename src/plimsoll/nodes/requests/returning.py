@@ -16,7 +16,7 @@ from plimsoll.nodes.requests.rolling_back import Grounds
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping, Sequence
 
-    from plimsoll.nodes.requests.answering import Answering
+    from plimsoll.nodes.requests.answering import Answering, Blocking
     from plimsoll.nodes.requests.details import Intent
     from plimsoll.nodes.requests.intents import Return
     from plimsoll.nodes.requests.rolling_back import RollBack
@@ -72,7 +72,7 @@ class Occasion:
     """The groups', with what was asked for in this turn."""
     begun: tuple[Intent, ...] = ()
     """Returns of others that are not finished."""
-    told: Mapping[str, str] = field(default_factory=dict)
+    told: Mapping[str, Blocking] = field(default_factory=dict)
     """By name of the request, why its attempt failed."""
     uncertain: Collection[str] = ()
     """Names of requests for which growth may still come: theirs is finished in another turn."""
@@ -117,8 +117,8 @@ async def go_on(counter: Counter, requests: Sequence[Seen], *, uncertain: Collec
     return Returned(verdicts=said, unfinished=tuple(unfinished), did_something=did_something)
 
 
-def _ended(answering: Answering, seen: Seen, told: str) -> Verdict:
-    return answering.rolled_back(seen, {}) if is_over(seen) else answering.not_found(seen, told, told)
+def _ended(answering: Answering, seen: Seen, told: Blocking) -> Verdict:
+    return answering.rolled_back(seen, {}) if is_over(seen) else answering.not_found(seen, told)
 
 
 def as_written(verdict: Verdict) -> Seen:

@@ -8,23 +8,35 @@ leaves of its growth is taken back; what was not answered is left as it is writt
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from plimsoll.core.plans import Reason
-from plimsoll.nodes.planning.request_shares import shares
-from plimsoll.nodes.planning.results import ScaleUp
-from plimsoll.nodes.planning.withdrawals import dropped_growths, without_requests
+from plimsoll.nodes.planning.prices import group_prices
+from plimsoll.nodes.planning.repacking import repacked
+from plimsoll.nodes.planning.withdrawals import without_requests
+from plimsoll.nodes.requests.answering import blocking_of, money
 from plimsoll.nodes.requests.idleness import idle_nodes
-from plimsoll.nodes.requests.intents import Return, added_up, attempts, grown_before, in_the_cloud, may_have_grown
+from plimsoll.nodes.requests.intents import (
+    Return,
+    added_up,
+    attempts,
+    grown_before,
+    in_the_cloud,
+    may_have_grown,
+    part_grown,
+    surplus,
+)
 from plimsoll.nodes.requests.returning import Occasion, as_written, begin
 from plimsoll.nodes.requests.seen import Phase
 from plimsoll.nodes.requests.verdicts import RequestsPart
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Mapping
+    from collections.abc import Awaitable, Callable, Collection, Mapping
 
-    from plimsoll.nodes.planning.results import Growth
+    from plimsoll.nodes.planning.results import Growth, ScaleUp
     from plimsoll.nodes.planning.world import Snapshot
+    from plimsoll.nodes.policy import Policy
+    from plimsoll.nodes.requests.answering import Blocking
     from plimsoll.nodes.requests.details import Intent
     from plimsoll.nodes.requests.intents import Attempt
     from plimsoll.nodes.requests.returning import Counter
@@ -32,7 +44,19 @@ if TYPE_CHECKING:
     from plimsoll.nodes.requests.verdicts import Verdict
     from plimsoll.nodes.turns import Grown, ScaleUpPart
 
+    Planning = Callable[[Callable[[], Any]], Awaitable[Any]]
+
 NOT_INTENDED: Final = "IntentNotWritten"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Places:
+    """Where a turn wants pods to run."""
+
+    existing: Mapping[str, Mapping[str, int]]
+    """By node, pods by key."""
+    grown: tuple[tuple[str, int, Growth], ...]
+    """Group, nodes it got, and the growth that they are of."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -49,6 +73,10 @@ class Session:
     returning: tuple[Intent, ...] = ()
     """Of attempts that are on their way back and not there yet."""
     booked_nodes: frozenset[str] = frozenset()
+    policy: Policy
+    planning: Planning
+    kept: ScaleUp | None = None
+    """The plan as far as it holds, once it was carried out; None: it holds as it is."""
     unanswered: tuple[Seen, ...] = ()
     """All that waited for an answer when the turn began."""
     part: RequestsPart = field(default_factory=RequestsPart)
@@ -72,15 +100,18 @@ class Session:
             return plan
         said = await self.counter.say([self._begun(one) for one in begun.values()])
         self._written |= {one.seen.name: as_written(one) for one in said if one.is_written}
+        self.part = replace(
+            self.part, verdicts=(*self.part.verdicts, *(one for one in said if one.is_written and one.accepts))
+        )
         self._withdrawn = frozenset(one.seen.name for one in said if not one.is_written)
         why = Reason(code=NOT_INTENDED, message="what is about to be done for it could not be written down")
         left = without_requests(plan, self._withdrawn, pending=self.snapshot.pending, why=why)
-        keys = {one.key for one in self.snapshot.pending if one.bundle}
-        return replace(left, growths=tuple(replace(one, for_requests=_is_for(one, keys)) for one in left.growths))
+        bundle_of = {one.key: one.bundle for one in self.snapshot.pending}
+        return replace(left, growths=tuple(_with_requests(one, bundle_of) for one in left.growths))
 
     def _begun(self, attempt: Attempt) -> Verdict:
-        cost = attempt.seen.details.plan_cost_per_hour if self._grown_before(attempt.seen) else ""
-        return self.counter.answering.begun(attempt, cost_before=_number(cost))
+        cost, bound = self._costs_before(attempt.seen)
+        return self.counter.answering.begun(attempt, cost_before=cost, bound_before=bound)
 
     # ---- after it
 
@@ -89,6 +120,7 @@ class Session:
         if not self.line or not (up.plan.helped or up.plan.remaining):
             return self.part
         failed = self._failed(up)
+        self.kept = await self._without(failed, up)
         answers = self._answers(up, failed)
         returned = await begin(self.counter, self._returns(up, failed), self._occasion(up, failed))
         said = await self.counter.say(answers)
@@ -100,12 +132,34 @@ class Session:
         """The line, each request as it was written last."""
         return tuple(self._written.get(one.name, one) for one in self.line)
 
-    def _answers(self, up: ScaleUpPart, failed: Mapping[str, str]) -> list[Verdict]:
+    def places(self, up: ScaleUpPart) -> Places:
+        """Where those are to run whom this turn found a place for, and did not fail."""
+        plan = self.kept or up.plan
+        left = {one.offer.group: one for one in plan.growths}
+        done = [(one, left.get(one.growth.offer.group)) for one in up.grown if one.is_done]
+        return Places(
+            existing=plan.existing,
+            grown=tuple((one.group, one.after - one.before, growth) for one, growth in done if growth is not None),
+        )
+
+    async def _without(self, failed: Collection[str], up: ScaleUpPart) -> ScaleUp:
+        """The plan for those that have not failed, on as few of the nodes that were asked for as they need."""
+        if not failed:
+            return up.plan
+        why = Reason(code=NOT_INTENDED, message="its attempt failed")
+        plan = without_requests(up.plan, failed, pending=self.snapshot.pending, why=why)
+        attempts_of = self._attempts(up.plan)
+        left = {group for name in failed if name in attempts_of for group in attempts_of[name].groups}
+        grown = {one.growth.offer.group for one in up.grown if may_have_grown(one)}
+        packed: ScaleUp = await self.planning(
+            lambda: repacked(plan, self.snapshot, self.policy, left=left, grown=grown)
+        )
+        return packed
+
+    def _answers(self, up: ScaleUpPart, failed: Collection[str]) -> list[Verdict]:
         """To everybody whose attempt has come to an end and did not fail."""
         answering = self.counter.answering
-        why = Reason(code=NOT_INTENDED, message="its attempt failed")
-        kept = without_requests(up.plan, failed.keys(), pending=self.snapshot.pending, why=why)
-        attempts_of = self._attempts(kept)
+        attempts_of = self._attempts(self.kept or up.plan)
         why_made = {one.group: _why_made(one) for one in up.grown if not one.growth.offer.exists}
         found: list[Verdict] = []
         for seen in self.served():
@@ -116,43 +170,42 @@ class Session:
                 found.append(answering.left_over(seen, up.plan))
             elif not _is_open(attempt, up.grown):
                 nodes = added_up(self._grown_before(seen), in_the_cloud(attempt.share.nodes, up.grown))
-                found.append(answering.given(seen, nodes, why_made=why_made) if nodes else answering.found(seen))
+                told = self._with_costs(seen, attempt)
+                found.append(answering.given(told, nodes, why_made=why_made) if nodes else answering.found(seen))
         return found
 
     # ---- what failed
 
-    def _failed(self, up: ScaleUpPart) -> dict[str, str]:
+    def _failed(self, up: ScaleUpPart) -> dict[str, Blocking]:
         """By name, why. Who was begun with and has no place in the plan any more has failed too."""
         refused = {
             one.growth.offer.group: f"{one.group}: {one.failure.message}"
             for one in up.grown
-            if one.failure is not None and not one.is_unknown and not one.is_overtaken
+            if one.failure is not None and one.is_refused
         }
         attempts_of = self._attempts(up.plan)
-        failed: dict[str, str] = {}
+        failed: dict[str, Blocking] = {}
         for seen in self.line:
-            attempt = attempts_of.get(seen.name)
-            if attempt is not None:
-                told = [refused[group] for group in attempt.share.nodes if group in refused]
-                failed |= {seen.name: "; ".join(told)} if told else {}
+            if seen.name in attempts_of:
+                failed[seen.name] = _refused_to(seen, up.plan, refused)
             elif seen.phase is Phase.INTENDED and seen.name not in self._withdrawn:
-                failed[seen.name] = self.counter.answering.left_over(seen, up.plan).reason.message
-        return failed
+                failed[seen.name] = blocking_of(seen, up.plan)
+        return {name: blocking for name, blocking in failed.items() if blocking}
 
     def _returns(self, up: ScaleUpPart, failed: Collection[str]) -> list[Return]:
         """What only they wanted of the growth of this turn, and what earlier turns added for them, if it is idle."""
         if not failed:
             return []
         keys = {one.key for one in self.snapshot.pending if one.bundle in failed}
-        dropped = ScaleUp(result=up.plan.result, growths=dropped_growths(up.plan, keys))
-        parts = shares(dropped, self.snapshot.pending)
+        failing = [one for name, one in self._attempts(up.plan).items() if name in failed]
+        parts = surplus(up.plan, self.kept or up.plan, failing)
         idle = idle_nodes(self.snapshot, {*self.booked_nodes, *_used(up.plan, keys)})
         found: list[Return] = []
         for seen in self.served():
             if seen.name in failed:
                 before = {group: min(nodes, idle.get(group, 0)) for group, nodes in self._grown_before(seen).items()}
                 idle = {group: nodes - before.get(group, 0) for group, nodes in idle.items()}
-                nodes = added_up(before, in_the_cloud(parts[seen.name].nodes, up.grown))
+                nodes = added_up(before, in_the_cloud(parts.get(seen.name, {}), up.grown))
                 found.append(Return(seen=seen, nodes=nodes, created=self._created(seen, up.grown)))
         return found
 
@@ -164,7 +217,7 @@ class Session:
         made = [one.group for one in grown if one.growth.offer.group in intent.created and _may_be_made(one)]
         return tuple(dict.fromkeys((*(one for one in intent.created if one in self.sizes), *made)))
 
-    def _occasion(self, up: ScaleUpPart, failed: Mapping[str, str]) -> Occasion:
+    def _occasion(self, up: ScaleUpPart, failed: Mapping[str, Blocking]) -> Occasion:
         unknown = {one.growth.offer.group for one in up.grown if one.is_unknown}
         attempts_of = self._attempts(up.plan)
         return Occasion(
@@ -183,9 +236,40 @@ class Session:
         """What earlier turns added for it."""
         return self._before.get(seen.name, {})
 
+    def _costs_before(self, seen: Seen) -> tuple[float, float]:
+        """What that costs, and its bound: of what was written for all that was begun, the part that came of it."""
+        details = seen.details
+        if details.intent is None:
+            return 0.0, 0.0
+        prices = group_prices(self.snapshot.groups, self.policy)
+        part = part_grown(details.intent, self._grown_before(seen), prices)
+        return _number(details.plan_cost_per_hour) * part, _number(details.cost_lower_bound_per_hour) * part
 
-def _is_for(growth: Growth, keys: Collection[str]) -> bool:
-    return any(key in keys for one in growth.patterns for key in one.pods)
+    def _with_costs(self, seen: Seen, attempt: Attempt) -> Seen:
+        """Of what came of it: since its intent was written, others may have failed, and it may do with less."""
+        cost, bound = self._costs_before(attempt.seen)
+        details = seen.details.but(
+            plan_cost_per_hour=money(cost + attempt.share.cost_per_hour),
+            cost_lower_bound_per_hour=money(bound + attempt.share.lower_bound_per_hour),
+        )
+        return replace(seen, details=details)
+
+
+def _with_requests(growth: Growth, bundle_of: Mapping[str, str]) -> Growth:
+    """It says whom it is for."""
+    bundles = {bundle_of[key] for one in growth.patterns for key in one.pods}
+    return replace(growth, requests=frozenset(bundles - {""}), for_others="" in bundles)
+
+
+def _refused_to(seen: Seen, plan: ScaleUp, refused: Mapping[str, str]) -> Blocking:
+    """Of its pod sets those that wanted nodes of a group that could not grow."""
+    found: dict[str, dict[str, None]] = {}
+    for one in plan.growths:
+        keys = {key for pattern in one.patterns for key in pattern.pods} if one.offer.group in refused else set()
+        for index, pods in enumerate(seen.pods):
+            if pods.key in keys:
+                found.setdefault(str(index), {})[refused[one.offer.group]] = None
+    return {index: list(found[index]) for index in sorted(found, key=int)}
 
 
 def _is_open(attempt: Attempt, grown: tuple[Grown, ...]) -> bool:

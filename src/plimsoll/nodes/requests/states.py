@@ -48,10 +48,10 @@ def phase_of(
     if provisioned is not None and provisioned.status == "True":
         end = booking_end(conditions, parameters)
         return Phase.OVER if end is not None and now > end else Phase.HELD
-    if provisioned is not None and provisioned.status == "False" and provisioned.reason == Why.WAITING:
-        return Phase.ARRIVING
     if begun:
         return Phase.INTENDED
+    if provisioned is not None and provisioned.status == "False" and provisioned.reason == Why.WAITING:
+        return Phase.ARRIVING
     if provisioned is None:
         return Phase.DUE
     if provisioned.status != "False":
@@ -136,7 +136,8 @@ def refresh(seen: Seen, now: datetime) -> Verdict | Deletion | None:
     if seen.phase is not Phase.OVER:
         return None
     if not is_over(seen.conditions):
-        told = f"capacity was kept for {seen.parameters.booking_s:g} s"
+        lasted = f"{seen.parameters.booking_s:g} s"
+        told = f"capacity was kept for {lasted}" if seen.parameters.reserves else f"it was answered {lasted} ago"
         return _said(seen, Saying.BOOKING_EXPIRED, Kind.BOOKING_EXPIRED, Why.TIME_OVER, told=told, now=now)
     collected = collected_at(seen)
     if collected is not None and now > collected:
@@ -159,7 +160,7 @@ def _said(seen: Seen, saying: Saying, kind: Kind, why: str, *, told: str, now: d
         saying=saying,
         reason=Reason(code=str(why), message=told),
         conditions=seen.conditions.with_condition(made),
-        details=seen.details,
+        details=seen.details.but(next_attempt=None),
     )
 
 

@@ -6,6 +6,8 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import TYPE_CHECKING
 
+from plimsoll.nodes.requests.conditions import Kind
+
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
@@ -42,6 +44,13 @@ class Verdict:
     details: Details
     is_written: bool = True
     """False: the API server did not take it, and nothing is assumed; the next turn says it again."""
+    is_news: bool = True
+    """False: only what was remembered is tidied up, and nobody is told."""
+
+    @property
+    def accepts(self) -> bool:
+        """Whether it is the first to say of the request that it was picked up."""
+        return self.seen.conditions.get(Kind.ACCEPTED) is None and self.conditions.get(Kind.ACCEPTED) is not None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -76,6 +85,11 @@ class RequestsPart:
     """By request: pods booked by node."""
     unbookable: Mapping[str, int] = field(default_factory=dict)
     """By request: pods that its booking found no place for."""
+
+    @property
+    def news(self) -> tuple[Verdict, ...]:
+        """What is told."""
+        return tuple(one for one in self.verdicts if one.is_news)
 
     @property
     def did_something(self) -> bool:

@@ -18,7 +18,7 @@ from plimsoll.nodes.telling.scale_up_events import scale_up_events
 from plimsoll.nodes.telling.told import WARNING, Told, status_map
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Container, Iterator
     from datetime import datetime
 
     from plimsoll.kube.recorder import EventType
@@ -31,9 +31,9 @@ _WHATEVER_IS_SAID: Final = frozenset({"ConsumingPodsUnschedulable", "Provisionin
 """Told once of the same thing even if the words differ: they count pods, which come and go."""
 
 
-def events_of(turn: Turn) -> tuple[Told, ...]:
-    """In the order in which things happened."""
-    return (*_health(turn), *scale_up_events(turn), *request_events(turn), *scale_down_events(turn))
+def events_of(turn: Turn, lately: Container[Told] = ()) -> tuple[Told, ...]:
+    """In the order in which things happened. `lately`: what need not be among the few that one turn tells."""
+    return (*_health(turn), *scale_up_events(turn, lately), *request_events(turn), *scale_down_events(turn))
 
 
 def _health(turn: Turn) -> Iterator[Told]:
@@ -61,16 +61,16 @@ class EventEmitter:
     def emit(self, turn: Turn) -> None:
         status = status_map(turn.policy)
         with_uid = structs.replace(status, uid=self.status_uid)
-        for one in self._news(events_of(turn), turn):
+        for one in self._news(turn):
             about = with_uid if one.about == status else one.about
             self._recorder.record(about, one.type, reason=one.reason, message=one.message)
 
-    def _news(self, told: Iterable[Told], turn: Turn) -> list[Told]:
+    def _news(self, turn: Turn) -> list[Told]:
         if turn.policy.operation.duplicated_events:
-            return list(told)
+            return list(events_of(turn))
         self._lately = {one: at for one, at in self._lately.items() if turn.at - at < _AGAIN_AFTER}
         news: list[Told] = []
-        for one in told:
+        for one in events_of(turn, self._lately):
             if (key := _same(one)) not in self._lately:
                 self._lately[key] = turn.at
                 news.append(one)

@@ -46,13 +46,30 @@ def samples(registry: CollectorRegistry) -> dict[str, float]:
     """Each value by its full name and by the short one; the short name alone is the sum over labels, zero if none."""
     found: dict[str, float] = {}
     for metric in _AsNamed(registry).collect():
-        if metric.name in MEASURED or metric.type in {"histogram", "summary"}:
+        if metric.name in MEASURED:
+            continue
+        if metric.type == "histogram":
+            found |= _in_all(metric)
             continue
         is_counter = metric.type == "counter" and metric.name not in WITHOUT_TOTAL
         name = f"{metric.name}{_TOTAL}" if is_counter else metric.name
         short = name.removeprefix(PREFIX)
         found[short] = sum(sample.value for sample in metric.samples)
         for sample in metric.samples:
+            found[name + _written(sample.labels, quote='"')] = sample.value
+            found[short + _written(sample.labels)] = sample.value
+    return found
+
+
+def _in_all(metric: Metric) -> dict[str, float]:
+    """Of a histogram how many and how much, which add up over labels as a counter does; not its buckets."""
+    found: dict[str, float] = {}
+    for suffix in ("_count", "_sum"):
+        name = metric.name + suffix
+        short = name.removeprefix(PREFIX)
+        some = [sample for sample in metric.samples if sample.name == name]
+        found[short] = sum(sample.value for sample in some)
+        for sample in some:
             found[name + _written(sample.labels, quote='"')] = sample.value
             found[short + _written(sample.labels)] = sample.value
     return found

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+from plimsoll.nodes.requests.answering import ACCEPTED_TEXT
 from plimsoll.nodes.requests.verdicts import Saying
 from plimsoll.nodes.telling.told import NORMAL, WARNING, Told, about_pod
 from plimsoll.objects.meta import ObjectReference
@@ -19,14 +20,17 @@ if TYPE_CHECKING:
     from plimsoll.nodes.requests.verdicts import ConsumerWarning
     from plimsoll.nodes.turns import Turn
 
+_NOT_BY_THEMSELVES: Final = (Saying.ACCEPTED, Saying.DELETED)
 _BAD: Final = (Saying.NOT_FOUND, Saying.FAILED, Saying.REVOKED, Saying.ROLLED_BACK)
 _API_VERSION: Final = f"{REQUEST_GROUP}/v1"
 _KIND: Final = "ProvisioningRequest"
 
 
 def request_events(turn: Turn) -> Iterator[Told]:
-    for one in turn.requests.verdicts:
-        if one.is_written and one.saying is not Saying.DELETED:
+    for one in turn.requests.news:
+        if one.is_written and one.accepts:
+            yield Told(about=_about(one.seen), reason=Saying.ACCEPTED.value, message=ACCEPTED_TEXT)
+        if one.is_written and one.saying not in _NOT_BY_THEMSELVES:
             kind = WARNING if one.saying in _BAD else NORMAL
             yield Told(about=_about(one.seen), type=kind, reason=one.saying.value, message=str(one.reason))
     for warning in turn.requests.warnings:

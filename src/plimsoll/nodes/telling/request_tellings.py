@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from plimsoll.nodes.requests.seen import Seen
-    from plimsoll.nodes.requests.verdicts import Verdict
+    from plimsoll.nodes.requests.verdicts import RequestsPart, Verdict
     from plimsoll.nodes.telling.metric_families import Families
     from plimsoll.nodes.turns import Turn
 
@@ -42,7 +42,7 @@ _UNWRITTEN: Final = Reason(code="NotWritten", message="the API server did not ta
 
 def request_actions(turn: Turn) -> Iterator[tuple[Action, Outcome]]:
     """What was said of requests, as actions of the plan."""
-    for one in turn.requests.verdicts:
+    for one in turn.requests.news:
         if one.saying is Saying.NOT_FOUND:
             continue
         action = Action(verb=_VERBS[one.saying], target=request_ref(one.seen), reason=one.reason)
@@ -52,7 +52,7 @@ def request_actions(turn: Turn) -> Iterator[tuple[Action, Outcome]]:
 
 def requests_left(turn: Turn) -> Iterator[NotDone]:
     """Requests that got nothing, each with what stands in its way."""
-    for one in turn.requests.verdicts:
+    for one in turn.requests.news:
         if one.saying is Saying.NOT_FOUND:
             yield NotDone(what="gets no capacity now", about=(request_ref(one.seen),), reason=one.reason)
     for warning in turn.requests.warnings:
@@ -64,7 +64,7 @@ def requests_left(turn: Turn) -> Iterator[NotDone]:
 def request_clauses(turn: Turn) -> Iterator[str]:
     """Parts of the sentence about a turn."""
     said: dict[Saying, list[Verdict]] = {}
-    for one in turn.requests.verdicts:
+    for one in turn.requests.news:
         said.setdefault(one.saying, []).append(one)
     for saying, verdicts in said.items():
         if saying not in _WORDS:
@@ -77,10 +77,12 @@ def request_clauses(turn: Turn) -> Iterator[str]:
 
 def count_requests(turn: Turn, to: Families) -> None:
     part = turn.requests
-    for one in part.verdicts:
+    for one in part.news:
         if not one.is_written:
             continue
         kind = one.seen.request.spec.provisioning_class_name
+        if one.accepts and one.saying is not Saying.ACCEPTED:
+            to.requests.labels(kind, Saying.ACCEPTED.value).inc()
         to.requests.labels(kind, one.saying.value).inc()
         if one.saying is Saying.ROLLED_BACK:
             to.rollbacks.inc()
@@ -90,8 +92,14 @@ def count_requests(turn: Turn, to: Families) -> None:
         to.pending_requests.clear()
         for kind, waiting in part.waiting.items():
             to.pending_requests.labels(kind).set(waiting)
-        to.booked_pods.set(sum(sum(nodes.values()) for nodes in part.booked.values()))
+        to.booked_pods.set(sum(sum(nodes.values()) for nodes in part.booked.values()) + _just_booked(part))
         to.unbookable_pods.set(sum(part.unbookable.values()))
+
+
+def _just_booked(part: RequestsPart) -> int:
+    """Pods that got their room in this very turn."""
+    answered = (one.seen for one in part.verdicts if one.is_written and one.saying is Saying.PROVISIONED)
+    return sum(one.total for one in answered if one.parameters.reserves and one.name not in part.booked)
 
 
 def request_ref(seen: Seen) -> Ref:

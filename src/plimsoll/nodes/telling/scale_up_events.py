@@ -5,6 +5,7 @@ Reasons and words are those of Cluster Autoscaler (specs/nodes.md 11), so that w
 
 from __future__ import annotations
 
+from itertools import islice
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from plimsoll.nodes.cluster_state.changes import DELETE_UNREGISTERED
@@ -23,7 +24,7 @@ from plimsoll.nodes.telling.told import WARNING, Told, about_pod, config_map, st
 from plimsoll.scheduling.demands import RESOURCES_FIT
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Container, Iterable, Iterator
 
     from plimsoll.core.plans import Reason
     from plimsoll.nodes.providers.values import CallFailed
@@ -34,6 +35,7 @@ TRIGGERED: Final = "TriggeredScaleUp"
 NOT_TRIGGERED: Final = "NotTriggerScaleUp"
 IGNORED: Final = "IgnoredInScaleUp"
 _IGNORED_PODS: Final = 50
+"""So many a turn; the next turn has others."""
 # What Cluster Autoscaler says where the planner is shorter.
 _WORDS: Final = {
     MAX_SIZE_REACHED: "max node group size reached",
@@ -42,13 +44,14 @@ _WORDS: Final = {
 }
 
 
-def scale_up_events(turn: Turn) -> Iterator[Told]:
+def scale_up_events(turn: Turn, lately: Container[Told] = ()) -> Iterator[Told]:
+    """`lately`: what was told, and is not worth telling again."""
     yield from _repairs(turn)
     yield from _growths(turn)
     yield from _limits(turn)
     yield from _priorities(turn)
     yield from _fates(turn)
-    yield from _ignored(turn)
+    yield from islice((one for one in _ignored(turn) if one not in lately), _IGNORED_PODS)
 
 
 # ---- the status ConfigMap
@@ -196,8 +199,7 @@ def _words(reason: Reason) -> list[str]:
 
 def _ignored(turn: Turn) -> Iterator[Told]:
     """Pods that consume a request. What is wrong with them or with it, `request_events` tells."""
-    consuming = [one for one in turn.set_aside if one.reason.code == CONSUMING]
-    for one in consuming[:_IGNORED_PODS]:
+    for one in (one for one in turn.set_aside if one.reason.code == CONSUMING):
         message = (
             f"Unschedulable pod didn't trigger scale-up, because it's consuming ProvisioningRequest {consumed_by(one)}"
         )
