@@ -202,7 +202,7 @@ def _request_answers(
     """By NAMESPACE/NAME, in the order in which they are served."""
     if not given.requests:
         return {}
-    from plimsoll.nodes.requests.answers import PlanAnswers
+    from plimsoll.nodes.requests.plan_answers import PlanAnswers
 
     answers = PlanAnswers(answer, given.snapshot.pending, policy=policy, at=given.snapshot.at)
     return answers.all(given.requests, checks)

@@ -16,8 +16,8 @@ _WIDE = 80
 
 
 def request_rows(found: list[Json], *, everywhere: bool) -> Iterator[str]:
-    head = ("NAME", "CLASS", "PODS", "STATE", "NODES", "COST/H", "AGE", "SAYS")
-    rows = [
+    head: tuple[str, ...] = ("NAME", "CLASS", "PODS", "STATE", "NODES", "COST/H", "AGE", "SAYS")
+    rows: list[tuple[Any, ...]] = [
         (
             one["name"],
             one["class"],
@@ -31,8 +31,8 @@ def request_rows(found: list[Json], *, everywhere: bool) -> Iterator[str]:
         for one in found
     ]
     if everywhere:
-        head = ("NAMESPACE", *head)  # type: ignore[assignment]
-        rows = [(one["namespace"], *row) for one, row in zip(found, rows, strict=True)]  # type: ignore[misc]
+        head = ("NAMESPACE", *head)
+        rows = [(one["namespace"], *row) for one, row in zip(found, rows, strict=True)]
     return table(head, rows)
 
 

@@ -9,8 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from plimsoll.nodes.planning import lines_of_checks
-from plimsoll.nodes.planning.bookings import InLine, with_checks
-from plimsoll.nodes.planning.capacity_checks import Check, check_capacity
+from plimsoll.nodes.planning.capacity_checks import Check, InLine, check_capacity, with_checks
 from plimsoll.scheduling.feasibility import feasible
 from plimsoll.scheduling.verdicts import Fits
 from tests.nodes.planning.engine_worlds import group, waiting, world

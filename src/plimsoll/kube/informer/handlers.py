@@ -150,7 +150,7 @@ class HandlerFeed(Generic[V]):
                 outcome = self._handler(change)
             except (asyncio.CancelledError, Exception) as error:  # noqa: BLE001 - a handler is somebody else's code; its bug must not stop the informer
                 self._report(change, error)
-            except BaseException:
+            except BaseException:  # whatever it was goes on up; what was not told must not be lost behind it
                 self._fall_behind(backlog, tellings[number:])
                 raise
             else:

@@ -5,8 +5,7 @@ unneeded in the next. A node that is gone is followed by another of its group th
 change their names when they join. What then has no place is packed anew, the first in line first. A request keeps what
 it can get: unlike a new one it is not refused because a part of it found no room.
 
-Counts by class and row, never by pod: half a million pods cost what their nodes cost. `requests.booking` asks, and
-`plimsoll plan` through `bookings`.
+Counts by class and row, never by pod: half a million pods cost what their nodes cost. `requests.booking` asks.
 """
 
 from __future__ import annotations

@@ -3,7 +3,7 @@
 In line, each whole or not at all; who found room keeps it from those behind, unless it asked not to. A no is not just a
 bad packing: where little is left, an integer program looks at every assignment (7.6). Nothing is added for a check.
 
-`bookings` asks, with a whole line of requests.
+`with_checks` answers a line in which others stand too that may add nodes; it is what `requests.booking` asks.
 """
 
 from __future__ import annotations
@@ -13,17 +13,20 @@ from typing import TYPE_CHECKING, Final
 
 from plimsoll.nodes.planning.boards import Board
 from plimsoll.nodes.planning.lines_of_checks import Check, Checked, Line
+from plimsoll.nodes.planning.lumps import Lumps
 from plimsoll.nodes.planning.placing import Doubts
+from plimsoll.nodes.planning.promises import with_promises_kept
+from plimsoll.nodes.planning.scale_up import plan_scale_up
 from plimsoll.nodes.planning.verifying import verify
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from plimsoll.nodes.planning.results import ScaleUp
-    from plimsoll.nodes.planning.world import Snapshot
+    from plimsoll.nodes.planning.world import Pending, Snapshot
     from plimsoll.nodes.policy import Policy
 
-__all__ = ["Check", "Checked", "Checks", "check_capacity"]
+__all__ = ["Check", "Checked", "Checks", "InLine", "check_capacity", "with_checks"]
 
 _ROUNDS: Final = 4
 """So often a placement that the plain rules refuse is made another way; then there is none."""
@@ -35,6 +38,46 @@ class Checks:
 
     answers: tuple[Checked, ...] = ()
     booked: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class InLine:
+    """A request that waits for an answer: one that may add nodes, or one that only asks."""
+
+    name: str
+    pods: tuple[Pending, ...]
+    grows: bool
+    keeps: bool = True
+
+
+def with_checks(snapshot: Snapshot, policy: Policy, line: Sequence[InLine]) -> tuple[Snapshot, dict[str, Checked]]:
+    """The answers to all checks in line by name, and the snapshot with the room they keep.
+
+    Those that may add nodes are not answered here; but what they would take of nodes that are there is theirs, where
+    they stand further in front. One that gets nothing, even with all that could be added, takes nothing.
+    """
+    last = max((number for number, one in enumerate(line) if not one.grows), default=-1)
+    front = line[: last + 1]
+    growing = [one for one in front if one.grows]
+    taken = with_promises_kept(snapshot)
+    served = _served(taken, policy, growing) if growing else frozenset()
+    checks = [
+        Check(name=one.name, pods=one.pods, keeps=one.keeps, takes=one.grows)
+        for one in front
+        if not one.grows or one.name in served
+    ]
+    found = check_capacity(taken, policy, checks)
+    pods = [pod for one in front for pod in one.pods]
+    kept = replace(snapshot, view=Lumps().on(snapshot.view, found.booked, pods))
+    return kept, {one.name: one for one in found.answers}
+
+
+def _served(snapshot: Snapshot, policy: Policy, growing: Sequence[InLine]) -> frozenset[str]:
+    """Names of those that would get all they ask for if nobody else asked."""
+    pods = tuple(pod for one in growing for pod in one.pods)
+    plan = plan_scale_up(replace(snapshot, pending=pods, promises={}), policy)
+    left = {key for one in plan.remaining for key in one.keys}
+    return frozenset(one.name for one in growing if not any(pod.key in left for pod in one.pods))
 
 
 def check_capacity(snapshot: Snapshot, policy: Policy, checks: Sequence[Check]) -> Checks:

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from plimsoll.nodes.planning.booked_places import Filling, booked_places
-from plimsoll.nodes.planning.bookings import InLine, with_checks
+from plimsoll.nodes.planning.capacity_checks import InLine, with_checks
 from plimsoll.nodes.planning.lumps import Lumps
 from plimsoll.nodes.planning.memories import Memory
 from plimsoll.nodes.planning.promises import merged, with_promises_kept

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections import Counter as Counts
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 from plimsoll.core.plans import Reason
 from plimsoll.nodes.requests.answering import Answering
@@ -29,11 +29,12 @@ from plimsoll.nodes.requests.states import Deletion, due_now, refreshed
 from plimsoll.nodes.requests.verdicts import RequestsPart, Saying, Verdict
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
+    from collections.abc import Collection, Iterable, Mapping, Sequence
     from datetime import datetime
 
     from plimsoll.nodes.brakes import Brakes
     from plimsoll.nodes.cluster_state.changes import Changes
+    from plimsoll.nodes.loop import Planning
     from plimsoll.nodes.observing.clusters import Stale
     from plimsoll.nodes.observing.requests_watched import RequestsWatched
     from plimsoll.nodes.planning.capacity_checks import Checked
@@ -49,8 +50,6 @@ if TYPE_CHECKING:
     from plimsoll.nodes.turns import ScaleUpPart
     from plimsoll.objects.nodes import Node
     from plimsoll.objects.pods import Pod
-
-    Planning = Callable[[Callable[[], Any]], Awaitable[Any]]
 
 GROWTH_RETURNED: Final = "GrowthReturned"
 _RETURNING: Final = "growth of requests is being taken back"

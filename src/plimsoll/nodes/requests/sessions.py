@@ -8,7 +8,7 @@ leaves of its growth is taken back; what was not answered is left as it is writt
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 from plimsoll.core.plans import Reason
 from plimsoll.nodes.planning.prices import group_prices
@@ -31,8 +31,9 @@ from plimsoll.nodes.requests.seen import Phase
 from plimsoll.nodes.requests.verdicts import RequestsPart
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Collection, Mapping
+    from collections.abc import Collection, Mapping
 
+    from plimsoll.nodes.loop import Planning
     from plimsoll.nodes.planning.results import Growth, ScaleUp
     from plimsoll.nodes.planning.world import Snapshot
     from plimsoll.nodes.policy import Policy
@@ -43,8 +44,6 @@ if TYPE_CHECKING:
     from plimsoll.nodes.requests.seen import Seen
     from plimsoll.nodes.requests.verdicts import Verdict
     from plimsoll.nodes.turns import Grown, ScaleUpPart
-
-    Planning = Callable[[Callable[[], Any]], Awaitable[Any]]
 
 NOT_INTENDED: Final = "IntentNotWritten"
 
@@ -83,7 +82,7 @@ class Session:
     ended: Reason | None = None
     """Sizes of groups were changed before anything was planned: the next turn looks anew."""
     _written: dict[str, Seen] = field(default_factory=dict)
-    """Requests as the server has them since this session wrote to them."""
+    """Requests as the server has them once they were written to."""
     _withdrawn: frozenset[str] = frozenset()
     """Those that this turn does nothing for: what it would do could not be written down."""
     _before: dict[str, dict[str, int]] = field(init=False)

@@ -48,7 +48,7 @@ def _sampled(seconds: float, ended: threading.Event) -> Counter[str]:
     while time.monotonic() < until and not ended.wait(_EVERY_S):
         names = {one.ident: one.name for one in threading.enumerate()}
         # The only way to see other threads; documented for debugging, which this is.
-        for ident, frame in sys._current_frames().items():  # noqa: SLF001
+        for ident, frame in sys._current_frames().items():  # noqa: SLF001 - documented, and the only way to see them
             if ident != own:
                 seen[stack_of(frame, names.get(ident, "thread"))] += 1
     return seen
