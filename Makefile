@@ -23,11 +23,11 @@ $(BIN)/python:
 
 $(VENV)/.runtime: $(BIN)/python pyproject.toml constraints.txt
 	@echo 'installing plimsoll'
-	@$(PIP) -e '.[fast]' && touch $@
+	@$(PIP) -e '.[fast,plots]' && touch $@
 
 $(VENV)/.dev: $(VENV)/.runtime
 	@echo 'installing the tools for tests and checks'
-	@$(PIP) -e '.[fast,dev]'
+	@$(PIP) -e '.[fast,plots,dev]'
 	@echo 'compiling the kernels of the planner, once'
 	@$(BIN)/python -m plimsoll.solver.kernels && touch $@
 
