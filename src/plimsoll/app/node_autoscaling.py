@@ -32,7 +32,7 @@ from plimsoll.kube.leases import (
 )
 from plimsoll.kube.recorder import EventRecorder
 from plimsoll.kube.selections import ClientSettings
-from plimsoll.local.cloud import SimulatedCloud
+from plimsoll.local.cloud.interface import SimulatedCloud
 from plimsoll.nodes.assembly import NodeAutoscaler, Surroundings
 from plimsoll.nodes.configuring import GivenOptions
 from plimsoll.nodes.options import read_options

@@ -17,7 +17,7 @@ from plimsoll.local import first_cluster
 from plimsoll.local.apiserver import running
 from plimsoll.local.apiserver.transport.kube_transport import EmbeddedTransport
 from plimsoll.local.apiserver.transport.listening import CannotListen, bound
-from plimsoll.local.cloud import SimulatedCloud
+from plimsoll.local.cloud.interface import SimulatedCloud
 from plimsoll.local.cluster import LocalCluster
 from plimsoll.local.first_cluster import FirstCluster
 from plimsoll.local.kubelet.settings import SILENT
@@ -25,7 +25,7 @@ from plimsoll.local.turnstile import Door, Turnstile
 from plimsoll.nodes.assembly import NodeAutoscaler
 from plimsoll.nodes.assembly import Surroundings as NodeSurroundings
 from plimsoll.nodes.configuring import GivenOptions
-from plimsoll.nodes.providers.simulated import SimulatedProvider
+from plimsoll.nodes.providers.simulated.provider import SimulatedProvider
 from plimsoll.objects.cloud import Machine, MachineState, NodeGroup
 from plimsoll.objects.nodes import Node
 from plimsoll.objects.our_kinds import OUR_KINDS

@@ -190,7 +190,7 @@ async def _play(access: Access, settings: KubeletSettings, *, clock: Clock) -> N
 
 
 async def _sell(access: Access, *, boot_s: float, clock: Clock) -> None:
-    from plimsoll.local.cloud import controllers
+    from plimsoll.local.cloud.controller import controllers
     from plimsoll.local.cluster import CLOUD
     from plimsoll.local.first_cluster import prepare_cloud
     from plimsoll.runtime.services import Service

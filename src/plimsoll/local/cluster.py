@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Final
 from plimsoll.core.values import Value
 from plimsoll.kube.informer.informer import DEFAULT_SETTINGS
 from plimsoll.kube.informer.settings import InformerSettings  # noqa: TC001 -- msgspec resolves it at run time
-from plimsoll.local.cloud import CloudSettings
-from plimsoll.local.cloud import controllers as cloud_controllers
+from plimsoll.local.cloud.controller import CloudSettings
+from plimsoll.local.cloud.controller import controllers as cloud_controllers
 from plimsoll.local.components import KUBELET, SCHEDULER, Components
 from plimsoll.local.endpoints.services import endpoint_services
 from plimsoll.local.kubelet import Kubelet, KubeletSettings

@@ -12,7 +12,7 @@ from plimsoll.journal.memory import MemoryJournal
 from plimsoll.nodes.assembly import NodeAutoscaler, Surroundings
 from plimsoll.nodes.configuring import GivenOptions
 from plimsoll.nodes.price_overlays import overlay_from
-from plimsoll.nodes.providers.simulated import SimulatedProvider
+from plimsoll.nodes.providers.simulated.provider import SimulatedProvider
 from plimsoll.nodes.scheduler_profiles import profiles_from
 from plimsoll.nodes.telling.entries import loop_entry
 from plimsoll.runtime.clocks import RealClock

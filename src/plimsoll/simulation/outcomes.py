@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from datetime import datetime
 
-    from plimsoll.local.cloud import CallRecord
+    from plimsoll.local.cloud.call_logs import CallRecord
     from plimsoll.simulation.group_names import GroupNames
     from plimsoll.simulation.worlds import World
 

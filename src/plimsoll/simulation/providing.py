@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING
 
 from plimsoll.core.errors import InvalidInput
 from plimsoll.kube.errors import ApiError
-from plimsoll.local.cloud import CloudError, Interventions
+from plimsoll.local.cloud.interventions import Interventions
+from plimsoll.objects.cloud_errors import CloudError
 from plimsoll.simulation.given import path_inside
 
 if TYPE_CHECKING:

@@ -21,7 +21,9 @@ from plimsoll.local.apiserver.namespace_contents import NamespaceContents
 from plimsoll.local.apiserver.running import Credentials, embedded
 from plimsoll.local.apiserver.storage import MemoryDriver, Store
 from plimsoll.local.apiserver.transport.kube_transport import EmbeddedTransport
-from plimsoll.local.cloud import CallLog, CloudSettings, SimulatedCloud
+from plimsoll.local.cloud.call_logs import CallLog
+from plimsoll.local.cloud.controller import CloudSettings
+from plimsoll.local.cloud.interface import SimulatedCloud
 from plimsoll.local.cluster import CLOUD, ClusterSettings, LocalCluster
 from plimsoll.local.components import CONTROLLER_MANAGER, KUBELET, SCHEDULER, Components
 from plimsoll.local.kubelet import KubeletSettings

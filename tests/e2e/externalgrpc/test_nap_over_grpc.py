@@ -13,7 +13,8 @@ import pytest
 from plimsoll.kube.client import Client
 from plimsoll.local.apiserver.application import Application
 from plimsoll.local.apiserver.transport.kube_transport import EmbeddedTransport
-from plimsoll.local.cloud import CloudSettings, SimulatedCloud
+from plimsoll.local.cloud.controller import CloudSettings
+from plimsoll.local.cloud.interface import SimulatedCloud
 from plimsoll.nodes.planning.group_names import Naming
 from plimsoll.nodes.providers.externalgrpc.channels import GrpcCalls
 from plimsoll.nodes.providers.externalgrpc.client import ExternalGrpcProvider
@@ -21,7 +22,7 @@ from plimsoll.nodes.providers.externalgrpc.configuration import configuration_of
 from plimsoll.nodes.providers.externalgrpc.listening import listening
 from plimsoll.nodes.providers.externalgrpc.service import ProviderService
 from plimsoll.nodes.providers.ports import Created
-from plimsoll.nodes.providers.simulated import SimulatedProvider
+from plimsoll.nodes.providers.simulated.provider import SimulatedProvider
 from plimsoll.nodes.providers.values import CallFailed, Done, FailureKind, InstanceState, NodeRef
 from plimsoll.objects.cloud import Cloud, NodeGroup
 from plimsoll.objects.definitions import CustomResourceDefinition

@@ -18,7 +18,7 @@ from plimsoll.nodes.providers.externalgrpc.listening import listening
 from plimsoll.nodes.providers.externalgrpc.methods import CLOUD_PROVIDER, METHODS
 from plimsoll.nodes.providers.externalgrpc.service import ProviderService
 from plimsoll.nodes.providers.ports import Created
-from plimsoll.nodes.providers.simulated import SimulatedProvider
+from plimsoll.nodes.providers.simulated.provider import SimulatedProvider
 from plimsoll.nodes.providers.values import (
     CallFailed,
     Done,

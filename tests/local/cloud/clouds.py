@@ -13,7 +13,10 @@ import json
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any, Self, TypeVar
 
-from plimsoll.local.cloud import CallLog, CloudSettings, Interventions, SimulatedCloud, controllers
+from plimsoll.local.cloud.call_logs import CallLog
+from plimsoll.local.cloud.controller import CloudSettings, controllers
+from plimsoll.local.cloud.interface import SimulatedCloud
+from plimsoll.local.cloud.interventions import Interventions
 from plimsoll.local.components import Components
 from plimsoll.objects.cloud import CLOUD_RESOURCES, THE_CLOUD, Cloud, Machine, NodeGroup
 from plimsoll.objects.judging import shipped_definitions

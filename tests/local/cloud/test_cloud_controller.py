@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from plimsoll.local.cloud import CloudSettings
+from plimsoll.local.cloud.controller import CloudSettings
 from plimsoll.objects.cloud import GROUP_LABEL, Machine, NodeGroup
 from plimsoll.objects.nodes import Node
 from tests.local.cloud.clouds import CloudWorld, at

@@ -10,7 +10,8 @@ from plimsoll.kube.client import Client
 from plimsoll.kube.errors import TimedOut
 from plimsoll.local.apiserver.application import Application
 from plimsoll.local.apiserver.transport.kube_transport import EmbeddedTransport
-from plimsoll.local.cloud import CloudSettings, SimulatedCloud
+from plimsoll.local.cloud.controller import CloudSettings
+from plimsoll.local.cloud.interface import SimulatedCloud
 from plimsoll.objects.cloud import THE_CLOUD, Cloud, Machine, NodeGroup
 from plimsoll.objects.definitions import CustomResourceDefinition
 from plimsoll.objects.nodes import Node

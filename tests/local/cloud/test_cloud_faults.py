@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from plimsoll.local.cloud import CallLog, CallRecord, CloudFailed, CloudTimedOut
+from plimsoll.local.cloud.call_logs import CallLog, CallRecord
 from plimsoll.objects.cloud import CallFault
+from plimsoll.objects.cloud_errors import CloudFailed, CloudTimedOut
 from plimsoll.objects.nodes import Node
 from tests.local.cloud.clouds import SMALL, CloudWorld, at, text_of
 

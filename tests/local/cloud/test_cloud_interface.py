@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from plimsoll.local.cloud import CallRecord, CloudRefused, NoSuchGroup, NotSupported
+from plimsoll.local.cloud.call_logs import CallRecord
 from plimsoll.objects.cloud import NodeGroup, NodeGroupSpec
+from plimsoll.objects.cloud_errors import CloudRefused, NoSuchGroup, NotSupported
 from tests.local.cloud.clouds import CloudWorld, at
 
 

@@ -9,10 +9,10 @@ from typing import Any
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from plimsoll.local.cloud import CloudRefused
 from plimsoll.local.cloud.catalogue import offer_of
 from plimsoll.local.cloud.planning import View, plan
 from plimsoll.objects.cloud import CloudSpec, MachineType, NodeGroup, NodeGroupSpec, Quota, Stock
+from plimsoll.objects.cloud_errors import CloudRefused
 from plimsoll.objects.meta import ObjectMeta
 from tests.local.cloud.clouds import CloudWorld, at
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from plimsoll.local.cloud import CloudRefused
+from plimsoll.objects.cloud_errors import CloudRefused
 from tests.local.cloud.clouds import CloudWorld
 
 if TYPE_CHECKING:

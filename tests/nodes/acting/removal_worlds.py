@@ -15,7 +15,8 @@ from typing import TYPE_CHECKING, Any, Self
 
 from plimsoll.core.plans import Reason
 from plimsoll.kube.informer import Informer
-from plimsoll.local.cloud import CloudSettings, SimulatedCloud, controllers
+from plimsoll.local.cloud.controller import CloudSettings, controllers
+from plimsoll.local.cloud.interface import SimulatedCloud
 from plimsoll.local.components import KUBELET, Components
 from plimsoll.local.kubelet import Kubelet, KubeletSettings
 from plimsoll.local.liveness import ToldLiveness
@@ -29,7 +30,7 @@ from plimsoll.nodes.planning.departures import Removal
 from plimsoll.nodes.planning.disruption_slots import DisruptionSlots
 from plimsoll.nodes.planning.drains import DrainRules
 from plimsoll.nodes.policy import Policy
-from plimsoll.nodes.providers.simulated import SimulatedProvider
+from plimsoll.nodes.providers.simulated.provider import SimulatedProvider
 from plimsoll.objects.nodes import Node
 from plimsoll.objects.pods import Pod
 from plimsoll.runtime.chance import SeededEntropy

@@ -8,13 +8,13 @@ import pytest
 
 from plimsoll.core.plans import Reason
 from plimsoll.kube.errors import NotAllowed, NotSent, Status, TimedOut, error_of
-from plimsoll.local.cloud import CloudTimedOut
 from plimsoll.nodes.acting.draining import load_of
 from plimsoll.nodes.acting.node_pods import NodePods
 from plimsoll.nodes.acting.pacing import Pacing
 from plimsoll.nodes.planning.drains import DrainRules
 from plimsoll.nodes.policy import ScaleDown
 from plimsoll.objects.cloud import CallFault
+from plimsoll.objects.cloud_errors import CloudTimedOut
 from plimsoll.objects.nodes import Node
 from tests.local.apiserver.application.worlds import START
 from tests.nodes.acting.removal_worlds import DELETED, RemovalWorld, removal

@@ -9,7 +9,8 @@ import asyncio
 from typing import TYPE_CHECKING, Any
 
 from plimsoll.kube.errors import TimedOut
-from plimsoll.local.cloud import CallLog, SimulatedCloud
+from plimsoll.local.cloud.call_logs import CallLog
+from plimsoll.local.cloud.interface import SimulatedCloud
 from plimsoll.nodes.acting.cleaning import Cleaner
 from plimsoll.nodes.acting.node_pods import ListedPods
 from plimsoll.nodes.acting.node_writes import NodeWriter
@@ -17,7 +18,7 @@ from plimsoll.nodes.acting.pacing import Pacing
 from plimsoll.nodes.acting.removing import RemovalTools, Remover
 from plimsoll.nodes.planning.drains import DrainRules
 from plimsoll.nodes.policy import Policy
-from plimsoll.nodes.providers.simulated import SimulatedProvider
+from plimsoll.nodes.providers.simulated.provider import SimulatedProvider
 from plimsoll.objects.cloud import Cloud, NodeGroup
 from plimsoll.objects.configuration import Namespace
 from plimsoll.objects.definitions import CustomResourceDefinition

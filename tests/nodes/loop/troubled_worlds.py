@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Self
 from plimsoll.kube.errors import AnswerLost, NotSent
 from plimsoll.local.apiserver.storage.decisions import Put
 from plimsoll.local.apiserver.transport.kube_transport import EmbeddedTransport
-from plimsoll.local.cloud import SimulatedCloud
+from plimsoll.local.cloud.interface import SimulatedCloud
 from plimsoll.local.components import Components
 from plimsoll.runtime.chance import SeededEntropy
 from plimsoll.simulation.autoscaling import ScenarioLoop

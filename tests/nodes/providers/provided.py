@@ -11,7 +11,7 @@ from __future__ import annotations
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
-from plimsoll.nodes.providers.simulated import SimulatedProvider
+from plimsoll.nodes.providers.simulated.provider import SimulatedProvider
 from plimsoll.nodes.providers.values import Blueprint, GroupOptions, NodeRef, Span
 from plimsoll.objects.nodes import Taint
 from tests.local.apiserver.application.worlds import START

@@ -11,7 +11,7 @@ from plimsoll.kube.errors import NotSent
 from plimsoll.nodes.planning.group_names import Making, group_id
 from plimsoll.nodes.planning.world import CapacityType
 from plimsoll.nodes.providers.ports import Owner
-from plimsoll.nodes.providers.simulated import SimulatedProvider
+from plimsoll.nodes.providers.simulated.provider import SimulatedProvider
 from plimsoll.nodes.providers.values import (
     ErrorClass,
     GpuConfig,

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from plimsoll.kube.errors import AnswerLost
 from plimsoll.local.apiserver.transport.kube_transport import EmbeddedTransport
-from plimsoll.local.cloud import SimulatedCloud
+from plimsoll.local.cloud.interface import SimulatedCloud
 from plimsoll.local.components import Components
 from plimsoll.runtime.chance import SeededEntropy
 from plimsoll.simulation.autoscaling import ScenarioLoop

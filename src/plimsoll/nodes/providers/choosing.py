@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from plimsoll.nodes.asking_expander import AskingExpander
     from plimsoll.nodes.policy import Choosing, Operation, Policy
     from plimsoll.nodes.providers.ports import Provider
-    from plimsoll.nodes.providers.simulated import CloudPort
+    from plimsoll.nodes.providers.simulated.cloud_ports import CloudPort
 
 log = structlog.get_logger(__name__)
 
@@ -96,7 +96,7 @@ def make_expander(choosing: Choosing) -> AskingExpander | None:
 
 
 def _simulated(around: Around) -> Provider:
-    from plimsoll.nodes.providers.simulated import SimulatedProvider  # noqa: PLC0415 - only what is chosen is loaded
+    from plimsoll.nodes.providers.simulated.provider import SimulatedProvider  # noqa: PLC0415 - only what is chosen is loaded
 
     return SimulatedProvider(around.simulated_cloud(around.workload))
 
