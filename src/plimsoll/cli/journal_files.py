@@ -29,8 +29,10 @@ _KINDS = {
     **dict.fromkeys(("machinetype", "machinetypes"), "machinetype"),
     **dict.fromkeys(("request", "requests", "provisioningrequest", "provisioningrequests", "provreq"), "request"),
     "cluster": "cluster",
+    **dict.fromkeys(("tidbclusterautoscaler", "tidbclusterautoscalers", "ta"), "tidbclusterautoscaler"),
+    **dict.fromkeys(("tidbcluster", "tidbclusters", "tc"), "tidbcluster"),
 }
-_NAMESPACED = ("pod", "request")
+_NAMESPACED = ("pod", "request", "tidbclusterautoscaler", "tidbcluster")
 
 
 def named_thing(text: str, *, namespace: str = "") -> Ref:

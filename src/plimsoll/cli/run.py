@@ -11,6 +11,7 @@ import typer
 from plimsoll.cli.connection import Connection, ContextOption, KubeconfigOption, ServerOption
 from plimsoll.cli.logs import log_to_stderr
 from plimsoll.cli.run_nodes import TAKES_OTHER_WORDS, nodes
+from plimsoll.cli.run_tidb import tidb
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Iterator, Sequence
@@ -28,6 +29,7 @@ app = typer.Typer(help="Run controllers against a cluster, until Ctrl-C.", no_ar
 app.command(name="nodes", short_help="Add and remove nodes as pods need them.", context_settings=TAKES_OTHER_WORDS)(
     nodes
 )
+app.command(name="tidb", short_help="Scale TiDB clusters as their load needs it.")(tidb)
 
 
 @app.callback()
@@ -38,6 +40,7 @@ def run() -> None:
     \b
     Examples:
       plimsoll run nodes --kubeconfig ./cluster/kubeconfig --dry-run
+      plimsoll run tidb --planner http://planner:9092
       plimsoll run cloud --kubeconfig ./cluster/kubeconfig
       plimsoll run kubelet --kubeconfig ./cluster/kubeconfig
     """

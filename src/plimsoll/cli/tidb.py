@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, NoReturn
 
 import typer
 
-from plimsoll.cli import tidb_planner
+from plimsoll.cli import tidb_planner, tidb_simulate
 from plimsoll.cli.output import Output, echo_value, read_file
 from plimsoll.core.errors import InvalidInput, NotEnoughData
 
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
 app = typer.Typer(help="TiDB clusters: how many instances of which size.", no_args_is_help=True)
 app.command(name="planner", short_help="Serve the planner of a cluster.")(tidb_planner.planner)
+app.command(name="simulate", short_help="Play an autoscaler over a curve of load.")(tidb_simulate.simulate)
 
 
 class Profile(Enum):
@@ -38,6 +39,7 @@ def tidb() -> None:
     Examples:
       plimsoll tidb plan --strategy strategy.json --snapshot snapshot.json
       plimsoll tidb validate -f autoscaler.yaml --tc cluster.yaml
+      plimsoll tidb simulate --load day.csv -f autoscaler.yaml --tc cluster.yaml --plot day.png
       plimsoll tidb name --seed seed.json
     """
 

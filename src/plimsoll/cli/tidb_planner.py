@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Final
 import typer
 
 from plimsoll.cli.logs import log_events_to_stderr
+from plimsoll.cli.moments import read_moment
 from plimsoll.core.errors import InvalidInput
 
 if TYPE_CHECKING:
@@ -79,7 +80,7 @@ def planner(
     if settings.window_s < _INTERVALS_IN_A_WINDOW * settings.scrape_interval_s:
         told = f"--window {window} holds less than two scrapes, one every {scrape_interval}: usage may not be known"
         typer.echo(f"warning: {told}", err=True)
-    base, fixed = checked_base(pd, path="--pd"), _moment(time) if time else None
+    base, fixed = checked_base(pd, path="--pd"), read_moment(time, path="--time") if time else None
     check_address(listen)
     log_events_to_stderr()
     serving = _serve(settings, pd=base, listen=listen, fixed=fixed)
@@ -130,20 +131,6 @@ def _window_s(written: str) -> int:
     if seconds != int(seconds):
         raise InvalidInput(f"{written!r} is not a whole number of seconds", path="--window")
     return int(seconds)
-
-
-def _moment(written: str) -> datetime:
-    from datetime import UTC, datetime
-
-    import msgspec
-
-    try:
-        moment = msgspec.convert(written, datetime)
-    except msgspec.ValidationError as error:
-        raise InvalidInput(f"{written!r} is no time like 2026-01-01T00:00:00Z", path="--time") from error
-    if moment.tzinfo is None:
-        raise InvalidInput(f"{written!r} has no time zone; add Z if it is UTC", path="--time")
-    return moment.astimezone(UTC)
 
 
 def _named(written: list[str]) -> dict[str, str]:

@@ -29,6 +29,9 @@ _ADVICE = {
     "node": "the autoscaler names every node it looks at; kubectl get nodes tells whether this one is there",
     "request": "a request is named here when it is answered, refused or over; plimsoll requests describe tells where "
     "it stands now",
+    "tidbclusterautoscaler": "plimsoll run tidb --data DIR keeps what it decided; the object's conditions tell how it "
+    "stands now",
+    "tidbcluster": "clusters are named here when a TidbClusterAutoScaler changes them, or wanted to",
     "nodegroup": "every group that the autoscaler sees is named here; plimsoll nodes status lists them",
 }
 

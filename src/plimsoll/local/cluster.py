@@ -1,4 +1,4 @@
-"""A whole simulated cluster on any API server: workload controllers, upkeep, scheduler, virtual kubelet, cloud.
+"""A whole simulated cluster on any API server: workload controllers, upkeep, scheduler, virtual kubelet, cloud, TiDB.
 
 The one place where the parts of `local` meet. `plimsoll up` runs one beside its API server, scenarios run one in
 virtual time; both take `services()` and give them to a supervisor. Nothing here decides about an object, and nothing
@@ -19,6 +19,7 @@ from plimsoll.local.endpoints.services import endpoint_services
 from plimsoll.local.kubelet import Kubelet, KubeletSettings
 from plimsoll.local.liveness import KnownLiveness, LeaseLiveness, ToldLiveness
 from plimsoll.local.scheduler import Scheduler, SchedulerSettings
+from plimsoll.local.tidb.simulated import SimulatedTidb
 from plimsoll.local.upkeep.pod_collection import PodCollectionSettings
 from plimsoll.local.upkeep.services import (
     disruption_services,
@@ -76,10 +77,12 @@ class ClusterSettings(Value, frozen=True):
     patience_s: float = 0.0
     """How long the status of a replica set may wait for what else happens: one write tells of many pods."""
     pod_collection: PodCollectionSettings = PodCollectionSettings()
+    plays_tidb: bool = True
+    """TidbClusters are made of pods, and have a PD and a Prometheus."""
 
 
 class LocalCluster:
-    """Made before its informers run. `scheduler` is there in any case.
+    """Made before its informers run. `scheduler` is there in any case, `tidb` if TiDB is played.
 
     What is owned by an object of `spared_owners` (uids) is not collected though that owner is not there: scenarios have
     pods of controllers that nobody described.
@@ -108,7 +111,10 @@ class LocalCluster:
             told=told,
             writes=settings.writes_heartbeats,
         )
+        self.tidb = SimulatedTidb(parts) if settings.plays_tidb else None
         self._parts = [*self._controller_services(), *self._node_services(), *self._cloud_services()]
+        if self.tidb is not None:
+            self._parts += self.tidb.services()
         if settings.schedules:
             self._parts.append(self.scheduler.service())
 

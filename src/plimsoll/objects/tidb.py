@@ -88,6 +88,11 @@ class GroupScalingStatus(Wire):
     reason: str = ""
     omitted_count: int = 0
     """How many accepted answers in a row did not name the group."""
+    wanted_direction: str = ""
+    wanted_count: int = 0
+    """For how many passes in a row a change in this direction was wanted; kept only if more than one is needed."""
+    last_reversal_timestamp: Time | None = None
+    """When a store that was leaving was last told to stay: it is not sent away again at once."""
 
 
 class TidbClusterAutoScalerStatus(Wire):

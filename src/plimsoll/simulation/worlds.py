@@ -27,6 +27,7 @@ from plimsoll.local.cloud.interface import SimulatedCloud
 from plimsoll.local.cluster import CLOUD, ClusterSettings, LocalCluster
 from plimsoll.local.components import CONTROLLER_MANAGER, KUBELET, SCHEDULER, Components
 from plimsoll.local.kubelet import KubeletSettings
+from plimsoll.local.tidb.instances import OPERATOR as TIDB_OPERATOR
 from plimsoll.local.upkeep.pod_collection import PodCollectionSettings
 from plimsoll.objects.judging import shipped_definitions
 from plimsoll.objects.our_kinds import OUR_KINDS
@@ -41,20 +42,23 @@ from plimsoll.simulation.ports import LoopTools, Plugs
 from plimsoll.simulation.request_histories import RequestHistory
 from plimsoll.simulation.scenarios import WorldKind
 from plimsoll.simulation.seeding import SCENARIO, WORLD, Seeder
+from plimsoll.simulation.tidb_scaling import scales_tidb, speaks_of_tidb, tidb_scaling_services
 from plimsoll.simulation.turn_logs import TurnLog
+from plimsoll.tidb.settings import NAME as TIDB_AUTOSCALER
 
 if TYPE_CHECKING:
     import asyncio
     from collections.abc import Coroutine
 
     from plimsoll.local.apiserver.catalogue import ServedResource
+    from plimsoll.runtime.services import Service
     from plimsoll.simulation.ports import Loop
     from plimsoll.simulation.scenarios import Scenario
 
 T = TypeVar("T")
 
 AUTOSCALER: Final = "cluster-autoscaler"
-COMPONENTS: Final = (CONTROLLER_MANAGER, SCHEDULER, KUBELET, CLOUD, AUTOSCALER)
+COMPONENTS: Final = (CONTROLLER_MANAGER, SCHEDULER, KUBELET, CLOUD, AUTOSCALER, TIDB_OPERATOR, TIDB_AUTOSCALER)
 
 _EVERY_NODE: Final = ""
 
@@ -169,16 +173,18 @@ class World:
         self._life = Lifeline(self._replace_process, self.planned_crashes)
         connect = partial(self._connect, life=self._life)
         is_live = self.scenario.world == WorldKind.LIVE
+        kind_of_cluster = replace(LIVE if is_live else STEPPED, plays_tidb=speaks_of_tidb(self.scenario))
         entropy = self._entropy.child(f"process {self._starts}")
         clock = self.run.clock
         self.cluster = LocalCluster(
             connect,
             clock=clock,
             entropy=entropy,
-            settings=LIVE if is_live else STEPPED,
+            settings=kind_of_cluster,
             spared_owners=self.seeder.absent_owners,
         )
-        services = self.cluster.services()
+        scaling = self._tidb_scaling(self.cluster, entropy) if is_live else []
+        services = [*self.cluster.services(), *scaling]
         if self._plugs.make_loop is not None:
             components = Components(connect, clock=clock, entropy=entropy.child("autoscaler"), informers=_INFORMERS)
             tools = LoopTools(
@@ -195,6 +201,13 @@ class World:
             services += [*components.services(whose="autoscaler"), *self.loop.services()]
         supervisor = Supervisor(services, clock=clock, entropy=entropy.child("supervisor"))
         self.spawn_inside(supervisor.run(), name=f"process {self._starts}")
+
+    def _tidb_scaling(self, cluster: LocalCluster, entropy: SeededEntropy) -> list[Service]:
+        if cluster.tidb is None or not scales_tidb(self.scenario):
+            return []
+        return tidb_scaling_services(
+            cluster.components, cluster.tidb, clock=self.run.clock, entropy=entropy.child("tidb autoscaler")
+        )
 
     def spawn_inside(self, doing: Coroutine[Any, Any, None], *, name: str) -> asyncio.Task[None]:
         """Start a task of the process: it ends with it, at the latest."""

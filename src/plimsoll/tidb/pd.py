@@ -108,6 +108,17 @@ class Pd:
             return found
         return frozenset(int(one) for one in found.ranges or {} if one.isdecimal())
 
+    async def evicting(self) -> frozenset[int] | PdFailed:
+        """Whose leaders are being moved away, by either way of telling: one scheduler for all, or one for each."""
+        named, listed = await self.schedulers(), await self.evicted_stores()
+        if isinstance(named, PdFailed):
+            return named if named.is_unreachable else listed
+        prefix = f"{_EVICT_LEADERS}-"
+        ids = (one.removeprefix(prefix) for one in named if one.startswith(prefix))
+        own = frozenset(int(one) for one in ids if one.isdecimal())
+        # A PD without the scheduler has no configuration of it to show.
+        return own if isinstance(listed, PdFailed) and not listed.is_unreachable else _joined(own, listed)
+
     async def evict_leaders(self, store_id: int) -> PdFailed | None:
         """Have the leaders of a store moved to others. That it is so already is no failure."""
         failed = await self._act("POST", f"{_API}/schedulers", {"name": _EVICT_LEADERS, "store_id": store_id})
@@ -185,6 +196,10 @@ class Pd:
                 problem=f"PD answers {answer.status} to {method} {path}: {answer.said}", status=answer.status
             )
         return answer.body
+
+
+def _joined(own: frozenset[int], listed: frozenset[int] | PdFailed) -> frozenset[int] | PdFailed:
+    return listed if isinstance(listed, PdFailed) else own | listed
 
 
 def _base64(text: str) -> str:

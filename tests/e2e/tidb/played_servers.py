@@ -33,7 +33,7 @@ def serving(answer: Answering) -> Iterator[str]:
             self.end_headers()
             self.wfile.write(answered)
 
-        do_GET = do_POST = do_DELETE = _respond  # noqa: N815 - the names http.server looks for
+        do_GET = do_POST = do_PATCH = do_DELETE = _respond  # noqa: N815 - the names http.server looks for
 
         def log_message(self, *_: object) -> None:
             """Into nothing."""

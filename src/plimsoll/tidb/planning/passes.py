@@ -50,6 +50,10 @@ class BaseSeen(Value):
     phase: str = ""
     is_paused: bool = False
     is_being_deleted: bool = False
+    last_change: datetime | None = None
+    """If anything but the status tells when we last raised it: nothing of the base but its replicas is written."""
+    present: int | None = None
+    """As `registered`, with stores that are silent (Disconnected, Down): planners count them. None: as `registered`."""
 
 
 class GroupSeen(Value):
@@ -68,6 +72,9 @@ class GroupSeen(Value):
     waiting_since: datetime | None = None
     """Since when a pod of it finds no node."""
     mark: DrainMark | None = None
+    leaving: int = 0
+    """How many of its stores are Offline: on their way out, whether or not a mark tells of it."""
+    present: int | None = None
     is_being_deleted: bool = False
 
 

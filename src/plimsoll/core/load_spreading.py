@@ -1,0 +1,54 @@
+"""How work falls on the instances of one component: what a simulated cluster and a simulation measure.
+
+Two models, after the two things that auto-scaling reacts to. Without hot instances all work is spread evenly over
+everybody's cores, so that more instances of any kind help. With them a share of the work belongs to a few instances of
+the cluster itself, because the keys that are asked for live there: other instances of the cluster do not help, but a
+group does, for PD moves hot regions onto it until the hot instances are down at the target.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from plimsoll.core.values import Value
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+
+class Heat(Value):
+    """`share` of the work belongs to the first `instances`; what they have above `target` usage may move to groups."""
+
+    instances: int = 0
+    share: float = 0.0
+    target: float = 0.5
+
+
+EVEN: Final = Heat()
+
+
+def spread(work_cores: float, *, base: Sequence[float], groups: Sequence[float], heat: Heat = EVEN) -> list[float]:
+    """Cores that each instance is asked for, those of the base first; more than its own cores means that it saturates.
+
+    `base` and `groups` are the cores that the instances have.
+    """
+    hot = min(heat.instances, len(base))
+    if hot == 0 or heat.share == 0:
+        return _evenly(work_cores, [*base, *groups])
+    # If nobody is cold, the rest of the work has nowhere else to go.
+    fixed = work_cores * heat.share if hot < len(base) else work_cores
+    moved = _moved(fixed, hot_cores=sum(base[:hot]), group_cores=sum(groups), target=heat.target)
+    return [*_evenly(fixed - moved, base[:hot]), *_evenly(work_cores - fixed, base[hot:]), *_evenly(moved, groups)]
+
+
+def _moved(fixed_cores: float, *, hot_cores: float, group_cores: float, target: float) -> float:
+    """What leaves the hot instances: all above the target, but not so much that groups are busier than they are."""
+    together = hot_cores + group_cores
+    level = max(target, fixed_cores / together if together else 0.0)
+    return max(0.0, fixed_cores - level * hot_cores) if group_cores else 0.0
+
+
+def _evenly(work_cores: float, cores: Sequence[float]) -> list[float]:
+    """By size: everybody has the same usage."""
+    together = sum(cores)
+    return [work_cores * one / together if together else 0.0 for one in cores]

@@ -1,0 +1,155 @@
+"""Who belongs to a TiDB cluster: its TidbClusters, and their pods as servers that PD and Prometheus know. Pure.
+
+A cluster is a base TidbCluster, which has the PD, and those that join it (`spec.cluster`), anywhere. Everybody else in
+this package speaks of `Instance`s; only `bodies` knows how their pods are made.
+"""
+
+from __future__ import annotations
+
+import tomllib
+from datetime import datetime  # noqa: TC003 - msgspec reads annotations at run time
+from typing import TYPE_CHECKING, Any, Final
+
+from plimsoll.core.errors import InvalidInput
+from plimsoll.core.quantity import Quantity
+from plimsoll.core.values import Value
+from plimsoll.kube.informer.changes import Key
+from plimsoll.local.workloads.pod_readiness import is_ready, ready_since
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from plimsoll.objects.pods import Pod
+    from plimsoll.objects.tidb import TidbCluster, TidbComponent
+
+PD: Final = "pd"
+TIKV: Final = "tikv"
+TIDB: Final = "tidb"
+COMPONENTS: Final = (PD, TIKV, TIDB)
+
+INSTANCE_LABEL: Final = "app.kubernetes.io/instance"
+COMPONENT_LABEL: Final = "app.kubernetes.io/component"
+MANAGED_BY_LABEL: Final = "app.kubernetes.io/managed-by"
+NAME_LABEL: Final = "app.kubernetes.io/name"
+OPERATOR: Final = "tidb-operator"
+NAME: Final = "tidb-cluster"
+
+CLIENT_PORTS: Final = {PD: 2379, TIKV: 20160, TIDB: 4000}
+SPECIAL_USE: Final = "specialUse"
+
+
+class Instance(Value):
+    """One server: a pod of a TidbCluster. `cpu_cores` is its quota, `capacity_bytes` the disk of a store."""
+
+    component: str
+    namespace: str
+    cluster: str
+    pod: str
+    uid: str
+    address: str
+    is_base: bool
+    is_ready: bool
+    since: datetime | None = None
+    """When it became ready."""
+    labels: dict[str, str] = {}
+    cpu_cores: float = 0.0
+    capacity_bytes: int = 0
+
+
+def labels_of(cluster: str, component: str) -> dict[str, str]:
+    """By which pods and services of a component are found."""
+    return {
+        NAME_LABEL: NAME,
+        INSTANCE_LABEL: cluster,
+        COMPONENT_LABEL: component,
+        MANAGED_BY_LABEL: OPERATOR,
+    }
+
+
+def set_name(cluster: str, component: str) -> str:
+    return f"{cluster}-{component}"
+
+
+def base_key(cluster: TidbCluster) -> Key:
+    """Of the TidbCluster whose PD it uses: its own, or the one it joins."""
+    joined = cluster.spec.cluster
+    if joined is None or not joined.name:
+        return Key(cluster.metadata.namespace, cluster.metadata.name)
+    return Key(joined.namespace or cluster.metadata.namespace, joined.name)
+
+
+def cluster_key(pod: Pod) -> Key | None:
+    """Of the TidbCluster that a pod says it belongs to."""
+    labels = pod.metadata.labels
+    if labels.get(MANAGED_BY_LABEL) != OPERATOR or INSTANCE_LABEL not in labels:
+        return None
+    return Key(pod.metadata.namespace, labels[INSTANCE_LABEL])
+
+
+def component_of(cluster: TidbCluster, component: str) -> TidbComponent | None:
+    return {PD: cluster.spec.pd, TIKV: cluster.spec.tikv, TIDB: cluster.spec.tidb}[component]
+
+
+def instances_of(cluster: TidbCluster, pods: Iterable[Pod]) -> tuple[Instance, ...]:
+    """The servers of one TidbCluster, by name of their pods; those without a node are none yet."""
+    found = []
+    for pod in sorted(pods, key=lambda one: (len(one.metadata.name), one.metadata.name)):
+        component = pod.metadata.labels.get(COMPONENT_LABEL, "")
+        spec = component_of(cluster, component) if component in COMPONENTS else None
+        if spec is not None and cluster_key(pod) == Key(cluster.metadata.namespace, cluster.metadata.name):
+            found.append(_instance(cluster, spec, pod, component))
+    return tuple(found)
+
+
+def ordinal_of(pod: str) -> int:
+    digits = pod.rpartition("-")[2]
+    return int(digits) if digits.isascii() and digits.isdigit() else -1
+
+
+def server_labels(component: str, config: Any) -> dict[str, str]:
+    """What a server tells PD of itself: TiKV's `server.labels`, TiDB's `labels`. A config that is unreadable has none.
+
+    It is absent, TOML text or a map.
+    """
+    read = _as_map(config)
+    place = read.get("server") if component == TIKV else read
+    labels = place.get("labels") if isinstance(place, dict) else None
+    return {str(key): str(value) for key, value in labels.items()} if isinstance(labels, dict) else {}
+
+
+def _as_map(config: Any) -> dict[str, Any]:
+    if isinstance(config, str):
+        try:
+            return tomllib.loads(config)
+        except tomllib.TOMLDecodeError:
+            return {}
+    return config if isinstance(config, dict) else {}
+
+
+def _instance(cluster: TidbCluster, spec: TidbComponent, pod: Pod, component: str) -> Instance:
+    namespace, name = cluster.metadata.namespace, cluster.metadata.name
+    is_leaving = pod.metadata.deletion_timestamp is not None
+    host = f"{pod.metadata.name}.{set_name(name, component)}-peer.{namespace}.svc"
+    return Instance(
+        component=component,
+        namespace=namespace,
+        cluster=name,
+        pod=pod.metadata.name,
+        uid=pod.metadata.uid,
+        address=f"{host}:{CLIENT_PORTS[component]}",
+        is_base=not cluster.is_heterogeneous,
+        is_ready=is_ready(pod) and not is_leaving,
+        since=ready_since(pod),
+        labels=server_labels(component, spec.config),
+        cpu_cores=_amount(spec, "cpu"),
+        capacity_bytes=int(_amount(spec, "storage")),
+    )
+
+
+def _amount(spec: TidbComponent, resource: str) -> float:
+    """Of its limits, or what it asks for; 0 for what is absent or cannot be read."""
+    written = spec.limits.get(resource, spec.requests.get(resource))
+    try:
+        return 0.0 if written is None else Quantity.parse(written).milli() / 1000
+    except InvalidInput:
+        return 0.0

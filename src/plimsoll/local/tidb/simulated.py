@@ -1,0 +1,86 @@
+"""Simulated TiDB on any API server: its operator, its PDs, its load and its monitoring, put together.
+
+`LocalCluster` runs the services, and whoever speaks to PD or Prometheus is routed to `answer`: in memory by the
+address (`route`), over a socket by `serving.Doors`. Without a TidbCluster nothing here does anything.
+"""
+
+from __future__ import annotations
+
+import re
+from http import HTTPStatus
+from typing import TYPE_CHECKING, Final
+from urllib.parse import urlsplit
+
+import msgspec
+
+from plimsoll.kube.informer.changes import Key
+from plimsoll.local.tidb import clusters
+from plimsoll.local.tidb.clusters import TidbClusters
+from plimsoll.local.tidb.instances import OPERATOR
+from plimsoll.local.tidb.loads import Loads
+from plimsoll.local.tidb.monitoring import Monitoring
+from plimsoll.local.tidb.pd_api import Request
+from plimsoll.local.tidb.pds import SimulatedPds
+from plimsoll.local.tidb.queries import exposition, query_answer
+from plimsoll.local.tidb.topology import Topology
+from plimsoll.runtime.services import Service
+
+if TYPE_CHECKING:
+    from plimsoll.local.components import Components
+
+PROMETHEUS_HOST: Final = "simulated-prometheus"
+PROMETHEUS: Final = f"http://{PROMETHEUS_HOST}:9090"
+"""Where PD says that Prometheus is, unless told otherwise. Nobody resolves it."""
+METRICS: Final = "/metrics"
+QUERY: Final = "/api/v1/query"
+# http://TC-pd.NAMESPACE:2379, with or without the rest of a name in a cluster.
+_PD_HOST: Final = re.compile(r"(?P<name>[a-z0-9-]+)-pd\.(?P<namespace>[a-z0-9-]+)(?:\.svc(?:\.[a-z0-9.-]+)?)?")
+
+
+class SimulatedTidb:
+    """Made before the informers run. `speed` is how many regions PD moves in a second; 0: as many as usual."""
+
+    def __init__(self, components: Components, *, metric_storage: str = PROMETHEUS, speed: float = 0.0) -> None:
+        component = components.component(clusters.NAME, manager=OPERATOR)
+        self._clock = component.clock
+        self.topology = Topology(component.informers)
+        self._loads = Loads(component.client)
+        self.pds = SimulatedPds(component, self.topology, self._loads, metric_storage=metric_storage, speed=speed)
+        self._clusters = TidbClusters(component, self.topology, self.pds)
+        self._monitoring = Monitoring(self.topology, self.pds, self._loads, clock=component.clock)
+
+    def services(self) -> list[Service]:
+        controllers = (self.pds.controller, self._clusters.controller)
+        made = [Service(name=controller.name, run=controller.run) for controller in controllers]
+        return [*made, self._monitoring.service()]
+
+    async def answer(self, method: str, target: str, body: bytes = b"") -> tuple[int, bytes]:
+        """To one request: `/NAMESPACE/TIDBCLUSTER/…` is that cluster's PD; metrics and queries are about all."""
+        path, _, query = target.partition("?")
+        now_s = self._clock.now().timestamp()
+        if path == METRICS:
+            return HTTPStatus.OK, exposition(self._monitoring.series, now_s=now_s)
+        if path == QUERY:
+            return query_answer(self._monitoring.series, query=query, body=body, now_s=now_s)
+        parts = target.split("/", 3)
+        if len(parts) < 4 or parts[0]:
+            return HTTPStatus.NOT_FOUND, _told(f"there are {METRICS}, {QUERY} and /NAMESPACE/TIDBCLUSTER/pd/api/v1/…")
+        base = Key(parts[1], parts[2])
+        answer = await self.pds.answer(base, Request(method=method, target=f"/{parts[3]}", body=body))
+        if answer is None:
+            return HTTPStatus.SERVICE_UNAVAILABLE, _told(f"no PD of {base} runs")
+        return answer.status, answer.body
+
+
+def route(url: str) -> str | None:
+    """Where `answer` has what is at a cluster's own address; None: not ours."""
+    split = urlsplit(url)
+    rest = f"{split.path}?{split.query}" if split.query else split.path
+    if split.hostname == PROMETHEUS_HOST:
+        return rest
+    found = _PD_HOST.fullmatch(split.hostname or "")
+    return None if found is None else f"/{found['namespace']}/{found['name']}{rest}"
+
+
+def _told(problem: str) -> bytes:
+    return msgspec.json.encode(problem)

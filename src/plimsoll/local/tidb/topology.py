@@ -1,0 +1,85 @@
+"""Which TidbClusters make one cluster, and which pods are theirs: a view over informers that everybody here shares."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+from plimsoll.kube.informer.changes import Key
+from plimsoll.kube.wiring import states_in
+from plimsoll.local.tidb.instances import PD, base_key, cluster_key, instances_of
+from plimsoll.objects.pods import Pod
+from plimsoll.objects.tidb import TidbCluster
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from plimsoll.kube.informer.changes import Change
+    from plimsoll.kube.informer.shared import Informers
+    from plimsoll.local.tidb.instances import Instance
+    from plimsoll.objects.decoding import RawObject
+
+_BY_CLUSTER: Final = "tidb cluster"
+_BY_BASE: Final = "base tidb cluster"
+
+
+class Topology:
+    """Answers from caches. A `base` is the key of a TidbCluster that has a PD."""
+
+    def __init__(self, informers: Informers) -> None:
+        self.clusters = informers.with_raw(TidbCluster)
+        self.pods = informers.of(Pod)
+        self.pods.add_index(_BY_CLUSTER, _clusters_of)
+        self.clusters.add_index(_BY_BASE, _bases_of)
+
+    def base(self, key: Key) -> TidbCluster | None:
+        """None: there is none, or it has no PD of its own."""
+        found = self.clusters.cache.get(key.name, key.namespace)
+        is_base = found is not None and found.view.spec.pd is not None and not found.view.is_heterogeneous
+        return found.view if found is not None and is_base else None
+
+    def bases(self) -> list[Key]:
+        keys = {base_key(one.view) for one in self.clusters.cache}
+        return [key for key in sorted(keys) if self.base(key) is not None]
+
+    def members(self, base: Key) -> list[TidbCluster]:
+        """The TidbClusters of a cluster, the base first."""
+        found = [one.view for one in self.clusters.cache.by_index(_BY_BASE, base)]
+        return sorted(found, key=lambda one: (one.is_heterogeneous, one.metadata.namespace, one.metadata.name))
+
+    def instances(self, base: Key) -> tuple[Instance, ...]:
+        """Of all members, in their order."""
+        return tuple(one for member in self.members(base) for one in self.instances_in(member))
+
+    def instances_in(self, cluster: TidbCluster) -> tuple[Instance, ...]:
+        key = Key(cluster.metadata.namespace, cluster.metadata.name)
+        return instances_of(cluster, self.pods.cache.by_index(_BY_CLUSTER, key))
+
+    def has_pd(self, base: Key) -> bool:
+        """Whether its PD runs, so that somebody answers."""
+        found = self.base(base)
+        return found is not None and any(one.component == PD and one.is_ready for one in self.instances_in(found))
+
+    # ---- whom a change concerns
+
+    def bases_of_pod(self, change: Change[Pod]) -> Iterable[Key]:
+        keys: dict[Key, None] = {}
+        if not len(self.clusters.cache):
+            return keys
+        for state in states_in(change):
+            key = cluster_key(state) if isinstance(state, Pod) else None
+            found = self.clusters.cache.get(key.name, key.namespace) if key is not None else None
+            if found is not None:
+                keys[base_key(found.view)] = None
+        return keys
+
+    def bases_of_cluster(self, change: Change[Any]) -> Iterable[Key]:
+        return {base_key(state): None for state in states_in(change) if isinstance(state, TidbCluster)}
+
+
+def _clusters_of(pod: Pod) -> tuple[Key, ...]:
+    key = cluster_key(pod)
+    return () if key is None else (key,)
+
+
+def _bases_of(cluster: RawObject[TidbCluster]) -> tuple[Key, ...]:
+    return (base_key(cluster.view),)

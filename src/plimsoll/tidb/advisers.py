@@ -1,0 +1,143 @@
+"""Whom a pass asks: the planner, external services, PD, and how many nodes there are. Made once for all passes.
+
+Whoever wires the program gives the network and the planner; a pass gets answers as values. Nothing is decided here.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+import structlog
+
+from plimsoll.tidb.draining import Drainer
+from plimsoll.tidb.external import ExternalFailed, ExternalQuestion, recommended
+from plimsoll.tidb.external_addresses import read_exceptions
+from plimsoll.tidb.members import BaseCluster, pod_of
+from plimsoll.tidb.node_room import node_room
+from plimsoll.tidb.pd import Pd, PdFailed
+from plimsoll.tidb.pd_answers import UP
+from plimsoll.tidb.planner_asking import NoAnswer, read_answer
+from plimsoll.tidb.planning.components import Component
+from plimsoll.tidb.planning.defaulting import scaled_component
+from plimsoll.tidb.planning.node_counts import potential_nodes, ready_nodes
+from plimsoll.tidb.planning.strategies import write_strategy
+from plimsoll.tidb.sightings import is_silent_on_stores
+from plimsoll.tidb.written_clusters import WrittenCluster, leaving_from
+
+if TYPE_CHECKING:
+    from plimsoll.kube.client import Client
+    from plimsoll.objects.tidb import TidbCluster
+    from plimsoll.tidb.deleting import EndDrain
+    from plimsoll.tidb.external import Caller, Secrets
+    from plimsoll.tidb.observing import Nodes, Observed
+    from plimsoll.tidb.planner_asking import Planner
+    from plimsoll.tidb.planning.plans import ScalingPlan
+    from plimsoll.tidb.planning.strategies import Strategy
+    from plimsoll.tidb.settings import TidbSettings
+    from plimsoll.tidb.web import Web
+
+log: structlog.typing.FilteringBoundLogger = structlog.get_logger(__name__)
+
+EXTERNAL_FAILED: Final = "ExternalFailed"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Advisers:
+    """Of all clusters: which PD belongs to which is told by the cluster's name, unless one was given."""
+
+    client: Client
+    web: Web
+    planner: Planner
+    nodes: Nodes
+    caller: Caller
+    secrets: Secrets
+    settings: TidbSettings
+
+    # ---- what should be
+
+    async def plans(self, observed: Observed, strategy: Strategy) -> tuple[ScalingPlan, ...] | NoAnswer:
+        base = _base_of(observed)
+        answer = await self.planner.ask(_cluster(base), write_strategy(strategy))
+        return read_answer(answer, strategy.component)
+
+    async def external(self, observed: Observed, component: Component) -> int | NoAnswer:
+        """What the external service of a component says, whatever `maxReplicas` is."""
+        base, scaled = _base_of(observed), scaled_component(observed.autoscaler, component)
+        assert scaled is not None
+        assert scaled.external is not None
+        question = ExternalQuestion(
+            endpoint=scaled.external.endpoint,
+            home=observed.autoscaler.metadata.namespace,
+            namespace=base.metadata.namespace,
+            cluster=base.metadata.name,
+            component=component,
+        )
+        exceptions = read_exceptions(self.settings.external_allow)
+        answer = await recommended(question, caller=self.caller, secrets=self.secrets, exceptions=exceptions)
+        return NoAnswer(code=EXTERNAL_FAILED, problem=answer.problem) if isinstance(answer, ExternalFailed) else answer
+
+    # ---- what there is
+
+    async def node_count(self) -> int | None:
+        """None: nobody knows, and so nobody limits it."""
+        nodes = await self.nodes.nodes()
+        return None if nodes is None else await self._counted(ready_nodes(nodes))
+
+    async def _counted(self, ready: int) -> int:
+        if not self.settings.potential_nodes:
+            return ready
+        room = await node_room(self.client, namespace=self.settings.home)
+        return potential_nodes(ready, groups=room)
+
+    async def registered(self, observed: Observed) -> dict[str, int]:
+        """Stores that are Up, by TidbCluster, of those whose status does not tell; nothing, if PD does not either."""
+        silent = [one for one in (observed.base, *observed.clusters) if one is not None and is_silent_on_stores(one)]
+        if not silent:
+            return {}
+        stores = await self.pd(observed).stores()
+        if isinstance(stores, PdFailed):
+            log.debug("stores.unknown", problem=stores.problem)
+            return {}
+        pods = [pod for one in stores if one.state == UP and (pod := pod_of(one.store.address)) is not None]
+        clusters = [_cluster(one.view) for one in silent]
+        return {one.name: sum(one.owns(pod, Component.TIKV) for pod in pods) for one in clusters}
+
+    # ---- PD
+
+    def pd(self, observed: Observed) -> Pd:
+        return Pd(self.settings.pd or address_of_pd(_base_of(observed)), web=self.web)
+
+    def drainer(self, observed: Observed) -> Drainer:
+        return Drainer(self.pd(observed), is_active=self.settings.drains_actively)
+
+    def end_drain(self, observed: Observed) -> EndDrain:
+        """For who parts from clusters without emptying them."""
+
+        async def end(cluster: TidbCluster, /) -> str:
+            if observed.base is None:
+                return ""
+            leaving = leaving_from(cluster)
+            remember = WrittenCluster(self.client, cluster.metadata).remember
+            back = await self.drainer(observed).bring_back(leaving, wanted=leaving.replicas, remember=remember)
+            return back.problem if isinstance(back, PdFailed) else ""
+
+        return end
+
+
+def address_of_pd(base: TidbCluster) -> str:
+    """Of the Service that TiDB Operator makes; a cluster that joined another has that one's PD."""
+    joined = base.spec.cluster if base.is_heterogeneous else None
+    name = joined.name if joined is not None else base.metadata.name
+    namespace = (joined.namespace if joined is not None else "") or base.metadata.namespace
+    scheme = "https" if base.spec.tls_cluster.enabled else "http"
+    return f"{scheme}://{name}-pd.{namespace}:2379"
+
+
+def _base_of(observed: Observed) -> TidbCluster:
+    assert observed.base is not None, "nothing is asked about without a base cluster"
+    return observed.base.view
+
+
+def _cluster(cluster: TidbCluster) -> BaseCluster:
+    return BaseCluster(namespace=cluster.metadata.namespace, name=cluster.metadata.name)

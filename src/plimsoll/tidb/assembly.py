@@ -1,0 +1,89 @@
+"""The parts of a TiDB autoscaler put together: the same once, live, and in a simulated world.
+
+Who runs it gives a client, a way to ask over HTTP and settings. Nothing here decides.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from plimsoll.tidb.advisers import Advisers
+from plimsoll.tidb.autoscaler import TidbAutoscaler, Tools
+from plimsoll.tidb.controller import TidbController
+from plimsoll.tidb.external import SecretsOfCluster
+from plimsoll.tidb.observing import ListedNodes, WatchedNodes
+from plimsoll.tidb.pd import Pd
+from plimsoll.tidb.planner_asking import HttpPlanner, OwnPlanner
+from plimsoll.tidb.teller import Teller
+
+if TYPE_CHECKING:
+    from plimsoll.core.clock import Clock
+    from plimsoll.core.entropy import Entropy
+    from plimsoll.journal.ports import Journal
+    from plimsoll.kube.client import Client
+    from plimsoll.kube.informer.shared import Informers
+    from plimsoll.kube.recorder import EventRecorder
+    from plimsoll.tidb.external import Caller
+    from plimsoll.tidb.members import BaseCluster
+    from plimsoll.tidb.planner_asking import Planner
+    from plimsoll.tidb.settings import TidbSettings
+    from plimsoll.tidb.web import Web
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Surroundings:
+    """What an autoscaler lives in. Without informers nodes are listed when they are wanted."""
+
+    client: Client
+    web: Web
+    caller: Caller
+    clock: Clock
+    settings: TidbSettings
+    informers: Informers | None = None
+    recorder: EventRecorder | None = None
+    journal: Journal | None = None
+
+
+class TidbParts:
+    """Made before the informers run."""
+
+    def __init__(self, around: Surroundings) -> None:
+        client, settings = around.client, around.settings
+        self._around = around
+        self.teller = Teller(client, recorder=around.recorder, journal=around.journal)
+        nodes = ListedNodes(client) if around.informers is None else WatchedNodes(around.informers)
+        advisers = Advisers(
+            client=client,
+            web=around.web,
+            planner=self._planner(),
+            nodes=nodes,
+            caller=around.caller,
+            secrets=SecretsOfCluster(client),
+            settings=settings,
+        )
+        self.autoscaler = TidbAutoscaler(
+            Tools(client=client, clock=around.clock, advisers=advisers, teller=self.teller, settings=settings)
+        )
+
+    def controller(self, entropy: Entropy) -> TidbController:
+        """Looks at autoscalers by itself; only where there are informers."""
+        around = self._around
+        assert around.informers is not None
+        return TidbController(
+            self.autoscaler,
+            around.informers,
+            clock=around.clock,
+            entropy=entropy,
+            resync_s=around.settings.resync_s,
+        )
+
+    def _planner(self) -> Planner:
+        around = self._around
+        if around.settings.planner:
+            return HttpPlanner(around.settings.planner, web=around.web)
+        return OwnPlanner(self._pd_of, web=around.web, now=around.clock.now, prometheus=around.settings.prometheus)
+
+    def _pd_of(self, base: BaseCluster) -> Pd:
+        address = self._around.settings.pd or f"http://{base.name}-pd.{base.namespace}:2379"
+        return Pd(address, web=self._around.web)

@@ -1,0 +1,160 @@
+"""One pass over a TidbClusterAutoScaler: observe, ask, decide, act, tell. The same live, once, and in simulation.
+
+`controller` calls `run` for a key, the command line `run_all`. Between passes nothing is kept: what a pass must know of
+the one before stands in Kubernetes objects.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+import structlog
+
+from plimsoll.core.errors import PlimsollError
+from plimsoll.objects.meta import ObjectReference
+from plimsoll.objects.tidb import TIDB_GROUP, TIDB_VERSION
+from plimsoll.tidb.brakes import brake_on
+from plimsoll.tidb.component_passes import ComponentPass, Pass
+from plimsoll.tidb.deleting import Drains, Parting, Released
+from plimsoll.tidb.observing import Observer, namespace_of_base
+from plimsoll.tidb.pass_results import PassResult, Standing
+from plimsoll.tidb.planning.components import Component
+from plimsoll.tidb.planning.defaulting import defaulted
+from plimsoll.tidb.planning.validation import problems_of, warnings_of
+
+if TYPE_CHECKING:
+    from collections.abc import Collection
+    from datetime import datetime
+
+    from plimsoll.core.clock import Clock
+    from plimsoll.core.plans import Reason
+    from plimsoll.kube.client import Client
+    from plimsoll.tidb.advisers import Advisers
+    from plimsoll.tidb.observing import Observed, Scaler
+    from plimsoll.tidb.pass_results import ComponentResult
+    from plimsoll.tidb.settings import TidbSettings
+    from plimsoll.tidb.teller import Teller
+
+log: structlog.typing.FilteringBoundLogger = structlog.get_logger(__name__)
+
+ATTEMPTS: Final = 5
+"""Of a pass whose acts were overtaken: all is read and decided anew."""
+_NOT_LET_IN: Final = "V16"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Tools:
+    """What an autoscaler works with."""
+
+    client: Client
+    clock: Clock
+    advisers: Advisers
+    teller: Teller
+    settings: TidbSettings
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Failed:
+    """An autoscaler whose pass could not be brought to its end."""
+
+    namespace: str
+    name: str
+    error: PlimsollError
+
+
+class TidbAutoscaler:
+    """All autoscalers of a server, one at a time."""
+
+    def __init__(self, tools: Tools) -> None:
+        self._tools = tools
+        self._observer = Observer(tools.client, namespace=tools.settings.namespace)
+        self._parting = Parting(tools.client)
+
+    async def run_all(self) -> tuple[PassResult | Failed, ...]:
+        """A pass over each of them; one that fails does not stop the others."""
+        scalers = await self._observer.autoscalers()
+        found: list[PassResult | Failed] = []
+        for one in scalers:
+            namespace, name = one.metadata.namespace, one.metadata.name
+            try:
+                result = await self.run(namespace, name, others=scalers)
+            except PlimsollError as error:
+                log.warning("pass.failed", namespace=namespace, name=name, problem=str(error))
+                found.append(Failed(namespace=namespace, name=name, error=error))
+                continue
+            if result is not None:
+                found.append(result)
+        return tuple(found)
+
+    async def run(self, namespace: str, name: str, *, others: Collection[Scaler] | None = None) -> PassResult | None:
+        """None: it is gone. Raises what keeps a pass from going on."""
+        others = await self._observer.autoscalers() if others is None else others
+        for attempt in range(1, ATTEMPTS + 1):
+            observed = await self._observer.observe(namespace, name, others=others)
+            if observed is None:
+                self._tools.teller.metrics.forget(namespace, name)
+                return None
+            result = await self._passed(observed)
+            await self._tools.teller.tell(observed, result)
+            if not result.wants_another or attempt == ATTEMPTS:
+                return result
+        raise AssertionError("the last attempt returns")
+
+    async def _passed(self, observed: Observed) -> PassResult:
+        """To its end but for the telling."""
+        settings, now = self._tools.settings, self._tools.clock.now().replace(microsecond=0)
+        brake = await brake_on(self._tools.client, observed, home=settings.home, dry_run=settings.dry_run)
+        autoscaler, base = observed.autoscaler, observed.base.view if observed.base is not None else None
+        if autoscaler.metadata.deletion_timestamp is not None:
+            return await self._parted(observed, brake=brake, now=now)
+        problems = problems_of(autoscaler, base, open_namespaces=observed.open_namespaces)
+        if base is None and not any(one.code == _NOT_LET_IN for one in problems):
+            return _result(observed, now, standing=Standing.NO_BASE, brake=brake)
+        if problems:
+            return _result(observed, now, standing=Standing.INVALID, brake=brake, problems=problems)
+        components = await self._components(observed, brake=brake, now=now, is_leaving=False)
+        warnings = warnings_of(autoscaler)
+        return _result(observed, now, components=components, brake=brake, warnings=warnings)
+
+    async def _components(
+        self, observed: Observed, *, brake: Reason | None, now: datetime, is_leaving: bool
+    ) -> tuple[ComponentResult, ...]:
+        """TiDB first; what goes wrong with one does not stop the other."""
+        base = observed.base.view if observed.base is not None else None
+        effective = defaulted(observed.autoscaler, base)
+        found = []
+        for component in Component:
+            one = Pass(observed=observed, effective=effective, brake=brake, now=now, is_leaving=is_leaving)
+            found.append(await ComponentPass(self._tools, one, component).run())
+        return tuple(one for one in found if one is not None)
+
+    async def _parted(self, observed: Observed, *, brake: Reason | None, now: datetime) -> PassResult:
+        """An autoscaler that is deleted stays until nothing of it is left that could lose data."""
+        if brake is not None:
+            return _result(observed, now, standing=Standing.DELETED, brake=brake, told=str(brake))
+        parted = await self._parting.part(
+            observed.autoscaler,
+            [one.view for one in observed.clusters],
+            is_base_gone=observed.base is None,
+            end_drain=self._tools.advisers.end_drain(observed),
+        )
+        if not isinstance(parted, Drains):
+            gone = isinstance(parted, Released)
+            return _result(observed, now, standing=Standing.DELETED, told=parted.told, is_released=gone)
+        components = await self._components(observed, brake=None, now=now, is_leaving=True)
+        return _result(observed, now, standing=Standing.DELETED, components=components, told=parted.told)
+
+
+def _result(observed: Observed, now: datetime, **more: object) -> PassResult:
+    autoscaler = observed.autoscaler
+    metadata = autoscaler.metadata
+    about = ObjectReference(
+        api_version=f"{TIDB_GROUP}/{TIDB_VERSION}",
+        kind="TidbClusterAutoScaler",
+        namespace=metadata.namespace,
+        name=metadata.name,
+        uid=metadata.uid,
+    )
+    base = f"{namespace_of_base(autoscaler)}/{autoscaler.spec.cluster.name}"
+    return PassResult(about=about, generation=metadata.generation, at=now, base=base, **more)  # type: ignore[arg-type] # as its fields are called

@@ -1,0 +1,125 @@
+"""When the TiDB autoscaler looks at which autoscaler: on changes that matter, every 30 seconds, and after trouble.
+
+Objects of Kubernetes change for many reasons, our own writes among them: a status that we wrote is no reason to look
+again, and neither is a heartbeat of a store. Whoever wires the program hands `services()` to a supervisor.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+import structlog
+
+from plimsoll.core.errors import Unreachable
+from plimsoll.kube.controllers import Again, Controller, ControllerSettings, Done
+from plimsoll.kube.informer.changes import Key, Updated
+from plimsoll.kube.wiring import enqueue_on, of_itself, states_in
+from plimsoll.kube.workqueue import QueueSettings
+from plimsoll.objects.tidb import TidbCluster, TidbClusterAutoScaler
+from plimsoll.runtime.backoff import Backoff
+from plimsoll.runtime.services import Service
+from plimsoll.tidb.observing import namespace_of_base
+from plimsoll.tidb.planning.marks import BASE_CLUSTER
+from plimsoll.tidb.settings import DRAIN_LOOK_S, NAME
+from plimsoll.tidb.telling import sentences_of
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from plimsoll.core.clock import Clock
+    from plimsoll.core.entropy import Entropy
+    from plimsoll.kube.informer.changes import Change
+    from plimsoll.kube.informer.shared import Informers
+    from plimsoll.objects.meta import WireObject
+    from plimsoll.tidb.autoscaler import TidbAutoscaler
+
+log: structlog.typing.FilteringBoundLogger = structlog.get_logger(__name__)
+
+BACKOFF: Final = Backoff(initial_s=1.0, factor=2.0, cap_s=100.0, jitter=0.1)
+_UP: Final = "Up"
+
+
+class AdviceMissing(Unreachable):
+    """The planner, PD or an external service gave nothing that could be used: asked again with back-off."""
+
+
+class TidbController:
+    """Made before the informers run."""
+
+    def __init__(
+        self,
+        autoscaler: TidbAutoscaler,
+        informers: Informers,
+        *,
+        clock: Clock,
+        entropy: Entropy,
+        resync_s: float,
+    ) -> None:
+        self._autoscaler = autoscaler
+        self._scalers = informers.of(TidbClusterAutoScaler)
+        self.controller: Controller[Key] = Controller(
+            NAME,
+            self._reconcile,
+            clock=clock,
+            entropy=entropy,
+            all_keys=self._keys,
+            settings=ControllerSettings(
+                resync_s=resync_s, resync_jitter=0.0, queue=QueueSettings(backoff=BACKOFF, retries_per_s=0)
+            ),
+        )
+        enqueue_on(self._scalers, self.controller, _of_changed_autoscaler)
+        enqueue_on(informers.of(TidbCluster), self.controller, self._of_changed_cluster)
+
+    def services(self) -> list[Service]:
+        return [Service(name=self.controller.name, run=self.controller.run)]
+
+    def _keys(self) -> Iterable[Key]:
+        return [Key(one.metadata.namespace, one.metadata.name) for one in self._scalers.cache.list()]
+
+    async def _reconcile(self, key: Key) -> Done | Again:
+        result = await self._autoscaler.run(key.namespace, key.name)
+        if result is None:
+            return Done()
+        if result.failures:
+            raise AdviceMissing("; ".join(result.failures))
+        if result.is_underway or (result.told and not result.is_released):
+            return Again(after_s=DRAIN_LOOK_S)
+        log.debug("pass.ended", said=sentences_of(result))
+        return Done()
+
+    def _of_changed_cluster(self, change: Change[Any]) -> Iterable[Key]:
+        """Autoscalers of the cluster, and of the cluster that it was made beside."""
+        states = states_in(change)
+        if isinstance(change, Updated) and len({_matters(one) for one in states}) == 1:
+            return ()
+        names = {change.key.name, *(one.metadata.labels.get(BASE_CLUSTER, "") for one in states)}
+        return [
+            Key(one.metadata.namespace, one.metadata.name)
+            for one in self._scalers.cache.list()
+            if namespace_of_base(one) == change.key.namespace and one.spec.cluster.name in names
+        ]
+
+
+def _of_changed_autoscaler(change: Change[Any]) -> Iterable[Key]:
+    """Not of one whose status alone was written."""
+    if isinstance(change, Updated) and len({_matters(one) for one in states_in(change)}) == 1:
+        return ()
+    return of_itself(change)
+
+
+def _matters(view: WireObject) -> tuple[object, ...]:
+    metadata = view.metadata
+    said = (
+        metadata.uid,
+        metadata.generation,
+        metadata.deletion_timestamp,
+        tuple(sorted(metadata.annotations.items())) if isinstance(view, TidbClusterAutoScaler) else (),
+    )
+    if not isinstance(view, TidbCluster):
+        return said
+    status = view.status
+    return (
+        *said,
+        *((one.phase, one.stateful_set.replicas if one.stateful_set else None) for one in (status.tikv, status.tidb)),
+        sum(store.state == _UP for store in status.tikv.stores.values()),
+    )

@@ -1,0 +1,235 @@
+"""Reads what one pass needs from Kubernetes, fresh: the autoscaler, its cluster, the clusters we made, nodes, pods.
+
+`autoscaler` begins every pass here. TidbClusters are kept with their bytes, because one is copied to make another. What
+is not essential may be missing: a server that has no pods to show, or does not let us see them, stops nothing. Nothing
+is decided and nothing is written here.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Final, Protocol, TypeVar
+
+import structlog
+
+from plimsoll.kube.errors import ApiError, NotFound
+from plimsoll.kube.selections import Selection
+from plimsoll.objects.configuration import Namespace
+from plimsoll.objects.decoding import RawObject
+from plimsoll.objects.nodes import Node
+from plimsoll.objects.owners import controller_of
+from plimsoll.objects.pods import Pod
+from plimsoll.objects.tidb import TidbCluster, TidbClusterAutoScaler
+from plimsoll.tidb.planning.components import Component
+from plimsoll.tidb.planning.defaulting import scaled_component
+from plimsoll.tidb.planning.marks import is_made_by
+from plimsoll.tidb.planning.references import lets_in
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterable
+
+    from plimsoll.kube.client import Client
+    from plimsoll.kube.informer.shared import Informers
+    from plimsoll.objects.meta import ObjectMeta, WireObject
+
+log: structlog.typing.FilteringBoundLogger = structlog.get_logger(__name__)
+
+T = TypeVar("T", bound="WireObject")
+
+INSTANCE_LABEL: Final = "app.kubernetes.io/instance"
+"""On every pod of a TidbCluster: the cluster's name."""
+
+Scaler = RawObject[TidbClusterAutoScaler]
+Cluster = RawObject[TidbCluster]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Observed:
+    """One autoscaler and what belongs to it. `base` None: there is no such cluster."""
+
+    scaler: Scaler
+    base: Cluster | None = None
+    clusters: tuple[Cluster, ...] = ()
+    """Those that we made for it, of both components."""
+    taken: frozenset[str] = frozenset()
+    """Names of all TidbClusters in the namespace."""
+    rivals: dict[Component, str] = field(default_factory=dict)
+    """Who scales a component instead, being older."""
+    open_namespaces: frozenset[str] = frozenset()
+    pods: dict[str, tuple[Pod, ...]] = field(default_factory=dict)
+    """By the TidbCluster they are of; a cluster whose pods could not be listed is not in it."""
+
+    @property
+    def autoscaler(self) -> TidbClusterAutoScaler:
+        return self.scaler.view
+
+    @property
+    def namespace(self) -> str:
+        """Of the base cluster, and so of all that we make."""
+        return namespace_of_base(self.autoscaler)
+
+
+class Nodes(Protocol):
+    """The nodes of the cluster: listed, or from an informer. None: nobody can tell."""
+
+    async def nodes(self) -> tuple[Node, ...] | None: ...
+
+
+class ListedNodes:
+    """Asked for when they are wanted."""
+
+    def __init__(self, client: Client) -> None:
+        self._client = client
+
+    async def nodes(self) -> tuple[Node, ...] | None:
+        try:
+            return (await self._client.list(Node)).items
+        except NotFound:
+            return None
+
+
+class WatchedNodes:
+    """From an informer, so that a pass over many autoscalers lists none."""
+
+    def __init__(self, informers: Informers) -> None:
+        self._informer = informers.of(Node)
+
+    async def nodes(self) -> tuple[Node, ...] | None:
+        await self._informer.synced()
+        return self._informer.cache.list()
+
+
+def namespace_of_base(autoscaler: TidbClusterAutoScaler) -> str:
+    return autoscaler.spec.cluster.namespace or autoscaler.metadata.namespace
+
+
+class Observer:
+    """Reads through one client."""
+
+    def __init__(self, client: Client, *, namespace: str = "") -> None:
+        self._client = client
+        self._namespace = namespace
+
+    async def autoscalers(self) -> tuple[Scaler, ...]:
+        """All that there are, in order of their names."""
+        found = await self._listed(TidbClusterAutoScaler, self._namespace)
+        return tuple(sorted(found, key=lambda one: (one.metadata.namespace, one.metadata.name)))
+
+    async def observe(self, namespace: str, name: str, *, others: Collection[Scaler]) -> Observed | None:
+        """None: the autoscaler is gone."""
+        scaler = await self._got(TidbClusterAutoScaler, name, namespace)
+        if scaler is None:
+            return None
+        open_namespaces = await self._open_namespaces(scaler.view)
+        home = namespace_of_base(scaler.view)
+        if home not in {scaler.metadata.namespace, *open_namespaces}:
+            # What it says of a place that does not let it in is not looked up: its status would tell what is there.
+            return Observed(scaler=scaler, open_namespaces=open_namespaces)
+        name_of_base = scaler.view.spec.cluster.name
+        base = await self._got(TidbCluster, name_of_base, home) if name_of_base else None
+        clusters = await self._listed(TidbCluster, home)
+        made = tuple(
+            one
+            for one in sorted(clusters, key=lambda each: each.metadata.name)
+            if any(_is_made_by(one.metadata, scaler.view, component) for component in Component)
+        )
+        return Observed(
+            scaler=scaler,
+            base=base,
+            clusters=made,
+            taken=frozenset(one.metadata.name for one in clusters),
+            rivals=rivals_of(scaler.view, await self._let_in(home, [one.view for one in others])),
+            open_namespaces=open_namespaces,
+            pods={one.metadata.name: pods for one in made if (pods := await self._pods_of(one.metadata)) is not None},
+        )
+
+    async def _got(self, of: type[T], name: str, namespace: str) -> RawObject[T] | None:
+        try:
+            return await self._client.get_with_raw(of, name, namespace=namespace)
+        except NotFound:
+            return None
+
+    async def _listed(self, of: type[T], namespace: str) -> list[RawObject[T]]:
+        found: list[RawObject[T]] = []
+        async for page in self._client.pages_with_raw(of, Selection(namespace=namespace)):
+            for bad in page.listed.bad:
+                log.warning("object.unreadable", kind=bad.kind, namespace=bad.namespace, name=bad.name)
+            found += [RawObject(view=view, raw=raw) for view, raw in zip(page.listed.items, page.raws, strict=True)]
+        return found
+
+    async def _open_namespaces(self, autoscaler: TidbClusterAutoScaler) -> frozenset[str]:
+        """Other namespaces that it names and that let it in."""
+        home = autoscaler.metadata.namespace
+        found = set()
+        for name in sorted(_namespaces_named(autoscaler) - {"", home}):
+            if lets_in(await self._annotations(name), home):
+                found.add(name)
+        return frozenset(found)
+
+    async def _let_in(self, home: str, others: list[TidbClusterAutoScaler]) -> list[TidbClusterAutoScaler]:
+        """Those that may scale clusters of a namespace: nobody else can stand in another's way."""
+        strangers = {one.metadata.namespace for one in others if namespace_of_base(one) == home} - {home}
+        annotations = await self._annotations(home) if strangers else {}
+        allowed = {home, *(one for one in strangers if lets_in(annotations, one))}
+        return [one for one in others if one.metadata.namespace in allowed]
+
+    async def _annotations(self, namespace: str) -> dict[str, str]:
+        try:
+            return (await self._client.get(Namespace, namespace)).metadata.annotations
+        except ApiError as error:
+            log.warning("namespace.unknown", namespace=namespace, problem=str(error))
+            return {}
+
+    async def _pods_of(self, cluster: ObjectMeta) -> tuple[Pod, ...] | None:
+        selection = Selection(namespace=cluster.namespace, labels=f"{INSTANCE_LABEL}={cluster.name}")
+        try:
+            listed = await self._client.list(Pod, selection)
+        except ApiError as error:
+            log.debug("pods.unknown", namespace=cluster.namespace, cluster=cluster.name, problem=str(error))
+            return None
+        return tuple(one for one in listed.items if one.metadata.labels.get(INSTANCE_LABEL) == cluster.name)
+
+
+def _is_made_by(made: ObjectMeta, autoscaler: TidbClusterAutoScaler, component: Component) -> bool:
+    name, base = autoscaler.metadata.name, autoscaler.spec.cluster.name
+    owner = controller_of(made)
+    if owner is not None and made.namespace != autoscaler.metadata.namespace:
+        # Owners live beside what they own: this one was made for an autoscaler of the same name there.
+        return False
+    return is_made_by(made.labels, autoscaler=name, component=component, base=base)
+
+
+def rivals_of(autoscaler: TidbClusterAutoScaler, others: Iterable[TidbClusterAutoScaler]) -> dict[Component, str]:
+    """Of each component that an older autoscaler scales in the same cluster: its name."""
+    found: dict[Component, str] = {}
+    for other in sorted(others, key=_age):
+        if _is_same(other, autoscaler) or _age(other) >= _age(autoscaler) or not _is_same_base(other, autoscaler):
+            continue
+        for component in Component:
+            if scaled_component(other, component) is not None and scaled_component(autoscaler, component) is not None:
+                found.setdefault(component, f"{other.metadata.namespace}/{other.metadata.name}")
+    return found
+
+
+def _age(autoscaler: TidbClusterAutoScaler) -> tuple[Any, ...]:
+    """The oldest sorts first; of the same age, by name. One whose age is not told counts as new."""
+    metadata = autoscaler.metadata
+    created = metadata.creation_timestamp
+    return created is None, created.timestamp() if created else 0.0, metadata.name, metadata.namespace
+
+
+def _is_same(one: TidbClusterAutoScaler, other: TidbClusterAutoScaler) -> bool:
+    return (one.metadata.namespace, one.metadata.name) == (other.metadata.namespace, other.metadata.name)
+
+
+def _is_same_base(one: TidbClusterAutoScaler, other: TidbClusterAutoScaler) -> bool:
+    return (namespace_of_base(one), one.spec.cluster.name) == (namespace_of_base(other), other.spec.cluster.name)
+
+
+def _namespaces_named(autoscaler: TidbClusterAutoScaler) -> set[str]:
+    named = {autoscaler.spec.cluster.namespace}
+    for component in Component:
+        scaled = scaled_component(autoscaler, component)
+        if scaled is not None and scaled.external is not None and scaled.external.endpoint.tls_secret is not None:
+            named.add(scaled.external.endpoint.tls_secret.namespace)
+    return named

@@ -1,0 +1,105 @@
+"""Who says how many instances there should be: a planner over HTTP, or our own in this process.
+
+The autoscaler asks through `Planner` and cannot tell the two apart: both answer with bytes, and both are distrusted
+alike. Nothing is asked twice; what an answer means, a refusal among them, is `read_answer`'s to say.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final, Protocol
+
+import msgspec
+
+from plimsoll.core.values import Value, Wire
+from plimsoll.objects.problems import problem_of
+from plimsoll.tidb.collecting import Collecting, Collector
+from plimsoll.tidb.planner_service import QUESTION, PlannerService
+from plimsoll.tidb.planning.plans import RejectedAnswer, ScalingPlan, read_plans
+from plimsoll.tidb.web import Answered, Asked, Unanswered
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from datetime import datetime
+
+    from plimsoll.tidb.members import BaseCluster
+    from plimsoll.tidb.pd import Pd
+    from plimsoll.tidb.planning.components import Component
+    from plimsoll.tidb.web import Web
+
+_LACK_OF_DATA: Final = frozenset({"insufficient_metrics", "no_capacity"})
+UNREACHABLE: Final = "PlannerUnreachable"
+REFUSED: Final = "PlannerRefused"
+NO_METRICS: Final = "InsufficientMetrics"
+BAD_ANSWER: Final = "BadAnswer"
+
+
+class Planner(Protocol):
+    """Answers one question about a component of one cluster."""
+
+    async def ask(self, base: BaseCluster, question: bytes) -> Answered | Unanswered: ...
+
+
+class HttpPlanner:
+    """`POST {url}/autoscaling`: ours, PD's of old, or anybody's."""
+
+    def __init__(self, url: str, *, web: Web) -> None:
+        self._url = f"{url}{QUESTION}"
+        self._web = web
+
+    async def ask(self, base: BaseCluster, question: bytes) -> Answered | Unanswered:  # noqa: ARG002 - one planner, one cluster
+        return await self._web.ask(Asked(method="POST", url=self._url, body=question, content_type="application/json"))
+
+
+class OwnPlanner:
+    """Plans here, from what PD and Prometheus of the cluster say at that moment."""
+
+    def __init__(
+        self, pd_of: Callable[[BaseCluster], Pd], *, web: Web, now: Callable[[], datetime], prometheus: str = ""
+    ) -> None:
+        self._pd_of = pd_of
+        self._web = web
+        self._now = now
+        self._prometheus = prometheus
+
+    async def ask(self, base: BaseCluster, question: bytes) -> Answered | Unanswered:
+        collecting = Collecting(base=base, prometheus=self._prometheus)
+        collector = Collector(collecting, pd=self._pd_of(base), web=self._web)
+        page = await PlannerService(collector, now=self._now).answer(question)
+        return Answered(status=page.status, body=page.body)
+
+
+class NoAnswer(Value):
+    """Why there are no plans; nothing may be concluded from that. `code` is one of the above."""
+
+    code: str
+    problem: str
+
+
+class _Refused(Wire, rename={}):
+    error: str = ""
+    detail: str = ""
+
+
+def read_answer(answer: Answered | Unanswered, component: Component) -> tuple[ScalingPlan, ...] | NoAnswer:
+    """Plans, if the whole of the answer can be believed."""
+    if isinstance(answer, Unanswered):
+        return NoAnswer(code=UNREACHABLE, problem=answer.problem)
+    if not answer.is_ok:
+        return _refused(answer)
+    plans = read_plans(answer.body, component)
+    if isinstance(plans, RejectedAnswer):
+        return NoAnswer(code=BAD_ANSWER, problem=f"the planner's answer is refused: {plans.problem}")
+    return plans
+
+
+def _refused(answer: Answered) -> NoAnswer:
+    """Ours say a code and a detail, PD's of old a JSON text, anything in between whatever it likes."""
+    try:
+        told = msgspec.json.decode(answer.body, type=_Refused | str)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+        problem = f"the planner answers {answer.status}: {answer.said or problem_of(error)}"
+        return NoAnswer(code=REFUSED, problem=problem)
+    if isinstance(told, str):
+        return NoAnswer(code=REFUSED, problem=f"the planner answers {answer.status}: {told[:500]}")
+    code = NO_METRICS if told.error in _LACK_OF_DATA else REFUSED
+    return NoAnswer(code=code, problem=f"the planner answers {answer.status}: {told.error}: {told.detail}"[:1000])

@@ -1,0 +1,150 @@
+"""What is done about one group whose number of instances should be another: an act, or why not now. Pure.
+
+Nothing here looks at other groups; `applying` does, and sees to it that stores leave one at a time. A group whose last
+change is not finished may only go back towards what is there. TiKV never loses an instance but by `TakeOut`, which asks
+PD: what the status of a TidbCluster tells may be old.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from msgspec.structs import replace
+
+from plimsoll.tidb.planning.cooldowns import IN, OUT
+from plimsoll.tidb.planning.pass_reasons import Told, told
+from plimsoll.tidb.planning.passes import Act, BringBack, CreateGroup, Held, Remove, Resize, TakeOut
+from plimsoll.tidb.planning.progress import (
+    is_lowered,
+    missing_instances,
+    store_may_stay,
+    unfinished,
+    unfinished_for_fewer,
+)
+
+if TYPE_CHECKING:
+    from plimsoll.tidb.planning.passes import GroupSeen
+    from plimsoll.tidb.planning.turns import Turn
+    from plimsoll.tidb.planning.wants import Want
+
+Step = Act | Held | None
+
+
+def step_of(want: Want, turn: Turn) -> Step:
+    """None: the group is as it should be."""
+    group = want.group
+    if group is None:
+        return _create(want, turn) if want.count else _noted(want)
+    if group.is_being_deleted:
+        return _held(want, Told.BEING_DELETED, f"{group.name} is being deleted")
+    if want.count and turn.is_tikv and store_may_stay(group, wanted=want.count):
+        return _bring_back(want, group, turn)
+    if want.count >= group.replicas and want.count and turn.is_past_grace(group.waiting_since):
+        return _held(want, Told.UNSCHEDULABLE, "an instance of it finds no node")
+    if want.count > group.replicas:
+        return _out(want, group, turn)
+    if want.count == 0:
+        return _towards_nothing(want, group, turn)
+    if want.count < group.replicas:
+        return _in(want, group, turn, target=want.count)
+    return _noted(want)
+
+
+def _create(want: Want, turn: Turn) -> Step:
+    assert want.plan is not None, "only an answer makes a group"
+    assert want.size is not None, "only of a known type"
+    wait, jumps = turn.waits(want.key, OUT)
+    if wait:
+        return Held(key=want.key, reason=wait)
+    reason = told(Told.GROUP_CREATED, f"{want.count} instances in a new group", *want.notes, *jumps)
+    return CreateGroup(key=want.key, plan=replace(want.plan, count=want.count), size=want.size, reason=reason)
+
+
+def _out(want: Want, group: GroupSeen, turn: Turn) -> Step:
+    target = want.count
+    if group.running is not None and group.running > group.replicas and not turn.is_tikv:
+        target = min(target, group.running)
+    elif problem := unfinished(group, is_tikv=turn.is_tikv):
+        return _held(want, Told.UNFINISHED, problem)
+    wait, jumps = turn.waits(want.key, OUT, annotated=group.last_change)
+    if wait:
+        return Held(key=want.key, reason=wait)
+    message = f"{target} instances instead of {group.replicas}"
+    reason = told(Told.GROUP_GROWS, message, *want.notes, *jumps, wanted=want.count)
+    return Resize(key=want.key, group=group.name, replicas=target, was=group.replicas, reason=reason)
+
+
+def _bring_back(want: Want, group: GroupSeen, turn: Turn) -> Step:
+    """Stores that are leaving stay. Replicas that were lowered already are raised like any others: in their time."""
+    target = min(want.count, max(group.running or 0, group.replicas))
+    if target > group.replicas:
+        wait, _ = turn.waits(want.key, OUT, annotated=group.last_change)
+        if wait:
+            return Held(key=want.key, reason=wait)
+    reason = told(Told.STORE_STAYS, "it is wanted again", *want.notes, wanted=want.count)
+    return BringBack(key=want.key, group=group.name, replicas=target, was=group.replicas, reason=reason)
+
+
+def _in(want: Want, group: GroupSeen, turn: Turn, *, target: int) -> Step:
+    """Fewer instances, at least `target`; of TiKV one fewer. The cool-down holds for what is begun too."""
+    problem = unfinished_for_fewer(group, is_tikv=turn.is_tikv)
+    if problem and (is_lowered(group) or not turn.is_final):
+        return _held(want, Told.UNFINISHED, problem)
+    if not turn.is_tikv and group.running is not None and group.running < group.replicas:
+        target = max(target, group.running)
+    wait, jumps = turn.waits(want.key, IN, annotated=group.last_change)
+    if wait:
+        return Held(key=want.key, reason=wait)
+    target = group.replicas - 1 if turn.is_tikv else target
+    message = f"{target} instances instead of {group.replicas}"
+    reason = told(Told.GROUP_SHRINKS, message, *want.notes, *jumps, wanted=want.count)
+    act = TakeOut if turn.is_tikv else Resize
+    return act(key=want.key, group=group.name, replicas=target, was=group.replicas, reason=reason)
+
+
+def _towards_nothing(want: Want, group: GroupSeen, turn: Turn) -> Step:
+    """A group that nobody wants any more, if that is sure."""
+    if not turn.is_final:
+        needed = turn.policy.removal_confirmations
+        if not turn.may_remove:
+            return _held(want, Told.REMOVALS_SUPPRESSED, "the answer names what nobody knows: nothing is removed")
+        if turn.omitted(want) < needed:
+            return _held(want, Told.UNCONFIRMED, f"{needed} answers in a row must leave it out", needed=needed)
+    if group.replicas == 0:
+        return _remove_empty(want, group, turn)
+    missing = missing_instances(group)
+    if turn.spares_young and missing and turn.is_past_grace(group.waiting_since):
+        return _in(want, group, turn, target=group.registered or 0)
+    if turn.spares_young and missing:
+        return _held(want, Told.NOT_REGISTERED, "not all of its instances have registered")
+    if turn.spares_young and not turn.is_past_grace(group.created):
+        return _held(want, Told.TOO_YOUNG, "its instances may not be known to the planner yet")
+    return _in(want, group, turn, target=0) if turn.is_tikv else _remove_servers(want, group, turn)
+
+
+def _remove_servers(want: Want, group: GroupSeen, turn: Turn) -> Step:
+    """TiDB servers hold nothing: the TidbCluster goes with them."""
+    problem = unfinished(group, is_tikv=False)
+    if problem and not turn.is_final:
+        return _held(want, Told.UNFINISHED, problem)
+    wait, jumps = turn.waits(want.key, IN, annotated=group.last_change)
+    if wait:
+        return Held(key=want.key, reason=wait)
+    reason = told(Told.GROUP_REMOVED, f"{group.replicas} instances are no longer wanted", *want.notes, *jumps)
+    return Remove(key=want.key, group=group.name, reason=reason)
+
+
+def _remove_empty(want: Want, group: GroupSeen, turn: Turn) -> Step:
+    """No status is no proof that its pods are gone."""
+    if turn.is_tikv and (group.running != 0 or group.registered or group.leaving):
+        return _held(want, Told.UNFINISHED, "its last instance is not gone yet")
+    return Remove(key=want.key, group=group.name, reason=told(Told.GROUP_REMOVED, "it has no instances left"))
+
+
+def _noted(want: Want) -> Held | None:
+    """It is as it may be, but not as the answer says."""
+    return Held(key=want.key, reason=want.notes[0]) if want.notes else None
+
+
+def _held(want: Want, code: Told, message: str, **facts: int) -> Held:
+    return Held(key=want.key, reason=told(code, message, *want.notes, wanted=want.count, **facts))

@@ -1,0 +1,106 @@
+"""Tells of a pass in every way there is: status, events, metrics, log, journal. The last step of every pass.
+
+The status is part of the work: cool-downs are counted from it, so trouble in writing it is raised. All else never stops
+doing. A dry run tells nothing inside the cluster.
+"""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Final
+
+import structlog
+from msgspec.structs import replace
+
+from plimsoll.core.plans import encode
+from plimsoll.journal.errors import JournalError
+from plimsoll.tidb.brakes import DRY_RUN
+from plimsoll.tidb.conditions import conditions_of
+from plimsoll.tidb.pass_metrics import PassMetrics
+from plimsoll.tidb.planning.passes import CreateGroup
+from plimsoll.tidb.statuses import Wanted, write_status
+from plimsoll.tidb.telling import events_of, plan_of, sentences_of
+
+if TYPE_CHECKING:
+    from plimsoll.journal.ports import Journal
+    from plimsoll.kube.client import Client
+    from plimsoll.kube.recorder import EventRecorder
+    from plimsoll.tidb.observing import Observed
+    from plimsoll.tidb.pass_results import PassResult
+
+log: structlog.typing.FilteringBoundLogger = structlog.get_logger(__name__)
+
+_REMEMBERED: Final = 10_000
+_NO_TIME: Final = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+class Teller:
+    """What is None is not told."""
+
+    def __init__(
+        self,
+        client: Client,
+        *,
+        recorder: EventRecorder | None = None,
+        journal: Journal | None = None,
+        metrics: PassMetrics | None = None,
+    ) -> None:
+        self.metrics = metrics or PassMetrics()
+        self._client = client
+        self._recorder = recorder
+        self._journal = journal
+        self._said: dict[str, list[str]] = {}
+        self._journalled: dict[str, bytes] = {}
+        self._number = 0
+
+    async def tell(self, observed: Observed, result: PassResult) -> None:
+        self.metrics.observe(result)
+        self._log(result)
+        await self._keep(result)
+        if result.brake is not DRY_RUN:
+            await self._tell_cluster(observed, result)
+
+    def _log(self, result: PassResult) -> None:
+        """The same sentence again says nothing new to people."""
+        whose, said = f"{result.about.namespace}/{result.about.name}", sentences_of(result)
+        tell = log.debug if self._said.get(whose) == said else log.info
+        if len(self._said) >= _REMEMBERED:
+            self._said.clear()
+        self._said[whose] = said
+        for one in said:
+            tell("pass.done", told=one)
+
+    async def _tell_cluster(self, observed: Observed, result: PassResult) -> None:
+        conditions = conditions_of(result)
+        if self._recorder is not None:
+            for one in events_of(result, conditions, before=observed.autoscaler.status):
+                self._recorder.record(result.about, one.type, reason=one.reason, message=one.message)
+        if result.is_released:
+            return
+        wanted = Wanted(
+            conditions=conditions,
+            generation=result.generation,
+            components={one.component: one.status for one in result.components},
+            at=result.at,
+        )
+        # Before a first group is made the autoscaler gets its finalizer.
+        is_outdated = any(isinstance(one.act, CreateGroup) for one in result.done)
+        await write_status(self._client, observed.scaler, wanted, is_outdated=is_outdated)
+
+    async def _keep(self, result: PassResult) -> None:
+        """In the journal, unless the pass before said the same."""
+        if self._journal is None:
+            return
+        self._number += 1
+        plan, outcomes = plan_of(result, number=self._number)
+        whose = f"{result.about.namespace}/{result.about.name}"
+        said = encode(replace(plan, snapshot=0, at=_NO_TIME)) + b"".join(map(encode, outcomes))
+        if self._journalled.get(whose) == said or not (plan.actions or plan.not_done):
+            return
+        if len(self._journalled) >= _REMEMBERED:
+            self._journalled.clear()
+        self._journalled[whose] = said
+        try:
+            await self._journal.append(plan, outcomes)
+        except JournalError as error:
+            log.warning("journal.not_written", problem=str(error))

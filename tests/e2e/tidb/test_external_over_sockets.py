@@ -1,0 +1,119 @@
+"""`HttpCaller` and `recommended` against real sockets: the pinned address, TLS by a Secret, and bad servers."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from plimsoll.objects.tidb import ExternalEndpoint, SecretReference
+from plimsoll.tidb.external import ExternalFailed, ExternalQuestion, recommended
+from plimsoll.tidb.external_addresses import read_exceptions
+from plimsoll.tidb.external_web import HttpCaller
+from plimsoll.tidb.planning.components import Component
+from tests.e2e.kube_http.servers import Answering, server_tls, serving
+from tests.e2e.ports import lasting_port
+from tests.kube.http.authorities import Authority
+from tests.tidb.external.played_services import PlayedSecrets, advice
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from plimsoll.tidb.web import Unanswered
+
+pytestmark = pytest.mark.asyncio
+
+CA = Authority("advice-ca")
+HOST = "advice.prod.svc"
+
+
+class Somewhere(HttpCaller):
+    """Resolves every name to this machine, as a cluster's DNS would to a service of it."""
+
+    async def resolve(self, host: str, port: int) -> tuple[str, ...] | Unanswered:
+        del host, port
+        return ("127.0.0.1",)
+
+
+def said(body: bytes, *, head: bytes = b"HTTP/1.1 200 OK") -> bytes:
+    return head + b"\r\nContent-Length: %d\r\n\r\n%s" % (len(body), body)
+
+
+async def asked(
+    port: int,
+    *,
+    caller: HttpCaller | None = None,
+    host: str = HOST,
+    held: dict[str, bytes] | None = None,
+    allowed: Iterable[str] = ("127.0.0.1",),
+) -> int | ExternalFailed:
+    secret = SecretReference(name="tls") if held is not None else None
+    endpoint = ExternalEndpoint(host=host, port=port, path="/advise", tls_secret=secret)
+    question = ExternalQuestion(
+        endpoint=endpoint, home="prod", namespace="prod", cluster="db", component=Component.TIKV
+    )
+    return await recommended(
+        question,
+        caller=caller or Somewhere(),
+        secrets=PlayedSecrets({("prod", "tls"): held or {}}),
+        exceptions=read_exceptions(allowed),
+    )
+
+
+async def test_the_judged_address_is_called_and_the_host_is_named() -> None:
+    server = Answering(said(advice(4)))
+    async with serving(server) as port:
+        assert await asked(port) == 4
+    (head,) = server.heads
+    assert head.line == "GET /advise?name=db&namespace=prod&type=tikv HTTP/1.1"
+    assert head.values("host") == [f"{HOST}:{port}"]
+
+
+async def test_loopback_is_not_called_unless_allowed() -> None:
+    server = Answering(said(advice(4)))
+    async with serving(server) as port:
+        for name in ("localhost", "127.0.0.1", "127.1", "2130706433", "0x7f.1", "0"):
+            found = await asked(port, caller=HttpCaller(), host=name, allowed=())
+            assert isinstance(found, ExternalFailed), name
+    assert server.heads == []
+
+
+async def test_a_redirect_is_not_followed() -> None:
+    target = Answering(said(advice(9)))
+    async with serving(target) as elsewhere:
+        head = b"HTTP/1.1 302 Found\r\nLocation: http://127.0.0.1:%d/" % elsewhere
+        async with serving(Answering(said(b"", head=head))) as port:
+            assert isinstance(await asked(port), ExternalFailed)
+    assert target.heads == []
+
+
+async def test_an_endless_answer_is_cut_off() -> None:
+    head = b"HTTP/1.1 200 OK\r\nContent-Length: 9999999999\r\n\r\n"
+    async with serving(Answering(head + b" " * 70_000)) as port:
+        found = await asked(port)
+    assert isinstance(found, ExternalFailed)
+    assert "more than 65536 bytes" in found.problem
+
+
+async def test_nobody_there_and_no_such_host() -> None:
+    assert isinstance(await asked(lasting_port()), ExternalFailed)
+    found = await asked(80, caller=HttpCaller(), host="no-such-host.invalid")
+    assert isinstance(found, ExternalFailed)
+    assert "cannot be resolved" in found.problem
+
+
+async def test_tls_with_both_certificates() -> None:
+    ours = CA.issue(subject="autoscaler")
+    held = {"ca.crt": CA.pem, "tls.crt": ours.certificate_pem, "tls.key": ours.key_pem}
+    async with serving(Answering(said(advice(4))), tls=server_tls(CA.issue(HOST), clients=CA.pem)) as port:
+        assert await asked(port, held=held) == 4
+        assert isinstance(await asked(port, held={"ca.crt": CA.pem}), ExternalFailed)
+
+
+@pytest.mark.parametrize("wrong", ["authority", "name"])
+async def test_a_server_that_is_not_who_it_should_be_hears_nothing(wrong: str) -> None:
+    pair = Authority("their-ca").issue(HOST) if wrong == "authority" else CA.issue("other.prod.svc", "127.0.0.1")
+    server = Answering(said(advice(4)))
+    async with serving(server, tls=server_tls(pair)) as port:
+        assert isinstance(await asked(port, held={"ca.crt": CA.pem}), ExternalFailed)
+    assert server.heads == []

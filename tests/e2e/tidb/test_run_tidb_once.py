@@ -1,0 +1,154 @@
+"""`plimsoll run tidb --once` over sockets: a Kubernetes of few words, a planner and a PD, all of them played."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from contextlib import ExitStack
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING, Any, Self
+
+from plimsoll.runtime.clocks import RealClock
+from plimsoll.tidb.web import Answered, Asked
+from tests.cli.commands import Ended, plimsoll
+from tests.e2e.tidb.played_servers import serving
+from tests.tidb.breathing_pd import BreathingPd
+from tests.tidb.controller.played_kubernetes import PlayedKubernetes
+from tests.tidb.controller.scaled_worlds import AUTO, GROUP, SMALL, group, homogeneous
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+Json = dict[str, Any]
+
+START = datetime(2026, 1, 1, tzinfo=UTC)
+FINALIZER = "autoscaler.tidb.pingcap.com/drain"
+
+
+class Scene:
+    """Three servers on sockets, and the command."""
+
+    def __init__(self) -> None:
+        self.kubernetes = PlayedKubernetes()
+        self.pd = BreathingPd(RealClock(), leaders_per_s=float("inf"), regions_per_s=float("inf"))
+        self.plans: Any = []
+        self._stack = ExitStack()
+        requests = {"cpu": "4", "memory": "16Gi", "storage": "100Gi"}
+        spec = {
+            "pd": {"replicas": 3},
+            "tikv": {"replicas": 3, "requests": requests},
+            "tidb": {"replicas": 2, "requests": {"cpu": "4", "memory": "16Gi"}},
+        }
+        self.kubernetes.put("tidbclusters", {"metadata": {"name": "db", "namespace": "prod"}, "spec": spec})
+        rules = {"cpu": {"max_threshold": 0.8, "min_threshold": 0.2}}
+        tikv = {"rules": rules, "resources": {"storage_small": SMALL}}
+        self.kubernetes.put(
+            "tidbclusterautoscalers",
+            {"metadata": {"name": "as1", "namespace": "prod"}, "spec": {"cluster": {"name": "db"}, "tikv": tikv}},
+        )
+        for number in range(3):
+            self.pd.register(f"db-tikv-{number}")
+
+    def __enter__(self) -> Self:
+        self._server = self._stack.enter_context(serving(self.kubernetes.answer))
+        self._planner = self._stack.enter_context(serving(lambda *_: (200, json.dumps(self.plans).encode())))
+        self._pd = self._stack.enter_context(serving(self._answer_of_pd))
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self._stack.__exit__(*error)
+
+    def once(self, *more: str | Path, at_s: float = 0) -> Ended:
+        now = f"{START + timedelta(seconds=at_s):%Y-%m-%dT%H:%M:%SZ}"
+        given = ("--server", self._server, "--planner", self._planner, "--pd", self._pd, "--drain=active")
+        return plimsoll("run", "tidb", *given, "--once", "--now", now, *more)
+
+    def cluster(self, name: str = AUTO) -> Json | None:
+        return self.kubernetes.objects.get(("tidbclusters", "prod", name))
+
+    @property
+    def autoscaler(self) -> Json:
+        return self.kubernetes.objects["tidbclusterautoscalers", "prod", "as1"]
+
+    def status_of(self, name: str, replicas: int) -> None:
+        there = self.cluster(name)
+        assert there is not None
+        self.kubernetes.put(
+            "tidbclusters", {**there, "status": {"tikv": {"phase": "Normal", "statefulSet": {"replicas": replicas}}}}
+        )
+
+    def _answer_of_pd(self, method: str, path: str, body: bytes) -> tuple[int, bytes]:
+        asked = Asked(method=method, url=f"http://pd.test{path}", body=body)  # type: ignore[arg-type] # one of three
+        answer = asyncio.run(self.pd.ask(asked))
+        assert isinstance(answer, Answered)
+        return answer.status, answer.body
+
+
+def test_a_pass_writes_the_cluster_then_the_status_and_a_second_one_nothing() -> None:
+    with Scene() as scene:
+        scene.plans = [group(1)]
+        ended = scene.once()
+        assert (ended.returncode, ended.stderr) == (0, "")
+        assert f"prod/as1 tikv: {AUTO} made with 1" in ended.stdout
+        written = [path.rsplit("/", 2)[-2:] for method, path in scene.kubernetes.wrote if "/events" not in path]
+        assert written == [["tidbclusterautoscalers", "as1"], ["prod", "tidbclusters"], ["as1", "status"]]
+        assert scene.autoscaler["status"]["tikv"][GROUP]["lastAutoScalingTimestamp"] == "2026-01-01T00:00:00Z"
+        assert scene.autoscaler["metadata"]["finalizers"] == [FINALIZER]
+        scene.pd.register(f"{AUTO}-tikv-0")
+        scene.kubernetes.wrote.clear()
+        again = scene.once(at_s=30)
+        assert again.returncode == 0
+        assert scene.kubernetes.wrote == []
+
+
+def test_it_needs_neither_discovery_nor_definitions() -> None:
+    with Scene() as scene:
+        scene.once()
+        paths = {one.split()[1] for one in scene.kubernetes.asked}
+        assert not {"/api", "/apis", "/openapi/v2", "/openapi/v3", "/version"} & paths
+        assert not any("customresourcedefinitions" in one or "leases" in one for one in paths)
+
+
+def test_all_times_are_those_it_is_told() -> None:
+    with Scene() as scene:
+        scene.plans = [homogeneous(6)]
+        scene.once(at_s=3600)
+        told = {one["lastTransitionTime"] for one in scene.autoscaler["status"]["conditions"]}
+        told.add(scene.autoscaler["status"]["tikv"]["default_homogeneous_tikv"]["lastAutoScalingTimestamp"])
+        assert told == {"2026-01-01T01:00:00Z"}
+
+
+def test_a_group_leaves_store_first(tmp_path: Path) -> None:
+    """Also when nothing but the StatefulSet's size is told by statuses: PD knows the stores."""
+    with Scene() as scene:
+        scene.plans = [group(1)]
+        scene.once()
+        scene.pd.register(f"{AUTO}-tikv-0", labels={"specialUse": "hotRegion"})
+        scene.status_of(AUTO, 1)
+        scene.plans = None
+        scene.once(at_s=700)
+        assert scene.pd.wrote == []
+        ended = scene.once("--data", tmp_path, at_s=730)
+        assert "DELETE /store/4" in scene.pd.wrote, ended
+        scene.status_of(AUTO, 0)
+        scene.once(at_s=760)
+        assert scene.cluster() is None
+        why = plimsoll("why", f"tidbcluster/prod/{AUTO}", "--data", tmp_path)
+        assert why.returncode == 0, why.stderr
+        assert "take-out" in why.stdout
+
+
+def test_a_dry_run_tells_and_writes_nothing() -> None:
+    with Scene() as scene:
+        scene.plans = [group(2)]
+        ended = scene.once("--dry-run", "-o", "json")
+        assert ended.returncode == 0
+        (told,) = json.loads(ended.stdout)
+        assert [one["verb"] for one in told["plan"]["actions"]] == ["create"]
+        assert [one["result"] for one in told["outcomes"]] == ["HeldBack"]
+        assert scene.kubernetes.wrote == []
+
+
+def test_a_time_is_for_a_single_pass_only() -> None:
+    ended = plimsoll("run", "tidb", "--server", "http://127.0.0.1:9", "--now", "2026-01-01T00:00:00Z")
+    assert (ended.returncode, "--now" in ended.stderr) == (2, True)

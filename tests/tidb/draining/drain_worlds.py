@@ -1,0 +1,139 @@
+"""A cluster `db` of three stores with a group `auto-x` beside it, a PD that breathes, and a drainer, in virtual time.
+
+The TidbCluster of the group is a value here: `replicas` and the mark, as they would stand in Kubernetes. Every pass
+reads them anew, and lowers `replicas` when it is told that a store left. `lost` are pods that went too early.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Self
+
+from plimsoll.runtime.virtual_runs import VirtualRun
+from plimsoll.tidb.draining import Drainer
+from plimsoll.tidb.pd import Pd, PdFailed
+from plimsoll.tidb.planning.leaving import Blocked, DrainSettings, Leaving, Left, Underway, Unknown
+from tests.tidb.breathing_pd import BreathingPd, BreathingStore
+
+if TYPE_CHECKING:
+    from datetime import datetime
+
+    from plimsoll.tidb.planning.passes import DrainMark
+    from plimsoll.tidb.web import Answered, Asked, Unanswered
+    from tests.faults import Fault
+
+GROUP = "auto-x"
+HOT = {"group": "pd-auto-scaling-tikv-small", "resource-type": "small", "specialUse": "hotRegion"}
+Outcome = Left | Underway | Blocked | Unknown
+
+
+class DrainWorld:
+    """`is_active` may be changed between passes, as by a restart with another flag; `fault` strikes at writes."""
+
+    def __init__(self, *, replicas: int = 1, base: int = 3, is_active: bool = True, **speeds: float) -> None:
+        self.run = VirtualRun()
+        self.pd = BreathingPd(self.run.clock, **speeds)
+        self.is_active = is_active
+        self.settings = DrainSettings()
+        self.mark: DrainMark | None = None
+        self.replicas = 0
+        self.pods: set[str] = set()
+        self.lost: list[str] = []
+        self.fault: Fault | None = None
+        for ordinal in range(base):
+            self.pd.register(f"db-tikv-{ordinal}")
+        self.scale(replicas)
+
+    def store(self, ordinal: int) -> BreathingStore:
+        """Of the group: the latest of that pod."""
+        return [one for one in self.pd.stores.values() if one.pod == f"{GROUP}-tikv-{ordinal}"][-1]
+
+    def scale(self, replicas: int, *, registers: bool = True) -> None:
+        """What an operator does when `replicas` changes: pods come, and pods go with whatever they hold."""
+        self.replicas = replicas
+        wanted = {f"{GROUP}-tikv-{ordinal}" for ordinal in range(replicas)}
+        self.lost += [pod for pod in sorted(self.pods - wanted) if self.pd.of_pod(pod) is not None]
+        self.pods = wanted
+        if registers:
+            for pod in sorted(wanted):
+                self.pd.register(pod, labels=HOT, regions=20, leaders=5, capacity_gib=10, used_gib=2)
+
+    @property
+    def leaving(self) -> Leaving:
+        return Leaving(namespace="prod", cluster=GROUP, replicas=self.replicas, mark=self.mark)
+
+    @property
+    def now(self) -> datetime:
+        return self.run.clock.now()
+
+    @property
+    def drainer(self) -> Drainer:
+        return Drainer(Pd("http://pd.test", web=self), is_active=self.is_active, settings=self.settings)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
+        self.run.close(after_error=error is not None)
+
+    # ---- what the drainer writes and reads
+
+    async def ask(self, asked: Asked) -> Answered | Unanswered:
+        """A `Web`; reading is never struck by the fault."""
+        return await (self.pd.ask(asked) if asked.method == "GET" else self._writes.tell_pd(asked))
+
+    async def remember(self, mark: DrainMark | None, /) -> None:
+        await self._writes.write_mark(mark)
+
+    @property
+    def _writes(self) -> _Writes:
+        writes = _Writes(self)
+        return writes if self.fault is None else self.fault.wrap(writes)
+
+    # ---- passes
+
+    def take_out(self) -> Outcome:
+        """One pass that wants a store less."""
+        outcome = self.do(self.drainer.take_out(self.leaving, now=self.now, remember=self.remember))
+        if isinstance(outcome, Left):
+            self._lower()
+        return outcome
+
+    def bring_back(self, *, wanted: int | None = None) -> Left | PdFailed | None:
+        wanted = self.replicas if wanted is None else wanted
+        outcome = self.do(self.drainer.bring_back(self.leaving, wanted=wanted, remember=self.remember))
+        if isinstance(outcome, Left):
+            self._lower()
+        return outcome
+
+    def clear(self) -> Outcome:
+        return self.do(self.drainer.clear(self.leaving, now=self.now, remember=self.remember))
+
+    def take_out_all(self, *, at_most_s: int = 3600) -> None:
+        """Pass after pass, every ten seconds, until no replica is left."""
+        for _ in range(0, at_most_s, 10):
+            if self.replicas == 0:
+                return
+            self.take_out()
+            self.run.advance_by(10)
+        raise AssertionError(f"{self.replicas} replicas are left")
+
+    def do(self, coroutine: Any) -> Any:
+        return self.run.until(coroutine)
+
+    def _lower(self) -> None:
+        """One write, as the acting half makes it."""
+        self.mark = None
+        self.scale(self.replicas - 1)
+
+
+class _Writes:
+    """All that a drainer changes in the world, for faults to count."""
+
+    def __init__(self, world: DrainWorld) -> None:
+        self._world = world
+
+    async def tell_pd(self, asked: Asked) -> Answered | Unanswered:
+        return await self._world.pd.ask(asked)
+
+    async def write_mark(self, mark: DrainMark | None) -> None:
+        self._world.mark = mark

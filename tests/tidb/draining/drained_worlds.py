@@ -1,0 +1,94 @@
+"""The whole autoscaler on an API server, with a PD that takes its time and an operator that takes nobody's word.
+
+Pods go as soon as `replicas` falls or their TidbCluster is gone, with whatever they hold: `lost` are those whose store
+was not buried. With a fault every write counts, to Kubernetes and to PD; events do not.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from tests.faults import Crashed
+from tests.tidb.breathing_pd import BreathingPd, BreathingStore
+from tests.tidb.controller.scaled_worlds import AUTO, PLANNER, ScaledWorld
+
+if TYPE_CHECKING:
+    from plimsoll.kube.exchange import Call, Reply, Transport
+    from plimsoll.tidb.web import Answered, Asked, Unanswered
+    from tests.faults import CrashAfter
+
+
+class DrainedWorld(ScaledWorld):
+    """`crash` None: nothing goes wrong."""
+
+    def __init__(self, server: Any, *, crash: CrashAfter | None = None, **settings: Any) -> None:
+        super().__init__(server, drains_actively=True, **settings)
+        self.pd = BreathingPd(self.run.clock, leaders_per_s=5, regions_per_s=1)
+        self.lost: list[str] = []
+        self.crash = crash
+
+    @property
+    def stores(self) -> list[BreathingStore]:
+        """Of the group, in the order of their pods."""
+        return [one for one in self.pd.stores.values() if one.pod.startswith(f"{AUTO}-tikv-")]
+
+    @property
+    def policy(self) -> dict[str, Any]:
+        return self.tac()["metadata"].get("annotations", {})
+
+    def pass_by(self, seconds: int, *, every_s: int = 10) -> None:
+        """Passes until so much later; one that dies is followed by those of another process."""
+        for _ in range(0, seconds, every_s):
+            self.run.advance_by(every_s)
+            self.operate()
+            try:
+                self.once(transport=self._transport())
+            except Crashed:
+                self.crash = None
+
+    def operate(self) -> None:
+        super().operate()
+        there = set(self.server.names("tidbclusters"))
+        self.lost += [one.pod for one in self.stores if one.state != 2 and one.pod.rsplit("-", 2)[0] not in there]
+
+    def _bury_beyond(self, name: str, count: int) -> None:
+        """It buries nothing: that is the drainer's part."""
+        gone = [one for one in self.stores if one.pod.startswith(name) and int(one.pod.rpartition("-")[2]) >= count]
+        self.lost += [one.pod for one in gone if one.state != 2]
+
+    # ---- writes that may be the last
+
+    def _transport(self) -> Transport:
+        transport = self.server.transport()
+        return transport if self.crash is None else _Mortal(transport, self.crash)
+
+    async def ask(self, asked: Asked) -> Answered | Unanswered:
+        if self.crash is None or asked.url.startswith(PLANNER):
+            return await super().ask(asked)
+        if asked.method == "GET":
+            _breathe(self.crash)
+            return await super().ask(asked)
+        return await self.crash.wrap(self.pd).ask(asked)
+
+
+class _Mortal:
+    """A connection of a process that dies after one of its writes."""
+
+    def __init__(self, inner: Transport, crash: CrashAfter) -> None:
+        self._inner = inner
+        self._crash = crash
+
+    async def send(self, call: Call) -> Reply:
+        if call.is_safe or "/events" in call.path:
+            _breathe(self._crash)
+            return await self._inner.send(call)
+        return await self._crash.wrap(self._inner).send(call)
+
+    async def aclose(self) -> None:
+        await self._inner.aclose()
+
+
+def _breathe(crash: CrashAfter) -> None:
+    """The dead do not."""
+    if crash.struck is not None:
+        raise Crashed(f"asked by a process that died after {crash.struck.method}")

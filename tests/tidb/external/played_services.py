@@ -1,0 +1,96 @@
+"""An external service in memory: who asks it, where it is said to be, and what it answers."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from typing import TYPE_CHECKING, Any
+
+from plimsoll.objects.tidb import ExternalEndpoint, SecretReference
+from plimsoll.runtime.virtual_runs import run_virtual
+from plimsoll.tidb.external import ExternalFailed, ExternalQuestion, recommended
+from plimsoll.tidb.external_addresses import read_exceptions
+from plimsoll.tidb.planning.components import Component
+from plimsoll.tidb.web import Answered, Unanswered
+
+if TYPE_CHECKING:
+    import ssl
+    from collections.abc import Iterable, Mapping
+
+    from plimsoll.tidb.external import Place
+
+ADDRESS = "10.4.0.7"
+
+
+def question(
+    *, host: str = "advice.prod", path: str = "/advise", secret: SecretReference | None = None, cluster: str = "db"
+) -> ExternalQuestion:
+    endpoint = ExternalEndpoint(host=host, port=8080, path=path, tls_secret=secret)
+    return ExternalQuestion(endpoint=endpoint, home="prod", namespace="prod", cluster=cluster, component=Component.TIKV)
+
+
+def advice(replicas: Any = 3, **other: Any) -> bytes:
+    return json.dumps(
+        {"name": "db", "namespace": "prod", "type": "tikv", "recommendedReplicas": replicas} | other
+    ).encode()
+
+
+class PlayedService:
+    """A `Caller`. Every resolution takes the next of `addresses`; the last is repeated."""
+
+    def __init__(
+        self,
+        body: bytes = b"",
+        *,
+        status: int = 200,
+        addresses: Iterable[tuple[str, ...]] = ((ADDRESS,),),
+        answers_after_s: float = 0.0,
+    ) -> None:
+        self.answer: Answered | Unanswered = Answered(status=status, body=body or advice())
+        self.called: list[Place] = []
+        self.tls: list[ssl.SSLContext | None] = []
+        self._addresses = list(addresses)
+        self._answers_after_s = answers_after_s
+
+    async def resolve(self, host: str, port: int) -> tuple[str, ...] | Unanswered:
+        del host, port
+        return self._addresses.pop(0) if len(self._addresses) > 1 else self._addresses[0]
+
+    async def get(self, place: Place, *, tls: ssl.SSLContext | None) -> Answered | Unanswered:
+        self.called.append(place)
+        self.tls.append(tls)
+        await asyncio.sleep(self._answers_after_s)
+        return self.answer
+
+
+class PlayedSecrets:
+    """By namespace and name."""
+
+    def __init__(self, held: Mapping[tuple[str, str], dict[str, bytes]] | None = None) -> None:
+        self._held = held or {}
+
+    async def data(self, namespace: str, name: str) -> dict[str, bytes] | None:
+        return self._held.get((namespace, name))
+
+
+def asked(
+    service: PlayedService,
+    about: ExternalQuestion | None = None,
+    *,
+    allowed: Iterable[str] = (),
+    secrets: PlayedSecrets | None = None,
+) -> int | ExternalFailed:
+    return run_virtual(
+        recommended(
+            about or question(),
+            caller=service,
+            secrets=secrets or PlayedSecrets(),
+            exceptions=read_exceptions(allowed),
+        )
+    )
+
+
+def problem_with(service: PlayedService, about: ExternalQuestion | None = None, **more: Any) -> str:
+    found = asked(service, about, **more)
+    assert isinstance(found, ExternalFailed)
+    return found.problem
