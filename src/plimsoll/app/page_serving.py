@@ -12,6 +12,7 @@ from plimsoll.local.apiserver.transport.listening import CannotListen, bound
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from socket import socket
 
 
 class _Quiet(Server):
@@ -25,10 +26,28 @@ class _Quiet(Server):
 async def serve_pages(application: Any, address: str) -> None:
     """Until cancelled. `address` is HOST:PORT; without a host, all addresses of this machine."""
     host, port = read_address(address)
-    config = Config(
+    server = _Quiet(_config(application, host=host, port=port))
+    try:
+        await server.serve()
+    except SystemExit as error:
+        # uvicorn ends the process when an address cannot be had; here that is the supervisor's business.
+        raise InvalidInput(f"{address} cannot be listened on", path="address") from error
+    finally:
+        server.should_exit = True
+
+
+async def serve_on(application: Any, listening: socket) -> None:
+    """Until cancelled, on a socket that listens already and stays open."""
+    server = _Quiet(_config(application))
+    try:
+        await server.serve(sockets=[listening.dup()])
+    finally:
+        server.should_exit = True
+
+
+def _config(application: Any, **address: Any) -> Config:
+    return Config(
         application,
-        host=host,
-        port=port,
         interface="asgi3",
         lifespan="off",
         ws="none",
@@ -37,15 +56,8 @@ async def serve_pages(application: Any, address: str) -> None:
         access_log=False,
         proxy_headers=False,
         server_header=False,
+        **address,
     )
-    server = _Quiet(config)
-    try:
-        await server.serve()
-    except SystemExit as error:
-        # uvicorn ends the process when an address cannot be had; here that is the supervisor's business.
-        raise InvalidInput(f"{address} cannot be listened on", path="address") from error
-    finally:
-        server.should_exit = True
 
 
 def check_address(address: str) -> None:

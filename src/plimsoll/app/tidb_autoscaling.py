@@ -33,6 +33,7 @@ from plimsoll.runtime.services import Service
 from plimsoll.runtime.supervisor import Supervisor
 from plimsoll.tidb.assembly import Surroundings, TidbParts
 from plimsoll.tidb.external_web import HttpCaller
+from plimsoll.tidb.pass_metrics import PassMetrics
 from plimsoll.tidb.settings import LEASE, NAME
 from plimsoll.tidb.web import HttpWeb
 
@@ -46,7 +47,6 @@ if TYPE_CHECKING:
     from plimsoll.kube.access import Access
     from plimsoll.kube.exchange import Transport
     from plimsoll.tidb.autoscaler import Failed
-    from plimsoll.tidb.pass_metrics import PassMetrics
     from plimsoll.tidb.pass_results import PassResult
     from plimsoll.tidb.settings import TidbSettings
 
@@ -110,6 +110,7 @@ class Running:
         self._chosen = chosen
         self._clock = clock
         self._entropy = entropy
+        self._metrics = PassMetrics()
         self._stack = AsyncExitStack()
 
     async def __aenter__(self) -> Self:
@@ -124,7 +125,7 @@ class Running:
 
     async def run_once(self) -> tuple[PassResult | Failed, ...]:
         """A pass over every autoscaler; whoever asks for that leads for as long."""
-        recorder = self._recorder(self.client)
+        recorder = self._recorder()
         parts = self._parts(self.client, recorder=recorder)
         telling = asyncio.create_task(recorder.run())
         # A task that is cancelled before it began writes nothing.
@@ -142,6 +143,11 @@ class Running:
         check_address(chosen.address)
         # A server without the definitions, or one that refuses us, is told now and not by an informer again and again.
         await self.client.get_json("/apis/pingcap.com/v1alpha1/tidbclusterautoscalers", [("limit", "1")])
+        async with self._serving():
+            await self._led()
+
+    async def _led(self) -> None:
+        chosen = self._chosen
         if chosen.settings.dry_run or not chosen.leader_elect:
             await self._lead(self.client)
             return
@@ -153,7 +159,7 @@ class Running:
 
     async def _lead(self, client: Client) -> None:
         informers = Informers(client, clock=self._clock, entropy=self._entropy)
-        recorder = self._recorder(client)
+        recorder = self._recorder()
         parts = self._parts(client, recorder=recorder, informers=informers)
         services = [
             Service(name="events", run=recorder.run),
@@ -161,15 +167,14 @@ class Running:
             *informers.services(),
         ]
         try:
-            async with self._serving(parts.teller.metrics):
-                await Supervisor(services, clock=self._clock, entropy=self._entropy).run()
+            await Supervisor(services, clock=self._clock, entropy=self._entropy).run()
         finally:
             await self._close_journal()
 
     @asynccontextmanager
-    async def _serving(self, metrics: PassMetrics) -> AsyncIterator[None]:
+    async def _serving(self) -> AsyncIterator[None]:
         address = self._chosen.address
-        service = Service(name="pages", run=lambda: serve_pages(Pages(metrics), address))
+        service = Service(name="pages", run=lambda: serve_pages(Pages(self._metrics), address))
         serving = asyncio.create_task(Supervisor([service], clock=self._clock, entropy=self._entropy).run())
         try:
             yield
@@ -190,6 +195,7 @@ class Running:
                 informers=informers,
                 recorder=None if chosen.settings.dry_run else recorder,
                 journal=self._journal,
+                metrics=self._metrics,
             )
         )
 
@@ -197,8 +203,9 @@ class Running:
         if self._journal is not None:
             await self._journal.close()
 
-    def _recorder(self, client: Client) -> EventRecorder:
-        return EventRecorder(client, EventSource(component=NAME), clock=self._clock, entropy=self._entropy)
+    def _recorder(self) -> EventRecorder:
+        """Without the guard of who leads: what was done may still be told afterwards."""
+        return EventRecorder(self.client, EventSource(component=NAME), clock=self._clock, entropy=self._entropy)
 
     def _connected(self, transport: Transport) -> Client:
         settings = ClientSettings(

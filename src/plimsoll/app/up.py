@@ -1,4 +1,4 @@
-"""Where concrete parts meet: the API server, the simulated cluster and its cloud, in one process.
+"""Where concrete parts meet: the API server, the simulated cluster with its cloud and its TiDB, in one process.
 
 `plimsoll up` calls `run`. The parts speak to the API server as they would to any other, through a client, only without
 a socket in between. Nothing here decides about objects or requests, and nothing is printed.
@@ -6,10 +6,14 @@ a socket in between. Nothing here decides about objects or requests, and nothing
 
 from __future__ import annotations
 
+from contextlib import ExitStack, contextmanager
+from functools import partial
 from typing import TYPE_CHECKING, ClassVar, Final, NamedTuple
 
+from plimsoll.app.embedded_tidb import EmbeddedTidb, TidbTools
 from plimsoll.app.node_autoscaling import NAME as AUTOSCALER
 from plimsoll.app.node_autoscaling import LazyJournal, in_thread
+from plimsoll.app.page_serving import serve_on
 from plimsoll.core.errors import PlimsollError
 from plimsoll.kube.client import Client
 from plimsoll.kube.selections import ClientSettings
@@ -33,8 +37,9 @@ from plimsoll.runtime.kernel_warming import warm_kernels
 from plimsoll.runtime.services import OnEnd, RestartPolicy, Service
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterator, Sequence
     from pathlib import Path
+    from socket import socket
 
     from plimsoll.core.clock import Clock
     from plimsoll.core.entropy import Entropy
@@ -47,6 +52,8 @@ DEFAULT_PORT_BASE: Final = running.DEFAULT_PORT
 HIGHEST_PORT_BASE: Final = 59_599
 """The highest port of all, that of the simulated PD, lies 5,936 above the base."""
 
+_PORTS: Final = {"the Kubernetes API": 0, "the TiDB planner": 9092 - 6443, "the simulated PD": 12379 - 6443}
+"""How far they lie above the base."""
 # How long nodes may take before the first words are said without them.
 _PATIENCE_S: Final = 8.0
 _LOOK_EVERY_S: Final = 0.1
@@ -89,30 +96,65 @@ class Up(NamedTuple):
     nodes_wanted: int
     waiting_for: tuple[str, ...] = ()
     """Those that are not ready, with what is known of the cause: `workers-2: still booting`."""
+    planner: str = ""
+    pd: str = ""
+    """Where the TiDB planner and the simulated PDs answer, for who has the administrator's token."""
 
 
 async def run(settings: Settings, *, clock: Clock, entropy: Entropy, on_up: Callable[[Up], None]) -> None:
     """Everything, until cancelled. Raises, before anything is changed, what keeps it from running."""
     check_ports(settings.port_base)
 
-    async def beside(serving: Serving) -> Sequence[Service]:
-        surroundings = Surroundings(serving, settings, clock=clock, entropy=entropy)
-        await first_cluster.prepare(surroundings.connect(_ADMINISTRATION), FirstCluster(nodes=settings.nodes))
-        return surroundings.services(on_up)
+    with _doors(settings.port_base) as doors:
 
-    server = running.Settings(data=settings.data, host=HOST, port=settings.port_base, fresh=settings.fresh)
-    await running.run(server, clock=clock, entropy=entropy, on_ready=_not_yet, beside=beside)
+        async def beside(serving: Serving) -> Sequence[Service]:
+            surroundings = Surroundings(serving, settings, clock=clock, entropy=entropy)
+            await first_cluster.prepare(surroundings.connect(_ADMINISTRATION), FirstCluster(nodes=settings.nodes))
+            services = surroundings.services(lambda up: on_up(up._replace(planner=doors.planner_url, pd=doors.pd_url)))
+            return [*services, *surroundings.serving(doors)]
+
+        server = running.Settings(data=settings.data, host=HOST, port=settings.port_base, fresh=settings.fresh)
+        await running.run(server, clock=clock, entropy=entropy, on_ready=_not_yet, beside=beside)
 
 
 def check_ports(port_base: int) -> None:
     """Raises `PortBusy`, with what to do about it, unless every port can be had."""
+    for whose in _PORTS:
+        _opened(port_base, whose).close()
+
+
+def _opened(port_base: int, whose: str) -> socket:
+    port = port_base + _PORTS[whose] if port_base else 0
     try:
-        bound(HOST, port_base).close()
+        return bound(HOST, port)
     except CannotListen as error:
         raise PortBusy(
-            f"port {port_base}, for the Kubernetes API, cannot be had: another program uses it, perhaps another "
+            f"port {port}, for {whose}, cannot be had: another program uses it, perhaps another "
             f"plimsoll up; stop that one, or move all ports, e.g. by --port-base {_another(port_base)}"
         ) from error
+
+
+class Doors(NamedTuple):
+    """Sockets that listen, besides that of the API server."""
+
+    planner: socket
+    pd: socket
+
+    @property
+    def planner_url(self) -> str:
+        return f"http://{HOST}:{self.planner.getsockname()[1]}"
+
+    @property
+    def pd_url(self) -> str:
+        return f"http://{HOST}:{self.pd.getsockname()[1]}"
+
+
+@contextmanager
+def _doors(port_base: int) -> Iterator[Doors]:
+    """Held from the beginning, so that nobody else takes them."""
+    with ExitStack() as open_ones:
+        planner = open_ones.enter_context(_opened(port_base, "the TiDB planner"))
+        yield Doors(planner=planner, pd=open_ones.enter_context(_opened(port_base, "the simulated PD")))
 
 
 def _another(port_base: int) -> int:
@@ -128,12 +170,15 @@ class Surroundings:
 
     def __init__(self, serving: Serving, settings: Settings, *, clock: Clock, entropy: Entropy) -> None:
         self._ready = serving.ready
-        self._data = settings.data
+        self._token = serving.token
+        self._journal = LazyJournal(settings.data)
         self._autoscales = settings.autoscales
         self._transport = EmbeddedTransport(serving.application, token=serving.token)
         self._clock = clock
         self._entropy = entropy
         self._door = Door(at_once=_CALLS_AT_ONCE)
+        self._cluster = LocalCluster(self.connect, clock=clock, entropy=entropy)
+        self._tidb = self._embedded_tidb()
 
     def connect(self, manager: str) -> Client:
         """Without a rate limit, but not too many calls at once: others want their turn on the loop too."""
@@ -142,9 +187,10 @@ class Surroundings:
         return Client(transport, clock=self._clock, entropy=self._entropy, settings=settings, kinds=OUR_KINDS)
 
     def services(self, on_up: Callable[[Up], None]) -> list[Service]:
-        cluster = LocalCluster(self.connect, clock=self._clock, entropy=self._entropy)
+        cluster = self._cluster
         informers = cluster.components.informers
         autoscaling = self._autoscaling(cluster.components) if self._autoscales else []
+        autoscaling += self._tidb.services()
         seen = Seen(informers.of(Node), informers.of(NodeGroup), informers.of(Machine))
         greeting = Greeting(seen, clock=self._clock)
 
@@ -156,6 +202,25 @@ class Surroundings:
 
         once = RestartPolicy(on_end=OnEnd.EXPECTED)
         return [*cluster.services(), *autoscaling, Service(name="greeting", run=greet, policy=once)]
+
+    def serving(self, doors: Doors) -> list[Service]:
+        """What others may ask over sockets."""
+        planner, servers = self._tidb.planner(token=self._token), self._tidb.servers(token=self._token)
+        return [
+            Service(name="TiDB planner", run=partial(serve_on, planner, doors.planner)),
+            Service(name="simulated PD", run=partial(serve_on, servers, doors.pd)),
+        ]
+
+    def _embedded_tidb(self) -> EmbeddedTidb:
+        assert self._cluster.tidb is not None
+        tools = TidbTools(
+            tidb=self._cluster.tidb,
+            clock=self._clock,
+            entropy=self._entropy,
+            journal=self._journal,
+            adds_nodes=self._autoscales,
+        )
+        return EmbeddedTidb(self._cluster.components, tools)
 
     def _autoscaling(self, components: Components) -> list[Service]:
         """The node autoscaler on the same informers. It has the cluster to itself, so it asks for no lease."""
@@ -171,7 +236,7 @@ class Surroundings:
                 configuration=GivenOptions(AUTOSCALER_OPTIONS, component.informers, naming=provider.naming),
                 clock=self._clock,
                 planning=in_thread,
-                journal=LazyJournal(self._data),
+                journal=self._journal,
             )
         )
         return parts.services()

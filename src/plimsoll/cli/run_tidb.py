@@ -100,7 +100,11 @@ def tidb(
     ] = True,
     external_allow: Annotated[
         list[str] | None,
-        typer.Option("--external-allow", help="Hosts or networks that external services may be at.", metavar="HOST"),
+        typer.Option(
+            "--external-allow",
+            help="Hosts or networks that external services may be at, whatever they are.",
+            metavar="HOST",
+        ),
     ] = None,
     leader_elect: Annotated[
         bool, typer.Option("--leader-elect/--no-leader-elect", help="Act only while holding the Lease plimsoll-tidb.")
@@ -117,7 +121,7 @@ def tidb(
     Scale TiDB clusters as their TidbClusterAutoScalers say: raise them, and make, resize and remove groups beside them.
 
     --dry-run plans and tells but never acts, and takes no lease. --once makes one pass and ends with 0, also if
-    something is held or blocked.
+    something is held or blocked; with 1 if something could not be written, with 4 if the server cannot be reached.
 
     \b
     Examples:
@@ -142,7 +146,7 @@ def tidb(
         drains_actively=drain is Drain.ACTIVE,
         potential_nodes=node_count is NodeCount.POTENTIAL,
         makes_endpoint_slices=endpoint_slice,
-        external_allow=tuple(external_allow or ()),
+        external_allow=tuple(one for given in external_allow or () for one in given.split(",") if one.strip()),
         policy=policy,
         dry_run=dry_run,
         namespace=autoscaler_namespace,
@@ -199,6 +203,7 @@ def _run_once(chosen: Chosen, clock: Clock, output: Output) -> None:
 
     from plimsoll.app.tidb_autoscaling import Running
     from plimsoll.runtime.chance import SystemEntropy
+    from plimsoll.tidb.autoscaler import Failed
 
     async def once() -> tuple[PassResult | Failed, ...]:
         async with Running(chosen, clock=clock, entropy=SystemEntropy()) as running:
@@ -206,9 +211,11 @@ def _run_once(chosen: Chosen, clock: Clock, output: Output) -> None:
 
     results = asyncio.run(once())
     _tell(results, output)
-    failed = [one.error for one in results if not hasattr(one, "standing")]
+    failed = [one.error for one in results if isinstance(one, Failed)]
     if failed:
         raise failed[0]
+    if any(component.problem for one in results if not isinstance(one, Failed) for component in one.components):
+        raise typer.Exit(1)
 
 
 def _run(chosen: Chosen, clock: Clock) -> None:

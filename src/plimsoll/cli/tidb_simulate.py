@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Annotated, Final
 import typer
 
 from plimsoll.cli.output import Output, echo_value, read_file, table
-from plimsoll.cli.progress import PATIENCE_S
 from plimsoll.core.errors import InvalidInput
 
 if TYPE_CHECKING:
@@ -25,7 +24,8 @@ if TYPE_CHECKING:
     from plimsoll.tidb.simulating.runs import Run
 
 _BEGIN: Final = datetime(2026, 1, 1, tzinfo=UTC)
-"""Any time will do: it is never shown."""
+"""Midnight, so that times in reasons are hours of the curve."""
+_PATIENCE_S: Final = 2.0
 _PICTURES: Final = (".png", ".svg", ".html")
 
 
@@ -190,7 +190,7 @@ class _Patience:
 
     def told(self, part: float) -> None:
         now_s = time.monotonic()
-        if now_s - self._told_s >= PATIENCE_S:
+        if now_s - self._told_s >= _PATIENCE_S:
             self._told_s = now_s
             typer.echo(f"{self._title}: {part:.0%} simulated", err=True)
 

@@ -19,7 +19,7 @@ from plimsoll.kube.errors import AlreadyExists, Conflict, NotFound
 from plimsoll.kube.selections import DeleteOptions
 from plimsoll.objects.tidb import TidbCluster
 from plimsoll.tidb.deleting import Parting
-from plimsoll.tidb.pass_results import ActDone
+from plimsoll.tidb.pass_results import ActDone, cluster_of
 from plimsoll.tidb.pd import PdFailed
 from plimsoll.tidb.planning import marks
 from plimsoll.tidb.planning.cluster_bodies import MadeFor, external_body, followed, group_body, seed_of
@@ -123,7 +123,7 @@ class Actor:
         except (Conflict, NotFound) as error:
             if isinstance(act, CreateGroup) and isinstance(error, NotFound):
                 raise
-            cluster = self._site.base.metadata.name if isinstance(act, RaiseBase) else getattr(act, "group", "")
+            cluster = cluster_of(act, base=self._site.base.metadata.name)
             told = Reason(code=CHANGED_MEANWHILE, message=str(error))
             return ActDone(act=act, cluster=cluster, result=Result.OVERTAKEN, reason=told)
 

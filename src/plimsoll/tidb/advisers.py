@@ -99,6 +99,9 @@ class Advisers:
         if isinstance(stores, PdFailed):
             log.debug("stores.unknown", problem=stores.problem)
             return {}
+        if not stores:
+            # Not even the cluster's own: it has not come up yet, or this is not its PD.
+            return {}
         pods = [pod for one in stores if one.state == UP and (pod := pod_of(one.store.address)) is not None]
         clusters = [_cluster(one.view) for one in silent]
         return {one.name: sum(one.owns(pod, Component.TIKV) for pod in pods) for one in clusters}

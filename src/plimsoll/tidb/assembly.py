@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from plimsoll.kube.recorder import EventRecorder
     from plimsoll.tidb.external import Caller
     from plimsoll.tidb.members import BaseCluster
+    from plimsoll.tidb.pass_metrics import PassMetrics
     from plimsoll.tidb.planner_asking import Planner
     from plimsoll.tidb.settings import TidbSettings
     from plimsoll.tidb.web import Web
@@ -43,6 +44,7 @@ class Surroundings:
     informers: Informers | None = None
     recorder: EventRecorder | None = None
     journal: Journal | None = None
+    metrics: PassMetrics | None = None
 
 
 class TidbParts:
@@ -51,7 +53,7 @@ class TidbParts:
     def __init__(self, around: Surroundings) -> None:
         client, settings = around.client, around.settings
         self._around = around
-        self.teller = Teller(client, recorder=around.recorder, journal=around.journal)
+        self.teller = Teller(client, recorder=around.recorder, journal=around.journal, metrics=around.metrics)
         nodes = ListedNodes(client) if around.informers is None else WatchedNodes(around.informers)
         advisers = Advisers(
             client=client,

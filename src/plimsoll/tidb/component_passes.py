@@ -18,14 +18,14 @@ from plimsoll.core.plans import Reason, Result
 from plimsoll.kube.errors import ApiError, NotAllowed
 from plimsoll.tidb.acting import Actor, Site
 from plimsoll.tidb.endpoint_slices import Serving, serve_through_base
-from plimsoll.tidb.pass_results import ActDone, ComponentResult
+from plimsoll.tidb.pass_results import ActDone, ComponentResult, cluster_of
 from plimsoll.tidb.planner_asking import NoAnswer
 from plimsoll.tidb.planning.applying import concluded, decide, decide_external, decide_removal
 from plimsoll.tidb.planning.components import Component
 from plimsoll.tidb.planning.defaulting import scaled_component
 from plimsoll.tidb.planning.exact_numbers import exact
 from plimsoll.tidb.planning.leaving import LOW_SPACE
-from plimsoll.tidb.planning.passes import Decided, RaiseBase, Remove, Resize
+from plimsoll.tidb.planning.passes import Decided, Remove, Resize
 from plimsoll.tidb.planning.questions import question_for
 from plimsoll.tidb.sightings import clusters_of, component_seen
 
@@ -160,7 +160,7 @@ class ComponentPass:
 
     def _held_back(self, act: Act, brake: Reason) -> ActDone:
         assert self._pass.observed.base is not None
-        cluster = self._pass.observed.base.metadata.name if isinstance(act, RaiseBase) else getattr(act, "group", "")
+        cluster = cluster_of(act, base=self._pass.observed.base.metadata.name)
         return ActDone(act=act, cluster=cluster, result=Result.HELD_BACK, reason=brake)
 
     async def _serve(self, decided: Decided) -> None:

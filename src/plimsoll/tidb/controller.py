@@ -90,7 +90,7 @@ class TidbController:
     def _of_changed_cluster(self, change: Change[Any]) -> Iterable[Key]:
         """Autoscalers of the cluster, and of the cluster that it was made beside."""
         states = states_in(change)
-        if isinstance(change, Updated) and len({_matters(one) for one in states}) == 1:
+        if _is_of_no_matter(change):
             return ()
         names = {change.key.name, *(one.metadata.labels.get(BASE_CLUSTER, "") for one in states)}
         return [
@@ -102,24 +102,23 @@ class TidbController:
 
 def _of_changed_autoscaler(change: Change[Any]) -> Iterable[Key]:
     """Not of one whose status alone was written."""
-    if isinstance(change, Updated) and len({_matters(one) for one in states_in(change)}) == 1:
-        return ()
-    return of_itself(change)
+    return () if _is_of_no_matter(change) else of_itself(change)
+
+
+def _is_of_no_matter(change: Change[Any]) -> bool:
+    if not isinstance(change, Updated):
+        return False
+    before, after = (_matters(one) for one in states_in(change))
+    return before == after
 
 
 def _matters(view: WireObject) -> tuple[object, ...]:
+    """What a pass would decide on. TidbClusters have no status of their own: any write to one is a new generation."""
     metadata = view.metadata
-    said = (
-        metadata.uid,
-        metadata.generation,
-        metadata.deletion_timestamp,
-        tuple(sorted(metadata.annotations.items())) if isinstance(view, TidbClusterAutoScaler) else (),
-    )
-    if not isinstance(view, TidbCluster):
-        return said
-    status = view.status
-    return (
-        *said,
-        *((one.phase, one.stateful_set.replicas if one.stateful_set else None) for one in (status.tikv, status.tidb)),
-        sum(store.state == _UP for store in status.tikv.stores.values()),
-    )
+    said = metadata.uid, metadata.deletion_timestamp, metadata.labels
+    if isinstance(view, TidbCluster):
+        parts = view.status.tikv, view.status.tidb
+        sizes = [(one.phase, one.stateful_set.replicas if one.stateful_set else None) for one in parts]
+        up = sum(store.state == _UP for store in view.status.tikv.stores.values())
+        return *said, view.spec, sizes, up
+    return *said, metadata.generation, metadata.annotations

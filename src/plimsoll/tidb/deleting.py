@@ -14,6 +14,7 @@ from __future__ import annotations
 from enum import StrEnum
 from typing import TYPE_CHECKING, Protocol
 
+import msgspec
 import structlog
 
 from plimsoll.core.values import Value
@@ -166,16 +167,16 @@ class Parting:
         return found.metadata.uid != metadata.uid
 
     async def _disown(self, metadata: ObjectMeta, *, owner: str) -> None:
-        """From the last to the first, so that places hold; each is checked to be whose we think it is."""
-        places = [place for place, one in enumerate(metadata.owner_references) if one.uid == owner]
-        operations = []
-        for place in reversed(places):
-            path = f"/metadata/ownerReferences/{place}"
-            operations += [{"op": "test", "path": f"{path}/uid", "value": owner}, {"op": "remove", "path": path}]
-        if not operations:
-            return
+        """Read anew: ending a drain has written to it."""
+        name, namespace = metadata.name, metadata.namespace
         try:
-            await self._client.json_patch(TidbCluster, metadata.name, operations, namespace=metadata.namespace)
+            found = (await self._client.get(TidbCluster, name, namespace=namespace)).metadata
+            others = [one for one in found.owner_references if one.uid != owner]
+            if len(others) == len(found.owner_references):
+                return
+            kept = {"ownerReferences": msgspec.to_builtins(others) or None}
+            patch = {"metadata": {"resourceVersion": found.resource_version, **kept}}
+            await self._client.merge_patch(TidbCluster, name, patch, namespace=namespace)
         except NotFound:
             return
 

@@ -2,7 +2,7 @@
 
 The acting half calls it in every pass. What it is about to do is written on the TidbCluster first, through `Remember`
 that its caller gives it, so a crash at any point leaves a mark for whatever stands in PD; it keeps nothing itself. It
-goes as far as it can without waiting: look, ask `planning.leaving` for one step, take it, look again. A store is never
+goes as far as it can without waiting: look, ask `drain_steps` for one step, take it, look again. A store is never
 removed by force.
 
 Active, it does all of it. Guarding (an operator is there that takes stores out when `replicas` falls), it takes none
@@ -20,6 +20,7 @@ from plimsoll.core.plans import Reason
 from plimsoll.tidb.members import pod_of
 from plimsoll.tidb.pd import PdFailed
 from plimsoll.tidb.pd_answers import TOMBSTONE, replicas_needed
+from plimsoll.tidb.planning.drain_steps import next_guarding_step, next_returning_step, next_step
 from plimsoll.tidb.planning.leaving import (
     Blocked,
     DrainSeen,
@@ -34,9 +35,6 @@ from plimsoll.tidb.planning.leaving import (
     Underway,
     Unknown,
     leaving_store,
-    next_guarding_step,
-    next_returning_step,
-    next_step,
 )
 from plimsoll.tidb.planning.store_health import OFFLINE, Health, StoreSeen
 
@@ -187,18 +185,21 @@ class _Call:
         return listed
 
     async def _health(self) -> Health | PdFailed:
+        """A PD too old for placement rules, or for one of the checks, has no such page; nothing else is passed over."""
         replication = await self._pd.replication()
         if isinstance(replication, PdFailed):
             return replication
         rules = await self._pd.placement_rules() if replication.has_placement_rules else ()
-        if isinstance(rules, PdFailed):
+        if isinstance(rules, PdFailed) and not rules.is_gone:
             return rules
         wrong: dict[str, int] = {}
         for check in _CHECKS:
             count = await self._pd.regions_with(check)
-            if isinstance(count, PdFailed):
+            if not isinstance(count, PdFailed):
+                wrong[check] = count
+            elif not count.is_gone:
                 return count
-            wrong[check] = count
+        rules = () if isinstance(rules, PdFailed) else rules
         return Health(needed=replicas_needed(replication, rules), wrong=wrong)
 
     # ---- acting

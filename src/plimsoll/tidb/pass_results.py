@@ -16,7 +16,18 @@ from plimsoll.objects.tidb import GroupScalingStatus  # noqa: TC001 - as above
 from plimsoll.tidb.planner_asking import NoAnswer  # noqa: TC001 - as above
 from plimsoll.tidb.planning.components import Component  # noqa: TC001 - as above
 from plimsoll.tidb.planning.field_problems import FieldProblem  # noqa: TC001 - as above
-from plimsoll.tidb.planning.passes import Act, Decided, Remove
+from plimsoll.tidb.planning.passes import Act, CreateGroup, Decided, RaiseBase, Remove
+
+
+def cluster_of(act: Act, *, base: str) -> str:
+    """The TidbCluster that an act is about; nothing, of one that is yet to be made."""
+    match act:
+        case RaiseBase():
+            return base
+        case CreateGroup():
+            return ""
+        case _:
+            return act.group
 
 
 class ActDone(Value):
@@ -91,7 +102,7 @@ class PassResult(Value):
     @property
     def is_underway(self) -> bool:
         """Something wants to be looked at again soon."""
-        return any(one.is_underway or one.is_blocked for one in self.done)
+        return any(one.is_underway for one in self.done)
 
     @property
     def wants_another(self) -> bool:

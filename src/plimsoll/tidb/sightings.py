@@ -28,6 +28,8 @@ if TYPE_CHECKING:
     from plimsoll.tidb.observing import Observed
 
 _UP: Final = "Up"
+_LEAVING: Final = frozenset({"Offline"})
+_PRESENT: Final = frozenset({_UP, "Disconnected", "Down"})
 _LONG_AGO: Final = datetime(1970, 1, 1, tzinfo=UTC)
 
 
@@ -79,6 +81,7 @@ def _base(cluster: RawObject[TidbCluster], component: Component, registered: Map
         replicas=own.replicas if own is not None else 0,
         running=status.stateful_set.replicas if status.stateful_set is not None else None,
         registered=_registered(cluster, component, registered),
+        present=_present(cluster, component),
         phase=status.phase,
         is_paused=cluster.view.spec.paused,
         is_being_deleted=cluster.metadata.deletion_timestamp is not None,
@@ -104,6 +107,8 @@ def _group(
         last_change=changed,
         waiting_since=_waiting_since(pods),
         mark=read_mark(metadata.annotations),
+        leaving=_in_state(cluster, component, _LEAVING),
+        present=_present(cluster, component),
         is_being_deleted=metadata.deletion_timestamp is not None,
     )
 
@@ -145,6 +150,18 @@ def _registered(cluster: RawObject[TidbCluster], component: Component, known: Ma
     summary = status.get("statefulSet")
     ready = summary.get("readyReplicas") if isinstance(summary, dict) else None
     return ready if isinstance(ready, int) else None
+
+
+def _present(cluster: RawObject[TidbCluster], component: Component) -> int | None:
+    """Stores that PD counts, silent ones too; None: the status does not tell of stores."""
+    if component is not Component.TIKV or is_silent_on_stores(cluster):
+        return None
+    return _in_state(cluster, component, _PRESENT)
+
+
+def _in_state(cluster: RawObject[TidbCluster], component: Component, states: frozenset[str]) -> int:
+    stores = cluster.view.status.tikv.stores.values() if component is Component.TIKV else ()
+    return sum(store.state in states for store in stores)
 
 
 def _waiting_since(pods: Iterable[Pod]) -> datetime | None:

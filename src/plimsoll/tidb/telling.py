@@ -98,7 +98,9 @@ def _act_sentence(done: ActDone) -> str:
     if done.is_done:
         return f"{what}: {done.act.reason}"
     why = done.reason or done.act.reason
-    return f"{what} is blocked: {why}" if done.is_blocked else f"{what}: {why}"
+    if done.is_blocked:
+        return f"{what} is blocked: {why}"
+    return f"{what} is under way: {why}" if done.is_underway else f"{what}, but not now: {why}"
 
 
 def act_words(act: Act, cluster: str) -> str:
@@ -195,9 +197,17 @@ def _whole(result: PassResult) -> Iterator[Reason]:
     elif result.standing is Standing.DELETED:
         yield Reason(code="BeingDeleted", message=result.told)
     for one in result.components:
-        if one.problem or one.rival or one.no_answer is not None:
-            code = "Failed" if one.problem else "Conflict" if one.rival else one.no_answer.code if one.no_answer else ""
+        if code := _trouble_of(one):
             yield Reason(code=code, message=f"{one.component}: {component_sentence(one)}")
+
+
+def _trouble_of(result: ComponentResult) -> str:
+    """The code of what kept a component from being scaled; empty: nothing did."""
+    if result.problem:
+        return "Failed"
+    if result.rival:
+        return "Conflict"
+    return result.no_answer.code if result.no_answer is not None else ""
 
 
 def _not_done(autoscaler: Ref, reason: Reason) -> NotDone:

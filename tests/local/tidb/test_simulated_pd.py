@@ -203,6 +203,19 @@ def test_tidb_servers_keep_their_keys_in_etcd(world: TidbWorld) -> None:
     assert world.pd("POST", "/v3/kv/range", {"key": _base64("/topology/prometheus")})[1].get("kvs") is None
 
 
+def test_a_tidb_server_of_a_group_tells_its_labels(world: TidbWorld) -> None:
+    labels = {"group": "pd-auto-scaling-tidb-small", "resource-type": "small"}
+    group = group_cluster()
+    tidb = {"replicas": 1, "requests": {"cpu": "1", "memory": "1Gi"}, "config": {"labels": labels}}
+    group["spec"] = {"cluster": group["spec"]["cluster"], "tidb": tidb}
+    world.make(group)
+    world.after(30)
+    asked = {"key": _base64("/topology/tidb/auto-1-tidb-0.auto-1-tidb-peer.prod.svc:4000/info")}
+    _, found = world.pd("POST", "/v3/kv/range", asked)
+
+    assert json.loads(b64decode(found["kvs"][0]["value"]))["labels"] == labels
+
+
 # ---- restarts
 
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Self
 from plimsoll.local.components import KUBELET, SCHEDULER
 from plimsoll.local.kubelet import Kubelet, KubeletSettings
 from plimsoll.local.scheduler import Scheduler, SchedulerSettings
+from plimsoll.local.tidb.instances import OPERATOR
 from plimsoll.local.tidb.simulated import SimulatedTidb, route
 from plimsoll.local.upkeep.services import garbage_collection_services
 from plimsoll.local.volumes.services import volume_services
@@ -15,6 +16,7 @@ from plimsoll.local.volumes.storage_classes import default_storage_class
 from plimsoll.local.workloads.stateful_sets import stateful_set_services
 from plimsoll.objects.judging import shipped_definitions
 from plimsoll.objects.our_kinds import OUR_KINDS
+from plimsoll.objects.tidb import TIDB_GROUP
 from plimsoll.runtime.services import Service
 from tests.local.apiserver.application.worlds import MERGE
 from tests.local.local_worlds import SurvivesCrashes
@@ -22,7 +24,9 @@ from tests.local.local_worlds import SurvivesCrashes
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
+    from plimsoll.kube.client import Client
     from plimsoll.local.components import Components
+    from tests.faults import CrashAfter
 
 Json = dict[str, Any]
 
@@ -48,7 +52,8 @@ class TidbWorld(SurvivesCrashes):
         self.run.__enter__()
         self.run.until(self.application.start())
         for one in shipped_definitions():
-            self.made("/apis/apiextensions.k8s.io/v1/customresourcedefinitions", one.body)
+            if one.body["spec"]["group"] == TIDB_GROUP:
+                self.made("/apis/apiextensions.k8s.io/v1/customresourcedefinitions", one.body)
         self.run.settle()
         self.namespace(NAMESPACE)
         self.made("/apis/storage.k8s.io/v1/storageclasses", default_storage_class())
@@ -80,7 +85,22 @@ class TidbWorld(SurvivesCrashes):
             *self.tidb.services(),
         ]
 
+    def connect(self, manager: str) -> Client:
+        """Faults strike the operator and its PD only: the other parts have tests of their own."""
+        through = self._through
+        if manager != OPERATOR:
+            self._through = lambda port: port
+        try:
+            return super().connect(manager)
+        finally:
+            self._through = through
+
     # ---- people
+
+    def have(self, body: Json) -> None:
+        """Make it, unless it is there."""
+        assert self.ask("POST", CLUSTERS, body).status in {201, 409}
+        self.run.settle()
 
     def make(self, body: Json) -> None:
         self.made(CLUSTERS, body)
@@ -131,6 +151,17 @@ class TidbWorld(SurvivesCrashes):
     def store(self, pod: str) -> Any:
         _, found = self.pd("GET", "/pd/api/v1/stores?state=0&state=1&state=2")
         return [one for one in found["stores"] if one["store"]["address"].startswith(f"{pod}.")][-1]
+
+
+class CrashingTidbWorld(TidbWorld):
+    """With few nodes. Steps may be taken twice, so they say what is wanted."""
+
+    def __init__(self, crash: CrashAfter) -> None:
+        self.crashes_by(crash)
+        super().__init__(nodes=5, speed=100.0, through=self.through_the_crash)
+
+    def taking(self, step: Callable[[], object]) -> None:
+        self.surviving(step)
 
 
 # ---- builders

@@ -45,8 +45,9 @@ def told(*, every_s: int = 15, crash_at_s: int = -1, crashing: str = "") -> list
         for at_s in range(every_s, END_S, every_s):
             world.run.advance_by(every_s)
             if at_s == crash_at_s:
-                world.crash(crashing, after_calls=1, path="here")
+                world.crash(crashing, after_calls=2, path="here")
             moments.append(world.at_once(_moment(world, at_s)))
+        assert not world.planned_crashes.waiting
     return moments
 
 
@@ -127,7 +128,7 @@ def test_the_cluster_itself_keeps_its_size(story: list[Moment]) -> None:
 
 @pytest.mark.parametrize(
     ("crashing", "crash_at_s"),
-    [("tidb-autoscaler", 420), ("tidb-operator", 1_560)],
+    [("tidb-autoscaler", 360), ("tidb-operator", 1_560)],
 )
 def test_a_crash_on_the_way_changes_neither_the_end_nor_what_is_safe(crashing: str, crash_at_s: int) -> None:
     story = told(every_s=60, crash_at_s=crash_at_s, crashing=crashing)

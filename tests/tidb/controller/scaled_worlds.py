@@ -35,7 +35,10 @@ from tests.tidb.breathing_pd import BreathingPd
 from tests.tidb.controller.played_kubernetes import PlayedKubernetes, merge
 
 if TYPE_CHECKING:
-    from plimsoll.kube.exchange import Call, Reply, Transport
+    import ssl
+
+    from plimsoll.kube.exchange import Call, Guard, Reply, Transport
+    from plimsoll.tidb.external import Place
 
 Json = dict[str, Any]
 
@@ -214,6 +217,8 @@ class ScaledWorld:
         self.settings = TidbSettings(planner=PLANNER, **settings)
         self.journal = MemoryJournal()
         self.operates = True
+        self.advice: Json = {}
+        self.called: list[str] = []
         self.silent_stores = False
         """Statuses tell nothing of stores: only PD does."""
 
@@ -291,7 +296,7 @@ class ScaledWorld:
     # ---- passes
 
     def once(self, at_s: float = 0, *, transport: Transport | None = None) -> list[PassResult]:
-        """One pass over everything, so many seconds after the start; no two of them before one another."""
+        """One pass over everything, so many seconds after the start, or now if that is over."""
         behind_s = at_s - (self.run.clock.now() - START).total_seconds()
         if behind_s > 0:
             self.run.advance_by(behind_s)
@@ -300,22 +305,21 @@ class ScaledWorld:
         self.sent = Counted(transport or self.server.transport())
         return self.run.until(self._passed())
 
-    async def _passed(self) -> list[PassResult]:
-        clock, entropy = self.run.clock, SeededEntropy("tidb")
+    def client(self, transport: Transport, guard: Guard | None = None) -> Client:
         settings = ClientSettings(field_manager=NAME, qps=0)
-        client = Client(self.sent, clock=clock, entropy=entropy, settings=settings, kinds=OUR_KINDS)
-        recorder = EventRecorder(client, EventSource(component=NAME), clock=clock, entropy=entropy)
-        parts = TidbParts(
-            Surroundings(
-                client=client,
-                web=self,
-                caller=self,
-                clock=clock,
-                settings=self.settings,
-                recorder=recorder,
-                journal=self.journal,
-            )
+        clock, entropy = self.run.clock, SeededEntropy("tidb")
+        return Client(transport, clock=clock, entropy=entropy, settings=settings, kinds=OUR_KINDS, guard=guard)
+
+    def parts(self, client: Client, **more: Any) -> TidbParts:
+        return TidbParts(
+            Surroundings(client=client, web=self, caller=self, clock=self.run.clock, settings=self.settings, **more)
         )
+
+    async def _passed(self) -> list[PassResult]:
+        client = self.client(self.sent)
+        source = EventSource(component=NAME)
+        recorder = EventRecorder(client, source, clock=self.run.clock, entropy=SeededEntropy("events"))
+        parts = self.parts(client, recorder=recorder, journal=self.journal)
         telling = asyncio.create_task(recorder.run())
         await asyncio.sleep(0)
         results = await parts.autoscaler.run_all()
@@ -332,11 +336,15 @@ class ScaledWorld:
             return self.planner.answer(asked.body)
         return await self.pd.ask(asked)
 
-    async def resolve(self, host: str, port: int) -> tuple[str, ...] | Unanswered:
-        return Unanswered(problem=f"{host}:{port} cannot be resolved")
+    # ---- a `Caller`: the external service
 
-    async def get(self, place: Any, *, tls: Any) -> Answered | Unanswered:
-        return Unanswered(problem=f"nobody is at {place} ({tls})")
+    async def resolve(self, host: str, port: int) -> tuple[str, ...] | Unanswered:
+        return ("10.1.2.3",) if host == "advice.test" else Unanswered(problem=f"{host}:{port} cannot be resolved")
+
+    async def get(self, place: Place, *, tls: ssl.SSLContext | None) -> Answered | Unanswered:
+        assert tls is None
+        self.called.append(place.url)
+        return Answered(status=200, body=json.dumps(self.advice).encode())
 
     # ---- what came of it
 

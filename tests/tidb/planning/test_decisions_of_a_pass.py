@@ -86,6 +86,11 @@ def test_a_count_above_that_of_the_type_is_cut_with_a_reason():
     assert kinds(decided(seen(group(replicas=5)), plan(count=5))) == [f"TakeOut {KEY} 4"]
 
 
+def test_another_name_for_the_type_of_a_group_does_not_lift_its_count():
+    renamed = plan("other", 9, key=KEY)
+    assert codes(decided(seen(group(replicas=3)), renamed)) == {KEY: "CountReached"}
+
+
 def test_order_is_cluster_then_shrinking_then_growing_then_new_ones():
     types = {name: AutoResource(cpu=1, memory="1Gi") for name in "abcde"}
     groups = [group(name, 2, component=TIDB) for name in "abc"]
@@ -188,6 +193,13 @@ def test_a_group_that_finds_no_node_is_not_raised_and_may_shrink_to_what_runs():
     assert kinds(decided(seen(waiting), plan(count=1))) == [f"TakeOut {KEY} 1"]
     twice = {KEY: entry(omitted_count=1)}
     assert kinds(decided(seen(waiting, status=twice))) == [f"TakeOut {KEY} 1"]
+
+
+def test_no_store_leaves_while_another_of_its_group_is_silent():
+    silent = seen(group(replicas=3, registered=2, present=3))
+    assert codes(decided(silent, plan(count=1))) == {KEY: "Unfinished"}
+    never_came = seen(group(replicas=3, registered=2, present=2))
+    assert kinds(decided(never_came, plan(count=1))) == [f"TakeOut {KEY} 2"]
 
 
 def test_what_is_being_deleted_is_waited_for():

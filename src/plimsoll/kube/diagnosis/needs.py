@@ -260,11 +260,13 @@ _TIDB: Final = Needs(
             ("tidbclusters", _OWN, "to change replicas, and to make and remove groups of instances"),
             scope=Scope.WATCHED,
         ),
-        *_of("", ("nodes", _READ, "to count the machines instances can run on")),
+        *_of("", ("nodes", _WATCH, "to count the machines instances can run on")),
         *_of("", ("namespaces", ("get",), "to see which other namespaces it may scale from")),
         *_of(
             "",
-            ("pods", _READ, "to see which instances are ready"),
+            ("pods", ("list",), "to see which instances are ready"),
+            ("services", ("get",), "to know where clients of TiDB servers go"),
+            ("persistentvolumeclaims", ("get", "patch"), "to mark disks of stores that have left"),
             scope=Scope.WATCHED,
         ),
         *_of(
@@ -274,8 +276,16 @@ _TIDB: Final = Needs(
         ),
         *_of(
             "discovery.k8s.io",
-            ("endpointslices", _OWN, "to send clients to the instances it adds"),
+            ("endpointslices", ("list", "create", "patch", "delete"), "to send clients to the instances it adds"),
             scope=Scope.WATCHED,
+        ),
+        Permission(
+            group="",
+            resource="configmaps",
+            verbs=("get",),
+            names=("plimsoll", "cluster-autoscaler-status"),
+            scope=Scope.HOME,
+            why="to read whether it is to pause, and which nodes may still be added",
         ),
         *_lease("plimsoll-tidb"),
         _events(Scope.WATCHED),

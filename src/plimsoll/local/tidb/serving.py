@@ -1,7 +1,8 @@
 """The simulated PDs and Prometheus behind a socket: raw ASGI that asks for a token. `plimsoll up` serves it.
 
 The token comes as `Authorization: Bearer`, or as the password of `Basic`, which is what addresses with a user and
-Prometheus' own settings can carry. Only `/healthz` goes without.
+Prometheus' own settings can carry. Only `/healthz` goes without. Names that are not ours, and pages that reach for
+loopback, are refused before anything else.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 
+from plimsoll.local.apiserver.transport.hosts import HostNames
 from plimsoll.local.tidb.simulated import METRICS
 
 if TYPE_CHECKING:
@@ -39,9 +41,13 @@ class AskingForToken:
     def __init__(self, application: Application, *, token: str) -> None:
         self._application = application
         self._token = token.encode()
+        self._hosts = HostNames()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
+            return
+        if (refusal := self._hosts.refusal(_values(scope, "host"), "".join(_values(scope, "origin")))) is not None:
+            await answer(send, refusal.code, msgspec.json.encode(refusal.status))
             return
         if scope["path"] != HEALTH and not self._is_known(scope):
             told = msgspec.json.encode("a token is needed: Authorization: Bearer TOKEN")
@@ -50,8 +56,8 @@ class AskingForToken:
         await self._application(scope, receive, send)
 
     def _is_known(self, scope: Scope) -> bool:
-        given = [value for name, value in scope["headers"] if name.lower() == b"authorization"]
-        return len(given) == 1 and hmac.compare_digest(_token_in(given[0]), self._token)
+        given = _values(scope, "authorization")
+        return len(given) == 1 and hmac.compare_digest(_token_in(given[0].encode("latin-1")), self._token)
 
 
 class SimulatedServers:
@@ -90,6 +96,10 @@ async def answer(
     pairs = [(name.encode(), value.encode()) for name, value in written.items()]
     await send({"type": "http.response.start", "status": int(status), "headers": pairs})
     await send({"type": "http.response.body", "body": body})
+
+
+def _values(scope: Scope, header: str) -> list[str]:
+    return [value.decode("latin-1") for name, value in scope["headers"] if name.lower() == header.encode()]
 
 
 def _token_in(header: bytes) -> bytes:

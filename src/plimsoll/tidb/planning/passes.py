@@ -11,6 +11,7 @@ from typing import Final
 
 from plimsoll.core.plans import Reason  # noqa: TC001 - as above
 from plimsoll.core.values import Value
+from plimsoll.objects.meta import Time  # noqa: TC001 - as above
 from plimsoll.objects.tidb import ComponentAutoScaler, GroupScalingStatus  # noqa: TC001 - as above
 from plimsoll.tidb.planning.components import Component  # noqa: TC001 - as above
 from plimsoll.tidb.planning.plans import ScalingPlan  # noqa: TC001 - as above
@@ -31,9 +32,9 @@ class DrainMark(Value):
     """How far the removal of a store has come: JSON in an annotation of its TidbCluster, so that a restart knows."""
 
     store_id: int
-    evicting_since: datetime
+    evicting_since: Time
     region_count: int
-    regions_moved_at: datetime
+    regions_moved_at: Time
     """When `region_count` was last seen to fall."""
 
 

@@ -50,9 +50,14 @@ def unfinished(group: GroupSeen, *, is_tikv: bool) -> str:
 
 
 def unfinished_for_fewer(group: GroupSeen, *, is_tikv: bool) -> str:
-    """As `unfinished`, but fewer may be had: if not all are there yet, that leads back to what is there."""
+    """As `unfinished`, but fewer may be had: if not all are there yet, that leads back to what is there.
+
+    Not if one is there and silent: its data may be on it alone.
+    """
     if is_lowered(group):
         return f"more than {group.replicas} instances are still there"
+    if is_tikv and group.registered is not None and (group.present or 0) > group.registered:
+        return f"of {group.present} stores {group.registered} are Up"
     if group.running is None:
         is_told = group.registered is not None and not missing_instances(group)
         return "" if is_told else unfinished(group, is_tikv=is_tikv)

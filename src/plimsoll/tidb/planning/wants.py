@@ -46,7 +46,9 @@ class Want(Value):
 
     @property
     def resource_type(self) -> str:
-        return self.plan.resource_type if self.plan else self.group.resource_type if self.group else ""
+        """Of a group that stands, what it was made of: whatever an answer calls it, the count of that type holds."""
+        named = self.plan.resource_type if self.plan else ""
+        return (self.group.resource_type if self.group else "") or named
 
 
 class Wants(Value):

@@ -20,7 +20,6 @@ body { font: 15px/1.45 system-ui, sans-serif; margin: 2rem auto; max-width: 76re
 svg { width: 100%; height: auto; }
 table { border-collapse: collapse; margin: 1rem 0 2rem; font-size: 14px; }
 th, td { text-align: left; padding: .3rem .8rem .3rem 0; border-bottom: 1px solid #ddd; vertical-align: top; }
-td.number, th.number { text-align: right; font-variant-numeric: tabular-nums; }
 tr.held td { color: #666; }
 """
 

@@ -73,10 +73,9 @@ def _draw_load(axes: Axes, outcome: Outcome) -> None:
 
 def _draw_usage(axes: Axes, outcome: Outcome) -> None:
     samples, hours = outcome.simulated.samples, _hours(outcome)
-    axes.plot(hours, [one.highest_usage for one in samples], color="black", lw=1.2, label="busiest instance")
-    axes.plot(
-        hours, [one.average_usage for one in samples], color=_COLOURS[3], lw=1.2, ls=(0, (4, 1.5)), label="average"
-    )
+    average = [one.average_usage for one in samples]
+    axes.plot(hours, average, color=_COLOURS[0], lw=3.0, label="average")
+    axes.plot(hours, [one.highest_usage for one in samples], color="black", lw=1.1, label="busiest instance")
     if any(one.stored_gib for one in samples):
         filled = [one.stored_gib / one.capacity_gib if one.capacity_gib else 0.0 for one in samples]
         axes.plot(hours, filled, color=_DISKS, lw=1.2, ls="-.", label="disks")

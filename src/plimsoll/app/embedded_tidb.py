@@ -1,0 +1,110 @@
+"""TiDB in `plimsoll up`: the autoscaler over simulated PDs and Prometheus, and both behind sockets for who asks them.
+
+In the process nobody goes through a socket: the autoscaler's questions are routed to the simulated servers in memory.
+Over sockets there are the planner (`/NAMESPACE/TIDBCLUSTER/autoscaling`, and `/autoscaling` while there is one cluster)
+and the PDs with their metrics; both ask for the administrator's token. Nothing is decided here.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from http import HTTPStatus
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from plimsoll.kube.informer.changes import Key
+from plimsoll.local.tidb.serving import HEALTH, AskingForToken, SimulatedServers, answer
+from plimsoll.local.tidb.simulated import route
+from plimsoll.tidb.assembly import Surroundings, TidbParts
+from plimsoll.tidb.collecting import Collecting, Collector
+from plimsoll.tidb.external_web import HttpCaller
+from plimsoll.tidb.members import BaseCluster
+from plimsoll.tidb.pd import Pd
+from plimsoll.tidb.planner_service import QUESTION, PlannerService
+from plimsoll.tidb.routed_web import RoutedWeb
+from plimsoll.tidb.settings import NAME, TidbSettings
+
+if TYPE_CHECKING:
+    from plimsoll.core.clock import Clock
+    from plimsoll.core.entropy import Entropy
+    from plimsoll.journal.ports import Journal
+    from plimsoll.local.components import Components
+    from plimsoll.local.tidb.simulated import SimulatedTidb
+    from plimsoll.runtime.services import Service
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TidbTools:
+    """What it is made from. `adds_nodes`: machines come when pods ask for them, so they are counted."""
+
+    tidb: SimulatedTidb
+    clock: Clock
+    entropy: Entropy
+    journal: Journal
+    adds_nodes: bool
+
+
+class EmbeddedTidb:
+    """Made before the informers run."""
+
+    def __init__(self, components: Components, tools: TidbTools) -> None:
+        component = components.component(NAME, manager=NAME)
+        self._tools = tools
+        self._web = RoutedWeb(tools.tidb.answer, route=route)
+        self._parts = TidbParts(
+            Surroundings(
+                client=component.client,
+                web=self._web,
+                caller=HttpCaller(),
+                clock=tools.clock,
+                settings=TidbSettings(drains_actively=True, potential_nodes=tools.adds_nodes),
+                informers=component.informers,
+                recorder=component.recorder,
+                journal=tools.journal,
+            )
+        )
+
+    def services(self) -> list[Service]:
+        return self._parts.controller(self._tools.entropy).services()
+
+    def planner(self, *, token: str) -> AskingForToken:
+        return AskingForToken(Planners(self._tools.tidb, web=self._web, clock=self._tools.clock), token=token)
+
+    def servers(self, *, token: str) -> AskingForToken:
+        return AskingForToken(SimulatedServers(self._tools.tidb), token=token)
+
+
+class Planners:
+    """The planning service of every cluster, as ASGI."""
+
+    def __init__(self, tidb: SimulatedTidb, *, web: RoutedWeb, clock: Clock) -> None:
+        self._tidb = tidb
+        self._web = web
+        self._clock = clock
+
+    async def __call__(self, scope: dict[str, Any], receive: Any, send: Any) -> None:
+        base, path = self._asked(scope["path"])
+        if base is None and path != HEALTH:
+            told = {
+                "error": "not_found",
+                "detail": f"there is /NAMESPACE/TIDBCLUSTER{QUESTION}, for clusters with a PD",
+            }
+            await answer(send, HTTPStatus.NOT_FOUND, msgspec.json.encode(told))
+            return
+        await self._service(base or Key("", ""))({**scope, "path": path}, receive, send)
+
+    def _asked(self, path: str) -> tuple[Key | None, str]:
+        """Which cluster a path is about, and what is asked of it."""
+        bases = self._tidb.topology.bases()
+        if path in {QUESTION, HEALTH}:
+            return (bases[0] if len(bases) == 1 else None), path
+        namespace, _, rest = path.removeprefix("/").partition("/")
+        name, _, rest = rest.partition("/")
+        key = Key(namespace, name)
+        return (key if key in bases else None), f"/{rest}"
+
+    def _service(self, base: Key) -> PlannerService:
+        pd = Pd(f"http://{base.name}-pd.{base.namespace}:2379", web=self._web)
+        cluster = BaseCluster(namespace=base.namespace, name=base.name)
+        return PlannerService(Collector(Collecting(base=cluster), pd=pd, web=self._web), now=self._clock.now)

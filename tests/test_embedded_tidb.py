@@ -1,0 +1,145 @@
+"""TiDB in `plimsoll up`, but for its sockets: the planner that others may ask, and which ports are needed."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from plimsoll.app import up as app
+from plimsoll.app.embedded_tidb import EmbeddedTidb, TidbTools
+from plimsoll.app.up import PortBusy
+from plimsoll.journal.memory import MemoryJournal
+from plimsoll.local.tidb.loads import LOAD
+from plimsoll.runtime.chance import SeededEntropy
+from tests.local.tidb.tidb_worlds import CLUSTERS, TidbWorld, base_cluster
+
+if TYPE_CHECKING:
+    import socket
+    from collections.abc import Iterator, Sequence
+
+    from plimsoll.local.components import Components
+    from plimsoll.runtime.services import Service
+
+TOKEN = "knock-knock"
+SCALERS = "/apis/pingcap.com/v1alpha1/namespaces/prod/tidbclusterautoscalers"
+SIZE = {"cpu": 4000, "memory": 17179869184, "storage": 107374182400}
+QUESTION = {
+    "rules": [
+        {
+            "component": "tikv",
+            "cpu_rule": {
+                "max_threshold": 0.8,
+                "min_threshold": 0.2,
+                "resource_types": ["default_homogeneous_tikv"],
+            },
+        }
+    ],
+    "resources": [{"resource_type": "default_homogeneous_tikv", **SIZE}],
+    "node_count": 10,
+}
+
+
+class UpTidbWorld(TidbWorld):
+    """With what `plimsoll up` adds to a simulated TiDB."""
+
+    embedded: EmbeddedTidb
+
+    def _made_of(self, components: Components) -> Sequence[Service]:
+        services = super()._made_of(components)
+        tools = TidbTools(
+            tidb=self.tidb,
+            clock=self.run.clock,
+            entropy=SeededEntropy("up"),
+            journal=MemoryJournal(),
+            adds_nodes=False,
+        )
+        self.embedded = EmbeddedTidb(components, tools)
+        return [*services, *self.embedded.services()]
+
+    def asked(self, path: str, *, token: str = TOKEN, question: Any = QUESTION, method: str = "POST") -> Any:
+        """Status and body of what the planner says."""
+        sent: list[dict[str, Any]] = []
+
+        async def receive() -> dict[str, Any]:
+            return {"type": "http.request", "body": json.dumps(question).encode(), "more_body": False}
+
+        async def send(message: dict[str, Any]) -> None:
+            sent.append(message)
+
+        headers = [(b"host", b"127.0.0.1"), (b"authorization", f"Bearer {token}".encode())]
+        scope = {"type": "http", "method": method, "path": path, "query_string": b"", "headers": headers}
+        self.run.until(self.embedded.planner(token=TOKEN)(scope, receive, send))
+        return sent[0]["status"], json.loads(sent[1]["body"])
+
+
+@pytest.fixture
+def world() -> Iterator[UpTidbWorld]:
+    """Three stores at 0.9 of their cores."""
+    with UpTidbWorld() as world:
+        world.load("seconds,tikv_cores\n0,10.8\n")
+        world.make(base_cluster(annotations={LOAD: "load"}))
+        world.after(240)
+        yield world
+
+
+@pytest.mark.parametrize("path", ["/autoscaling", "/prod/db/autoscaling"])
+def test_the_planner_answers_from_what_is_simulated(world: UpTidbWorld, path: str) -> None:
+    status, plans = world.asked(path)
+
+    assert status == 200
+    assert plans == [{"component": "tikv", "count": 6, "resource_type": "default_homogeneous_tikv", "labels": {}}]
+
+
+def test_with_two_clusters_one_has_to_be_named(world: UpTidbWorld) -> None:
+    world.make(base_cluster("other", tikv=0, tidb=0))
+    world.after(10)
+
+    assert world.asked("/autoscaling")[0] == 404
+    assert world.asked("/prod/db/autoscaling")[0] == 200
+
+
+def test_clusters_that_are_not_there_have_no_planner(world: UpTidbWorld) -> None:
+    status, said = world.asked("/prod/nothing/autoscaling")
+
+    assert (status, said["error"]) == (404, "not_found")
+
+
+def test_a_planner_is_well_even_without_a_cluster() -> None:
+    with UpTidbWorld() as world:
+        assert world.asked("/healthz", method="GET") == (200, {"status": "ok"})
+
+
+def test_the_planner_asks_for_the_token(world: UpTidbWorld) -> None:
+    assert world.asked("/autoscaling", token="wrong")[0] == 401
+
+
+def test_an_autoscaler_that_somebody_makes_is_looked_at(world: UpTidbWorld) -> None:
+    rules = {"cpu": {"max_threshold": 0.8, "min_threshold": 0.2}}
+    spec = {"cluster": {"name": "db"}, "tikv": {"rules": rules}}
+    kind = {"apiVersion": "pingcap.com/v1alpha1", "kind": "TidbClusterAutoScaler"}
+    world.made(SCALERS, {**kind, "metadata": {"name": "as1", "namespace": "prod"}, "spec": spec})
+    world.after(30)
+
+    assert world.get(f"{CLUSTERS}/db")["spec"]["tikv"]["replicas"] == 6
+
+
+@pytest.mark.parametrize(
+    ("busy", "told"),
+    [(9092, "port 9092, for the TiDB planner"), (12379, "port 12379, for the simulated PD")],
+    ids=["planner", "pd"],
+)
+def test_every_port_that_is_busy_is_named(monkeypatch: pytest.MonkeyPatch, busy: int, told: str) -> None:
+    class Free:
+        def close(self) -> None:
+            """As a socket."""
+
+    def opened(host: str, port: int) -> socket.socket | Free:
+        if port == busy:
+            raise app.CannotListen(f"{host} {port}")
+        return Free()
+
+    monkeypatch.setattr(app, "bound", opened)
+    with pytest.raises(PortBusy, match=f"{told}.*--port-base 7443$"):
+        app.check_ports(6443)

@@ -1,0 +1,38 @@
+"""`examples/tidb/breathing.yaml` in what `plimsoll up` runs: it does what its first lines promise, again and again."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from tests.test_embedded_tidb import UpTidbWorld
+
+EXAMPLE = Path(__file__).parents[1] / "examples" / "tidb" / "breathing.yaml"
+HOME = "breathing"
+PATHS = {
+    "ConfigMap": f"/api/v1/namespaces/{HOME}/configmaps",
+    "TidbCluster": f"/apis/pingcap.com/v1alpha1/namespaces/{HOME}/tidbclusters",
+    "TidbClusterAutoScaler": f"/apis/pingcap.com/v1alpha1/namespaces/{HOME}/tidbclusterautoscalers",
+}
+
+
+def _group(world: UpTidbWorld) -> int:
+    """How many stores the group has; none without a group."""
+    found: list[dict[str, Any]] = world.get(PATHS["TidbCluster"])["items"]
+    return sum(one["spec"]["tikv"]["replicas"] for one in found if "cluster" in one["spec"])
+
+
+def test_the_cluster_breathes_every_quarter_of_an_hour() -> None:
+    with UpTidbWorld() as world:
+        world.namespace(HOME)
+        for manifest in yaml.safe_load_all(EXAMPLE.read_text()):
+            if manifest["kind"] in PATHS:
+                world.made(PATHS[manifest["kind"]], manifest)
+        sizes = [_group(world.after(30)) for _ in range(60)]
+
+    assert sizes[4] == 0
+    breaths = [after for before, after in pairwise([0, *sizes]) if after != before]
+    assert breaths == [2, 1, 0, 2, 1, 0]
