@@ -145,17 +145,17 @@ class ComponentPass:
         acts: list[ActDone] = []
         problem = ""
         try:
-            if not self._pass.is_leaving:
-                await actor.follow()
             for act in decided.acts:
                 acts += [await actor.do(act)]
+            if not self._pass.is_leaving:
+                await actor.follow()
         except NotAllowed:
             raise
         except PlimsollError as error:
             # What was done stays done, and its clock runs.
             log.warning("act.failed", component=self._component, problem=str(error))
             problem = str(error)
-        keys = {one.act.key for one in acts if one.is_done}
+        keys = {one.act.key for one in acts if one.result in {Result.DONE, Result.ALREADY_SO}}
         return replace(result, done=tuple(acts), problem=problem, status=concluded(decided, keys, now=self._pass.now))
 
     def _held_back(self, act: Act, brake: Reason) -> ActDone:

@@ -11,7 +11,6 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
-import structlog
 
 from plimsoll.kube.errors import Conflict, NotFound
 from plimsoll.objects.decoding import encode_object
@@ -27,8 +26,6 @@ if TYPE_CHECKING:
     from plimsoll.objects.decoding import RawObject
     from plimsoll.objects.meta import ObjectMeta
     from plimsoll.tidb.planning.components import Component
-
-log: structlog.typing.FilteringBoundLogger = structlog.get_logger(__name__)
 
 Json = dict[str, Any]
 
@@ -65,19 +62,25 @@ async def write_status(
         version = current.metadata.resource_version
         body = {**({"metadata": {"resourceVersion": version}} if version else {}), "status": patch}
         try:
-            await client.merge_patch(
-                TidbClusterAutoScaler, metadata.name, body, namespace=metadata.namespace, subresource="status"
-            )
+            await _patch(client, metadata, body)
         except Conflict:
             if attempt == ATTEMPTS:
                 raise
-        except NotFound as error:
-            log.warning("status.not_written", namespace=metadata.namespace, name=metadata.name, problem=str(error))
+        except NotFound:
             return False
         else:
             return True
         current = await _read(client, metadata)
     raise AssertionError("the last attempt returns or raises")
+
+
+async def _patch(client: Client, metadata: ObjectMeta, body: Json) -> None:
+    """Definitions of TiDB Operator up to 1.6.1 know no status of its own: there it is part of the object."""
+    name, namespace = metadata.name, metadata.namespace
+    try:
+        await client.merge_patch(TidbClusterAutoScaler, name, body, namespace=namespace, subresource="status")
+    except NotFound:
+        await client.merge_patch(TidbClusterAutoScaler, name, body, namespace=namespace)
 
 
 async def _read(client: Client, known: ObjectMeta) -> RawObject[TidbClusterAutoScaler] | None:

@@ -149,6 +149,20 @@ def test_a_dry_run_tells_and_writes_nothing() -> None:
         assert scene.kubernetes.wrote == []
 
 
+def test_an_external_service_on_loopback_must_be_allowed() -> None:
+    advice = {"name": "db", "namespace": "prod", "type": "tikv", "recommendedReplicas": 5}
+    with Scene() as scene, serving(lambda *_: (200, json.dumps(advice).encode())) as service:
+        endpoint = {"host": "127.0.0.1", "port": int(service.rpartition(":")[2]), "path": "/"}
+        spec = {"cluster": {"name": "db"}, "tikv": {"external": {"endpoint": endpoint, "maxReplicas": 3}}}
+        scene.kubernetes.put("tidbclusterautoscalers", {"metadata": scene.autoscaler["metadata"], "spec": spec})
+        assert scene.once().returncode == 0
+        assert scene.cluster("db-tikv-external") is None
+        assert scene.once("--external-allow=10.0.0.0/8,127.0.0.1").returncode == 0
+        made = scene.cluster("db-tikv-external")
+        assert made is not None
+        assert made["spec"]["tikv"]["replicas"] == 3
+
+
 def test_a_time_is_for_a_single_pass_only() -> None:
     ended = plimsoll("run", "tidb", "--server", "http://127.0.0.1:9", "--now", "2026-01-01T00:00:00Z")
     assert (ended.returncode, "--now" in ended.stderr) == (2, True)

@@ -32,6 +32,7 @@ class PlayedKubernetes:
         self.objects: dict[tuple[str, str, str], Json] = {}
         self.wrote: list[tuple[str, str]] = []
         self.asked: list[str] = []
+        self.keeps_status_apart = True
         self._now = now
         self._version = 100
 
@@ -124,6 +125,8 @@ class PlayedKubernetes:
         if version != there["metadata"]["resourceVersion"]:
             return _status(409, "Conflict", "the object has been modified")
         kept = {"status": there.get("status", {})} if sub != "status" else {"spec": there["spec"]}
+        if not sub and not self.keeps_status_apart:
+            kept = {}
         merged = {**merge(there, patch), **kept}
         if merged.get("spec") != there.get("spec"):
             merged["metadata"] = {**merged["metadata"], "generation": there["metadata"]["generation"] + 1}

@@ -140,6 +140,33 @@ class TestServersThatFail:
         assert world.condition("Ready", "as2") == ("False", "ClusterNotFound")
 
 
+class WithoutStatus:
+    """A server whose definition has no status subresource, as TiDB Operator's own up to 1.6.1."""
+
+    def __init__(self, inner: Transport) -> None:
+        self._inner = inner
+
+    async def send(self, call: Call) -> Reply:
+        if call.path.endswith("/status"):
+            return Reply(status=404, body=b"404 page not found")
+        return await self._inner.send(call)
+
+    async def aclose(self) -> None:
+        await self._inner.aclose()
+
+
+def test_a_status_that_is_part_of_the_object_is_written_there() -> None:
+    with ScaledWorld(PlayedServer, drains_actively=True) as world:
+        world.autoscaler().cluster()
+        assert isinstance(world.server, PlayedServer)
+        world.server.played.keeps_status_apart = False
+        world.planner.says(homogeneous(5))
+        world.once(transport=WithoutStatus(world.server.transport()))
+        assert world.entry("default_homogeneous_tikv")["lastAutoScalingTimestamp"] == "2026-01-01T00:00:00Z"
+        world.once(30, transport=WithoutStatus(world.server.transport()))
+        assert world.sent.wrote == []
+
+
 class TestTwoControllers:
     def test_two_at_once_do_not_scale_twice(self, world: ScaledWorld) -> None:
         world.planner.says(group(2), homogeneous(5))
@@ -154,6 +181,7 @@ class TestTwoControllers:
         assert world.clusters == [AUTO, "db"]
         assert world.tc("db")["spec"]["tikv"]["replicas"] == 5
         assert world.tc()["spec"]["tikv"]["replicas"] == 2
+        assert world.entry()["lastAutoScalingTimestamp"] == "2026-01-01T00:00:00Z"
 
     def test_who_does_not_lead_writes_nothing(self, world: ScaledWorld) -> None:
         class Follower:

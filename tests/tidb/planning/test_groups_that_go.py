@@ -105,6 +105,18 @@ def test_a_store_on_its_way_out_counts_as_registered():
         assert kinds(decided(world)) == [f"TakeOut {KEY} 1"]
 
 
+def test_a_store_that_was_begun_with_is_finished_without_another_answer_unless_it_is_the_last():
+    """The planner no longer counts the store that leaves, and so may leave out a group of which one is to stay."""
+    assert kinds(decided(seen(group(replicas=2, registered=1, mark=MARK)))) == [f"TakeOut {KEY} 1"]
+    assert codes(decided(seen(group(replicas=1, registered=0, mark=MARK)))) == {KEY: "Unconfirmed"}
+
+
+def test_a_store_that_was_begun_with_is_finished_in_a_young_group_too():
+    """By then the planner may leave the whole group out, and the store be buried."""
+    young = group(replicas=2, registered=1, mark=MARK, created=at(-200))
+    assert kinds(decided(seen(young, status=LEFT_OUT_ONCE))) == [f"TakeOut {KEY} 1"]
+
+
 def test_a_group_that_stays_for_lack_of_registration_does_not_hold_the_cluster_itself():
     world = seen(group(replicas=2, registered=1))
     assert kinds(decided(world, own(5))) == []

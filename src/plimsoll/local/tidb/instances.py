@@ -91,7 +91,7 @@ def component_of(cluster: TidbCluster, component: str) -> TidbComponent | None:
 
 
 def instances_of(cluster: TidbCluster, pods: Iterable[Pod]) -> tuple[Instance, ...]:
-    """The servers of one TidbCluster, by name of their pods; those without a node are none yet."""
+    """The servers of one TidbCluster, in the order of their pods; those that do not run yet are among them."""
     found = []
     for pod in sorted(pods, key=lambda one: (len(one.metadata.name), one.metadata.name)):
         component = pod.metadata.labels.get(COMPONENT_LABEL, "")
@@ -99,11 +99,6 @@ def instances_of(cluster: TidbCluster, pods: Iterable[Pod]) -> tuple[Instance, .
         if spec is not None and cluster_key(pod) == Key(cluster.metadata.namespace, cluster.metadata.name):
             found.append(_instance(cluster, spec, pod, component))
     return tuple(found)
-
-
-def ordinal_of(pod: str) -> int:
-    digits = pod.rpartition("-")[2]
-    return int(digits) if digits.isascii() and digits.isdigit() else -1
 
 
 def server_labels(component: str, config: Any) -> dict[str, str]:

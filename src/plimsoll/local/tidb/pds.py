@@ -17,7 +17,7 @@ from msgspec.structs import replace
 from plimsoll.kube.controllers import Again, Controller, Done
 from plimsoll.kube.errors import NotFound
 from plimsoll.kube.wiring import enqueue_on
-from plimsoll.local.tidb.instances import TIDB, labels_of
+from plimsoll.local.tidb.instances import PD, TIDB, labels_of
 from plimsoll.local.tidb.moving import MOVES_PER_SECOND, advanced, seconds_to_settle
 from plimsoll.local.tidb.pd_api import Around, Request, answered
 from plimsoll.local.tidb.stores import DISCONNECTED_AFTER, DOWN_AFTER, UP, PdState, heard
@@ -153,15 +153,15 @@ class SimulatedPds:
         base = self._topology.base(key)
         if base is None:
             return
-        data = {_STATE: msgspec.json.encode(state).decode()}
         name = kept_in(key.name)
+        # One that an earlier cluster of the name left behind becomes ours, and does not go with that.
+        owner = controller_reference(self._client.calls.resource(TidbCluster), base.metadata)
+        metadata = {"name": name, "labels": labels_of(key.name, PD), "ownerReferences": [owner]}
+        body = {"metadata": metadata, "data": {_STATE: msgspec.json.encode(state).decode()}}
         try:
-            await self._client.merge_patch(ConfigMap, name, {"data": data}, namespace=key.namespace)
+            await self._client.merge_patch(ConfigMap, name, body, namespace=key.namespace)
         except NotFound:
-            owner = controller_reference(self._client.calls.resource(TidbCluster), base.metadata)
-            labels = labels_of(key.name, "pd")
-            metadata = {"name": name, "namespace": key.namespace, "labels": labels, "ownerReferences": [owner]}
-            await self._client.create(ConfigMap, {"metadata": metadata, "data": data}, namespace=key.namespace)
+            await self._client.create(ConfigMap, body, namespace=key.namespace)
 
     def _next_look(self, state: PdState) -> Done | Again:
         now = self._clock.now()

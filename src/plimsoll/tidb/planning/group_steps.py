@@ -108,7 +108,9 @@ def _towards_nothing(want: Want, group: GroupSeen, turn: Turn) -> Step:
         needed = turn.policy.removal_confirmations
         if not turn.may_remove:
             return _held(want, Told.REMOVALS_SUPPRESSED, "the answer names what nobody knows: nothing is removed")
-        if turn.omitted(want) < needed:
+        # A store that leaves is no longer among the planner's instances, so its answer may leave out those that stay.
+        goes_on = group.mark is not None and group.replicas > 1
+        if turn.omitted(want) < needed and not goes_on:
             return _held(want, Told.UNCONFIRMED, f"{needed} answers in a row must leave it out", needed=needed)
     if group.replicas == 0:
         return _remove_empty(want, group, turn)
@@ -117,7 +119,8 @@ def _towards_nothing(want: Want, group: GroupSeen, turn: Turn) -> Step:
         return _in(want, group, turn, target=group.registered or 0)
     if turn.spares_young and missing:
         return _held(want, Told.NOT_REGISTERED, "not all of its instances have registered")
-    if turn.spares_young and not turn.is_past_grace(group.created):
+    # A store that was begun with may be buried already: its pod is of no use to anybody.
+    if turn.spares_young and group.mark is None and not turn.is_past_grace(group.created):
         return _held(want, Told.TOO_YOUNG, "its instances may not be known to the planner yet")
     return _in(want, group, turn, target=0) if turn.is_tikv else _remove_servers(want, group, turn)
 
