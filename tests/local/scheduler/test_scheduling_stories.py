@@ -262,6 +262,24 @@ def test_a_waiting_claim_is_told_the_node_and_the_pod_waits_for_it(waiting_class
         assert world.node_of("p") == "n1"
 
 
+def test_a_claim_that_is_seen_bound_before_its_volume_keeps_the_place_of_its_pod(waiting_class: dict[str, object]):
+    """They come from two watches. Else the place is lost to others, and the volume is in the wrong zone."""
+    with SchedulerWorld() as world:
+        world.made("/apis/storage.k8s.io/v1/storageclasses", waiting_class)
+        world.made(CLAIMS, claim("c"))
+        world.node("n1")
+        world.pod("p", cpu="3", **with_claim("c"))
+
+        bound(world, "c", "pv1", is_there=True)
+        world.pod("other", cpu="3")
+        assert (world.node_of("p"), world.node_of("other")) == ("", "")
+        assert "conditions" not in world.get("p")["status"]
+
+        world.made("/api/v1/persistentvolumes", volume("pv1"))
+        world.run.advance_by(10)
+        assert (world.node_of("p"), world.node_of("other")) == ("n1", "")
+
+
 def test_a_volume_that_is_there_is_reserved_for_its_claim():
     with SchedulerWorld() as world:
         local = {"metadata": {"name": "wait"}, "provisioner": "kubernetes.io/no-provisioner"}

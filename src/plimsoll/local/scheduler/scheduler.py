@@ -33,7 +33,7 @@ from plimsoll.runtime.services import Service
 from plimsoll.scheduling.messages import UNSCHEDULABLE_REASON
 from plimsoll.scheduling.priorities import outranks
 from plimsoll.scheduling.view import PodKey, pod_key
-from plimsoll.scheduling.volumes import VOLUME_BINDING
+from plimsoll.scheduling.volumes import VOLUME_BINDING, VOLUME_ZONE
 
 if TYPE_CHECKING:
     from plimsoll.local.components import Component
@@ -46,6 +46,7 @@ log: structlog.typing.FilteringBoundLogger = structlog.get_logger(__name__)
 # What there is to do for a pod besides looking at nodes, in nodes.
 _POD: Final = 100
 _WAITS_FOR_VOLUMES: Final = frozenset({VOLUME_BINDING})
+_OF_VOLUMES: Final = frozenset({VOLUME_BINDING, VOLUME_ZONE})
 
 
 class ScheduledOnce(Value, frozen=True):
@@ -53,6 +54,13 @@ class ScheduledOnce(Value, frozen=True):
 
     bound: tuple[tuple[PodKey, str], ...] = ()
     unschedulable: tuple[PodKey, ...] = ()
+
+
+class Reservation(Value, frozen=True):
+    """Where a pod is to go whose volumes are being bound, and since when they are."""
+
+    node: str
+    since_s: float
 
 
 class Scheduler:
@@ -77,8 +85,7 @@ class Scheduler:
         self._writes = PodWrites(component.client, clock=component.clock, scheduler=settings.name)
         self._claim_writes = ClaimWrites(component.client)
         self._binding = asyncio.Semaphore(settings.binds_at_once)
-        # Where pods are to go whose volumes are being bound.
-        self._reserved: dict[PodKey, str] = {}
+        self._reserved: dict[PodKey, Reservation] = {}
 
     def service(self) -> Service:
         return Service(name="scheduler", run=self.run)
@@ -156,18 +163,35 @@ class Scheduler:
         """Decide for one pod; a node is counted as taken at once, a refusal is told."""
         pod = queued.pod
         key = pod_key(pod)
-        reserved = self._reserved.pop(key, "")
+        reserved = self._reserved.pop(key, None)
         self._board.forget(key)
         current = self._watching.pods.cache.get(key.name, key.namespace)
         if current is None or current.metadata.uid != pod.metadata.uid:
             self._queue.drop(key)  # its end is on its way to us
             return None
-        decision = decide(pod, self._board, self._shapes, reserved=reserved)
+        decision = decide(pod, self._board, self._shapes, reserved=reserved.node if reserved else "")
         if isinstance(decision, Chosen):
             self._board.assume(pod, decision.node)
             return decision
+        if reserved is not None and self._is_being_bound(decision, reserved):
+            self._reserve(queued, reserved)
+            return None
         await self._refuse(queued, decision)
         return None
+
+    def _is_being_bound(self, refused: Refused, reserved: Reservation) -> bool:
+        """Claims may be seen bound before their volumes are seen: no node was asked then, and it keeps its place."""
+        is_unseen = not refused.answers and refused.refused_by <= _OF_VOLUMES
+        is_there = self._board.view.node(reserved.node) is not None
+        waited_s = self._clock.monotonic_s() - reserved.since_s
+        return is_unseen and is_there and waited_s < self._settings.bind_timeout_s
+
+    def _reserve(self, queued: Queued, reserved: Reservation) -> None:
+        """It waits for its volumes; nobody else gets its place meanwhile."""
+        key = pod_key(queued.pod)
+        self._reserved[key] = reserved
+        self._board.assume(queued.pod, reserved.node)
+        self._queue.park(queued, _WAITS_FOR_VOLUMES, self._clock.monotonic_s())
 
     async def _refuse(self, queued: Queued, refused: Refused) -> None:
         pod = queued.pod
@@ -238,8 +262,9 @@ class Scheduler:
         claims = [
             (board.claims.get((key.namespace, name)), board.volumes.get(volume)) for name, volume in chosen.items()
         ]
-        self._reserved[key] = node
-        self._queue.park(queued, _WAITS_FOR_VOLUMES, self._clock.monotonic_s())
+        now_s = self._clock.monotonic_s()
+        self._reserved[key] = Reservation(node=node, since_s=now_s)
+        self._queue.park(queued, _WAITS_FOR_VOLUMES, now_s)
         try:
             told = [await self._claim_writes.choose(claim, node, volume) for claim, volume in claims if claim]
         except PlimsollError as error:

@@ -17,6 +17,8 @@ class SchedulerSettings(Value, frozen=True):
     max_backoff_s: float = 10.0
     flush_after_s: float = 300.0
     """A pod that nothing has helped for so long is tried again anyhow."""
+    bind_timeout_s: float = 600.0
+    """So long a pod keeps its place while its volumes are being bound."""
     nodes_at_once: int = 4_000
     """After so many nodes were looked at, for one pod or for several, others may run: a few milliseconds."""
     binds_at_once: int = 32
