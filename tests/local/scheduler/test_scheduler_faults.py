@@ -5,8 +5,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from plimsoll.kube.errors import AnswerLost
+from plimsoll.local.scheduler.claims import ClaimWrites
+from plimsoll.objects.volumes import PersistentVolumeClaim
 from tests.kube.worlds import status_reply
-from tests.local.scheduler.scheduler_worlds import PODS, SchedulerWorld
+from tests.local.scheduler.scheduler_worlds import CLAIMS, PODS, SchedulerWorld
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
@@ -117,3 +119,17 @@ def test_a_pod_deleted_before_it_is_bound_is_forgotten():
         world.pod("q", cpu="3")
 
         assert world.node_of("q") == "n1"
+
+
+def test_a_choice_that_was_told_before_is_no_reason_to_give_up_the_place():
+    """Two attempts may be under way for one pod: each change of its claim makes it be looked at again."""
+    asks = {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}, "storageClassName": "wait"}
+    with SchedulerWorld(stepped=True) as world:
+        world.made(CLAIMS, {"metadata": {"name": "c"}, "spec": asks})
+        client = world.connect("kube-scheduler")
+        writes = ClaimWrites(client)
+        seen = world.run.until(client.get(PersistentVolumeClaim, "c", namespace="here"))
+        told = [world.run.until(writes.choose(seen, node, None)) for node in ("n1", "n1", "n2")]
+        assert told == [True, True, False]
+        annotations = world.ask("GET", f"{CLAIMS}/c").body["metadata"]["annotations"]
+        assert annotations["volume.kubernetes.io/selected-node"] == "n1"

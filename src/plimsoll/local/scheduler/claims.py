@@ -38,10 +38,30 @@ class ClaimWrites:
     async def choose(self, claim: PersistentVolumeClaim, node: str, volume: PersistentVolume | None) -> bool:
         """False if claim or volume are not as they were: the pod has to be looked at again."""
         try:
-            if volume is None:
-                await self._annotate(claim, node)
-            else:
-                await self._reserve(volume, claim)
+            await self._tell(claim, node, volume)
+        except Conflict:
+            # Others write into claims too, and an attempt before may have told this already.
+            return await self._told_anew(claim, node, volume)
+        except NotFound:
+            return False
+        return True
+
+    async def _tell(self, claim: PersistentVolumeClaim, node: str, volume: PersistentVolume | None) -> None:
+        if volume is None:
+            await self._annotate(claim, node)
+        else:
+            await self._reserve(volume, claim)
+
+    async def _told_anew(self, claim: PersistentVolumeClaim, node: str, volume: PersistentVolume | None) -> bool:
+        """With both as they are now, unless somebody has chosen otherwise meanwhile."""
+        meta = claim.metadata
+        try:
+            current = await self._client.get(PersistentVolumeClaim, meta.name, namespace=meta.namespace)
+            if current.metadata.uid != meta.uid or current.metadata.annotations.get(SELECTED_NODE, node) != node:
+                return False
+            if volume is not None:
+                volume = await self._client.get(PersistentVolume, volume.metadata.name)
+            await self._tell(current, node, volume)
         except (NotFound, Conflict):
             return False
         return True
