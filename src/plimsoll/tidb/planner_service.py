@@ -1,8 +1,9 @@
-"""The planning service: `POST /autoscaling`, as PD once had it, and `/healthz` for probes. Raw ASGI, no state.
+"""The planning service: `POST /autoscaling`, as PD once had it, and `/healthz` for probes. Raw ASGI.
 
 `plimsoll tidb planner` and the embedded world serve it; our controller asks it, and so may any other. Every question is
 answered from what PD and Prometheus say at that moment. An answer is either whole, with `X-Plan-Complete: true`, or an
 error that says so: never an empty plan because something was not known, as an empty plan removes every group.
+Nothing is kept but what was warned of last.
 """
 
 from __future__ import annotations
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
     from datetime import datetime
 
     from plimsoll.tidb.collecting import Collected, Collector
+    from plimsoll.tidb.planning.components import Component
     from plimsoll.tidb.planning.plans import ScalingPlan
     from plimsoll.tidb.planning.strategies import Strategy
 
@@ -60,6 +62,7 @@ class PlannerService:
     def __init__(self, collector: Collector, *, now: Callable[[], datetime]) -> None:
         self._collector = collector
         self._now = now
+        self._told: dict[Component, str] = {}
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
@@ -108,17 +111,16 @@ class PlannerService:
     async def _plans(self, strategy: Strategy, at: datetime) -> tuple[ScalingPlan, ...] | Page:
         collected = await self._collector.collect(strategy.component, at=at, wants_cpu=strategy.cpu is not None)
         if isinstance(collected, CannotCollect):
-            log.warning("planner.blind", component=strategy.component, code=collected.code, detail=collected.detail)
+            self._warn("planner.blind", strategy.component, code=collected.code, detail=collected.detail)
             return _error(HTTPStatus.INTERNAL_SERVER_ERROR, collected.code, collected.detail)
-        if collected.problems or collected.gaps:
-            log.warning("planner.gaps", component=strategy.component, gaps=_told_gaps(collected))
         answer = plan(strategy, collected.snapshot)
         if isinstance(answer, CannotPlan):
             detail = "; ".join([answer.detail, *_told_gaps(collected)])
-            log.warning("planner.refused", component=strategy.component, code=answer.code, detail=detail)
+            self._warn("planner.refused", strategy.component, code=answer.code, detail=detail)
             at_fault = answer.code in _FAULTS_OF_THE_QUESTION
             status = HTTPStatus.BAD_REQUEST if at_fault else HTTPStatus.INTERNAL_SERVER_ERROR
             return _error(status, answer.code, detail)
+        self._warn("planner.gaps" if _told_gaps(collected) else "", strategy.component, gaps=_told_gaps(collected))
         log.info(
             "planner.answered",
             component=strategy.component,
@@ -126,6 +128,13 @@ class PlannerService:
             reasons=[{"code": one.code, "message": one.message, **one.facts} for one in answer.reasons],
         )
         return answer.plans
+
+    def _warn(self, event: str, component: Component, **more: Any) -> None:
+        """Once for what stays as it is: a question comes every few seconds. No event: all is well."""
+        said = f"{event} {more}" if event else ""
+        if said and said != self._told.get(component):
+            log.warning(event, component=component, **more)
+        self._told[component] = said
 
 
 def _told_gaps(collected: Collected) -> list[str]:
