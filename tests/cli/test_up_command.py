@@ -110,3 +110,11 @@ def test_stderr_gets_warnings_and_sentences_and_more_only_on_request(
     told = capsys.readouterr().err.splitlines()
     assert [line.split("] ")[1].split()[0].split(".")[0] for line in told if "nothing" not in line] == seen
     assert any("nothing" in line for line in told) is is_verbose
+
+
+def test_it_says_where_the_servers_of_tidb_answer():
+    with_servers = up(3, 3)._replace(planner="http://127.0.0.1:9092", pd="http://127.0.0.1:12379")
+    lines = first_screen(with_servers).splitlines()
+    assert "TiDB planner at http://127.0.0.1:9092, PD at http://127.0.0.1:12379 (token: admin.token)." in lines
+    assert max(len(line) for line in lines) <= 90
+    assert "TiDB planner" not in first_screen(up(3, 3))

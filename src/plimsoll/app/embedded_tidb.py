@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from http import HTTPStatus
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 
@@ -22,6 +22,7 @@ from plimsoll.tidb.external_web import HttpCaller
 from plimsoll.tidb.members import BaseCluster
 from plimsoll.tidb.pd import Pd
 from plimsoll.tidb.planner_service import QUESTION, PlannerService
+from plimsoll.tidb.planning.passes import PassPolicy
 from plimsoll.tidb.routed_web import RoutedWeb
 from plimsoll.tidb.settings import NAME, TidbSettings
 
@@ -32,6 +33,9 @@ if TYPE_CHECKING:
     from plimsoll.local.components import Components
     from plimsoll.local.tidb.simulated import SimulatedTidb
     from plimsoll.runtime.services import Service
+
+_REGISTRATION_GRACE_S: Final = 180.0
+"""Played stores register when their pod is ready, and machines boot in seconds: who watches need not wait longer."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,7 +62,11 @@ class EmbeddedTidb:
                 web=self._web,
                 caller=HttpCaller(),
                 clock=tools.clock,
-                settings=TidbSettings(drains_actively=True, potential_nodes=tools.adds_nodes),
+                settings=TidbSettings(
+                    drains_actively=True,
+                    potential_nodes=tools.adds_nodes,
+                    policy=PassPolicy(registration_grace_s=_REGISTRATION_GRACE_S),
+                ),
                 informers=component.informers,
                 recorder=component.recorder,
                 journal=tools.journal,

@@ -28,7 +28,7 @@ Try it in another terminal:
   kubectl create deployment web --image=nginx --replicas=5
   kubectl get pods -o wide
 
-More to try: examples/first-steps.md. Ctrl-C stops it.
+{servers}More to try: examples/first-steps.md, examples/tidb/breathing.yaml. Ctrl-C stops it.
 """
 
 # So many nodes that are not ready are told with their cause.
@@ -115,7 +115,15 @@ def first_screen(up: Up) -> str:
         waiting=_waiting(up),
         data=up.kubeconfig.parent,
         kubeconfig=shlex.quote(str(up.kubeconfig)),
+        servers=_servers(up),
     )
+
+
+def _servers(up: Up) -> str:
+    """Of TiDB; their ports are chosen anew at every start if any will do."""
+    if not up.planner:
+        return ""
+    return f"TiDB planner at {up.planner}, PD at {up.pd} (token: admin.token).\n"
 
 
 def _nodes(up: Up) -> str:
