@@ -53,6 +53,7 @@ def episode(before: list[Any], during: list[Any], after: list[Any]) -> list[Any]
 
 # What single steps drawn at random would seldom come to: changes while nobody listens, and history forgotten.
 PAUSE = ("pause", 1.0)
+LOOKS_WITHIN_S = 300.0
 episodes = st.one_of(
     steps,
     st.builds(episode, st.just([PAUSE, ("break",)]), work, st.sampled_from([[PAUSE], [("compact",), PAUSE]])),
@@ -96,7 +97,7 @@ class Story:
             "compact": world.compact,
             "restart": lambda seconds: world.restart(down_s=seconds),
             "backup": self._make_backup,
-            "restore": lambda seconds: world.restore(self._backup, down_s=seconds),
+            "restore": self._restore,
             "handler": lambda: self._add(Witness(world)),
         }
         world.run.spawn(self.informer.run())
@@ -111,6 +112,11 @@ class Story:
 
     def _make_backup(self) -> None:
         self._backup = self.world.backup()
+
+    def _restore(self, down_s: float) -> None:
+        """With time to look before it is back at the version that was known, when nobody can tell (docs/controllers.md)."""
+        self.world.restore(self._backup, down_s=down_s)
+        self.world.run.advance_by(down_s + LOOKS_WITHIN_S)
 
     def tell(self, step: tuple[Any, ...]) -> None:
         self._steps[step[0]](*step[1:])
