@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 import yaml
 
-from plimsoll.core.plans import Ref
+from plimsoll.core.plans import NotDone, Reason, Ref
 from plimsoll.journal.entries import Entry
 from plimsoll.journal.last_plans import last_plans
 from plimsoll.journal.sqlite_file import JOURNAL_FILE, JournalFile
@@ -53,8 +53,8 @@ def world(monkeypatch: pytest.MonkeyPatch) -> Iterator[KubeWorld]:
         yield world
 
 
-def keep_in_cluster(world: KubeWorld, *entries: Entry) -> None:
-    body = {"metadata": {"name": "plimsoll-nodes-last-plans"}, "data": last_plans({}, entries)}
+def keep_in_cluster(world: KubeWorld, *entries: Entry, name: str = "plimsoll-nodes-last-plans") -> None:
+    body = {"metadata": {"name": name}, "data": last_plans({}, entries)}
     world.made("/api/v1/namespaces/kube-system/configmaps", {"apiVersion": "v1", "kind": "ConfigMap", **body})
 
 
@@ -152,6 +152,18 @@ def test_what_a_cluster_does_not_know_is_exit_3(world: KubeWorld):
     ended = plimsoll("why", "node/n1", "--kubeconfig", "x")
     assert ended.returncode == 3
     assert "nothing is known about node/n1" in ended.stderr
+
+
+def test_autoscalers_of_tidb_tell_in_an_object_of_their_own(world: KubeWorld):
+    held = Ref(kind="tidbclusterautoscaler", namespace="prod", name="as1")
+    ended = plimsoll("why", "ta/prod/as1", "--kubeconfig", "x")
+    assert ended.returncode == 3
+    assert "there is no ConfigMap kube-system/plimsoll-tidb-last-plans" in ended.stderr
+    told = NotDone(what="tikv left as it is", about=(held,), reason=Reason(code="CoolingDown", message="not yet"))
+    entry = Entry(number=1, plan=plan(1, subsystem="tidb", actions=(), not_done=(told,)))
+    keep_in_cluster(world, entry, name="plimsoll-tidb-last-plans")
+    ended = plimsoll("why", "ta/prod/as1", "--kubeconfig", "x")
+    assert "tikv left as it is\n    not yet\n" in ended.stdout
 
 
 def test_a_cluster_that_cannot_be_reached_is_exit_4(monkeypatch: pytest.MonkeyPatch):

@@ -44,6 +44,17 @@ def test_rights_are_those_that_doctor_asks_for():
     assert rights("Role") == needed(Scope.HOME)
 
 
+def test_secrets_are_granted_by_name_and_only_where_somebody_applies_it():
+    role, binding = documents("secrets-of-a-cluster.yaml")
+    (permission,) = [one for one in NEEDS["tidb"].permissions if one.scope is Scope.INHABITED]
+    (rule,) = role["rules"]
+    assert (rule["resources"], tuple(rule["verbs"])) == ([permission.resource], permission.verbs)
+    assert rule["resourceNames"]
+    assert binding["roleRef"]["name"] == role["metadata"]["name"]
+    (kustomization,) = documents("kustomization.yaml")
+    assert "secrets-of-a-cluster.yaml" not in kustomization["resources"]
+
+
 def test_flags_of_the_deployment_are_known(container: dict[str, Any]):
     known = {
         word

@@ -143,10 +143,11 @@ class Monitored:
     def seen(self, component: Component = Component.TIKV, **settings: Any) -> dict[str, InstanceSeen]:
         return {one.name: one for one in self.collected(component, **settings).snapshot.instances}
 
-    def answered(self, question: Any, **settings: Any) -> Page:
+    def answered(self, question: Any, *, falls_back: bool = False, **settings: Any) -> Page:
         """The service's answer to a question, as JSON or as bytes."""
         body = question if isinstance(question, bytes) else json.dumps(question).encode()
-        return in_virtual_time(PlannerService(self.collector(**settings), now=lambda: NOW).answer(body))
+        service = PlannerService(self.collector(**settings), now=lambda: NOW, falls_back=falls_back)
+        return in_virtual_time(service.answer(body))
 
     # ---- inside
 

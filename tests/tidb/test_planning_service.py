@@ -42,6 +42,12 @@ def test_t12_metrics_of_another_cluster_change_nothing() -> None:
     assert plans_of(world.answered(strategy())) == {OWN: 6}
 
 
+def test_groups_grow_where_the_cluster_may_not_if_its_operator_wants_that() -> None:
+    world, asked = Monitored().add(0.9, 0.9, 0.9), strategy(SMALL, limit=3)
+    assert plans_of(world.answered(asked)) == {}
+    assert plans_of(world.answered(asked, falls_back=True)) == {"small": 4}
+
+
 def test_t13_a_missing_quota_blocks_scale_in() -> None:
     world = Monitored().add(0.05, 0.05, 0.05).add_group("small", 0.05)
     assert plans_of(world.answered(strategy(SMALL))) == {}

@@ -169,6 +169,7 @@ class Running:
         try:
             await Supervisor(services, clock=self._clock, entropy=self._entropy).run()
         finally:
+            await parts.teller.leave()
             await self._close_journal()
 
     @asynccontextmanager
@@ -196,6 +197,8 @@ class Running:
                 recorder=None if chosen.settings.dry_run else recorder,
                 journal=self._journal,
                 metrics=self._metrics,
+                # A single pass tells on stdout: it writes no more than it has to.
+                keeps_last_plans=informers is not None,
             )
         )
 

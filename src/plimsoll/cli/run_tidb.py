@@ -53,10 +53,27 @@ def tidb(
         str,
         typer.Option("--prometheus", help="For planning without --planner; else PD is asked for it.", metavar="URL"),
     ] = "",
+    fallback_heterogeneous: Annotated[
+        bool,
+        typer.Option(
+            "--fallback-heterogeneous",
+            help="Planning without --planner: let groups grow where the cluster itself may not.",
+        ),
+    ] = False,
     drain: Annotated[
         Drain,
         typer.Option("--drain", help="guard: TiDB Operator takes stores out. active: this program does."),
     ] = Drain.GUARD,
+    peer_tolerance: Annotated[
+        int,
+        typer.Option(
+            "--peer-tolerance", help="Regions that may miss a replica, or have a bad one, as a store leaves.", min=0
+        ),
+    ] = 0,
+    tidb_drain_seconds: Annotated[
+        float,
+        typer.Option("--tidb-drain-seconds", help="Time for TiDB servers of a group that goes to end first.", min=0),
+    ] = 0.0,
     once: Annotated[
         bool, typer.Option("--once", help="One pass over every autoscaler, told on stdout; then end.")
     ] = False,
@@ -138,12 +155,15 @@ def tidb(
         registration_grace_s=registration_grace,
         out_consecutive=out_consecutive,
         in_consecutive=in_consecutive,
+        tidb_drain_s=tidb_drain_seconds,
     )
     settings = TidbSettings(
         planner=checked_base(planner, path="--planner") if planner else "",
         pd=checked_base(pd, path="--pd") if pd else "",
         prometheus=checked_base(prometheus, path="--prometheus") if prometheus else "",
+        falls_back=fallback_heterogeneous,
         drains_actively=drain is Drain.ACTIVE,
+        peer_tolerance=peer_tolerance,
         potential_nodes=node_count is NodeCount.POTENTIAL,
         makes_endpoint_slices=endpoint_slice,
         external_allow=tuple(one for given in external_allow or () for one in given.split(",") if one.strip()),

@@ -53,6 +53,10 @@ def plan(
     strategy: Annotated[str, typer.Option(help="The question, as POST /autoscaling has it.", metavar="FILE")],
     snapshot: Annotated[str, typer.Option(help="Instances, and what was measured of them.", metavar="FILE")],
     profile: Annotated[Profile, typer.Option(help="Which planner.")] = Profile.DESIGN,
+    fallback_heterogeneous: Annotated[
+        bool,
+        typer.Option("--fallback-heterogeneous", help="Let groups grow where the cluster itself may not."),
+    ] = False,
 ) -> None:
     """
     Print the plans for a strategy and a snapshot, as a JSON array; why goes to stderr, a JSON object a line.
@@ -65,11 +69,14 @@ def plan(
       plimsoll tidb plan --strategy strategy.json --snapshot snapshot.json
     """
     del profile  # there is one
+    from msgspec import structs
+
     from plimsoll.tidb.planning.answers import CannotPlan
     from plimsoll.tidb.planning.deciding import plan as decide
     from plimsoll.tidb.planning.plans import write_plans
 
-    answer = decide(*_asked(strategy, snapshot))
+    asked, seen = _asked(strategy, snapshot)
+    answer = decide(structs.replace(asked, falls_back=fallback_heterogeneous), seen)
     if isinstance(answer, CannotPlan):
         _refuse(answer.code, answer.detail, code=_NOT_ENOUGH if answer.is_for_lack_of_data else _BAD_INPUT)
     for line in _told(answer.reasons):

@@ -43,6 +43,10 @@ def planner(
         str,
         typer.Option("--time", help="Plan for this moment instead of now, e.g. of recorded data.", metavar="RFC3339"),
     ] = "",
+    fallback_heterogeneous: Annotated[
+        bool,
+        typer.Option("--fallback-heterogeneous", help="Let groups grow where the cluster itself may not."),
+    ] = False,
     query: Annotated[
         list[str] | None,
         typer.Option(
@@ -83,12 +87,12 @@ def planner(
     base, fixed = checked_base(pd, path="--pd"), read_moment(time, path="--time") if time else None
     check_address(listen)
     log_events_to_stderr()
-    serving = _serve(settings, pd=base, listen=listen, fixed=fixed)
+    serving = _serve(settings, pd=base, listen=listen, fixed=fixed, falls_back=fallback_heterogeneous)
     if asyncio.run(run_until_signalled(serving)) is not None:
         typer.echo("stopped", err=True)
 
 
-async def _serve(settings: Collecting, *, pd: str, listen: str, fixed: datetime | None) -> None:
+async def _serve(settings: Collecting, *, pd: str, listen: str, fixed: datetime | None, falls_back: bool) -> None:
     from plimsoll.app.page_serving import serve_pages
     from plimsoll.runtime.clocks import RealClock
     from plimsoll.tidb.collecting import Collector
@@ -99,7 +103,8 @@ async def _serve(settings: Collecting, *, pd: str, listen: str, fixed: datetime 
     clock = RealClock()
     async with HttpWeb() as web:
         collector = Collector(settings, pd=Pd(pd, web=web), web=web)
-        service = PlannerService(collector, now=clock.now if fixed is None else lambda: fixed)
+        now = clock.now if fixed is None else lambda: fixed
+        service = PlannerService(collector, now=now, falls_back=falls_back)
         typer.echo(f"planning {settings.base.namespace}/{settings.base.name} on {listen}; Ctrl-C ends it", err=True)
         await serve_pages(service, listen)
 

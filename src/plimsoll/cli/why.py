@@ -23,14 +23,15 @@ if TYPE_CHECKING:
     from plimsoll.kube.client import Client
 
 _SYSTEM = "kube-system"
+_OF_TIDB = ("tidbclusterautoscaler", "tidbcluster")
 _ADVICE = {
     "pod": "a pod is named here once the scheduler found no place for it, and once more when it has one; "
     "ask kubectl describe pod what the scheduler says of it now",
     "node": "the autoscaler names every node it looks at; kubectl get nodes tells whether this one is there",
     "request": "a request is named here when it is answered, refused or over; plimsoll requests describe tells where "
     "it stands now",
-    "tidbclusterautoscaler": "plimsoll run tidb --data DIR keeps what it decided; the object's conditions tell how it "
-    "stands now",
+    "tidbclusterautoscaler": "it is named here when something was left as it is, and why; its status and conditions "
+    "tell how it stands now",
     "tidbcluster": "clusters are named here when a TidbClusterAutoScaler changes them, or wanted to",
     "nodegroup": "every group that the autoscaler sees is named here; plimsoll nodes status lists them",
 }
@@ -38,7 +39,7 @@ _ADVICE = {
 
 def why(
     thing: Annotated[
-        str, typer.Argument(help="pod, node, nodegroup or request, as below.", metavar="KIND/[NAMESPACE/]NAME")
+        str, typer.Argument(help="pod, node, nodegroup, request, ta or tc, as below.", metavar="KIND/[NAMESPACE/]NAME")
     ],
     *,
     data: DataOption = "",
@@ -67,6 +68,7 @@ def why(
       plimsoll why node/workers-2 --limit 1
       plimsoll why nodegroup/workers -o json
       plimsoll why request/batch/training
+      plimsoll why ta/prod/as1 --context prod
       plimsoll why pod/web-0 -n shop --context prod
     """
     from plimsoll.runtime.clocks import RealClock
@@ -109,27 +111,30 @@ def _from_file(ref: Ref, data: str, *, limit: int) -> list[Story]:
 
 def _from_cluster(ref: Ref, connection: Connection, namespace: str, *, is_silent: bool) -> list[Story]:
     from plimsoll.journal.last_plans import read_last_plans
+    from plimsoll.journal.last_plans_map import LAST_PLANS_OF_NODES, LAST_PLANS_OF_TIDB
     from plimsoll.journal.stories import Story
-    from plimsoll.nodes.telling.last_plans_map import LAST_PLANS_MAP
+
+    name = LAST_PLANS_OF_TIDB if ref.kind in _OF_TIDB else LAST_PLANS_OF_NODES
 
     async def read(client: Client) -> dict[str, str] | None:
         from plimsoll.kube.errors import NotFound
         from plimsoll.objects.configuration import ConfigMap
 
         try:
-            return (await client.get(ConfigMap, LAST_PLANS_MAP, namespace=namespace)).data
+            return (await client.get(ConfigMap, name, namespace=namespace)).data
         except NotFound:
             return None
 
-    where = f"ConfigMap {namespace}/{LAST_PLANS_MAP}"
+    where = f"ConfigMap {namespace}/{name}"
     data = with_client(connection, read, is_silent=is_silent)
     if data is None:
         from plimsoll.journal.errors import NothingKnown
 
+        look = "a single pass (--once) writes none" if ref.kind in _OF_TIDB else "plimsoll nodes status tells"
         raise NothingKnown(
             f"nothing is known about {ref}: there is no {where} in the cluster",
             hint="the autoscaler writes it when it has decided something (not in a dry run); does it run there? "
-            "plimsoll nodes status tells; --autoscaler-namespace names another namespace, --data a journal's directory",
+            f"{look}; --autoscaler-namespace names another namespace, --data a journal's directory",
         )
     said = read_last_plans(data).get(ref)
     if said is None:

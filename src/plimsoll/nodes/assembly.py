@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Final
 
 import structlog
 
+from plimsoll.journal.last_plans_map import LAST_PLANS_OF_NODES, LastPlansWriter
 from plimsoll.nodes.acting.cleaning import Cleaner
 from plimsoll.nodes.acting.node_pods import CachedPods, ListedPods
 from plimsoll.nodes.acting.node_writes import NodeWriter
@@ -33,7 +34,6 @@ from plimsoll.nodes.requests.writing import RequestWriter
 from plimsoll.nodes.shrinking import Hands
 from plimsoll.nodes.telling.events import EventEmitter
 from plimsoll.nodes.telling.health import Health, Patience
-from plimsoll.nodes.telling.last_plans_map import LastPlansWriter
 from plimsoll.nodes.telling.status import StatusWriter
 from plimsoll.nodes.telling.teller import Teller
 from plimsoll.runtime.services import Service
@@ -99,7 +99,7 @@ class NodeAutoscaler:
             emitter=EventEmitter(around.recorder),
             status=StatusWriter(around.client),
             journal=around.journal,
-            last_plans=None if around.stepped else LastPlansWriter(around.client),
+            last_plans=None if around.stepped else LastPlansWriter(around.client, LAST_PLANS_OF_NODES),
         )
         self.health = Health(Patience.of(policy.operation))
         self._cleaner = Cleaner(writer, around.provider, clock=around.clock)

@@ -15,11 +15,12 @@ from plimsoll.tidb.external import ExternalFailed, ExternalQuestion, recommended
 from plimsoll.tidb.external_addresses import read_exceptions
 from plimsoll.tidb.members import BaseCluster, pod_of
 from plimsoll.tidb.node_room import node_room
-from plimsoll.tidb.pd import Pd, PdFailed
+from plimsoll.tidb.pd import PdFailed
 from plimsoll.tidb.pd_answers import UP
 from plimsoll.tidb.planner_asking import NoAnswer, read_answer
 from plimsoll.tidb.planning.components import Component
 from plimsoll.tidb.planning.defaulting import scaled_component
+from plimsoll.tidb.planning.leaving import DrainSettings
 from plimsoll.tidb.planning.node_counts import potential_nodes, ready_nodes
 from plimsoll.tidb.planning.strategies import write_strategy
 from plimsoll.tidb.sightings import is_silent_on_stores
@@ -29,13 +30,15 @@ if TYPE_CHECKING:
     from plimsoll.kube.client import Client
     from plimsoll.objects.tidb import TidbCluster
     from plimsoll.tidb.deleting import EndDrain
-    from plimsoll.tidb.external import Caller, Secrets
+    from plimsoll.tidb.external import Caller
     from plimsoll.tidb.observing import Nodes, Observed
+    from plimsoll.tidb.pd import Pd
+    from plimsoll.tidb.pd_access import PdAccess
     from plimsoll.tidb.planner_asking import Planner
     from plimsoll.tidb.planning.plans import ScalingPlan
     from plimsoll.tidb.planning.strategies import Strategy
+    from plimsoll.tidb.secret_tls import Secrets
     from plimsoll.tidb.settings import TidbSettings
-    from plimsoll.tidb.web import Web
 
 log: structlog.typing.FilteringBoundLogger = structlog.get_logger(__name__)
 
@@ -44,10 +47,10 @@ EXTERNAL_FAILED: Final = "ExternalFailed"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Advisers:
-    """Of all clusters: which PD belongs to which is told by the cluster's name, unless one was given."""
+    """Of all clusters."""
 
     client: Client
-    web: Web
+    pds: PdAccess
     planner: Planner
     nodes: Nodes
     caller: Caller
@@ -58,7 +61,7 @@ class Advisers:
 
     async def plans(self, observed: Observed, strategy: Strategy) -> tuple[ScalingPlan, ...] | NoAnswer:
         base = _base_of(observed)
-        answer = await self.planner.ask(_cluster(base), write_strategy(strategy))
+        answer = await self.planner.ask(base, write_strategy(strategy))
         return read_answer(answer, strategy.component)
 
     async def external(self, observed: Observed, component: Component) -> int | NoAnswer:
@@ -82,13 +85,11 @@ class Advisers:
     async def node_count(self) -> int | None:
         """None: nobody knows, and so nobody limits it."""
         nodes = await self.nodes.nodes()
-        return None if nodes is None else await self._counted(ready_nodes(nodes))
-
-    async def _counted(self, ready: int) -> int:
+        if nodes is None:
+            return None
         if not self.settings.potential_nodes:
-            return ready
-        room = await node_room(self.client, namespace=self.settings.home)
-        return potential_nodes(ready, groups=room)
+            return ready_nodes(nodes)
+        return potential_nodes(nodes, await node_room(self.client, namespace=self.settings.home))
 
     async def registered(self, observed: Observed) -> dict[str, int]:
         """Stores that are Up, by TidbCluster, of those whose status does not tell; nothing, if PD does not either."""
@@ -109,10 +110,11 @@ class Advisers:
     # ---- PD
 
     def pd(self, observed: Observed) -> Pd:
-        return Pd(self.settings.pd or address_of_pd(_base_of(observed)), web=self.web)
+        return self.pds.of(_base_of(observed))
 
     def drainer(self, observed: Observed) -> Drainer:
-        return Drainer(self.pd(observed), is_active=self.settings.drains_actively)
+        settings = DrainSettings(peer_tolerance=self.settings.peer_tolerance)
+        return Drainer(self.pd(observed), is_active=self.settings.drains_actively, settings=settings)
 
     def end_drain(self, observed: Observed) -> EndDrain:
         """For who parts from clusters without emptying them."""
@@ -126,15 +128,6 @@ class Advisers:
             return back.problem if isinstance(back, PdFailed) else ""
 
         return end
-
-
-def address_of_pd(base: TidbCluster) -> str:
-    """Of the Service that TiDB Operator makes; a cluster that joined another has that one's PD."""
-    joined = base.spec.cluster if base.is_heterogeneous else None
-    name = joined.name if joined is not None else base.metadata.name
-    namespace = (joined.namespace if joined is not None else "") or base.metadata.namespace
-    scheme = "https" if base.spec.tls_cluster.enabled else "http"
-    return f"{scheme}://{name}-pd.{namespace}:2379"
 
 
 def _base_of(observed: Observed) -> TidbCluster:

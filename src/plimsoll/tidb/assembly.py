@@ -8,14 +8,15 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from plimsoll.journal.last_plans_map import LAST_PLANS_OF_TIDB, LastPlansWriter
 from plimsoll.tidb.advisers import Advisers
 from plimsoll.tidb.autoscaler import TidbAutoscaler, Tools
 from plimsoll.tidb.controller import TidbController
-from plimsoll.tidb.external import SecretsOfCluster
 from plimsoll.tidb.observing import ListedNodes, WatchedNodes
-from plimsoll.tidb.pd import Pd
+from plimsoll.tidb.pd_access import PdAccess
 from plimsoll.tidb.planner_asking import HttpPlanner, OwnPlanner
-from plimsoll.tidb.teller import Teller
+from plimsoll.tidb.secret_tls import SecretsOfCluster
+from plimsoll.tidb.teller import LastPlans, Teller
 
 if TYPE_CHECKING:
     from plimsoll.core.clock import Clock
@@ -25,7 +26,6 @@ if TYPE_CHECKING:
     from plimsoll.kube.informer.shared import Informers
     from plimsoll.kube.recorder import EventRecorder
     from plimsoll.tidb.external import Caller
-    from plimsoll.tidb.members import BaseCluster
     from plimsoll.tidb.pass_metrics import PassMetrics
     from plimsoll.tidb.planner_asking import Planner
     from plimsoll.tidb.settings import TidbSettings
@@ -34,7 +34,10 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Surroundings:
-    """What an autoscaler lives in. Without informers nodes are listed when they are wanted."""
+    """What an autoscaler lives in. Without informers nodes are listed when they are wanted.
+
+    `keeps_last_plans`: what was said last of each object is kept in the cluster, for `plimsoll why`.
+    """
 
     client: Client
     web: Web
@@ -45,6 +48,7 @@ class Surroundings:
     recorder: EventRecorder | None = None
     journal: Journal | None = None
     metrics: PassMetrics | None = None
+    keeps_last_plans: bool = False
 
 
 class TidbParts:
@@ -53,15 +57,24 @@ class TidbParts:
     def __init__(self, around: Surroundings) -> None:
         client, settings = around.client, around.settings
         self._around = around
-        self.teller = Teller(client, recorder=around.recorder, journal=around.journal, metrics=around.metrics)
+        last_plans = LastPlans(LastPlansWriter(client, LAST_PLANS_OF_TIDB), settings.home)
+        self.teller = Teller(
+            client,
+            recorder=around.recorder,
+            journal=around.journal,
+            metrics=around.metrics,
+            last_plans=last_plans if around.keeps_last_plans else None,
+        )
+        secrets = SecretsOfCluster(client)
+        pds = PdAccess(around.web, secrets, address=settings.pd)
         nodes = ListedNodes(client) if around.informers is None else WatchedNodes(around.informers)
         advisers = Advisers(
             client=client,
-            web=around.web,
-            planner=self._planner(),
+            pds=pds,
+            planner=self._planner(pds),
             nodes=nodes,
             caller=around.caller,
-            secrets=SecretsOfCluster(client),
+            secrets=secrets,
             settings=settings,
         )
         self.autoscaler = TidbAutoscaler(
@@ -80,12 +93,14 @@ class TidbParts:
             resync_s=around.settings.resync_s,
         )
 
-    def _planner(self) -> Planner:
+    def _planner(self, pds: PdAccess) -> Planner:
         around = self._around
         if around.settings.planner:
             return HttpPlanner(around.settings.planner, web=around.web)
-        return OwnPlanner(self._pd_of, web=around.web, now=around.clock.now, prometheus=around.settings.prometheus)
-
-    def _pd_of(self, base: BaseCluster) -> Pd:
-        address = self._around.settings.pd or f"http://{base.name}-pd.{base.namespace}:2379"
-        return Pd(address, web=self._around.web)
+        return OwnPlanner(
+            pds,
+            web=around.web,
+            now=around.clock.now,
+            prometheus=around.settings.prometheus,
+            falls_back=around.settings.falls_back,
+        )

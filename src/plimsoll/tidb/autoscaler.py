@@ -16,7 +16,7 @@ from plimsoll.objects.meta import ObjectReference
 from plimsoll.objects.tidb import TIDB_GROUP, TIDB_VERSION
 from plimsoll.tidb.brakes import brake_on
 from plimsoll.tidb.component_passes import ComponentPass, Pass
-from plimsoll.tidb.deleting import Drains, Parting, Released
+from plimsoll.tidb.deleting import BaseStanding, Drains, Parting, Released
 from plimsoll.tidb.observing import Observer, namespace_of_base
 from plimsoll.tidb.pass_results import PassResult, Standing
 from plimsoll.tidb.planning.components import Component
@@ -136,7 +136,7 @@ class TidbAutoscaler:
         parted = await self._parting.part(
             observed.autoscaler,
             [one.view for one in observed.clusters],
-            is_base_gone=observed.base is None,
+            base=_standing_of_base(observed),
             end_drain=self._tools.advisers.end_drain(observed),
         )
         if not isinstance(parted, Drains):
@@ -144,6 +144,12 @@ class TidbAutoscaler:
             return _result(observed, now, standing=Standing.DELETED, told=parted.told, is_released=gone)
         components = await self._components(observed, brake=None, now=now, is_leaving=True)
         return _result(observed, now, standing=Standing.DELETED, components=components, told=parted.told)
+
+
+def _standing_of_base(observed: Observed) -> BaseStanding:
+    if observed.is_shut_out:
+        return BaseStanding.OUT_OF_SIGHT
+    return BaseStanding.GONE if observed.base is None else BaseStanding.THERE
 
 
 def _result(observed: Observed, now: datetime, **more: object) -> PassResult:

@@ -4,14 +4,14 @@
 before their pods go, and the garbage collector knows nothing of that: so a finalizer keeps the autoscaler until all is
 done, from before its first store is made. By default everything is drained (`Drains` asks the caller to go on with
 that, through the same deciding and acting as ever); an annotation may ask to leave the clusters where they are, or to
-delete them as they are. Without a base cluster there is nothing to drain into.
+delete them as they are. Without a base cluster there is nothing to drain into; one that cannot be seen is no such case.
 
 The base cluster keeps the replicas it has.
 """
 
 from __future__ import annotations
 
-from enum import StrEnum
+from enum import Enum, StrEnum
 from typing import TYPE_CHECKING, Protocol
 
 import msgspec
@@ -42,6 +42,16 @@ class DeletionPolicy(StrEnum):
     """The clusters stay, and belong to nobody."""
     FORCE = "force"
     """The clusters go at once, with whatever their stores hold."""
+
+
+class BaseStanding(Enum):
+    """What is known of the cluster that was scaled."""
+
+    THERE = "there"
+    GONE = "gone"
+    """The server says so."""
+    OUT_OF_SIGHT = "out of sight"
+    """Its namespace does not let the autoscaler in: neither the cluster nor what was made beside it was looked at."""
 
 
 class Released(Value):
@@ -105,19 +115,21 @@ class Parting:
         autoscaler: TidbClusterAutoScaler,
         clusters: Sequence[TidbCluster],
         *,
-        is_base_gone: bool,
+        base: BaseStanding,
         end_drain: EndDrain,
     ) -> Released | Drains | Waits:
-        """`clusters` are those that it made and that are still there; `is_base_gone`: the server says so."""
+        """`clusters` are those that it made and that are still there."""
         policy = deletion_policy(autoscaler.metadata.annotations)
         others = await self._owned_beside(autoscaler, clusters)
         if policy is DeletionPolicy.ORPHAN:
             return await self._orphan(autoscaler, [*clusters, *others], end_drain)
+        if base is BaseStanding.OUT_OF_SIGHT and policy is not DeletionPolicy.FORCE:
+            return Waits(told=_out_of_sight(autoscaler))
         if not clusters and others and policy is not DeletionPolicy.FORCE:
             return Waits(told=_of_another_base(others))
         if not clusters:
             return await self._release(autoscaler, "nothing that it made is left")
-        if is_base_gone:
+        if base is BaseStanding.GONE:
             return await self._delete(autoscaler, clusters)
         if policy is DeletionPolicy.FORCE:
             await self._end_drains(clusters, end_drain)
@@ -184,6 +196,14 @@ class Parting:
         await self._finalizer.remove(TidbClusterAutoScaler, autoscaler.metadata)
         _log.info("autoscaler.released", namespace=autoscaler.metadata.namespace, name=autoscaler.metadata.name)
         return Released(told=told)
+
+
+def _out_of_sight(autoscaler: TidbClusterAutoScaler) -> str:
+    namespace = autoscaler.spec.cluster.namespace
+    return (
+        f"the namespace {namespace} does not let it in, or cannot be read: what it made there cannot be drained; "
+        f"{DELETION_POLICY}: orphan lets it go without"
+    )
 
 
 def _of_another_base(clusters: Sequence[TidbCluster]) -> str:

@@ -14,30 +14,24 @@ from urllib.parse import quote, urlencode
 
 import msgspec
 
-from plimsoll.core.errors import InvalidInput, PlimsollError, Unreachable
+from plimsoll.core.errors import PlimsollError
 from plimsoll.core.values import Value, Wire
-from plimsoll.kube.access import Credential, Tls
-from plimsoll.kube.errors import ApiError, CredentialsFailed, UnreadableAnswer
-from plimsoll.kube.http.tls_contexts import TlsContexts
-from plimsoll.objects.configuration import Secret
 from plimsoll.objects.problems import problem_of
 from plimsoll.objects.tidb import ExternalEndpoint  # noqa: TC001 - msgspec reads annotations at run time
 from plimsoll.tidb.external_addresses import NO_EXCEPTIONS, Exceptions, why_refused
 from plimsoll.tidb.planning.components import Component  # noqa: TC001 - as above
+from plimsoll.tidb.secret_tls import context_from
 from plimsoll.tidb.web import Unanswered
 
 if TYPE_CHECKING:
     import ssl
 
-    from plimsoll.kube.client import Client
+    from plimsoll.tidb.secret_tls import Secrets
     from plimsoll.tidb.web import Answered
 
 TIMEOUT_S: Final = 5.0
 """For everything, from the name to the last byte."""
 LARGEST_ANSWER_BYTES: Final = 64 * 1024
-AUTHORITY_KEY: Final = "ca.crt"
-CERTIFICATE_KEY: Final = "tls.crt"
-PRIVATE_KEY: Final = "tls.key"
 _KEPT_IN_PATHS: Final = "/?&=%:@!$'()*+,;~"
 
 
@@ -85,25 +79,6 @@ class Caller(Protocol):
     async def get(self, place: Place, *, tls: ssl.SSLContext | None) -> Answered | Unanswered:
         """Redirects are not followed, and at most `LARGEST_ANSWER_BYTES` are read."""
         ...
-
-
-class Secrets(Protocol):
-    """Reads what a Secret holds; None if there is none, or it cannot be had."""
-
-    async def data(self, namespace: str, name: str) -> dict[str, bytes] | None: ...
-
-
-class SecretsOfCluster:
-    """`Secrets` as the API server has them now: never cached, because they are rotated."""
-
-    def __init__(self, client: Client) -> None:
-        self._client = client
-
-    async def data(self, namespace: str, name: str) -> dict[str, bytes] | None:
-        try:
-            return (await self._client.get(Secret, name, namespace=namespace)).data
-        except (ApiError, Unreachable, UnreadableAnswer):
-            return None
 
 
 async def recommended(
@@ -175,15 +150,4 @@ async def _tls(question: ExternalQuestion, secrets: Secrets) -> ssl.SSLContext |
     if named is None:
         return None
     namespace = named.namespace or question.home
-    where = f"Secret {namespace}/{named.name}"
-    data = await secrets.data(namespace, named.name)
-    if data is None:
-        raise InvalidInput(f"{where} cannot be read")
-    if not data.get(AUTHORITY_KEY) and not data.get(CERTIFICATE_KEY):
-        raise InvalidInput(f"{where} holds neither {AUTHORITY_KEY} nor {CERTIFICATE_KEY}")
-    trusted = Tls(ca_pem=data.get(AUTHORITY_KEY, b""), ca_file=f"{AUTHORITY_KEY} of {where}")
-    shown = Credential(certificate_pem=data.get(CERTIFICATE_KEY, b""), key_pem=data.get(PRIVATE_KEY, b""))
-    try:
-        return TlsContexts(trusted).context_for(shown)
-    except CredentialsFailed as error:
-        raise InvalidInput(f"{where}: {error.problem}") from None
+    return context_from(await secrets.data(namespace, named.name), f"Secret {namespace}/{named.name}")

@@ -56,6 +56,8 @@ class Observed:
     rivals: dict[Component, str] = field(default_factory=dict)
     """Who scales a component instead, being older."""
     open_namespaces: frozenset[str] = frozenset()
+    is_shut_out: bool = False
+    """The base cluster's namespace does not let it in, or nobody can say: what is there was not looked at."""
     pods: dict[str, tuple[Pod, ...]] = field(default_factory=dict)
     """By the TidbCluster they are of; a cluster whose pods could not be listed is not in it."""
 
@@ -124,7 +126,8 @@ class Observer:
         home = namespace_of_base(scaler.view)
         if home not in {scaler.metadata.namespace, *open_namespaces}:
             # What it says of a place that does not let it in is not looked up: its status would tell what is there.
-            return Observed(scaler=scaler, open_namespaces=open_namespaces)
+            is_there = await self._annotations(home) is not None
+            return Observed(scaler=scaler, open_namespaces=open_namespaces, is_shut_out=is_there)
         name_of_base = scaler.view.spec.cluster.name
         base = await self._got(TidbCluster, name_of_base, home) if name_of_base else None
         clusters = await self._listed(TidbCluster, home)
@@ -162,20 +165,23 @@ class Observer:
         home = autoscaler.metadata.namespace
         found = set()
         for name in sorted(_namespaces_named(autoscaler) - {"", home}):
-            if lets_in(await self._annotations(name), home):
+            if lets_in(await self._annotations(name) or {}, home):
                 found.add(name)
         return frozenset(found)
 
     async def _let_in(self, home: str, others: list[TidbClusterAutoScaler]) -> list[TidbClusterAutoScaler]:
         """Those that may scale clusters of a namespace: nobody else can stand in another's way."""
         strangers = {one.metadata.namespace for one in others if namespace_of_base(one) == home} - {home}
-        annotations = await self._annotations(home) if strangers else {}
-        allowed = {home, *(one for one in strangers if lets_in(annotations, one))}
+        annotations = await self._annotations(home) if strangers else None
+        allowed = {home, *(one for one in strangers if lets_in(annotations or {}, one))}
         return [one for one in others if one.metadata.namespace in allowed]
 
-    async def _annotations(self, namespace: str) -> dict[str, str]:
+    async def _annotations(self, namespace: str) -> dict[str, str] | None:
+        """None: there is no such namespace. One that we may not see tells nothing."""
         try:
             return (await self._client.get(Namespace, namespace)).metadata.annotations
+        except NotFound:
+            return None
         except ApiError as error:
             log.warning("namespace.unknown", namespace=namespace, problem=str(error))
             return {}

@@ -13,6 +13,7 @@ import msgspec
 from plimsoll.core.values import Value, Wire
 from plimsoll.objects.problems import problem_of
 from plimsoll.tidb.collecting import Collecting, Collector
+from plimsoll.tidb.members import BaseCluster
 from plimsoll.tidb.planner_service import QUESTION, PlannerService
 from plimsoll.tidb.planning.plans import RejectedAnswer, ScalingPlan, read_plans
 from plimsoll.tidb.web import Answered, Asked, Unanswered
@@ -21,8 +22,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from datetime import datetime
 
-    from plimsoll.tidb.members import BaseCluster
-    from plimsoll.tidb.pd import Pd
+    from plimsoll.objects.tidb import TidbCluster
+    from plimsoll.tidb.pd_access import PdAccess
     from plimsoll.tidb.planning.components import Component
     from plimsoll.tidb.web import Web
 
@@ -36,7 +37,7 @@ BAD_ANSWER: Final = "BadAnswer"
 class Planner(Protocol):
     """Answers one question about a component of one cluster."""
 
-    async def ask(self, base: BaseCluster, question: bytes) -> Answered | Unanswered: ...
+    async def ask(self, base: TidbCluster, question: bytes) -> Answered | Unanswered: ...
 
 
 class HttpPlanner:
@@ -46,7 +47,7 @@ class HttpPlanner:
         self._url = f"{url}{QUESTION}"
         self._web = web
 
-    async def ask(self, base: BaseCluster, question: bytes) -> Answered | Unanswered:  # noqa: ARG002 - one planner, one cluster
+    async def ask(self, base: TidbCluster, question: bytes) -> Answered | Unanswered:  # noqa: ARG002 - one planner, one cluster
         return await self._web.ask(Asked(method="POST", url=self._url, body=question, content_type="application/json"))
 
 
@@ -54,17 +55,26 @@ class OwnPlanner:
     """Plans here, from what PD and Prometheus of the cluster say at that moment."""
 
     def __init__(
-        self, pd_of: Callable[[BaseCluster], Pd], *, web: Web, now: Callable[[], datetime], prometheus: str = ""
+        self,
+        pds: PdAccess,
+        *,
+        web: Web,
+        now: Callable[[], datetime],
+        prometheus: str = "",
+        falls_back: bool = False,
     ) -> None:
-        self._pd_of = pd_of
+        self._pds = pds
+        self._falls_back = falls_back
         self._web = web
         self._now = now
         self._prometheus = prometheus
 
-    async def ask(self, base: BaseCluster, question: bytes) -> Answered | Unanswered:
-        collecting = Collecting(base=base, prometheus=self._prometheus)
-        collector = Collector(collecting, pd=self._pd_of(base), web=self._web)
-        page = await PlannerService(collector, now=self._now).answer(question)
+    async def ask(self, base: TidbCluster, question: bytes) -> Answered | Unanswered:
+        cluster = BaseCluster(namespace=base.metadata.namespace, name=base.metadata.name)
+        collecting = Collecting(base=cluster, prometheus=self._prometheus)
+        collector = Collector(collecting, pd=self._pds.of(base), web=self._web)
+        service = PlannerService(collector, now=self._now, falls_back=self._falls_back)
+        page = await service.answer(question)
         return Answered(status=page.status, body=page.body)
 
 

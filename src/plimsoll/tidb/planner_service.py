@@ -57,11 +57,12 @@ class Page(Value):
 
 
 class PlannerService:
-    """An ASGI application. `now` is the moment that is planned for."""
+    """An ASGI application. `now` is the moment that is planned for; `falls_back` as in `Strategy`."""
 
-    def __init__(self, collector: Collector, *, now: Callable[[], datetime]) -> None:
+    def __init__(self, collector: Collector, *, now: Callable[[], datetime], falls_back: bool = False) -> None:
         self._collector = collector
         self._now = now
+        self._falls_back = falls_back
         self._told: dict[Component, str] = {}
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -113,6 +114,7 @@ class PlannerService:
         if isinstance(collected, CannotCollect):
             self._warn("planner.blind", strategy.component, code=collected.code, detail=collected.detail)
             return _error(HTTPStatus.INTERNAL_SERVER_ERROR, collected.code, collected.detail)
+        strategy = msgspec.structs.replace(strategy, falls_back=self._falls_back)
         answer = plan(strategy, collected.snapshot)
         if isinstance(answer, CannotPlan):
             detail = "; ".join([answer.detail, *_told_gaps(collected)])

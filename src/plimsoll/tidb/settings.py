@@ -21,8 +21,12 @@ class TidbSettings(Value):
     planner: str = ""
     pd: str = ""
     prometheus: str = ""
+    falls_back: bool = False
+    """Of our own planner: groups grow where the cluster itself may not."""
     drains_actively: bool = False
     """False: TiDB Operator takes stores out, we only watch over it. True: nobody else does."""
+    peer_tolerance: int = 0
+    """How many regions may miss a peer, or have a pending or dead one, while a store leaves."""
     potential_nodes: bool = False
     """Count nodes that the node autoscaler may still add as if they were there."""
     makes_endpoint_slices: bool = True

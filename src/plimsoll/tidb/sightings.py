@@ -12,19 +12,27 @@ from typing import TYPE_CHECKING, Any, Final
 import msgspec
 
 from plimsoll.core.errors import InvalidInput, InvalidQuantity
+from plimsoll.tidb.field_writers import written_at
 from plimsoll.tidb.planning.components import GROUP_PREFIX, RESOURCE_TYPE_LABEL, Component
 from plimsoll.tidb.planning.config_labels import labels_in
 from plimsoll.tidb.planning.defaulting import component_of_cluster, scaled_component
 from plimsoll.tidb.planning.marks import GROUP, is_made_by, read_change, read_mark
 from plimsoll.tidb.planning.passes import EXTERNAL, BaseSeen, ComponentSeen, GroupSeen, Size
 from plimsoll.tidb.planning.sizes import type_of_requests
+from plimsoll.tidb.settings import NAME
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
     from plimsoll.objects.decoding import RawObject
     from plimsoll.objects.pods import Pod
-    from plimsoll.objects.tidb import TidbCluster, TidbClusterAutoScaler, TidbComponent, TidbComponentStatus
+    from plimsoll.objects.tidb import (
+        GroupScalingStatus,
+        TidbCluster,
+        TidbClusterAutoScaler,
+        TidbComponent,
+        TidbComponentStatus,
+    )
     from plimsoll.tidb.observing import Observed
 
 _UP: Final = "Up"
@@ -42,16 +50,15 @@ def component_seen(
 ) -> ComponentSeen:
     """`registered` is, by TidbCluster, what PD knows of stores where the object's status does not tell."""
     assert observed.base is not None, "nothing is seen without a base cluster"
-    status = observed.autoscaler.status
     return ComponentSeen(
         component=component,
         scaled=scaled_component(effective, component),
-        base=_base(observed.base, component, registered),
+        base=_base(observed.base, component, registered=registered, entries=_entries(observed, component)),
         groups=tuple(
             _group(one, component, registered=registered, pods=observed.pods.get(one.metadata.name, ()))
             for one in clusters_of(observed, component)
         ),
-        status=status.tidb if component is Component.TIDB else status.tikv,
+        status=_entries(observed, component),
     )
 
 
@@ -75,16 +82,26 @@ def is_silent_on_stores(cluster: RawObject[TidbCluster]) -> bool:
     return "stores" not in _part(cluster, "status", Component.TIKV)
 
 
-def _base(cluster: RawObject[TidbCluster], component: Component, registered: Mapping[str, int]) -> BaseSeen:
+def _base(
+    cluster: RawObject[TidbCluster],
+    component: Component,
+    *,
+    registered: Mapping[str, int],
+    entries: Mapping[str, GroupScalingStatus],
+) -> BaseSeen:
     own, status = component_of_cluster(cluster.view, component), _status(cluster.view, component)
+    replicas = own.replicas if own is not None else 0
+    entry = entries.get(component.homogeneous_type)
+    is_told = entry is not None and entry.replicas == replicas
     return BaseSeen(
-        replicas=own.replicas if own is not None else 0,
+        replicas=replicas,
         running=status.stateful_set.replicas if status.stateful_set is not None else None,
         registered=_registered(cluster, component, registered),
         present=_present(cluster, component),
         phase=status.phase,
         is_paused=cluster.view.spec.paused,
         is_being_deleted=cluster.metadata.deletion_timestamp is not None,
+        last_change=None if is_told else written_at(cluster.raw, ("spec", component, "replicas"), manager=NAME),
     )
 
 
@@ -175,6 +192,11 @@ def _waiting_since(pods: Iterable[Pod]) -> datetime | None:
         and (condition.type, condition.status, condition.reason) == ("PodScheduled", "False", "Unschedulable")
     ]
     return min((one for one in moments if one is not None), default=None)
+
+
+def _entries(observed: Observed, component: Component) -> dict[str, GroupScalingStatus]:
+    status = observed.autoscaler.status
+    return status.tidb if component is Component.TIDB else status.tikv
 
 
 def _status(cluster: TidbCluster, component: Component) -> TidbComponentStatus:

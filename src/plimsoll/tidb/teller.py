@@ -6,6 +6,7 @@ doing. A dry run tells nothing inside the cluster.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Final
 
@@ -13,6 +14,7 @@ import structlog
 from msgspec.structs import replace
 
 from plimsoll.core.plans import encode
+from plimsoll.journal.entries import Entry
 from plimsoll.journal.errors import JournalError
 from plimsoll.tidb.brakes import DRY_RUN
 from plimsoll.tidb.conditions import conditions_of
@@ -22,6 +24,7 @@ from plimsoll.tidb.statuses import Wanted, write_status
 from plimsoll.tidb.telling import events_of, plan_of, sentences_of
 
 if TYPE_CHECKING:
+    from plimsoll.journal.last_plans_map import LastPlansWriter
     from plimsoll.journal.ports import Journal
     from plimsoll.kube.client import Client
     from plimsoll.kube.recorder import EventRecorder
@@ -34,6 +37,14 @@ _REMEMBERED: Final = 10_000
 _NO_TIME: Final = datetime(1970, 1, 1, tzinfo=UTC)
 
 
+@dataclass(frozen=True, slots=True)
+class LastPlans:
+    """Where the last plan of each object is kept."""
+
+    writer: LastPlansWriter
+    namespace: str
+
+
 class Teller:
     """What is None is not told."""
 
@@ -44,8 +55,10 @@ class Teller:
         recorder: EventRecorder | None = None,
         journal: Journal | None = None,
         metrics: PassMetrics | None = None,
+        last_plans: LastPlans | None = None,
     ) -> None:
         self.metrics = metrics or PassMetrics()
+        self._last_plans = last_plans
         self._client = client
         self._recorder = recorder
         self._journal = journal
@@ -59,6 +72,11 @@ class Teller:
         await self._keep(result)
         if result.brake is not DRY_RUN:
             await self._tell_cluster(observed, result)
+
+    async def leave(self) -> None:
+        """A clean exit: the last words are written."""
+        if self._last_plans is not None:
+            await self._last_plans.writer.write(self._last_plans.namespace)
 
     def _log(self, result: PassResult) -> None:
         """The same sentence again says nothing new to people."""
@@ -88,19 +106,26 @@ class Teller:
         await write_status(self._client, observed.scaler, wanted, is_outdated=is_outdated)
 
     async def _keep(self, result: PassResult) -> None:
-        """In the journal, unless the pass before said the same."""
-        if self._journal is None:
+        """In the journal and, for whoever cannot reach it, as the last plan; unless the pass before said the same."""
+        last_plans = None if result.brake is DRY_RUN else self._last_plans
+        if self._journal is None and last_plans is None:
             return
         self._number += 1
         plan, outcomes = plan_of(result, number=self._number)
         whose = f"{result.about.namespace}/{result.about.name}"
         said = encode(replace(plan, snapshot=0, at=_NO_TIME)) + b"".join(map(encode, outcomes))
         if self._journalled.get(whose) == said or not (plan.actions or plan.not_done):
+            if last_plans is not None:
+                await last_plans.writer.catch_up(last_plans.namespace, result.at)
             return
         if len(self._journalled) >= _REMEMBERED:
             self._journalled.clear()
         self._journalled[whose] = said
-        try:
-            await self._journal.append(plan, outcomes)
-        except JournalError as error:
-            log.warning("journal.not_written", problem=str(error))
+        if self._journal is not None:
+            try:
+                await self._journal.append(plan, outcomes)
+            except JournalError as error:
+                log.warning("journal.not_written", problem=str(error))
+        if last_plans is not None:
+            entry = Entry(number=self._number, plan=plan, outcomes=outcomes)
+            await last_plans.writer.keep(entry, last_plans.namespace)

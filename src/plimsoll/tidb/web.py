@@ -8,6 +8,7 @@ that is too large ends the answer. Nothing is asked twice here.
 from __future__ import annotations
 
 import asyncio
+import ssl  # noqa: TC003 - msgspec reads annotations at run time
 from typing import TYPE_CHECKING, Final, Literal, Protocol, Self
 
 import aiohttp
@@ -18,7 +19,6 @@ from plimsoll.core.errors import InvalidInput
 from plimsoll.core.values import Value
 
 if TYPE_CHECKING:
-    import ssl
     from types import TracebackType
 
 TIMEOUT_S: Final = 5.0
@@ -29,12 +29,13 @@ _SHOWN_CHARACTERS: Final = 200
 
 
 class Asked(Value):
-    """One request. `url` is whole, with its query."""
+    """One request. `url` is whole, with its query. `tls`: for this request, instead of the `Web`'s own."""
 
     method: Literal["GET", "POST", "DELETE"]
     url: str
     body: bytes = b""
     content_type: str = ""
+    tls: ssl.SSLContext | None = None
 
 
 class Answered(Value):
@@ -104,7 +105,7 @@ class HttpWeb:
             data=asked.body or None,
             headers=headers,
             allow_redirects=False,
-            ssl=self._tls,
+            ssl=asked.tls or self._tls,
         )
         async with exchange as response:
             body = bytearray()

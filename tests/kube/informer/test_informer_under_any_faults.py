@@ -114,7 +114,7 @@ class Story:
         self._backup = self.world.backup()
 
     def _restore(self, down_s: float) -> None:
-        """It is looked at before it is back at the version that was known: then nobody can tell (docs/controllers.md)."""
+        """Looked at before it is back at the version that was known: then nobody can tell (docs/controllers.md)."""
         self.world.restore(self._backup, down_s=down_s)
         self.world.run.advance_by(down_s + LOOKS_WITHIN_S)
 

@@ -50,6 +50,20 @@ def test_t02_homogeneous_limit(tmp_path: Path):
     assert reasons(ended) == ["homogeneous_limit"]
 
 
+def test_t02_groups_grow_instead_if_that_is_asked_for(tmp_path: Path):
+    """4.4.1: need 4.8 cores above the target, 1 for each instance of 2 cores, and no more than 4 of them."""
+    asked = (strategy(SMALL, limit=3), snapshot(*HIGH))
+    assert short(plans(run_plan(tmp_path, *asked))) == {}
+    ended = run_plan(tmp_path, *asked, "--fallback-heterogeneous")
+    assert short(plans(ended)) == {"small": 4}
+    assert reasons(ended) == ["homogeneous_limit", "heterogeneous_out"]
+
+
+def test_t02_what_the_cluster_itself_may_get_it_gets_first(tmp_path: Path):
+    ended = run_plan(tmp_path, strategy(SMALL, limit=4), snapshot(*HIGH), "--fallback-heterogeneous")
+    assert short(plans(ended)) == {"default_homogeneous_tikv": 4}
+
+
 def test_t03_partial_high_two_types(tmp_path: Path):
     found = plans(run_plan(tmp_path, strategy(BIG, SMALL), snapshot(*PARTLY_HIGH)))
     labels = {"group": "pd-auto-scaling-tikv-big", "resource-type": "big", "specialUse": "hotRegion"}

@@ -15,14 +15,13 @@ if TYPE_CHECKING:
 Json = dict[str, Any]
 
 
-def run_plan(folder: Path, asked: Json | str, seen: Json | str) -> Ended:
+def run_plan(folder: Path, asked: Json | str, seen: Json | str, *arguments: str) -> Ended:
     """Text is written as it is."""
     files = {"strategy": asked, "snapshot": seen}
     for name, content in files.items():
         (folder / f"{name}.json").write_text(content if isinstance(content, str) else json.dumps(content))
-    return plimsoll(
-        "tidb", "plan", "--strategy", folder / "strategy.json", "--snapshot", folder / "snapshot.json", cwd=folder
-    )
+    given = ("--strategy", folder / "strategy.json", "--snapshot", folder / "snapshot.json", *arguments)
+    return plimsoll("tidb", "plan", *given, cwd=folder)
 
 
 def plans(ended: Ended) -> list[Json]:

@@ -2,8 +2,18 @@
 
 from __future__ import annotations
 
+import json
+from dataclasses import replace
+from typing import Any
+
 import pytest
 
+from plimsoll.nodes.policy import AutoProvisioning, Limits, Policy
+from plimsoll.nodes.policy_flags import flags_of_policy
+from plimsoll.nodes.telling import status_notes
+from plimsoll.tidb import node_room
+from plimsoll.tidb.node_room import room_of
+from plimsoll.tidb.planning.node_counts import MOST_NODES, NodeRoom
 from tests.tidb.controller.scaled_worlds import EmbeddedServer, ScaledWorld
 
 STATUS = """\
@@ -18,16 +28,93 @@ nodeGroups:
 """
 
 
+LIMITED = Policy(limits=Limits(max_nodes_total=12))
+PROVISIONING = Policy(limits=Limits(max_nodes_total=40), nap=AutoProvisioning(enabled=True))
+
+
+def options_of(policy: Policy) -> str:
+    return json.dumps(flags_of_policy(policy))
+
+
 @pytest.mark.parametrize(
-    ("potential", "status", "counted"),
-    [(False, STATUS, 10), (True, STATUS, 15), (True, "[", 10), (True, None, 10)],
-    ids=["ready", "potential", "unreadable status", "no status"],
+    ("potential", "status", "options", "counted"),
+    [
+        (False, STATUS, options_of(PROVISIONING), 10),
+        (True, STATUS, "", 15),
+        (True, STATUS, "[", 15),
+        (True, STATUS, options_of(LIMITED), 12),
+        (True, STATUS, options_of(PROVISIONING), 40),
+        (True, "", options_of(PROVISIONING), 40),
+        (True, "[", "", 10),
+        (True, None, "", 10),
+    ],
+    ids=[
+        "ready",
+        "potential",
+        "unreadable options",
+        "limited",
+        "provisioning",
+        "no groups yet",
+        "unreadable status",
+        "no status",
+    ],
 )
-def test_what_is_counted(potential: bool, status: str | None, counted: int) -> None:
+def test_what_is_counted(potential: bool, status: str | None, options: str, counted: int) -> None:
     with ScaledWorld(EmbeddedServer, potential_nodes=potential) as world:
         assert isinstance(world.server, EmbeddedServer)
         if status is not None:
-            body = {"metadata": {"name": "cluster-autoscaler-status"}, "data": {"status": status}}
+            metadata = {"name": "cluster-autoscaler-status", "annotations": {"plimsoll.io/options": options}}
+            body = {"metadata": metadata, "data": {"status": status}}
             world.server.world.made("/api/v1/namespaces/kube-system/configmaps", body)
         world.autoscaler().cluster().once()
         assert [one["node_count"] for one in world.planner.asked] == [counted]
+
+
+# ---- groups
+
+
+def group(name: str = "workers", **health: Any) -> dict[str, Any]:
+    return {"name": name, "health": {"cloudProviderTarget": 5, "maxSize": 8, **health}}
+
+
+def registered(**counts: Any) -> dict[str, Any]:
+    return {"registered": {"total": 5, "ready": 5, "unready": {"total": 0}, "beingDeleted": 0, **counts}}
+
+
+@pytest.mark.parametrize(
+    ("health", "left"),
+    [
+        ({"nodeCounts": registered()}, 3),
+        ({"nodeCounts": registered(ready=2, notStarted=2)}, 6),
+        ({"nodeCounts": registered(ready=3, unready={"total": 1}, beingDeleted=1)}, 3),
+        ({"maxSize": 4}, 0),
+        ({"cloudProviderTarget": "five"}, 0),
+    ],
+    ids=["all ready", "some on their way", "some that are not well", "more than may be", "odd"],
+)
+def test_nodes_on_their_way_are_still_to_come(health: dict[str, Any], left: int) -> None:
+    assert room_of({"nodeGroups": [group(**health)]}, {}) == NodeRoom(in_groups=left)
+
+
+def provisioned(names: list[str], **options: Any) -> int:
+    document = {"nodeGroups": [group(one, maxSize=5) for one in names]}
+    return room_of(document, {"node-autoprovisioning": True, **options}).in_new_groups
+
+
+def test_new_groups_count_as_far_as_there_may_be_any() -> None:
+    size = {"autoprovisioned-group-max-size": 4}
+    assert provisioned([], **size) == 15 * 4
+    assert provisioned(["nodeautoprovisioning-a", "x/nodeautoprovisioning_b", "c"], **size) == 13 * 4
+    assert provisioned(["a", "b"], **size, **{"max-node-groups": 3}) == 4
+    assert provisioned(["a", "b"], **{"max-node-groups": 2}) == 0
+    assert provisioned(["a"]) >= MOST_NODES
+
+
+def test_words_and_defaults_are_those_of_our_node_autoscaler() -> None:
+    """The two subsystems know nothing of each other: this is where they are held together."""
+    default = AutoProvisioning()
+    assert (default.max_node_groups, default.max_own_groups) == (node_room.MOST_GROUPS, node_room.MOST_OWN_GROUPS)
+    assert (default.prefix, status_notes.OPTIONS) == (node_room.PREFIX, node_room.OPTIONS)
+    chosen = replace(default, enabled=True, prefix="nap", max_node_groups=9, max_own_groups=2, max_group_size=3)
+    options = flags_of_policy(Policy(limits=Limits(max_nodes_total=7), nap=chosen))
+    assert room_of({"nodeGroups": [group("nap-x", maxSize=5)]}, options) == NodeRoom(in_new_groups=3, most=7)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import pytest
+from msgspec.structs import replace
 
 from tests.tidb.controller.scaled_worlds import AUTO, EmbeddedServer, PlayedServer, ScaledWorld, group
 
@@ -80,6 +81,13 @@ class TestT25MaxReplicasGuard:
         assert world.pd.wrote == []
         assert world.condition("ScaleInBlocked")[0] == "True"
         assert {"2", "3"} <= set(world.message("ScaleInBlocked").split())
+
+    @pytest.mark.parametrize(("tolerated", "left"), [(0, 1), (2, 0)])
+    def test_bad_regions_are_tolerated_as_far_as_was_said(self, world: ScaledWorld, tolerated: int, left: int) -> None:
+        world.settings = replace(world.settings, peer_tolerance=tolerated)
+        world.pd.wrong["miss-peer"] = 2
+        world.once(730)
+        assert world.tc()["spec"]["tikv"]["replicas"] == left
 
     def test_five_are_needed(self, world: ScaledWorld) -> None:
         world.pd.max_replicas = 5

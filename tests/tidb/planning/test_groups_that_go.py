@@ -87,6 +87,40 @@ def test_a_group_of_tidb_goes_at_once_after_its_cool_down():
     assert kinds(decided(world, now=500)) == [f"Remove {TIDB_KEY}"]
 
 
+DRAINS = PassPolicy(tidb_drain_s=60)
+
+
+def test_servers_that_are_given_time_go_before_their_cluster():
+    """3.5.6, `--tidb-drain-seconds`."""
+    status = {TIDB_KEY: entry(0, omitted_count=1)}
+    world = seen(group(replicas=2, component=TIDB), component=TIDB, status=status)
+    found = decided(world, now=500, policy=DRAINS)
+    assert kinds(found) == [f"Resize {TIDB_KEY} 0"]
+    world = next_pass(world, found, now=500)
+    assert kinds(decided(world, now=510, policy=DRAINS)) == [f"Remove {TIDB_KEY}"]
+
+
+@pytest.mark.parametrize("running", [2, None], ids=["still there", "nobody knows"])
+def test_they_have_so_long_and_no_longer(running: int | None):
+    ending = group(replicas=0, component=TIDB, running=running, last_change=at(0))
+    world = seen(ending, component=TIDB, status={TIDB_KEY: entry(0, omitted_count=2)})
+    assert codes(decided(world, now=59, policy=DRAINS)) == {TIDB_KEY: "Unfinished"}
+    assert decided(world, now=30, policy=DRAINS).status == decided(world, now=59, policy=DRAINS).status
+    assert kinds(decided(world, now=60, policy=DRAINS)) == [f"Remove {TIDB_KEY}"]
+
+
+def test_servers_that_end_and_are_wanted_again_stay():
+    ending = group(replicas=0, component=TIDB, running=2, last_change=at(0))
+    world = seen(ending, component=TIDB, status={TIDB_KEY: entry(0)})
+    found = decided(world, plan(count=2, component=TIDB), now=300, policy=DRAINS)
+    assert kinds(found) == [f"Resize {TIDB_KEY} 2"]
+
+
+def test_stores_are_not_servers():
+    world = seen(group(replicas=1), status={KEY: entry(-500, omitted_count=1)})
+    assert kinds(decided(world, policy=DRAINS)) == [f"TakeOut {KEY} 0"]
+
+
 @pytest.mark.parametrize(
     ("change", "code"), [({"created": at(-599)}, "TooYoung"), ({"registered": 1}, "NotRegistered")]
 )

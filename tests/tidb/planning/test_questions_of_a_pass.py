@@ -13,7 +13,7 @@ from plimsoll.objects.nodes import Node, NodeCondition, NodeSpec, NodeStatus
 from plimsoll.objects.tidb import TidbCluster, TidbClusterAutoScaler
 from plimsoll.tidb.planning.defaulting import defaulted
 from plimsoll.tidb.planning.names import size_suffix
-from plimsoll.tidb.planning.node_counts import potential_nodes, ready_nodes
+from plimsoll.tidb.planning.node_counts import MOST_NODES, NodeRoom, potential_nodes, ready_nodes
 from plimsoll.tidb.planning.questions import question_for
 from tests.tidb.cli.tidb_commands import autoscaler, cluster
 from tests.tidb.planning.pass_worlds import GI, KEY, MARK, OWN, POLICY, SMALL_SIZE, at, base, group, seen
@@ -117,6 +117,9 @@ def test_a_node_selector_narrows_the_count():
 
 
 def test_nodes_that_may_be_added_count_up_to_the_limit():
-    assert potential_nodes(3, groups=[(1, 4), (2, 2), (5, 4)]) == 6
-    assert potential_nodes(3, groups=[(1, 4)], total_limit=5) == 5
-    assert potential_nodes(3, groups=[(1, 4)], total_limit=2) == 3
+    nodes = [node(), node(), node(), node("False"), node(cordoned=True)]
+    assert potential_nodes(nodes, NodeRoom(in_groups=2, in_new_groups=1)) == 6
+    assert potential_nodes(nodes, NodeRoom(in_groups=3, most=6)) == 5
+    assert potential_nodes(nodes, NodeRoom(in_groups=3, most=6, broken=1)) == 4
+    assert potential_nodes(nodes, NodeRoom(in_groups=3, most=2)) == 3
+    assert potential_nodes(nodes, NodeRoom(in_new_groups=9 * MOST_NODES)) == MOST_NODES

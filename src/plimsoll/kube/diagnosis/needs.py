@@ -271,7 +271,7 @@ _TIDB: Final = Needs(
         ),
         *_of(
             "",
-            ("secrets", ("get",), "to talk to an external planner with TLS, where an autoscaler asks for it"),
+            ("secrets", ("get",), "to talk with TLS to PD, or to an external service, where a cluster asks for it"),
             scope=Scope.INHABITED,
         ),
         *_of(
@@ -286,6 +286,21 @@ _TIDB: Final = Needs(
             names=("plimsoll", "cluster-autoscaler-status"),
             scope=Scope.HOME,
             why="to read whether it is to pause, and which nodes may still be added",
+        ),
+        Permission(
+            group="",
+            resource="configmaps",
+            verbs=("create",),
+            scope=Scope.HOME,
+            why="to make the object that tells why, at first",
+        ),
+        Permission(
+            group="",
+            resource="configmaps",
+            verbs=("get", "patch"),
+            names=("plimsoll-tidb-last-plans",),
+            scope=Scope.HOME,
+            why="to tell why (plimsoll why), also after a restart",
         ),
         *_lease("plimsoll-tidb"),
         _events(Scope.WATCHED),

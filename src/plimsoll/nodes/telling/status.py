@@ -16,9 +16,9 @@ from typing import TYPE_CHECKING, Final
 
 import structlog
 
+from plimsoll.kube.config_maps import TROUBLES, Trouble, put_config_map
 from plimsoll.kube.errors import NotFound
 from plimsoll.nodes.cluster_state import status_document as documents
-from plimsoll.nodes.telling.config_maps import TROUBLES, Trouble, put_config_map
 from plimsoll.nodes.telling.status_notes import notes_of
 from plimsoll.objects.configuration import ConfigMap
 

@@ -23,10 +23,10 @@ from plimsoll.nodes.telling.settled_pods import settled_pods
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from plimsoll.journal.last_plans_map import LastPlansWriter
     from plimsoll.journal.ports import Journal
     from plimsoll.nodes.policy import Policy
     from plimsoll.nodes.telling.events import EventEmitter
-    from plimsoll.nodes.telling.last_plans_map import LastPlansWriter
     from plimsoll.nodes.telling.status import StatusWriter
     from plimsoll.nodes.turns import Turn
 
@@ -70,7 +70,7 @@ class Teller:
     async def leave(self, policy: Policy) -> None:
         """A clean exit: the last words are written; nobody keeps the status up to date from now on."""
         if self._last_plans is not None and not policy.operation.dry_run:
-            await self._last_plans.write(policy.operation)
+            await self._last_plans.write(policy.operation.namespace)
         if self._status is not None and not policy.operation.dry_run:
             await self._status.delete(policy.operation)
 
@@ -98,7 +98,7 @@ class Teller:
         news = self._news.of(plan, outcomes, lambda refs: settled_pods(refs, turn))
         if news is None:
             if self._last_plans is not None and not turn.policy.operation.dry_run:
-                await self._last_plans.catch_up(turn.policy.operation, turn.at)
+                await self._last_plans.catch_up(turn.policy.operation.namespace, turn.at)
             return
         entry = Entry(number=turn.number, plan=news[0], outcomes=news[1])
         if self._journal is not None:
@@ -107,4 +107,4 @@ class Teller:
             except JournalError as error:
                 log.warning("journal.not_written", problem=str(error))
         if self._last_plans is not None and not turn.policy.operation.dry_run:
-            await self._last_plans.keep(entry, turn.policy.operation)
+            await self._last_plans.keep(entry, turn.policy.operation.namespace)

@@ -20,7 +20,7 @@ from plimsoll.tidb.planning.base_steps import component_hold, raise_of, wanted_o
 from plimsoll.tidb.planning.components import HOT_REGION, SPECIAL_USE_LABEL, Component
 from plimsoll.tidb.planning.group_steps import step_of
 from plimsoll.tidb.planning.pass_reasons import Told, told
-from plimsoll.tidb.planning.pass_statuses import after_acts, counted, entry_of_group
+from plimsoll.tidb.planning.pass_statuses import after_acts, entry_of_base, entry_of_group
 from plimsoll.tidb.planning.passes import (
     EXTERNAL,
     BringBack,
@@ -62,8 +62,8 @@ def decide(seen: ComponentSeen, answer: tuple[ScalingPlan, ...], *, policy: Pass
     if hold is not None and own_step is not None:
         own_step = Held(key=own.key, reason=hold)
     status = _statuses(steps, turn)
-    if own_step is not None or own.key in seen.status:
-        status[own.key] = counted(turn, own.key, standing=seen.base.replicas, wanted=own.count, step=own_step)
+    if (entry := entry_of_base(own, own_step, turn)) is not None:
+        status[own.key] = entry
     held = (*wants.refused, *_left_to_others(seen, steps))
     return _decided([own_step, *(step for _, step in steps)], hold=hold, held=held, status=status)
 

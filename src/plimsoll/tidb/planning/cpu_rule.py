@@ -53,7 +53,11 @@ def by_cpu(rule: Rule, strategy: Strategy, instances: tuple[Instance, ...], *, r
     if isinstance(loads, CannotPlan):
         return loads
     if is_above(loads.average, rule.high):
-        return _homogeneous_out(rule, strategy, loads, standing=standing, roster=roster)
+        growth = _homogeneous_out(rule, strategy, loads, standing=standing, roster=roster)
+        if isinstance(growth, CannotPlan) or not (strategy.falls_back and growth.is_limited):
+            return growth
+        instead = _heterogeneous_out(rule, strategy, loads.above(rule.high), standing=standing, roster=roster)
+        return Growth(plan=None, reasons=(*growth.reasons, *instead))
     hot = loads.above(rule.high)
     if hot:
         reasons = _heterogeneous_out(rule, strategy, hot, standing=standing, roster=roster)

@@ -126,22 +126,34 @@ def _towards_nothing(want: Want, group: GroupSeen, turn: Turn) -> Step:
 
 
 def _remove_servers(want: Want, group: GroupSeen, turn: Turn) -> Step:
-    """TiDB servers hold nothing: the TidbCluster goes with them."""
+    """TiDB servers hold nothing: the TidbCluster goes with them, or after them if they are given time to end."""
     problem = unfinished(group, is_tikv=False)
     if problem and not turn.is_final:
         return _held(want, Told.UNFINISHED, problem)
     wait, jumps = turn.waits(want.key, IN, annotated=group.last_change)
     if wait:
         return Held(key=want.key, reason=wait)
-    reason = told(Told.GROUP_REMOVED, f"{group.replicas} instances are no longer wanted", *want.notes, *jumps)
-    return Remove(key=want.key, group=group.name, reason=reason)
+    message = f"{group.replicas} instances are no longer wanted"
+    if turn.policy.tidb_drain_s:
+        reason = told(Told.GROUP_SHRINKS, message, *want.notes, *jumps)
+        return Resize(key=want.key, group=group.name, replicas=0, was=group.replicas, reason=reason)
+    return Remove(key=want.key, group=group.name, reason=told(Told.GROUP_REMOVED, message, *want.notes, *jumps))
 
 
 def _remove_empty(want: Want, group: GroupSeen, turn: Turn) -> Step:
     """No status is no proof that its pods are gone. Stores without a pod are the drainer's business, before it goes."""
     if turn.is_tikv and group.running != 0:
         return _held(want, Told.UNFINISHED, "its last instance is not gone yet")
+    if not turn.is_tikv and group.running != 0 and _is_ending(group, turn):
+        return _held(want, Told.UNFINISHED, f"its servers have {turn.policy.tidb_drain_s:g} s to end")
     return Remove(key=want.key, group=group.name, reason=told(Told.GROUP_REMOVED, "it has no instances left"))
+
+
+def _is_ending(group: GroupSeen, turn: Turn) -> bool:
+    """Whether the time of its servers runs; a clock that was ahead gives them no more than that."""
+    if group.last_change is None:
+        return False
+    return abs((turn.now - group.last_change).total_seconds()) < turn.policy.tidb_drain_s
 
 
 def _noted(want: Want) -> Held | None:

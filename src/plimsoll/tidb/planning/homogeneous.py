@@ -42,6 +42,11 @@ class Growth(Value):
     plan: ScalingPlan | None
     reasons: tuple[Reason, ...]
 
+    @property
+    def is_limited(self) -> bool:
+        """More were needed, and none could be had."""
+        return any(one.code == Why.HOMOGENEOUS_LIMIT for one in self.reasons)
+
 
 def grown(
     wanted: int, *, strategy: Strategy, standing: Standing, roster: Roster, may_evict: bool, facts: dict[str, Any]

@@ -11,13 +11,14 @@ from typing import TYPE_CHECKING
 from msgspec.structs import replace
 
 from plimsoll.objects.tidb import GroupScalingStatus
-from plimsoll.tidb.planning.cooldowns import IN, OUT
+from plimsoll.tidb.planning.cooldowns import IN, OUT, cooling, interval_s, last_change
 from plimsoll.tidb.planning.passes import BringBack, CreateGroup, Held, RaiseBase, Remove
 
 if TYPE_CHECKING:
     from collections.abc import Collection
     from datetime import datetime
 
+    from plimsoll.tidb.planning.base_steps import BaseWant
     from plimsoll.tidb.planning.group_steps import Step
     from plimsoll.tidb.planning.passes import Act, Decided
     from plimsoll.tidb.planning.turns import Turn
@@ -33,6 +34,24 @@ def entry_of_group(want: Want, step: Step, turn: Turn) -> GroupScalingStatus | N
     if want.group is None and isinstance(step, Held) and before is None and not entry.wanted_count:
         return None
     return replace(entry, omitted_count=turn.omitted(want))
+
+
+def entry_of_base(want: BaseWant, step: Step, turn: Turn) -> GroupScalingStatus | None:
+    """None: nothing was ever done about the cluster itself, and nothing is.
+
+    A raise that the status does not tell of, and that still holds back the next one, is told now: from here on the
+    number of replicas is known, and who wrote it is not asked any more.
+    """
+    base, before = turn.seen.base, turn.seen.status.get(want.key)
+    last = last_change([base.last_change], now=turn.now)
+    lost = last.moment if cooling(last, interval_s=interval_s(turn.seen.scaled, OUT), now=turn.now) else None
+    if step is None and before is None and lost is None:
+        return None
+    entry = counted(turn, want.key, standing=base.replicas, wanted=want.count, step=step)
+    told = entry.last_auto_scaling_timestamp
+    if lost is None or (told is not None and told >= lost):
+        return entry
+    return replace(entry, last_auto_scaling_timestamp=lost, last_direction=OUT)
 
 
 def counted(turn: Turn, key: str, *, standing: int, wanted: int, step: Step) -> GroupScalingStatus:

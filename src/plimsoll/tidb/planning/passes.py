@@ -52,7 +52,7 @@ class BaseSeen(Value):
     is_paused: bool = False
     is_being_deleted: bool = False
     last_change: datetime | None = None
-    """If anything but the status tells when we last raised it: nothing of the base but its replicas is written."""
+    """When we raised it, if the status does not tell of that: a crash came between. By who wrote its replicas."""
     present: int | None = None
     """As `registered`, with stores that are silent (Disconnected, Down): planners count them. None: as `registered`."""
 
@@ -99,6 +99,8 @@ class PassPolicy(Value):
     out_consecutive: int = 1
     in_consecutive: int = 1
     """How many passes in a row must want a change before it is made."""
+    tidb_drain_s: float = 0.0
+    """So long TiDB servers of a group that goes may end by themselves before their TidbCluster goes; 0: not at all."""
 
 
 # ---- what is done

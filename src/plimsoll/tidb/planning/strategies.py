@@ -65,6 +65,8 @@ class Strategy(Value):
     homogeneous: ResourceType | None = None
     node_count: int | None = None
     pending: dict[str, int] = {}
+    falls_back: bool = False
+    """Groups grow where the cluster itself may not. Not on the wire: the planner's operator chooses."""
 
     def group_of(self, resource_type: str) -> str:
         """The group that new instances of the type join."""

@@ -1,4 +1,4 @@
-"""ConfigMaps that the autoscaler keeps: patched, made when missing; and what may go wrong with that, as values."""
+"""ConfigMaps that controllers keep: patched, made when missing; and what may go wrong with that, as values."""
 
 from __future__ import annotations
 

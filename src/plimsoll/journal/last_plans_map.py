@@ -1,8 +1,9 @@
 """The last thing said about each object, in a ConfigMap: `plimsoll why` in a cluster whose journal is out of reach.
 
-At most 256 KiB (`journal.last_plans`). Written only with news, then only the keys that changed, and not more often than
-every ten seconds however fast turns follow each other: what was said meanwhile is written with the next. What stood
-there before a restart is read first. Trouble is logged, and given back; what could not be written is tried again.
+Each controller that tells why has one of its own. At most 256 KiB (`last_plans`). Written only with news, then only the
+keys that changed, and not more often than every ten seconds however fast turns follow each other: what was said
+meanwhile is written with the next. What stood there before a restart is read first. Trouble is logged, and given back;
+what could not be written is tried again.
 """
 
 from __future__ import annotations
@@ -13,8 +14,8 @@ from typing import TYPE_CHECKING, Final
 import structlog
 
 from plimsoll.journal.last_plans import last_plans
+from plimsoll.kube.config_maps import TROUBLES, Trouble, put_config_map
 from plimsoll.kube.errors import NotFound
-from plimsoll.nodes.telling.config_maps import TROUBLES, Trouble, put_config_map
 from plimsoll.objects.configuration import ConfigMap
 
 if TYPE_CHECKING:
@@ -22,54 +23,54 @@ if TYPE_CHECKING:
 
     from plimsoll.journal.entries import Entry
     from plimsoll.kube.client import Client
-    from plimsoll.nodes.policy import Operation
 
 log = structlog.get_logger(__name__)
 
-LAST_PLANS_MAP: Final = "plimsoll-nodes-last-plans"
+LAST_PLANS_OF_NODES: Final = "plimsoll-nodes-last-plans"
+LAST_PLANS_OF_TIDB: Final = "plimsoll-tidb-last-plans"
 _PAUSE_S: Final = 10.0
 _MOST_WAITING: Final = 100
 """Of a server that refuses for long only what was said last is kept for it."""
 
 
 class LastPlansWriter:
-    """One ConfigMap, beside the status."""
+    """One ConfigMap, by its name."""
 
-    def __init__(self, client: Client, *, pause_s: float = _PAUSE_S) -> None:
+    def __init__(self, client: Client, name: str, *, pause_s: float = _PAUSE_S) -> None:
         self._client = client
+        self._name = name
         self._pause_s = pause_s
         self._data: dict[str, str] | None = None
         self._waiting: deque[Entry] = deque(maxlen=_MOST_WAITING)
         self._tried_at: datetime | None = None
 
-    async def keep(self, entry: Entry, operation: Operation) -> Trouble | None:
+    async def keep(self, entry: Entry, namespace: str) -> Trouble | None:
         """Now, or with what comes next."""
         self._waiting.append(entry)
-        return await self.catch_up(operation, entry.at)
+        return await self.catch_up(namespace, entry.at)
 
-    async def catch_up(self, operation: Operation, now: datetime) -> Trouble | None:
+    async def catch_up(self, namespace: str, now: datetime) -> Trouble | None:
         """Writes what waits, if it is time for that."""
         if not self._is_due(now):
             return None
         self._tried_at = now if self._waiting else self._tried_at
-        return await self.write(operation)
+        return await self.write(namespace)
 
-    async def write(self, operation: Operation) -> Trouble | None:
+    async def write(self, namespace: str) -> Trouble | None:
         """Writes what waits."""
         if not self._waiting:
             return None
-        namespace = operation.namespace
         try:
             before = await self._read(namespace) if self._data is None else self._data
             after = last_plans(before, self._waiting)
             gone: dict[str, str | None] = dict.fromkeys(before.keys() - after.keys())
             changed = {key: value for key, value in after.items() if before.get(key) != value}
             if gone or changed:
-                await put_config_map(self._client, LAST_PLANS_MAP, namespace=namespace, data={**gone, **changed})
+                await put_config_map(self._client, self._name, namespace=namespace, data={**gone, **changed})
         except TROUBLES as error:
             # What stands there now is not known any more.
             self._data = None
-            log.warning("last_plans.not_written", name=LAST_PLANS_MAP, problem=str(error))
+            log.warning("last_plans.not_written", name=self._name, problem=str(error))
             return error
         self._data = after
         self._waiting.clear()
@@ -81,6 +82,6 @@ class LastPlansWriter:
 
     async def _read(self, namespace: str) -> dict[str, str]:
         try:
-            return dict((await self._client.get(ConfigMap, LAST_PLANS_MAP, namespace=namespace)).data)
+            return dict((await self._client.get(ConfigMap, self._name, namespace=namespace)).data)
         except NotFound:
             return {}

@@ -1,0 +1,79 @@
+"""PD behind TLS that wants a certificate, over real sockets: shown, refused, and changed while we run."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+import pytest
+
+from plimsoll.objects.tidb import TidbCluster
+from plimsoll.tidb.pd import PdFailed
+from plimsoll.tidb.pd_access import PdAccess
+from plimsoll.tidb.web import HttpWeb
+from tests.e2e.kube_http.servers import Answering, server_tls, serving
+from tests.kube.http.authorities import Authority
+from tests.tidb.external.played_services import PlayedSecrets
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+pytestmark = pytest.mark.asyncio
+
+HOST = "localhost"
+CA = Authority("cluster-ca")
+OTHERS = Authority("other-ca")
+KEY = ("prod", "db-cluster-client-secret")
+STORES = b'{"count":0,"stores":[]}'
+ANSWER = b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\nConnection: close\r\n\r\n%s" % (len(STORES), STORES)
+
+
+def base() -> TidbCluster:
+    written: dict[str, Any] = {
+        "metadata": {"name": "db", "namespace": "prod"},
+        "spec": {"tlsCluster": {"enabled": True}},
+    }
+    return msgspec.convert(written, TidbCluster)
+
+
+def secret(clients: Authority = CA, trusted: Authority = CA) -> dict[str, bytes]:
+    pair = clients.issue(subject="autoscaler")
+    return {"ca.crt": trusted.pem, "tls.crt": pair.certificate_pem, "tls.key": pair.key_pem}
+
+
+async def stores(port: int, held: Mapping[tuple[str, str], dict[str, bytes]]) -> object:
+    async with HttpWeb() as web:
+        return await PdAccess(web, PlayedSecrets(held), address=f"https://{HOST}:{port}").of(base()).stores()
+
+
+async def test_pd_answers_who_shows_the_certificate() -> None:
+    server = Answering(ANSWER)
+    async with serving(server, tls=server_tls(CA.issue(HOST), clients=CA.pem)) as port:
+        assert await stores(port, {KEY: secret()}) == ()
+    assert [head.target for head in server.heads] == ["/pd/api/v1/stores"]
+
+
+@pytest.mark.parametrize(
+    "held",
+    [{}, {KEY: secret(clients=OTHERS)}, {KEY: secret(trusted=OTHERS)}],
+    ids=["no secret", "a stranger's certificate", "another authority"],
+)
+async def test_nobody_else_hears_anything(held: dict[tuple[str, str], dict[str, bytes]]) -> None:
+    server = Answering(ANSWER)
+    async with serving(server, tls=server_tls(CA.issue(HOST), clients=CA.pem)) as port:
+        found = await stores(port, held)
+    assert isinstance(found, PdFailed)
+    assert found.is_unreachable
+    assert server.heads == []
+
+
+async def test_a_certificate_that_was_changed_is_taken_up_by_the_next_pass() -> None:
+    held = {KEY: secret(clients=OTHERS)}
+    async with (
+        serving(Answering(ANSWER, ANSWER), tls=server_tls(CA.issue(HOST), clients=CA.pem)) as port,
+        HttpWeb() as web,
+    ):
+        pds = PdAccess(web, PlayedSecrets(held), address=f"https://{HOST}:{port}")
+        assert isinstance(await pds.of(base()).stores(), PdFailed)
+        held[KEY] = secret()
+        assert await pds.of(base()).stores() == ()

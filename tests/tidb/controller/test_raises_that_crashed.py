@@ -1,0 +1,122 @@
+"""A crash between raising the cluster and writing the status: the server tells who wrote the replicas, and when."""
+
+from __future__ import annotations
+
+import json
+from itertools import pairwise
+from typing import Any
+
+import pytest
+
+from plimsoll.tidb.field_writers import written_at
+from tests.faults import CrashAfter
+from tests.tidb.controller.scaled_worlds import EmbeddedServer, homogeneous
+from tests.tidb.draining.drained_worlds import DrainedWorld
+from tests.tidb.planning.pass_worlds import at
+
+OWN = "default_homogeneous_tikv"
+REPLICAS = ("spec", "tikv", "replicas")
+
+
+# ---- the whole autoscaler
+
+
+def raises(crash: CrashAfter | None) -> list[tuple[int, float]]:
+    """The sizes of the cluster, and when each was first seen, while the planner never has enough."""
+    with DrainedWorld(EmbeddedServer, crash=crash) as world:
+        world.autoscaler().cluster()
+        start = world.run.clock.now()
+        found = [(3, 0.0)]
+        for _ in range(25):
+            world.planner.says(homogeneous(found[-1][0] + 1))
+            world.pass_by(30, every_s=30)
+            replicas = world.tc("db")["spec"]["tikv"]["replicas"]
+            if replicas != found[-1][0]:
+                found.append((replicas, (world.run.clock.now() - start).total_seconds()))
+        return found
+
+
+def test_after_a_crash_at_any_write_the_interval_is_kept() -> None:
+    expected = raises(None)
+    assert expected == [(3, 0), (4, 30), (5, 330), (6, 630)]
+    for number in range(1, 100):
+        crash = CrashAfter(number)
+        found = raises(crash)
+        assert [size for size, _ in found] == [3, 4, 5, 6], f"after write {number}: {found}"
+        steps = [later - earlier for (_, earlier), (_, later) in pairwise(found[1:])]
+        assert min(steps) >= 300, f"after write {number}, {crash.struck}: {found}"
+        if crash.struck is None:
+            assert number > 6, "so many writes it takes"
+            return
+    raise AssertionError("is there an end to this?")
+
+
+def test_the_lost_time_is_written_down_and_asked_for_only_once() -> None:
+    # The first write is the raise.
+    with DrainedWorld(EmbeddedServer, crash=CrashAfter(1)) as world:
+        world.autoscaler().cluster()
+        world.planner.says(homogeneous(4))
+        world.pass_by(10)
+        raised = world.run.clock.now()
+        assert world.tc("db")["spec"]["tikv"]["replicas"] == 4
+        assert "status" not in world.tac()
+        world.planner.says(homogeneous(5))
+        world.pass_by(10)
+        assert world.entry(OWN)["lastAutoScalingTimestamp"] == f"{raised:%Y-%m-%dT%H:%M:%SZ}"
+        assert world.entry(OWN)["replicas"] == 4
+        world.pass_by(30)
+        assert world.sent.wrote == []
+
+
+def test_a_raise_of_one_component_does_not_hold_the_other() -> None:
+    """Both are fields of one entry, whose time is that of the last."""
+    rules = {"cpu": {"max_threshold": 0.8, "min_threshold": 0.2}}
+    with DrainedWorld(EmbeddedServer) as world:
+        world.autoscaler("as1").autoscaler("as2", tikv=None, tidb={"rules": rules}).cluster()
+        world.planner.says(homogeneous(4))
+        world.pass_by(10)
+        world.run.advance_by(250)
+        world.planner.says(homogeneous(3, "tidb"))
+        world.pass_by(10)
+        assert world.tc("db")["spec"]["tidb"]["replicas"] == 3
+        world.planner.says(homogeneous(5))
+        world.pass_by(50)
+        assert world.tc("db")["spec"]["tikv"]["replicas"] == 5
+
+
+def test_replicas_that_somebody_else_wrote_hold_nothing() -> None:
+    with DrainedWorld(EmbeddedServer) as world:
+        world.autoscaler().cluster()
+        world.pass_by(10)
+        world.server.edit("tidbclusters", "db", {"spec": {"tikv": {"replicas": 4}}})
+        world.planner.says(homogeneous(5))
+        world.pass_by(10)
+        assert world.tc("db")["spec"]["tikv"]["replicas"] == 5
+
+
+# ---- what the server tells
+
+
+def entry(**more: Any) -> dict[str, Any]:
+    fields = {"f:spec": {"f:tikv": {"f:replicas": {}}}}
+    return {"manager": "us", "operation": "Update", "time": "2026-01-01T00:00:10Z", "fieldsV1": fields, **more}
+
+
+@pytest.mark.parametrize(
+    ("entries", "told"),
+    [
+        ([entry()], at(10)),
+        ([entry(), entry(time="2026-01-01T00:00:20Z")], at(20)),
+        ([entry(manager="others")], None),
+        ([entry(fieldsV1={"f:spec": {"f:tidb": {"f:replicas": {}}}})], None),
+        ([entry(time=None)], None),
+        ([entry(time="soon")], None),
+        ([entry(fieldsV1=[])], None),
+        (["odd"], None),
+        (None, None),
+    ],
+    ids=["ours", "the later of two", "theirs", "another field", "no time", "odd time", "odd fields", "odd", "none"],
+)
+def test_when_a_field_was_written(entries: Any, told: Any) -> None:
+    raw = json.dumps({"metadata": {"managedFields": entries}}).encode()
+    assert written_at(raw, REPLICAS, manager="us") == told
