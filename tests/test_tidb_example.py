@@ -25,7 +25,7 @@ def _group(world: UpTidbWorld) -> int:
     return sum(one["spec"]["tikv"]["replicas"] for one in found if "cluster" in one["spec"])
 
 
-def test_the_cluster_breathes_every_quarter_of_an_hour() -> None:
+def test_the_cluster_breathes_every_twenty_minutes() -> None:
     with UpTidbWorld() as world:
         world.namespace(HOME)
         for manifest in yaml.safe_load_all(EXAMPLE.read_text()):

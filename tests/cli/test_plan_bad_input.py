@@ -7,7 +7,7 @@ import json
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from tests.cli.commands import Ended, plimsoll
@@ -316,6 +316,7 @@ def mutated(changes: list[tuple[tuple[Any, ...], Any, bool]]) -> Json:
 
 
 @given(st.lists(st.tuples(st.sampled_from(PLACES), JUNK, st.booleans()), min_size=1, max_size=3))
+@example([(("nodeGroups", 1), {}, False)])
 @settings(max_examples=40, deadline=None)
 def test_junk_anywhere_gives_a_plan_or_a_named_error(changes: list[tuple[tuple[Any, ...], Any, bool]]):
     ended = run(mutated(changes))

@@ -242,3 +242,8 @@ except SystemExit:
     ended = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
     assert f"Examples:\n    plimsoll {command}" in ended.stdout
     assert ended.stderr.strip() == "[]"
+
+
+def test_help_names_the_kinds_of_tidb_too():
+    told = " ".join(plimsoll("why", "--help").stdout.replace("│", " ").split())
+    assert "tidbclusterautoscaler (ta) or tidbcluster (tc)" in told

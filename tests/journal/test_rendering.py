@@ -5,7 +5,7 @@ from datetime import timedelta
 
 from msgspec import structs
 
-from plimsoll.core.plans import Reason, Ref, Result
+from plimsoll.core.plans import Reason, Ref, Result, encode
 from plimsoll.journal.entries import Entry
 from plimsoll.journal.last_plans import last_plans, read_last_plans
 from plimsoll.journal.rendering import JOURNAL_HEAD, entry_lines, harmless, journal_data, journal_rows
@@ -35,6 +35,15 @@ def test_what_was_left_is_told_with_its_reason_and_how_many_share_it():
 
 def test_an_action_without_an_end_is_planned():
     assert why_lines(Entry(number=1, plan=plan(1)), GROUP)[1] == "  grow size=5: planned"
+
+
+def test_whom_an_action_changes_is_told_under_whoever_else_it_concerns():
+    entry = Entry(number=1, plan=plan(1, actions=(structs.replace(grow(size=5), concerns=(pod("a"),)),)))
+    assert why_lines(entry, pod("a"))[1] == f"  grow {GROUP} size=5: planned"
+
+
+def test_what_concerns_nobody_else_is_written_as_ever():
+    assert b"concerns" not in encode(grow())
 
 
 def test_each_of_two_actions_has_its_own_end():

@@ -47,6 +47,7 @@ if TYPE_CHECKING:
     from plimsoll.kube.access import Access
     from plimsoll.kube.exchange import Transport
     from plimsoll.tidb.autoscaler import Failed
+    from plimsoll.tidb.bearer_tokens import BearerToken
     from plimsoll.tidb.pass_results import PassResult
     from plimsoll.tidb.settings import TidbSettings
 
@@ -55,7 +56,7 @@ _TIMEOUT_S: Final = 10.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Chosen:
-    """What a person chose. `data` None: no journal is kept."""
+    """What a person chose. `data` None: no journal is kept. `token`: for PD, planner and Prometheus."""
 
     access: Access
     settings: TidbSettings
@@ -63,6 +64,7 @@ class Chosen:
     host: str = "localhost"
     address: str = ":8087"
     leader_elect: bool = True
+    token: BearerToken | None = None
 
 
 class FixedClock(RealClock):
@@ -116,7 +118,7 @@ class Running:
     async def __aenter__(self) -> Self:
         await self._chosen.access.credentials.current()
         transport = await self._stack.enter_async_context(self._another_transport())
-        self._web = await self._stack.enter_async_context(HttpWeb())
+        self._web = await self._stack.enter_async_context(HttpWeb(token=self._chosen.token))
         self.client = self._connected(transport)
         return self
 

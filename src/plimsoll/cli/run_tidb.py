@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from enum import Enum
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -10,6 +11,8 @@ import typer
 from plimsoll.cli.connection import Connection, ContextOption, KubeconfigOption, ServerOption
 from plimsoll.cli.logs import log_events_to_stderr, log_to_stderr
 from plimsoll.cli.output import Output, OutputOption, echo_value
+from plimsoll.cli.tidb_tokens import TokenFileOption, read_token
+from plimsoll.core.errors import PlimsollError, Unreachable
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -53,6 +56,7 @@ def tidb(
         str,
         typer.Option("--prometheus", help="For planning without --planner; else PD is asked for it.", metavar="URL"),
     ] = "",
+    pd_token_file: TokenFileOption = "",
     fallback_heterogeneous: Annotated[
         bool,
         typer.Option(
@@ -138,7 +142,8 @@ def tidb(
     Scale TiDB clusters as their TidbClusterAutoScalers say: raise them, and make, resize and remove groups beside them.
 
     --dry-run plans and tells but never acts, and takes no lease. --once makes one pass and ends with 0, also if
-    something is held or blocked; with 1 if something could not be written, with 4 if the server cannot be reached.
+    something is held or blocked; with 1 if a pass failed, as of a write that was refused; with 4 if the server cannot
+    be reached, or could not even list autoscalers.
 
     \b
     Examples:
@@ -175,7 +180,8 @@ def tidb(
     )
     log_to_stderr() if once else log_events_to_stderr()
     connection = Connection(kubeconfig=kubeconfig, context=context, server=server)
-    chosen = _chosen(connection, settings, data=data, address=address, leader_elect=leader_elect)
+    token = read_token(pd_token_file, settings.planner, settings.pd, settings.prometheus)
+    chosen = replace(_chosen(connection, settings, data=data, address=address, leader_elect=leader_elect), token=token)
     clock = _clock(now, once=once)
     if once:
         _run_once(chosen, clock, output)
@@ -231,11 +237,22 @@ def _run_once(chosen: Chosen, clock: Clock, output: Output) -> None:
 
     results = asyncio.run(once())
     _tell(results, output)
-    failed = [one.error for one in results if isinstance(one, Failed)]
+    failed = [one for one in results if isinstance(one, Failed)]
     if failed:
-        raise failed[0]
+        raise _why_failed(failed)
     if any(component.problem for one in results if not isinstance(one, Failed) for component in one.components):
         raise typer.Exit(1)
+
+
+class PassFailed(PlimsollError):
+    """The server answered, and passes could not be brought to their end."""
+
+
+def _why_failed(failed: Sequence[Failed]) -> PlimsollError:
+    """A server that answers with an error is reached, whatever it says: that is not exit code 4."""
+    told = "; ".join(f"{one.namespace}/{one.name}: {one.error}" for one in failed)
+    lost = any(isinstance(one.error, Unreachable) for one in failed)
+    return Unreachable(told) if lost else PassFailed(told)
 
 
 def _run(chosen: Chosen, clock: Clock) -> None:

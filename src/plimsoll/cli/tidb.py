@@ -95,15 +95,20 @@ def _asked(strategy: str, snapshot: str) -> tuple[Strategy, Snapshot]:
     try:
         seen = read_snapshot(read_file(snapshot))
     except InvalidInput as error:
-        _refuse("bad_snapshot", f"{snapshot}: {error}", code=_BAD_INPUT)
+        _refuse("bad_snapshot", _in_file(snapshot, error), code=_BAD_INPUT)
     try:
         strategies = read_strategies(read_file(strategy))
     except InvalidInput as error:
-        _refuse("bad_strategy", f"{strategy}: {error}", code=_BAD_INPUT)
+        _refuse("bad_strategy", _in_file(strategy, error), code=_BAD_INPUT)
     matching = [one for one in strategies if one.component is seen.component]
     if not matching:
         _refuse("bad_strategy", f"{strategy}: rules: none is for {seen.component}", code=_BAD_INPUT)
     return matching[0], seen
+
+
+def _in_file(name: str, error: InvalidInput) -> str:
+    """A file that cannot be read is named already."""
+    return str(error) if error.path == name else f"{name}: {error}"
 
 
 def _told(reasons: Iterable[Reason]) -> Iterable[str]:
@@ -133,8 +138,9 @@ def name(seed: Annotated[str, typer.Option(help="What makes the group, as JSON."
     """
     from plimsoll.tidb.planning.names import read_seed
 
+    written = read_file(seed)
     try:
-        found = read_seed(read_file(seed))
+        found = read_seed(written)
     except InvalidInput as error:
         raise InvalidInput(str(error), path=seed) from error
     typer.echo(found.name())

@@ -66,10 +66,9 @@ class GivenAutoScaler(Value):
     judgement: Judgement
 
     def problems(self, world: World) -> list[str]:
-        """Everything wrong, a line each."""
+        """Everything wrong, a line each. Its cluster may be missing in files as long as something else is wrong."""
         if self.autoscaler is None:
             return [str(one).replace("\n", " ") for one in self.judgement.complaints]
-        base = self._base(world)
         # What the schema asks for inside the spec, the rules ask for as well, with reasons of their own. And a status
         # is nobody's mistake: it comes along with what kubectl shows.
         outside = [
@@ -79,7 +78,11 @@ class GivenAutoScaler(Value):
             and not one.field.startswith("status")
         ]
         namespaces = world.open_to(self.autoscaler.metadata.namespace)
-        return [*outside, *map(str, problems_of(self.autoscaler, base, open_namespaces=namespaces))]
+        base = self._base(world)
+        found = [*outside, *map(str, problems_of(self.autoscaler, base, open_namespaces=namespaces))]
+        if base is None and not found:
+            raise self._no_base(world)
+        return found
 
     def effective(self, world: World) -> dict[str, Any]:
         """The object with its defaults. The status is left out: nobody asked how it stands."""
@@ -87,16 +90,19 @@ class GivenAutoScaler(Value):
         spec = json.loads(encode_object(defaulted(self.autoscaler, self._base(world)).spec))
         return {**{name: part for name, part in self.manifest.body.items() if name != "status"}, "spec": spec}
 
-    def _base(self, world: World) -> TidbCluster:
+    def _base(self, world: World) -> TidbCluster | None:
         assert self.autoscaler is not None
         base = world.base_of(self.autoscaler)
         if base is None and not self.autoscaler.spec.cluster.name and world.clusters:
             base = world.clusters[0]
-        if base is None:
-            names = ", ".join(f"{one.metadata.namespace}/{one.metadata.name}" for one in world.clusters)
-            wanted = self.autoscaler.spec.cluster.name
-            raise InvalidInput(f"holds no TidbCluster {wanted}; there is {names or 'none'}", path="--tc")
         return base
+
+    def _no_base(self, world: World) -> InvalidInput:
+        assert self.autoscaler is not None
+        names = ", ".join(f"{one.metadata.namespace}/{one.metadata.name}" for one in world.clusters)
+        cluster = self.autoscaler.spec.cluster
+        wanted = f"{cluster.namespace}/{cluster.name}" if cluster.namespace else cluster.name
+        return InvalidInput(f"holds no TidbCluster {wanted}; there is {names or 'none'}", path="--tc")
 
 
 def read_autoscaler(name: str) -> GivenAutoScaler:
@@ -120,17 +126,14 @@ def given(manifest: Manifest) -> GivenAutoScaler:
 
 
 def read_world(name: str) -> World:
-    """Raises `InvalidInput` if it holds no TidbCluster, or one that cannot be read."""
+    """Raises `InvalidInput` if it holds a TidbCluster that cannot be read."""
     manifests = read_manifests(read_file(name), source=name)
     for manifest in manifests:
         if is_tidb(manifest, TidbCluster):
             cluster = convert_object(TidbCluster, manifest.body)
             if isinstance(cluster, BadObject):
                 raise InvalidInput(cluster.problem, path=name)
-    world = World.of(manifests)
-    if not world.clusters:
-        raise InvalidInput("holds no TidbCluster", path=name)
-    return world
+    return World.of(manifests)
 
 
 def complaints_of_rules(manifest: Manifest, world: World) -> tuple[Complaint, ...]:

@@ -8,13 +8,16 @@ import typer
 
 from plimsoll.cli.logs import log_events_to_stderr
 from plimsoll.cli.moments import read_moment
+from plimsoll.cli.tidb_tokens import TokenFileOption, read_token
 from plimsoll.core.errors import InvalidInput
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from datetime import datetime
 
     from plimsoll.tidb.collecting import Collecting
     from plimsoll.tidb.members import BaseCluster
+    from plimsoll.tidb.web import HttpWeb
 
 _INTERVALS_IN_A_WINDOW: Final = 2
 
@@ -30,6 +33,7 @@ def planner(
     prometheus: Annotated[
         str, typer.Option("--prometheus", help="Address of Prometheus; else PD is asked for it.", metavar="URL")
     ] = "",
+    pd_token_file: TokenFileOption = "",
     window: Annotated[
         str, typer.Option("--window", help="Over how long CPU is measured; two scrapes at least.", metavar="DURATION")
     ] = "60s",
@@ -67,12 +71,13 @@ def planner(
       plimsoll tidb planner --listen :9092 --pd http://db-pd.prod:2379 --tc prod/db --window 30s --scrape-interval 10s
     """
     import asyncio
+    from functools import partial
 
     from plimsoll.app.page_serving import check_address
     from plimsoll.runtime.signals import run_until_signalled
     from plimsoll.tidb.collecting import Collecting
     from plimsoll.tidb.cpu_metrics import read_queries
-    from plimsoll.tidb.web import checked_base
+    from plimsoll.tidb.web import HttpWeb, checked_base
 
     settings = Collecting(
         base=_cluster(tc),
@@ -85,23 +90,33 @@ def planner(
         told = f"--window {window} holds less than two scrapes, one every {scrape_interval}: usage may not be known"
         typer.echo(f"warning: {told}", err=True)
     base, fixed = checked_base(pd, path="--pd"), read_moment(time, path="--time") if time else None
+    token = read_token(pd_token_file, base, settings.prometheus)
     check_address(listen)
     log_events_to_stderr()
-    serving = _serve(settings, pd=base, listen=listen, fixed=fixed, falls_back=fallback_heterogeneous)
+    web = partial(HttpWeb, token=token)
+    serving = _serve(settings, web, pd=base, listen=listen, fixed=fixed, falls_back=fallback_heterogeneous)
     if asyncio.run(run_until_signalled(serving)) is not None:
         typer.echo("stopped", err=True)
 
 
-async def _serve(settings: Collecting, *, pd: str, listen: str, fixed: datetime | None, falls_back: bool) -> None:
+async def _serve(
+    settings: Collecting,
+    make_web: Callable[[], HttpWeb],
+    *,
+    pd: str,
+    listen: str,
+    fixed: datetime | None,
+    falls_back: bool,
+) -> None:
+    """The web is made here because it belongs to the loop that runs."""
     from plimsoll.app.page_serving import serve_pages
     from plimsoll.runtime.clocks import RealClock
     from plimsoll.tidb.collecting import Collector
     from plimsoll.tidb.pd import Pd
     from plimsoll.tidb.planner_service import PlannerService
-    from plimsoll.tidb.web import HttpWeb
 
     clock = RealClock()
-    async with HttpWeb() as web:
+    async with make_web() as web:
         collector = Collector(settings, pd=Pd(pd, web=web), web=web)
         now = clock.now if fixed is None else lambda: fixed
         service = PlannerService(collector, now=now, falls_back=falls_back)

@@ -1,4 +1,4 @@
-"""`plimsoll why`: what was decided about a pod, a node or a node group, and why; newest first."""
+"""`plimsoll why`: what was decided about a pod, a node, a node group or a TiDB cluster, and why; newest first."""
 
 from __future__ import annotations
 
@@ -30,16 +30,20 @@ _ADVICE = {
     "node": "the autoscaler names every node it looks at; kubectl get nodes tells whether this one is there",
     "request": "a request is named here when it is answered, refused or over; plimsoll requests describe tells where "
     "it stands now",
-    "tidbclusterautoscaler": "it is named here when something was left as it is, and why; its status and conditions "
-    "tell how it stands now",
-    "tidbcluster": "clusters are named here when a TidbClusterAutoScaler changes them, or wanted to",
+    "tidbclusterautoscaler": "it is named here when it changes a cluster, or leaves one as it is and why; its status "
+    "and conditions tell how it stands now",
+    "tidbcluster": "clusters are named here when a TidbClusterAutoScaler changes them or one beside them, or wanted to",
     "nodegroup": "every group that the autoscaler sees is named here; plimsoll nodes status lists them",
 }
 
 
 def why(
     thing: Annotated[
-        str, typer.Argument(help="pod, node, nodegroup, request, ta or tc, as below.", metavar="KIND/[NAMESPACE/]NAME")
+        str,
+        typer.Argument(
+            help="pod, node, nodegroup, request, tidbclusterautoscaler (ta) or tidbcluster (tc), as below.",
+            metavar="KIND/[NAMESPACE/]NAME",
+        ),
     ],
     *,
     data: DataOption = "",
@@ -69,6 +73,7 @@ def why(
       plimsoll why nodegroup/workers -o json
       plimsoll why request/batch/training
       plimsoll why ta/prod/as1 --context prod
+      plimsoll why tidbcluster/prod/db
       plimsoll why pod/web-0 -n shop --context prod
     """
     from plimsoll.runtime.clocks import RealClock

@@ -65,6 +65,13 @@ class Action(Value):
     reason: Reason
     arguments: dict[str, Any] = {}
     precondition: dict[str, Any] = {}
+    concerns: tuple[Ref, ...] | msgspec.UnsetType = msgspec.UNSET
+    """What else should be able to tell of it. Not written where there is nothing."""
+
+    @property
+    def subjects(self) -> tuple[Ref, ...]:
+        """Everything that it is found under."""
+        return (self.target,) if self.concerns is msgspec.UNSET else (self.target, *self.concerns)
 
     def __str__(self) -> str:
         return f"{self.verb} {self.target}{_listed(self.arguments)}: {self.reason}"
@@ -117,7 +124,7 @@ class Plan(Value):
         """The part that concerns one thing: what `plimsoll why` shows."""
         return msgspec.structs.replace(
             self,
-            actions=tuple(action for action in self.actions if action.target == ref),
+            actions=tuple(action for action in self.actions if ref in action.subjects),
             not_done=tuple(one for one in self.not_done if ref in one.about),
         )
 

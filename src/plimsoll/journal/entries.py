@@ -44,11 +44,12 @@ class Entry(Value):
     def subjects(self) -> frozenset[Ref]:
         """Everything that it names."""
         left = (ref for one in self.plan.not_done for ref in one.about)
-        return frozenset((*(action.target for action in self.plan.actions), *left))
+        done = (ref for action in self.plan.actions for ref in action.subjects)
+        return frozenset((*done, *left))
 
     def about(self, ref: Ref) -> Entry:
         """The part that concerns one thing."""
-        outcomes = tuple(one for one in self.outcomes if one.action.target == ref)
+        outcomes = tuple(one for one in self.outcomes if ref in one.action.subjects)
         return structs.replace(self, plan=self.plan.about(ref), outcomes=outcomes)
 
     def says_nothing(self) -> bool:
@@ -149,7 +150,8 @@ def parts_by_subject(plan: Plan) -> dict[Ref, tuple[list[Action], list[NotDone]]
     """What a plan says of each thing it names, in one pass: a plan may name ten thousand pods."""
     parts: dict[Ref, tuple[list[Action], list[NotDone]]] = {}
     for action in plan.actions:
-        parts.setdefault(action.target, ([], []))[0].append(action)
+        for ref in action.subjects:
+            parts.setdefault(ref, ([], []))[0].append(action)
     for one in plan.not_done:
         for ref in one.about:
             parts.setdefault(ref, ([], []))[1].append(one)

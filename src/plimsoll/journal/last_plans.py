@@ -77,7 +77,8 @@ def _said_by(entry: Entry, *, at_most: int) -> Iterable[LastPlan]:
     """Of as many things as could fit in any case, those first that would be kept first."""
     outcomes: dict[Ref, list[Outcome]] = {}
     for one in entry.outcomes:
-        outcomes.setdefault(one.action.target, []).append(one)
+        for ref in one.action.subjects:
+            outcomes.setdefault(ref, []).append(one)
     parts = parts_by_subject(entry.plan)
     for ref in sorted(parts, key=lambda each: (not parts[each][0], each))[:at_most]:
         actions, not_done = parts[ref]

@@ -49,7 +49,10 @@ def why_lines(stories: Iterable[Story], *, now: datetime) -> Iterator[str]:
         yield f"{_time(story.at)} ({_ago(story.at, now)}), {harmless(story.subsystem)}{entry}"
         ended = {msgspec.json.encode(one.action): one for one in story.outcomes}
         for action in story.actions:
-            what = action.verb + "".join(f" {key}={value}" for key, value in sorted(action.arguments.items()))
+            whose = "" if action.target == story.ref else f" {action.target}"
+            what = f"{action.verb}{whose}" + "".join(
+                f" {key}={value}" for key, value in sorted(action.arguments.items())
+            )
             outcome = ended.get(msgspec.json.encode(action))
             yield from _wrapped(f"{what}: {_result(outcome)}", _STEP)
             yield from _reason_lines(action.reason, _STEP * 2)

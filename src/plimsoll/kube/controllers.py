@@ -10,7 +10,8 @@ An exception means that this turn cannot go on. Which ones are expected:
 * `NotAllowed`: we are not leading, or not just now (a lease that is made anew or about to end), or somebody pulled the
   brake. Tried again without a word, with a back-off and a budget of its own (`WorkQueue.add_refused`): many keys of a
   follower cost little. Who becomes the leader calls `resync`.
-* any other `PlimsollError`: told as a warning, tried again with back-off, not before the server's Retry-After.
+* any other `PlimsollError`: told as a warning, tried again with back-off, not before the server's Retry-After. One
+  that is `ToldAlready` is not told a second time.
 * any other `Exception` is a bug, and this module catches it, which only the supervisor does elsewhere: one object that
   trips a bug would otherwise restart its controller for ever, and no other object would be looked at. It is told as an
   error with its traceback, counted, and tried again with back-off. `BaseException` passes.
@@ -42,6 +43,10 @@ if TYPE_CHECKING:
 log: structlog.typing.FilteringBoundLogger = structlog.get_logger(__name__)
 
 _ERROR_TEXT_LENGTH = 500
+
+
+class ToldAlready(PlimsollError):
+    """This turn cannot go on, and its reconcile has told people so, or did in a turn before."""
 
 
 class Done(Value):
@@ -245,9 +250,8 @@ class Controller(Generic[K]):
         wait_s = self.queue.add_rate_limited(key, because=error)
         tries = self.queue.failures(key)
         told = _text_of(error)
-        log.warning(
-            "reconcile.failed", controller=self.name, key=str(key), error=told, tries=tries, again_s=round(wait_s, 3)
-        )
+        tell = log.debug if isinstance(error, ToldAlready) else log.warning
+        tell("reconcile.failed", controller=self.name, key=str(key), error=told, tries=tries, again_s=round(wait_s, 3))
 
     def _is_a_bug(self, key: K, error: BaseException) -> None:
         self._turns["bug"] += 1

@@ -181,7 +181,8 @@ def _written(one: MachineType) -> Json:
 def _with_shapes(merged: Json) -> list[Any]:
     """Groups of which a file says nothing but their names and sizes are what their nodes in the dump are."""
     groups = merged["nodeGroups"]
-    bare = {one.get("id") for one in groups if isinstance(one, dict) and not {"machineType", "template"} & one.keys()}
+    described = {"machineType", "template"}
+    bare = {name for one in groups if (name := _id_of(one)) is not None and not described & one.keys()}
     if not bare:
         return list(groups)
     nodes: dict[str, list[Json]] = {}
@@ -193,11 +194,11 @@ def _with_shapes(merged: Json) -> list[Any]:
     return [with_shape(one, nodes.get(one["id"], ()), types) if _id_of(one) in bare else one for one in groups]
 
 
-def _id_of(group: Any) -> Any:
+def _id_of(group: Any) -> str | None:
     return group.get("id") if isinstance(group, dict) and isinstance(group.get("id"), str) else None
 
 
-def _pool_of(node: Json, ids: set[Any]) -> str:
+def _pool_of(node: Json, ids: set[str]) -> str:
     """By its labels, or by its name: `workers-3` is one of `workers`."""
     labels, name = _labels(node), str(node["metadata"].get("name"))
     found = next((labels[key] for key in (GROUP_LABEL, *_POOL_LABELS) if labels.get(key) in ids), "")

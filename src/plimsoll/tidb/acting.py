@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Final, Protocol, assert_never
 import msgspec
 import structlog
 
-from plimsoll.core.errors import GaveUp
+from plimsoll.core.errors import GaveUp, InvalidInput
 from plimsoll.core.plans import Reason, Result
 from plimsoll.kube.errors import AlreadyExists, Conflict, NotFound
 from plimsoll.kube.selections import DeleteOptions
@@ -148,7 +148,7 @@ class Actor:
         base = msgspec.json.decode(self._site.base.raw)
         found = []
         for cluster in self._site.clusters:
-            patch = followed(base, msgspec.json.decode(cluster.raw), component=self._site.component)
+            patch = self._patch_to_follow(base, cluster)
             if patch is None or cluster.metadata.deletion_timestamp is not None:
                 continue
             try:
@@ -159,6 +159,15 @@ class Actor:
             log.info("cluster.followed", namespace=cluster.metadata.namespace, name=cluster.metadata.name)
             found.append(cluster.metadata.name)
         return tuple(found)
+
+    def _patch_to_follow(self, base: Json, cluster: Cluster) -> Json | None:
+        """What cannot be read is not followed, nor written over; that of the base is told by who decided."""
+        try:
+            return followed(base, msgspec.json.decode(cluster.raw), component=self._site.component)
+        except InvalidInput as error:
+            metadata = cluster.metadata
+            log.warning("cluster.not_followed", namespace=metadata.namespace, name=metadata.name, problem=str(error))
+            return None
 
     def _cluster(self, name: str) -> WrittenCluster:
         """As it was last written by this pass."""

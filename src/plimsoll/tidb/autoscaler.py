@@ -17,11 +17,13 @@ from plimsoll.objects.tidb import TIDB_GROUP, TIDB_VERSION
 from plimsoll.tidb.brakes import brake_on
 from plimsoll.tidb.component_passes import ComponentPass, Pass
 from plimsoll.tidb.deleting import BaseStanding, Drains, Parting, Released
+from plimsoll.tidb.former_clusters import joined, stranded
 from plimsoll.tidb.observing import Observer, namespace_of_base
 from plimsoll.tidb.pass_results import PassResult, Standing
 from plimsoll.tidb.planning.components import Component
 from plimsoll.tidb.planning.defaulting import defaulted
 from plimsoll.tidb.planning.validation import problems_of, warnings_of
+from plimsoll.tidb.sightings import clusters_of, is_starting
 
 if TYPE_CHECKING:
     from collections.abc import Collection
@@ -92,6 +94,9 @@ class TidbAutoscaler:
         others = await self._observer.autoscalers() if others is None else others
         for attempt in range(1, ATTEMPTS + 1):
             observed = await self._observer.observe(namespace, name, others=others)
+            if observed is not None and await self._is_held_now(observed):
+                # It was written to: what was read of it is old.
+                observed = await self._observer.observe(namespace, name, others=others)
             if observed is None:
                 self._tools.teller.metrics.forget(namespace, name)
                 return None
@@ -101,10 +106,28 @@ class TidbAutoscaler:
                 return result
         raise AssertionError("the last attempt returns")
 
+    async def _is_held_now(self, observed: Observed) -> bool:
+        """Keep an autoscaler whose groups somebody else made, or made its own again: True if it had to be written to.
+
+        Whatever becomes of the pass, nobody can delete it from here on and have its stores go undrained.
+        """
+        autoscaler, namespace = observed.autoscaler.metadata, observed.namespace
+        seen = (observed, *observed.former)
+        standing = [one for one in Component if any(clusters_of(each, one) for each in seen)]
+        needed = [one for one in standing if not self._parting.is_held(autoscaler, component=one, namespace=namespace)]
+        if not needed or autoscaler.deletion_timestamp is not None or await self._brake(observed) is not None:
+            return False
+        await self._parting.hold(autoscaler, component=needed[0], namespace=namespace)
+        return True
+
+    async def _brake(self, observed: Observed) -> Reason | None:
+        settings = self._tools.settings
+        return await brake_on(self._tools.client, observed, home=settings.home, dry_run=settings.dry_run)
+
     async def _passed(self, observed: Observed) -> PassResult:
         """To its end but for the telling."""
         settings, now = self._tools.settings, self._tools.clock.now().replace(microsecond=0)
-        brake = await brake_on(self._tools.client, observed, home=settings.home, dry_run=settings.dry_run)
+        brake = await self._brake(observed)
         autoscaler, base = observed.autoscaler, observed.base.view if observed.base is not None else None
         if autoscaler.metadata.deletion_timestamp is not None:
             return await self._parted(observed, brake=brake, now=now)
@@ -114,8 +137,11 @@ class TidbAutoscaler:
         if problems:
             return _result(observed, now, standing=Standing.INVALID, brake=brake, problems=problems)
         components = await self._components(observed, brake=brake, now=now, is_leaving=False)
+        for former in observed.former:
+            components = joined(components, await self._of_former(former, now=now))
         warnings = warnings_of(autoscaler)
-        return _result(observed, now, components=components, brake=brake, warnings=warnings)
+        is_new = base is not None and is_starting(base, now=now, grace_s=settings.policy.registration_grace_s)
+        return _result(observed, now, components=components, brake=brake, warnings=warnings, is_starting=is_new)
 
     async def _components(
         self, observed: Observed, *, brake: Reason | None, now: datetime, is_leaving: bool
@@ -128,6 +154,17 @@ class TidbAutoscaler:
             one = Pass(observed=observed, effective=effective, brake=brake, now=now, is_leaving=is_leaving)
             found.append(await ComponentPass(self._tools, one, component).run())
         return tuple(one for one in found if one is not None)
+
+    async def _of_former(self, former: Observed, *, now: datetime) -> tuple[ComponentResult, ...]:
+        """Groups of a cluster that it scaled before go as those of a component that it no longer scales."""
+        base = former.autoscaler.spec.cluster.name
+        if former.base is None:
+            return stranded(former, why=f"the cluster {base}, which is gone")
+        if self._tools.settings.pd:
+            # Asked there, its stores would seem to be gone already.
+            return stranded(former, why=f"the cluster {base}, whose PD cannot be asked: the address of another is set")
+        found = await self._components(former, brake=await self._brake(former), now=now, is_leaving=False)
+        return tuple(one for one in found if one.clusters or one.problem)
 
     async def _parted(self, observed: Observed, *, brake: Reason | None, now: datetime) -> PassResult:
         """An autoscaler that is deleted stays until nothing of it is left that could lose data."""

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final, Literal
 
+from msgspec.structs import replace
+
 from plimsoll.objects.meta import Condition
 from plimsoll.tidb.pass_results import Standing
 from plimsoll.tidb.planner_asking import NO_METRICS
@@ -16,9 +18,9 @@ from plimsoll.tidb.planning.pass_reasons import Told
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
+    from plimsoll.core.plans import Reason
     from plimsoll.tidb.pass_results import ComponentResult, PassResult
     from plimsoll.tidb.planner_asking import NoAnswer
-    from plimsoll.tidb.planning.passes import Held
 
 READY: Final = "Ready"
 VALID: Final = "Valid"
@@ -38,6 +40,8 @@ TYPES: Final = (
     CONFLICT,
     UNSCHEDULABLE,
 )
+STARTING: Final = "ClusterStarting"
+"""The reason for what is not yet so because the cluster is new: nothing to be warned of."""
 LIMITS: Final = frozenset({Told.COUNT_REACHED, Told.UNKNOWN_RESOURCE_TYPE})
 """Codes of reasons that say the autoscaler's own words keep more back."""
 
@@ -52,7 +56,7 @@ def conditions_of(result: PassResult) -> tuple[Condition, ...]:
     if result.standing is Standing.NO_BASE:
         return valid, _not_ready("ClusterNotFound", f"there is no TidbCluster {result.base}")
     found = [valid, _conflict(result.components), _blocked(result), _limited(result), _unschedulable(result)]
-    found += _asking(result.components)
+    found += map(_while_starting, _asking(result.components)) if result.awaits_cluster else _asking(result.components)
     return (*found, _ready(result, found))
 
 
@@ -77,17 +81,40 @@ def _blocked(result: PassResult) -> Condition:
     blocked = [one for one in result.done if one.is_blocked and one.reason is not None]
     if not blocked:
         return _condition(SCALE_IN_BLOCKED, "False", "NotBlocked", "no removal is held up")
-    told = "; ".join(f"{one.cluster}: {one.reason}" for one in blocked)
+    told = "; ".join(f"{one.cluster}: {_with_numbers(one.reason)}" for one in blocked if one.reason is not None)
     first = blocked[0].reason
     assert first is not None
     return _condition(SCALE_IN_BLOCKED, "True", first.code, told)
 
 
+def _with_numbers(reason: Reason) -> str:
+    """Whatever blocks a removal, people want to see how many stores are left of how many; if that is known."""
+    up, needed = reason.facts.get("up"), reason.facts.get("needed")
+    if up is None or needed is None or "needed" in reason.message:
+        return str(reason)
+    return f"{reason} ({up} normal stores stay Up, {needed} are needed)"
+
+
 def _limited(result: PassResult) -> Condition:
-    limits = [one for component in result.components for one in component.decided.held if one.reason.code in LIMITS]
+    """A limit keeps instances back in the pass that makes as many as it allows, too."""
+    limits = [
+        (one.key, limit)
+        for component in result.components
+        for one in (*component.decided.acts, *component.decided.held)
+        for limit in _limits_in(one.reason)
+    ]
     if not limits:
         return _condition(SCALING_LIMITED, "False", "WithinLimits", "no limit keeps instances back")
-    return _condition(SCALING_LIMITED, "True", limits[0].reason.code, _listed(limits))
+    told = dict.fromkeys(f"{key}: {limit}" if key else str(limit) for key, limit in limits)
+    return _condition(SCALING_LIMITED, "True", limits[0][1].code, "; ".join(told))
+
+
+def _limits_in(reason: Reason) -> Iterator[Reason]:
+    if reason.code in LIMITS:
+        yield reason
+        return
+    for cause in reason.because:
+        yield from _limits_in(cause)
 
 
 def _unschedulable(result: PassResult) -> Condition:
@@ -109,12 +136,21 @@ def _asking(components: Iterable[ComponentResult]) -> Iterator[Condition]:
         if any(not one.is_external for one in asked):
             yield _condition(METRICS_AVAILABLE, "True", "Answered", "the planner knows enough to plan")
         return
-    yield _condition(PLANNER_REACHABLE, "False", failed[0][1].code, _problems(failed))
+    refused = [(one, why) for one, why in failed if not why.is_plain]
+    if refused:
+        yield _condition(PLANNER_REACHABLE, "False", refused[0][1].code, _problems(refused))
+    else:
+        yield _condition(PLANNER_REACHABLE, "True", "Answered", "the planner answers that it cannot plan")
     blind = [(one, why) for one, why in failed if why.code == NO_METRICS]
     if blind:
         yield _condition(METRICS_AVAILABLE, "False", NO_METRICS, _problems(blind))
     elif any(not one.is_external for one, _ in failed):
         yield _condition(METRICS_AVAILABLE, "Unknown", "NotPlanned", "the planner gave no plan")
+
+
+def _while_starting(condition: Condition) -> Condition:
+    """Under a reason of its own, so that it is news if it stays so."""
+    return replace(condition, reason=STARTING) if condition.status == "False" else condition
 
 
 def _ready(result: PassResult, found: Iterable[Condition]) -> Condition:
@@ -126,9 +162,9 @@ def _ready(result: PassResult, found: Iterable[Condition]) -> Condition:
     problems = [f"{one.component}: {one.problem}" for one in result.components if one.problem]
     if problems:
         return _not_ready("Failed", "; ".join(problems))
-    reachable = by_type.get(PLANNER_REACHABLE)
-    if reachable is not None and reachable.status == "False":
-        return _not_ready(reachable.reason, reachable.message)
+    for asked in (PLANNER_REACHABLE, METRICS_AVAILABLE):
+        if asked in by_type and by_type[asked].status == "False":
+            return _not_ready(by_type[asked].reason, by_type[asked].message)
     if result.brake is not None:
         return _not_ready(result.brake.code, str(result.brake))
     held = [f"{one.component}: {why.reason}" for one in result.components for why in one.decided.held if not why.key]
@@ -139,10 +175,6 @@ def _ready(result: PassResult, found: Iterable[Condition]) -> Condition:
 
 def _problems(failed: Iterable[tuple[ComponentResult, NoAnswer]]) -> str:
     return "; ".join(f"{one.component}: {why.problem}" for one, why in failed)
-
-
-def _listed(held: Iterable[Held]) -> str:
-    return "; ".join(f"{one.key}: {one.reason}" if one.key else str(one.reason) for one in held)
 
 
 def _not_ready(reason: str, message: str) -> Condition:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 import structlog
 
 from plimsoll.core.errors import Unreachable
-from plimsoll.kube.controllers import Again, Controller, ControllerSettings, Done
+from plimsoll.kube.controllers import Again, Controller, ControllerSettings, Done, ToldAlready
 from plimsoll.kube.informer.changes import Key, Updated
 from plimsoll.kube.wiring import enqueue_on, of_itself, states_in
 from plimsoll.kube.workqueue import QueueSettings
@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from plimsoll.kube.informer.shared import Informers
     from plimsoll.objects.meta import WireObject
     from plimsoll.tidb.autoscaler import TidbAutoscaler
+    from plimsoll.tidb.pass_results import PassResult
 
 log: structlog.typing.FilteringBoundLogger = structlog.get_logger(__name__)
 
@@ -39,7 +40,7 @@ BACKOFF: Final = Backoff(initial_s=1.0, factor=2.0, cap_s=100.0, jitter=0.1)
 _UP: Final = "Up"
 
 
-class AdviceMissing(Unreachable):
+class AdviceMissing(ToldAlready, Unreachable):
     """The planner, PD or an external service gave nothing that could be used: asked again with back-off."""
 
 
@@ -56,6 +57,8 @@ class TidbController:
         resync_s: float,
     ) -> None:
         self._autoscaler = autoscaler
+        self._missed: dict[Key, tuple[str, bool]] = {}
+        """What was last told of each to be missing, and whether that was to be expected."""
         self._scalers = informers.of(TidbClusterAutoScaler)
         self.controller: Controller[Key] = Controller(
             NAME,
@@ -78,14 +81,25 @@ class TidbController:
 
     async def _reconcile(self, key: Key) -> Done | Again:
         result = await self._autoscaler.run(key.namespace, key.name)
+        if result is not None and result.failures:
+            raise self._missing(key, result)
+        self._missed.pop(key, None)
         if result is None:
             return Done()
-        if result.failures:
-            raise AdviceMissing("; ".join(result.failures))
         if result.is_underway or (result.told and not result.is_released):
             return Again(after_s=DRAIN_LOOK_S)
         log.debug("pass.ended", said=sentences_of(result))
         return Done()
+
+    def _missing(self, key: Key, result: PassResult) -> AdviceMissing:
+        """Told when it is news; while a new cluster comes up it is nothing to be warned of."""
+        problem = "; ".join(result.failures)
+        said = problem, result.awaits_cluster
+        if self._missed.get(key) != said:
+            tell = log.info if result.awaits_cluster else log.warning
+            tell("advice.missing", autoscaler=str(key), problem=problem)
+        self._missed[key] = said
+        return AdviceMissing(problem)
 
     def _of_changed_cluster(self, change: Change[Any]) -> Iterable[Key]:
         """Autoscalers of the cluster, and of the cluster that it was made beside."""

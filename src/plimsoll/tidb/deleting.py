@@ -104,11 +104,15 @@ class Parting:
         Stores need it. So does whatever is in another namespace, where no owner can be named and nobody else would
         ever remove it.
         """
-        if component is not Component.TIKV and namespace == autoscaler.namespace:
-            return True
-        if self._finalizer.is_on(autoscaler) and autoscaler.deletion_timestamp is None:
+        if self.is_held(autoscaler, component=component, namespace=namespace):
             return True
         return await self._finalizer.add(TidbClusterAutoScaler, autoscaler) in {Kept.CHANGED, Kept.UNCHANGED}
+
+    def is_held(self, autoscaler: ObjectMeta, *, component: Component, namespace: str) -> bool:
+        """Whether nothing is to be done for that, by what was read of it."""
+        if component is not Component.TIKV and namespace == autoscaler.namespace:
+            return True
+        return self._finalizer.is_on(autoscaler) and autoscaler.deletion_timestamp is None
 
     async def part(
         self,

@@ -115,14 +115,6 @@ class Drainer:
                 return failed
         return PdFailed(problem=f"{leaving.cluster} has more to be undone than one pass does", status=200)
 
-    async def is_empty(self, namespace: str, cluster: str) -> bool | PdFailed:
-        """Whether PD has no store of this TidbCluster but buried ones."""
-        stores = await self._pd.stores()
-        if isinstance(stores, PdFailed):
-            return stores
-        asked = Leaving(namespace=namespace, cluster=cluster, replicas=0)
-        return all(store.state == TOMBSTONE or asked.ordinal_of(_seen(store)) is None for store in stores)
-
     def _next(self, leaving: Leaving, seen: DrainSeen, now: datetime) -> Step:
         if not self._is_active:
             return next_guarding_step(leaving, seen, settings=self._settings)

@@ -15,12 +15,13 @@ from yarl import URL
 
 from plimsoll import __version__
 from plimsoll.tidb.external import LARGEST_ANSWER_BYTES
-from plimsoll.tidb.web import Answered, Unanswered
+from plimsoll.tidb.web import Unanswered, read_whole, reason_of
 
 if TYPE_CHECKING:
     import ssl
 
     from plimsoll.tidb.external import Place
+    from plimsoll.tidb.web import Answered
 
 
 class HttpCaller:
@@ -47,7 +48,7 @@ class HttpCaller:
             ) as session:
                 return await _exchange(session, place, named, tls=tls)
         except (aiohttp.ClientError, OSError, ValueError) as error:
-            return Unanswered(problem=f"cannot reach {place.host}: {_reason(error)}")
+            return Unanswered(problem=f"cannot reach {place.host}: {reason_of(error)}")
 
 
 async def _exchange(
@@ -61,15 +62,4 @@ async def _exchange(
         server_hostname=place.host if tls else None,
     )
     async with opened as response:
-        body = bytearray()
-        async for piece in response.content.iter_any():
-            body += piece
-            if len(body) > LARGEST_ANSWER_BYTES:
-                response.close()
-                return Unanswered(problem=f"{place.host} answers with more than {LARGEST_ANSWER_BYTES} bytes")
-        return Answered(status=response.status, body=bytes(body))
-
-
-def _reason(error: aiohttp.ClientError | OSError | ValueError) -> str:
-    inner = error.os_error if isinstance(error, aiohttp.ClientConnectorError) else error
-    return (inner.strerror if isinstance(inner, OSError) else "") or str(inner) or type(inner).__name__
+        return await read_whole(response, whose=place.host, limit=LARGEST_ANSWER_BYTES)

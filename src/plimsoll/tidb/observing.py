@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final, Protocol, TypeVar
 
 import structlog
+from msgspec.structs import replace
 
 from plimsoll.kube.errors import ApiError, NotFound
 from plimsoll.kube.selections import Selection
@@ -22,7 +23,7 @@ from plimsoll.objects.pods import Pod
 from plimsoll.objects.tidb import TidbCluster, TidbClusterAutoScaler
 from plimsoll.tidb.planning.components import Component
 from plimsoll.tidb.planning.defaulting import scaled_component
-from plimsoll.tidb.planning.marks import is_made_by
+from plimsoll.tidb.planning.marks import BASE_CLUSTER, is_made_by
 from plimsoll.tidb.planning.references import lets_in
 
 if TYPE_CHECKING:
@@ -60,6 +61,8 @@ class Observed:
     """The base cluster's namespace does not let it in, or nobody can say: what is there was not looked at."""
     pods: dict[str, tuple[Pod, ...]] = field(default_factory=dict)
     """By the TidbCluster they are of; a cluster whose pods could not be listed is not in it."""
+    former: tuple[Observed, ...] = ()
+    """The same for each other cluster that its groups stand beside: it named that before, and scales nothing there."""
 
     @property
     def autoscaler(self) -> TidbClusterAutoScaler:
@@ -144,7 +147,40 @@ class Observer:
             rivals=rivals_of(scaler.view, await self._let_in(home, [one.view for one in others])),
             open_namespaces=open_namespaces,
             pods={one.metadata.name: pods for one in made if (pods := await self._pods_of(one.metadata)) is not None},
+            former=await self._former(scaler, clusters, others),
         )
+
+    async def _former(
+        self, scaler: Scaler, clusters: Collection[Cluster], others: Collection[Scaler]
+    ) -> tuple[Observed, ...]:
+        """What `spec.cluster.name` no longer tells, because it was edited; groups tell it themselves."""
+        beside: dict[str, list[Cluster]] = {}
+        for one in sorted(clusters, key=lambda each: each.metadata.name):
+            name = one.metadata.labels.get(BASE_CLUSTER, "")
+            view = _of_cluster(scaler.view, name)
+            is_ours = any(_is_made_by(one.metadata, view, component) for component in Component)
+            if name and name != scaler.view.spec.cluster.name and is_ours and self._is_sure(one, scaler, others):
+                beside.setdefault(name, []).append(one)
+        home = namespace_of_base(scaler.view)
+        return tuple(
+            [
+                Observed(
+                    scaler=RawObject(view=_of_cluster(scaler.view, name), raw=scaler.raw),
+                    base=await self._got(TidbCluster, name, home),
+                    clusters=tuple(found),
+                )
+                for name, found in sorted(beside.items())
+            ]
+        )
+
+    def _is_sure(self, cluster: Cluster, scaler: Scaler, others: Collection[Scaler]) -> bool:
+        """Labels tell a name only: without an owner it may be that of an autoscaler in another namespace."""
+        owner = controller_of(cluster.metadata)
+        if owner is not None:
+            return owner.uid == scaler.metadata.uid
+        me = scaler.metadata
+        namesakes = [one for one in others if one.metadata.name == me.name and one.metadata.namespace != me.namespace]
+        return not self._namespace and not namesakes
 
     async def _got(self, of: type[T], name: str, namespace: str) -> RawObject[T] | None:
         try:
@@ -194,6 +230,12 @@ class Observer:
             log.debug("pods.unknown", namespace=cluster.namespace, cluster=cluster.name, problem=str(error))
             return None
         return tuple(one for one in listed.items if one.metadata.labels.get(INSTANCE_LABEL) == cluster.name)
+
+
+def _of_cluster(autoscaler: TidbClusterAutoScaler, name: str) -> TidbClusterAutoScaler:
+    """As if it named another cluster, and scaled nothing of it."""
+    spec = autoscaler.spec
+    return replace(autoscaler, spec=replace(spec, cluster=replace(spec.cluster, name=name), tikv=None, tidb=None))
 
 
 def _is_made_by(made: ObjectMeta, autoscaler: TidbClusterAutoScaler, component: Component) -> bool:

@@ -13,7 +13,7 @@ from plimsoll.core.plans import Reason, Result
 from plimsoll.core.values import Value
 from plimsoll.objects.meta import ObjectReference  # noqa: TC001 - as above
 from plimsoll.objects.tidb import GroupScalingStatus  # noqa: TC001 - as above
-from plimsoll.tidb.planner_asking import NoAnswer  # noqa: TC001 - as above
+from plimsoll.tidb.planner_asking import BLIND, NoAnswer
 from plimsoll.tidb.planning.components import Component  # noqa: TC001 - as above
 from plimsoll.tidb.planning.field_problems import FieldProblem  # noqa: TC001 - as above
 from plimsoll.tidb.planning.passes import Act, CreateGroup, Decided, RaiseBase, Remove
@@ -94,6 +94,8 @@ class PassResult(Value):
     """Of a deletion: how far it is."""
     is_released: bool = False
     """Nothing of it is left; it is gone, or about to be."""
+    is_starting: bool = False
+    """The cluster is new and has not come up yet."""
 
     @property
     def done(self) -> tuple[ActDone, ...]:
@@ -110,6 +112,13 @@ class PassResult(Value):
         if self.standing is Standing.DELETED and any(isinstance(one.act, Remove) and one.is_done for one in self.done):
             return True
         return any(one.result is Result.OVERTAKEN for one in self.done)
+
+    @property
+    def awaits_cluster(self) -> bool:
+        """There is no advice, and no trouble either: the planner cannot say anything before the cluster is up."""
+        failed = [one for one in self.components if one.problem or one.no_answer is not None]
+        is_blind = all(one.no_answer is not None and one.no_answer.code in BLIND and not one.problem for one in failed)
+        return self.is_starting and bool(failed) and is_blind
 
     @property
     def failures(self) -> tuple[str, ...]:

@@ -32,6 +32,8 @@ UNREACHABLE: Final = "PlannerUnreachable"
 REFUSED: Final = "PlannerRefused"
 NO_METRICS: Final = "InsufficientMetrics"
 BAD_ANSWER: Final = "BadAnswer"
+BLIND: Final = frozenset({REFUSED, NO_METRICS})
+"""What a planner says of a cluster that it cannot see yet."""
 
 
 class Planner(Protocol):
@@ -49,6 +51,10 @@ class HttpPlanner:
 
     async def ask(self, base: TidbCluster, question: bytes) -> Answered | Unanswered:  # noqa: ARG002 - one planner, one cluster
         return await self._web.ask(Asked(method="POST", url=self._url, body=question, content_type="application/json"))
+
+
+class AnsweredHere(Answered):
+    """Nothing lay between: whatever it says, the planner was reached."""
 
 
 class OwnPlanner:
@@ -75,7 +81,7 @@ class OwnPlanner:
         collector = Collector(collecting, pd=self._pds.of(base), web=self._web)
         service = PlannerService(collector, now=self._now, falls_back=self._falls_back)
         page = await service.answer(question)
-        return Answered(status=page.status, body=page.body)
+        return AnsweredHere(status=page.status, body=page.body)
 
 
 class NoAnswer(Value):
@@ -83,6 +89,8 @@ class NoAnswer(Value):
 
     code: str
     problem: str
+    is_plain: bool = False
+    """The planner was reached, and said itself that it knows too little."""
 
 
 class _Refused(Wire, rename={}):
@@ -112,4 +120,6 @@ def _refused(answer: Answered) -> NoAnswer:
     if isinstance(told, str):
         return NoAnswer(code=REFUSED, problem=f"the planner answers {answer.status}: {told[:500]}")
     code = NO_METRICS if told.error in _LACK_OF_DATA else REFUSED
-    return NoAnswer(code=code, problem=f"the planner answers {answer.status}: {told.error}: {told.detail}"[:1000])
+    problem = f"the planner answers {answer.status}: {told.error}: {told.detail}"[:1000]
+    # Of a planner elsewhere, whatever is not 200 counts as not reachable: that is the contract.
+    return NoAnswer(code=code, problem=problem, is_plain=code == NO_METRICS and isinstance(answer, AnsweredHere))

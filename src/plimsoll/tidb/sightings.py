@@ -14,7 +14,7 @@ import msgspec
 from plimsoll.core.errors import InvalidInput, InvalidQuantity
 from plimsoll.tidb.field_writers import written_at
 from plimsoll.tidb.planning.components import GROUP_PREFIX, RESOURCE_TYPE_LABEL, Component
-from plimsoll.tidb.planning.config_labels import labels_in
+from plimsoll.tidb.planning.config_labels import labels_in, problem_of_config
 from plimsoll.tidb.planning.defaulting import component_of_cluster, scaled_component
 from plimsoll.tidb.planning.marks import GROUP, is_made_by, read_change, read_mark
 from plimsoll.tidb.planning.passes import EXTERNAL, BaseSeen, ComponentSeen, GroupSeen, Size
@@ -39,6 +39,16 @@ _UP: Final = "Up"
 _LEAVING: Final = frozenset({"Offline"})
 _PRESENT: Final = frozenset({_UP, "Disconnected", "Down"})
 _LONG_AGO: Final = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+def is_starting(base: TidbCluster, *, now: datetime, grace_s: float) -> bool:
+    """Whether a cluster is younger than the grace, and nothing tells that its PD ever answered anybody."""
+    status, created = base.status, base.metadata.creation_timestamp
+    if created is None or (now - created).total_seconds() > grace_s:
+        return False
+    parts = status.tikv, status.tidb
+    is_up = any(one.stateful_set is not None and one.stateful_set.ready_replicas for one in parts)
+    return not is_up and not status.tikv.stores and not status.tikv.tombstone_stores
 
 
 def component_seen(
@@ -102,6 +112,7 @@ def _base(
         is_paused=cluster.view.spec.paused,
         is_being_deleted=cluster.metadata.deletion_timestamp is not None,
         last_change=None if is_told else written_at(cluster.raw, ("spec", component, "replicas"), manager=NAME),
+        config_problem=problem_of_config(own.config, component) if own is not None else "",
     )
 
 

@@ -13,10 +13,12 @@ from plimsoll.core.values import Value
 from plimsoll.kube.recorder.texts import EventType
 from plimsoll.tidb.conditions import (
     CONFLICT,
+    METRICS_AVAILABLE,
     PLANNER_REACHABLE,
     READY,
     SCALE_IN_BLOCKED,
     SCALING_LIMITED,
+    STARTING,
     UNSCHEDULABLE,
     VALID,
 )
@@ -45,6 +47,7 @@ SCALE_HELD: Final = "ScaleHeld"
 _BAD_STATES: Final = {
     VALID: "False",
     PLANNER_REACHABLE: "False",
+    METRICS_AVAILABLE: "False",
     SCALE_IN_BLOCKED: "True",
     SCALING_LIMITED: "True",
     CONFLICT: "True",
@@ -121,7 +124,9 @@ def act_words(act: Act, cluster: str) -> str:
 def events_of(
     result: PassResult, conditions: Iterable[Condition], *, before: TidbClusterAutoScalerStatus
 ) -> tuple[Told, ...]:
-    return (*_of_acts(result), *_of_holds(result, before), *_of_conditions(conditions, before.conditions))
+    turned = _of_conditions(conditions, before.conditions)
+    # What the planner lacks makes two conditions, and one event.
+    return tuple(dict.fromkeys((*_of_acts(result), *_of_holds(result, before), *turned)))
 
 
 def _of_acts(result: PassResult) -> Iterator[Told]:
@@ -159,7 +164,7 @@ def _of_conditions(conditions: Iterable[Condition], before: Iterable[Condition])
     for one in conditions:
         was = known.get(one.type)
         is_news = was is None or (was.status, was.reason, was.message) != (one.status, one.reason, one.message)
-        if not is_news:
+        if not is_news or one.reason == STARTING:
             continue
         if _BAD_STATES.get(one.type) == one.status:
             yield Told(type=EventType.WARNING, reason=one.reason, message=one.message)
@@ -178,7 +183,7 @@ def plan_of(result: PassResult, *, number: int) -> tuple[Plan, tuple[Outcome, ..
     left: list[NotDone] = [_not_done(autoscaler, reason) for reason in _whole(result)]
     for component in result.components:
         for one in component.done:
-            action = _action(one, result, component)
+            action = _action(one, result, component, autoscaler=autoscaler)
             actions.append(action)
             outcomes.append(Outcome(action=action, result=one.result, reason=one.reason))
         for held in component.decided.held:
@@ -214,9 +219,10 @@ def _not_done(autoscaler: Ref, reason: Reason) -> NotDone:
     return NotDone(what="does nothing", about=(autoscaler,), reason=reason)
 
 
-def _action(done: ActDone, result: PassResult, component: ComponentResult) -> Action:
+def _action(done: ActDone, result: PassResult, component: ComponentResult, *, autoscaler: Ref) -> Action:
+    """Found under the cluster that it changes, under the autoscaler, and under the cluster that is scaled."""
     act = done.act
-    namespace, _, _ = result.base.partition("/")
+    namespace, _, base = result.base.partition("/")
     arguments: dict[str, object] = {"component": component.component.value, "key": act.key}
     if isinstance(act, CreateGroup):
         arguments["replicas"] = act.plan.count
@@ -224,7 +230,15 @@ def _action(done: ActDone, result: PassResult, component: ComponentResult) -> Ac
         arguments["replicas"] = act.replicas
     was = {} if isinstance(act, CreateGroup | Remove) else {"replicas": act.was}
     target = Ref(kind="tidbcluster", namespace=namespace, name=done.cluster)
-    return Action(verb=VERBS[type(act)], target=target, reason=act.reason, arguments=arguments, precondition=was)
+    scaled = Ref(kind="tidbcluster", namespace=namespace, name=base)
+    return Action(
+        verb=VERBS[type(act)],
+        target=target,
+        reason=act.reason,
+        arguments=arguments,
+        precondition=was,
+        concerns=tuple(one for one in (autoscaler, scaled) if one != target),
+    )
 
 
 def _cluster_of(key: str, component: ComponentResult, result: PassResult) -> Iterator[Ref]:

@@ -21,6 +21,8 @@ from plimsoll.core.values import Value
 if TYPE_CHECKING:
     from types import TracebackType
 
+    from plimsoll.tidb.bearer_tokens import BearerToken
+
 TIMEOUT_S: Final = 5.0
 """For a whole exchange, from name resolution to the last byte."""
 LARGEST_ANSWER_BYTES: Final = 32 * 1024 * 1024
@@ -51,7 +53,7 @@ class Answered(Value):
     @property
     def said(self) -> str:
         """The beginning of its body, on one line, for messages."""
-        return " ".join(self.body[: 4 * _SHOWN_CHARACTERS].decode(errors="replace").split())[:_SHOWN_CHARACTERS]
+        return shown(self.body[: 4 * _SHOWN_CHARACTERS].decode(errors="replace"))
 
 
 class Unanswered(Value):
@@ -69,7 +71,13 @@ class Web(Protocol):
 class HttpWeb:
     """Over sockets, for the loop that is running; an async context manager."""
 
-    def __init__(self, *, tls: ssl.SSLContext | None = None, timeout_s: float = TIMEOUT_S) -> None:
+    def __init__(
+        self,
+        *,
+        tls: ssl.SSLContext | None = None,
+        timeout_s: float = TIMEOUT_S,
+        token: BearerToken | None = None,
+    ) -> None:
         self._session = aiohttp.ClientSession(
             cookie_jar=aiohttp.DummyCookieJar(),
             timeout=aiohttp.ClientTimeout(total=None, sock_connect=None),
@@ -78,6 +86,7 @@ class HttpWeb:
         )
         self._tls: ssl.SSLContext | bool = tls or True
         self._timeout_s = timeout_s
+        self._token = token
 
     async def __aenter__(self) -> Self:
         return self
@@ -95,10 +104,12 @@ class HttpWeb:
         except TimeoutError:
             return Unanswered(problem=f"no answer from {place} within {self._timeout_s:g} s")
         except (aiohttp.ClientError, OSError) as error:
-            return Unanswered(problem=f"cannot reach {place}: {_reason(error)}")
+            return Unanswered(problem=f"cannot reach {place}: {reason_of(error)}")
 
     async def _exchange(self, asked: Asked) -> Answered | Unanswered:
         headers = {"Content-Type": asked.content_type} if asked.content_type else {}
+        if self._token is not None:
+            headers |= self._token.headers_for(asked.url)
         exchange = self._session.request(
             asked.method,
             URL(asked.url, encoded=True),
@@ -108,13 +119,32 @@ class HttpWeb:
             ssl=asked.tls or self._tls,
         )
         async with exchange as response:
-            body = bytearray()
-            async for piece in response.content.iter_any():
-                body += piece
-                if len(body) > LARGEST_ANSWER_BYTES:
-                    response.close()
-                    return Unanswered(problem=f"{asked.url} answers with more than {LARGEST_ANSWER_BYTES} bytes")
-            return Answered(status=response.status, body=bytes(body))
+            return await read_whole(response, whose=asked.url, limit=LARGEST_ANSWER_BYTES)
+
+
+async def read_whole(response: aiohttp.ClientResponse, *, whose: str, limit: int) -> Answered | Unanswered:
+    """An answer of at most so many bytes; what is larger is not read to its end."""
+    body = bytearray()
+    async for piece in response.content.iter_any():
+        body += piece
+        if len(body) > limit:
+            response.close()
+            return Unanswered(problem=f"{whose} answers with more than {limit} bytes")
+    return Answered(status=response.status, body=bytes(body))
+
+
+def reason_of(error: aiohttp.ClientError | OSError | ValueError) -> str:
+    """Why nobody was reached, without the address: who asked knows it."""
+    inner = error.os_error if isinstance(error, aiohttp.ClientConnectorError) else error
+    if isinstance(inner, aiohttp.ClientResponseError):
+        # Its own text shows over many lines what came instead.
+        return shown(f"what it answers is not HTTP: {inner.message.partition(':')[0] or type(inner).__name__}")
+    return shown((inner.strerror if isinstance(inner, OSError) else "") or str(inner) or type(inner).__name__)
+
+
+def shown(text: str) -> str:
+    """On one line, and short: what others wrote may be of any shape."""
+    return " ".join(text.split())[:_SHOWN_CHARACTERS]
 
 
 def checked_base(url: str, *, path: str) -> str:
@@ -126,8 +156,3 @@ def checked_base(url: str, *, path: str) -> str:
     if read.scheme not in {"http", "https"} or not read.host or read.query_string or read.fragment:
         raise InvalidInput(f"{url!r} is not an address like http://HOST:PORT", path=path)
     return str(read).rstrip("/")
-
-
-def _reason(error: aiohttp.ClientError | OSError) -> str:
-    inner = error.os_error if isinstance(error, aiohttp.ClientConnectorError) else error
-    return (inner.strerror if isinstance(inner, OSError) else "") or str(inner) or type(inner).__name__

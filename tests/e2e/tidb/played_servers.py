@@ -17,8 +17,8 @@ if TYPE_CHECKING:
 
 
 @contextmanager
-def serving(answer: Answering) -> Iterator[str]:
-    """The address of a server that answers so: method, path and body in, status and body out."""
+def serving(answer: Answering, *, token: str = "") -> Iterator[str]:
+    """The address of a server that answers so: method, path and body in, status and body out; to who has the token."""
 
     class Handler(BaseHTTPRequestHandler):
         protocol_version = "HTTP/1.1"
@@ -27,7 +27,8 @@ def serving(answer: Answering) -> Iterator[str]:
 
         def _respond(self) -> None:
             body = self.rfile.read(int(self.headers.get("Content-Length") or 0))
-            status, answered = answer(self.command, self.path, body)
+            known = not token or self.headers.get("Authorization") == f"Bearer {token}"
+            status, answered = answer(self.command, self.path, body) if known else (401, b'"a token is needed"')
             self.send_response(status)
             self.send_header("Content-Length", str(len(answered)))
             self.end_headers()

@@ -28,10 +28,12 @@ FINALIZER = "autoscaler.tidb.pingcap.com/drain"
 class Scene:
     """Three servers on sockets, and the command."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, token: str = "") -> None:
+        self._token = token
         self.kubernetes = PlayedKubernetes()
         self.pd = BreathingPd(RealClock(), leaders_per_s=float("inf"), regions_per_s=float("inf"))
         self.plans: Any = []
+        self.refuses_status = False
         self._stack = ExitStack()
         requests = {"cpu": "4", "memory": "16Gi", "storage": "100Gi"}
         spec = {
@@ -50,9 +52,11 @@ class Scene:
             self.pd.register(f"db-tikv-{number}")
 
     def __enter__(self) -> Self:
-        self._server = self._stack.enter_context(serving(self.kubernetes.answer))
-        self._planner = self._stack.enter_context(serving(lambda *_: (200, json.dumps(self.plans).encode())))
-        self._pd = self._stack.enter_context(serving(self._answer_of_pd))
+        self._server = self._stack.enter_context(serving(self._answer_of_kubernetes))
+        self._planner = self._stack.enter_context(
+            serving(lambda *_: (200, json.dumps(self.plans).encode()), token=self._token)
+        )
+        self._pd = self._stack.enter_context(serving(self._answer_of_pd, token=self._token))
         return self
 
     def __exit__(self, *error: object) -> None:
@@ -77,6 +81,11 @@ class Scene:
             "tidbclusters", {**there, "status": {"tikv": {"phase": "Normal", "statefulSet": {"replicas": replicas}}}}
         )
 
+    def _answer_of_kubernetes(self, method: str, path: str, body: bytes) -> tuple[int, bytes]:
+        if method == "PATCH" and path.partition("?")[0].endswith("/status") and self.refuses_status:
+            return 500, b'{"kind": "Status", "code": 500, "message": "disk full"}'
+        return self.kubernetes.answer(method, path, body)
+
     def _answer_of_pd(self, method: str, path: str, body: bytes) -> tuple[int, bytes]:
         asked = Asked(method=method, url=f"http://pd.test{path}", body=body)  # type: ignore[arg-type] # one of three
         answer = asyncio.run(self.pd.ask(asked))
@@ -99,6 +108,23 @@ def test_a_pass_writes_the_cluster_then_the_status_and_a_second_one_nothing() ->
         again = scene.once(at_s=30)
         assert again.returncode == 0
         assert scene.kubernetes.wrote == []
+
+
+def test_a_status_that_cannot_be_written_is_a_pass_that_failed_and_not_a_server_out_of_reach() -> None:
+    with Scene() as scene:
+        scene.refuses_status = True
+        ended = scene.once()
+        assert (ended.returncode, ended.stderr.splitlines()[-1]) == (1, "error: prod/as1: disk full")
+
+
+def test_a_gate_before_planner_and_pd_is_shown_the_token(tmp_path: Path) -> None:
+    (tmp_path / "token").write_text("s3cret\n")
+    with Scene(token="s3cret") as scene:
+        scene.plans = [group(1)]
+        assert "the planner answers 401: a token is needed" in scene.once().stdout
+        ended = scene.once("--pd-token-file", tmp_path / "token")
+        assert f"prod/as1 tikv: {AUTO} made with 1" in ended.stdout, ended
+        assert "s3cret" not in ended.stdout + ended.stderr
 
 
 def test_it_needs_neither_discovery_nor_definitions() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import socket
 import threading
 from typing import TYPE_CHECKING
 
@@ -44,6 +45,23 @@ def test_nobody_there() -> None:
     found = exchanged(Asked(method="GET", url=f"{url}/"))
     assert isinstance(found, Unanswered)
     assert found.problem.startswith(f"cannot reach {url}: ")
+
+
+def test_an_answer_that_goes_on_after_its_end_is_told_in_one_short_line() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as server:
+
+        def answer() -> None:
+            caller, _ = server.accept()
+            with caller:
+                caller.recv(65_536)
+                caller.sendall(b"HTTP/1.1 204 No Content\r\n\r\n[]\n[1]\n")
+
+        thread = threading.Thread(target=answer)
+        thread.start()
+        url = f"http://127.0.0.1:{server.getsockname()[1]}"
+        found = exchanged(Asked(method="GET", url=f"{url}/"))
+        thread.join()
+    assert found == Unanswered(problem=f"cannot reach {url}: what it answers is not HTTP: Bad status line")
 
 
 def test_a_name_that_does_not_exist() -> None:

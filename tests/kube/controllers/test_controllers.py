@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from plimsoll.core.errors import InvalidInput, NotEnoughData
-from plimsoll.kube.controllers import Again, Controller, ControllerSettings, Done
+from plimsoll.kube.controllers import Again, Controller, ControllerSettings, Done, ToldAlready
 from plimsoll.kube.errors import Conflict, NotAllowed, NotFound, Status, TooManyRequests
 from plimsoll.kube.informer.turns import OBJECTS_AT_ONCE
 from plimsoll.kube.workqueue import QueueSettings
@@ -231,6 +231,13 @@ def test_a_failure_is_told_with_its_error_and_the_next_try(desk: Desk):
     (told,) = logs
     assert told["event"] == "reconcile.failed"
     assert (told["error"], told["tries"], told["again_s"]) == ("NotEnoughData: no metrics", 1, 1)
+
+
+def test_a_failure_that_was_told_already_is_left_to_those_who_debug(desk: Desk):
+    desk.script["a"] = [ToldAlready("no metrics")]
+    with structlog.testing.capture_logs() as logs:
+        desk.add("a")
+    assert [(one["log_level"], one["event"]) for one in logs] == [("debug", "reconcile.failed")]
 
 
 # ---- start and resync

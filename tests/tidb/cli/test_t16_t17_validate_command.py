@@ -317,7 +317,7 @@ def test_a_status_is_not_judged(tmp_path: Path):
     [
         ("{", [cluster()], "tac.yaml: line"),
         (cluster(), [cluster()], "tac.yaml: holds 0 TidbClusterAutoScalers"),
-        (autoscaler(), [autoscaler()], "tc.yaml: holds no TidbCluster"),
+        (autoscaler(), [autoscaler()], "--tc: holds no TidbCluster db; there is none"),
         (autoscaler(), [{**cluster(), "spec": {"tikv": {"replicas": "3"}}}], "tc.yaml: spec.tikv.replicas"),
         (autoscaler(cluster={"name": "other"}), [cluster()], "holds no TidbCluster other; there is prod/db"),
     ],
@@ -327,6 +327,15 @@ def test_what_cannot_be_used_ends_with_2(tmp_path: Path, given: Any, others: lis
     ended = run_validate(tmp_path, given, *others)
     assert (ended.returncode, ended.stdout) == (2, "")
     assert complaint in ended.stderr
+
+
+@pytest.mark.parametrize("others", [[cluster()], [autoscaler()]], ids=["another cluster", "no cluster"])
+def test_what_needs_no_cluster_is_told_without_one(tmp_path: Path, others: list[Json]):
+    given = autoscaler(cluster={"name": "db", "namespace": "other"}, tikv=tikv(rules=rule(max_threshold=2)))
+    found = lines(run_validate(tmp_path, given, *others))
+    assert found[0] == "spec.cluster.namespace: namespace other does not allow autoscalers of prod"
+    assert found[1].startswith("spec.tikv.rules.cpu.max_threshold: ")
+    assert len(found) == 2
 
 
 # ---- plimsoll validate

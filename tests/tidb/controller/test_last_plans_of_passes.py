@@ -80,9 +80,9 @@ def test_the_last_words_are_written_at_a_clean_end(world: LivingWorld) -> None:
     world.planner.says(group(2))
     world.passes(parts, after_s=1)
     autoscaler = Ref(kind="tidbclusterautoscaler", namespace="prod", name="as1")
-    assert autoscaler not in world.said
+    assert world.said[autoscaler].not_done == ()
     world.run.until(parts.teller.leave())
-    assert autoscaler in world.said
+    assert [one.reason.code for one in world.said[autoscaler].not_done] == ["CoolingDown"]
 
 
 def test_a_dry_run_keeps_none(world: LivingWorld) -> None:

@@ -84,6 +84,40 @@ class TestMistakes:
         assert world.condition("Valid") == ("True", "ValidWithWarnings")
 
 
+class TestConfigurationsThatCannotBeRead:
+    def test_no_group_is_made_and_the_field_is_named(self, world: ScaledWorld) -> None:
+        world.autoscaler().cluster(config="[server\n").planner.says(group(1))
+        world.operates = False
+        (result,) = world.once()
+        assert (world.clusters, result.failures) == (["db"], ())
+        assert "finalizers" not in world.tac()["metadata"]
+        assert world.condition("Ready") == ("True", "ScaleHeld")
+        assert "spec.tikv.config: is no TOML" in world.message("Ready")
+
+    def test_again_nothing_is_written(self, world: ScaledWorld) -> None:
+        world.autoscaler().cluster(config="[server\n").planner.says(group(1))
+        world.operates = False
+        world.once()
+        world.once(30)
+        assert (world.sent.wrote, world.sent.events) == ([], [])
+
+    def test_labels_that_are_no_table_are_one_too(self, world: ScaledWorld) -> None:
+        world.autoscaler().cluster(config={"server": {"labels": "zone=a"}}).planner.says(group(1))
+        world.operates = False
+        world.once()
+        assert "spec.tikv.config.server.labels: is no table" in world.message("Ready")
+
+    @pytest.mark.parametrize("whose", ["db", AUTO], ids=["of the cluster", "of the group"])
+    def test_a_group_that_stands_is_left_with_its_own(self, world: ScaledWorld, whose: str) -> None:
+        world.autoscaler().cluster().planner.says(group(1))
+        world.once()
+        world.operates = False
+        world.server.edit("tidbclusters", whose, {"spec": {"tikv": {"config": "[server\n"}}})
+        before = world.tc()
+        (result,) = world.once(30)
+        assert (world.tc(), result.failures) == (before, ())
+
+
 class TestTwoAutoscalers:
     def test_the_older_one_acts(self, world: ScaledWorld) -> None:
         world.autoscaler("zzz").cluster()

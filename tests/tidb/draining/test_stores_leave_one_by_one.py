@@ -160,7 +160,6 @@ def test_silence_changes_nothing() -> None:
         world.pd.is_silent = True
         assert isinstance(world.take_out(), Unknown)
         assert isinstance(world.bring_back(), PdFailed)
-        assert isinstance(world.do(world.drainer.is_empty("prod", GROUP)), PdFailed)
         assert (world.replicas, world.mark) == (1, None)
 
 
@@ -170,14 +169,6 @@ def test_lost_answers_are_made_good_in_a_later_pass(lost: int) -> None:
         world.pd.loses = lost
         world.take_out_all()
         assert (world.lost, world.pd.evicting, world.pd.together) == ([], set(), 1)
-
-
-def test_a_cluster_is_empty_when_all_its_stores_are_buried() -> None:
-    with DrainWorld() as world:
-        assert world.do(world.drainer.is_empty("prod", GROUP)) is False
-        assert world.do(world.drainer.is_empty("prod", "auto-y")) is True
-        world.store(0).state = 2
-        assert world.do(world.drainer.is_empty("prod", GROUP)) is True
 
 
 # ---- somebody else has a hand in it

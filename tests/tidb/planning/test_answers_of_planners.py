@@ -76,3 +76,27 @@ def test_a_group_that_stands_twice_is_refused():
         found = read_plans(json.dumps([twice, twice]).encode(), TIKV)
         assert isinstance(found, RejectedAnswer)
         assert "stands twice" in found.problem
+
+
+def test_labels_that_are_null_are_none():
+    """As Go writes a map that was never made."""
+    (own,) = read_plans(json.dumps([{**OWN, "labels": None}]).encode(), TIKV)  # type: ignore[misc]  # it is no rejection
+    assert (own.count, own.labels) == (4, {})
+
+
+def test_a_group_without_labels_is_refused_all_the_same():
+    assert read_plans(json.dumps([{**GROUP, "labels": None}]).encode(), TIKV) == RejectedAnswer(
+        problem="[0]: small has no label group"
+    )
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        b'[{"component":"tikv","count":4,"count":1,"resource_type":"default_homogeneous_tikv"}]',
+        b'[{"component":"tikv","count":4,"resource_type":"default_homogeneous_tikv","more":[{"count":1,"count":2}]}]',
+    ],
+    ids=["in a plan", "in what nobody reads"],
+)
+def test_a_key_that_stands_twice_is_refused(body: bytes):
+    assert read_plans(body, TIKV) == RejectedAnswer(problem="key 'count' stands twice in one object")

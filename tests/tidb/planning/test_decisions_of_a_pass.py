@@ -264,6 +264,33 @@ def test_lowered_replicas_are_restored_in_their_time_and_not_if_nobody_wants_the
     assert not decided(world, plan(count=1), now=300).acts
 
 
+def test_a_store_that_is_up_is_brought_back_whatever_is_told_of_its_pod():
+    world = seen(group(replicas=1, running=1, registered=2), status={KEY: entry(0)})
+    assert codes(decided(world, plan(count=2), now=299)) == {KEY: "CoolingDown"}
+    assert kinds(decided(world, plan(count=2), now=300)) == [f"BringBack {KEY} 2"]
+
+
+def test_nothing_is_brought_back_where_a_store_leaves_without_a_pod():
+    world = seen(group(replicas=1, running=1, registered=1, leaving=1), status={KEY: entry(0)})
+    found = decided(world, plan(count=2), now=300)
+    assert (found.acts, codes(found)) == ((), {KEY: "Unfinished"})
+    later = decided(next_pass(world, found, now=300), plan(count=2), now=900)
+    assert later.status == found.status
+
+
+def test_no_group_is_made_of_a_configuration_that_cannot_be_read():
+    problem = "spec.tikv.config: is no TOML"
+    found = decided(seen(base=base(config_problem=problem)), plan(count=1))
+    assert (found.acts, codes(found)) == ((), {"": "BaseConfig", KEY: "BaseConfig"})
+    assert all(problem in str(one.reason) for one in found.held)
+
+
+def test_the_rest_goes_on_beside_a_configuration_that_cannot_be_read():
+    world = seen(group(replicas=2), base=base(config_problem="spec.tikv.config: is no TOML"))
+    assert kinds(decided(world, plan(count=1), own(4))) == [f"TakeOut {KEY} 1"]
+    assert kinds(decided(world, plan(count=3))) == [f"Resize {KEY} 3"]
+
+
 def test_a_buried_store_cannot_stay():
     world = seen(group(replicas=1, running=2, registered=1))
     assert codes(decided(world, plan(count=2))) == {KEY: "Unfinished"}

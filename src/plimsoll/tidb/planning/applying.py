@@ -64,7 +64,7 @@ def decide(seen: ComponentSeen, answer: tuple[ScalingPlan, ...], *, policy: Pass
     status = _statuses(steps, turn)
     if (entry := entry_of_base(own, own_step, turn)) is not None:
         status[own.key] = entry
-    held = (*wants.refused, *_left_to_others(seen, steps))
+    held = (*_of_config(seen), *wants.refused, *_left_to_others(seen, steps))
     return _decided([own_step, *(step for _, step in steps)], hold=hold, held=held, status=status)
 
 
@@ -78,7 +78,7 @@ def decide_external(seen: ComponentSeen, recommended: int, *, policy: PassPolicy
     groups, duplicates = first_of_each(group for group in seen.groups if group.key == EXTERNAL)
     want = _external_want(seen, recommended)
     steps = _steps([*(replace(want, group=group) for group in groups)] or [want], turn, hold=hold)
-    held = (*duplicates, *_left_to_others(seen, steps))
+    held = (*_of_config(seen), *duplicates, *_left_to_others(seen, steps))
     return _decided([step for _, step in steps], hold=hold, held=held, status=_statuses(steps, turn))
 
 
@@ -162,6 +162,12 @@ def _statuses(steps: list[tuple[Want, Step]], turn: Turn) -> dict[str, GroupScal
     kept = {group.key for group in turn.seen.groups} | {turn.seen.component.homogeneous_type}
     others = {key: entry for key, entry in turn.seen.status.items() if key in kept and key not in decided}
     return others | {key: entry for key, entry in decided.items() if entry is not None}
+
+
+def _of_config(seen: ComponentSeen) -> tuple[Held, ...]:
+    """No group is made of a configuration that cannot be read, and none follows it; the rest goes on."""
+    problem = seen.base.config_problem
+    return (Held(key="", reason=told(Told.BASE_CONFIG, f"the cluster's {problem}")),) if problem else ()
 
 
 def _left_to_others(seen: ComponentSeen, steps: list[tuple[Want, Step]]) -> tuple[Held, ...]:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final
 from plimsoll.core.plans import Reason  # noqa: TC001 - msgspec reads annotations at run time
 from plimsoll.core.values import Value
 from plimsoll.tidb.planning.cooldowns import OUT
-from plimsoll.tidb.planning.pass_reasons import Told, told
+from plimsoll.tidb.planning.pass_reasons import Told, instances, told
 from plimsoll.tidb.planning.passes import Held, RaiseBase
 from plimsoll.tidb.planning.progress import unfinished_base
 
@@ -51,7 +51,7 @@ def wanted_of_base(seen: ComponentSeen, answer: Iterable[ScalingPlan]) -> BaseWa
     limit = reserved.count if reserved else None
     if limit is None or wanted <= max(limit, standing):
         return BaseWant(key=key, count=max(standing, wanted))
-    note = told(Told.COUNT_REACHED, f"the cluster may have {limit} instances", wanted=wanted, count=limit)
+    note = told(Told.COUNT_REACHED, f"the cluster may have {instances(limit)}", wanted=wanted, count=limit)
     return BaseWant(key=key, count=max(standing, limit), notes=(note,))
 
 
@@ -68,6 +68,6 @@ def raise_of(want: BaseWant, turn: Turn, *, awaited: tuple[str, ...]) -> RaiseBa
     wait, jumps = turn.waits(want.key, OUT, annotated=base.last_change)
     if wait:
         return Held(key=want.key, reason=wait)
-    message = f"{want.count} instances of the cluster instead of {base.replicas}"
+    message = f"{instances(want.count)} of the cluster instead of {base.replicas}"
     reason = told(Told.CLUSTER_GROWS, message, *want.notes, *jumps)
     return RaiseBase(key=want.key, replicas=want.count, was=base.replicas, reason=reason)

@@ -13,7 +13,7 @@ import tomlkit
 from tomlkit.exceptions import TOMLKitError
 
 from plimsoll.core.errors import InvalidInput
-from plimsoll.tidb.planning.components import Component
+from plimsoll.tidb.planning.components import GROUP_LABEL, Component
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -32,6 +32,15 @@ def with_labels(config: Any, labels: Mapping[str, str], component: Component) ->
     document = _parsed(config, component)
     _merge(document, labels, component)
     return tomlkit.dumps(document)
+
+
+def problem_of_config(config: Any, component: Component) -> str:
+    """Why no labels can be put into it, with the field that is wrong; empty: they can."""
+    try:
+        with_labels(config, {GROUP_LABEL: "any"}, component)
+    except InvalidInput as error:
+        return str(error)
+    return ""
 
 
 def labels_in(config: Any, component: Component) -> dict[str, str]:

@@ -178,7 +178,8 @@ def _evicted_others(store: StoreSeen, seen: DrainSeen) -> Reason | None:
     if not others:
         return None
     text = f"leaders are being moved away from store {others[0]}; one store leaves at a time"
-    return Reason(code="AnotherLeaves", message=text, facts={"stores": others})
+    known = seen.health.facts(store, seen.stores) if seen.health else {}
+    return Reason(code="AnotherLeaves", message=text, facts={**known, "stores": others})
 
 
 def _new(store: StoreSeen, now: datetime) -> DrainMark:

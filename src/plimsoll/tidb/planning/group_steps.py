@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from msgspec.structs import replace
 
 from plimsoll.tidb.planning.cooldowns import IN, OUT
-from plimsoll.tidb.planning.pass_reasons import Told, told
+from plimsoll.tidb.planning.pass_reasons import Told, instances, told
 from plimsoll.tidb.planning.passes import Act, BringBack, CreateGroup, Held, Remove, Resize, TakeOut
 from plimsoll.tidb.planning.progress import (
     is_lowered,
@@ -53,10 +53,12 @@ def step_of(want: Want, turn: Turn) -> Step:
 def _create(want: Want, turn: Turn) -> Step:
     assert want.plan is not None, "only an answer makes a group"
     assert want.size is not None, "only of a known type"
+    if problem := turn.seen.base.config_problem:
+        return _held(want, Told.BASE_CONFIG, problem)
     wait, jumps = turn.waits(want.key, OUT)
     if wait:
         return Held(key=want.key, reason=wait)
-    reason = told(Told.GROUP_CREATED, f"{want.count} instances in a new group", *want.notes, *jumps)
+    reason = told(Told.GROUP_CREATED, f"{instances(want.count)} in a new group", *want.notes, *jumps)
     return CreateGroup(key=want.key, plan=replace(want.plan, count=want.count), size=want.size, reason=reason)
 
 
@@ -69,14 +71,19 @@ def _out(want: Want, group: GroupSeen, turn: Turn) -> Step:
     wait, jumps = turn.waits(want.key, OUT, annotated=group.last_change)
     if wait:
         return Held(key=want.key, reason=wait)
-    message = f"{target} instances instead of {group.replicas}"
+    message = f"{instances(target)} instead of {group.replicas}"
     reason = told(Told.GROUP_GROWS, message, *want.notes, *jumps, wanted=want.count)
     return Resize(key=want.key, group=group.name, replicas=target, was=group.replicas, reason=reason)
 
 
 def _bring_back(want: Want, group: GroupSeen, turn: Turn) -> Step:
-    """Stores that are leaving stay. Replicas that were lowered already are raised like any others: in their time."""
-    target = min(want.count, max(group.running or 0, group.replicas))
+    """Stores that are leaving stay. Replicas that were lowered already are raised like any others: in their time.
+
+    A store that is Up counts as there, whatever is told of its pod; one that is Offline without a pod cannot come back.
+    """
+    target = min(want.count, max(group.running or 0, group.registered or 0, group.replicas))
+    if target == group.replicas and is_lowered(group) and group.mark is None:
+        return _held(want, Told.UNFINISHED, "a store of it is leaving, and its pod is gone already")
     if target > group.replicas:
         wait, _ = turn.waits(want.key, OUT, annotated=group.last_change)
         if wait:
@@ -96,7 +103,7 @@ def _in(want: Want, group: GroupSeen, turn: Turn, *, target: int) -> Step:
     if wait:
         return Held(key=want.key, reason=wait)
     target = group.replicas - 1 if turn.is_tikv else target
-    message = f"{target} instances instead of {group.replicas}"
+    message = f"{instances(target)} instead of {group.replicas}"
     reason = told(Told.GROUP_SHRINKS, message, *want.notes, *jumps, wanted=want.count)
     act = TakeOut if turn.is_tikv else Resize
     return act(key=want.key, group=group.name, replicas=target, was=group.replicas, reason=reason)
@@ -133,7 +140,7 @@ def _remove_servers(want: Want, group: GroupSeen, turn: Turn) -> Step:
     wait, jumps = turn.waits(want.key, IN, annotated=group.last_change)
     if wait:
         return Held(key=want.key, reason=wait)
-    message = f"{group.replicas} instances are no longer wanted"
+    message = f"{instances(group.replicas)} {'is' if group.replicas == 1 else 'are'} no longer wanted"
     if turn.policy.tidb_drain_s:
         reason = told(Told.GROUP_SHRINKS, message, *want.notes, *jumps)
         return Resize(key=want.key, group=group.name, replicas=0, was=group.replicas, reason=reason)

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from plimsoll.core.values import Value
 from plimsoll.tidb.planning.answers import Why, because
 from plimsoll.tidb.planning.components import LARGEST_COUNT
+from plimsoll.tidb.planning.pass_reasons import instances
 from plimsoll.tidb.planning.plans import ScalingPlan
 
 if TYPE_CHECKING:
@@ -64,7 +65,7 @@ def grown(
         message = f"{wanted} more instances are needed, and limit or nodes allow none"
         return Growth(plan=None, reasons=(because(Why.HOMOGENEOUS_LIMIT, message, **facts),))
     count = min(standing.homogeneous + added, LARGEST_COUNT)
-    message = f"{count} instances of the cluster instead of {standing.homogeneous}"
+    message = f"{instances(count)} of the cluster instead of {standing.homogeneous}"
     reasons = [because(Why.HOMOGENEOUS_OUT, message, **facts, added=added)]
     nodes = strategy.node_count
     evicted = roster.take(max(0, standing.every + added - nodes)) if nodes is not None else {}

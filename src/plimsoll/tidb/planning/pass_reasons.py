@@ -21,6 +21,8 @@ class Told(StrEnum):
     BASE_BEING_DELETED = "BaseBeingDeleted"
     BASE_PAUSED = "BasePaused"
     BASE_PHASE = "BasePhase"
+    BASE_CONFIG = "BaseConfig"
+    """Nobody can put labels into the cluster's configuration."""
     BEING_DELETED = "BeingDeleted"
     COOLING_DOWN = "CoolingDown"
     UNFINISHED = "Unfinished"
@@ -41,6 +43,11 @@ class Told(StrEnum):
     COUNT_REACHED = "CountReached"
     SIZE_CHANGED = "SizeChanged"
     CLOCK_JUMPED = "ClockJumped"
+
+
+def instances(count: int) -> str:
+    """So many of them, in words."""
+    return f"{count} instance{'' if count == 1 else 's'}"
 
 
 def told(code: Told, message: str, *because: Reason, **facts: Any) -> Reason:

@@ -55,6 +55,8 @@ class BaseSeen(Value):
     """When we raised it, if the status does not tell of that: a crash came between. By who wrote its replicas."""
     present: int | None = None
     """As `registered`, with stores that are silent (Disconnected, Down): planners count them. None: as `registered`."""
+    config_problem: str = ""
+    """Why its configuration cannot be given to a group: no TOML, say."""
 
 
 class GroupSeen(Value):

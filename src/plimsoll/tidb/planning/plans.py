@@ -6,8 +6,9 @@ refused, because whatever an answer leaves out is removed.
 
 from __future__ import annotations
 
+import json
 import re
-from typing import Final
+from typing import Any, Final
 
 import msgspec
 
@@ -44,6 +45,20 @@ class RejectedAnswer(Value):
     problem: str
 
 
+class _WrittenPlan(Value, rename={}):
+    """As planners in Go write it: a map that was never made is null."""
+
+    component: Component
+    count: int
+    resource_type: str
+    labels: dict[str, str] | None = None
+
+    def read(self) -> ScalingPlan:
+        return ScalingPlan(
+            component=self.component, count=self.count, resource_type=self.resource_type, labels=self.labels or {}
+        )
+
+
 def write_plans(plans: tuple[ScalingPlan, ...]) -> bytes:
     """The same plans give the same bytes."""
     return msgspec.json.encode(plans, order="deterministic")
@@ -52,9 +67,13 @@ def write_plans(plans: tuple[ScalingPlan, ...]) -> bytes:
 def read_plans(data: bytes, component: Component) -> tuple[ScalingPlan, ...] | RejectedAnswer:
     """The plans of an answer to a question about one component; `null` is the empty answer."""
     try:
-        plans = msgspec.json.decode(data, type=tuple[ScalingPlan, ...] | None) or ()
+        written = msgspec.json.decode(data, type=tuple[_WrittenPlan, ...] | None) or ()
+        json.loads(data, object_pairs_hook=_each_once)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         return RejectedAnswer(problem=problem_of(error))
+    except ValueError as error:  # of the second reading: a key that stands twice, a number of thousands of digits
+        return RejectedAnswer(problem=str(error))
+    plans = tuple(one.read() for one in written)
     groups = [plan.group for plan in plans]
     for index, plan in enumerate(plans):
         problem = _problem(plan, component)
@@ -63,6 +82,15 @@ def read_plans(data: bytes, component: Component) -> tuple[ScalingPlan, ...] | R
         if problem:
             return RejectedAnswer(problem=f"[{index}]: {problem}")
     return plans
+
+
+def _each_once(pairs: list[tuple[str, Any]]) -> None:
+    """Of two counts in one plan nobody can say which was meant."""
+    seen: set[str] = set()
+    for key, _ in pairs:
+        if key in seen:
+            raise ValueError(f"key {key!r} stands twice in one object")
+        seen.add(key)
 
 
 def _problem(plan: ScalingPlan, asked: Component) -> str:

@@ -15,7 +15,7 @@ from plimsoll.core.plans import Reason  # noqa: TC001 - msgspec reads annotation
 from plimsoll.core.values import Value
 from plimsoll.tidb.planning.components import GROUP_LABEL, LONGEST_LABEL_VALUE, RESERVED_TYPES, Component, group_name
 from plimsoll.tidb.planning.names import size_suffix
-from plimsoll.tidb.planning.pass_reasons import Told, told
+from plimsoll.tidb.planning.pass_reasons import Told, instances, told
 from plimsoll.tidb.planning.passes import EXTERNAL, GroupSeen, Held, Size
 from plimsoll.tidb.planning.plans import ScalingPlan  # noqa: TC001 - msgspec reads annotations at run time
 from plimsoll.tidb.planning.sizes import type_of_resource
@@ -179,6 +179,6 @@ def _keep_to_counts(wants: dict[str, Want], types: dict[str, SizedType], compone
             added = min(left, max(0, want.count - want.standing))
             left -= added
             if kept + added < want.count:
-                message = f"{name} may have {one.count} instances"
+                message = f"{name} may have {instances(one.count)}"
                 note = told(Told.COUNT_REACHED, message, wanted=want.count, count=one.count)
                 wants[want.key] = replace(want, count=kept + added, notes=(*want.notes, note))

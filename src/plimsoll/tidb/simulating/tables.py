@@ -40,7 +40,7 @@ def summary_row(one: Summary) -> tuple[str, ...]:
 
 
 def decision_row(one: Decision) -> tuple[str, ...]:
-    return clock(one.at_s), one.component.value, one.kind or "all", one.what, "; ".join(one.why)
+    return clock(one.at_s), one.component.value, one.kind or "all", one.what, "; ".join(dict.fromkeys(one.why))
 
 
 def clock(seconds: float) -> str:
