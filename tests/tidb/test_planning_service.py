@@ -6,11 +6,12 @@ import json
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from structlog.testing import capture_logs
 
 from plimsoll.runtime.virtual_runs import run_virtual
 from plimsoll.tidb.planner_service import LARGEST_QUESTION_BYTES, PlannerService
 from tests.tidb.planning.questions import SMALL, strategy, thresholds
-from tests.tidb.played_monitoring import NOW, Monitored, error_of, plans_of
+from tests.tidb.played_monitoring import NOW, Monitored, error_of, in_virtual_time, plans_of
 
 if TYPE_CHECKING:
     from plimsoll.runtime.clocks import VirtualClock
@@ -217,3 +218,12 @@ def test_other_requests(method: str, path: str, status: int) -> None:
     assert found == status
     assert bool(body) is (method != "HEAD")
     assert headers.get("allow") == ("POST" if status == 405 else None)
+
+
+def test_what_stays_missing_is_warned_of_once():
+    world = Monitored().add(0.5, 0.5, None)
+    service = PlannerService(world.collector(), now=lambda: NOW)
+    with capture_logs() as logs:
+        for _ in range(3):
+            in_virtual_time(service.answer(json.dumps(strategy()).encode()))
+    assert [one["event"] for one in logs if one["log_level"] == "warning"] == ["planner.gaps"]

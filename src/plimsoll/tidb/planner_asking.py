@@ -34,6 +34,8 @@ NO_METRICS: Final = "InsufficientMetrics"
 BAD_ANSWER: Final = "BadAnswer"
 BLIND: Final = frozenset({REFUSED, NO_METRICS})
 """What a planner says of a cluster that it cannot see yet."""
+LARGEST_ANSWER_BYTES: Final = 1024 * 1024
+"""Thousands of groups: who sends more means something else."""
 
 
 class Planner(Protocol):
@@ -74,12 +76,14 @@ class OwnPlanner:
         self._web = web
         self._now = now
         self._prometheus = prometheus
+        self._warned: dict[BaseCluster, dict[Component, str]] = {}
 
     async def ask(self, base: TidbCluster, question: bytes) -> Answered | Unanswered:
         cluster = BaseCluster(namespace=base.metadata.namespace, name=base.metadata.name)
         collecting = Collecting(base=cluster, prometheus=self._prometheus)
         collector = Collector(collecting, pd=self._pds.of(base), web=self._web)
-        service = PlannerService(collector, now=self._now, falls_back=self._falls_back)
+        warned = self._warned.setdefault(cluster, {})
+        service = PlannerService(collector, now=self._now, falls_back=self._falls_back, warned=warned)
         page = await service.answer(question)
         return AnsweredHere(status=page.status, body=page.body)
 
@@ -104,6 +108,9 @@ def read_answer(answer: Answered | Unanswered, component: Component) -> tuple[Sc
         return NoAnswer(code=UNREACHABLE, problem=answer.problem)
     if not answer.is_ok:
         return _refused(answer)
+    if len(answer.body) > LARGEST_ANSWER_BYTES:
+        problem = f"the planner's answer is refused: it has more than {LARGEST_ANSWER_BYTES} bytes"
+        return NoAnswer(code=BAD_ANSWER, problem=problem)
     plans = read_plans(answer.body, component)
     if isinstance(plans, RejectedAnswer):
         return NoAnswer(code=BAD_ANSWER, problem=f"the planner's answer is refused: {plans.problem}")

@@ -57,13 +57,23 @@ class Page(Value):
 
 
 class PlannerService:
-    """An ASGI application. `now` is the moment that is planned for; `falls_back` as in `Strategy`."""
+    """An ASGI application. `now` is the moment that is planned for; `falls_back` as in `Strategy`.
 
-    def __init__(self, collector: Collector, *, now: Callable[[], datetime], falls_back: bool = False) -> None:
+    `warned` is what was told last of each component, for who makes a service anew for every question.
+    """
+
+    def __init__(
+        self,
+        collector: Collector,
+        *,
+        now: Callable[[], datetime],
+        falls_back: bool = False,
+        warned: dict[Component, str] | None = None,
+    ) -> None:
         self._collector = collector
         self._now = now
         self._falls_back = falls_back
-        self._told: dict[Component, str] = {}
+        self._warned = {} if warned is None else warned
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
@@ -134,9 +144,9 @@ class PlannerService:
     def _warn(self, event: str, component: Component, **more: Any) -> None:
         """Once for what stays as it is: a question comes every few seconds. No event: all is well."""
         said = f"{event} {more}" if event else ""
-        if said and said != self._told.get(component):
+        if said and said != self._warned.get(component):
             log.warning(event, component=component, **more)
-        self._told[component] = said
+        self._warned[component] = said
 
 
 def _told_gaps(collected: Collected) -> list[str]:

@@ -175,6 +175,10 @@ BAD_ANSWERS = {
     ),
     "no group": (200, b'[{"component":"tikv","count":1,"resource_type":"storage_small","labels":{}}]'),
     "not an array": (200, b"{}"),
+    "huge": (200, b"[" + b" " * 2**20 + b"]"),
+    "huge count": (200, b'[{"component":"tikv","count":2147483648,"resource_type":"s","labels":{"group":"g"}}]'),
+    "trailing comma": (200, b'[{"component":"tikv","count":1,"resource_type":"s","labels":{"group":"g"}},]'),
+    "key twice": (200, b'[{"component":"tikv","count":1,"count":2,"resource_type":"s","labels":{"group":"g"}}]'),
     "redirect": (302, b""),
     "refused": (400, b'"bad strategy"'),
 }
