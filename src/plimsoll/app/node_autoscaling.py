@@ -7,13 +7,13 @@ so that it can watch beside another autoscaler. Nothing is decided here.
 from __future__ import annotations
 
 import asyncio
-from contextlib import AsyncExitStack, asynccontextmanager
+from contextlib import AsyncExitStack
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 import structlog
 
-from plimsoll.app.page_serving import check_address, serve_pages
+from plimsoll.app.page_serving import check_address, pages_beside
 from plimsoll.journal.memory import MemoryJournal
 from plimsoll.journal.sqlite import SqliteJournal
 from plimsoll.kube.client import Client
@@ -49,7 +49,8 @@ from plimsoll.runtime.services import Service
 from plimsoll.runtime.supervisor import Supervisor
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Callable, Mapping
+    from collections.abc import Callable, Mapping
+    from contextlib import AbstractAsyncContextManager
     from pathlib import Path
 
     from plimsoll.core.clock import Clock
@@ -190,8 +191,7 @@ class Running:
         finally:
             await parts.leave()
 
-    @asynccontextmanager
-    async def _serving(self, parts: NodeAutoscaler) -> AsyncIterator[None]:
+    def _serving(self, parts: NodeAutoscaler) -> AbstractAsyncContextManager[None]:
         pages = TellingPages(
             metrics=parts.teller.metrics,
             health=parts.health,
@@ -200,14 +200,7 @@ class Running:
             reviewer=Reviewer(self.client),
             profiler=StackSampler() if self.policy.operation.profiling else None,
         )
-        address = self.policy.operation.address
-        service = Service(name="pages", run=lambda: serve_pages(pages, address))
-        serving = asyncio.create_task(Supervisor([service], clock=self._clock, entropy=self._entropy).run())
-        try:
-            yield
-        finally:
-            serving.cancel()
-            await asyncio.wait((serving,))
+        return pages_beside(pages, self.policy.operation.address, clock=self._clock, entropy=self._entropy)
 
     async def _warn_of_rival(self) -> None:
         """Whoever holds the lease that we want: another of us, or the autoscaler whose place we are to take."""

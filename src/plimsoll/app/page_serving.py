@@ -2,17 +2,23 @@
 
 from __future__ import annotations
 
-from contextlib import contextmanager
+import asyncio
+from contextlib import asynccontextmanager, contextmanager
 from typing import TYPE_CHECKING, Any
 
 from uvicorn import Config, Server
 
 from plimsoll.core.errors import InvalidInput
 from plimsoll.local.apiserver.transport.listening import CannotListen, bound
+from plimsoll.runtime.services import Service
+from plimsoll.runtime.supervisor import Supervisor
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import AsyncIterator, Iterator
     from socket import socket
+
+    from plimsoll.core.clock import Clock
+    from plimsoll.core.entropy import Entropy
 
 
 class _Quiet(Server):
@@ -34,6 +40,18 @@ async def serve_pages(application: Any, address: str) -> None:
         raise InvalidInput(f"{address} cannot be listened on", path="address") from error
     finally:
         server.should_exit = True
+
+
+@asynccontextmanager
+async def pages_beside(application: Any, address: str, *, clock: Clock, entropy: Entropy) -> AsyncIterator[None]:
+    """Serve pages for as long as the block lasts, whatever becomes of them: who waits to lead is well, too."""
+    service = Service(name="pages", run=lambda: serve_pages(application, address))
+    serving = asyncio.create_task(Supervisor([service], clock=clock, entropy=entropy).run())
+    try:
+        yield
+    finally:
+        serving.cancel()
+        await asyncio.wait((serving,))
 
 
 async def serve_on(application: Any, listening: socket) -> None:

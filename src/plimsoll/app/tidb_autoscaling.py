@@ -7,12 +7,12 @@ no lease, and neither does a single pass. Nothing is decided here.
 from __future__ import annotations
 
 import asyncio
-from contextlib import AsyncExitStack, asynccontextmanager
+from contextlib import AsyncExitStack
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, Self
 
 from plimsoll.app.node_autoscaling import LazyJournal
-from plimsoll.app.page_serving import check_address, serve_pages
+from plimsoll.app.page_serving import check_address, pages_beside
 from plimsoll.kube.client import Client
 from plimsoll.kube.http import HttpTransport
 from plimsoll.kube.informer.shared import Informers
@@ -38,7 +38,6 @@ from plimsoll.tidb.settings import LEASE, NAME
 from plimsoll.tidb.web import HttpWeb
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator
     from datetime import datetime
     from pathlib import Path
 
@@ -145,7 +144,8 @@ class Running:
         check_address(chosen.address)
         # A server without the definitions, or one that refuses us, is told now and not by an informer again and again.
         await self.client.get_json("/apis/pingcap.com/v1alpha1/tidbclusterautoscalers", [("limit", "1")])
-        async with self._serving():
+        pages = Pages(self._metrics)
+        async with pages_beside(pages, chosen.address, clock=self._clock, entropy=self._entropy):
             await self._led()
 
     async def _led(self) -> None:
@@ -173,17 +173,6 @@ class Running:
         finally:
             await parts.teller.leave()
             await self._close_journal()
-
-    @asynccontextmanager
-    async def _serving(self) -> AsyncIterator[None]:
-        address = self._chosen.address
-        service = Service(name="pages", run=lambda: serve_pages(Pages(self._metrics), address))
-        serving = asyncio.create_task(Supervisor([service], clock=self._clock, entropy=self._entropy).run())
-        try:
-            yield
-        finally:
-            serving.cancel()
-            await asyncio.wait((serving,))
 
     def _parts(self, client: Client, *, recorder: EventRecorder, informers: Informers | None = None) -> TidbParts:
         chosen = self._chosen

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 import structlog
+from msgspec.structs import replace
 
 from plimsoll.core.errors import PlimsollError
 from plimsoll.objects.meta import ObjectReference
@@ -133,15 +134,15 @@ class TidbAutoscaler:
             return await self._parted(observed, brake=brake, now=now)
         problems = problems_of(autoscaler, base, open_namespaces=observed.open_namespaces)
         if base is None and not any(one.code == _NOT_LET_IN for one in problems):
-            return _result(observed, now, standing=Standing.NO_BASE, brake=brake)
+            return replace(_begun(observed, now), standing=Standing.NO_BASE, brake=brake)
         if problems:
-            return _result(observed, now, standing=Standing.INVALID, brake=brake, problems=problems)
+            return replace(_begun(observed, now), standing=Standing.INVALID, brake=brake, problems=problems)
         components = await self._components(observed, brake=brake, now=now, is_leaving=False)
         for former in observed.former:
             components = joined(components, await self._of_former(former, now=now))
         warnings = warnings_of(autoscaler)
         is_new = base is not None and is_starting(base, now=now, grace_s=settings.policy.registration_grace_s)
-        return _result(observed, now, components=components, brake=brake, warnings=warnings, is_starting=is_new)
+        return replace(_begun(observed, now), components=components, brake=brake, warnings=warnings, is_starting=is_new)
 
     async def _components(
         self, observed: Observed, *, brake: Reason | None, now: datetime, is_leaving: bool
@@ -169,7 +170,7 @@ class TidbAutoscaler:
     async def _parted(self, observed: Observed, *, brake: Reason | None, now: datetime) -> PassResult:
         """An autoscaler that is deleted stays until nothing of it is left that could lose data."""
         if brake is not None:
-            return _result(observed, now, standing=Standing.DELETED, brake=brake, told=str(brake))
+            return replace(_begun(observed, now), standing=Standing.DELETED, brake=brake, told=str(brake))
         parted = await self._parting.part(
             observed.autoscaler,
             [one.view for one in observed.clusters],
@@ -178,9 +179,9 @@ class TidbAutoscaler:
         )
         if not isinstance(parted, Drains):
             gone = isinstance(parted, Released)
-            return _result(observed, now, standing=Standing.DELETED, told=parted.told, is_released=gone)
+            return replace(_begun(observed, now), standing=Standing.DELETED, told=parted.told, is_released=gone)
         components = await self._components(observed, brake=None, now=now, is_leaving=True)
-        return _result(observed, now, standing=Standing.DELETED, components=components, told=parted.told)
+        return replace(_begun(observed, now), standing=Standing.DELETED, components=components, told=parted.told)
 
 
 def _standing_of_base(observed: Observed) -> BaseStanding:
@@ -189,7 +190,8 @@ def _standing_of_base(observed: Observed) -> BaseStanding:
     return BaseStanding.GONE if observed.base is None else BaseStanding.THERE
 
 
-def _result(observed: Observed, now: datetime, **more: object) -> PassResult:
+def _begun(observed: Observed, now: datetime) -> PassResult:
+    """The result of a pass of which nothing is known yet but what it is about."""
     autoscaler = observed.autoscaler
     metadata = autoscaler.metadata
     about = ObjectReference(
@@ -200,4 +202,4 @@ def _result(observed: Observed, now: datetime, **more: object) -> PassResult:
         uid=metadata.uid,
     )
     base = f"{namespace_of_base(autoscaler)}/{autoscaler.spec.cluster.name}"
-    return PassResult(about=about, generation=metadata.generation, at=now, base=base, **more)  # type: ignore[arg-type] # as its fields are called
+    return PassResult(about=about, generation=metadata.generation, at=now, base=base)
