@@ -20,7 +20,7 @@ from plimsoll.solver import kernels
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from plimsoll.nodes.turns import Turn
+    from plimsoll.nodes.model.loop_result import LoopResult
 
 _NODES = 5_000
 _PODS_EACH = 30
@@ -93,7 +93,7 @@ def _n22_rows() -> Iterator[dict[str, Any]]:
     yield _row("N22: ... the turns after it", max(times[1:]), "s CPU", 5, told)
 
 
-def _timed(doing: Callable[[], Turn]) -> tuple[float, Turn]:
+def _timed(doing: Callable[[], LoopResult]) -> tuple[float, LoopResult]:
     began = time.process_time()
     turn = doing()
     assert turn.ended_early is None, turn.ended_early

@@ -18,30 +18,30 @@ import numpy as np
 from benchmarks.planning_worlds import Shape, n1_shapes, synthetic_shapes
 from plimsoll.journal.memory import MemoryJournal
 from plimsoll.kube.client import Client
-from plimsoll.kube.exchange import Reply
-from plimsoll.kube.informer.cache import WritableCache
+from plimsoll.kube.informer.store.cache import WritableCache
 from plimsoll.kube.recorder import EventRecorder
-from plimsoll.kube.selections import ClientSettings
-from plimsoll.nodes.assembly import NodeAutoscaler, Surroundings
-from plimsoll.nodes.configuring import GivenOptions
-from plimsoll.nodes.planning.group_names import Naming
-from plimsoll.nodes.planning.world import MachineType
+from plimsoll.kube.requests.options import ClientSettings
+from plimsoll.kube.transport import Response
+from plimsoll.nodes.builder import Dependencies, NodeAutoscaler
+from plimsoll.nodes.config.source import ConfigMapConfig
+from plimsoll.nodes.model.group_names import Naming
+from plimsoll.nodes.model.snapshot import MachineType
 from plimsoll.nodes.providers.ports import Created, Owner
 from plimsoll.nodes.providers.theoretical import node_of as planned_node
 from plimsoll.nodes.providers.values import Done, Instance, NotImplementedByProvider
-from plimsoll.objects.events import EventSource
-from plimsoll.objects.nodes import Node
-from plimsoll.objects.pods import Pod
-from plimsoll.objects.workloads import ReplicaSet
+from plimsoll.objects.api.events import EventSource
+from plimsoll.objects.api.nodes import Node
+from plimsoll.objects.api.pods import Pod
+from plimsoll.objects.api.workloads import ReplicaSet
 from plimsoll.runtime.chance import SeededEntropy
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
 
-    from plimsoll.kube.exchange import Call
+    from plimsoll.kube.transport import Request
+    from plimsoll.nodes.model.loop_result import LoopResult
     from plimsoll.nodes.providers.ports import Group
     from plimsoll.nodes.providers.values import Blueprint, GroupOptions, NodeRef, Outcome, Span
-    from plimsoll.nodes.turns import Turn
 
 START = datetime(2026, 1, 1, 12, tzinfo=UTC)
 _OLD = "2026-01-01T00:00:00Z"
@@ -110,9 +110,9 @@ class FilledInformers:
 class EmptyAnswers:
     """A transport whose server takes everything."""
 
-    async def send(self, call: Call) -> Reply:
+    async def send(self, call: Request) -> Response:
         name = call.path.rpartition("/")[2]
-        return Reply(200, body=msgspec.json.encode({"metadata": {"name": name, "uid": name}}))
+        return Response(200, body=msgspec.json.encode({"metadata": {"name": name, "uid": name}}))
 
     async def aclose(self) -> None:
         """Nothing to close."""
@@ -324,19 +324,19 @@ class Bench:
         client = Client(EmptyAnswers(), clock=self.clock, entropy=entropy, settings=ClientSettings(qps=0))
         given = {"max-bulk-soft-taint-count": 0, **{name.replace("_", "-"): one for name, one in options.items()}}
         self._parts = NodeAutoscaler(
-            Surroundings(
+            Dependencies(
                 client=client,
                 informers=self.informers,
                 recorder=EventRecorder(client, EventSource(component="bench"), clock=self.clock, entropy=entropy),
                 provider=provider,  # type: ignore[arg-type]  # what it lacks is never asked
-                configuration=GivenOptions(given, self.informers, naming=provider.naming),
+                configuration=ConfigMapConfig(given, self.informers, naming=provider.naming),
                 clock=self.clock,
                 planning=_inline,
                 journal=MemoryJournal(),
             )
         )
 
-    def turn(self) -> Turn:
+    def turn(self) -> LoopResult:
         self.clock.passed_s += 10
         return self._loop.run_until_complete(self._parts.autoscaler.run_once())
 

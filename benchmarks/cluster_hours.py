@@ -16,9 +16,9 @@ import msgspec
 import structlog
 
 from plimsoll.kube.errors import NotFound
-from plimsoll.objects.pods import Pod
-from plimsoll.simulation.scenario_files import read_scenario
-from plimsoll.simulation.worlds import World
+from plimsoll.objects.api.pods import Pod
+from plimsoll.simulation.files.scenario_files import read_scenario
+from plimsoll.simulation.worlds.world import World
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

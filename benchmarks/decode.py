@@ -18,8 +18,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from benchmarks.real_pods import real_sized_pod
-from plimsoll.objects.decoding import decode_list
-from plimsoll.objects.pods import Pod
+from plimsoll.objects.api.pods import Pod
+from plimsoll.objects.codec.decoding import decode_list
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from plimsoll.objects.nodes import Node
-from plimsoll.objects.pods import Pod
+from plimsoll.objects.api.nodes import Node
+from plimsoll.objects.api.pods import Pod
+from plimsoll.scheduling.cluster_view import ClusterView
 from plimsoll.scheduling.feasibility import feasible, verdicts
 from plimsoll.scheduling.verdicts import Fits
-from plimsoll.scheduling.view import ClusterView
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

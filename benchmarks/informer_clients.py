@@ -27,15 +27,15 @@ from plimsoll.kube.client import Client
 from plimsoll.kube.configuration import find_access
 from plimsoll.kube.http import HttpTransport
 from plimsoll.kube.informer import Informer
-from plimsoll.kube.selections import Selection
-from plimsoll.objects.pods import Pod
+from plimsoll.kube.requests.options import Selection
+from plimsoll.objects.api.pods import Pod
 from plimsoll.runtime.chance import SystemEntropy
 from plimsoll.runtime.clocks import RealClock
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable
 
-    from plimsoll.kube.exchange import Call, Reply, Transport
+    from plimsoll.kube.transport import Request, Response, Transport
 
 _TICK_S: Final = 0.002
 _PATIENCE_S: Final = 300.0
@@ -153,7 +153,7 @@ class Rewound:
         self._transport = transport
         self._count = count
 
-    async def send(self, call: Call) -> Reply:
+    async def send(self, call: Request) -> Response:
         if call.is_stream:
             return await self._transport.send(call)
         reply = await self._transport.send(call._replace(query=[("limit", "1")]))

@@ -22,15 +22,15 @@ import numpy as np
 
 from benchmarks import planning_quality, planning_standing, planning_turns
 from benchmarks import planning_worlds as worlds
-from plimsoll.nodes.planning.scale_up import propose, verified
+from plimsoll.nodes.planning.scaleup.planner import propose, verified
 from plimsoll.solver import kernels
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from plimsoll.nodes.planning.results import ScaleUp
-    from plimsoll.nodes.planning.world import Snapshot
-    from plimsoll.nodes.policy import Policy
+    from plimsoll.nodes.config.policy import Policy
+    from plimsoll.nodes.model.scale_up_plan import ScaleUpPlan
+    from plimsoll.nodes.model.snapshot import Snapshot
 
 FIRST_SEED: Final = 90_210
 COLD_FILE: Final = Path("examples/plans/mixed.yaml")
@@ -65,7 +65,7 @@ class Measured:
     verify_ms: float
     peak_mib: float
     pods: int
-    plan: ScaleUp
+    plan: ScaleUpPlan
 
     @property
     def over_bound(self) -> float:
@@ -93,7 +93,7 @@ def measured(world: World) -> Measured:
     proposal = propose(snapshot, policy)
     peak_mib = _memory_mib("VmHWM") - before_mib
     plan_ms = min(cpu_ms(lambda: propose(snapshot, policy)) for _ in range(3))
-    answers: list[ScaleUp] = []
+    answers: list[ScaleUpPlan] = []
     verify_ms = cpu_ms(lambda: answers.append(verified(proposal)))
     plan = answers[0]
     _check(plan, pods)
@@ -102,7 +102,7 @@ def measured(world: World) -> Measured:
     )
 
 
-def _check(plan: ScaleUp, pods: int) -> None:
+def _check(plan: ScaleUpPlan, pods: int) -> None:
     left = sum(one.pods for one in plan.remaining)
     if plan.helped + left != pods:
         raise RuntimeError(f"{plan.helped} helped and {left} left of {pods}")

@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 from benchmarks import planning_worlds as worlds
-from plimsoll.nodes.planning.boards import Board
-from plimsoll.solver.bounds import lower_bound
-from plimsoll.solver.planner import pack
-from plimsoll.solver.problems import UNBOUNDED, Effort, Packing
+from plimsoll.nodes.planning.scaleup.problem import ScaleUpProblem
+from plimsoll.solver.bounds.lower_bound import lower_bound
+from plimsoll.solver.pack import pack
+from plimsoll.solver.problem import UNBOUNDED, Effort, PackingProblem
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -38,7 +38,7 @@ def rows(seeds: Sequence[int], row: Callable[..., dict[str, Any]], cpu_ms: Calla
 
 def _rows(
     name: str,
-    problems: Sequence[Packing],
+    problems: Sequence[PackingProblem],
     most: float,
     row: Callable[..., dict[str, Any]],
     cpu_ms: Callable[..., float],
@@ -54,11 +54,11 @@ def _rows(
     yield row(f"{name}: cost / bound", statistics.median(ratios), "", most, told, plan_ms=statistics.median(times))
 
 
-def _n1(work: worlds.Workload) -> Packing:
+def _n1(work: worlds.Workload) -> PackingProblem:
     shapes = worlds.n1_shapes()
     capacity = [[one.allocatable["cpu"], one.allocatable["memory"] // worlds.MIB, 110] for one in shapes]
     requests = np.stack([work.cpu, work.memory_mib, np.ones_like(work.cpu)], axis=1)
-    return Packing(
+    return PackingProblem(
         requests=requests,
         counts=work.counts,
         capacity=np.array(capacity, dtype=np.int64),
@@ -68,12 +68,12 @@ def _n1(work: worlds.Workload) -> Packing:
     )
 
 
-def _gpu(seed: int) -> Packing:
+def _gpu(seed: int) -> PackingProblem:
     """As the engine sees it: GPU models come in as who may go where."""
     waiting = worlds.gpu_pending(pods=8_000, classes=370, seed=seed)
-    board = Board.of(worlds.snapshot(waiting, groups=worlds.groups(worlds.gpu_shapes())), worlds.policy())
+    board = ScaleUpProblem.of(worlds.snapshot(waiting, groups=worlds.groups(worlds.gpu_shapes())), worlds.policy())
     possible = board.allowed.any(axis=0)
-    return Packing(
+    return PackingProblem(
         requests=board.requests[possible],
         counts=board.table.counts[possible],
         capacity=board.capacity,

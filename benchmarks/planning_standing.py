@@ -12,13 +12,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from benchmarks import planning_worlds as worlds
-from plimsoll.solver.filling import Demand, Standing, fill
-from plimsoll.solver.survivors import Cluster, consolidate
+from plimsoll.solver.consolidation.consolidate import NodeSet, consolidate
+from plimsoll.solver.filling.fill import Demand, Standing, fill
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
-    from plimsoll.solver.problems import Ints
+    from plimsoll.solver.problem import Ints
 
 
 def rows(seeds: Sequence[int], row: Callable[..., dict[str, Any]], cpu_ms: Callable[..., float]) -> Iterator[Any]:
@@ -48,11 +48,11 @@ def _consolidation_rows(
     yield row(f"consolidation {nodes:,} nodes: cost / bound", statistics.median(ratios), "", 1.05)
 
 
-def _pods_on(cluster: Cluster, removed: Ints) -> int:
+def _pods_on(cluster: NodeSet, removed: Ints) -> int:
     return sum(int(cluster.dwellers[cluster.starts[node] : cluster.starts[node + 1], 1].sum()) for node in removed)
 
 
-def _cluster(nodes: int, pods_each: int, seed: int) -> Cluster:
+def _cluster(nodes: int, pods_each: int, seed: int) -> NodeSet:
     """Pods of 300 log-normal classes placed at random on nodes of three types, as far as they have room."""
     random = np.random.default_rng(seed)
     shapes = [one for one in worlds.n1_shapes() if one.name in {"n1-standard-8", "n1-standard-16", "n1-highmem-16"}]
@@ -70,7 +70,7 @@ def _cluster(nodes: int, pods_each: int, seed: int) -> Cluster:
             free[node] -= requests[kind]
             held[node][kind] = held[node].get(kind, 0) + 1
     lines = [(kind, count) for home in held for kind, count in sorted(home.items())]
-    return Cluster(
+    return NodeSet(
         requests=requests,
         free=free,
         price=np.array([shapes[index].price for index in types]),

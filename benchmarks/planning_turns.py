@@ -15,17 +15,17 @@ import numpy as np
 from msgspec import structs
 
 from benchmarks import planning_worlds as worlds
-from plimsoll.nodes.planning.removals import find_unneeded
-from plimsoll.nodes.planning.scale_up import propose
-from plimsoll.nodes.planning.snapshots import Changes, SnapshotKeeper, Surroundings
-from plimsoll.scheduling.view import pod_key
+from plimsoll.nodes.planning.scaledown.planner import find_unneeded
+from plimsoll.nodes.planning.scaleup.planner import propose
+from plimsoll.nodes.planning.state.snapshot_builder import Changes, SnapshotBuilder, Surroundings
+from plimsoll.scheduling.cluster_view import pod_key
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
-    from plimsoll.nodes.planning.world import Snapshot
-    from plimsoll.objects.nodes import Node
-    from plimsoll.objects.pods import Pod
+    from plimsoll.nodes.model.snapshot import Snapshot
+    from plimsoll.objects.api.nodes import Node
+    from plimsoll.objects.api.pods import Pod
 
 TURNS = 5
 CHURN = 100
@@ -82,7 +82,7 @@ def _fitting_rows(
     for seed in seeds:
         cluster = _with_waiting(seed, owned=owned)
         around = Surroundings(at=worlds.NOON)
-        keeper = SnapshotKeeper()
+        keeper = SnapshotBuilder()
         first = cpu_ms(lambda k=keeper, c=cluster, a=around: propose(k.update(c.everything, a), policy))
         later = []
         for _ in range(TURNS):
@@ -136,7 +136,7 @@ def _removals(world: Snapshot, seed: int, cpu_ms: Callable[..., float]) -> tuple
     policy = worlds.policy()
     cluster = Churning(*_objects(world.view.nodes.values()), seed=seed)
     around = Surroundings(at=world.at, groups=world.groups, group_of=world.group_of)
-    keeper = SnapshotKeeper()
+    keeper = SnapshotBuilder()
     made: list[Snapshot] = []
     reading = cpu_ms(lambda: made.append(keeper.update(cluster.everything, around)))
     # What is called first is loaded before anything is timed.

@@ -14,17 +14,17 @@ import msgspec
 import numpy as np
 
 from plimsoll.core.resources import ResourceVector
-from plimsoll.nodes.options import read_options
-from plimsoll.nodes.planning.world import Group, MachineType, Pending, Snapshot
-from plimsoll.objects.nodes import Node
-from plimsoll.objects.pods import Pod
+from plimsoll.nodes.config.options import read_options
+from plimsoll.nodes.model.snapshot import MachineType, NodeGroup, PendingPods, Snapshot
+from plimsoll.objects.api.nodes import Node
+from plimsoll.objects.api.pods import Pod
 from plimsoll.scheduling import ClusterView
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from plimsoll.nodes.policy import Policy
-    from plimsoll.solver.problems import Ints
+    from plimsoll.nodes.config.policy import Policy
+    from plimsoll.solver.problem import Ints
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
 MIB = 1 << 20
@@ -121,7 +121,7 @@ def node(name: str, shape: Shape, **labels: str) -> Node:
     )
 
 
-def groups(shapes: Sequence[Shape], *, zones: Sequence[str] = ("",)) -> tuple[Group, ...]:
+def groups(shapes: Sequence[Shape], *, zones: Sequence[str] = ("",)) -> tuple[NodeGroup, ...]:
     """One a shape and zone, empty, with as much room as anybody asks for."""
     found = []
     for shape in shapes:
@@ -130,7 +130,7 @@ def groups(shapes: Sequence[Shape], *, zones: Sequence[str] = ("",)) -> tuple[Gr
             labels = {ZONE: zone} if zone else {}
             labels |= {GPU_MODEL: shape.model} if shape.model else {}
             found.append(
-                Group(
+                NodeGroup(
                     id=name,
                     min_size=0,
                     max_size=100_000,
@@ -207,10 +207,10 @@ def pod(name: str, requests: dict[str, str], *, app: str = "", **spec: Any) -> P
     )
 
 
-def pending(work: Workload, *, prefix: str = "web", **spec: Any) -> tuple[Pending, ...]:
+def pending(work: Workload, *, prefix: str = "web", **spec: Any) -> tuple[PendingPods, ...]:
     """One controller a class."""
     return tuple(
-        Pending(
+        PendingPods(
             key=f"default/{prefix}-{index}",
             pod=pod(f"{prefix}-{index}", {"cpu": f"{cpu}m", "memory": f"{memory}Mi"}, **spec),
             count=count,
@@ -222,7 +222,7 @@ def pending(work: Workload, *, prefix: str = "web", **spec: Any) -> tuple[Pendin
     )
 
 
-def bundle(work: Workload, name: str) -> tuple[Pending, ...]:
+def bundle(work: Workload, name: str) -> tuple[PendingPods, ...]:
     """One request for all of it, a pod set a class."""
     return tuple(
         replace(one, key=f"default/{name}/{index}", bundle=f"default/{name}")
@@ -230,7 +230,7 @@ def bundle(work: Workload, name: str) -> tuple[Pending, ...]:
     )
 
 
-def gpu_pending(*, pods: int, classes: int, seed: int) -> tuple[Pending, ...]:
+def gpu_pending(*, pods: int, classes: int, seed: int) -> tuple[PendingPods, ...]:
     """Half of the classes ask for whole GPUs; a third of these for a model or one of two."""
     random = np.random.default_rng(seed)
     counts = 1 + random.multinomial(pods - classes, random.dirichlet(np.ones(classes)))
@@ -247,7 +247,7 @@ def gpu_pending(*, pods: int, classes: int, seed: int) -> tuple[Pending, ...]:
                 models = sorted(random.choice(list("abcdef"), size=int(random.integers(1, 3)), replace=False).tolist())
                 spec = {"affinity": {"nodeAffinity": _required(GPU_MODEL, models)}}
         one = pod(f"job-{index}", requests, **spec)
-        found.append(Pending(key=f"default/job-{index}", pod=one, count=count, created=NOON))
+        found.append(PendingPods(key=f"default/job-{index}", pod=one, count=count, created=NOON))
     return tuple(found)
 
 
@@ -256,7 +256,7 @@ def _required(key: str, values: list[str]) -> dict[str, Any]:
     return {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": terms}}
 
 
-def five_way_mix(*, pods: int, seed: int, controllers: int = 10) -> tuple[Pending, ...]:
+def five_way_mix(*, pods: int, seed: int, controllers: int = 10) -> tuple[PendingPods, ...]:
     """A fifth each: plain, spread over zones, spread over nodes, together in a zone, apart on nodes."""
     found = []
     for kind in ("plain", "zone-spread", "host-spread", "zone-together", "host-apart"):
@@ -265,7 +265,7 @@ def five_way_mix(*, pods: int, seed: int, controllers: int = 10) -> tuple[Pendin
             name = f"{kind}-{index}"
             requests = {"cpu": f"{work.cpu[index]}m", "memory": f"{work.memory_mib[index]}Mi"}
             one = pod(name, requests, **_interaction(kind, {"matchLabels": {"app": name}}))
-            found.append(Pending(key=f"default/{name}", pod=one, count=int(work.counts[index]), created=NOON))
+            found.append(PendingPods(key=f"default/{name}", pod=one, count=int(work.counts[index]), created=NOON))
         seed += 1
     return tuple(found)
 
@@ -283,7 +283,7 @@ def _interaction(kind: str, selector: dict[str, Any]) -> dict[str, Any]:
     return {}
 
 
-def constrained_pending(kind: str, *, pods: int, classes: int, seed: int) -> tuple[Pending, ...]:
+def constrained_pending(kind: str, *, pods: int, classes: int, seed: int) -> tuple[PendingPods, ...]:
     """Equal controllers, with a constraint of this kind: spread on all of them, keeping apart on three in ten."""
     found = []
     work = equal_counts(workload("lognormal", pods=pods, classes=classes, seed=seed), pods // classes)
@@ -292,7 +292,7 @@ def constrained_pending(kind: str, *, pods: int, classes: int, seed: int) -> tup
         has_it = kind != "host-apart" or index % 10 < 3
         spec = _interaction(kind, {"matchLabels": {"app": name}}) if has_it else {}
         one = pod(name, {"cpu": f"{cpu}m", "memory": f"{memory}Mi"}, **spec)
-        found.append(Pending(key=f"default/{name}", pod=one, count=int(work.counts[index]), created=NOON))
+        found.append(PendingPods(key=f"default/{name}", pod=one, count=int(work.counts[index]), created=NOON))
     return tuple(found)
 
 
@@ -324,7 +324,7 @@ def view_of(nodes: int, *, pods_each: int, seed: int) -> ClusterView:
     return ClusterView.of(machines, held)
 
 
-def snapshot(waiting: Sequence[Pending], **parts: Any) -> Snapshot:
+def snapshot(waiting: Sequence[PendingPods], **parts: Any) -> Snapshot:
     return Snapshot(number=1, at=NOON, pending=tuple(waiting), **{"view": ClusterView.of([], []), **parts})
 
 

@@ -20,19 +20,19 @@ import structlog
 from benchmarks.autoscaler_worlds import SellingProvider, TableGroup, TableProvider, node_of
 from benchmarks.planning_worlds import Shape
 from plimsoll.journal.memory import MemoryJournal
-from plimsoll.nodes.assembly import NodeAutoscaler, Surroundings
-from plimsoll.nodes.configuring import GivenOptions
-from plimsoll.objects.requests import ProvisioningRequest
+from plimsoll.nodes.builder import Dependencies, NodeAutoscaler
+from plimsoll.nodes.config.source import ConfigMapConfig
+from plimsoll.objects.api.provisioning_requests import ProvisioningRequest
 from plimsoll.runtime.kernel_warming import load_kernels
+from plimsoll.simulation.files.scenario_files import read_scenario
 from plimsoll.simulation.ports import Plugs
-from plimsoll.simulation.scenario_files import read_scenario
-from plimsoll.simulation.worlds import World
+from plimsoll.simulation.worlds.world import World
 from plimsoll.solver import kernels
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
-    from plimsoll.nodes.turns import Turn
+    from plimsoll.nodes.model.loop_result import LoopResult
     from plimsoll.runtime.services import Service
     from plimsoll.simulation.ports import LoopTools
 
@@ -169,12 +169,12 @@ class TableLoop:
     def __init__(self, tools: LoopTools, provider: TableProvider) -> None:
         component = tools.components.component("cluster-autoscaler", manager="cluster-autoscaler")
         self._parts = NodeAutoscaler(
-            Surroundings(
+            Dependencies(
                 client=component.client,
                 informers=component.informers,
                 recorder=component.recorder,
                 provider=provider,  # type: ignore[arg-type]  # what it lacks is never asked
-                configuration=GivenOptions(tools.options, component.informers, naming=provider.naming),
+                configuration=ConfigMapConfig(tools.options, component.informers, naming=provider.naming),
                 clock=tools.clock,
                 planning=_inline,
                 journal=MemoryJournal(),
@@ -189,7 +189,7 @@ class TableLoop:
     async def synced(self) -> None:
         await self._parts.autoscaler.synced()
 
-    async def turn(self) -> Turn:
+    async def turn(self) -> LoopResult:
         return await self._parts.autoscaler.run_once()
 
     async def run_loop(self) -> dict[str, Any]:

@@ -31,7 +31,7 @@ from plimsoll.runtime.clocks import RealClock
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterator
 
-    from plimsoll.local.apiserver.storage.drivers import Driver
+    from plimsoll.local.apiserver.storage.drivers.interface import Driver
 
     Clock = Callable[[], float]
 

@@ -13,7 +13,8 @@ import sys
 
 from plimsoll.kube.client import Client
 from plimsoll.kube.configuration import find_access
-from plimsoll.kube.controllers import Controller, Done
+from plimsoll.kube.controller.controller import Controller, Done
+from plimsoll.kube.controller.enqueue import enqueue_on, of_itself
 from plimsoll.kube.http import HttpTransport
 from plimsoll.kube.informer import Informer, Key
 from plimsoll.kube.leases import (
@@ -25,10 +26,9 @@ from plimsoll.kube.leases import (
     unique_identity,
 )
 from plimsoll.kube.recorder import EventRecorder, EventType, reference_to
-from plimsoll.kube.selections import Selection
-from plimsoll.kube.wiring import enqueue_on, of_itself
-from plimsoll.objects.configuration import ConfigMap
-from plimsoll.objects.events import EventSource
+from plimsoll.kube.requests.options import Selection
+from plimsoll.objects.api.core import ConfigMap
+from plimsoll.objects.api.events import EventSource
 from plimsoll.runtime.chance import SystemEntropy
 from plimsoll.runtime.clocks import RealClock
 from plimsoll.runtime.services import Service

@@ -10,7 +10,7 @@ import pytest
 from plimsoll.app import up as app
 from plimsoll.app.up import PortBusy, Settings, Surroundings, Up
 from plimsoll.local import first_cluster
-from plimsoll.local.apiserver.running import Ready, Serving
+from plimsoll.local.apiserver.run import Ready, Serving
 from plimsoll.local.first_cluster import FirstCluster
 from plimsoll.runtime.chance import SeededEntropy
 from plimsoll.runtime.supervisor import Supervisor

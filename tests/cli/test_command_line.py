@@ -97,7 +97,7 @@ def test_odd_surroundings_give_no_traceback(redirection: str, complaint: str):
 
 
 def test_a_mistake_of_ours_does_not_look_like_an_answer(monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr("plimsoll.objects.manifests.read_manifests", lambda *_, **__: 1 / 0)
+    monkeypatch.setattr("plimsoll.objects.codec.manifests.read_manifests", lambda *_, **__: 1 / 0)
     ended = plimsoll("validate", "-f", "-", stdin="kind: A")
     assert ended.returncode == 70
     assert "ZeroDivisionError" in ended.stderr

@@ -6,8 +6,8 @@ import json
 
 import pytest
 
-from plimsoll.cli.plan import _kernels_for
-from plimsoll.simulation.plan_inputs import read_plan_input
+from plimsoll.cli.nodes.plan import _kernels_for
+from plimsoll.simulation.plan.inputs import read_plan_input
 from plimsoll.solver import kernels
 
 

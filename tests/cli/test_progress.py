@@ -4,7 +4,7 @@ import io
 from contextlib import redirect_stderr
 from datetime import UTC, datetime
 
-from plimsoll.cli.progress import Progress
+from plimsoll.cli.shared.progress import Progress
 from plimsoll.runtime.virtual_runs import VirtualRun
 
 

@@ -13,9 +13,9 @@ from msgspec import structs
 
 from plimsoll.core.plans import Reason
 from plimsoll.journal.recordings import read_recording, write_recording
-from plimsoll.nodes.planning.removal_candidates import Known
+from plimsoll.nodes.model.loop_result import LoopResult
+from plimsoll.nodes.planning.scaledown.eligibility import ScaleDownState
 from plimsoll.nodes.recording.replaying import planned_turn, recording_of
-from plimsoll.nodes.turns import Turn
 from tests.cli.commands import Ended, plimsoll
 from tests.nodes.planning.worlds_of_offers import policy
 from tests.nodes.recording.test_hidden_names import ABOUT, NOON, SECRET, cluster
@@ -27,23 +27,23 @@ if TYPE_CHECKING:
 @pytest.fixture
 def file(tmp_path: Path) -> Path:
     path = tmp_path / "cluster.json.gz"
-    path.write_bytes(write_recording(recording_of(cluster(), policy(), Known(), about=ABOUT, salt="s")))
+    path.write_bytes(write_recording(recording_of(cluster(), policy(), ScaleDownState(), about=ABOUT, salt="s")))
     return path
 
 
 @pytest.fixture
 def seen(monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
     """What the autoscaler of a cluster sees, and with which options it was asked."""
-    turn = planned_turn(cluster(), policy(dry_run=True), Known())
+    turn = planned_turn(cluster(), policy(dry_run=True), ScaleDownState())
     asked: dict[str, Any] = {"turn": turn}
 
-    def one_turn(_connection: Any, options: dict[str, Any]) -> Turn:
+    def one_turn(_connection: Any, options: dict[str, Any]) -> LoopResult:
         asked["options"] = options
-        found: Turn = asked["turn"]
+        found: LoopResult = asked["turn"]
         return found
 
-    monkeypatch.setattr("plimsoll.cli.recording._one_turn", one_turn)
-    monkeypatch.setattr("plimsoll.cli.recording._in_force", lambda *_: {"max-cpu": 10, "max-memory": 5})
+    monkeypatch.setattr("plimsoll.cli.nodes.recording._one_turn", one_turn)
+    monkeypatch.setattr("plimsoll.cli.nodes.recording._in_force", lambda *_: {"max-cpu": 10, "max-memory": 5})
     return asked
 
 
@@ -155,7 +155,7 @@ def test_that_it_was_seen_in_a_dry_run_is_not_part_of_the_policy(seen: dict[str,
 
 def test_a_cluster_that_cannot_be_seen_is_exit_3(seen: dict[str, Any], tmp_path: Path):
     blind = Reason(code="CannotSee", message="the provider does not answer")
-    seen["turn"] = replace(Turn(number=1, at=NOON, policy=policy()), ended_early=blind)
+    seen["turn"] = replace(LoopResult(number=1, at=NOON, policy=policy()), ended_early=blind)
     path, ended = recorded(tmp_path)
     assert ended.returncode == 3
     assert "the provider does not answer" in ended.stderr

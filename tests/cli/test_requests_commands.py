@@ -28,8 +28,10 @@ def world(monkeypatch: pytest.MonkeyPatch) -> Iterator[KubeWorld]:
         def with_client(_connection: Any, work: Any, **_more: Any) -> Any:
             return world.do(work(world.client))
 
-        monkeypatch.setattr("plimsoll.cli.requests.with_client", with_client)
-        monkeypatch.setattr("plimsoll.cli.requests._namespace_of", lambda connection: connection.namespace or "default")
+        monkeypatch.setattr("plimsoll.cli.nodes.requests.with_client", with_client)
+        monkeypatch.setattr(
+            "plimsoll.cli.nodes.requests._namespace_of", lambda connection: connection.namespace or "default"
+        )
         yield world
 
 

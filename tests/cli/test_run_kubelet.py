@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 import structlog
 
-from plimsoll.cli.run import telling_if_slow
+from plimsoll.cli.commands.run import telling_if_slow
 from plimsoll.runtime.virtual_runs import run_virtual
 from tests.cli.commands import plimsoll
 

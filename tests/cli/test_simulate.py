@@ -6,7 +6,7 @@ import math
 import pytest
 import yaml
 
-from plimsoll.cli import simulate
+from plimsoll.cli.commands import simulate
 from tests.cli.commands import plimsoll
 
 

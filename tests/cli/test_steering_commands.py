@@ -10,11 +10,11 @@ import pytest
 import yaml
 
 from plimsoll.nodes.cluster_state.registry import ClusterState
-from plimsoll.nodes.status_reports import report_of
-from plimsoll.nodes.steering import Steering
-from plimsoll.nodes.telling.status import StatusWriter
-from plimsoll.objects.configuration import ConfigMap
-from plimsoll.objects.meta import ObjectMeta
+from plimsoll.nodes.config.configure import RuntimeConfig
+from plimsoll.nodes.reporting.status.configmap import StatusWriter
+from plimsoll.nodes.reporting.status.reader import report_of
+from plimsoll.objects.api.core import ConfigMap
+from plimsoll.objects.api.meta import ObjectMeta
 from tests.cli.commands import Ended, plimsoll
 from tests.kube.worlds import KubeWorld
 from tests.nodes.cluster_state import state_worlds
@@ -127,7 +127,7 @@ def test_what_the_autoscaler_did_not_take_is_told_apart_from_what_it_has_not_see
 
     def problems(seconds_ago: int | None, **options: Any) -> list[str]:
         when = None if seconds_ago is None else now - timedelta(seconds=seconds_ago)
-        told: list[str] = report_of(found, Steering(options=options, configured_at=when), now=now)["problems"]
+        told: list[str] = report_of(found, RuntimeConfig(options=options, configured_at=when), now=now)["problems"]
         return told
 
     assert problems(60, **{"max-cpu": 10}) == []
@@ -164,7 +164,7 @@ def test_names_are_those_of_groups(world: KubeWorld):
     "text", ["", "- a", "{", "time: 5", "clusterWide: []\nnodeGroups: [1, {}]\n", "nodeGroups: {health: x}"]
 )
 def test_a_status_that_somebody_wrote_over_is_no_reason_to_fail(text: str):
-    report = report_of(ConfigMap(data={"status": text}), Steering(), now=NOON)
+    report = report_of(ConfigMap(data={"status": text}), RuntimeConfig(), now=NOON)
     assert report["stale"] is True
     assert report["ageSeconds"] is None
 
@@ -177,7 +177,7 @@ def test_cluster_autoscalers_own_status_is_read():
         metadata=ObjectMeta(annotations=notes),
         data={"status": yaml.safe_dump({"autoscalerStatus": "Running", "nodeGroups": [group]})},
     )
-    report = report_of(found, Steering(), now=NOON)
+    report = report_of(found, RuntimeConfig(), now=NOON)
     assert (report["ageSeconds"], report["stale"]) == (5.0, False)
     (told,) = report["groups"]
     assert (told["min"], told["target"], told["max"], told["backoff"]) == (1, 2, 3, "QUOTA: no more")

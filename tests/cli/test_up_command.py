@@ -9,8 +9,8 @@ import pytest
 import structlog
 
 from plimsoll.app.up import Up
-from plimsoll.cli.logs import log_sentences_to_stderr
-from plimsoll.cli.up import first_screen
+from plimsoll.cli.commands.up import first_screen
+from plimsoll.cli.shared.logs import log_sentences_to_stderr
 from tests.cli.commands import plimsoll
 
 if TYPE_CHECKING:

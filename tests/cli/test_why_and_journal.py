@@ -49,7 +49,7 @@ def world(monkeypatch: pytest.MonkeyPatch) -> Iterator[KubeWorld]:
             asked["connection"] = connection
             return world.do(work(world.client))
 
-        monkeypatch.setattr("plimsoll.cli.why.with_client", with_client)
+        monkeypatch.setattr("plimsoll.cli.journal.why.with_client", with_client)
         yield world
 
 
@@ -170,7 +170,7 @@ def test_a_cluster_that_cannot_be_reached_is_exit_4(monkeypatch: pytest.MonkeyPa
     def with_client(*_arguments: Any, **_more: Any) -> Any:
         raise NotSent("https://x: refused")
 
-    monkeypatch.setattr("plimsoll.cli.why.with_client", with_client)
+    monkeypatch.setattr("plimsoll.cli.journal.why.with_client", with_client)
     assert plimsoll("why", "node/n1", "--kubeconfig", "x").returncode == 4
 
 

@@ -11,17 +11,17 @@ from functools import cache
 from typing import TYPE_CHECKING
 
 from plimsoll.kube.client import Client
-from plimsoll.kube.selections import ClientSettings
+from plimsoll.kube.requests.options import ClientSettings
 from plimsoll.local.apiserver.transport.kube_transport import EmbeddedTransport
 from plimsoll.local.components import Components
-from plimsoll.local.upkeep.services import (
+from plimsoll.local.controller_manager.services import (
     disruption_services,
     garbage_collection_services,
     namespace_deletion_services,
     pod_collection_services,
 )
-from plimsoll.local.workloads.deployments import deployment_services
-from plimsoll.local.workloads.replica_sets import replica_set_services
+from plimsoll.local.controller_manager.workloads.deployments.controller import deployment_services
+from plimsoll.local.controller_manager.workloads.replica_sets.controller import replica_set_services
 from plimsoll.runtime.chance import SeededEntropy
 from plimsoll.runtime.supervisor import Supervisor
 from plimsoll.runtime.virtual_runs import VirtualRun

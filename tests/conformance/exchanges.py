@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     import asyncio
     from collections.abc import Mapping, Sequence
 
-    from plimsoll.local.apiserver.exchange import Answer
+    from plimsoll.local.apiserver.http_types import Answer
     from plimsoll.local.apiserver.transport.in_process import InProcessTransport
     from plimsoll.runtime.virtual_runs import VirtualRun
 

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
-from plimsoll.local.apiserver.exchange import Request
+from plimsoll.local.apiserver.http_types import Request
 from plimsoll.local.apiserver.storage import MemoryDriver, SqliteDriver
 from plimsoll.runtime.clocks import RealClock
 from tests.conformance.object_model import Event, Held, Key, Model
@@ -24,7 +24,7 @@ from tests.conformance.servers import ADMIN_TOKEN, embedded_server
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from plimsoll.local.apiserver.storage.drivers import Driver
+    from plimsoll.local.apiserver.storage.drivers.interface import Driver
 
 Json = dict[str, Any]
 

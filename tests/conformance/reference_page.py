@@ -9,7 +9,7 @@ import re
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from plimsoll.local.apiserver.served_kinds import builtin_resources
+from plimsoll.local.apiserver.resources.builtin import builtin_resources
 from tests.conformance.fuzzing import ALLOWED_5XX
 from tests.conformance.known_differences import KNOWN_DIFFERENCES
 from tests.conformance.recordings import API_SERVER_GROUPS, by_id, golden

@@ -9,8 +9,8 @@ from plimsoll.local.apiserver.admission import Admission
 from plimsoll.local.apiserver.application import Application
 from plimsoll.local.apiserver.authentication import ServiceAccountTokens, TokenAuthenticator, administrator
 from plimsoll.local.apiserver.authorization import RbacAuthorizer
-from plimsoll.local.apiserver.catalogue import Catalogue
-from plimsoll.local.apiserver.served_kinds import builtin_resources
+from plimsoll.local.apiserver.resources.builtin import builtin_resources
+from plimsoll.local.apiserver.resources.registry import ResourceRegistry
 from plimsoll.local.apiserver.server import Server
 from plimsoll.local.apiserver.storage import MemoryDriver, Store
 from plimsoll.local.apiserver.transport.in_process import InProcessTransport
@@ -18,7 +18,7 @@ from plimsoll.runtime.chance import SeededEntropy
 
 if TYPE_CHECKING:
     from plimsoll.core.clock import Clock
-    from plimsoll.local.apiserver.storage.drivers import Driver
+    from plimsoll.local.apiserver.storage.drivers.interface import Driver
 
 ADMIN_TOKEN = "conformance"
 CERTIFICATE = "-----BEGIN CERTIFICATE-----\nMA==\n-----END CERTIFICATE-----\n"
@@ -40,7 +40,7 @@ async def embedded_server(clock: Clock, *, driver: Driver | None = None) -> Embe
     authorizer = RbacAuthorizer.over(store)
     server = Server(
         store=store,
-        catalogue=Catalogue(builtin_resources()),
+        catalogue=ResourceRegistry(builtin_resources()),
         clock=clock,
         entropy=entropy,
         authenticator=TokenAuthenticator.over(

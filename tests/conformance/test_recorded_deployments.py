@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from plimsoll.local.upkeep.services import disruption_services
+from plimsoll.local.controller_manager.services import disruption_services
 from tests.conformance.comparing import body_differences
 from tests.conformance.recordings import by_id
 from tests.conformance.servers import RECORDED_DAY

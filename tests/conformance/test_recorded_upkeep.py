@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from plimsoll.local.upkeep.node_health import Patience
-from plimsoll.local.upkeep.node_lifecycle import NodeLifecycleSettings
-from plimsoll.local.upkeep.services import disruption_services, namespace_deletion_services
+from plimsoll.local.controller_manager.node_lifecycle.controller import NodeLifecycleSettings
+from plimsoll.local.controller_manager.node_lifecycle.health import Patience
+from plimsoll.local.controller_manager.services import disruption_services, namespace_deletion_services
 from tests.conformance.comparing import body_differences
 from tests.conformance.recordings import by_id
 from tests.local.local_worlds import LocalWorld

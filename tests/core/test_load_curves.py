@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from plimsoll.core.errors import InvalidInput
-from plimsoll.core.load_curves import IDLE, Load, LoadCurve, read_curve
+from plimsoll.local.tidb.load.curves import IDLE, Load, LoadCurve, read_curve
 
 DAY = """\
 # Reads of a shop, from midnight.

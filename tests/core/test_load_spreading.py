@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from plimsoll.core.load_spreading import Heat, spread
+from plimsoll.local.tidb.load.spreading import Heat, spread
 
 
 def test_without_hot_instances_everybody_is_equally_busy() -> None:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import sys
 
-from plimsoll.cli.run_nodes import flag_rows
+from plimsoll.cli.nodes.run import flag_rows
 
 _HEAD = """\
 # Flags of the node autoscaler

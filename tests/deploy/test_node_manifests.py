@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 import yaml
 
-from plimsoll.cli.run_nodes import read_flags
+from plimsoll.cli.nodes.run import read_flags
 from plimsoll.kube.diagnosis import NEEDS, Places, Scope
 from plimsoll.local.apiserver.authorization.rules import Rule
-from plimsoll.nodes.options import accepted_only, read_options
+from plimsoll.nodes.config.options import accepted_only, read_options
 from tests.deploy.flag_pages import page
 
 REPOSITORY = Path(__file__).parents[2]

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 import yaml
 
-from plimsoll.cli.run_tidb import tidb
+from plimsoll.cli.tidb.run import tidb
 from plimsoll.kube.diagnosis import NEEDS, Scope
 from plimsoll.local.apiserver.authorization.rules import Rule
 from plimsoll.local.apiserver.transport.kube_transport import EmbeddedTransport

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import threading
 
-from plimsoll.nodes.telling.profiling import StackSampler
+from plimsoll.operator.profiler import StackSampler
 
 
 def _busy_with_plans(ended: threading.Event) -> None:

@@ -15,7 +15,7 @@ import asyncio
 from typing import TYPE_CHECKING, Any, Self
 
 if TYPE_CHECKING:
-    from plimsoll.kube.exchange import Call, Reply, Stream, Transport
+    from plimsoll.kube.transport import Request, Response, Stream, Transport
 
 
 class LateWatches:
@@ -44,7 +44,7 @@ class _LateTransport:
         self._transport = transport
         self._late = late
 
-    async def send(self, call: Call) -> Reply:
+    async def send(self, call: Request) -> Response:
         reply = await self._transport.send(call)
         if reply.stream is None:
             return reply

@@ -15,10 +15,10 @@ from typing import TYPE_CHECKING, Any, Self, TypeVar
 import msgspec
 
 from plimsoll.kube.client import Client
-from plimsoll.kube.exchange import Call, Reply
-from plimsoll.kube.selections import ClientSettings
+from plimsoll.kube.requests.options import ClientSettings
+from plimsoll.kube.transport import Request, Response
 from plimsoll.local.apiserver.transport.kube_transport import EmbeddedTransport
-from plimsoll.objects.meta import WireObject
+from plimsoll.objects.api.meta import WireObject
 from plimsoll.objects.registry import KINDS, Kinds, Resource
 from plimsoll.runtime.chance import SeededEntropy
 from tests.local.apiserver.application.worlds import ADMIN, World
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
     from plimsoll.core.clock import Clock
-    from plimsoll.kube.exchange import Guard, Transport
+    from plimsoll.kube.transport import Guard, Transport
 
 T = TypeVar("T")
 
@@ -122,31 +122,35 @@ class ScriptedTransport:
     The last entry is repeated for ever.
     """
 
-    def __init__(self, *script: Reply | Exception | Callable[[Call], Reply], clock: Clock | None = None) -> None:
+    def __init__(
+        self, *script: Response | Exception | Callable[[Request], Response], clock: Clock | None = None
+    ) -> None:
         self.script = [*script]
-        self.sent: list[Call] = []
+        self.sent: list[Request] = []
         self.sent_at: list[float] = []
         self._clock = clock
 
-    async def send(self, call: Call) -> Reply:
+    async def send(self, call: Request) -> Response:
         self.sent.append(call)
         if self._clock is not None:
             self.sent_at.append(self._clock.monotonic_s())
         step = self.script.pop(0) if len(self.script) > 1 else self.script[0]
         if isinstance(step, Exception):
             raise step
-        return step if isinstance(step, Reply) else step(call)
+        return step if isinstance(step, Response) else step(call)
 
     async def aclose(self) -> None:
         """Nothing is held."""
 
 
-def json_reply(value: Any, *, status: int = 200, **headers: str) -> Reply:
+def json_reply(value: Any, *, status: int = 200, **headers: str) -> Response:
     named = {name.replace("_", "-"): text for name, text in headers.items()}
-    return Reply(status=status, headers={"content-type": "application/json", **named}, body=msgspec.json.encode(value))
+    return Response(
+        status=status, headers={"content-type": "application/json", **named}, body=msgspec.json.encode(value)
+    )
 
 
-def status_reply(code: int, message: str = "no", *, reason: str = "", details: Any = None, **headers: str) -> Reply:
+def status_reply(code: int, message: str = "no", *, reason: str = "", details: Any = None, **headers: str) -> Response:
     """A Status, as a server says no."""
     status = {
         "kind": "Status",

@@ -11,7 +11,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Self
 
 from plimsoll.kube.client import Client
-from plimsoll.kube.selections import ClientSettings
+from plimsoll.kube.requests.options import ClientSettings
 from plimsoll.local.apiserver.transport.kube_transport import EmbeddedTransport
 from plimsoll.local.components import Components
 from plimsoll.objects.registry import KINDS

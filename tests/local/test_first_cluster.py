@@ -9,7 +9,7 @@ import pytest
 from plimsoll.kube.client import Client
 from plimsoll.local.apiserver.transport.kube_transport import EmbeddedTransport
 from plimsoll.local.first_cluster import FirstCluster, prepare
-from plimsoll.objects.cloud import CLOUD_RESOURCES
+from plimsoll.objects.api.simulated_cloud import CLOUD_RESOURCES
 from plimsoll.objects.registry import KINDS
 from plimsoll.runtime.chance import SeededEntropy
 from tests.faults import CrashAfter, Crashed

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from plimsoll.kube.informer.changes import Key
+from plimsoll.kube.informer.events import Key
 from plimsoll.local.own_writes import OwnWrites
-from plimsoll.objects.meta import ObjectMeta
-from plimsoll.objects.pods import Pod
+from plimsoll.objects.api.meta import ObjectMeta
+from plimsoll.objects.api.pods import Pod
 
 
 class _Informer:

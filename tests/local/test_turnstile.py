@@ -5,18 +5,18 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING
 
-from plimsoll.kube.exchange import Call, Reply
+from plimsoll.kube.transport import Request, Response
 from plimsoll.local.turnstile import Door, Turnstile
 from plimsoll.runtime.virtual_runs import run_virtual
 
 if TYPE_CHECKING:
     from plimsoll.runtime.clocks import VirtualClock
 
-PODS = Call("POST", "/api/v1/namespaces/default/pods")
-LEASE = Call("PATCH", "/apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases/n")
-BINDING = Call("POST", "/api/v1/namespaces/default/pods/p/binding")
-EVENT = Call("POST", "/api/v1/namespaces/default/events")
-WATCH = Call("GET", "/api/v1/pods", is_stream=True)
+PODS = Request("POST", "/api/v1/namespaces/default/pods")
+LEASE = Request("PATCH", "/apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases/n")
+BINDING = Request("POST", "/api/v1/namespaces/default/pods/p/binding")
+EVENT = Request("POST", "/api/v1/namespaces/default/events")
+WATCH = Request("GET", "/api/v1/pods", is_stream=True)
 
 
 class Slow:
@@ -28,7 +28,7 @@ class Slow:
         self.most = 0
         self.order: list[str] = []
 
-    async def send(self, call: Call) -> Reply:
+    async def send(self, call: Request) -> Response:
         self._under_way += 1
         self.most = max(self.most, self._under_way)
         try:
@@ -36,7 +36,7 @@ class Slow:
         finally:
             self._under_way -= 1
         self.order.append(call.path)
-        return Reply(status=200)
+        return Response(status=200)
 
     async def aclose(self) -> None:
         """Nothing to let go of."""
@@ -87,9 +87,9 @@ def test_events_wait_until_nobody_else_does():
 
 
 def test_a_namespace_may_be_called_events():
-    inside = Call("POST", "/api/v1/namespaces/events/pods")
-    itself = Call("GET", "/api/v1/namespaces/events")
-    of_another_group = Call("POST", "/apis/events.k8s.io/v1/namespaces/default/events")
+    inside = Request("POST", "/api/v1/namespaces/events/pods")
+    itself = Request("GET", "/api/v1/namespaces/events")
+    of_another_group = Request("POST", "/apis/events.k8s.io/v1/namespaces/default/events")
 
     async def story(clock: VirtualClock) -> list[str]:
         slow = Slow(clock)
@@ -128,7 +128,7 @@ def test_a_call_that_is_cut_off_while_it_waits_takes_nobodys_turn():
         await clock.sleep(0.5)
         calls[1].cancel()
         done = await asyncio.gather(*calls, return_exceptions=True)
-        return [one.status for one in done if isinstance(one, Reply)]
+        return [one.status for one in done if isinstance(one, Response)]
 
     assert run_virtual(story) == [200, 200]
 

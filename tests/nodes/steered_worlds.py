@@ -4,17 +4,17 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from plimsoll.kube.informer.shared import Informers
-from plimsoll.nodes.configuring import GivenOptions
+from plimsoll.kube.informer.factory import SharedInformerFactory
+from plimsoll.nodes.config.source import ConfigMapConfig
 
 if TYPE_CHECKING:
     from tests.kube.worlds import KubeWorld
 
 
-def followed(world: KubeWorld, flags: dict[str, Any]) -> GivenOptions:
+def followed(world: KubeWorld, flags: dict[str, Any]) -> ConfigMapConfig:
     """Options of flags and of the cluster's ConfigMaps, kept up to date while time passes."""
-    informers = Informers(world.client, clock=world.clock, entropy=world.entropy)
-    options = GivenOptions(flags, informers)
+    informers = SharedInformerFactory(world.client, clock=world.clock, entropy=world.entropy)
+    options = ConfigMapConfig(flags, informers)
     for service in informers.services():
         world.run.spawn(service.run())
     world.do(options.synced())

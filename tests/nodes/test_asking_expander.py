@@ -9,16 +9,16 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from plimsoll.nodes.asking_expander import AskingExpander, question
-from plimsoll.nodes.planning.expanders import Circumstances, Option, Unanswered, choose
-from plimsoll.nodes.planning.results import Result, ScaleUp
-from plimsoll.nodes.policy import Policy
+from plimsoll.nodes.config.policy import Policy
+from plimsoll.nodes.model.scale_up_plan import Result, ScaleUpPlan
+from plimsoll.nodes.planning.scaleup.expanders import Circumstances, Option, Unanswered, choose
 from plimsoll.nodes.providers.externalgrpc.codes import Code, RpcFailed
 from plimsoll.nodes.providers.externalgrpc.generated import expander_pb2 as wire
 from plimsoll.nodes.providers.externalgrpc.methods import BEST_OPTIONS
 from plimsoll.nodes.providers.externalgrpc.object_bytes import node_of, pod_of
-from plimsoll.objects.meta import ObjectMeta
-from plimsoll.objects.pods import Pod
+from plimsoll.nodes.scaleup.grpc_expander import GrpcExpander, question
+from plimsoll.objects.api.meta import ObjectMeta
+from plimsoll.objects.api.pods import Pod
 from plimsoll.runtime.virtual_runs import run_virtual
 from tests.nodes.planning.test_expanders import option
 
@@ -49,14 +49,14 @@ class Expander:
 
 def grown(answer: list[str] | RpcFailed, *options: Option, chain: tuple[str, ...] = ("grpc", "least-nodes")) -> str:
     """The group that a plan chooses with such an expander."""
-    expander = AskingExpander(Expander(answer), max_pods=10)
+    expander = GrpcExpander(Expander(answer), max_pods=10)
     found: list[str] = []
 
-    async def plan(policy: Policy) -> ScaleUp:
+    async def plan(policy: Policy) -> ScaleUpPlan:
         best = choose(options, chain, Circumstances(answers=policy.expander_answers))
         assert best is not None
         found.append(best.offer.group)
-        return ScaleUp(result=Result.NEEDED)
+        return ScaleUpPlan(result=Result.NEEDED)
 
     run_virtual(expander.planned(Policy(), plan))
     (group,) = found
@@ -83,11 +83,11 @@ def test_no_answer_changes_nothing(answer: list[str] | RpcFailed):
 def test_it_is_asked_only_about_what_is_left():
     expander = Expander(["A"])
 
-    async def plan(policy: Policy) -> ScaleUp:
+    async def plan(policy: Policy) -> ScaleUpPlan:
         choose([A, B, C], ("most-pods", "least-nodes", "grpc"), Circumstances(answers=policy.expander_answers))
-        return ScaleUp(result=Result.NEEDED)
+        return ScaleUpPlan(result=Result.NEEDED)
 
-    run_virtual(AskingExpander(expander, max_pods=10).planned(Policy(), plan))
+    run_virtual(GrpcExpander(expander, max_pods=10).planned(Policy(), plan))
     assert expander.asked == []
 
 
@@ -101,13 +101,13 @@ def test_the_same_answers_give_the_same_plan_without_asking():
     with pytest.raises(Unanswered) as asked:
         choose([A, B], ("grpc",), Circumstances(answers={}))
     assert asked.value.options == (A, B)
-    expander = AskingExpander(Expander(["B"]), max_pods=10)
+    expander = GrpcExpander(Expander(["B"]), max_pods=10)
     recorded: list[Policy] = []
 
-    async def plan(policy: Policy) -> ScaleUp:
+    async def plan(policy: Policy) -> ScaleUpPlan:
         choose([A, B], ("grpc",), Circumstances(answers=policy.expander_answers))
         recorded.append(policy)
-        return ScaleUp(result=Result.NEEDED)
+        return ScaleUpPlan(result=Result.NEEDED)
 
     run_virtual(expander.planned(Policy(), plan))
     (policy,) = recorded
@@ -118,13 +118,13 @@ def test_a_plan_that_asks_something_else_each_time_comes_to_an_end():
     expander = Expander(["A"])
     tries: list[bool] = []
 
-    async def plan(policy: Policy) -> ScaleUp:
+    async def plan(policy: Policy) -> ScaleUpPlan:
         tries.append(policy.expander_answers is None)
         changed = replace(A, pods=len(tries))
         choose([changed, B], ("grpc",), Circumstances(answers=policy.expander_answers))
-        return ScaleUp(result=Result.NEEDED)
+        return ScaleUpPlan(result=Result.NEEDED)
 
-    run_virtual(AskingExpander(expander, max_pods=10).planned(Policy(), plan))
+    run_virtual(GrpcExpander(expander, max_pods=10).planned(Policy(), plan))
     assert tries[-1]
     assert len(expander.asked) == len(tries) - 1
 

@@ -4,9 +4,9 @@ from typing import Any
 
 import pytest
 
-from plimsoll.nodes.flags import Bounds, State
-from plimsoll.nodes.options import FLAGS, InvalidOptions, accepted_only, read_options
-from plimsoll.nodes.policy import Planner, Policy
+from plimsoll.nodes.config.flags import Bounds, State
+from plimsoll.nodes.config.options import FLAGS, InvalidOptions, accepted_only, read_options
+from plimsoll.nodes.config.policy import Planner, Policy
 
 GIB = 1 << 30
 

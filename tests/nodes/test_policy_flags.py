@@ -7,9 +7,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from plimsoll.nodes.flags import Flag, InvalidOptions, State
-from plimsoll.nodes.options import FLAGS, read_options
-from plimsoll.nodes.policy_flags import flags_of_policy, read_flags_of_policy
+from plimsoll.nodes.config.flags import Flag, InvalidOptions, State
+from plimsoll.nodes.config.options import FLAGS, flags_of_policy, read_flags_of_policy, read_options
 
 SIZES = st.tuples(st.integers(0, 50), st.integers(50, 900))
 WORDS = st.from_regex(r"[a-z][a-z0-9.:/-]{0,12}[a-z0-9]", fullmatch=True)

@@ -9,9 +9,9 @@ import yaml
 
 from plimsoll.core.errors import GaveUp, InvalidInput
 from plimsoll.kube.errors import NotFound
-from plimsoll.nodes.flags import InvalidOptions
-from plimsoll.nodes.steering import Changed, Wanted, configure, read_steering, set_pause
-from plimsoll.objects.configuration import ConfigMap
+from plimsoll.nodes.config.configure import Changed, Wanted, configure, read_steering, set_pause
+from plimsoll.nodes.config.flags import InvalidOptions
+from plimsoll.objects.api.core import ConfigMap
 from tests.kube.worlds import KubeWorld
 from tests.nodes.steered_worlds import followed
 

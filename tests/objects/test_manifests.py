@@ -11,8 +11,8 @@ from rich.pretty import pretty_repr
 
 from plimsoll.core.errors import UnreadableDocument
 from plimsoll.core.plans import Ref
-from plimsoll.objects.manifests import read_documents, read_manifests
-from plimsoll.objects.yaml_text import dump, load_all
+from plimsoll.objects.codec.manifests import read_documents, read_manifests
+from plimsoll.objects.codec.yaml import dump, load_all
 
 
 def read(text: str | bytes) -> list[object]:

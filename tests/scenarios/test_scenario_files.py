@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from plimsoll.simulation.runs import run_scenario
-from plimsoll.simulation.scenario_files import read_scenario
+from plimsoll.simulation.files.scenario_files import read_scenario
+from plimsoll.simulation.runner import run_scenario
 
 REPOSITORY = Path(__file__).parents[2]
 FILES = sorted([*Path(__file__).parent.glob("*.yaml"), *(REPOSITORY / "examples" / "scenarios").glob("*.yaml")])

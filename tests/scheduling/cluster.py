@@ -6,9 +6,9 @@ from typing import Any
 
 import msgspec
 
-from plimsoll.objects.nodes import Node
-from plimsoll.objects.pods import Pod
-from plimsoll.objects.volumes import CSINode, PersistentVolume, PersistentVolumeClaim, StorageClass
+from plimsoll.objects.api.nodes import Node
+from plimsoll.objects.api.pods import Pod
+from plimsoll.objects.api.storage import CSINode, PersistentVolume, PersistentVolumeClaim, StorageClass
 
 ZONE = "topology.kubernetes.io/zone"
 HOSTNAME = "kubernetes.io/hostname"

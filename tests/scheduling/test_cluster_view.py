@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from plimsoll.objects.problems import BadObject
-from plimsoll.scheduling.demands import pod_demand
+from plimsoll.objects.codec.decode_problems import BadObject
+from plimsoll.scheduling.cluster_view import ClusterView, PlacedPod, PodKey
 from plimsoll.scheduling.feasibility import elsewhere, feasible, prepared, verdicts
+from plimsoll.scheduling.rules.resources_fit import pod_demand
 from plimsoll.scheduling.verdicts import DoesNotFit, Fits
-from plimsoll.scheduling.view import ClusterView, PlacedPod, PodKey
 from tests.scheduling.cluster import HOSTNAME, node, pod, required, spread, term
 
 if TYPE_CHECKING:
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     import pytest
 
-    from plimsoll.objects.pods import Pod
+    from plimsoll.objects.api.pods import Pod
 
 
 def used(view: ClusterView) -> Mapping[str, int]:

@@ -8,16 +8,16 @@ import msgspec
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from plimsoll.objects.nodes import Node, NodeSpec, NodeStatus, Taint
-from plimsoll.objects.placement import Toleration
+from plimsoll.objects.api.affinity import Toleration
+from plimsoll.objects.api.nodes import Node, NodeSpec, NodeStatus, Taint
+from plimsoll.scheduling.cluster_view import ClusterView
 from plimsoll.scheduling.feasibility import explain, feasible, verdicts
-from plimsoll.scheduling.taints import Tolerations, tolerates
+from plimsoll.scheduling.rules.taints import Tolerations, tolerates
 from plimsoll.scheduling.verdicts import Fits, Refusal
-from plimsoll.scheduling.view import ClusterView
 from tests.scheduling.cluster import HOSTNAME, ZONE, node, pod, required, spread, term
 
 if TYPE_CHECKING:
-    from plimsoll.objects.pods import Pod
+    from plimsoll.objects.api.pods import Pod
 
 FEW = settings(max_examples=120, deadline=None)
 

@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
+from plimsoll.scheduling.cluster_view import ClusterView
 from plimsoll.scheduling.feasibility import explain, feasible
 from plimsoll.scheduling.messages import NotSchedulable, scheduling_outcome
 from plimsoll.scheduling.verdicts import DoesNotFit, Fits
-from plimsoll.scheduling.view import ClusterView
 from tests.scheduling.cluster import ZONE, node, node_affinity, pod, required, spread
 
 MANY = 10_000

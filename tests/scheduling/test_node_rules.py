@@ -8,14 +8,14 @@ import msgspec
 import pytest
 
 from plimsoll.core.errors import InvalidInput
-from plimsoll.objects.pods import Pod, PodStatus
+from plimsoll.objects.api.pods import Pod, PodStatus
+from plimsoll.scheduling.cluster_view import ClusterView
 from plimsoll.scheduling.feasibility import Profile, explain, feasible
 from plimsoll.scheduling.verdicts import FITS, DoesNotFit, Refusal
-from plimsoll.scheduling.view import ClusterView
 from tests.scheduling.cluster import node, node_affinity, pod
 
 if TYPE_CHECKING:
-    from plimsoll.objects.nodes import Node
+    from plimsoll.objects.api.nodes import Node
 
 NO_EXECUTE = {"key": "maintenance", "effect": "NoExecute"}
 DEDICATED = {"key": "dedicated", "value": "gpu", "effect": "NoSchedule"}

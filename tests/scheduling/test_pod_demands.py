@@ -10,11 +10,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from plimsoll.core.errors import InvalidQuantity
-from plimsoll.objects.pods import Pod
-from plimsoll.scheduling.demands import pod_demand
+from plimsoll.objects.api.pods import Pod
+from plimsoll.scheduling.cluster_view import ClusterView
 from plimsoll.scheduling.feasibility import feasible
+from plimsoll.scheduling.rules.resources_fit import pod_demand
 from plimsoll.scheduling.verdicts import DoesNotFit, Fits
-from plimsoll.scheduling.view import ClusterView
 from tests.scheduling.cluster import node, pod
 
 

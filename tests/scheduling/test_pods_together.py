@@ -6,13 +6,13 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from plimsoll.scheduling.cluster_view import ClusterView
 from plimsoll.scheduling.feasibility import feasible, verdicts
 from plimsoll.scheduling.verdicts import DoesNotFit, Fits
-from plimsoll.scheduling.view import ClusterView
 from tests.scheduling.cluster import ZONE, node, pod, required, term
 
 if TYPE_CHECKING:
-    from plimsoll.objects.pods import Pod
+    from plimsoll.objects.api.pods import Pod
 
 NODES = [node("n1", zone="z1"), node("n2", zone="z1"), node("n3", zone="z2"), node("n4", zone="")]
 NO_COMPANY = "node(s) didn't match pod affinity rules"

@@ -5,7 +5,8 @@ from typing import TYPE_CHECKING
 import msgspec
 import pytest
 
-from plimsoll.objects.pods import Pod, PodStatus
+from plimsoll.objects.api.pods import Pod, PodStatus
+from plimsoll.scheduling.cluster_view import ClusterView
 from plimsoll.scheduling.messages import NotSchedulable, scheduling_outcome
 from plimsoll.scheduling.priorities import (
     importance_order,
@@ -15,7 +16,6 @@ from plimsoll.scheduling.priorities import (
     priority_of,
     resolved_priority,
 )
-from plimsoll.scheduling.view import ClusterView
 from tests.scheduling.cluster import node, node_affinity, pod, required, term
 
 if TYPE_CHECKING:

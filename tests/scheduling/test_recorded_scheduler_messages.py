@@ -13,11 +13,11 @@ from typing import Any
 import msgspec
 import pytest
 
-from plimsoll.objects.nodes import Node
-from plimsoll.objects.pods import Pod
+from plimsoll.objects.api.nodes import Node
+from plimsoll.objects.api.pods import Pod
+from plimsoll.scheduling.cluster_view import ClusterView
 from plimsoll.scheduling.messages import NotSchedulable, Schedulable, scheduling_outcome
 from plimsoll.scheduling.storage import Storage
-from plimsoll.scheduling.view import ClusterView
 from tests.scheduling.cluster import claim, pod, required, storage_class, term, volume
 
 _FILE = Path(__file__).parents[1] / "fixtures/kubernetes/golden/scheduler.jsonl"

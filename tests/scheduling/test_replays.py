@@ -8,14 +8,14 @@ import msgspec
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from plimsoll.scheduling.cluster_view import ClusterView
 from plimsoll.scheduling.feasibility import feasible
-from plimsoll.scheduling.replays import Replay
+from plimsoll.scheduling.replay import Replay
 from plimsoll.scheduling.verdicts import Fits
-from plimsoll.scheduling.view import ClusterView
 from tests.scheduling.cluster import HOSTNAME, ZONE, node, pod, required, spread, term
 
 if TYPE_CHECKING:
-    from plimsoll.objects.pods import Pod
+    from plimsoll.objects.api.pods import Pod
 
 NODES = ("n0", "n1", "n2", "n3")
 KEYS = st.sampled_from([HOSTNAME, ZONE])

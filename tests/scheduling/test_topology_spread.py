@@ -5,10 +5,10 @@ from typing import Any
 import msgspec
 import pytest
 
-from plimsoll.objects.pods import Pod
+from plimsoll.objects.api.pods import Pod
+from plimsoll.scheduling.cluster_view import ClusterView
 from plimsoll.scheduling.feasibility import feasible, verdicts
 from plimsoll.scheduling.verdicts import DoesNotFit, Fits
-from plimsoll.scheduling.view import ClusterView
 from tests.scheduling.cluster import HOSTNAME, ZONE, node, pod, spread
 
 WEB = {"app": "web"}

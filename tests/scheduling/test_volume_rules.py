@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 import pytest
 
-from plimsoll.objects.meta import LabelSelector
-from plimsoll.objects.volumes import PersistentVolumeClaimStatus
+from plimsoll.objects.api.meta import LabelSelector
+from plimsoll.objects.api.storage import PersistentVolumeClaimStatus
+from plimsoll.scheduling.cluster_view import ClusterView
 from plimsoll.scheduling.feasibility import feasible, verdicts
 from plimsoll.scheduling.storage import Storage
 from plimsoll.scheduling.verdicts import DoesNotFit, Fits, Refusal
-from plimsoll.scheduling.view import ClusterView
 from tests.scheduling.cluster import (
     ZONE,
     claim,
@@ -25,7 +25,7 @@ from tests.scheduling.cluster import (
 )
 
 if TYPE_CHECKING:
-    from plimsoll.objects.pods import Pod
+    from plimsoll.objects.api.pods import Pod
 
 NODES = [node("n1", zone="z1"), node("n2", zone="z2"), node("n3", zone="")]
 BIND = "node(s) didn't find available persistent volumes to bind"

@@ -6,11 +6,11 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from plimsoll.simulation.runs import run_scenario
-from plimsoll.simulation.scenario_files import read_scenario
+from plimsoll.simulation.files.scenario_files import read_scenario
+from plimsoll.simulation.runner import run_scenario
 
 if TYPE_CHECKING:
-    from plimsoll.simulation.runs import Story
+    from plimsoll.simulation.runner import Story
 
 SMALL = {"name": "small", "cpu": 4, "memory": "16Gi", "price": 0.2}
 

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from plimsoll.simulation.expectations import Absent, find, unmet
-from plimsoll.simulation.scenarios import Expectation
+from plimsoll.simulation.scenario import Expectation
 
 OUTCOME: dict[str, Any] = {
     "nodeGroups": {"g": {"target": 3, "autoprovisioned": False}},

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from plimsoll.simulation.group_names import GroupNames
-from plimsoll.simulation.runs import run_scenario
-from plimsoll.simulation.scenario_files import read_scenario
+from plimsoll.simulation.files.scenario_files import read_scenario
+from plimsoll.simulation.runner import run_scenario
+from plimsoll.simulation.worlds.group_names import GroupNames
 
 SEED_ID = "nodeautoprovisioning_n1-highmem4_1234129"
 

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from plimsoll.nodes.planning.world import CapacityType
-from plimsoll.simulation.plan_inputs import read_plan_input
+from plimsoll.nodes.model.snapshot import CapacityType
+from plimsoll.simulation.plan.inputs import read_plan_input
 
 Json = dict[str, Any]
 GROUP = {"id": "g", "max": 9, "template": {"capacity": {"cpu": 4, "memory": "16Gi"}, "labels": {"said": "yes"}}}

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from plimsoll.core.errors import InvalidInput
-from plimsoll.simulation.plan_inputs import PlanInput, read_plan_input
+from plimsoll.simulation.plan.inputs import PlanInput, read_plan_input
 
 Json = dict[str, Any]
 GOLDEN = Path(__file__).parents[1] / "fixtures" / "kubernetes" / "golden" / "scheduler.jsonl"

@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from plimsoll.nodes.planning.scale_up import plan_scale_up
-from plimsoll.simulation.plan_inputs import read_plan_input
+from plimsoll.nodes.planning.scaleup.planner import plan_scale_up
+from plimsoll.simulation.plan.inputs import read_plan_input
 from tests.nodes.planning.worlds_of_offers import policy
 
 if TYPE_CHECKING:
-    from plimsoll.nodes.planning.results import ScaleUp
+    from plimsoll.nodes.model.scale_up_plan import ScaleUpPlan
 
 Json = dict[str, Any]
 ZONE = "topology.kubernetes.io/zone"
@@ -30,7 +30,7 @@ def kind(name: str = "m4", **more: Any) -> Json:
     return {"name": name, "cpu": 4, "memory": "15Gi", "price": 0.2, **more}
 
 
-def planned(document: Json, *, nap: bool = True) -> ScaleUp:
+def planned(document: Json, *, nap: bool = True) -> ScaleUpPlan:
     given = read_plan_input([("story.json", json.dumps(document).encode())])
     return plan_scale_up(given.snapshot, policy(expander="cost", node_autoprovisioning=nap))
 

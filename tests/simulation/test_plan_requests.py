@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from plimsoll.nodes.options import read_options
-from plimsoll.nodes.requests.booking import Hints, book
-from plimsoll.nodes.requests.seen import Nature
-from plimsoll.simulation.plan_inputs import PlanInput, read_plan_input
+from plimsoll.nodes.config.options import read_options
+from plimsoll.nodes.requests.booking.booking import Hints, book
+from plimsoll.nodes.requests.model import ClassKind
+from plimsoll.simulation.plan.inputs import PlanInput, read_plan_input
 
 Json = dict[str, Any]
 ATOMIC = "best-effort-atomic-scale-up.autoscaling.x-k8s.io"
@@ -68,7 +68,7 @@ def test_a_missing_template_fails_its_request_alone():
 
 def test_checks_are_no_pending_pods():
     given = read(template(), request("r", CHECK))
-    assert ([one.nature for one in given.requests], given.snapshot.pending) == ([Nature.CHECK], ())
+    assert ([one.nature for one in given.requests], given.snapshot.pending) == ([ClassKind.CHECK], ())
     assert [(pods.key, pods.count) for pods in given.requests[0].pods] == [("ml/r/0", 2)]
 
 

@@ -7,16 +7,8 @@ import msgspec
 import pytest
 
 from plimsoll.core.errors import InvalidInput, UnreadableDocument
-from plimsoll.simulation.scenario_files import read_scenario
-from plimsoll.simulation.scenarios import (
-    AdvanceStep,
-    AtStep,
-    Expectation,
-    ExpectStep,
-    LoopStep,
-    Scenario,
-    WorldKind,
-)
+from plimsoll.simulation.files.scenario_files import read_scenario
+from plimsoll.simulation.scenario import AdvanceStep, AtStep, Expectation, ExpectStep, LoopStep, Scenario, WorldKind
 
 
 def read(**whole: Any) -> Scenario:

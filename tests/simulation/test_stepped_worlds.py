@@ -8,11 +8,11 @@ import pytest
 
 from plimsoll.core.errors import InvalidInput
 from plimsoll.kube.errors import NotFound
-from plimsoll.objects.pods import Pod
+from plimsoll.objects.api.pods import Pod
+from plimsoll.simulation.files.scenario_files import read_scenario
 from plimsoll.simulation.ports import Plugs
-from plimsoll.simulation.runs import NO_AUTOSCALER, Telling, run_scenario
-from plimsoll.simulation.scenario_files import read_scenario
-from plimsoll.simulation.worlds import AUTOSCALER, World
+from plimsoll.simulation.runner import NO_AUTOSCALER, Telling, run_scenario
+from plimsoll.simulation.worlds.world import AUTOSCALER, World
 from tests.simulation.stories import SMALL, group, node, outcome, pod, replica_set, template, told
 
 if TYPE_CHECKING:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from plimsoll.simulation.turn_logs import TurnLog
+from plimsoll.simulation.worlds.loop_log import TurnLog
 from tests.simulation.stories import group, outcome, template
 
 PODS = {"name": "web", "count": 6, "template": template()}

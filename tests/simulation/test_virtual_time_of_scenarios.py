@@ -14,10 +14,10 @@ import msgspec
 import pytest
 
 from plimsoll.core.errors import InvalidInput, LeftVirtualTime
+from plimsoll.simulation.files.scenario_files import read_scenario
 from plimsoll.simulation.ports import Plugs
-from plimsoll.simulation.runs import run_scenario
-from plimsoll.simulation.scenario_files import read_scenario
-from plimsoll.simulation.worlds import World
+from plimsoll.simulation.runner import run_scenario
+from plimsoll.simulation.worlds.world import World
 from tests.simulation.busy_worlds import busy_scenario
 from tests.simulation.stories import group, outcome, replica_set
 

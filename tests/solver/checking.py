@@ -1,9 +1,9 @@
-"""A second opinion on packings: every rule of `Packing`, item by item of the answer, in Python's own integers."""
+"""A second opinion on packings: every rule of `PackingProblem`, item by item of the answer, in Python integers."""
 
-from plimsoll.solver.problems import Packed, Packing
+from plimsoll.solver.problem import Packing, PackingProblem
 
 
-def violations(problem: Packing, packed: Packed) -> list[str]:
+def violations(problem: PackingProblem, packed: Packing) -> list[str]:
     found: list[str] = []
     opened = [0] * len(problem.price)
     placed = [0] * len(problem.counts)
@@ -32,7 +32,7 @@ def violations(problem: Packing, packed: Packed) -> list[str]:
     return found
 
 
-def _content(problem: Packing, type_: int, content: dict[int, int]) -> list[str]:
+def _content(problem: PackingProblem, type_: int, content: dict[int, int]) -> list[str]:
     found: list[str] = []
     for resource, capacity in enumerate(problem.capacity[type_].tolist()):
         used = sum(items * int(problem.requests[class_, resource]) for class_, items in content.items())

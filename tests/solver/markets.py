@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from hypothesis import strategies as st
 
-from plimsoll.solver.problems import UNBOUNDED, Filling, Floats, Ints, Packed, Packing
+from plimsoll.solver.problem import UNBOUNDED, BinPattern, Floats, Ints, Packing, PackingProblem
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -19,8 +19,8 @@ MIB_PER_GIB = 1024
 
 def packing(
     requests: ArrayLike, counts: ArrayLike, capacity: ArrayLike, price: ArrayLike, **changes: NDArray[Any]
-) -> Packing:
-    """A `Packing` without constraints but those named."""
+) -> PackingProblem:
+    """A `PackingProblem` without constraints but those named."""
     sizes, bins = np.array(requests, dtype=np.int64), np.array(capacity, dtype=np.int64)
     classes, types = len(sizes), len(bins)
     fields: dict[str, NDArray[Any]] = {
@@ -35,7 +35,7 @@ def packing(
         "use": np.zeros((types, 0), dtype=np.int64),
         "room": np.zeros(0, dtype=np.int64),
     }
-    return Packing(**(fields | changes))
+    return PackingProblem(**(fields | changes))
 
 
 def shapes(cores_and_gib: Sequence[tuple[float, float]]) -> tuple[Ints, Floats]:
@@ -81,7 +81,7 @@ def demand(kind: str, *, pods: int, classes: int, seed: int = 1) -> tuple[Ints, 
     return requests, counts
 
 
-def gpu_market(*, pods: int = 8000, classes: int = 370, seed: int = 1) -> Packing:
+def gpu_market(*, pods: int = 8000, classes: int = 370, seed: int = 1) -> PackingProblem:
     """Whole GPUs of several models on 45 types, a third of the GPU classes bound to some models."""
     random = np.random.default_rng(seed)
     plain, price = shapes([(c, c * r) for c in (8, 16, 32, 64, 96) for r in (2, 4, 8)])
@@ -109,7 +109,7 @@ def gpu_market(*, pods: int = 8000, classes: int = 370, seed: int = 1) -> Packin
     return packing(requests[fits], counts, caps, prices, allowed=allowed[:, fits])
 
 
-def faults(problem: Packing, packed: Packed) -> list[str]:
+def faults(problem: PackingProblem, packed: Packing) -> list[str]:
     """What is wrong with an answer, in words; plain loops over Python integers, sharing nothing with the solver."""
     found, used, placed = [], [0] * len(problem.price), [0] * len(problem.counts)
     for filling in packed.fillings:
@@ -129,7 +129,7 @@ def faults(problem: Packing, packed: Packed) -> list[str]:
     return found
 
 
-def _filling_faults(problem: Packing, filling: Filling) -> list[str]:
+def _filling_faults(problem: PackingProblem, filling: BinPattern) -> list[str]:
     found = []
     inside = list(zip(filling.classes, filling.items, strict=True))
     if filling.bins < 1 or list(filling.classes) != sorted(set(filling.classes)) or min(filling.items, default=1) < 1:
@@ -151,7 +151,7 @@ def _filling_faults(problem: Packing, filling: Filling) -> list[str]:
 
 
 @st.composite
-def tiny_packings(draw: st.DrawFn) -> Packing:
+def tiny_packings(draw: st.DrawFn) -> PackingProblem:
     """A few classes and types, with everything that forbids something; nothing that limits bins."""
     classes, types, keys = draw(st.integers(1, 3)), draw(st.integers(1, 3)), draw(st.integers(0, 2))
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from plimsoll.solver.filling import Demand, Filled, Standing
-from plimsoll.solver.problems import UNBOUNDED, Ints, Packing
-from plimsoll.solver.survivors import Cluster
+from plimsoll.solver.consolidation.consolidate import NodeSet
+from plimsoll.solver.filling.fill import Demand, Filled, Standing
+from plimsoll.solver.problem import UNBOUNDED, Ints, PackingProblem
 
 
 def demand_of(seed: int, classes: int = 8, kinds: int = 3, keys: int = 2) -> Demand:
@@ -68,9 +68,9 @@ def cap_of(demand: Demand, cls: int, row: int) -> int:
     return min([int(demand.per_bin[cls]), *[cap for each, at, cap in tighter if (each, at) == (cls, row)]])
 
 
-def packing_of(seed: int, classes: int = 7, types: int = 4) -> Packing:
+def packing_of(seed: int, classes: int = 7, types: int = 4) -> PackingProblem:
     dice = np.random.default_rng(seed)
-    return Packing(
+    return PackingProblem(
         requests=dice.integers(1, 9, (classes, 3)),
         counts=dice.integers(0, 15, classes),
         capacity=dice.integers(9, 40, (types, 3)),
@@ -84,7 +84,7 @@ def packing_of(seed: int, classes: int = 7, types: int = 4) -> Packing:
     )
 
 
-def cluster_of(seed: int, nodes: int = 12, classes: int = 6) -> Cluster:
+def cluster_of(seed: int, nodes: int = 12, classes: int = 6) -> NodeSet:
     """Nodes of two types, at most half full."""
     dice = np.random.default_rng(seed)
     requests = np.column_stack((dice.integers(1, 9, (classes, 2)), np.ones(classes, dtype=np.int64)))
@@ -95,7 +95,7 @@ def cluster_of(seed: int, nodes: int = 12, classes: int = 6) -> Cluster:
     free = np.where(big[:, None], (90, 80, 30), (45, 50, 20)).astype(np.int64)
     for node, cls, items in lines:
         free[node] -= items * requests[cls]
-    return Cluster(
+    return NodeSet(
         requests=requests,
         free=free.clip(0),
         price=np.where(big, 1.9, 1.0),

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pytest
 
-from plimsoll.solver.filling import fill
+from plimsoll.solver.consolidation.consolidate import consolidate, remove_in_order
+from plimsoll.solver.filling.fill import fill
 from plimsoll.solver.kernels import forced
-from plimsoll.solver.single_types import estimate
-from plimsoll.solver.survivors import consolidate, remove_in_order
+from plimsoll.solver.packing.first_fit import estimate
 from tests.solver.standing_nodes import cluster_of, demand_of, packing_of, standing_of
 
 if TYPE_CHECKING:

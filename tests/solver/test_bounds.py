@@ -12,15 +12,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from plimsoll.solver.bounds import lower_bound
-from plimsoll.solver.problems import UNBOUNDED, Effort, Ints, Packing
-from plimsoll.solver.values import resource_prices
+from plimsoll.solver.bounds.lower_bound import lower_bound
+from plimsoll.solver.knapsack.item_values import resource_prices
+from plimsoll.solver.problem import UNBOUNDED, Effort, Ints, PackingProblem
 from tests.solver.markets import demand, gpu_market, n1_types, packing, tiny_packings
 
 QUICK, PROVING = Effort(), Effort(rounds=200)
 
 
-def cheapest(problem: Packing) -> float:
+def cheapest(problem: PackingProblem) -> float:
     """By trying every content of every bin; classes that fit nowhere are left out."""
     contents = {
         (type_, items)
@@ -44,7 +44,7 @@ def cheapest(problem: Packing) -> float:
     return cost(tuple(np.where(fit, problem.counts, 0).tolist()))
 
 
-def holds(problem: Packing, type_: int, items: Ints) -> bool:
+def holds(problem: PackingProblem, type_: int, items: Ints) -> bool:
     return bool(
         (items @ problem.requests <= problem.capacity[type_]).all()
         and problem.allowed[type_, items > 0].all()
@@ -55,7 +55,7 @@ def holds(problem: Packing, type_: int, items: Ints) -> bool:
 
 @given(tiny_packings())
 @settings(max_examples=80, deadline=None)
-def test_no_packing_is_cheaper_than_the_bound(problem: Packing):
+def test_no_packing_is_cheaper_than_the_bound(problem: PackingProblem):
     best = cheapest(problem)
     assert lower_bound(problem, effort=QUICK) <= best + 1e-12
     assert lower_bound(problem, effort=PROVING) <= best + 1e-12
@@ -63,7 +63,7 @@ def test_no_packing_is_cheaper_than_the_bound(problem: Packing):
 
 @given(tiny_packings(), st.randoms(use_true_random=False))
 @settings(max_examples=30, deadline=None)
-def test_the_order_of_classes_and_types_does_not_matter(problem: Packing, random: Random):
+def test_the_order_of_classes_and_types_does_not_matter(problem: PackingProblem, random: Random):
     classes = random.sample(range(len(problem.counts)), len(problem.counts))
     types = random.sample(range(len(problem.price)), len(problem.price))
     shuffled = replace(

@@ -9,13 +9,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from plimsoll.solver import cells
-from plimsoll.solver.bounds import lower_bound
-from plimsoll.solver.cells import pack_in_cells
-from plimsoll.solver.instances import Bin, Stock, fill_as_planned, top_up
+from plimsoll.solver.bounds.lower_bound import lower_bound
 from plimsoll.solver.kernels import cache_is_warm, forced
-from plimsoll.solver.problems import UNBOUNDED, Effort, Packing
-from plimsoll.solver.splits import split_alike
+from plimsoll.solver.packing import cells
+from plimsoll.solver.packing.cell_kernels import Bin, Stock, fill_as_planned, top_up
+from plimsoll.solver.packing.cells import pack_in_cells, split_alike
+from plimsoll.solver.problem import UNBOUNDED, Effort, PackingProblem
 from tests.solver.markets import demand, faults, n1_types, packing
 
 COARSE = Effort(cells=8, value_vectors=1, gap=1.0)
@@ -26,7 +25,7 @@ def cells_from_ten_classes_on(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(cells, "CLASSES", 10)
 
 
-def unlike(seed: int, *, classes: int = 60) -> Packing:
+def unlike(seed: int, *, classes: int = 60) -> PackingProblem:
     """Classes that differ in size, in where they may lie, in how many lie together."""
     random = np.random.default_rng(seed)
     capacity, price = n1_types()

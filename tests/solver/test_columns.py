@@ -7,29 +7,29 @@ from dataclasses import replace
 import numpy as np
 from hypothesis import given, settings
 
-from plimsoll.solver.answers import joined
-from plimsoll.solver.bounds import bounded, lower_bound
-from plimsoll.solver.columns import improve
-from plimsoll.solver.mixed import pack_mixed
-from plimsoll.solver.problems import Effort, Filling, Packed, Packing
+from plimsoll.solver.bounds.lower_bound import bounded, lower_bound
+from plimsoll.solver.column_generation.generator import improve
+from plimsoll.solver.packing.mixed import pack_mixed
+from plimsoll.solver.packing.solution import joined
+from plimsoll.solver.problem import BinPattern, Effort, Packing, PackingProblem
 from tests.solver.markets import demand, faults, n1_types, packing, tiny_packings
 
 THOROUGH = Effort(rounds=20, gap=0.0)
 
 
-def one_by_one(problem: Packing) -> Packed:
+def one_by_one(problem: PackingProblem) -> Packing:
     """The dearest packing that makes any sense: a bin for each item, of the first type that takes it."""
     fillings = []
     for one, (count, request) in enumerate(zip(problem.counts.tolist(), problem.requests, strict=True)):
         takes = (problem.capacity >= request).all(axis=1) & problem.allowed[:, one] & (problem.per_bin[one] > 0)
         if count and takes.any():
-            fillings.append(Filling(type=int(takes.argmax()), bins=count, classes=(one,), items=(1,)))
+            fillings.append(BinPattern(type=int(takes.argmax()), bins=count, classes=(one,), items=(1,)))
     return joined(problem, fillings)
 
 
 @given(tiny_packings())
 @settings(max_examples=40, deadline=None)
-def test_what_comes_back_is_valid_leaves_no_more_and_costs_no_more(problem: Packing):
+def test_what_comes_back_is_valid_leaves_no_more_and_costs_no_more(problem: PackingProblem):
     incumbent = one_by_one(problem)
     improved = improve(problem, incumbent, THOROUGH)
     assert faults(problem, improved) == []

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from plimsoll.solver.kernels import cache_is_warm, forced
-from plimsoll.solver.mixed import pack_mixed
-from plimsoll.solver.problems import UNBOUNDED, Effort, Packing
+from plimsoll.solver.packing.mixed import pack_mixed
+from plimsoll.solver.problem import UNBOUNDED, Effort, PackingProblem
 from tests.solver.checking import violations
 from tests.solver.workloads import n1_types, packing, pods, workload
 
@@ -16,7 +16,7 @@ pytestmark = pytest.mark.skipif(
 )
 
 
-def constrained(seed: int) -> Packing:
+def constrained(seed: int) -> PackingProblem:
     random = np.random.default_rng(seed)
     requests, counts = pods(300, 10, seed)
     capacity, price = n1_types()
@@ -43,7 +43,7 @@ def constrained(seed: int) -> Packing:
         pytest.param(constrained(2), id="every constraint, again"),
     ],
 )
-def test_compiled_and_plain_kernels_give_the_same_packing(problem: Packing):
+def test_compiled_and_plain_kernels_give_the_same_packing(problem: PackingProblem):
     with forced("plain"):
         plain = pack_mixed(problem, Effort())
     with forced("numba"):

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from plimsoll.solver.filling import Demand, Filled, Standing, fill, most_constrained_first
+from plimsoll.solver.filling.fill import Demand, Filled, Standing, fill, most_constrained_first
 from plimsoll.solver.kernels import forced
 from tests.solver.standing_nodes import assert_holds, cap_of, demand_of, standing_of
 

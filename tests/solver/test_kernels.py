@@ -8,7 +8,7 @@ import pytest
 
 from plimsoll.solver import kernels
 from plimsoll.solver.kernels import forced, kernel
-from plimsoll.solver.problems import Ints
+from plimsoll.solver.problem import Ints
 
 
 @kernel("i8(i8)")

@@ -5,14 +5,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from plimsoll.solver.kernels import forced
-from plimsoll.solver.knapsacks import best_content
-from plimsoll.solver.problems import Floats, Ints, Packing
-from plimsoll.solver.shelves import lay_out
-from plimsoll.solver.values import resource_prices, worth_from
+from plimsoll.solver.knapsack.item_values import resource_prices, worth_from
+from plimsoll.solver.knapsack.lp_knapsack import best_content
+from plimsoll.solver.packing.layout import prepare
+from plimsoll.solver.problem import Floats, Ints, PackingProblem
 from tests.solver.workloads import packing
 
 
-def best_by_trying_all(problem: Packing, values: Floats) -> float:
+def best_by_trying_all(problem: PackingProblem, values: Floats) -> float:
     ranges = (range(count + 1) for count in problem.counts.tolist())
     worth = 0.0
     for content in product(*ranges):
@@ -22,9 +22,9 @@ def best_by_trying_all(problem: Packing, values: Floats) -> float:
     return worth
 
 
-def content_and_promise(problem: Packing, values: Floats) -> tuple[Ints, float, float]:
+def content_and_promise(problem: PackingProblem, values: Floats) -> tuple[Ints, float, float]:
     """In the order of the problem's classes; value and bound as `values` count."""
-    laid = lay_out(problem)
+    laid = prepare(problem)
     worth = worth_from(values[laid.classes])
     content = np.zeros(laid.classes.size, dtype=np.int64)
     with forced("plain"):

@@ -7,10 +7,10 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from plimsoll.solver.filling import Demand, Standing, fill
+from plimsoll.solver.exact.assignment_milp import Impossible, Opening, Placed, Proof, Unknown, settle, worth_settling
+from plimsoll.solver.filling.fill import Demand, Standing, fill
 from plimsoll.solver.kernels import forced
-from plimsoll.solver.leftovers import Impossible, Opening, Placed, Proof, Unknown, settle, worth_settling
-from plimsoll.solver.problems import UNBOUNDED, Effort
+from plimsoll.solver.problem import UNBOUNDED, Effort
 from tests.solver.standing_nodes import assert_holds, demand_of, standing_of
 
 

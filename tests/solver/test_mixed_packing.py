@@ -6,10 +6,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from plimsoll.solver.kernels import forced
-from plimsoll.solver.mixed import pack_mixed
-from plimsoll.solver.problems import UNBOUNDED, Effort, Packed, Packing
-from plimsoll.solver.shelves import lay_out
-from plimsoll.solver.values import least_cost
+from plimsoll.solver.knapsack.item_values import least_cost
+from plimsoll.solver.packing.layout import prepare
+from plimsoll.solver.packing.mixed import pack_mixed
+from plimsoll.solver.problem import UNBOUNDED, Effort, Packing, PackingProblem
 from tests.solver.checking import violations
 from tests.solver.workloads import n1_types, packing, pods, workload
 
@@ -22,21 +22,21 @@ def kernels_run_as_they_are_written():
         yield
 
 
-def packed_validly(problem: Packing) -> Packed:
+def packed_validly(problem: PackingProblem) -> Packing:
     packed = pack_mixed(problem, Effort())
     assert violations(problem, packed) == []
     return packed
 
 
-def bins_by_type(problem: Packing, packed: Packed) -> list[int]:
+def bins_by_type(problem: PackingProblem, packed: Packing) -> list[int]:
     opened = [0] * len(problem.price)
     for filling in packed.fillings:
         opened[filling.type] += filling.bins
     return opened
 
 
-def ratio_to_volume(problem: Packing, packed: Packed) -> float:
-    laid = lay_out(problem)
+def ratio_to_volume(problem: PackingProblem, packed: Packing) -> float:
+    laid = prepare(problem)
     return packed.cost / float(least_cost(laid.shelf, laid.needs.left) @ laid.needs.left)
 
 
@@ -169,7 +169,7 @@ def test_the_work_does_not_grow_with_the_items():
 
 
 @st.composite
-def packings(draw: st.DrawFn, *, limited: bool = True) -> Packing:
+def packings(draw: st.DrawFn, *, limited: bool = True) -> PackingProblem:
     classes, types = draw(st.integers(1, 5)), draw(st.integers(1, 4))
     random = np.random.default_rng(draw(st.integers(0, 2**32)))
     given: dict[str, object] = {}
@@ -189,23 +189,23 @@ def packings(draw: st.DrawFn, *, limited: bool = True) -> Packing:
 
 @settings(max_examples=25, deadline=None)
 @given(packings())
-def test_every_answer_keeps_every_rule(problem: Packing):
+def test_every_answer_keeps_every_rule(problem: PackingProblem):
     packed_validly(problem)
 
 
 @settings(max_examples=15, deadline=None)
 @given(packings(limited=False))
-def test_everything_is_placed_when_nothing_limits_it(problem: Packing):
+def test_everything_is_placed_when_nothing_limits_it(problem: PackingProblem):
     assert not packed_validly(problem).left.any()
 
 
 @settings(max_examples=15, deadline=None)
 @given(packings(), st.randoms(use_true_random=False))
-def test_the_order_of_classes_and_types_does_not_change_the_cost(problem: Packing, random: Random):
+def test_the_order_of_classes_and_types_does_not_change_the_cost(problem: PackingProblem, random: Random):
     classes, types = list(range(len(problem.counts))), list(range(len(problem.price)))
     random.shuffle(classes)
     random.shuffle(types)
-    shuffled = Packing(
+    shuffled = PackingProblem(
         requests=problem.requests[classes],
         counts=problem.counts[classes],
         capacity=problem.capacity[types],

@@ -8,10 +8,12 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 
-from plimsoll.solver import columns, mixed, planner
-from plimsoll.solver.planner import pack
-from plimsoll.solver.problems import UNBOUNDED, Effort, Packed, Packing
-from plimsoll.solver.single_types import estimate
+from plimsoll.solver import pack as planner
+from plimsoll.solver.column_generation import generator
+from plimsoll.solver.pack import pack
+from plimsoll.solver.packing import mixed
+from plimsoll.solver.packing.first_fit import estimate
+from plimsoll.solver.problem import UNBOUNDED, Effort, Packing, PackingProblem
 from tests.solver.markets import demand, faults, n1_types, packing, tiny_packings
 
 QUICK = Effort(rounds=4, gap=0.3)
@@ -19,7 +21,7 @@ QUICK = Effort(rounds=4, gap=0.3)
 
 @given(tiny_packings())
 @settings(max_examples=40, deadline=None)
-def test_an_answer_is_valid_places_what_fits_and_costs_no_less_than_its_bound(problem: Packing):
+def test_an_answer_is_valid_places_what_fits_and_costs_no_less_than_its_bound(problem: PackingProblem):
     answer = pack(problem, QUICK)
     assert faults(problem, answer.packed) == []
     assert 0 <= answer.bound <= answer.packed.cost
@@ -35,7 +37,7 @@ def test_the_bound_is_of_what_is_placed():
 
 
 def test_a_packing_within_the_gap_is_not_worked_on(monkeypatch: pytest.MonkeyPatch):
-    def refuse(problem: Packing, incumbent: Packed, effort: Effort, *, bound: float) -> Packed:
+    def refuse(problem: PackingProblem, incumbent: Packing, effort: Effort, *, bound: float) -> Packing:
         raise AssertionError("columns were asked")
 
     monkeypatch.setattr(planner, "improve", refuse)
@@ -46,9 +48,9 @@ def test_a_packing_within_the_gap_is_not_worked_on(monkeypatch: pytest.MonkeyPat
 def test_many_classes_are_packed_in_cells(monkeypatch: pytest.MonkeyPatch):
     asked = []
 
-    def noted(problem: Packing, effort: Effort) -> Packed:
+    def noted(problem: PackingProblem, effort: Effort) -> Packing:
         asked.append(len(problem.counts))
-        return Packed(fillings=(), left=problem.counts, cost=0.0)
+        return Packing(fillings=(), left=problem.counts, cost=0.0)
 
     monkeypatch.setattr(planner, "pack_in_cells", noted)
     capacity, price = n1_types()
@@ -87,8 +89,8 @@ def test_pods_that_keep_apart_go_first_which_saves_a_percent(seed: int, monkeypa
 
 
 def test_an_answer_in_cells_that_leaves_more_behind_is_not_taken(monkeypatch: pytest.MonkeyPatch):
-    def nothing(problem: Packing, effort: Effort) -> Packed:
-        return Packed(fillings=(), left=problem.counts, cost=0.0)
+    def nothing(problem: PackingProblem, effort: Effort) -> Packing:
+        return Packing(fillings=(), left=problem.counts, cost=0.0)
 
     monkeypatch.setattr(planner, "pack_in_cells", nothing)
     capacity, price = n1_types()
@@ -143,7 +145,7 @@ def test_where_rounded_knapsacks_know_no_more_exact_ones_are_asked(monkeypatch: 
     assert faults(MIDDLING, found) == []
     assert not found.left.any()
     assert found.cost < 97
-    monkeypatch.setattr(columns, "EXACT_PAIRS", 0)
+    monkeypatch.setattr(generator, "EXACT_PAIRS", 0)
     assert pack(MIDDLING, Effort()).packed.cost > 98
 
 

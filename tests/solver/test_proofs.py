@@ -9,32 +9,34 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from plimsoll.solver.bounds import bounded, lower_bound
-from plimsoll.solver.exact_contents import NEAR, best_content_exactly
-from plimsoll.solver.problems import UNBOUNDED, Effort, Packing
-from plimsoll.solver.proofs import proven_bound, shown_by
-from plimsoll.solver.shelves import lay_out
-from plimsoll.solver.values import worth_from
+from plimsoll.solver.bounds.lower_bound import bounded, lower_bound
+from plimsoll.solver.bounds.proven_bound import proven_bound, shown_by
+from plimsoll.solver.knapsack.branch_and_bound import NEAR, best_content_exactly
+from plimsoll.solver.knapsack.item_values import worth_from
+from plimsoll.solver.packing.layout import prepare
+from plimsoll.solver.problem import UNBOUNDED, Effort, PackingProblem
 from tests.solver.markets import demand, n1_types, packing, tiny_packings
 from tests.solver.test_bounds import cheapest
 
 PROVING = Effort(gap=0.0, rounds=200, branch_nodes=10_000)
 
 
-def proven(problem: Packing, *, enough: float = 1e9) -> float:
+def proven(problem: PackingProblem, *, enough: float = 1e9) -> float:
     return proven_bound(problem, PROVING, known=lower_bound(problem, effort=PROVING), enough=enough)
 
 
 @given(tiny_packings())
 @settings(max_examples=40, deadline=None)
-def test_no_packing_is_cheaper_than_what_is_proven(problem: Packing):
+def test_no_packing_is_cheaper_than_what_is_proven(problem: PackingProblem):
     best = cheapest(problem)
     assert lower_bound(problem, effort=PROVING) <= proven(problem) <= best + 1e-9
 
 
 @given(tiny_packings(), st.lists(st.floats(0, 10), min_size=3, max_size=3))
 @settings(max_examples=60, deadline=None)
-def test_whatever_worths_are_proposed_no_packing_is_cheaper_than_what_they_show(problem: Packing, worths: list[float]):
+def test_whatever_worths_are_proposed_no_packing_is_cheaper_than_what_they_show(
+    problem: PackingProblem, worths: list[float]
+):
     assert shown_by(problem, np.array(worths[: len(problem.counts)])) <= cheapest(problem) + 1e-9
 
 
@@ -53,12 +55,12 @@ def test_worths_of_nothing_show_nothing():
 
 @given(tiny_packings())
 @settings(max_examples=40, deadline=None)
-def test_a_content_is_the_best_there_is(problem: Packing):
-    unkeyed = Packing(
-        **{name: getattr(problem, name) for name in Packing.__dataclass_fields__ if name != "exclusive"},
+def test_a_content_is_the_best_there_is(problem: PackingProblem):
+    unkeyed = PackingProblem(
+        **{name: getattr(problem, name) for name in PackingProblem.__dataclass_fields__ if name != "exclusive"},
         exclusive=np.zeros((len(problem.counts), 0), dtype=np.bool_),
     )
-    laid = lay_out(unkeyed)
+    laid = prepare(unkeyed)
     if not len(laid.types) or not len(laid.classes):
         return
     worth = worth_from(np.arange(1.0, len(laid.classes) + 1))
@@ -76,7 +78,7 @@ def test_a_content_is_the_best_there_is(problem: Packing):
 
 
 def test_a_spent_effort_still_tells_what_no_content_exceeds():
-    laid = lay_out(packing([[5, 3], [4, 4], [3, 5]], [9, 9, 9], [[31, 29]], [1.0]))
+    laid = prepare(packing([[5, 3], [4, 4], [3, 5]], [9, 9, 9], [[31, 29]], [1.0]))
     worth = worth_from(np.array([1.0, 0.9, 0.95]))
     content = np.zeros(3, dtype=np.int64)
     exact = best_content_exactly(laid.shelf, worth, 0, laid.needs.left, content, 10_000)

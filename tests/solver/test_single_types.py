@@ -7,14 +7,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from plimsoll.solver.kernels import forced
-from plimsoll.solver.problems import UNBOUNDED, Filling, Packing
-from plimsoll.solver.single_types import estimate, score_order
+from plimsoll.solver.packing.first_fit import estimate, score_order
+from plimsoll.solver.problem import UNBOUNDED, BinPattern, PackingProblem
 from tests.solver.standing_nodes import packing_of
 
 seeds = st.integers(0, 10**6)
 
 
-def first_fit_pod_by_pod(problem: Packing, kind: int, limit: int) -> list[tuple[int, ...]]:
+def first_fit_pod_by_pod(problem: PackingProblem, kind: int, limit: int) -> list[tuple[int, ...]]:
     """Items of each class on each node, in the order nodes were opened. One pod after the other, as slow as that is."""
     nodes: list[np.ndarray] = []
 
@@ -36,7 +36,7 @@ def first_fit_pod_by_pod(problem: Packing, kind: int, limit: int) -> list[tuple[
     return [tuple(node.tolist()) for node in nodes]
 
 
-def contents(problem: Packing, fillings: tuple[Filling, ...]) -> list[tuple[int, ...]]:
+def contents(problem: PackingProblem, fillings: tuple[BinPattern, ...]) -> list[tuple[int, ...]]:
     bins = []
     for filling in fillings:
         items = np.zeros(len(problem.counts), dtype=np.int64)
@@ -45,7 +45,7 @@ def contents(problem: Packing, fillings: tuple[Filling, ...]) -> list[tuple[int,
     return sorted(bins)
 
 
-def assert_valid(problem: Packing, fillings: tuple[Filling, ...], left: np.ndarray) -> None:
+def assert_valid(problem: PackingProblem, fillings: tuple[BinPattern, ...], left: np.ndarray) -> None:
     placed = np.zeros(len(left), dtype=np.int64)
     for filling in fillings:
         items = np.zeros(len(left), dtype=np.int64)

@@ -10,9 +10,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from plimsoll.solver import planner, small_packings
-from plimsoll.solver.planner import pack
-from plimsoll.solver.problems import Effort, Packed, Packing
+from plimsoll.solver import pack as planner
+from plimsoll.solver.exact import pattern_milp
+from plimsoll.solver.pack import pack
+from plimsoll.solver.problem import Effort, Packing, PackingProblem
 from tests.solver.markets import faults, packing, tiny_packings
 from tests.solver.test_bounds import cheapest
 
@@ -26,7 +27,7 @@ BY_LUCK = packing(
 
 
 @st.composite
-def few_large_items(draw: st.DrawFn) -> Packing:
+def few_large_items(draw: st.DrawFn) -> PackingProblem:
     """Of which two to five fill a bin: where rounding goes wrong."""
     classes, types = draw(st.integers(2, 3)), draw(st.integers(1, 2))
     sizes = st.tuples(st.integers(18, 60), st.integers(5, 60))
@@ -40,7 +41,7 @@ def few_large_items(draw: st.DrawFn) -> Packing:
 
 @given(few_large_items())
 @settings(max_examples=25, deadline=None)
-def test_few_items_on_one_or_two_types_cost_as_little_as_they_can(problem: Packing):
+def test_few_items_on_one_or_two_types_cost_as_little_as_they_can(problem: PackingProblem):
     answer = pack(problem, Effort(gap=0.0))
     assert faults(problem, answer.packed) == []
     assert answer.packed.cost == pytest.approx(cheapest(problem))
@@ -48,7 +49,7 @@ def test_few_items_on_one_or_two_types_cost_as_little_as_they_can(problem: Packi
 
 @given(tiny_packings())
 @settings(max_examples=30, deadline=None)
-def test_so_do_items_that_exclude_each_other(problem: Packing):
+def test_so_do_items_that_exclude_each_other(problem: PackingProblem):
     answer = pack(problem, Effort(gap=0.0))
     assert faults(problem, answer.packed) == []
     assert answer.packed.cost == pytest.approx(cheapest(problem))
@@ -70,7 +71,7 @@ def test_rounding_alone_would_open_dearer_bins(monkeypatch: pytest.MonkeyPatch):
 def test_a_limit_on_the_cheaper_type_leaves_the_other(limits: dict[str, Any]):
     problem = packing([[5]], [6], [[10], [10]], [1.0, 1.5], **limits)
     dear = pack(packing([[5]], [6], [[10]], [1.5]), Effort()).packed
-    cheaper = small_packings.pack_cheapest(problem, _of_second_type(dear), Effort())
+    cheaper = pattern_milp.pack_cheapest(problem, _of_second_type(dear), Effort())
     assert faults(problem, cheaper) == []
     assert cheaper.cost == pytest.approx(3.5)
 
@@ -78,15 +79,15 @@ def test_a_limit_on_the_cheaper_type_leaves_the_other(limits: dict[str, Any]):
 def test_too_many_contents_are_not_gone_through(monkeypatch: pytest.MonkeyPatch):
     for name in ("CONTENTS", "STEPS"):
         with monkeypatch.context() as patch:
-            patch.setattr(small_packings, name, 3)
+            patch.setattr(pattern_milp, name, 3)
             assert pack(BY_LUCK, Effort()).packed.cost == pytest.approx(0.68)
 
 
 @pytest.mark.parametrize(("classes", "each", "small"), [(12, 3, True), (13, 1, False), (4, 11, False)])
 def test_only_few_items_in_few_classes_are_asked_about(classes: int, each: int, *, small: bool):
     problem = packing([[1]] * classes, [each] * classes, [[10]], [1.0])
-    assert small_packings.is_small(problem) is small
+    assert pattern_milp.is_small(problem) is small
 
 
-def _of_second_type(packed: Packed) -> Packed:
+def _of_second_type(packed: Packing) -> Packing:
     return replace(packed, fillings=tuple(replace(one, type=1) for one in packed.fillings))

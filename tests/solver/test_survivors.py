@@ -8,14 +8,21 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from plimsoll.solver.consolidation.consolidate import (
+    Limits,
+    NodeSet,
+    Removals,
+    RemovalStatus,
+    consolidate,
+    remove_in_order,
+)
 from plimsoll.solver.kernels import forced
-from plimsoll.solver.survivors import Cluster, Limits, Removals, Verdict, consolidate, remove_in_order
 from tests.solver.standing_nodes import cluster_of
 
 seeds = st.integers(0, 10**6)
 
 
-def lying_on(cluster: Cluster) -> Counter[tuple[int, int]]:
+def lying_on(cluster: NodeSet) -> Counter[tuple[int, int]]:
     nodes = np.repeat(np.arange(len(cluster.free)), np.diff(cluster.starts)).tolist()
     lying: Counter[tuple[int, int]] = Counter()
     for node, (cls, items) in zip(nodes, cluster.dwellers.tolist(), strict=True):
@@ -23,7 +30,7 @@ def lying_on(cluster: Cluster) -> Counter[tuple[int, int]]:
     return lying
 
 
-def assert_holds(cluster: Cluster, found: Removals) -> None:
+def assert_holds(cluster: NodeSet, found: Removals) -> None:
     """Moves only take what is there; removed nodes end empty; nobody is over capacity, cap or permission."""
     lying = lying_on(cluster)
     free = cluster.free.copy()
@@ -41,13 +48,13 @@ def assert_holds(cluster: Cluster, found: Removals) -> None:
     assert not any(items for (node, _), items in lying.items() if node in gone)
     assert found.free.tolist() == free.tolist()
     assert cluster.removable[found.removed].all()
-    assert set(np.flatnonzero(found.verdicts == Verdict.REMOVED).tolist()) == gone
-    assert ((found.stuck >= 0) == (found.verdicts == Verdict.NO_ROOM)).all()
+    assert set(np.flatnonzero(found.verdicts == RemovalStatus.REMOVED).tolist()) == gone
+    assert ((found.stuck >= 0) == (found.verdicts == RemovalStatus.NO_ROOM)).all()
 
 
-def equal_nodes(items: list[int], capacity: int = 10) -> Cluster:
+def equal_nodes(items: list[int], capacity: int = 10) -> NodeSet:
     """One class of items that need 1; so many on each node."""
-    return Cluster(
+    return NodeSet(
         requests=np.array([[1, 1]]),
         free=np.array([[capacity - each] * 2 for each in items]),
         price=np.ones(len(items)),
@@ -112,7 +119,7 @@ def test_a_node_goes_whole_or_not_at_all():
     found = remove_in_order(cluster, np.array([0]))
     assert found.removed.tolist() == []
     assert found.moves.tolist() == []
-    assert found.verdicts[0] == Verdict.NO_ROOM
+    assert found.verdicts[0] == RemovalStatus.NO_ROOM
     assert found.stuck.tolist() == [0, -1, -1]
     assert found.free.tolist() == cluster.free.tolist()
 
@@ -131,7 +138,7 @@ def test_limits_stop_removals():
     assert len(remove_in_order(cluster, everybody, Limits(removals=1)).removed) == 1
     one_eviction = Limits(use=np.array([[1], [1], [1]]), spare=np.array([1]))
     stopped = remove_in_order(cluster, everybody, one_eviction)
-    assert stopped.verdicts.tolist() == [Verdict.REMOVED, Verdict.LIMITED, Verdict.LIMITED]
+    assert stopped.verdicts.tolist() == [RemovalStatus.REMOVED, RemovalStatus.LIMITED, RemovalStatus.LIMITED]
 
 
 def test_a_node_whose_price_is_not_worth_the_disruption_stays_and_receives():
@@ -139,7 +146,7 @@ def test_a_node_whose_price_is_not_worth_the_disruption_stays_and_receives():
     limits = Limits(disruption=np.array([1.0, 9.0, 9.0]), least_saving=0.5)
     found = consolidate(cluster, limits)
     assert found.removed.tolist() == [0]
-    assert found.verdicts[1] == Verdict.NOT_WORTH_IT
+    assert found.verdicts[1] == RemovalStatus.NOT_WORTH_IT
 
 
 def test_nodes_that_may_not_receive_get_nothing():
@@ -169,14 +176,14 @@ def test_items_that_share_a_key_do_not_meet():
     found = remove_in_order(cluster, np.array([0, 1]))
     assert found.removed.tolist() == [0]
     assert found.moves.tolist() == [[0, 0, 2, 1]]
-    assert found.verdicts[1] == Verdict.NO_ROOM
+    assert found.verdicts[1] == RemovalStatus.NO_ROOM
 
 
 def test_an_empty_cluster_of_one_fixed_node_is_left_alone():
     cluster = replace(equal_nodes([1]), removable=np.array([False]))
     found = consolidate(cluster)
     assert found.removed.tolist() == []
-    assert found.verdicts.tolist() == [Verdict.FIXED]
+    assert found.verdicts.tolist() == [RemovalStatus.FIXED]
 
 
 def test_a_half_empty_cluster_ends_near_its_bound():
@@ -188,7 +195,7 @@ def test_a_half_empty_cluster_ends_near_its_bound():
     free = np.tile(np.array([1000, 1000, 110]), (120, 1))
     for node, cls in lines:
         free[node] -= requests[cls]
-    cluster = Cluster(
+    cluster = NodeSet(
         requests=requests,
         free=free,
         price=np.ones(120),

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from plimsoll.solver.problems import UNBOUNDED, Floats, Ints, Packing
+from plimsoll.solver.problem import UNBOUNDED, Floats, Ints, PackingProblem
 
 CORE_HOUR = 0.031611
 GIB_HOUR = 0.004237
@@ -15,7 +15,7 @@ def packing(
     capacity: Ints | list[list[int]],
     price: Floats | list[float],
     **given: object,
-) -> Packing:
+) -> PackingProblem:
     """A packing in which everything may go everywhere, unless said otherwise."""
     requests, counts, capacity = (np.asarray(part, dtype=np.int64) for part in (requests, counts, capacity))
     classes, types = len(requests), len(capacity)
@@ -28,7 +28,7 @@ def packing(
         "room": np.zeros(0, dtype=np.int64),
     }
     fields.update({name: np.asarray(value) for name, value in given.items()})
-    return Packing(
+    return PackingProblem(
         requests=requests, counts=counts, capacity=capacity, price=np.asarray(price, dtype=np.float64), **fields
     )
 
@@ -76,7 +76,7 @@ def pods(items: int, classes: int, seed: int, *, shape: str = "log-normal") -> t
     return requests, counts
 
 
-def workload(items: int, classes: int, types: int, seed: int = 1, *, shape: str = "log-normal") -> Packing:
+def workload(items: int, classes: int, types: int, seed: int = 1, *, shape: str = "log-normal") -> PackingProblem:
     requests, counts = pods(items, classes, seed, shape=shape)
     capacity, price = n1_types() if types == 19 else synthetic_types(types)
     return packing(requests, counts, capacity, price)

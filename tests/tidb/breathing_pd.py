@@ -1,7 +1,8 @@
 """A PD whose stores hold regions and leaders that move as time passes; it refuses as PD does, and buries what is empty.
 
-It is a `Web` for `plimsoll.tidb.pd.Pd`, whatever the address asked. What it is told counts even if the answer is lost
-(`loses`); `is_silent` is a PD that nobody reaches. `together` is the most stores that were ever Offline at one time.
+It is a `Web` for `plimsoll.tidb.pd.client.Pd`, whatever the address asked. What it is told counts even if the answer is
+lost (`loses`); `is_silent` is a PD that nobody reaches. `together` is the most stores that were ever Offline at one
+time.
 
     pd = BreathingPd(clock)
     pd.register("db-tikv-0")
@@ -15,7 +16,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 from urllib.parse import parse_qs, urlsplit
 
-from plimsoll.tidb.web import Answered, Asked, Unanswered
+from plimsoll.web.client import Request, RequestFailed, Response
 
 if TYPE_CHECKING:
     from plimsoll.core.clock import Clock
@@ -101,9 +102,9 @@ class BreathingPd:
     def offline(self) -> list[int]:
         return [one.id for one in self.stores.values() if one.state == 1]
 
-    async def ask(self, asked: Asked) -> Answered | Unanswered:
+    async def ask(self, asked: Request) -> Response | RequestFailed:
         if self.is_silent:
-            return Unanswered(problem="no answer from http://pd.test within 5 s")
+            return RequestFailed(problem="no answer from http://pd.test within 5 s")
         self.breathe()
         split = urlsplit(asked.url)
         status, body = self._answer(asked.method, split.path, parse_qs(split.query), asked.body)
@@ -113,8 +114,8 @@ class BreathingPd:
             self.wrote.append(f"{asked.method} {split.path.removeprefix('/pd/api/v1')}")
             if self.loses:
                 self.loses -= 1
-                return Unanswered(problem="the answer was lost")
-        return Answered(status=status, body=json.dumps(body).encode())
+                return RequestFailed(problem="the answer was lost")
+        return Response(status=status, body=json.dumps(body).encode())
 
     # ---- as time passes
 

@@ -13,18 +13,18 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import parse_qs, urlsplit
 
 from plimsoll.runtime.virtual_runs import run_virtual
-from plimsoll.tidb.collecting import Collected, Collecting, Collector
-from plimsoll.tidb.members import BaseCluster
-from plimsoll.tidb.pd import Pd
-from plimsoll.tidb.planner_service import Page, PlannerService
-from plimsoll.tidb.planning.components import Component
-from plimsoll.tidb.web import Answered, Asked, Unanswered
+from plimsoll.tidb.model.components import Component
+from plimsoll.tidb.pd.client import Pd
+from plimsoll.tidb.pd.members import BaseCluster
+from plimsoll.tidb.planner.collector import Collected, Collecting, Collector
+from plimsoll.tidb.planner.service import Page, PlannerService
+from plimsoll.web.client import Request, RequestFailed, Response
 from tests.tidb.played_pd import PlayedPd
 
 if TYPE_CHECKING:
     from collections.abc import Coroutine
 
-    from plimsoll.tidb.planning.snapshots import InstanceSeen
+    from plimsoll.tidb.model.snapshot import InstanceSeen
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 WINDOW_S = 60
@@ -38,18 +38,18 @@ class PlayedPrometheus:
 
     def __init__(self) -> None:
         self.vectors: dict[str, list[tuple[dict[str, str], str]]] = {"used": [], "quota": [], "measured": []}
-        self.failing: Answered | None = None
+        self.failing: Response | None = None
         self.silent = False
         self.knows_post = True
         self.warnings: list[str] = []
         self.asked: list[tuple[str, str, str]] = []
 
-    def answer(self, asked: Asked) -> Answered:
+    def answer(self, asked: Request) -> Response:
         written = asked.body.decode() if asked.method == "POST" else urlsplit(asked.url).query
         fields = {name: values[0] for name, values in parse_qs(written).items()}
         self.asked.append((asked.method, fields["query"], fields["time"]))
         if asked.method == "POST" and not self.knows_post:
-            return Answered(status=405, body=b"method not allowed")
+            return Response(status=405, body=b"method not allowed")
         if self.failing is not None:
             return self.failing
         kind = "used" if "increase" in fields["query"] else "measured" if "timestamp(" in fields["query"] else "quota"
@@ -61,7 +61,7 @@ class PlayedPrometheus:
         ]
         warned = {"warnings": self.warnings} if self.warnings else {}
         data = {"resultType": "vector", "result": result}
-        return Answered(status=200, body=json.dumps({"status": "success", "data": data, **warned}).encode())
+        return Response(status=200, body=json.dumps({"status": "success", "data": data, **warned}).encode())
 
 
 @dataclass
@@ -116,18 +116,18 @@ class Monitored:
         labels = {"instance": pod, "kubernetes_namespace": "prod"}
         self.prometheus.vectors["measured"].append((labels, moment))
 
-    async def ask(self, asked: Asked) -> Answered | Unanswered:
+    async def ask(self, asked: Request) -> Response | RequestFailed:
         """A `Web`: this is all the network there is."""
         place = urlsplit(asked.url)
         if f"{place.scheme}://{place.netloc}" == PROMETHEUS:
             return await _never() if self.prometheus.silent else self.prometheus.answer(asked)
         if f"{place.scheme}://{place.netloc}" != PD:
-            return Unanswered(problem=f"cannot reach {place.netloc}: no such host")
+            return RequestFailed(problem=f"cannot reach {place.netloc}: no such host")
         if self.pd_is_silent:
             return await _never()
         path = place.path + (f"?{place.query}" if place.query else "")
         status, body = self.pd.answer(asked.method, path, asked.body)
-        return Answered(status=status, body=body)
+        return Response(status=status, body=body)
 
     # ---- asking
 
@@ -165,9 +165,9 @@ class Monitored:
         return address.split(".", maxsplit=1)[0].rpartition("-")[0] == stateful_set
 
 
-async def _never() -> Unanswered:
+async def _never() -> RequestFailed:
     await asyncio.sleep(3600)
-    return Unanswered(problem="nobody waits that long")
+    return RequestFailed(problem="nobody waits that long")
 
 
 def in_virtual_time(asking: Coroutine[Any, Any, Any]) -> Any:

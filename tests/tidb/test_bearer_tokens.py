@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from plimsoll.core.errors import InvalidInput
-from plimsoll.tidb.bearer_tokens import BearerToken
+from plimsoll.web.bearer_token import BearerToken
 from tests.cli.commands import plimsoll
 
 if TYPE_CHECKING:

@@ -8,11 +8,11 @@ import pytest
 from structlog.testing import capture_logs
 
 from plimsoll.core.errors import InvalidInput
-from plimsoll.tidb.collecting import CannotCollect, Collected
-from plimsoll.tidb.cpu_metrics import read_queries
-from plimsoll.tidb.members import pod_of
-from plimsoll.tidb.planning.components import Component
-from plimsoll.tidb.web import Answered
+from plimsoll.tidb.model.components import Component
+from plimsoll.tidb.pd.members import pod_of
+from plimsoll.tidb.planner.collector import CannotCollect, Collected
+from plimsoll.tidb.prometheus.cpu import read_queries
+from plimsoll.web.client import Response
 from tests.tidb.played_monitoring import NOW, PROMETHEUS, Monitored, in_virtual_time
 from tests.tidb.played_pd import GIB
 
@@ -221,7 +221,7 @@ def test_a_tidb_server_is_too_young_by_its_own_word() -> None:
 def test_a_query_that_fails_leaves_its_amounts_missing_and_is_told() -> None:
     world = Monitored().add(0.9)
     body = json.dumps({"status": "error", "errorType": "bad_data", "error": "parse error"}).encode()
-    world.prometheus.failing = Answered(status=400, body=body)
+    world.prometheus.failing = Response(status=400, body=body)
     found = world.collected()
     assert found.snapshot.instances[0].cpu_used_seconds is None
     assert all("bad_data: parse error" in problem for problem in found.problems)
@@ -297,7 +297,7 @@ def test_warnings_of_prometheus_are_logged() -> None:
 )
 def test_only_vectors_are_taken(body: bytes) -> None:
     world = Monitored().add(0.9)
-    world.prometheus.failing = Answered(status=200, body=body)
+    world.prometheus.failing = Response(status=200, body=body)
     found = world.collected()
     assert len(found.problems) == 3
     assert found.snapshot.instances[0].cpu_quota_cores is None

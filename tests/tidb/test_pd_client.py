@@ -10,9 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from plimsoll.runtime.virtual_runs import run_virtual
-from plimsoll.tidb.pd import Pd, PdFailed
-from plimsoll.tidb.pd_answers import PlacementRule, Replication, read_size, replicas_needed
-from plimsoll.tidb.web import Answered, Asked, Unanswered
+from plimsoll.tidb.pd.client import Pd, PdFailed
+from plimsoll.tidb.pd.types import PlacementRule, Replication, read_size, replicas_needed
+from plimsoll.web.client import Request, RequestFailed, Response
 
 API = "http://pd.test/pd/api/v1"
 GIB = 1024**3
@@ -26,13 +26,13 @@ class Recorded:
         self.asked: list[str] = []
         self.bodies: list[Any] = []
 
-    async def ask(self, asked: Asked) -> Answered | Unanswered:
+    async def ask(self, asked: Request) -> Response | RequestFailed:
         self.asked.append(f"{asked.method} {asked.url}")
         self.bodies.append(json.loads(asked.body) if asked.body else None)
         if self.asked[-1] not in self.answers:
-            return Unanswered(problem="cannot reach http://pd.test: connection refused")
+            return RequestFailed(problem="cannot reach http://pd.test: connection refused")
         status, body = self.answers[self.asked[-1]]
-        return Answered(status=status, body=body if isinstance(body, bytes) else json.dumps(body).encode())
+        return Response(status=status, body=body if isinstance(body, bytes) else json.dumps(body).encode())
 
 
 def told(web: Recorded, name: str, *arguments: Any) -> Any:

@@ -9,13 +9,13 @@ import pytest
 from structlog.testing import capture_logs
 
 from plimsoll.runtime.virtual_runs import run_virtual
-from plimsoll.tidb.planner_service import LARGEST_QUESTION_BYTES, PlannerService
+from plimsoll.tidb.planner.service import LARGEST_QUESTION_BYTES, PlannerService
 from tests.tidb.planning.questions import SMALL, strategy, thresholds
 from tests.tidb.played_monitoring import NOW, Monitored, error_of, in_virtual_time, plans_of
 
 if TYPE_CHECKING:
     from plimsoll.runtime.clocks import VirtualClock
-    from plimsoll.tidb.planner_service import Page
+    from plimsoll.tidb.planner.service import Page
 
 OWN = "default_homogeneous_tikv"
 

@@ -8,19 +8,19 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from plimsoll.nodes.requests.classes import Handled
 from plimsoll.nodes.requests.conditions import condition
-from plimsoll.nodes.requests.registered_classes import Handled
 
 if TYPE_CHECKING:
     from datetime import datetime
 
-    from plimsoll.nodes.planning.world import Snapshot
-    from plimsoll.nodes.requests.seen import Seen
+    from plimsoll.nodes.model.snapshot import Snapshot
+    from plimsoll.nodes.requests.model import RequestView
 
 MOST_PODS = 100
 
 
-def answer(request: Seen, _snapshot: Snapshot, now: datetime) -> Handled:
+def answer(request: RequestView, _snapshot: Snapshot, now: datetime) -> Handled:
     """Not by day, and never for too many; else as for the atomic class: all or nothing, and then it is provisioned."""
     if request.total > MOST_PODS:
         return Handled(conditions=(condition("Failed", "True", "TooMany", f"at most {MOST_PODS} pods", at=now),))

@@ -13,18 +13,18 @@ from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 
-from plimsoll.kube.informer.changes import Key
-from plimsoll.local.tidb.serving import HEALTH, AskingForToken, SimulatedServers, answer
+from plimsoll.kube.informer.events import Key
+from plimsoll.local.tidb.server import HEALTH, AskingForToken, SimulatedServers, answer
 from plimsoll.local.tidb.simulated import route
-from plimsoll.tidb.assembly import Surroundings, TidbParts
-from plimsoll.tidb.collecting import Collecting, Collector
-from plimsoll.tidb.external_web import HttpCaller
-from plimsoll.tidb.members import BaseCluster
-from plimsoll.tidb.pd import Pd
-from plimsoll.tidb.planner_service import QUESTION, PlannerService
-from plimsoll.tidb.planning.passes import PassPolicy
-from plimsoll.tidb.routed_web import RoutedWeb
+from plimsoll.tidb.builder import Dependencies, TidbParts
+from plimsoll.tidb.external.http_caller import HttpCaller
+from plimsoll.tidb.model.reconcile_types import PassPolicy
+from plimsoll.tidb.pd.client import Pd
+from plimsoll.tidb.pd.members import BaseCluster
+from plimsoll.tidb.planner.collector import Collecting, Collector
+from plimsoll.tidb.planner.service import QUESTION, PlannerService
 from plimsoll.tidb.settings import NAME, TidbSettings
+from plimsoll.web.in_memory import InMemoryClient
 
 if TYPE_CHECKING:
     from plimsoll.core.clock import Clock
@@ -55,9 +55,9 @@ class EmbeddedTidb:
     def __init__(self, components: Components, tools: TidbTools) -> None:
         component = components.component(NAME, manager=NAME)
         self._tools = tools
-        self._web = RoutedWeb(tools.tidb.answer, route=route)
+        self._web = InMemoryClient(tools.tidb.answer, route=route)
         self._parts = TidbParts(
-            Surroundings(
+            Dependencies(
                 client=component.client,
                 web=self._web,
                 caller=HttpCaller(),
@@ -86,7 +86,7 @@ class EmbeddedTidb:
 class Planners:
     """The planning service of every cluster, as ASGI."""
 
-    def __init__(self, tidb: SimulatedTidb, *, web: RoutedWeb, clock: Clock) -> None:
+    def __init__(self, tidb: SimulatedTidb, *, web: InMemoryClient, clock: Clock) -> None:
         self._tidb = tidb
         self._web = web
         self._clock = clock

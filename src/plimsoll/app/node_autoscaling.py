@@ -21,7 +21,7 @@ from plimsoll.kube.diagnosis.findings import Level
 from plimsoll.kube.diagnosis.rivals import autoscaler as rival_autoscaler
 from plimsoll.kube.errors import Forbidden
 from plimsoll.kube.http import HttpTransport
-from plimsoll.kube.informer.shared import Informers
+from plimsoll.kube.informer.factory import SharedInformerFactory
 from plimsoll.kube.leases import (
     LeaseHolder,
     LeaseSettings,
@@ -31,20 +31,20 @@ from plimsoll.kube.leases import (
     unique_identity,
 )
 from plimsoll.kube.recorder import EventRecorder
-from plimsoll.kube.selections import ClientSettings
-from plimsoll.local.cloud.interface import SimulatedCloud
-from plimsoll.nodes.assembly import NodeAutoscaler, Surroundings
-from plimsoll.nodes.configuring import GivenOptions
-from plimsoll.nodes.options import read_options
-from plimsoll.nodes.price_overlays import overlay_from
+from plimsoll.kube.requests.options import ClientSettings
+from plimsoll.local.cloud.api import SimulatedCloud
+from plimsoll.nodes.builder import Dependencies, NodeAutoscaler
+from plimsoll.nodes.config.options import read_options
+from plimsoll.nodes.config.scheduler_profiles import profiles_from
+from plimsoll.nodes.config.source import ConfigMapConfig
+from plimsoll.nodes.model.prices import overlay_from
 from plimsoll.nodes.providers.choosing import Around, make_expander, make_provider
-from plimsoll.nodes.scheduler_profiles import profiles_from
-from plimsoll.nodes.telling.http import TellingPages
-from plimsoll.nodes.telling.http_access import Reviewer
-from plimsoll.nodes.telling.insights import Insights
-from plimsoll.nodes.telling.profiling import StackSampler
-from plimsoll.objects.events import EventSource
-from plimsoll.objects.our_kinds import OUR_KINDS
+from plimsoll.nodes.reporting.http.debug import Insights
+from plimsoll.nodes.reporting.http.pages import TellingPages
+from plimsoll.objects.api.events import EventSource
+from plimsoll.objects.custom_kinds import OUR_KINDS
+from plimsoll.operator.debug_access import Reviewer
+from plimsoll.operator.profiler import StackSampler
 from plimsoll.runtime.services import Service
 from plimsoll.runtime.supervisor import Supervisor
 
@@ -58,11 +58,11 @@ if TYPE_CHECKING:
     from plimsoll.core.plans import Outcome, Plan
     from plimsoll.journal.entries import Entry, Query
     from plimsoll.kube.access import Access
-    from plimsoll.kube.exchange import Guard, Transport
-    from plimsoll.nodes.asking_expander import AskingExpander
-    from plimsoll.nodes.policy import Operation, Policy
+    from plimsoll.kube.transport import Guard, Transport
+    from plimsoll.nodes.config.policy import Operation, Policy
+    from plimsoll.nodes.model.loop_result import LoopResult
     from plimsoll.nodes.providers.ports import Provider
-    from plimsoll.nodes.turns import Turn
+    from plimsoll.nodes.scaleup.grpc_expander import GrpcExpander
 
 log = structlog.get_logger(__name__)
 
@@ -160,7 +160,7 @@ class Running:
         identity = unique_identity(self._settings.host, self._entropy)
         return LeaseHolder(_lease_settings(self.policy.operation), clock=SuspendAwareClock(), identity=identity)
 
-    async def run_once(self) -> Turn:
+    async def run_once(self) -> LoopResult:
         """A single turn, to its end. Only a dry run is free to take it without leading."""
         operation = self.policy.operation
         if operation.dry_run or not operation.leader_elect:
@@ -169,9 +169,9 @@ class Running:
         async with LeaseThread(holder, self._another_transport, entropy=self._entropy):
             return await run_while_leading(holder, lambda: self._turn(self.client.guarded(holder), holder))
 
-    async def _turn(self, client: Client, guard: Guard | None) -> Turn:
+    async def _turn(self, client: Client, guard: Guard | None) -> LoopResult:
         parts, services = self._parts(client, guard)
-        ended: asyncio.Future[Turn] = asyncio.get_running_loop().create_future()
+        ended: asyncio.Future[LoopResult] = asyncio.get_running_loop().create_future()
 
         async def turn() -> None:
             await parts.autoscaler.synced()
@@ -218,16 +218,16 @@ class Running:
 
     def _parts(self, client: Client, guard: Guard | None = None) -> tuple[NodeAutoscaler, list[Service]]:
         """`guard` is the client's: another cluster is changed by who leads here, and by nobody else."""
-        informers = Informers(client, clock=self._clock, entropy=self._entropy)
+        informers = SharedInformerFactory(client, clock=self._clock, entropy=self._entropy)
         recorder = EventRecorder(client, EventSource(component=NAME), clock=self._clock, entropy=self._entropy)
         provider = self._provider(client, guard)
         parts = NodeAutoscaler(
-            Surroundings(
+            Dependencies(
                 client=client,
                 informers=informers,
                 recorder=recorder,
                 provider=provider,
-                configuration=GivenOptions(
+                configuration=ConfigMapConfig(
                     self._settings.options, informers, naming=provider.naming, overlay=self._overlay
                 ),
                 clock=self._clock,
@@ -239,7 +239,7 @@ class Running:
         )
         return parts, [Service(name="events", run=recorder.run), *informers.services()]
 
-    def _expander(self) -> AskingExpander | None:
+    def _expander(self) -> GrpcExpander | None:
         expander = make_expander(self.policy.choosing)
         if expander is not None:
             self._stack.push_async_callback(expander.close)

@@ -15,7 +15,7 @@ from plimsoll.app.node_autoscaling import LazyJournal
 from plimsoll.app.page_serving import check_address, pages_beside
 from plimsoll.kube.client import Client
 from plimsoll.kube.http import HttpTransport
-from plimsoll.kube.informer.shared import Informers
+from plimsoll.kube.informer.factory import SharedInformerFactory
 from plimsoll.kube.leases import (
     LeaseHolder,
     LeaseSettings,
@@ -25,17 +25,17 @@ from plimsoll.kube.leases import (
     unique_identity,
 )
 from plimsoll.kube.recorder import EventRecorder
-from plimsoll.kube.selections import ClientSettings
-from plimsoll.objects.events import EventSource
-from plimsoll.objects.our_kinds import OUR_KINDS
+from plimsoll.kube.requests.options import ClientSettings
+from plimsoll.objects.api.events import EventSource
+from plimsoll.objects.custom_kinds import OUR_KINDS
 from plimsoll.runtime.clocks import RealClock
 from plimsoll.runtime.services import Service
 from plimsoll.runtime.supervisor import Supervisor
-from plimsoll.tidb.assembly import Surroundings, TidbParts
-from plimsoll.tidb.external_web import HttpCaller
-from plimsoll.tidb.pass_metrics import PassMetrics
+from plimsoll.tidb.builder import Dependencies, TidbParts
+from plimsoll.tidb.external.http_caller import HttpCaller
+from plimsoll.tidb.reporting.metrics import PassMetrics
 from plimsoll.tidb.settings import LEASE, NAME
-from plimsoll.tidb.web import HttpWeb
+from plimsoll.web.client import HttpWeb
 
 if TYPE_CHECKING:
     from datetime import datetime
@@ -44,11 +44,11 @@ if TYPE_CHECKING:
     from plimsoll.core.clock import Clock
     from plimsoll.core.entropy import Entropy
     from plimsoll.kube.access import Access
-    from plimsoll.kube.exchange import Transport
-    from plimsoll.tidb.autoscaler import Failed
-    from plimsoll.tidb.bearer_tokens import BearerToken
-    from plimsoll.tidb.pass_results import PassResult
+    from plimsoll.kube.transport import Transport
+    from plimsoll.tidb.model.reconcile_result import ReconcileResult
+    from plimsoll.tidb.reconciler import Failed
     from plimsoll.tidb.settings import TidbSettings
+    from plimsoll.web.bearer_token import BearerToken
 
 _TIMEOUT_S: Final = 10.0
 
@@ -124,7 +124,7 @@ class Running:
     async def __aexit__(self, *error: object) -> None:
         await self._stack.aclose()
 
-    async def run_once(self) -> tuple[PassResult | Failed, ...]:
+    async def run_once(self) -> tuple[ReconcileResult | Failed, ...]:
         """A pass over every autoscaler; whoever asks for that leads for as long."""
         recorder = self._recorder()
         parts = self._parts(self.client, recorder=recorder)
@@ -160,7 +160,7 @@ class Running:
             await run_while_leading(holder, lambda: self._lead(self.client.guarded(holder)))
 
     async def _lead(self, client: Client) -> None:
-        informers = Informers(client, clock=self._clock, entropy=self._entropy)
+        informers = SharedInformerFactory(client, clock=self._clock, entropy=self._entropy)
         recorder = self._recorder()
         parts = self._parts(client, recorder=recorder, informers=informers)
         services = [
@@ -174,11 +174,13 @@ class Running:
             await parts.teller.leave()
             await self._close_journal()
 
-    def _parts(self, client: Client, *, recorder: EventRecorder, informers: Informers | None = None) -> TidbParts:
+    def _parts(
+        self, client: Client, *, recorder: EventRecorder, informers: SharedInformerFactory | None = None
+    ) -> TidbParts:
         chosen = self._chosen
         self._journal = None if chosen.data is None else LazyJournal(chosen.data)
         return TidbParts(
-            Surroundings(
+            Dependencies(
                 client=client,
                 web=self._web,
                 caller=HttpCaller(),

@@ -16,23 +16,23 @@ from plimsoll.app.node_autoscaling import LazyJournal, in_thread
 from plimsoll.app.page_serving import serve_on
 from plimsoll.core.errors import PlimsollError
 from plimsoll.kube.client import Client
-from plimsoll.kube.selections import ClientSettings
+from plimsoll.kube.requests.options import ClientSettings
 from plimsoll.local import first_cluster
-from plimsoll.local.apiserver import running
+from plimsoll.local.apiserver import run as apiserver
 from plimsoll.local.apiserver.transport.kube_transport import EmbeddedTransport
 from plimsoll.local.apiserver.transport.listening import CannotListen, bound
-from plimsoll.local.cloud.interface import SimulatedCloud
+from plimsoll.local.cloud.api import SimulatedCloud
 from plimsoll.local.cluster import LocalCluster
 from plimsoll.local.first_cluster import FirstCluster
 from plimsoll.local.kubelet.settings import SILENT
 from plimsoll.local.turnstile import Door, Turnstile
-from plimsoll.nodes.assembly import NodeAutoscaler
-from plimsoll.nodes.assembly import Surroundings as NodeSurroundings
-from plimsoll.nodes.configuring import GivenOptions
+from plimsoll.nodes.builder import Dependencies as NodeSurroundings
+from plimsoll.nodes.builder import NodeAutoscaler
+from plimsoll.nodes.config.source import ConfigMapConfig
 from plimsoll.nodes.providers.simulated.provider import SimulatedProvider
-from plimsoll.objects.cloud import Machine, MachineState, NodeGroup
-from plimsoll.objects.nodes import Node
-from plimsoll.objects.our_kinds import OUR_KINDS
+from plimsoll.objects.api.nodes import Node
+from plimsoll.objects.api.simulated_cloud import Machine, MachineState, NodeGroup
+from plimsoll.objects.custom_kinds import OUR_KINDS
 from plimsoll.runtime.kernel_warming import warm_kernels
 from plimsoll.runtime.services import OnEnd, RestartPolicy, Service
 
@@ -44,11 +44,11 @@ if TYPE_CHECKING:
     from plimsoll.core.clock import Clock
     from plimsoll.core.entropy import Entropy
     from plimsoll.kube.informer import Informer
-    from plimsoll.local.apiserver.running import Ready, Serving
+    from plimsoll.local.apiserver.run import Ready, Serving
     from plimsoll.local.components import Components
 
 HOST: Final = "127.0.0.1"
-DEFAULT_PORT_BASE: Final = running.DEFAULT_PORT
+DEFAULT_PORT_BASE: Final = apiserver.DEFAULT_PORT
 HIGHEST_PORT_BASE: Final = 59_599
 """The highest port of all, that of the simulated PD, lies 5,936 above the base."""
 
@@ -113,8 +113,8 @@ async def run(settings: Settings, *, clock: Clock, entropy: Entropy, on_up: Call
             services = surroundings.services(lambda up: on_up(up._replace(planner=doors.planner_url, pd=doors.pd_url)))
             return [*services, *surroundings.serving(doors)]
 
-        server = running.Settings(data=settings.data, host=HOST, port=settings.port_base, fresh=settings.fresh)
-        await running.run(server, clock=clock, entropy=entropy, on_ready=_not_yet, beside=beside)
+        server = apiserver.Settings(data=settings.data, host=HOST, port=settings.port_base, fresh=settings.fresh)
+        await apiserver.run(server, clock=clock, entropy=entropy, on_ready=_not_yet, beside=beside)
 
 
 def check_ports(port_base: int) -> None:
@@ -233,7 +233,7 @@ class Surroundings:
                 informers=component.informers,
                 recorder=component.recorder,
                 provider=provider,
-                configuration=GivenOptions(AUTOSCALER_OPTIONS, component.informers, naming=provider.naming),
+                configuration=ConfigMapConfig(AUTOSCALER_OPTIONS, component.informers, naming=provider.naming),
                 clock=self._clock,
                 planning=in_thread,
                 journal=self._journal,

@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 import plimsoll
-from plimsoll.cli.output import Output, OutputOption, echo_value
+from plimsoll.cli.shared.output import Output, OutputOption, echo_value
 
 
 def version(output: OutputOption = Output.TABLE) -> None:

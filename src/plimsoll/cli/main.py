@@ -16,24 +16,12 @@ from typing import Annotated, NoReturn
 
 import typer
 
-from plimsoll.cli import (
-    about,
-    apiserver,
-    doctor,
-    journal,
-    nodes,
-    pausing,
-    plan,
-    recording,
-    requests,
-    run,
-    run_nodes,
-    simulate,
-    tidb,
-    up,
-    validation,
-    why,
-)
+from plimsoll.cli import about
+from plimsoll.cli.commands import apiserver, doctor, pause, run, simulate, up, validate
+from plimsoll.cli.journal import journal, why
+from plimsoll.cli.nodes import nodes, plan, recording, requests
+from plimsoll.cli.nodes import run as run_nodes
+from plimsoll.cli.tidb import tidb
 from plimsoll.core.errors import PlimsollError
 
 INTERRUPTED = 130
@@ -72,7 +60,7 @@ app.command(name="apiserver", short_help="Run only the embedded Kubernetes API s
 app.add_typer(run.app, name="run", short_help="Run controllers against a cluster.")
 app.command(name="plan", short_help="Plan nodes for pending pods.")(plan.plan)
 app.command(name="simulate", short_help="Run a scenario in virtual time.")(simulate.simulate)
-app.command(name="validate", short_help="Tell whether manifests are valid.")(validation.validate)
+app.command(name="validate", short_help="Tell whether manifests are valid.")(validate.validate)
 app.command(name="why", short_help="Tell what was decided about something, and why.")(why.why)
 app.command(name="journal", short_help="List what was decided lately.")(journal.journal)
 app.command(
@@ -82,8 +70,8 @@ app.command(name="replay", short_help="Make the plan of a recording again.")(rec
 app.add_typer(nodes.app, name="nodes", short_help="The node autoscaler: its state, its options.")
 app.add_typer(requests.app, name="requests", short_help="ProvisioningRequests: where they stand, and why.")
 app.add_typer(tidb.app, name="tidb", short_help="TiDB clusters: how many instances of which size.")
-app.command(name="pause", short_help="Pull the brake: plan and tell, do nothing.")(pausing.pause)
-app.command(name="resume", short_help="Let go of the brake.")(pausing.resume)
+app.command(name="pause", short_help="Pull the brake: plan and tell, do nothing.")(pause.pause)
+app.command(name="resume", short_help="Let go of the brake.")(pause.resume)
 app.command(name="doctor", short_help="Tell whether a cluster can be worked in.")(doctor.doctor)
 app.command(name="version", short_help="Print the version.")(about.version)
 app.command(name="completion", short_help="Print a completion script.")(about.completion)

@@ -16,7 +16,7 @@ import structlog
 from plimsoll.journal.last_plans import last_plans
 from plimsoll.kube.config_maps import TROUBLES, Trouble, put_config_map
 from plimsoll.kube.errors import NotFound
-from plimsoll.objects.configuration import ConfigMap
+from plimsoll.objects.api.core import ConfigMap
 
 if TYPE_CHECKING:
     from datetime import datetime

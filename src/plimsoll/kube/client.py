@@ -14,14 +14,13 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar, Unpack
 
 import msgspec
 
-from plimsoll.kube.calls import METADATA_LIST, Calls, encoded, namespace_in, patch_body, whole_body
 from plimsoll.kube.errors import ApiError, UnreadableAnswer
-from plimsoll.kube.exchange import APPLY_PATCH, JSON, JSON_PATCH, MERGE_PATCH, STRATEGIC_MERGE_PATCH
-from plimsoll.kube.paging import PartialObjectMetadata, RawPage, pages, whole_list
-from plimsoll.kube.rate_limits import RateLimit
-from plimsoll.kube.retrying import Sender, Shared
-from plimsoll.kube.selections import DEFAULT_SETTINGS, EVERYTHING, PLAINLY
-from plimsoll.kube.server_warnings import ServerWarnings
+from plimsoll.kube.requests.builder import METADATA_LIST, Calls, encoded, namespace_in, patch_body, whole_body
+from plimsoll.kube.requests.options import DEFAULT_SETTINGS, EVERYTHING, PLAINLY
+from plimsoll.kube.requests.paging import PartialObjectMetadata, RawPage, pages, whole_list
+from plimsoll.kube.requests.rate_limiter import RateLimit
+from plimsoll.kube.requests.retry import Sender, Shared
+from plimsoll.kube.requests.warnings import ServerWarnings
 from plimsoll.kube.subresources import (
     Evicted,
     Scale,
@@ -30,10 +29,11 @@ from plimsoll.kube.subresources import (
     eviction_refused,
     scale_patch,
 )
-from plimsoll.objects.decoding import DecodedList, RawObject, decode_list, decode_list_with_raw, decode_object
-from plimsoll.objects.meta import WireObject
-from plimsoll.objects.pods import Pod
-from plimsoll.objects.problems import BadObject
+from plimsoll.kube.transport import APPLY_PATCH, JSON, JSON_PATCH, MERGE_PATCH, STRATEGIC_MERGE_PATCH
+from plimsoll.objects.api.meta import WireObject
+from plimsoll.objects.api.pods import Pod
+from plimsoll.objects.codec.decode_problems import BadObject
+from plimsoll.objects.codec.decoding import DecodedList, RawObject, decode_list, decode_list_with_raw, decode_object
 from plimsoll.objects.registry import KINDS
 
 if TYPE_CHECKING:
@@ -41,9 +41,8 @@ if TYPE_CHECKING:
 
     from plimsoll.core.clock import Clock
     from plimsoll.core.entropy import Entropy
-    from plimsoll.kube.calls import Body, Query
-    from plimsoll.kube.exchange import Call, Guard, Reply, Stream, Transport
-    from plimsoll.kube.selections import (
+    from plimsoll.kube.requests.builder import Body, Query
+    from plimsoll.kube.requests.options import (
         ApplyOptions,
         ClientSettings,
         DeleteOptions,
@@ -52,6 +51,7 @@ if TYPE_CHECKING:
         WriteOptions,
     )
     from plimsoll.kube.subresources import Eviction
+    from plimsoll.kube.transport import Guard, Request, Response, Stream, Transport
     from plimsoll.objects.registry import Kinds, Resource
 
 T = TypeVar("T", bound=WireObject)
@@ -286,7 +286,7 @@ class Client:
 
     # ---- raw
 
-    async def call(self, call: Call) -> Reply:
+    async def call(self, call: Request) -> Response:
         """Send any call with everything a typed one gets: its turn, the guard, further attempts, typed errors."""
         headers = {"User-Agent": self.settings.user_agent, **call.headers}
         timeout_s = min(call.timeout_s, self.settings.timeout_s)
@@ -307,7 +307,7 @@ class Client:
         path = self.calls.listing(self.calls.resource(of), selection)
         return (await self._sender.send(self.calls.get(path, query, accept=accept))).body
 
-    async def _done(self, call: Call) -> None:
+    async def _done(self, call: Request) -> None:
         """For calls whose answer may be a Status or the object: a proxy's page with a 200 is neither."""
         reply = await self._sender.send(call)
         try:
@@ -315,20 +315,20 @@ class Client:
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
             raise UnreadableAnswer(f"{call.method} {call.path}: neither a Status nor an object: {error}") from error
 
-    async def _answered(self, of: type[T] | Resource, call: Call) -> T:
+    async def _answered(self, of: type[T] | Resource, call: Request) -> T:
         """The object that the answer to a call is."""
         struct: type[T] = self._struct(of)
         return _object_in(struct, call, await self._sender.send(call))
 
 
-def _object_in(struct: type[T], call: Call, reply: Reply) -> T:
+def _object_in(struct: type[T], call: Request, reply: Response) -> T:
     decoded = decode_object(struct, reply.body)
     if isinstance(decoded, BadObject):
         raise UnreadableAnswer(f"{call.method} {call.path}: {_told(decoded)}")
     return decoded
 
 
-def _json_in(call: Call, reply: Reply) -> Any:
+def _json_in(call: Request, reply: Response) -> Any:
     try:
         return msgspec.json.decode(reply.body)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:

@@ -29,7 +29,7 @@ import msgspec
 from plimsoll.core.errors import InvalidInput
 from plimsoll.core.values import Value, Wire
 from plimsoll.kube.errors import Conflict, NotFound, UnreadableAnswer
-from plimsoll.objects.meta import Condition, ObjectMeta, written_time
+from plimsoll.objects.api.meta import Condition, ObjectMeta, written_time
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 
     from plimsoll.core.clock import Clock
     from plimsoll.kube.client import Client
-    from plimsoll.objects.meta import WireObject
+    from plimsoll.objects.api.meta import WireObject
     from plimsoll.objects.registry import Resource
 
 ATTEMPTS: Final = 5

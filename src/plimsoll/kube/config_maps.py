@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from plimsoll.core.errors import GaveUp, Unreachable
 from plimsoll.kube.errors import AlreadyExists, ApiError, CredentialsFailed, NotAllowed, NotFound, UnreadableAnswer
-from plimsoll.objects.configuration import ConfigMap
+from plimsoll.objects.api.core import ConfigMap
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -8,7 +8,7 @@ import msgspec
 
 from plimsoll.core.values import Value, Wire
 from plimsoll.kube.errors import NotFound, UnreadableAnswer
-from plimsoll.objects.shapes import without_nulls
+from plimsoll.objects.codec.nulls import without_nulls
 
 if TYPE_CHECKING:
     from plimsoll.kube.client import Client

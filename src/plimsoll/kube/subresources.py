@@ -6,12 +6,12 @@ from typing import TYPE_CHECKING, Any
 
 from plimsoll.core.values import Value, Wire
 from plimsoll.kube.errors import Conflict, NotFound, TooManyRequests
-from plimsoll.kube.retrying import is_budgets_no
-from plimsoll.objects.meta import WireObject
+from plimsoll.kube.requests.retry import is_budgets_no
+from plimsoll.objects.api.meta import WireObject
 
 if TYPE_CHECKING:
     from plimsoll.kube.errors import ApiError
-    from plimsoll.kube.selections import DeleteOptions
+    from plimsoll.kube.requests.options import DeleteOptions
 
 
 class ScaleSpec(Wire):

@@ -15,25 +15,25 @@ from plimsoll.kube.informer.settings import InformerSettings  # noqa: TC001 -- m
 from plimsoll.local.cloud.controller import CloudSettings
 from plimsoll.local.cloud.controller import controllers as cloud_controllers
 from plimsoll.local.components import KUBELET, SCHEDULER, Components
-from plimsoll.local.endpoints.services import endpoint_services
-from plimsoll.local.kubelet import Kubelet, KubeletSettings
-from plimsoll.local.liveness import KnownLiveness, LeaseLiveness, ToldLiveness
-from plimsoll.local.scheduler import Scheduler, SchedulerSettings
-from plimsoll.local.tidb.simulated import SimulatedTidb
-from plimsoll.local.upkeep.pod_collection import PodCollectionSettings
-from plimsoll.local.upkeep.services import (
+from plimsoll.local.controller_manager.pod_gc import PodCollectionSettings
+from plimsoll.local.controller_manager.services import (
     disruption_services,
     garbage_collection_services,
     namespace_deletion_services,
     node_lifecycle_services,
     pod_collection_services,
 )
+from plimsoll.local.controller_manager.workloads.daemon_sets.controller import daemon_set_services
+from plimsoll.local.controller_manager.workloads.deployments.controller import deployment_services
+from plimsoll.local.controller_manager.workloads.jobs.controller import job_services
+from plimsoll.local.controller_manager.workloads.replica_sets.controller import replica_set_services
+from plimsoll.local.controller_manager.workloads.stateful_sets.controller import stateful_set_services
+from plimsoll.local.endpoints.services import endpoint_services
+from plimsoll.local.kubelet import Kubelet, KubeletSettings
+from plimsoll.local.liveness import KnownLiveness, LeaseLiveness, ToldLiveness
+from plimsoll.local.scheduler import Scheduler, SchedulerSettings
+from plimsoll.local.tidb.simulated import SimulatedTidb
 from plimsoll.local.volumes.services import volume_services
-from plimsoll.local.workloads.daemon_sets import daemon_set_services
-from plimsoll.local.workloads.deployments import deployment_services
-from plimsoll.local.workloads.jobs import job_services
-from plimsoll.local.workloads.replica_sets import replica_set_services
-from plimsoll.local.workloads.stateful_sets import stateful_set_services
 from plimsoll.runtime.services import Service
 
 if TYPE_CHECKING:

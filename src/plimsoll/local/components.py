@@ -10,10 +10,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
+from plimsoll.kube.informer.factory import SharedInformerFactory
 from plimsoll.kube.informer.informer import DEFAULT_SETTINGS
-from plimsoll.kube.informer.shared import Informers
 from plimsoll.kube.recorder import EventRecorder
-from plimsoll.objects.events import EventSource
+from plimsoll.objects.api.events import EventSource
 from plimsoll.runtime.services import Service
 
 if TYPE_CHECKING:
@@ -38,7 +38,7 @@ class Component:
 
     name: str
     client: Client
-    informers: Informers
+    informers: SharedInformerFactory
     recorder: EventRecorder
     clock: Clock
     entropy: Entropy
@@ -58,7 +58,9 @@ class Components:
         self._informer_settings = informers
         self._clients: dict[str, Client] = {}
         self._recorders: dict[str, EventRecorder] = {}
-        self.informers = Informers(self._client(CONTROLLER_MANAGER), clock=clock, entropy=entropy, settings=informers)
+        self.informers = SharedInformerFactory(
+            self._client(CONTROLLER_MANAGER), clock=clock, entropy=entropy, settings=informers
+        )
 
     def component(self, name: str, *, manager: str = CONTROLLER_MANAGER) -> Component:
         """Tools for the part called `name`, which writes as `manager`. The same name shares one recorder."""

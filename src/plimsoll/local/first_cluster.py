@@ -12,18 +12,18 @@ from typing import TYPE_CHECKING, Any, Final
 from plimsoll.core.values import Value
 from plimsoll.kube.errors import AlreadyExists, NotFound
 from plimsoll.local.volumes.storage_classes import default_storage_class
-from plimsoll.objects.cloud import CLOUD_GROUP, THE_CLOUD, Cloud, Machine, NodeGroup
-from plimsoll.objects.definitions import CustomResourceDefinition
-from plimsoll.objects.judging import shipped_definitions
-from plimsoll.objects.volumes import StorageClass
+from plimsoll.objects.api.apiextensions import CustomResourceDefinition
+from plimsoll.objects.api.simulated_cloud import CLOUD_GROUP, THE_CLOUD, Cloud, Machine, NodeGroup
+from plimsoll.objects.api.storage import StorageClass
+from plimsoll.objects.validation import shipped_definitions
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from plimsoll.core.clock import Clock
     from plimsoll.kube.client import Client
-    from plimsoll.objects.manifests import Manifest
-    from plimsoll.objects.meta import WireObject
+    from plimsoll.objects.api.meta import WireObject
+    from plimsoll.objects.codec.manifests import Manifest
 
 FIRST_GROUP: Final = "workers"
 FIRST_MACHINE_TYPE: Final = "n1-standard-4"

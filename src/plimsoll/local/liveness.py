@@ -11,9 +11,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
 
 from plimsoll.kube.errors import NotFound
-from plimsoll.kube.informer.changes import Added, Updated
-from plimsoll.kube.selections import Selection
-from plimsoll.objects.leases import Lease
+from plimsoll.kube.informer.events import Added, Updated
+from plimsoll.kube.requests.options import Selection
+from plimsoll.objects.api.coordination import Lease
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -22,8 +22,8 @@ if TYPE_CHECKING:
     from plimsoll.core.clock import Clock
     from plimsoll.kube.client import Client
     from plimsoll.kube.informer import Informer
-    from plimsoll.kube.informer.changes import Change
-    from plimsoll.kube.informer.shared import Informers
+    from plimsoll.kube.informer.events import Change
+    from plimsoll.kube.informer.factory import SharedInformerFactory
 
     OnChange = Callable[[str], None]
     """Called with a node's name. It must not wait, and must not fail."""
@@ -77,7 +77,7 @@ class LeaseLiveness:
         leases.add_handler(self._changed, name="node liveness")
 
     @classmethod
-    def over(cls, informers: Informers, *, clock: Clock) -> LeaseLiveness:
+    def over(cls, informers: SharedInformerFactory, *, clock: Clock) -> LeaseLiveness:
         return cls(informers.of(Lease, Selection(namespace=NODE_LEASES)), clock=clock)
 
     def last_heard_s(self, node_name: str) -> float | None:

@@ -11,13 +11,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final, Generic, NamedTuple
 
-from plimsoll.kube.informer.changes import V, key_of, view_of
+from plimsoll.kube.informer.events import V, key_of, view_of
 
 if TYPE_CHECKING:
     from plimsoll.core.clock import Clock
     from plimsoll.kube.informer import Informer
-    from plimsoll.kube.informer.changes import Key
-    from plimsoll.objects.meta import WireObject
+    from plimsoll.kube.informer.events import Key
+    from plimsoll.objects.api.meta import WireObject
 
 # As client-go: a write that was never seen in this time will not be; acting on the cache is then the lesser evil.
 _LONGEST_WAIT_S: Final = 300.0

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Final
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
-    from plimsoll.kube.exchange import Call, Reply, Transport
+    from plimsoll.kube.transport import Request, Response, Transport
 
 _LEASES: Final = "/apis/coordination.k8s.io/"
 _EVENTS: Final = "events"
@@ -92,7 +92,7 @@ class Turnstile:
         self._door = door
         self._part = part
 
-    async def send(self, call: Call) -> Reply:
+    async def send(self, call: Request) -> Response:
         if call.is_stream:
             return await self._inner.send(call)
         async with self._door.turn(self._part_of(call)):
@@ -101,7 +101,7 @@ class Turnstile:
     async def aclose(self) -> None:
         """Nothing of our own."""
 
-    def _part_of(self, call: Call) -> str:
+    def _part_of(self, call: Request) -> str:
         if call.path.startswith(_LEASES):
             return f"leases of {self._part}"
         return _EVENTS if _resource_in(call.path) == "events" else self._part

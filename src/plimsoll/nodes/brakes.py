@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final
 from plimsoll.core.plans import Reason
 
 if TYPE_CHECKING:
-    from plimsoll.nodes.policy import Policy
+    from plimsoll.nodes.config.policy import Policy
 
 PAUSED_ANNOTATION: Final = "plimsoll.io/paused"
 DRY_RUN: Final = "DryRun"
@@ -22,14 +22,14 @@ TOO_MANY_REMOVALS: Final = "MaxRemovalsPerHour"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Brakes:
+class ActionGuard:
     """Those that are on in a turn."""
 
     dry_run: bool = False
     paused: str = ""
 
     @classmethod
-    def of(cls, policy: Policy, *, paused: str) -> Brakes:
+    def of(cls, policy: Policy, *, paused: str) -> ActionGuard:
         return cls(dry_run=policy.operation.dry_run, paused=paused)
 
     @property

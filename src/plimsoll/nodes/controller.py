@@ -10,25 +10,25 @@ import asyncio
 from datetime import timedelta
 from typing import TYPE_CHECKING, Final
 
-from plimsoll.kube.informer.changes import Added, Updated
-from plimsoll.nodes.expanding import PODS_TOO_NEW, SETTLING_S
-from plimsoll.nodes.observing.waiting_pods import was_refused
-from plimsoll.nodes.telling.health import Patience
+from plimsoll.kube.informer.events import Added, Updated
+from plimsoll.nodes.observing.pod_filters import was_refused
+from plimsoll.nodes.scaleup.orchestrator import PODS_TOO_NEW, SETTLING_S
+from plimsoll.operator.health import Patience
 
 if TYPE_CHECKING:
     from plimsoll.core.clock import Clock
-    from plimsoll.kube.informer.changes import Change
-    from plimsoll.nodes.loop import Autoscaler
-    from plimsoll.nodes.observing.clusters import Watching
-    from plimsoll.nodes.telling.health import Health
-    from plimsoll.nodes.turns import Turn
-    from plimsoll.objects.pods import Pod
+    from plimsoll.kube.informer.events import Change
+    from plimsoll.nodes.autoscaler import Autoscaler
+    from plimsoll.nodes.model.loop_result import LoopResult
+    from plimsoll.nodes.observing.listers import Watching
+    from plimsoll.objects.api.pods import Pod
+    from plimsoll.operator.health import Health
 
 _FRESH: Final = timedelta(seconds=10)
 """Who has waited longer has been seen by a turn already."""
 
 
-class TurnTimer:
+class LoopTimer:
     """Runs turns until cancelled."""
 
     def __init__(self, autoscaler: Autoscaler, watching: Watching, health: Health, *, clock: Clock) -> None:
@@ -48,14 +48,14 @@ class TurnTimer:
         finally:
             self._health.end()
 
-    async def _turn(self) -> Turn:
+    async def _turn(self) -> LoopResult:
         self._health.turn_begins(self._clock.monotonic_s())
         turn = await self._autoscaler.run_once()
         self._health.patience = Patience.of(turn.policy.operation)
         self._health.turn_ended(self._clock.monotonic_s(), is_success=turn.is_success)
         return turn
 
-    async def _wait(self, turn: Turn) -> None:
+    async def _wait(self, turn: LoopResult) -> None:
         self._wake.clear()
         operation = turn.policy.operation
         if turn.did_something:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final
 
 from plimsoll.core.quantity import Quantity
-from plimsoll.objects.builtin.pod_defaults import requests_and_host_ports
+from plimsoll.objects.builtin.defaults.pods import requests_and_host_ports
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

@@ -13,7 +13,7 @@ from plimsoll.core.values import Value
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from plimsoll.objects.meta import ObjectMeta, OwnerReference
+    from plimsoll.objects.api.meta import ObjectMeta, OwnerReference
 
 # Real chains have two or three links (CronJob, Job, Pod); operators of operators add a few.
 LONGEST_CHAIN: Final = 32

@@ -5,24 +5,29 @@ The client builds URLs from it, the embedded API server its discovery, and the c
 serves. A test compares it with the discovery answers of a real server.
 """
 
-from collections.abc import Iterable, Iterator
-from typing import Final, Self
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final, Self
 
 from plimsoll.core.values import Value
-from plimsoll.objects import (
-    configuration,
-    definitions,
+from plimsoll.objects.api import (
+    apiextensions,
+    coordination,
+    core,
     events,
-    leases,
     nodes,
     pods,
     policy,
     rbac,
     services,
-    volumes,
+    storage,
     workloads,
 )
-from plimsoll.objects.meta import WireObject
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from plimsoll.objects.api.meta import WireObject
 
 
 class Resource(Value):
@@ -126,23 +131,23 @@ KINDS: Final = Kinds(
     [
         *_resources(
             "v1",
-            (configuration.ConfigMap, "configmaps", _NAMESPACED, "cm"),
+            (core.ConfigMap, "configmaps", _NAMESPACED, "cm"),
             (events.Event, "events", _NAMESPACED, "ev"),
             (policy.LimitRange, "limitranges", _NAMESPACED, "limits"),
-            (configuration.Namespace, "namespaces", _CLUSTER, "ns"),
+            (core.Namespace, "namespaces", _CLUSTER, "ns"),
             (nodes.Node, "nodes", _CLUSTER, "no"),
-            (volumes.PersistentVolumeClaim, "persistentvolumeclaims", _NAMESPACED, "pvc"),
-            (volumes.PersistentVolume, "persistentvolumes", _CLUSTER, "pv"),
+            (storage.PersistentVolumeClaim, "persistentvolumeclaims", _NAMESPACED, "pvc"),
+            (storage.PersistentVolume, "persistentvolumes", _CLUSTER, "pv"),
             (pods.Pod, "pods", _NAMESPACED, "po +all"),
             (pods.PodTemplate, "podtemplates", _NAMESPACED, ""),
             (workloads.ReplicationController, "replicationcontrollers", _NAMESPACED, "rc +all"),
-            (configuration.Secret, "secrets", _NAMESPACED, ""),
+            (core.Secret, "secrets", _NAMESPACED, ""),
             (rbac.ServiceAccount, "serviceaccounts", _NAMESPACED, "sa"),
             (services.Service, "services", _NAMESPACED, "svc +all"),
         ),
         *_resources(
             "apiextensions.k8s.io/v1",
-            (definitions.CustomResourceDefinition, "customresourcedefinitions", _CLUSTER, "crd crds +api-extensions"),
+            (apiextensions.CustomResourceDefinition, "customresourcedefinitions", _CLUSTER, "crd crds +api-extensions"),
         ),
         *_resources(
             "apps/v1",
@@ -153,7 +158,7 @@ KINDS: Final = Kinds(
             (workloads.StatefulSet, "statefulsets", _NAMESPACED, "sts +all"),
         ),
         *_resources("batch/v1", (workloads.Job, "jobs", _NAMESPACED, "+all")),
-        *_resources("coordination.k8s.io/v1", (leases.Lease, "leases", _NAMESPACED, "")),
+        *_resources("coordination.k8s.io/v1", (coordination.Lease, "leases", _NAMESPACED, "")),
         *_resources("discovery.k8s.io/v1", (services.EndpointSlice, "endpointslices", _NAMESPACED, "")),
         *_resources("events.k8s.io/v1", (events.EventsV1Event, "events", _NAMESPACED, "ev")),
         *_resources("policy/v1", (policy.PodDisruptionBudget, "poddisruptionbudgets", _NAMESPACED, "pdb")),
@@ -167,8 +172,8 @@ KINDS: Final = Kinds(
         *_resources("scheduling.k8s.io/v1", (policy.PriorityClass, "priorityclasses", _CLUSTER, "pc")),
         *_resources(
             "storage.k8s.io/v1",
-            (volumes.CSINode, "csinodes", _CLUSTER, ""),
-            (volumes.StorageClass, "storageclasses", _CLUSTER, "sc"),
+            (storage.CSINode, "csinodes", _CLUSTER, ""),
+            (storage.StorageClass, "storageclasses", _CLUSTER, "sc"),
         ),
     ]
 )

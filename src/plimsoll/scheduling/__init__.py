@@ -6,11 +6,11 @@ everything that stands in a pod's way. Each rule has a module of its own. docs/s
 wording and where we differ on purpose.
 """
 
+from plimsoll.scheduling.cluster_view import ClusterView
 from plimsoll.scheduling.feasibility import DEFAULT_PROFILE, Profile, explain, feasible, verdicts
 from plimsoll.scheduling.messages import NotSchedulable, Schedulable, scheduling_outcome
 from plimsoll.scheduling.storage import Storage
 from plimsoll.scheduling.verdicts import DoesNotFit, Fits, Refusal, Verdict
-from plimsoll.scheduling.view import ClusterView
 
 __all__ = [
     "DEFAULT_PROFILE",

@@ -13,18 +13,17 @@ from msgspec import structs
 
 from plimsoll.core.errors import InvalidInput
 from plimsoll.core.values import Value
-from plimsoll.scheduling.demands import (
+from plimsoll.scheduling.rules.host_ports import NODE_PORTS, prepare_host_ports
+from plimsoll.scheduling.rules.inter_pod_affinity import INTER_POD_AFFINITY, prepare_inter_pod
+from plimsoll.scheduling.rules.node_affinity import NODE_AFFINITY, RequiredNodes, prepare_node_affinity
+from plimsoll.scheduling.rules.resources_fit import (
     DYNAMIC_RESOURCES,
     RESOURCES_FIT,
     prepare_dynamic_resources,
     prepare_resources_fit,
 )
-from plimsoll.scheduling.gates import SCHEDULING_GATES, prepare_gates
-from plimsoll.scheduling.host_ports import NODE_PORTS, prepare_host_ports
-from plimsoll.scheduling.interpod import INTER_POD_AFFINITY, prepare_inter_pod
-from plimsoll.scheduling.node_affinity import NODE_AFFINITY, RequiredNodes, prepare_node_affinity
-from plimsoll.scheduling.spread import TOPOLOGY_SPREAD, prepare_spread
-from plimsoll.scheduling.taints import (
+from plimsoll.scheduling.rules.scheduling_gates import SCHEDULING_GATES, prepare_gates
+from plimsoll.scheduling.rules.taints import (
     NODE_NAME,
     NODE_UNSCHEDULABLE,
     TAINT_TOLERATION,
@@ -32,17 +31,18 @@ from plimsoll.scheduling.taints import (
     prepare_taints,
     prepare_unschedulable,
 )
+from plimsoll.scheduling.rules.topology_spread import TOPOLOGY_SPREAD, prepare_spread
+from plimsoll.scheduling.rules.volume_binding import VOLUME_BINDING, VOLUME_ZONE, prepare_binding, prepare_zones
+from plimsoll.scheduling.rules.volume_limits import VOLUME_LIMITS, prepare_limits
+from plimsoll.scheduling.rules.volume_restrictions import VOLUME_RESTRICTIONS, prepare_conflicts
 from plimsoll.scheduling.verdicts import FITS, DoesNotFit, Refusal, Rule, Verdict
-from plimsoll.scheduling.volume_conflicts import VOLUME_RESTRICTIONS, prepare_conflicts
-from plimsoll.scheduling.volume_limits import VOLUME_LIMITS, prepare_limits
-from plimsoll.scheduling.volumes import VOLUME_BINDING, VOLUME_ZONE, prepare_binding, prepare_zones
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
 
-    from plimsoll.objects.nodes import Node
-    from plimsoll.objects.pods import Pod
-    from plimsoll.scheduling.view import ClusterView, NodeState
+    from plimsoll.objects.api.nodes import Node
+    from plimsoll.objects.api.pods import Pod
+    from plimsoll.scheduling.cluster_view import ClusterView, NodeState
 
     Prepare = Callable[[Pod, ClusterView], Rule | Refusal | None]
 

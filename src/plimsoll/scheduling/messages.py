@@ -13,18 +13,18 @@ from typing import TYPE_CHECKING, Final
 
 from plimsoll.core.values import Value
 from plimsoll.scheduling.feasibility import DEFAULT_PROFILE, prepared, verdicts
-from plimsoll.scheduling.gates import GATED_MESSAGE, GATED_REASON, SCHEDULING_GATES, is_gated
-from plimsoll.scheduling.node_affinity import NODE_AFFINITY
 from plimsoll.scheduling.preemption import Candidate, ineligible, search
+from plimsoll.scheduling.rules.node_affinity import NODE_AFFINITY
+from plimsoll.scheduling.rules.scheduling_gates import GATED_MESSAGE, GATED_REASON, SCHEDULING_GATES, is_gated
 from plimsoll.scheduling.verdicts import DoesNotFit, Fits, Refusal
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-    from plimsoll.objects.pods import Pod
+    from plimsoll.objects.api.pods import Pod
+    from plimsoll.scheduling.cluster_view import ClusterView
     from plimsoll.scheduling.feasibility import Profile
     from plimsoll.scheduling.verdicts import Verdict
-    from plimsoll.scheduling.view import ClusterView
 
 UNSCHEDULABLE_REASON: Final = "Unschedulable"
 NO_NODES: Final = "no nodes available to schedule pods"

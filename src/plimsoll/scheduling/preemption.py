@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from plimsoll.core.values import Value
-from plimsoll.objects.pods import Pod  # noqa: TC001 - msgspec reads annotations at run time
+from plimsoll.objects.api.pods import Pod  # noqa: TC001 - msgspec reads annotations at run time
 from plimsoll.scheduling.feasibility import DEFAULT_PROFILE, prepared
 from plimsoll.scheduling.priorities import importance_order, may_preempt, outranks, priority_of
 from plimsoll.scheduling.verdicts import DoesNotFit, Fits
@@ -17,9 +17,9 @@ from plimsoll.scheduling.verdicts import DoesNotFit, Fits
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from plimsoll.scheduling.cluster_view import ClusterView, NodeState
     from plimsoll.scheduling.feasibility import Profile
     from plimsoll.scheduling.verdicts import Verdict
-    from plimsoll.scheduling.view import ClusterView, NodeState
 
 NOT_HELPFUL: Final = "Preemption is not helpful for scheduling"
 NO_VICTIMS: Final = "No preemption victims found for incoming pod"

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-    from plimsoll.objects.pods import Pod
+    from plimsoll.objects.api.pods import Pod
 
 EXPENDABLE_BELOW: Final = -10
 SYSTEM_PRIORITIES: Final = {"system-cluster-critical": 2_000_000_000, "system-node-critical": 2_000_001_000}

@@ -11,16 +11,16 @@ from typing import TYPE_CHECKING, Final
 from plimsoll.core.errors import InvalidQuantity, InvalidSelector
 from plimsoll.core.quantity import Quantity
 from plimsoll.core.selectors import EVERYTHING
-from plimsoll.scheduling.selection import label_selector, node_selector, topology_selector
+from plimsoll.scheduling.selectors import label_selector, node_selector, topology_selector
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
     from plimsoll.core.node_selectors import NodeSelector
     from plimsoll.core.selectors import LabelSelector
-    from plimsoll.objects.nodes import Node
-    from plimsoll.objects.pods import Pod
-    from plimsoll.objects.volumes import CSINode, PersistentVolume, PersistentVolumeClaim, StorageClass, Volume
+    from plimsoll.objects.api.nodes import Node
+    from plimsoll.objects.api.pods import Pod
+    from plimsoll.objects.api.storage import CSINode, PersistentVolume, PersistentVolumeClaim, StorageClass, Volume
 
 NO_PROVISIONER: Final = "kubernetes.io/no-provisioner"
 ATTACHES_LIKE: Final = "plimsoll.io/attaches-like"

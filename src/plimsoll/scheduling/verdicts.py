@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final, Protocol
 from plimsoll.core.values import Value
 
 if TYPE_CHECKING:
-    from plimsoll.scheduling.view import NodeState
+    from plimsoll.scheduling.cluster_view import NodeState
 
 UNSCHEDULABLE: Final = "Unschedulable"
 UNRESOLVABLE: Final = "UnschedulableAndUnresolvable"

@@ -16,13 +16,13 @@ from typing import TYPE_CHECKING, Any, Final
 
 from plimsoll.core.values import Value
 from plimsoll.objects.schema.regular_expressions import compiled, problem_of
-from plimsoll.simulation.given import named
+from plimsoll.simulation.files.document import named
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from plimsoll.simulation.given import Given
-    from plimsoll.simulation.scenarios import Expectation
+    from plimsoll.simulation.files.document import Given
+    from plimsoll.simulation.scenario import Expectation
 
 OPERATORS: Final = ("eq", "ne", "lt", "le", "gt", "ge", "in", "contains", "matches", "absent", "count")
 # What other languages call them.

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 if TYPE_CHECKING:
     from plimsoll.core.clock import Clock
-    from plimsoll.local.cloud.interface import SimulatedCloud
+    from plimsoll.local.cloud.api import SimulatedCloud
     from plimsoll.local.components import Components
     from plimsoll.runtime.services import Service
 

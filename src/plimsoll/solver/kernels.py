@@ -43,7 +43,7 @@ from typing import (
     get_type_hints,
 )
 
-from plimsoll.solver.problems import Flags, Floats, Ints
+from plimsoll.solver.problem import Flags, Floats, Ints
 
 IntVector = Annotated[Ints, "i8[::1]"]
 IntMatrix = Annotated[Ints, "i8[:,::1]"]
@@ -106,8 +106,8 @@ def compile_all() -> int:
     """
     if not _numba_installed():
         return 0
-    for module in pkgutil.iter_modules(importlib.import_module(PACKAGE).__path__):
-        importlib.import_module(f"{PACKAGE}.{module.name}")
+    for module in pkgutil.walk_packages(importlib.import_module(PACKAGE).__path__, f"{PACKAGE}."):
+        importlib.import_module(module.name)
     ours = [each for each in _kernels if each.plain.__module__.startswith(PACKAGE)]
     if not cache_is_warm():
         for each in ours:
@@ -168,10 +168,11 @@ def cache_directory() -> Path:
     A directory for each: numba looks whether a kernel's own file has changed, not whether a kernel it calls has.
     """
     digest = hashlib.sha256()
-    for file in sorted(Path(__file__).parent.glob("*.py")):
+    folder = Path(__file__).parent
+    for file in sorted(folder.rglob("*.py")):
         text = file.read_text(encoding="utf-8")
         if _MARK in text or file.samefile(__file__):
-            digest.update(f"{file.name}\n{text}\0".encode())
+            digest.update(f"{file.relative_to(folder)}\n{text}\0".encode())
     versions = [f"{name} {metadata.version(name)}" for name in ("numba", "numpy", "llvmlite")]
     digest.update("\n".join((*versions, platform.python_version(), _processor())).encode())
     return _cache_root() / f"kernels-{digest.hexdigest()[:16]}"

@@ -12,13 +12,13 @@ import structlog
 
 from plimsoll.core.plans import Reason
 from plimsoll.kube.errors import ApiError, NotFound
-from plimsoll.objects.configuration import ConfigMap
+from plimsoll.objects.api.core import ConfigMap
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
     from plimsoll.kube.client import Client
-    from plimsoll.tidb.observing import Observed
+    from plimsoll.tidb.observation.observer import Observed
 
 log: structlog.typing.FilteringBoundLogger = structlog.get_logger(__name__)
 

@@ -11,28 +11,28 @@ from typing import TYPE_CHECKING, Any, Final
 import structlog
 
 from plimsoll.core.errors import Unreachable
-from plimsoll.kube.controllers import Again, Controller, ControllerSettings, Done, ToldAlready
-from plimsoll.kube.informer.changes import Key, Updated
-from plimsoll.kube.wiring import enqueue_on, of_itself, states_in
-from plimsoll.kube.workqueue import QueueSettings
-from plimsoll.objects.tidb import TidbCluster, TidbClusterAutoScaler
+from plimsoll.kube.controller.controller import Again, Controller, ControllerSettings, Done, ToldAlready
+from plimsoll.kube.controller.enqueue import enqueue_on, of_itself, states_in
+from plimsoll.kube.controller.workqueue import QueueSettings
+from plimsoll.kube.informer.events import Key, Updated
+from plimsoll.objects.api.tidb import TidbCluster, TidbClusterAutoScaler
 from plimsoll.runtime.backoff import Backoff
 from plimsoll.runtime.services import Service
-from plimsoll.tidb.observing import namespace_of_base
-from plimsoll.tidb.planning.marks import BASE_CLUSTER
+from plimsoll.tidb.observation.observer import namespace_of_base
+from plimsoll.tidb.reporting.messages import sentences_of
 from plimsoll.tidb.settings import DRAIN_LOOK_S, NAME
-from plimsoll.tidb.telling import sentences_of
+from plimsoll.tidb.wire.annotations import BASE_CLUSTER
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from plimsoll.core.clock import Clock
     from plimsoll.core.entropy import Entropy
-    from plimsoll.kube.informer.changes import Change
-    from plimsoll.kube.informer.shared import Informers
-    from plimsoll.objects.meta import WireObject
-    from plimsoll.tidb.autoscaler import TidbAutoscaler
-    from plimsoll.tidb.pass_results import PassResult
+    from plimsoll.kube.informer.events import Change
+    from plimsoll.kube.informer.factory import SharedInformerFactory
+    from plimsoll.objects.api.meta import WireObject
+    from plimsoll.tidb.model.reconcile_result import ReconcileResult
+    from plimsoll.tidb.reconciler import TidbReconciler
 
 log: structlog.typing.FilteringBoundLogger = structlog.get_logger(__name__)
 
@@ -49,8 +49,8 @@ class TidbController:
 
     def __init__(
         self,
-        autoscaler: TidbAutoscaler,
-        informers: Informers,
+        autoscaler: TidbReconciler,
+        informers: SharedInformerFactory,
         *,
         clock: Clock,
         entropy: Entropy,
@@ -91,7 +91,7 @@ class TidbController:
         log.debug("pass.ended", said=sentences_of(result))
         return Done()
 
-    def _missing(self, key: Key, result: PassResult) -> AdviceMissing:
+    def _missing(self, key: Key, result: ReconcileResult) -> AdviceMissing:
         """Told when it is news; while a new cluster comes up it is nothing to be warned of."""
         problem = "; ".join(result.failures)
         said = problem, result.awaits_cluster

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final, Literal
 
 from plimsoll.core.values import Value
-from plimsoll.tidb.planning.passes import PassPolicy
+from plimsoll.tidb.model.reconcile_types import PassPolicy
 
 NAME: Final = "tidb-autoscaler"
 """Whom it writes and tells events as."""

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 from msgspec import structs
 
-from plimsoll.objects.cloud import Cloud, Machine, MachineType, NodeGroup, NodeGroupSpec
-from plimsoll.objects.cloud_errors import CloudRefused, NoSuchGroup, NotSupported
-from plimsoll.objects.nodes import Node
+from plimsoll.objects.api.nodes import Node
+from plimsoll.objects.api.simulated_cloud import Cloud, Machine, MachineType, NodeGroup, NodeGroupSpec
+from plimsoll.objects.api.simulated_cloud_errors import CloudRefused, NoSuchGroup, NotSupported
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -10,12 +10,12 @@ import grpc
 import grpc.aio
 import pytest
 
-from plimsoll.nodes.asking_expander import AskingExpander
-from plimsoll.nodes.options import read_options
+from plimsoll.nodes.config.options import read_options
 from plimsoll.nodes.providers.choosing import make_expander
 from plimsoll.nodes.providers.externalgrpc.channels import believing
 from plimsoll.nodes.providers.externalgrpc.generated import expander_pb2 as wire
 from plimsoll.nodes.providers.externalgrpc.methods import BEST_OPTIONS
+from plimsoll.nodes.scaleup.grpc_expander import GrpcExpander
 from tests.e2e.externalgrpc.authorities import Authority
 from tests.nodes.planning.test_expanders import option
 
@@ -63,14 +63,14 @@ async def prefers_few_nodes(request: Any, _context: Any) -> Any:
     return wire.BestOptionsResponse(options=[best])
 
 
-def asking(port: int, cert: str = "") -> AskingExpander:
+def asking(port: int, cert: str = "") -> GrpcExpander:
     flags = {"expander": "grpc", "grpc-expander-url": f"localhost:{port}", "grpc-expander-cert": cert}
     found = make_expander(read_options(flags).choosing)
     assert found is not None
     return found
 
 
-async def best(asked: AskingExpander) -> tuple[str, ...]:
+async def best(asked: GrpcExpander) -> tuple[str, ...]:
     try:
         return await asked.best_of(OPTIONS)
     finally:
@@ -102,7 +102,7 @@ async def test_an_expander_that_hangs_or_fails_or_is_not_there_changes_nothing()
         await context.abort(grpc.StatusCode.INTERNAL, "broken")
 
     async with expander(hangs) as port:
-        assert await best(AskingExpander(believing(f"127.0.0.1:{port}", None, timeout_s=0.2), max_pods=1)) == ()
+        assert await best(GrpcExpander(believing(f"127.0.0.1:{port}", None, timeout_s=0.2), max_pods=1)) == ()
     async with expander(fails) as port:
         assert await best(asking(port)) == ()
     assert await best(asking(port)) == ()

@@ -13,9 +13,9 @@ import pytest
 from plimsoll.kube.client import Client
 from plimsoll.local.apiserver.application import Application
 from plimsoll.local.apiserver.transport.kube_transport import EmbeddedTransport
+from plimsoll.local.cloud.api import SimulatedCloud
 from plimsoll.local.cloud.controller import CloudSettings
-from plimsoll.local.cloud.interface import SimulatedCloud
-from plimsoll.nodes.planning.group_names import Naming
+from plimsoll.nodes.model.group_names import Naming
 from plimsoll.nodes.providers.externalgrpc.channels import GrpcCalls
 from plimsoll.nodes.providers.externalgrpc.client import ExternalGrpcProvider
 from plimsoll.nodes.providers.externalgrpc.configuration import configuration_of
@@ -24,9 +24,9 @@ from plimsoll.nodes.providers.externalgrpc.service import ProviderService
 from plimsoll.nodes.providers.ports import Created
 from plimsoll.nodes.providers.simulated.provider import SimulatedProvider
 from plimsoll.nodes.providers.values import CallFailed, Done, FailureKind, InstanceState, NodeRef
-from plimsoll.objects.cloud import Cloud, NodeGroup
-from plimsoll.objects.definitions import CustomResourceDefinition
-from plimsoll.objects.nodes import Node
+from plimsoll.objects.api.apiextensions import CustomResourceDefinition
+from plimsoll.objects.api.nodes import Node
+from plimsoll.objects.api.simulated_cloud import Cloud, NodeGroup
 from plimsoll.runtime.chance import SeededEntropy
 from plimsoll.runtime.clocks import RealClock
 from tests.e2e.externalgrpc.authorities import Authority

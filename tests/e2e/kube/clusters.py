@@ -16,13 +16,13 @@ from plimsoll.kube.client import Client
 from plimsoll.kube.configuration import find_access
 from plimsoll.kube.errors import NotFound
 from plimsoll.kube.http import HttpTransport
-from plimsoll.kube.selections import ClientSettings, DeleteOptions, Selection
-from plimsoll.objects.configuration import ConfigMap, Namespace
-from plimsoll.objects.leases import Lease
-from plimsoll.objects.pods import Pod
-from plimsoll.objects.policy import PodDisruptionBudget
-from plimsoll.objects.rbac import Role, RoleBinding, ServiceAccount
-from plimsoll.objects.workloads import Deployment, ReplicaSet
+from plimsoll.kube.requests.options import ClientSettings, DeleteOptions, Selection
+from plimsoll.objects.api.coordination import Lease
+from plimsoll.objects.api.core import ConfigMap, Namespace
+from plimsoll.objects.api.pods import Pod
+from plimsoll.objects.api.policy import PodDisruptionBudget
+from plimsoll.objects.api.rbac import Role, RoleBinding, ServiceAccount
+from plimsoll.objects.api.workloads import Deployment, ReplicaSet
 from plimsoll.runtime.chance import SystemEntropy
 from plimsoll.runtime.clocks import RealClock
 from tests.e2e.apiserver.processes import running
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 
     from plimsoll.kube.access import Access
-    from plimsoll.kube.exchange import Transport
+    from plimsoll.kube.transport import Transport
 
 KUBECONFIG_VARIABLE: Final = "PLIMSOLL_E2E_KUBECONFIG"
 CLOCK: Final = RealClock()

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 from plimsoll.core.values import Wire
 from plimsoll.kube.errors import NotFound
-from plimsoll.objects.definitions import CustomResourceDefinition
-from plimsoll.objects.meta import Condition, WireObject
+from plimsoll.objects.api.apiextensions import CustomResourceDefinition
+from plimsoll.objects.api.meta import Condition, WireObject
 from plimsoll.objects.registry import Resource
 from tests.e2e.kube.clusters import ENTROPY, until
 

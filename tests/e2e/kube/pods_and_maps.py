@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from plimsoll.objects.configuration import ConfigMap
-from plimsoll.objects.pods import Pod
+from plimsoll.objects.api.core import ConfigMap
+from plimsoll.objects.api.pods import Pod
 
 if TYPE_CHECKING:
     from plimsoll.kube.client import Client

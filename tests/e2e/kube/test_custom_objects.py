@@ -9,10 +9,10 @@ import pytest
 import pytest_asyncio
 
 from plimsoll.kube.conditions import ConditionsWriter, Subject, SubjectGone, Told, Unchanged
+from plimsoll.kube.controller.finalizers import Finalizer, Kept
 from plimsoll.kube.errors import NotFound, UnreadableAnswer
-from plimsoll.kube.finalizers import Finalizer, Kept
-from plimsoll.kube.selections import Selection
-from plimsoll.objects.meta import Condition
+from plimsoll.kube.requests.options import Selection
+from plimsoll.objects.api.meta import Condition
 from tests.e2e.kube.clusters import CLOCK, exists
 from tests.e2e.kube.custom_objects import defined_gauges, gauge
 

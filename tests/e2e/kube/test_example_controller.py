@@ -12,10 +12,10 @@ import pytest
 import pytest_asyncio
 
 from plimsoll.kube.errors import NotFound
-from plimsoll.kube.selections import Selection
-from plimsoll.objects.configuration import ConfigMap
-from plimsoll.objects.events import Event
-from plimsoll.objects.leases import Lease
+from plimsoll.kube.requests.options import Selection
+from plimsoll.objects.api.coordination import Lease
+from plimsoll.objects.api.core import ConfigMap
+from plimsoll.objects.api.events import Event
 from tests.e2e.kube.clusters import delete_namespace, exists, make_namespace, until
 from tests.e2e.patience import PATIENCE_S
 

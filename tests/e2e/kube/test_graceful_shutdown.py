@@ -9,10 +9,10 @@ import pytest
 
 from plimsoll.kube.informer import Informer
 from plimsoll.kube.recorder import EventRecorder, EventType, reference_to
-from plimsoll.kube.selections import Selection
-from plimsoll.objects.configuration import ConfigMap
-from plimsoll.objects.events import Event, EventSource
-from plimsoll.objects.pods import Pod
+from plimsoll.kube.requests.options import Selection
+from plimsoll.objects.api.core import ConfigMap
+from plimsoll.objects.api.events import Event, EventSource
+from plimsoll.objects.api.pods import Pod
 from plimsoll.objects.registry import KINDS
 from plimsoll.runtime.services import Service
 from plimsoll.runtime.supervisor import Supervisor

@@ -12,11 +12,11 @@ import pytest
 from plimsoll.kube.access import Credential
 from plimsoll.kube.configuration.credentials import Fixed
 from plimsoll.kube.errors import Forbidden, Unauthorized
-from plimsoll.kube.exchange import JSON, Call
 from plimsoll.kube.informer import Informer
-from plimsoll.kube.selections import Selection
-from plimsoll.objects.configuration import ConfigMap
-from plimsoll.objects.rbac import Role, RoleBinding, ServiceAccount
+from plimsoll.kube.requests.options import Selection
+from plimsoll.kube.transport import JSON, Request
+from plimsoll.objects.api.core import ConfigMap
+from plimsoll.objects.api.rbac import Role, RoleBinding, ServiceAccount
 from tests.e2e.kube.clusters import CLOCK, ENTROPY, connected, until
 from tests.e2e.kube.pods_and_maps import config_map
 from tests.e2e.patience import PATIENCE_S
@@ -43,7 +43,7 @@ async def reader_token(client: Client, namespace: str) -> str:
     await client.create(RoleBinding, binding, namespace=namespace)
     body = {"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "spec": {"expirationSeconds": 600}}
     path = f"/api/v1/namespaces/{namespace}/serviceaccounts/reader/token"
-    call = Call("POST", path, headers={"Content-Type": JSON, "Accept": JSON}, body=msgspec.json.encode(body))
+    call = Request("POST", path, headers={"Content-Type": JSON, "Accept": JSON}, body=msgspec.json.encode(body))
     return msgspec.json.decode((await client.call(call)).body)["status"]["token"]
 
 
@@ -122,7 +122,7 @@ class OldWatch:
         self._transport = transport
         self._version = version
 
-    async def send(self, call: Call) -> Any:
+    async def send(self, call: Request) -> Any:
         if call.is_stream and self._version:
             version, self._version = self._version, ""
             query = [(key, version if key == "resourceVersion" else value) for key, value in call.query]

@@ -10,8 +10,8 @@ import msgspec
 import pytest
 
 from plimsoll.kube.informer import Added, Deleted, Informer, InformerSettings, Key, TurnedBad, Updated
-from plimsoll.kube.selections import Selection
-from plimsoll.objects.configuration import ConfigMap
+from plimsoll.kube.requests.options import Selection
+from plimsoll.objects.api.core import ConfigMap
 from plimsoll.runtime.backoff import Backoff
 from tests.e2e.kube.clusters import CLOCK, ENTROPY, connected, until_so
 from tests.e2e.kube.custom_objects import defined_gauges, gauge

@@ -12,10 +12,10 @@ from plimsoll.kube.errors import NotAllowed
 from plimsoll.kube.http import HttpTransport
 from plimsoll.kube.leases import LeaseHolder, LeaseSettings, LeaseThread, SuspendAwareClock
 from plimsoll.kube.recorder import EventRecorder, EventType, reference_to
-from plimsoll.kube.selections import Selection
-from plimsoll.objects.configuration import ConfigMap
-from plimsoll.objects.events import Event, EventSource
-from plimsoll.objects.leases import Lease
+from plimsoll.kube.requests.options import Selection
+from plimsoll.objects.api.coordination import Lease
+from plimsoll.objects.api.core import ConfigMap
+from plimsoll.objects.api.events import Event, EventSource
 from plimsoll.objects.registry import KINDS
 from tests.e2e.kube.clusters import CLOCK, ENTROPY, USER_AGENT, until_so
 from tests.e2e.kube.pods_and_maps import config_map
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
     from plimsoll.kube.access import Access
     from plimsoll.kube.client import Client
-    from plimsoll.objects.meta import WireObject
+    from plimsoll.objects.api.meta import WireObject
     from plimsoll.objects.registry import Resource
 
 pytestmark = pytest.mark.asyncio

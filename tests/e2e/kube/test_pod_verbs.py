@@ -9,11 +9,11 @@ import pytest
 import pytest_asyncio
 
 from plimsoll.kube.errors import Conflict, NotFound
-from plimsoll.kube.selections import DeleteOptions
+from plimsoll.kube.requests.options import DeleteOptions
 from plimsoll.kube.subresources import Blocked, Evicted, Gone
-from plimsoll.objects.nodes import Node
-from plimsoll.objects.pods import Pod
-from plimsoll.objects.policy import PodDisruptionBudget
+from plimsoll.objects.api.nodes import Node
+from plimsoll.objects.api.pods import Pod
+from plimsoll.objects.api.policy import PodDisruptionBudget
 from tests.e2e.kube.clusters import exists, until
 from tests.e2e.kube.pods_and_maps import pod, running_pod
 

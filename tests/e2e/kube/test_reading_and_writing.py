@@ -8,10 +8,10 @@ import msgspec
 import pytest
 
 from plimsoll.kube.errors import AlreadyExists, BadRequest, Conflict, Invalid, NotFound
-from plimsoll.kube.selections import DeleteOptions, Selection
-from plimsoll.objects.configuration import ConfigMap
-from plimsoll.objects.pods import Pod
-from plimsoll.objects.workloads import Deployment
+from plimsoll.kube.requests.options import DeleteOptions, Selection
+from plimsoll.objects.api.core import ConfigMap
+from plimsoll.objects.api.pods import Pod
+from plimsoll.objects.api.workloads import Deployment
 from tests.e2e.kube.clusters import exists, until
 from tests.e2e.kube.pods_and_maps import config_map, make_maps, pod
 

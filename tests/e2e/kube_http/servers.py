@@ -13,8 +13,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from plimsoll.kube.access import Access, Credential, Tls
-from plimsoll.kube.exchange import Call, Reply, Stream
 from plimsoll.kube.http import HttpTransport
+from plimsoll.kube.transport import Request, Response, Stream
 from tests.e2e.patience import PATIENCE_S
 
 if TYPE_CHECKING:
@@ -232,12 +232,12 @@ def reaching(access: Access, environment: Mapping[str, str] | None = None) -> Ht
     return HttpTransport(access, environment=environment or {})
 
 
-async def sent(access: Access, path: str = "/version", *, timeout_s: float = PATIENCE_S) -> Reply:
+async def sent(access: Access, path: str = "/version", *, timeout_s: float = PATIENCE_S) -> Response:
     async with reaching(access) as transport:
-        return await transport.send(Call("GET", path, timeout_s=timeout_s))
+        return await transport.send(Request("GET", path, timeout_s=timeout_s))
 
 
 async def opened(transport: HttpTransport) -> Stream:
-    reply = await transport.send(Call("GET", "/watch", is_stream=True))
+    reply = await transport.send(Request("GET", "/watch", is_stream=True))
     assert reply.stream is not None
     return reply.stream

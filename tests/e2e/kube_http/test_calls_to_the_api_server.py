@@ -12,7 +12,7 @@ import pytest
 
 from plimsoll.kube.access import Access, Credential, Tls
 from plimsoll.kube.errors import AnswerLost, NotSent
-from plimsoll.kube.exchange import JSON, MERGE_PATCH, Call
+from plimsoll.kube.transport import JSON, MERGE_PATCH, Request
 from tests.e2e.apiserver.processes import ApiServer, config_map, running
 from tests.e2e.kube_http.servers import Answering, Shown, reaching, secure, server_tls, serving
 from tests.kube.http.authorities import LOOPBACK, Authority
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-    from plimsoll.kube.exchange import Stream
+    from plimsoll.kube.transport import Stream
 
 pytestmark = pytest.mark.asyncio
 
@@ -39,8 +39,8 @@ def access_to(server: ApiServer, token: str = "") -> Access:
     return Access(server=server.url, credentials=Shown(shown), tls=Tls(ca_pem=server.ca_pem.encode()))
 
 
-def creating(name: str) -> Call:
-    return Call("POST", MAPS, headers={"Content-Type": JSON}, body=json.dumps(config_map(name)).encode())
+def creating(name: str) -> Request:
+    return Request("POST", MAPS, headers={"Content-Type": JSON}, body=json.dumps(config_map(name)).encode())
 
 
 async def next_event(stream: Stream) -> Any:
@@ -53,20 +53,20 @@ async def test_objects_are_made_read_changed_watched_and_deleted(server: ApiServ
         assert made.status == 201
         version = json.loads(made.body)["metadata"]["resourceVersion"]
         query = (("watch", "1"), ("resourceVersion", version), ("fieldSelector", "metadata.name=a"))
-        watch = await transport.send(Call("GET", MAPS, query, is_stream=True))
+        watch = await transport.send(Request("GET", MAPS, query, is_stream=True))
         assert watch.stream is not None
 
-        patch = Call("PATCH", f"{MAPS}/a", headers={"Content-Type": MERGE_PATCH}, body=b'{"data":{"x":"y"}}')
+        patch = Request("PATCH", f"{MAPS}/a", headers={"Content-Type": MERGE_PATCH}, body=b'{"data":{"x":"y"}}')
         assert (await transport.send(patch)).status == 200
         assert (await next_event(watch.stream))["object"]["data"]["x"] == "y"
-        assert (await transport.send(Call("DELETE", f"{MAPS}/a"))).status == 200
+        assert (await transport.send(Request("DELETE", f"{MAPS}/a"))).status == 200
         assert (await next_event(watch.stream))["type"] == "DELETED"
-        assert (await transport.send(Call("GET", f"{MAPS}/a"))).status == 404
+        assert (await transport.send(Request("GET", f"{MAPS}/a"))).status == 404
 
 
 async def test_a_token_the_server_does_not_know_is_answered(server: ApiServer):
     async with reaching(access_to(server, token="wrong")) as transport:
-        reply = await transport.send(Call("GET", MAPS))
+        reply = await transport.send(Request("GET", MAPS))
     assert reply.status == 401
     assert json.loads(reply.body)["reason"] == "Unauthorized"
 
@@ -75,26 +75,26 @@ async def test_many_calls_at_once_are_all_answered(server: ApiServer):
     async with reaching(access_to(server)) as transport, asyncio.TaskGroup() as group:
         calls = [group.create_task(transport.send(creating(f"map-{number}"))) for number in range(150)]
         await asyncio.wait(calls)
-        listed = json.loads((await transport.send(Call("GET", MAPS))).body)
+        listed = json.loads((await transport.send(Request("GET", MAPS))).body)
     assert {call.result().status for call in calls} == {201}
     assert len([one for one in listed["items"] if one["metadata"]["name"].startswith("map-")]) == 150
 
 
 async def test_a_server_that_is_killed_loses_streams_and_is_then_not_there(server: ApiServer):
     async with reaching(access_to(server)) as transport:
-        watch = await transport.send(Call("GET", MAPS, (("watch", "1"),), is_stream=True))
+        watch = await transport.send(Request("GET", MAPS, (("watch", "1"),), is_stream=True))
         assert watch.stream is not None
         await asyncio.to_thread(server.stop, signal.SIGKILL)
         with pytest.raises(AnswerLost):
             async for _ in watch.stream:
                 pass
         with pytest.raises(NotSent, match=r"connection refused; is the API server running\?"):
-            await transport.send(Call("GET", "/version"))
+            await transport.send(Request("GET", "/version"))
 
 
 async def test_a_server_that_stops_ends_its_streams(server: ApiServer):
     async with reaching(access_to(server)) as transport:
-        watch = await transport.send(Call("GET", MAPS, (("watch", "1"),), is_stream=True))
+        watch = await transport.send(Request("GET", MAPS, (("watch", "1"),), is_stream=True))
         assert watch.stream is not None
         stopping = asyncio.create_task(asyncio.to_thread(server.stop))
         async for _ in watch.stream:
@@ -124,7 +124,7 @@ async def test_a_page_of_20_mb_does_not_hold_up_the_loop():
         reaching(secure(port, Tls(ca_pem=ca.pem))) as transport,
     ):
         beating = asyncio.create_task(heartbeat())
-        reply = await transport.send(Call("GET", "/"))
+        reply = await transport.send(Request("GET", "/"))
         beating.cancel()
     assert reply.body == body
     assert longest_s < 1

@@ -8,8 +8,8 @@ import socket
 import pytest
 
 from plimsoll.kube.errors import AnswerLost, NotSent, TimedOut, UnreadableAnswer
-from plimsoll.kube.exchange import Call
 from plimsoll.kube.http import HttpLimits, HttpTransport
+from plimsoll.kube.transport import Request
 from tests.e2e.kube_http.servers import CHUNKED, OK, Answering, Peer, opened, plain, reaching, sent, serving
 from tests.e2e.patience import PATIENCE_S
 
@@ -81,7 +81,7 @@ async def test_a_server_that_hangs_up_is_asked_only_once(answer: bytes, method: 
 
     async with serving(hangs_up) as port, reaching(plain(port)) as transport:
         with pytest.raises(AnswerLost) as caught:
-            await transport.send(Call(method, "/x", (("token", "hidden"),)))
+            await transport.send(Request(method, "/x", (("token", "hidden"),)))
     assert requests == 1
     assert not isinstance(caught.value, TimedOut)
     assert "hidden" not in str(caught.value)
@@ -100,9 +100,9 @@ async def test_a_kept_connection_that_the_server_closes_is_not_silently_replaced
         peer.reset()
 
     async with serving(answers_once) as port, reaching(plain(port)) as transport:
-        assert (await transport.send(Call("GET", "/"))).is_success
+        assert (await transport.send(Request("GET", "/"))).is_success
         with pytest.raises(AnswerLost):
-            await transport.send(Call(method, "/"))
+            await transport.send(Request(method, "/"))
     assert requests == 1
 
 
@@ -126,7 +126,7 @@ async def test_an_answer_over_the_limit_is_not_kept():
         transport = HttpTransport(plain(port), limits=HttpLimits(max_answer_bytes=1_000_000), environment={})
         async with transport:
             with pytest.raises(UnreadableAnswer, match="GET /: the answer is larger than 1000000 bytes"):
-                await transport.send(Call("GET", "/"))
+                await transport.send(Request("GET", "/"))
 
 
 async def test_calls_wait_for_a_place_and_are_not_sent_if_none_comes():
@@ -140,10 +140,10 @@ async def test_calls_wait_for_a_place_and_are_not_sent_if_none_comes():
 
     async with serving(slow) as port:
         async with HttpTransport(plain(port), limits=HttpLimits(calls_at_once=1), environment={}) as transport:
-            first = asyncio.create_task(transport.send(Call("GET", "/first", timeout_s=PATIENCE_S)))
+            first = asyncio.create_task(transport.send(Request("GET", "/first", timeout_s=PATIENCE_S)))
             await asked.wait()
             with pytest.raises(NotSent, match="still waiting for one of 1 calls to end"):
-                await transport.send(Call("GET", "/second", timeout_s=0.1))
+                await transport.send(Request("GET", "/second", timeout_s=0.1))
             assert not first.done()
         with pytest.raises(AnswerLost):
             await first
@@ -161,7 +161,7 @@ async def test_a_cancelled_call_lets_go_of_its_connection():
         gone.set()
 
     async with serving(silent) as port, reaching(plain(port)) as transport:
-        asking = asyncio.create_task(transport.send(Call("GET", "/")))
+        asking = asyncio.create_task(transport.send(Request("GET", "/")))
         await asked.wait()
         asking.cancel()
         await asyncio.wait((asking,))
@@ -188,7 +188,7 @@ async def test_a_stream_gives_chunks_as_they_come_and_ends_when_the_server_ends_
         assert await anext(stream) == b"one\n"
         may_go_on.set()
         assert await all_of(stream) == b"two\n"
-        assert (await transport.send(Call("GET", "/"))).is_success
+        assert (await transport.send(Request("GET", "/"))).is_success
 
 
 @pytest.mark.parametrize("with_reset", [False, True], ids=["closed", "reset"])
@@ -219,7 +219,7 @@ async def silent_stream(peer: Peer) -> None:
 
 async def test_a_stream_has_no_time_limit_after_its_beginning():
     async with serving(silent_stream) as port, reaching(plain(port)) as transport:
-        reply = await transport.send(Call("GET", "/", is_stream=True, timeout_s=1))
+        reply = await transport.send(Request("GET", "/", is_stream=True, timeout_s=1))
         assert reply.stream is not None
         reading = asyncio.create_task(anext(reply.stream))
         done, _ = await asyncio.wait((reading,), timeout=1.5)
@@ -235,7 +235,7 @@ async def test_the_beginning_of_a_stream_has_a_time_limit():
 
     async with serving(silent) as port, reaching(plain(port)) as transport:
         with pytest.raises(TimedOut):
-            await transport.send(Call("GET", "/", is_stream=True, timeout_s=1))
+            await transport.send(Request("GET", "/", is_stream=True, timeout_s=1))
 
 
 async def test_closing_a_stream_ends_it_for_who_waits_and_closes_the_connection():
@@ -266,7 +266,7 @@ async def test_a_cancelled_reader_ends_its_stream():
 async def test_the_refusal_of_a_stream_has_a_body():
     answer = b"HTTP/1.1 410 Gone\r\nContent-Length: 13\r\n\r\n{'code': 410}"
     async with serving(Answering(answer)) as port, reaching(plain(port)) as transport:
-        reply = await transport.send(Call("GET", "/", is_stream=True))
+        reply = await transport.send(Request("GET", "/", is_stream=True))
         assert (reply.status, reply.body, reply.stream) == (410, b"{'code': 410}", None)
 
 
@@ -287,21 +287,21 @@ async def test_closing_the_transport_ends_everything_and_refuses_more():
     async with serving(silent) as port:
         transport = reaching(plain(port))
         reading = asyncio.create_task(all_of(await opened(transport)))
-        asking = asyncio.create_task(transport.send(Call("GET", "/slow")))
+        asking = asyncio.create_task(transport.send(Request("GET", "/slow")))
         await asked.wait()
         await transport.aclose()
         assert await reading == b""
         with pytest.raises(AnswerLost, match="closed on our side"):
             await asking
         with pytest.raises(NotSent, match="is closed"):
-            await transport.send(Call("GET", "/"))
+            await transport.send(Request("GET", "/"))
         await transport.aclose()
 
 
 async def test_a_transport_belongs_to_one_loop():
     async with serving(Answering()) as port, reaching(plain(port)) as transport:
-        await transport.send(Call("GET", "/"))
-        elsewhere = transport.send(Call("GET", "/"))
+        await transport.send(Request("GET", "/"))
+        elsewhere = transport.send(Request("GET", "/"))
         with pytest.raises(RuntimeError, match="make one for each"):
             await asyncio.to_thread(asyncio.run, elsewhere)
 

@@ -10,7 +10,7 @@ import pytest
 from plimsoll.core.errors import InvalidInput
 from plimsoll.kube.access import Access, Tls
 from plimsoll.kube.errors import NotSent, TlsRefused
-from plimsoll.kube.exchange import Call
+from plimsoll.kube.transport import Request
 from tests.e2e.kube_http.servers import (
     Answering,
     Peer,
@@ -44,7 +44,7 @@ async def test_https_goes_through_a_tunnel_that_sees_no_credential():
         )
         async with reaching(access) as transport:
             for _ in range(2):
-                assert (await transport.send(Call("GET", "/version"))).is_success
+                assert (await transport.send(Request("GET", "/version"))).is_success
     assert [head.target for head in proxy.heads] == [f"127.0.0.1:{port}"]
     assert proxy.heads[0].values("authorization") == []
     assert [head.values("authorization") for head in application.heads] == [["Bearer hidden"]] * 2
@@ -125,12 +125,12 @@ async def test_the_environment_names_the_proxy_and_its_exceptions():
         environment = {"HTTP_PROXY": f"127.0.0.1:{proxy_port}"}
         remote = Access(server="http://api.invalid", credentials=Tokens())
         async with reaching(remote, environment) as transport:
-            assert (await transport.send(Call("GET", "/"))).is_success
+            assert (await transport.send(Request("GET", "/"))).is_success
         async with reaching(remote, {**environment, "NO_PROXY": ".invalid"}) as transport:
             with pytest.raises(NotSent, match=r"cannot reach http://api\.invalid: "):
-                await transport.send(Call("GET", "/"))
+                await transport.send(Request("GET", "/"))
         async with serving(application) as port, reaching(plain(port), environment) as transport:
-            assert (await transport.send(Call("GET", "/"))).is_success
+            assert (await transport.send(Request("GET", "/"))).is_success
     assert len(proxy.heads) == len(application.heads) == 1
 
 

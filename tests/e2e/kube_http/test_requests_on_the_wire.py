@@ -8,8 +8,8 @@ import pytest
 
 from plimsoll.kube.access import Access, Credential
 from plimsoll.kube.errors import CredentialsFailed, UnreadableAnswer
-from plimsoll.kube.exchange import Call
 from plimsoll.kube.http import HttpLimits, HttpTransport
+from plimsoll.kube.transport import Request
 from tests.e2e.kube_http.servers import OK, Answering, Proxying, Shown, Tokens, opened, plain, reaching, sent, serving
 
 pytestmark = pytest.mark.asyncio
@@ -19,7 +19,7 @@ UNAUTHORIZED = b"HTTP/1.1 401 Unauthorized\r\nContent-Length: 2\r\n\r\nno"
 
 async def test_a_call_is_sent_exactly_as_it_is_escaped_below_the_path_of_the_server():
     application = Answering()
-    call = Call("GET", "/api/v1/namespaces/a b/x:y@z/ü%2F", (("labelSelector", "a in (b,c),!d"), ("c", "x+/=&")))
+    call = Request("GET", "/api/v1/namespaces/a b/x:y@z/ü%2F", (("labelSelector", "a in (b,c),!d"), ("c", "x+/=&")))
     async with serving(application) as port, reaching(plain(port, path="/clusters/x")) as transport:
         await transport.send(call)
     assert application.heads[0].target == f"/clusters/x{call.url}"
@@ -36,7 +36,7 @@ async def test_headers_are_the_calls_the_credentials_and_few_of_ours():
         access = Access(server=f"http://127.0.0.1:{port}", credentials=Shown(shown))
         async with HttpTransport(access, user_agent="tester/1", environment={}) as transport:
             headers = {"Accept": "application/json", "Content-Type": "x/y", "authorization": "Bearer theirs"}
-            await transport.send(Call("POST", "/", headers=headers, body=b"{}"))
+            await transport.send(Request("POST", "/", headers=headers, body=b"{}"))
     (head,) = application.heads
     assert dict(head.fields) == {
         "host": f"127.0.0.1:{port}",
@@ -57,8 +57,8 @@ async def test_headers_are_the_calls_the_credentials_and_few_of_ours():
 async def test_a_call_without_a_body_claims_no_content_type():
     application = Answering()
     async with serving(application) as port, reaching(plain(port)) as transport:
-        await transport.send(Call("POST", "/"))
-        await transport.send(Call("DELETE", "/"))
+        await transport.send(Request("POST", "/"))
+        await transport.send(Request("DELETE", "/"))
     assert [head.values("content-type") for head in application.heads] == [[], []]
     assert application.heads[0].values("content-length") == ["0"]
 
@@ -67,13 +67,13 @@ async def test_a_large_body_arrives_whole():
     application = Answering()
     body = bytes(range(256)) * 12_000
     async with serving(application) as port, reaching(plain(port)) as transport:
-        await transport.send(Call("PUT", "/", body=body))
+        await transport.send(Request("PUT", "/", body=body))
     assert application.heads[0].values("content-length") == [str(len(body))]
     assert application.heads[0].body == body
 
 
-@pytest.mark.parametrize("call", [Call("GET", "/"), Call("POST", "/", body=b"{}")], ids=["GET", "POST"])
-async def test_connections_are_kept(call: Call):
+@pytest.mark.parametrize("call", [Request("GET", "/"), Request("POST", "/", body=b"{}")], ids=["GET", "POST"])
+async def test_connections_are_kept(call: Request):
     application = Answering()
     async with serving(application) as port, reaching(plain(port)) as transport:
         for _ in range(5):
@@ -93,8 +93,8 @@ async def test_a_redirect_is_handed_over_and_not_followed():
 async def test_cookies_are_not_kept():
     application = Answering(b"HTTP/1.1 200 OK\r\nSet-Cookie: a=b\r\nContent-Length: 0\r\n\r\n", OK)
     async with serving(application) as port, reaching(plain(port)) as transport:
-        await transport.send(Call("GET", "/"))
-        await transport.send(Call("GET", "/"))
+        await transport.send(Request("GET", "/"))
+        await transport.send(Request("GET", "/"))
     assert application.heads[1].values("cookie") == []
 
 
@@ -111,7 +111,7 @@ async def test_packed_answers_are_asked_for_beyond_loopback_and_unpacked():
     async with serving(proxy) as port:
         remote = Access(server="http://api.invalid", credentials=Tokens(), proxy_url=f"http://127.0.0.1:{port}")
         async with reaching(remote) as transport:
-            assert (await transport.send(Call("GET", "/"))).body == b"x" * 3_000_000
+            assert (await transport.send(Request("GET", "/"))).body == b"x" * 3_000_000
     assert proxy.heads[0].values("accept-encoding") == ["gzip"]
 
 
@@ -122,7 +122,7 @@ async def test_an_answer_that_swells_when_unpacked_is_stopped_at_the_limit():
         limits = HttpLimits(max_answer_bytes=1_000_000)
         async with HttpTransport(plain(port), limits=limits, environment={}) as transport:
             with pytest.raises(UnreadableAnswer, match="larger than 1000000 bytes"):
-                await transport.send(Call("GET", "/"))
+                await transport.send(Request("GET", "/"))
 
 
 async def test_streams_are_never_packed():
@@ -140,7 +140,7 @@ async def test_streams_are_never_packed():
 async def test_a_refused_token_is_replaced_once():
     application = Answering(UNAUTHORIZED, OK)
     async with serving(application) as port, reaching(plain(port, "old", "new")) as transport:
-        reply = await transport.send(Call("POST", "/", body=b"{}"))
+        reply = await transport.send(Request("POST", "/", body=b"{}"))
     assert reply.status == 200
     assert [head.values("authorization") for head in application.heads] == [["Bearer old"], ["Bearer new"]]
     assert [head.body for head in application.heads] == [b"{}", b"{}"]

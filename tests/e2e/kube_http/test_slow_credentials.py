@@ -8,13 +8,13 @@ import pytest
 
 from plimsoll.kube.access import Access, Credential
 from plimsoll.kube.errors import Closed, CredentialsFailed, CredentialsLate
-from plimsoll.kube.exchange import Call
+from plimsoll.kube.transport import Request
 from tests.e2e.kube_http.servers import Answering, reaching, serving
 from tests.e2e.patience import PATIENCE_S
 
 pytestmark = pytest.mark.asyncio
 
-SHORT = Call("PATCH", "/", timeout_s=0.05)
+SHORT = Request("PATCH", "/", timeout_s=0.05)
 
 
 class Plugin:
@@ -75,7 +75,7 @@ async def test_the_run_goes_on_for_the_next_call():
         for _ in range(3):
             with pytest.raises(CredentialsLate):
                 await transport.send(SHORT)
-        waiting = asyncio.create_task(transport.send(Call("GET", "/", timeout_s=PATIENCE_S)))
+        waiting = asyncio.create_task(transport.send(Request("GET", "/", timeout_s=PATIENCE_S)))
         await until_all_wait()
         plugin.answers.set()
         assert (await waiting).is_success
@@ -86,8 +86,8 @@ async def test_the_run_goes_on_for_the_next_call():
 async def test_a_call_that_is_cancelled_leaves_the_run_to_others():
     plugin = Plugin()
     async with serving(Answering()) as port, reaching(access(port, plugin)) as transport:
-        gone = asyncio.create_task(transport.send(Call("GET", "/", timeout_s=PATIENCE_S)))
-        waiting = asyncio.create_task(transport.send(Call("GET", "/", timeout_s=PATIENCE_S)))
+        gone = asyncio.create_task(transport.send(Request("GET", "/", timeout_s=PATIENCE_S)))
+        waiting = asyncio.create_task(transport.send(Request("GET", "/", timeout_s=PATIENCE_S)))
         await until_all_wait()
         gone.cancel()
         await asyncio.wait((gone,))
@@ -106,7 +106,7 @@ async def test_a_failure_that_nobody_waited_for_is_not_kept():
         plugin.answers.set()
         await until_all_wait()
         plugin.failure = None
-        assert (await transport.send(Call("GET", "/"))).is_success
+        assert (await transport.send(Request("GET", "/"))).is_success
     assert plugin.runs == 2
 
 
@@ -114,7 +114,7 @@ async def test_closing_the_transport_ends_the_run_and_who_waits_for_it():
     plugin = Plugin()
     async with serving(Answering()) as port:
         transport = reaching(access(port, plugin))
-        waiting = asyncio.create_task(transport.send(Call("GET", "/", timeout_s=PATIENCE_S)))
+        waiting = asyncio.create_task(transport.send(Request("GET", "/", timeout_s=PATIENCE_S)))
         await until_all_wait()
         await transport.aclose()
         assert plugin.is_ended

@@ -9,7 +9,7 @@ import pytest
 
 from plimsoll.kube.access import Credential, Tls
 from plimsoll.kube.errors import NotSent, TlsRefused, UnknownAuthority
-from plimsoll.kube.exchange import Call
+from plimsoll.kube.transport import Request
 from tests.e2e.kube_http.servers import (
     Answering,
     Peer,
@@ -181,8 +181,8 @@ async def test_a_new_client_certificate_is_shown_on_a_new_connection():
     async with serving(looks, tls=server_tls(CA.issue(*LOOPBACK), clients=CA.pem)) as port:
         access = secure(port, OURS)
         async with reaching(type(access)(server=access.server, tls=OURS, credentials=credentials)) as transport:
-            await transport.send(Call("GET", "/"))
-            await transport.send(Call("GET", "/"))
+            await transport.send(Request("GET", "/"))
+            await transport.send(Request("GET", "/"))
             credentials.pair = CA.issue(subject="second")
-            await transport.send(Call("GET", "/"))
+            await transport.send(Request("GET", "/"))
     assert seen == ["first", "second"]

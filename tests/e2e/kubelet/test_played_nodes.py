@@ -20,10 +20,10 @@ import pytest
 import pytest_asyncio
 
 from plimsoll.kube.errors import NotFound
-from plimsoll.kube.selections import DeleteOptions
-from plimsoll.objects.leases import Lease
-from plimsoll.objects.nodes import Node
-from plimsoll.objects.pods import Pod
+from plimsoll.kube.requests.options import DeleteOptions
+from plimsoll.objects.api.coordination import Lease
+from plimsoll.objects.api.nodes import Node
+from plimsoll.objects.api.pods import Pod
 from tests.e2e.apiserver.processes import running
 from tests.e2e.kube.clusters import (
     ENTROPY,

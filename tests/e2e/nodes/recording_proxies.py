@@ -17,8 +17,8 @@ from urllib.parse import urlsplit
 import yaml
 from aiohttp import ClientError, ClientSession, ClientTimeout, TCPConnector, web
 
-from plimsoll.local.apiserver.exchange import Request
-from plimsoll.local.apiserver.identities import User
+from plimsoll.local.apiserver.auth_types import User
+from plimsoll.local.apiserver.http_types import Request
 from plimsoll.local.apiserver.routing import attributes_of
 from tests.e2e.externalgrpc.authorities import Authority
 from tests.e2e.patience import PATIENCE_S
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-    from plimsoll.local.apiserver.identities import Attributes
+    from plimsoll.local.apiserver.auth_types import Attributes
 
 _OURS = frozenset({"host", "content-length", "transfer-encoding", "connection"})
 

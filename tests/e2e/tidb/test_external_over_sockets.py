@@ -6,11 +6,11 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from plimsoll.objects.tidb import ExternalEndpoint, SecretReference
-from plimsoll.tidb.external import ExternalFailed, ExternalQuestion, recommended
-from plimsoll.tidb.external_addresses import read_exceptions
-from plimsoll.tidb.external_web import HttpCaller
-from plimsoll.tidb.planning.components import Component
+from plimsoll.objects.api.tidb import ExternalEndpoint, SecretReference
+from plimsoll.tidb.external.http_caller import HttpCaller
+from plimsoll.tidb.external.recommender import ExternalFailed, ExternalQuestion, recommended
+from plimsoll.tidb.model.components import Component
+from plimsoll.web.address_guard import read_exceptions
 from tests.e2e.kube_http.servers import Answering, server_tls, serving
 from tests.e2e.ports import lasting_port
 from tests.kube.http.authorities import Authority
@@ -19,7 +19,7 @@ from tests.tidb.external.played_services import PlayedSecrets, advice
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from plimsoll.tidb.web import Unanswered
+    from plimsoll.web.client import RequestFailed
 
 pytestmark = pytest.mark.asyncio
 
@@ -30,7 +30,7 @@ HOST = "advice.prod.svc"
 class Somewhere(HttpCaller):
     """Resolves every name to this machine, as a cluster's DNS would to a service of it."""
 
-    async def resolve(self, host: str, port: int) -> tuple[str, ...] | Unanswered:
+    async def resolve(self, host: str, port: int) -> tuple[str, ...] | RequestFailed:
         del host, port
         return ("127.0.0.1",)
 

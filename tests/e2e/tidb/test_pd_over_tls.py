@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 import pytest
 
-from plimsoll.objects.tidb import TidbCluster
-from plimsoll.tidb.pd import PdFailed
-from plimsoll.tidb.pd_access import PdAccess
-from plimsoll.tidb.web import HttpWeb
+from plimsoll.objects.api.tidb import TidbCluster
+from plimsoll.tidb.pd.access import PdAccess
+from plimsoll.tidb.pd.client import PdFailed
+from plimsoll.web.client import HttpWeb
 from tests.e2e.kube_http.servers import Answering, server_tls, serving
 from tests.kube.http.authorities import Authority
 from tests.tidb.external.played_services import PlayedSecrets

@@ -12,7 +12,7 @@ import urllib.request
 from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any, Self
 
-from plimsoll.objects.judging import shipped_definitions
+from plimsoll.objects.validation import shipped_definitions
 from tests.e2e.apiserver import processes as apiservers
 from tests.e2e.patience import PATIENCE_S
 from tests.e2e.ports import lasting_port

@@ -9,7 +9,7 @@ from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any, Self
 
 from plimsoll.runtime.clocks import RealClock
-from plimsoll.tidb.web import Answered, Asked
+from plimsoll.web.client import Request, Response
 from tests.cli.commands import Ended, plimsoll
 from tests.e2e.tidb.played_servers import serving
 from tests.tidb.breathing_pd import BreathingPd
@@ -87,9 +87,9 @@ class Scene:
         return self.kubernetes.answer(method, path, body)
 
     def _answer_of_pd(self, method: str, path: str, body: bytes) -> tuple[int, bytes]:
-        asked = Asked(method=method, url=f"http://pd.test{path}", body=body)  # type: ignore[arg-type] # one of three
+        asked = Request(method=method, url=f"http://pd.test{path}", body=body)  # type: ignore[arg-type] # one of three
         answer = asyncio.run(self.pd.ask(asked))
-        assert isinstance(answer, Answered)
+        assert isinstance(answer, Response)
         return answer.status, answer.body
 
 

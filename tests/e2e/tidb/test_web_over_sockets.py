@@ -7,8 +7,8 @@ import socket
 import threading
 from typing import TYPE_CHECKING
 
-from plimsoll.tidb import web as speaking
-from plimsoll.tidb.web import Answered, Asked, HttpWeb, Unanswered
+from plimsoll.web import client as speaking
+from plimsoll.web.client import HttpWeb, Request, RequestFailed, Response
 from tests.e2e.ports import lasting_port
 from tests.e2e.tidb.played_servers import serving
 
@@ -18,8 +18,8 @@ if TYPE_CHECKING:
     import pytest
 
 
-def exchanged(asked: Asked, *, timeout_s: float = 60) -> Answered | Unanswered:
-    async def exchange() -> Answered | Unanswered:
+def exchanged(asked: Request, *, timeout_s: float = 60) -> Response | RequestFailed:
+    async def exchange() -> Response | RequestFailed:
         async with HttpWeb(timeout_s=timeout_s) as web:
             return await web.ask(asked)
 
@@ -34,16 +34,16 @@ def test_an_answer_comes_back_with_its_status() -> None:
         return 418, b"I am a\n teapot"
 
     with serving(answer) as url:
-        found = exchanged(Asked(method="POST", url=f"{url}/a%2Fb?q=%2B1", body=b"x=1", content_type="text/plain"))
-    assert found == Answered(status=418, body=b"I am a\n teapot")
+        found = exchanged(Request(method="POST", url=f"{url}/a%2Fb?q=%2B1", body=b"x=1", content_type="text/plain"))
+    assert found == Response(status=418, body=b"I am a\n teapot")
     assert found.said == "I am a teapot"
     assert heard == [("POST", "/a%2Fb?q=%2B1", b"x=1")]
 
 
 def test_nobody_there() -> None:
     url = f"http://127.0.0.1:{lasting_port()}"
-    found = exchanged(Asked(method="GET", url=f"{url}/"))
-    assert isinstance(found, Unanswered)
+    found = exchanged(Request(method="GET", url=f"{url}/"))
+    assert isinstance(found, RequestFailed)
     assert found.problem.startswith(f"cannot reach {url}: ")
 
 
@@ -59,13 +59,13 @@ def test_an_answer_that_goes_on_after_its_end_is_told_in_one_short_line() -> Non
         thread = threading.Thread(target=answer)
         thread.start()
         url = f"http://127.0.0.1:{server.getsockname()[1]}"
-        found = exchanged(Asked(method="GET", url=f"{url}/"))
+        found = exchanged(Request(method="GET", url=f"{url}/"))
         thread.join()
-    assert found == Unanswered(problem=f"cannot reach {url}: what it answers is not HTTP: Bad status line")
+    assert found == RequestFailed(problem=f"cannot reach {url}: what it answers is not HTTP: Bad status line")
 
 
 def test_a_name_that_does_not_exist() -> None:
-    assert isinstance(exchanged(Asked(method="GET", url="http://no-such-host.invalid/")), Unanswered)
+    assert isinstance(exchanged(Request(method="GET", url="http://no-such-host.invalid/")), RequestFailed)
 
 
 def test_an_answer_that_does_not_come() -> None:
@@ -76,22 +76,22 @@ def test_an_answer_that_does_not_come() -> None:
         return 200, b""
 
     with serving(answer) as url:
-        found = exchanged(Asked(method="GET", url=f"{url}/"), timeout_s=0.2)
+        found = exchanged(Request(method="GET", url=f"{url}/"), timeout_s=0.2)
         is_over.set()
-    assert found == Unanswered(problem=f"no answer from {url} within 0.2 s")
+    assert found == RequestFailed(problem=f"no answer from {url} within 0.2 s")
 
 
 def test_an_answer_that_is_too_large(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(speaking, "LARGEST_ANSWER_BYTES", 1000)
     with serving(always(200, b" " * 1001)) as url:
-        found = exchanged(Asked(method="GET", url=f"{url}/"))
-    assert isinstance(found, Unanswered)
+        found = exchanged(Request(method="GET", url=f"{url}/"))
+    assert isinstance(found, RequestFailed)
     assert "more than 1000 bytes" in found.problem
 
 
 def test_a_redirect_is_not_followed() -> None:
     with serving(always(307, b"elsewhere")) as url:
-        assert exchanged(Asked(method="GET", url=f"{url}/")) == Answered(status=307, body=b"elsewhere")
+        assert exchanged(Request(method="GET", url=f"{url}/")) == Response(status=307, body=b"elsewhere")
 
 
 def always(status: int, body: bytes) -> Callable[[str, str, bytes], tuple[int, bytes]]:

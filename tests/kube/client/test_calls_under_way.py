@@ -6,7 +6,7 @@ import asyncio
 
 import pytest
 
-from plimsoll.kube.calls_under_way import CallsUnderWay
+from plimsoll.kube.requests.in_flight import CallsUnderWay
 from plimsoll.runtime.virtual_runs import VirtualRun
 
 

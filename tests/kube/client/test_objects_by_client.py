@@ -12,13 +12,13 @@ from structlog.testing import capture_logs
 from plimsoll.core.errors import InvalidInput
 from plimsoll.kube.client import Client
 from plimsoll.kube.errors import AlreadyExists, BadRequest, Conflict, Forbidden, Invalid, NotFound, UnreadableAnswer
-from plimsoll.kube.exchange import Call, Reply
-from plimsoll.kube.selections import USER_AGENT, DeleteOptions, Selection
-from plimsoll.objects.configuration import ConfigMap, Namespace, Secret
-from plimsoll.objects.leases import Lease, LeaseSpec
-from plimsoll.objects.meta import MicroTime, ObjectMeta
-from plimsoll.objects.nodes import Node
-from plimsoll.objects.pods import Pod
+from plimsoll.kube.requests.options import USER_AGENT, DeleteOptions, Selection
+from plimsoll.kube.transport import Request, Response
+from plimsoll.objects.api.coordination import Lease, LeaseSpec
+from plimsoll.objects.api.core import ConfigMap, Namespace, Secret
+from plimsoll.objects.api.meta import MicroTime, ObjectMeta
+from plimsoll.objects.api.nodes import Node
+from plimsoll.objects.api.pods import Pod
 from plimsoll.runtime.chance import SeededEntropy
 from plimsoll.runtime.virtual_runs import run_virtual
 from tests.kube.worlds import WIDGETS, KubeWorld, ScriptedTransport, Widget, json_reply
@@ -34,10 +34,10 @@ def world():
         yield world
 
 
-def sent_by(act: Any, reply: Reply | None = None) -> Call:
+def sent_by(act: Any, reply: Response | None = None) -> Request:
     """The call that a client makes of what it is asked."""
 
-    async def main(clock: Any) -> Call:
+    async def main(clock: Any) -> Request:
         transport = ScriptedTransport(reply or json_reply({"metadata": {"name": "a"}}))
         await act(Client(transport, clock=clock, entropy=SeededEntropy(1)))
         return transport.sent[0]
@@ -101,7 +101,7 @@ def test_a_success_of_another_kind_is_no_success():
 
 def test_what_is_not_json_is_told():
     with pytest.raises(UnreadableAnswer, match="GET /version: not JSON"):
-        sent_by(lambda client: client.get_json("/version"), Reply(200, body=b"<html>"))
+        sent_by(lambda client: client.get_json("/version"), Response(200, body=b"<html>"))
 
 
 # ---- where
@@ -146,7 +146,7 @@ def test_every_call_says_who_calls():
     call = sent_by(lambda client: client.get(Node, "n"))
     assert call.headers["User-Agent"] == USER_AGENT
     assert USER_AGENT.startswith("plimsoll/0")
-    assert sent_by(lambda client: client.call(Call("GET", "/x"))).headers["User-Agent"] == USER_AGENT
+    assert sent_by(lambda client: client.call(Request("GET", "/x"))).headers["User-Agent"] == USER_AGENT
 
 
 # ---- creating
@@ -311,7 +311,7 @@ def test_all_options_of_a_deletion_are_sent():
 @pytest.mark.parametrize("page", [b"<html>please log in</html>", b"", b'"ok"'])
 def test_a_page_that_only_looks_like_success_has_deleted_nothing(page: bytes):
     with pytest.raises(UnreadableAnswer, match="DELETE /api/v1/nodes/n: "):
-        sent_by(lambda client: client.delete(Node, "n"), Reply(200, body=page))
+        sent_by(lambda client: client.delete(Node, "n"), Response(200, body=page))
 
 
 # ---- watching
@@ -345,7 +345,7 @@ def test_a_watch_says_all_it_wants():
         selection = Selection(namespace="here", labels="a=b")
         return client.watch(Pod, selection, resource_version="7", timeout_seconds=9, send_initial_events=True)
 
-    call = sent_by(act, Reply(200, stream=Nothing()))
+    call = sent_by(act, Response(200, stream=Nothing()))
     assert call.is_stream
     assert (call.path, dict(call.query)) == (
         "/api/v1/namespaces/here/pods",

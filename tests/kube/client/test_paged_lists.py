@@ -14,9 +14,9 @@ from plimsoll.core.label_selector_parsing import parse_label_selector
 from plimsoll.core.selectors import NOTHING
 from plimsoll.kube.client import Client
 from plimsoll.kube.errors import Expired, UnreadableAnswer
-from plimsoll.kube.exchange import Call, Reply
-from plimsoll.kube.selections import ClientSettings, Selection
-from plimsoll.objects.configuration import ConfigMap
+from plimsoll.kube.requests.options import ClientSettings, Selection
+from plimsoll.kube.transport import Request, Response
+from plimsoll.objects.api.core import ConfigMap
 from plimsoll.runtime.chance import SeededEntropy
 from plimsoll.runtime.virtual_runs import run_virtual
 from tests.kube.worlds import KubeWorld, ScriptedTransport, json_reply, status_reply
@@ -38,7 +38,7 @@ def names(listed: Any) -> list[str]:
     return [one.metadata.name for one in listed.items]
 
 
-def page(*items: str, token: str = "", version: str = "7") -> Reply:
+def page(*items: str, token: str = "", version: str = "7") -> Response:
     metadata = {"resourceVersion": version, "continue": token}
     listed = [{"metadata": {"name": name}} for name in items]
     return json_reply({"kind": "ConfigMapList", "metadata": metadata, "items": listed})
@@ -47,8 +47,8 @@ def page(*items: str, token: str = "", version: str = "7") -> Reply:
 EXPIRED = status_reply(410, "too old", reason="Expired")
 
 
-def listing(*script: Reply, selection: Selection = HERE) -> tuple[list[str], list[Call]]:
-    async def main(clock: Any) -> tuple[list[str], list[Call]]:
+def listing(*script: Response, selection: Selection = HERE) -> tuple[list[str], list[Request]]:
+    async def main(clock: Any) -> tuple[list[str], list[Request]]:
         transport = ScriptedTransport(*script)
         client = Client(transport, clock=clock, entropy=SeededEntropy(1))
         return names(await client.list(ConfigMap, selection)), transport.sent
@@ -218,7 +218,7 @@ async def written(world: KubeWorld, verb: str, name: str) -> None:
         "change": ("PUT", f"{URL}/{name}", config_map(name, data={"changed": "yes"})),
         "remove": ("DELETE", f"{URL}/{name}", None),
     }[verb]
-    call = Call(method, url, headers={"content-type": "application/json"}, body=b"")
+    call = Request(method, url, headers={"content-type": "application/json"}, body=b"")
     if body is not None:
         call = call._replace(body=json_reply(body).body)
     await world.new_transport().send(call)

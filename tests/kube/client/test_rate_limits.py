@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from structlog.testing import capture_logs
 
-from plimsoll.kube.rate_limits import RateLimit
+from plimsoll.kube.requests.rate_limiter import RateLimit
 from plimsoll.runtime.virtual_runs import run_virtual
 
 if TYPE_CHECKING:

@@ -10,15 +10,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from plimsoll.kube import errors
-from plimsoll.kube.exchange import Call, Reply
-from plimsoll.kube.statuses import refusal, status_error
+from plimsoll.kube.requests.status_errors import refusal, status_error
+from plimsoll.kube.transport import Request, Response
 from tests.kube.worlds import json_reply, status_reply
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
-CALL = Call("GET", "/api/v1/nodes")
+CALL = Request("GET", "/api/v1/nodes")
 
 
-def read(reply: Reply) -> errors.ApiError:
+def read(reply: Response) -> errors.ApiError:
     return refusal(reply, CALL, now=NOW)
 
 
@@ -58,7 +58,7 @@ def test_causes_are_kept():
 
 def test_the_code_of_the_exchange_counts_more_than_that_of_the_body():
     body = msgspec.json.encode({"kind": "Status", "code": 409, "message": "m"})
-    assert type(read(Reply(503, body=body))) is errors.ServerFailed
+    assert type(read(Response(503, body=body))) is errors.ServerFailed
 
 
 def test_nulls_in_a_status_do_not_cost_its_message():
@@ -71,22 +71,22 @@ def test_details_nobody_can_read_do_not_cost_the_message():
 
 
 def test_plain_text_is_the_message():
-    error = read(Reply(404, headers={"content-type": "text/plain"}, body=b"404 page not found\n"))
+    error = read(Response(404, headers={"content-type": "text/plain"}, body=b"404 page not found\n"))
     assert (type(error), str(error), error.reason) == (errors.NotFound, "404 page not found", "NotFound")
 
 
 def test_of_a_page_of_html_only_the_title_is_told():
     page = b"<html><head><title>502 Bad&nbsp;Gateway</title></head><body>" + b"<p>nginx</p>" * 1_000
-    error = read(Reply(502, headers={"content-type": "text/html"}, body=page))
+    error = read(Response(502, headers={"content-type": "text/html"}, body=page))
     assert str(error) == "the server answered 502 with a page of HTML, as proxies do: 502 Bad\xa0Gateway"
 
 
 def test_an_empty_answer_is_named_by_its_call():
-    assert str(read(Reply(503))) == "the server answered 503 to GET /api/v1/nodes, without a word"
+    assert str(read(Response(503))) == "the server answered 503 to GET /api/v1/nodes, without a word"
 
 
 def test_a_long_text_is_cut():
-    assert len(str(read(Reply(500, body=b"x" * 1_000_000)))) < 600
+    assert len(str(read(Response(500, body=b"x" * 1_000_000)))) < 600
 
 
 @pytest.mark.parametrize(
@@ -124,6 +124,6 @@ def test_an_error_in_a_watch_is_the_same_error():
 @settings(max_examples=200)
 @given(st.integers(300, 599), st.binary(max_size=200) | st.text(max_size=50).map(msgspec.json.encode), st.text())
 def test_no_answer_however_odd_is_worse_than_an_api_error(code: int, body: bytes, header: str):
-    error = read(Reply(code, headers={"retry-after": header, "date": header}, body=body))
+    error = read(Response(code, headers={"retry-after": header, "date": header}, body=body))
     assert isinstance(error, errors.ApiError)
     assert str(error)

@@ -21,11 +21,11 @@ from plimsoll.kube.errors import (
     TlsRefused,
     TooManyRequests,
 )
-from plimsoll.kube.exchange import Call, Reply
-from plimsoll.kube.retrying import Effect, effect_of
-from plimsoll.kube.selections import ClientSettings, DeleteOptions
-from plimsoll.objects.configuration import ConfigMap
-from plimsoll.objects.nodes import Node
+from plimsoll.kube.requests.options import ClientSettings, DeleteOptions
+from plimsoll.kube.requests.retry import Effect, effect_of
+from plimsoll.kube.transport import Request, Response
+from plimsoll.objects.api.core import ConfigMap
+from plimsoll.objects.api.nodes import Node
 from plimsoll.runtime.backoff import Backoff
 from plimsoll.runtime.chance import SeededEntropy
 from plimsoll.runtime.virtual_runs import VirtualRun
@@ -36,9 +36,9 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
     from plimsoll.core.clock import Clock
-    from plimsoll.kube.exchange import Guard
+    from plimsoll.kube.transport import Guard
 
-    Step = Reply | Exception | Callable[[Call], Reply]
+    Step = Response | Exception | Callable[[Request], Response]
 
 NODE = json_reply({"kind": "Node", "metadata": {"name": "n"}})
 STEADY = Backoff(initial_s=1, factor=2, cap_s=8, jitter=0, max_attempts=5)
@@ -196,19 +196,19 @@ def test_a_disruption_budgets_no_is_an_answer():
 
 def test_a_question_about_permissions_changes_nothing():
     path = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews"
-    assert effect_of(Call("POST", path)) is Effect.NONE
-    assert effect_of(Call("POST", "/api/v1/namespaces/a/serviceaccounts/b/token")) is Effect.ONCE
+    assert effect_of(Request("POST", path)) is Effect.NONE
+    assert effect_of(Request("POST", "/api/v1/namespaces/a/serviceaccounts/b/token")) is Effect.ONCE
 
 
 def test_a_deletion_whose_body_says_nothing_of_a_dry_run_is_none():
     query = [("dryRun", "All")]
-    assert effect_of(Call("DELETE", "/api/v1/nodes/n", query, body=b'{"gracePeriodSeconds":1}')) is Effect.ONCE
-    assert effect_of(Call("DELETE", "/api/v1/nodes/n", query)) is Effect.NONE
+    assert effect_of(Request("DELETE", "/api/v1/nodes/n", query, body=b'{"gracePeriodSeconds":1}')) is Effect.ONCE
+    assert effect_of(Request("DELETE", "/api/v1/nodes/n", query)) is Effect.NONE
 
 
 def test_a_patch_in_yaml_is_not_trusted_to_repeat_itself():
     headers = {"content-type": "application/apply-patch+yaml"}
-    assert effect_of(Call("PATCH", "/api/v1/nodes/n", headers=headers, body=b"kind: Node")) is Effect.ONCE
+    assert effect_of(Request("PATCH", "/api/v1/nodes/n", headers=headers, body=b"kind: Node")) is Effect.ONCE
 
 
 # ---- when
@@ -259,12 +259,12 @@ def test_an_attempt_has_at_most_what_is_left_of_the_deadline():
 
 
 def test_an_attempt_takes_no_longer_than_the_raw_call_says():
-    told = Told(NODE).of(lambda client: client.call(Call("GET", "/x", timeout_s=3)))
+    told = Told(NODE).of(lambda client: client.call(Request("GET", "/x", timeout_s=3)))
     assert told.transport.sent[0].timeout_s == 3
 
 
 def test_a_raw_call_takes_no_longer_than_the_client_allows():
-    told = Told(NODE, settings=ClientSettings(qps=0, timeout_s=2)).of(lambda client: client.call(Call("GET", "/x")))
+    told = Told(NODE, settings=ClientSettings(qps=0, timeout_s=2)).of(lambda client: client.call(Request("GET", "/x")))
     assert told.transport.sent[0].timeout_s == 2
 
 

@@ -8,10 +8,10 @@ import pytest
 
 from plimsoll.kube import discovery
 from plimsoll.kube.errors import Conflict, NotFound, ServerFailed
-from plimsoll.kube.selections import DeleteOptions
+from plimsoll.kube.requests.options import DeleteOptions
 from plimsoll.kube.subresources import Blocked, Evicted, Gone
-from plimsoll.objects.pods import Pod
-from plimsoll.objects.workloads import Deployment
+from plimsoll.objects.api.pods import Pod
+from plimsoll.objects.api.workloads import Deployment
 from tests.kube.worlds import WIDGETS, KubeWorld
 from tests.local.apiserver.application.worlds import definition, deployment, pod
 

@@ -10,9 +10,9 @@ import pytest
 from plimsoll.core.errors import InvalidInput
 from plimsoll.kube.conditions import ConditionsWriter, Subject, SubjectGone, Told, Unchanged
 from plimsoll.kube.errors import AnswerLost
-from plimsoll.objects.meta import Condition, WireObject
-from plimsoll.objects.nodes import Node
-from plimsoll.objects.policy import PodDisruptionBudget
+from plimsoll.objects.api.meta import Condition, WireObject
+from plimsoll.objects.api.nodes import Node
+from plimsoll.objects.api.policy import PodDisruptionBudget
 from plimsoll.objects.registry import Resource
 from tests.faults import CrashAfter, Crashed, Fault, LoseAnswers
 from tests.kube.worlds import KubeWorld
@@ -21,7 +21,7 @@ from tests.local.apiserver.application.worlds import APPLY, MERGE, definition
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from plimsoll.kube.exchange import Call, Reply, Transport
+    from plimsoll.kube.transport import Request, Response, Transport
 
 WIDGETS = "/apis/ex.com/v1/namespaces/here/widgets"
 WIDGET = f"{WIDGETS}/w"
@@ -78,7 +78,7 @@ class Desk:
 
     def __init__(self) -> None:
         self.world = world = KubeWorld()
-        self.sent: list[Call] = []
+        self.sent: list[Request] = []
         self.writer = self.new_writer()
         world.namespace("here")
         world.made("/apis/apiextensions.k8s.io/v1/customresourcedefinitions", with_conditions())
@@ -121,11 +121,11 @@ class Desk:
 class Noted:
     """A transport whose calls are written down."""
 
-    def __init__(self, transport: Transport, sent: list[Call]) -> None:
+    def __init__(self, transport: Transport, sent: list[Request]) -> None:
         self._transport = transport
         self._sent = sent
 
-    async def send(self, call: Call) -> Reply:
+    async def send(self, call: Request) -> Response:
         self._sent.append(call)
         return await self._transport.send(call)
 

@@ -6,12 +6,12 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from plimsoll.kube.controllers import Again, Controller, Done
+from plimsoll.kube.controller.controller import Again, Controller, Done
+from plimsoll.kube.controller.enqueue import enqueue_on, of_itself, of_owner
 from plimsoll.kube.informer import Added, BadGone, Deleted, Informer, Key, TurnedBad, Updated
-from plimsoll.kube.wiring import enqueue_on, of_itself, of_owner
-from plimsoll.objects.meta import ObjectMeta, OwnerReference
-from plimsoll.objects.pods import Pod
-from plimsoll.objects.problems import BadObject
+from plimsoll.objects.api.meta import ObjectMeta, OwnerReference
+from plimsoll.objects.api.pods import Pod
+from plimsoll.objects.codec.decode_problems import BadObject
 from plimsoll.objects.registry import KINDS, Resource
 from tests.kube.worlds import KubeWorld
 from tests.local.apiserver.application.worlds import MERGE, pod

@@ -12,13 +12,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from plimsoll.core.errors import InvalidInput, NotEnoughData
-from plimsoll.kube.controllers import Again, Controller, ControllerSettings, Done, ToldAlready
+from plimsoll.kube.controller.controller import Again, Controller, ControllerSettings, Done, ToldAlready
+from plimsoll.kube.controller.workqueue import QueueSettings
 from plimsoll.kube.errors import Conflict, NotAllowed, NotFound, Status, TooManyRequests
-from plimsoll.kube.informer.turns import OBJECTS_AT_ONCE
-from plimsoll.kube.workqueue import QueueSettings
 from plimsoll.runtime.backoff import Backoff
 from plimsoll.runtime.chance import SeededEntropy
 from plimsoll.runtime.virtual_runs import VirtualRun
+from plimsoll.runtime.yielding import OBJECTS_AT_ONCE
 from tests.faults import Crashed
 
 if TYPE_CHECKING:

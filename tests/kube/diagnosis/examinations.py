@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 from plimsoll.kube.client import Client
 from plimsoll.kube.diagnosis import Places, Scrutiny, examine
-from plimsoll.local.apiserver.first_objects import put_first_objects
+from plimsoll.local.apiserver.bootstrap.install import put_first_objects
 from plimsoll.runtime.chance import SeededEntropy
 from plimsoll.runtime.virtual_runs import VirtualRun
 from tests.kube.worlds import UNLIMITED, KubeWorld, ScriptedTransport
@@ -16,8 +16,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
     from plimsoll.kube.diagnosis import Examination, Finding, Permission, Target
-    from plimsoll.kube.exchange import Call, Reply, Transport
-    from plimsoll.kube.selections import ClientSettings
+    from plimsoll.kube.requests.options import ClientSettings
+    from plimsoll.kube.transport import Request, Response, Transport
 
 
 class Between:
@@ -26,7 +26,7 @@ class Between:
     def __init__(self, inner: Transport) -> None:
         self.inner = inner
 
-    async def send(self, call: Call) -> Reply:
+    async def send(self, call: Request) -> Response:
         return await self.inner.send(call)
 
     async def aclose(self) -> None:
@@ -98,7 +98,7 @@ def questions(permissions: Iterable[Permission], places: Places) -> set[tuple[st
 
 
 def examined_script(
-    *script: Reply | Exception | Callable[[Call], Reply],
+    *script: Response | Exception | Callable[[Request], Response],
     target: Target,
     controllers: tuple[str, ...] = ("kubelet",),
     settings: ClientSettings = UNLIMITED,

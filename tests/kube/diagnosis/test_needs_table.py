@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from plimsoll.cli.doctor import Controller
+from plimsoll.cli.commands.doctor import Controller
 from plimsoll.kube.diagnosis import CONTROLLERS, NEEDS, Needs, Places, Scope
 from plimsoll.objects.registry import KINDS
 

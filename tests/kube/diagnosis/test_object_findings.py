@@ -10,13 +10,13 @@ from tests.kube.worlds import status_reply
 from tests.local.apiserver.application.worlds import pod
 
 if TYPE_CHECKING:
-    from plimsoll.kube.exchange import Call, Reply
+    from plimsoll.kube.transport import Request, Response
 
 
 class Spoiling(Between):
     """Another writer's mistake: lists of pods hold a field of the wrong type."""
 
-    async def send(self, call: Call) -> Reply:
+    async def send(self, call: Request) -> Response:
         reply = await self.inner.send(call)
         if call.path != "/api/v1/pods":
             return reply
@@ -70,7 +70,7 @@ def test_a_list_that_expires_on_the_way_is_started_over():
     asked: list[str] = []
 
     class Forgetful(Between):
-        async def send(self, call: Call) -> Reply:
+        async def send(self, call: Request) -> Response:
             if call.path == "/api/v1/pods":
                 asked.append(call.path)
                 if len(asked) == 1:
@@ -87,7 +87,7 @@ def test_long_lists_come_page_by_page():
     limits: set[str] = set()
 
     class Watching(Between):
-        async def send(self, call: Call) -> Reply:
+        async def send(self, call: Request) -> Response:
             limits.update(value for name, value in call.query if name == "limit")
             return await self.inner.send(call)
 

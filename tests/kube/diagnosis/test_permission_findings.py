@@ -11,7 +11,7 @@ from tests.kube.diagnosis.examinations import GUEST, Between, Cluster, found, qu
 from tests.kube.worlds import status_reply
 
 if TYPE_CHECKING:
-    from plimsoll.kube.exchange import Call, Reply
+    from plimsoll.kube.transport import Request, Response
 
 ACCOUNT = "system:serviceaccount:kube-system:plimsoll"
 
@@ -123,7 +123,7 @@ def test_the_roles_are_written_by_the_same_command_as_the_user_and_applied_by_an
 
 def test_a_server_that_does_not_answer_reviews_is_no_permission():
     class NoReviews(Between):
-        async def send(self, call: Call) -> Reply:
+        async def send(self, call: Request) -> Response:
             if call.path.endswith("selfsubjectaccessreviews"):
                 return status_reply(403, "reviews are forbidden", reason="Forbidden")
             return await self.inner.send(call)
@@ -139,7 +139,7 @@ def test_each_question_is_asked_once_and_only_a_few_at_a_time():
     under_way = [0, 0]
 
     class Counting(Between):
-        async def send(self, call: Call) -> Reply:
+        async def send(self, call: Request) -> Response:
             under_way[0] += 1
             under_way[1] = max(under_way)
             if call.path.endswith("selfsubjectaccessreviews"):

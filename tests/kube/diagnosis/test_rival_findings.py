@@ -4,7 +4,7 @@ from datetime import timedelta
 
 import pytest
 
-from plimsoll.objects.meta import MicroTime
+from plimsoll.objects.api.meta import MicroTime
 from tests.kube.diagnosis.examinations import Cluster, found
 from tests.local.apiserver.application.worlds import deployment
 

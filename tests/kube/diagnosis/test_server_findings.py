@@ -11,8 +11,8 @@ from plimsoll.kube.access import Access, Credential
 from plimsoll.kube.configuration.credentials import Fixed
 from plimsoll.kube.diagnosis import NoExamination, Target
 from plimsoll.kube.errors import CredentialsFailed, NotSent, TlsRefused, UnknownAuthority
-from plimsoll.kube.exchange import Reply
-from plimsoll.kube.selections import ClientSettings
+from plimsoll.kube.requests.options import ClientSettings
+from plimsoll.kube.transport import Response
 from tests.kube.diagnosis.examinations import GUEST, Between, Cluster, examined_script, found
 from tests.kube.worlds import json_reply, status_reply
 from tests.local.apiserver.application.worlds import START
@@ -20,15 +20,15 @@ from tests.local.apiserver.application.worlds import START
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from plimsoll.kube.exchange import Call
+    from plimsoll.kube.transport import Request
 
 TARGET = Target(server="https://10.0.0.1:6443", origin="context prod of /home/x/.kube/config")
 
 
-def server(*, version: Any = None, ahead_s: float | None = 0.0, user: str = "bob") -> Callable[[Call], Reply]:
+def server(*, version: Any = None, ahead_s: float | None = 0.0, user: str = "bob") -> Callable[[Request], Response]:
     """A server that knows its version, its time and us, and nothing else."""
 
-    def answer(call: Call) -> Reply:
+    def answer(call: Request) -> Response:
         if call.path == "/version":
             date = {} if ahead_s is None else {"date": format_datetime(START + timedelta(seconds=ahead_s), usegmt=True)}
             told = {"major": "1", "minor": "34", "gitVersion": "v1.34.0"} if version is None else version
@@ -85,7 +85,7 @@ def test_a_client_certificate_that_is_refused_is_told_with_its_end():
     assert raised.value.hint.endswith("the client certificate that we show is good until 2024-05-06T00:00:00Z")
 
 
-PAGE = Reply(status=200, headers={"content-type": "text/html; charset=utf-8"}, body=b"<html><title>Login</title>")
+PAGE = Response(status=200, headers={"content-type": "text/html; charset=utf-8"}, body=b"<html><title>Login</title>")
 
 
 @pytest.mark.parametrize(
@@ -97,16 +97,16 @@ PAGE = Reply(status=200, headers={"content-type": "text/html; charset=utf-8"}, b
         (PAGE._replace(headers={}), f"{TARGET.server}: this is no Kubernetes API (GET /version gave something that"),
         (PAGE._replace(status=404), f"{TARGET.server}: this is no Kubernetes API (GET /version gave 404: "),
         (PAGE._replace(status=403), f"{TARGET.server}: this is no Kubernetes API (GET /version gave 403: "),
-        (Reply(status=404), f"{TARGET.server}: this is no Kubernetes API (GET /version gave 404: "),
+        (Response(status=404), f"{TARGET.server}: this is no Kubernetes API (GET /version gave 404: "),
         (
-            Reply(status=302, headers={"location": "https://login"}),
+            Response(status=302, headers={"location": "https://login"}),
             f"{TARGET.server}: this is no Kubernetes API (GET /version gave 302, a redirect)",
         ),
         (json_reply({"items": []}), f"{TARGET.server}: this is no Kubernetes API (it tells neither its version nor"),
     ],
     ids=["503", "429", "page", "no-type", "page-404", "page-403", "404", "302", "other-json"],
 )
-def test_who_answers_but_is_no_api_that_works_is_told_with_address_origin_and_hint(reply: Reply, message: str):
+def test_who_answers_but_is_no_api_that_works_is_told_with_address_origin_and_hint(reply: Response, message: str):
     with pytest.raises(NoExamination) as raised:
         examined_script(reply, target=TARGET)
     assert str(raised.value).startswith(message)
@@ -115,7 +115,7 @@ def test_who_answers_but_is_no_api_that_works_is_told_with_address_origin_and_hi
 
 
 def test_plain_http_to_a_server_with_tls_is_told_the_right_address():
-    reply = Reply(status=400, body=b"Client sent an HTTP request to an HTTPS server.\n")
+    reply = Response(status=400, body=b"Client sent an HTTP request to an HTTPS server.\n")
     with pytest.raises(NoExamination) as raised:
         examined_script(reply, target=Target(server="http://10.0.0.1:6443"))
     assert raised.value.hint == "it must be https://10.0.0.1:6443"
@@ -125,7 +125,7 @@ def test_each_question_has_the_time_that_was_given_for_one():
     given: set[float] = set()
     answer = server()
 
-    def listening(call: Call) -> Reply:
+    def listening(call: Request) -> Response:
         given.add(call.timeout_s)
         return answer(call)
 
@@ -136,12 +136,12 @@ def test_each_question_has_the_time_that_was_given_for_one():
 def test_credentials_that_fail_in_between_end_the_examination():
     answer = server()
 
-    def losing(call: Call) -> Reply:
+    def losing(call: Request) -> Response:
         if call.path.startswith("/api"):
             raise CredentialsFailed("exec plugin login: failed")
         return answer(call)
 
-    def known(call: Call) -> Reply:
+    def known(call: Request) -> Response:
         return answer(call) if call.path.endswith("selfsubjectreviews") else losing(call)
 
     with pytest.raises(CredentialsFailed, match="exec plugin login: failed"):
@@ -151,12 +151,12 @@ def test_credentials_that_fail_in_between_end_the_examination():
 def test_a_server_that_goes_away_in_between_is_not_reachable():
     answer = server()
 
-    def leaving(call: Call) -> Reply:
+    def leaving(call: Request) -> Response:
         if call.path.startswith("/api"):
             raise NotSent("connection refused")
         return answer(call)
 
-    def known(call: Call) -> Reply:
+    def known(call: Request) -> Response:
         return answer(call) if call.path.endswith("selfsubjectreviews") else leaving(call)
 
     with pytest.raises(NoExamination, match="connection refused"):
@@ -173,7 +173,7 @@ def test_nobody_is_a_warning():
     assert found(examined_script(server(user="system:anonymous"), target=TARGET), "identity").level == "warn"
 
 
-def forbidding(call: Call) -> Reply:
+def forbidding(call: Request) -> Response:
     """Who may do nothing may not even ask who they are."""
     if call.path == "/version":
         return server()(call)
@@ -181,7 +181,7 @@ def forbidding(call: Call) -> Reply:
 
 
 @pytest.mark.parametrize("answer", [server(user="system:anonymous"), forbidding])
-def test_credentials_that_the_server_ignores_are_a_failure(answer: Callable[[Call], Reply]):
+def test_credentials_that_the_server_ignores_are_a_failure(answer: Callable[[Request], Response]):
     examination = examined_script(answer, target=replace(TARGET, is_shown_credentials=True))
     finding = found(examination, "identity")
     assert finding.level == "fail"
@@ -220,7 +220,7 @@ def test_whom_the_server_does_not_know_it_tells_nothing_else():
 def test_a_server_that_tells_its_version_only_to_friends_is_reachable_all_the_same():
     answer = server()
 
-    def discreet(call: Call) -> Reply:
+    def discreet(call: Request) -> Response:
         return status_reply(403, "no", reason="Forbidden") if call.path == "/version" else answer(call)
 
     examination = examined_script(discreet, target=TARGET)
@@ -264,7 +264,7 @@ def test_half_of_the_round_trip_is_the_way_to_the_server():
     """The answer takes 4 s; the server reads its clock, which is right, in the middle."""
 
     class Slow(Between):
-        async def send(self, call: Call) -> Reply:
+        async def send(self, call: Request) -> Response:
             await cluster.clock.sleep(2)
             reply = await self.inner.send(call)
             date = format_datetime(cluster.clock.now(), usegmt=True)

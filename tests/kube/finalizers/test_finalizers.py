@@ -10,9 +10,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from plimsoll.core.errors import InvalidInput
+from plimsoll.kube.controller.finalizers import ATTEMPTS, Finalizer, Kept
 from plimsoll.kube.errors import AnswerLost, Conflict
-from plimsoll.kube.finalizers import ATTEMPTS, Finalizer, Kept
-from plimsoll.objects.configuration import ConfigMap
+from plimsoll.objects.api.core import ConfigMap
 from tests.faults import CrashAfter, Crashed, Fault, LoseAnswers
 from tests.kube.worlds import KubeWorld
 from tests.local.apiserver.application.worlds import MERGE, config_map
@@ -20,8 +20,8 @@ from tests.local.apiserver.application.worlds import MERGE, config_map
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from plimsoll.kube.exchange import Call, Reply, Transport
-    from plimsoll.objects.meta import ObjectMeta
+    from plimsoll.kube.transport import Request, Response, Transport
+    from plimsoll.objects.api.meta import ObjectMeta
 
 OURS, THEIRS = "plimsoll.dev/cleanup", "example.com/theirs"
 URL = "/api/v1/namespaces/here/configmaps/a"
@@ -36,7 +36,7 @@ class Meddler:
         self._changes = changes
         self._theirs = world.new_client()
 
-    async def send(self, call: Call) -> Reply:
+    async def send(self, call: Request) -> Response:
         change = next(self._changes, None) if call.method == "PATCH" else None
         if change is not None:
             await self._theirs.merge_patch(ConfigMap, "a", change, namespace="here")

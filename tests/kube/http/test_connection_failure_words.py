@@ -11,11 +11,11 @@ import aiohttp
 import pytest
 
 from plimsoll.kube.errors import AnswerLost, NotSent, TimedOut
-from plimsoll.kube.exchange import Call
 from plimsoll.kube.http.addresses import ServerAddress
 from plimsoll.kube.http.connections import ConnectionBroke, Progress
 from plimsoll.kube.http.failures import Route, broken, closed, late
 from plimsoll.kube.http.proxies import Proxy
+from plimsoll.kube.transport import Request
 
 DIRECT = Route(ServerAddress.parse("https://api.example.com:6443"))
 PROXIED = Route(DIRECT.address, Proxy.parse("http://user:hidden@proxy:3128", path="proxy-url"))
@@ -98,7 +98,7 @@ def test_a_proxy_that_refuses_is_quoted(status: int, part: str):
 def test_time_that_is_up_before_sending_changed_nothing():
     progress = Progress()
     progress.doing = "waiting for a connection"
-    told = late(Call("POST", "/api", timeout_s=2), progress, DIRECT)
+    told = late(Request("POST", "/api", timeout_s=2), progress, DIRECT)
     assert isinstance(told, NotSent)
     assert str(told).endswith("after 2 s still waiting for a connection")
 
@@ -107,11 +107,11 @@ def test_time_that_is_up_before_sending_changed_nothing():
     ("duration_s", "words"), [(4.99999, "5 s"), (2.345, "2.3 s"), (30, "30 s"), (3600, "3600 s"), (0.25, "0.25 s")]
 )
 def test_durations_are_told_as_people_say_them(duration_s: float, words: str):
-    assert str(late(Call("GET", "/api", timeout_s=duration_s), sending(), DIRECT)).endswith(f"within {words}")
+    assert str(late(Request("GET", "/api", timeout_s=duration_s), sending(), DIRECT)).endswith(f"within {words}")
 
 
 def test_time_that_is_up_after_sending_leaves_it_open_and_shows_no_query():
-    told = late(Call("GET", "/api", (("continue", "hidden"),), timeout_s=0.5), sending(), DIRECT)
+    told = late(Request("GET", "/api", (("continue", "hidden"),), timeout_s=0.5), sending(), DIRECT)
     assert isinstance(told, TimedOut)
     assert str(told) == "GET /api: no answer from https://api.example.com:6443 within 0.5 s"
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from plimsoll.kube.informer import Added, BadGone, Deleted, TurnedBad, Updated
-from plimsoll.kube.informer.changes import identity_of, view_of
-from plimsoll.objects.problems import BadObject
+from plimsoll.kube.informer.events import identity_of, view_of
+from plimsoll.objects.codec.decode_problems import BadObject
 from tests.kube.informer.widgets import BAD
 
 if TYPE_CHECKING:

@@ -10,9 +10,9 @@ import pytest
 
 from plimsoll.core.errors import InvalidInput
 from plimsoll.kube.informer import Added, BadGone, Deleted, TurnedBad, Updated
-from plimsoll.kube.informer.changes import Departure, changes_between, view_of
-from plimsoll.objects.meta import ObjectMeta
-from plimsoll.objects.problems import BadObject
+from plimsoll.kube.informer.events import Departure, changes_between, view_of
+from plimsoll.objects.api.meta import ObjectMeta
+from plimsoll.objects.codec.decode_problems import BadObject
 from tests.kube.informer.widgets import BAD, Widget, WidgetSpec, WidgetWorld
 from tests.kube.worlds import status_reply
 

@@ -10,11 +10,11 @@ from hypothesis import strategies as st
 from structlog.testing import capture_logs
 
 from plimsoll.core.errors import InvalidInput
-from plimsoll.kube.informer.cache import WritableCache
-from plimsoll.kube.informer.changes import Key, key_of
-from plimsoll.objects.decoding import RawObject
-from plimsoll.objects.meta import ObjectMeta
-from plimsoll.objects.problems import BadObject
+from plimsoll.kube.informer.events import Key, key_of
+from plimsoll.kube.informer.store.cache import WritableCache
+from plimsoll.objects.api.meta import ObjectMeta
+from plimsoll.objects.codec.decode_problems import BadObject
+from plimsoll.objects.codec.decoding import RawObject
 from tests.kube.informer.widgets import Widget, WidgetSpec, WidgetWorld
 
 

@@ -6,10 +6,11 @@ import asyncio
 import json
 from typing import TYPE_CHECKING, Any
 
-from plimsoll.kube.exchange import Reply
-from plimsoll.kube.informer import Informer, listing
-from plimsoll.kube.informer.list_bodies import ListReader
-from plimsoll.kube.informer.turns import BYTES_AT_ONCE, OBJECTS_AT_ONCE
+from plimsoll.kube.informer import Informer
+from plimsoll.kube.informer.reflector import lister
+from plimsoll.kube.informer.reflector.list_decoder import ListReader
+from plimsoll.kube.transport import Response
+from plimsoll.runtime.yielding import BYTES_AT_ONCE, OBJECTS_AT_ONCE
 from tests.kube.informer.widgets import Widget, WidgetWorld, widget
 
 if TYPE_CHECKING:
@@ -31,8 +32,8 @@ class Flood:
         self._body = json.dumps(body, separators=(",", ":")).encode()
         self._chunks = [frames] if frames else []
 
-    async def send(self, call: Any) -> Reply:
-        return Reply(status=200, stream=self) if call.is_stream else Reply(status=200, body=self._body)
+    async def send(self, call: Any) -> Response:
+        return Response(status=200, stream=self) if call.is_stream else Response(status=200, body=self._body)
 
     def __aiter__(self) -> Flood:
         return self
@@ -92,7 +93,7 @@ def test_others_have_a_turn_between_reading_a_page_and_putting_it_into_the_cache
             told.append("others")
             await asyncio.sleep(0)
 
-    monkeypatch.setattr(listing, "ListReader", Telling)
+    monkeypatch.setattr(lister, "ListReader", Telling)
     with WidgetWorld() as world:
         informer = informer_of(world, Flood([item(number) for number in range(100)]))
         world.run.spawn(informer.run())

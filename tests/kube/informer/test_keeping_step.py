@@ -9,12 +9,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from plimsoll.kube.informer import Added, Deleted, Updated
-from plimsoll.kube.informer.audiences import Audience
-from plimsoll.kube.informer.cache import WritableCache
-from plimsoll.kube.informer.handlers import HandlerFeed
-from plimsoll.kube.informer.rounds import CALLS_AT_ONCE, Rounds
-from plimsoll.kube.informer.tracking import Tracker
-from plimsoll.objects.meta import ObjectMeta
+from plimsoll.kube.informer.delivery.broadcaster import CALLS_AT_ONCE, HandlerBroadcaster, Rounds
+from plimsoll.kube.informer.delivery.handler import HandlerRunner
+from plimsoll.kube.informer.store.cache import WritableCache
+from plimsoll.kube.informer.store.tracker import Tracker
+from plimsoll.objects.api.meta import ObjectMeta
 from tests.kube.informer.widgets import Widget, WidgetSpec
 
 if TYPE_CHECKING:
@@ -70,12 +69,12 @@ class Hall:
     def __init__(self, listeners: int) -> None:
         self.cache: WritableCache[Any] = WritableCache()
         rounds = Rounds("widgets")
-        self.audience: Audience[Any] = Audience(self.cache, rounds)
+        self.audience: HandlerBroadcaster[Any] = HandlerBroadcaster(self.cache, rounds)
         self.tracker: Tracker[Any] = Tracker("widgets", cache=self.cache, audience=self.audience)
         self.listeners = [Listener() for _ in range(listeners)]
-        self.feeds: list[HandlerFeed[Any]] = []
+        self.feeds: list[HandlerRunner[Any]] = []
         for number, listener in enumerate(self.listeners):
-            feed = HandlerFeed(f"h{number}", listener, cache=self.cache, audience=self.audience, rounds=rounds)
+            feed = HandlerRunner(f"h{number}", listener, cache=self.cache, audience=self.audience, rounds=rounds)
             self.audience.add(feed)
             feed.begin()
             feed.all_known()

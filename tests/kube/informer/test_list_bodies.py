@@ -10,9 +10,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from plimsoll.kube.errors import UnreadableAnswer
-from plimsoll.kube.informer.list_bodies import ListReader
-from plimsoll.objects.decoding import RawObject, decode_list
-from plimsoll.objects.problems import BadObject
+from plimsoll.kube.informer.reflector.list_decoder import ListReader
+from plimsoll.objects.codec.decode_problems import BadObject
+from plimsoll.objects.codec.decoding import RawObject, decode_list
 from tests.kube.informer.widgets import Widget
 
 

@@ -5,17 +5,17 @@ from __future__ import annotations
 import pytest
 
 from plimsoll.core.errors import InvalidInput
-from plimsoll.kube.informer.shared import Informers
-from plimsoll.kube.selections import Selection
-from plimsoll.objects.configuration import ConfigMap
-from plimsoll.objects.pods import Pod
+from plimsoll.kube.informer.factory import SharedInformerFactory
+from plimsoll.kube.requests.options import Selection
+from plimsoll.objects.api.core import ConfigMap
+from plimsoll.objects.api.pods import Pod
 from plimsoll.runtime.chance import SeededEntropy
 from tests.kube.worlds import KubeWorld
 from tests.local.apiserver.application.worlds import config_map
 
 
-def informers_of(world: KubeWorld) -> Informers:
-    return Informers(world.client, clock=world.run.clock, entropy=SeededEntropy(1))
+def informers_of(world: KubeWorld) -> SharedInformerFactory:
+    return SharedInformerFactory(world.client, clock=world.run.clock, entropy=SeededEntropy(1))
 
 
 def test_who_asks_the_same_question_gets_the_same_informer():

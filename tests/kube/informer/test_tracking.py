@@ -7,13 +7,12 @@ from typing import Any
 import pytest
 from structlog.testing import capture_logs
 
-from plimsoll.kube.informer.audiences import Audience
-from plimsoll.kube.informer.cache import WritableCache
-from plimsoll.kube.informer.changes import Key
-from plimsoll.kube.informer.rounds import Rounds
-from plimsoll.kube.informer.tracking import Tracker, is_newer, went_back
-from plimsoll.objects.meta import ObjectMeta
-from plimsoll.objects.problems import BadObject
+from plimsoll.kube.informer.delivery.broadcaster import HandlerBroadcaster, Rounds
+from plimsoll.kube.informer.events import Key
+from plimsoll.kube.informer.store.cache import WritableCache
+from plimsoll.kube.informer.store.tracker import Tracker, is_newer, went_back
+from plimsoll.objects.api.meta import ObjectMeta
+from plimsoll.objects.codec.decode_problems import BadObject
 from tests.kube.informer.widgets import Widget
 
 
@@ -31,7 +30,7 @@ class Tracked:
     def __init__(self, *objects: Widget | BadObject, version: str = "10") -> None:
         self.cache: WritableCache[Any] = WritableCache()
         self.tracker: Tracker[Any] = Tracker(
-            "widgets", cache=self.cache, audience=Audience(self.cache, Rounds("widgets"))
+            "widgets", cache=self.cache, audience=HandlerBroadcaster(self.cache, Rounds("widgets"))
         )
         self.list(*objects, version=version)
 

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from plimsoll.kube.informer.cache import WritableCache
-from plimsoll.kube.informer.trails import Trail
-from plimsoll.objects.meta import ObjectMeta
-from plimsoll.objects.pods import Pod
-from plimsoll.objects.problems import BadObject
+from plimsoll.kube.informer.store.cache import WritableCache
+from plimsoll.kube.informer.store.changed_keys import ChangedKeys
+from plimsoll.objects.api.meta import ObjectMeta
+from plimsoll.objects.api.pods import Pod
+from plimsoll.objects.codec.decode_problems import BadObject
 
 
 def pod(name: str) -> Pod:
@@ -39,7 +39,7 @@ def test_followers_do_not_wait_for_each_other():
 
 
 def test_a_trail_that_nobody_reads_stays_small_and_then_everything_is_looked_at():
-    trail = Trail(most=2)
+    trail = ChangedKeys(most=2)
     trail.caught_up()
     for name in "abc":
         trail.note(("default", name))

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from plimsoll.kube.errors import Expired, ServerFailed, TooManyRequests, UnreadableAnswer
-from plimsoll.kube.informer.watch_events import (
+from plimsoll.kube.informer.reflector.watch_decoder import (
     Bookmark,
     FrameReader,
     FrameSplitter,
@@ -20,10 +20,10 @@ from plimsoll.kube.informer.watch_events import (
     Present,
     Refused,
 )
-from plimsoll.objects.decoding import RawObject
-from plimsoll.objects.leases import Lease
-from plimsoll.objects.pods import Pod
-from plimsoll.objects.problems import BadObject
+from plimsoll.objects.api.coordination import Lease
+from plimsoll.objects.api.pods import Pod
+from plimsoll.objects.codec.decode_problems import BadObject
+from plimsoll.objects.codec.decoding import RawObject
 from tests.kube.informer.widgets import Widget, widget
 
 

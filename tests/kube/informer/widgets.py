@@ -14,20 +14,20 @@ from plimsoll.core.values import Wire
 from plimsoll.kube.client import Client
 from plimsoll.kube.errors import AnswerLost, NotSent
 from plimsoll.kube.informer import Informer, InformerSettings
-from plimsoll.kube.informer.changes import identity_of, view_of
-from plimsoll.kube.selections import ClientSettings
+from plimsoll.kube.informer.events import identity_of, view_of
+from plimsoll.kube.requests.options import ClientSettings
 from plimsoll.local.apiserver.application import Application
 from plimsoll.local.apiserver.storage import MemoryDriver
-from plimsoll.local.apiserver.storage.drivers import EVERYTHING, Recovered, Row
+from plimsoll.local.apiserver.storage.drivers.interface import EVERYTHING, Recovered, Row
 from plimsoll.local.apiserver.transport.kube_transport import EmbeddedTransport
-from plimsoll.objects.meta import WireObject
+from plimsoll.objects.api.meta import WireObject
 from plimsoll.objects.registry import KINDS, Resource
 from plimsoll.runtime.backoff import Backoff
 from plimsoll.runtime.chance import SeededEntropy
 from tests.local.apiserver.application.worlds import ADMIN, World, definition, new_server
 
 if TYPE_CHECKING:
-    from plimsoll.kube.exchange import Call, Reply, Stream, Transport
+    from plimsoll.kube.transport import Request, Response, Stream, Transport
     from plimsoll.local.apiserver.storage import Store
 
 HERE = "/apis/ex.com/v1/namespaces/here/widgets"
@@ -209,14 +209,14 @@ class FaultyLine:
     def __init__(self, inner: Transport) -> None:
         self.inner = inner
         self.is_down = False
-        self.replies: list[Reply] = []
+        self.replies: list[Response] = []
         """Given instead of the server's, to watches and lists alike, until used up."""
         self.lists_are_bare = False
         """Items of lists say neither kind nor apiVersion: so real servers list built-in kinds, custom ones not."""
         self.streams: list[FaultyStream] = []
-        self.sent: list[Call] = []
+        self.sent: list[Request] = []
 
-    async def send(self, call: Call) -> Reply:
+    async def send(self, call: Request) -> Response:
         self.sent.append(call)
         if self.is_down:
             raise NotSent("connection refused")
@@ -237,15 +237,15 @@ class FaultyLine:
             await stream.break_off()
 
     @property
-    def lists(self) -> list[Call]:
+    def lists(self) -> list[Request]:
         return [call for call in self.sent if not call.is_stream and ("limit", "1") not in call.query]
 
     @property
-    def watches(self) -> list[Call]:
+    def watches(self) -> list[Request]:
         return [call for call in self.sent if call.is_stream]
 
 
-def _bare(reply: Reply) -> Reply:
+def _bare(reply: Response) -> Response:
     body = json.loads(reply.body)
     for item in body.get("items", ()):
         item.pop("kind", None)

@@ -11,8 +11,8 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 from plimsoll.kube.errors import AnswerLost, NotSent
-from plimsoll.kube.exchange import JSON, MERGE_PATCH, Call, Reply
 from plimsoll.kube.leases import Elector, LeaseHolder, LeaseObject, LeaseSettings, NotLeading
+from plimsoll.kube.transport import JSON, MERGE_PATCH, Request, Response
 from plimsoll.local.apiserver.application import Application
 from plimsoll.local.apiserver.transport.kube_transport import EmbeddedTransport
 from plimsoll.runtime.chance import SeededEntropy
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from datetime import datetime
 
     from plimsoll.core.clock import Clock
-    from plimsoll.kube.exchange import Transport
+    from plimsoll.kube.transport import Transport
 
     Spawn = Callable[[Coroutine[Any, Any, Any]], asyncio.Task[Any]]
 
@@ -90,10 +90,10 @@ class FatefulTransport:
         self._clock = clock
         self._freezer = freezer
         self._spawn = spawn
-        self.fate: Callable[[Call], Fate] = lambda _: Fate()
-        self.calls: list[Call] = []
+        self.fate: Callable[[Request], Fate] = lambda _: Fate()
+        self.calls: list[Request] = []
 
-    async def send(self, call: Call) -> Reply:
+    async def send(self, call: Request) -> Response:
         await self._freezer.passes()
         self.calls.append(call)
         fate = self.fate(call)
@@ -112,12 +112,12 @@ class FatefulTransport:
             raise AnswerLost("connection reset")
         return reply
 
-    async def _carried(self, call: Call, fate: Fate) -> Reply:
+    async def _carried(self, call: Request, fate: Fate) -> Response:
         await self._clock.sleep(fate.to_server_s)
         if fate.outcome == "failed":
-            return Reply(500, body=b"{}")
+            return Response(500, body=b"{}")
         reply = await self._transport.send(call)
-        return Reply(500, body=b"{}") if fate.outcome == "failed-late" else reply
+        return Response(500, body=b"{}") if fate.outcome == "failed-late" else reply
 
     async def aclose(self) -> None:
         await self._transport.aclose()
@@ -174,32 +174,32 @@ class LeaseWorld:
     async def open(self) -> None:
         namespace = json.dumps({"metadata": {"name": NAMESPACE}}).encode()
         reply = await self.admin.send(
-            Call("POST", "/api/v1/namespaces", headers={"content-type": JSON}, body=namespace)
+            Request("POST", "/api/v1/namespaces", headers={"content-type": JSON}, body=namespace)
         )
         assert reply.status in (201, 409), reply
 
-    async def ask(self, call: Call) -> Any:
+    async def ask(self, call: Request) -> Any:
         reply = await self.admin.send(call)
         assert reply.is_success, reply
         return json.loads(reply.body)
 
     async def spec(self) -> dict[str, Any]:
-        return (await self.ask(Call("GET", PATH))).get("spec", {})
+        return (await self.ask(Request("GET", PATH))).get("spec", {})
 
     async def put_record(self, **spec: Any) -> None:
         lease = {"apiVersion": "coordination.k8s.io/v1", "kind": "Lease", "metadata": {"name": NAME}, "spec": spec}
         headers = {"content-type": JSON}
-        await self.ask(Call("POST", COLLECTION, headers=headers, body=json.dumps(lease).encode()))
+        await self.ask(Request("POST", COLLECTION, headers=headers, body=json.dumps(lease).encode()))
 
     async def patch(self, patch: Any) -> None:
         """As kubectl patch does it: with the version that stands there."""
-        version = (await self.ask(Call("GET", PATH)))["metadata"]["resourceVersion"]
+        version = (await self.ask(Request("GET", PATH)))["metadata"]["resourceVersion"]
         whole = {**patch, "metadata": {**patch.get("metadata", {}), "resourceVersion": version}}
         headers = {"content-type": MERGE_PATCH}
-        await self.ask(Call("PATCH", PATH, headers=headers, body=json.dumps(whole).encode()))
+        await self.ask(Request("PATCH", PATH, headers=headers, body=json.dumps(whole).encode()))
 
     async def delete(self) -> None:
-        await self.ask(Call("DELETE", PATH))
+        await self.ask(Request("DELETE", PATH))
 
 
 @asynccontextmanager

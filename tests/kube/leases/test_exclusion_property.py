@@ -20,7 +20,7 @@ from tests.kube.leases.lease_worlds import NAME, NAMESPACE, Fate, LeaseWorld, le
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from plimsoll.kube.exchange import Call
+    from plimsoll.kube.transport import Request
     from plimsoll.runtime.clocks import VirtualClock
     from tests.kube.leases.lease_worlds import Contender
 
@@ -42,7 +42,7 @@ class Weather:
     def __post_init__(self) -> None:
         self._entropy = SeededEntropy(self.seed)
 
-    def fate(self, _call: Call) -> Fate:
+    def fate(self, _call: Request) -> Fate:
         if self.is_clear:
             return Fate(to_server_s=0.01, to_us_s=0.01)
         draw = functools.partial(self._entropy.uniform, 0, 1)
@@ -156,7 +156,7 @@ def test_a_leader_cut_off_after_a_slow_answer_acts_to_the_end_of_its_time_and_no
             a, b = world.contender("a", settings=TIMES), world.contender("b", settings=TIMES)
             sent_at_s: list[float] = []
 
-            def fate(call: Call) -> Fate:
+            def fate(call: Request) -> Fate:
                 if call.method in ("POST", "PATCH") and sent_at_s and clock.monotonic_s() > sent_at_s[0]:
                     return Fate(outcome="unsent")
                 if call.method == method:

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from plimsoll.kube.recorder.correlation import COMBINED, CorrelationSettings, Correlator, Entry, Written
 from plimsoll.kube.recorder.texts import EventType, Occurrence, cut, event_name
-from plimsoll.objects.meta import ObjectReference
+from plimsoll.objects.api.meta import ObjectReference
 from plimsoll.runtime.chance import SeededEntropy
 
 START = datetime(2026, 1, 1, tzinfo=UTC)

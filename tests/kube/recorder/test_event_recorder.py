@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 
 from plimsoll.kube.errors import AnswerLost, NotSent
 from plimsoll.kube.recorder import CorrelationSettings, EventRecorder, EventType, RecorderSettings, reference_to
-from plimsoll.objects.events import EventSource
-from plimsoll.objects.meta import ObjectMeta, ObjectReference
-from plimsoll.objects.nodes import Node
+from plimsoll.objects.api.events import EventSource
+from plimsoll.objects.api.meta import ObjectMeta, ObjectReference
+from plimsoll.objects.api.nodes import Node
 from plimsoll.objects.registry import KINDS
 from plimsoll.runtime.backoff import Backoff
 from tests.faults import Answer5xx, Fault, Flaky, LoseAnswers

@@ -9,7 +9,7 @@ from typing import NamedTuple
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from plimsoll.kube.workqueue import QueueSettings, WorkQueue
+from plimsoll.kube.controller.workqueue import QueueSettings, WorkQueue
 from plimsoll.runtime.backoff import Backoff
 from plimsoll.runtime.chance import SeededEntropy
 from plimsoll.runtime.virtual_runs import VirtualRun

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from plimsoll.kube.controller.workqueue import QueueSettings, WorkQueue
 from plimsoll.kube.errors import Status, TooManyRequests
-from plimsoll.kube.workqueue import QueueSettings, WorkQueue
 from plimsoll.runtime.backoff import Backoff
 from plimsoll.runtime.chance import SeededEntropy
 from plimsoll.runtime.virtual_runs import VirtualRun

@@ -13,15 +13,15 @@ import json
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any, Self, TypeVar
 
-from plimsoll.local.cloud.call_logs import CallLog
+from plimsoll.local.cloud.api import SimulatedCloud
 from plimsoll.local.cloud.controller import CloudSettings, controllers
-from plimsoll.local.cloud.interface import SimulatedCloud
-from plimsoll.local.cloud.interventions import Interventions
+from plimsoll.local.cloud.faults.call_log import CallLog
+from plimsoll.local.cloud.faults.interventions import Interventions
 from plimsoll.local.components import Components
-from plimsoll.objects.cloud import CLOUD_RESOURCES, THE_CLOUD, Cloud, Machine, NodeGroup
-from plimsoll.objects.judging import shipped_definitions
-from plimsoll.objects.nodes import Node
+from plimsoll.objects.api.nodes import Node
+from plimsoll.objects.api.simulated_cloud import CLOUD_RESOURCES, THE_CLOUD, Cloud, Machine, NodeGroup
 from plimsoll.objects.registry import KINDS
+from plimsoll.objects.validation import shipped_definitions
 from plimsoll.runtime.chance import SeededEntropy
 from tests.kube.worlds import KubeWorld, unchanged
 from tests.local.apiserver.application.worlds import START

@@ -10,9 +10,9 @@ import pytest
 
 from plimsoll.core.errors import InvalidInput, UnreadableDocument
 from plimsoll.local.cloud.catalogue import offer_of, read_catalogue, shipped_catalogue, shipped_names
-from plimsoll.objects.cloud import CloudSpec
-from plimsoll.objects.schema.definition_checks import validate_definition
-from plimsoll.objects.schema.definitions import compile_definition
+from plimsoll.objects.api.simulated_cloud import CloudSpec
+from plimsoll.objects.schema.api import compile_definition
+from plimsoll.objects.schema.definition.checks import validate_definition
 from tests.local.cloud.clouds import SMALL, cloud_body, cloud_definitions, group_body
 
 CORE_HOUR, GIB_HOUR = 0.031611, 0.004237

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from plimsoll.local.cloud.controller import CloudSettings
-from plimsoll.objects.cloud import GROUP_LABEL, Machine, NodeGroup
-from plimsoll.objects.nodes import Node
+from plimsoll.objects.api.nodes import Node
+from plimsoll.objects.api.simulated_cloud import GROUP_LABEL, Machine, NodeGroup
 from tests.local.cloud.clouds import CloudWorld, at
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from decimal import Decimal
 
-from plimsoll.objects.cloud import Machine
+from plimsoll.objects.api.simulated_cloud import Machine
 from tests.local.cloud.clouds import CloudWorld
 
 

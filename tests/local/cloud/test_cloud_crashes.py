@@ -10,11 +10,11 @@ from plimsoll.kube.client import Client
 from plimsoll.kube.errors import TimedOut
 from plimsoll.local.apiserver.application import Application
 from plimsoll.local.apiserver.transport.kube_transport import EmbeddedTransport
+from plimsoll.local.cloud.api import SimulatedCloud
 from plimsoll.local.cloud.controller import CloudSettings
-from plimsoll.local.cloud.interface import SimulatedCloud
-from plimsoll.objects.cloud import THE_CLOUD, Cloud, Machine, NodeGroup
-from plimsoll.objects.definitions import CustomResourceDefinition
-from plimsoll.objects.nodes import Node
+from plimsoll.objects.api.apiextensions import CustomResourceDefinition
+from plimsoll.objects.api.nodes import Node
+from plimsoll.objects.api.simulated_cloud import THE_CLOUD, Cloud, Machine, NodeGroup
 from plimsoll.runtime.chance import SeededEntropy
 from tests.faults import LoseAnswers, sweep_crashes, sweep_faults
 from tests.kube.worlds import UNLIMITED

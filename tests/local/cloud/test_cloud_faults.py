@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from plimsoll.local.cloud.call_logs import CallLog, CallRecord
-from plimsoll.objects.cloud import CallFault
-from plimsoll.objects.cloud_errors import CloudFailed, CloudTimedOut
-from plimsoll.objects.nodes import Node
+from plimsoll.local.cloud.faults.call_log import CallLog, CallRecord
+from plimsoll.objects.api.nodes import Node
+from plimsoll.objects.api.simulated_cloud import CallFault
+from plimsoll.objects.api.simulated_cloud_errors import CloudFailed, CloudTimedOut
 from tests.local.cloud.clouds import SMALL, CloudWorld, at, text_of
 
 # ---- stock and quotas

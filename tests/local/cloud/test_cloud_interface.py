@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from plimsoll.local.cloud.call_logs import CallRecord
-from plimsoll.objects.cloud import NodeGroup, NodeGroupSpec
-from plimsoll.objects.cloud_errors import CloudRefused, NoSuchGroup, NotSupported
+from plimsoll.local.cloud.faults.call_log import CallRecord
+from plimsoll.objects.api.simulated_cloud import NodeGroup, NodeGroupSpec
+from plimsoll.objects.api.simulated_cloud_errors import CloudRefused, NoSuchGroup, NotSupported
 from tests.local.cloud.clouds import CloudWorld, at
 
 

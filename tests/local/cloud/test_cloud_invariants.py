@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 
 from plimsoll.local.cloud.catalogue import offer_of
 from plimsoll.local.cloud.planning import View, plan
-from plimsoll.objects.cloud import CloudSpec, MachineType, NodeGroup, NodeGroupSpec, Quota, Stock
-from plimsoll.objects.cloud_errors import CloudRefused
-from plimsoll.objects.meta import ObjectMeta
+from plimsoll.objects.api.meta import ObjectMeta
+from plimsoll.objects.api.simulated_cloud import CloudSpec, MachineType, NodeGroup, NodeGroupSpec, Quota, Stock
+from plimsoll.objects.api.simulated_cloud_errors import CloudRefused
 from tests.local.cloud.clouds import CloudWorld, at
 
 STOCK, QUOTA_CPU, IN_ZONE_A = 4, 24, 2

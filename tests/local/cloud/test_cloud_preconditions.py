@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from plimsoll.objects.cloud_errors import CloudRefused
+from plimsoll.objects.api.simulated_cloud_errors import CloudRefused
 from tests.local.cloud.clouds import CloudWorld
 
 if TYPE_CHECKING:
     from collections.abc import Coroutine, Iterable
 
-    from plimsoll.kube.exchange import Call, Reply, Transport
+    from plimsoll.kube.transport import Request, Response, Transport
 
 
 def test_growth_from_the_expected_size_happens_once():
@@ -62,7 +62,7 @@ class Slow:
     def __init__(self, transport: Transport) -> None:
         self._transport = transport
 
-    async def send(self, call: Call) -> Reply:
+    async def send(self, call: Request) -> Response:
         await asyncio.sleep(0.01)
         return await self._transport.send(call)
 

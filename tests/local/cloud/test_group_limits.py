@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from plimsoll.kube.errors import Invalid
-from plimsoll.objects.cloud import GROUP_LABEL, NodeGroup
-from plimsoll.objects.nodes import Node
+from plimsoll.objects.api.nodes import Node
+from plimsoll.objects.api.simulated_cloud import GROUP_LABEL, NodeGroup
 from tests.local.cloud.clouds import CloudWorld
 
 TOO_MANY = "target may not be more than max"

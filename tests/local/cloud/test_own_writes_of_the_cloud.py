@@ -5,18 +5,18 @@ from __future__ import annotations
 from types import SimpleNamespace
 from typing import Any
 
-from plimsoll.local.cloud.fresh_caches import FreshCache
-from plimsoll.objects.cloud import Machine
-from plimsoll.objects.meta import ObjectMeta
+from plimsoll.kube.informer.own_writes import MutationCache
+from plimsoll.objects.api.meta import ObjectMeta
+from plimsoll.objects.api.simulated_cloud import Machine
 
 
 def machine(version: str) -> Machine:
     return Machine(metadata=ObjectMeta(name="m", uid="m", resource_version=version))
 
 
-def machines() -> FreshCache[Machine]:
+def machines() -> MutationCache[Machine]:
     informer: Any = SimpleNamespace(position="1", cache=SimpleNamespace(list=lambda: ()))
-    return FreshCache(informer)
+    return MutationCache(informer)
 
 
 def test_a_write_comes_back_as_an_echo_once():

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Self
 
 from plimsoll.local.endpoints.services import endpoint_services
-from plimsoll.objects.meta import written_time
+from plimsoll.objects.api.meta import written_time
 from tests.local.apiserver.application.worlds import MERGE
 from tests.local.local_worlds import LocalWorld
 

@@ -12,8 +12,8 @@ from plimsoll.local.kubelet.addresses import AddressPool, AddressPools
 from plimsoll.local.kubelet.admission import Books
 from plimsoll.local.kubelet.containers import image_name
 from plimsoll.local.kubelet.settings import KubeletSettings, Pace, pace_of
-from plimsoll.objects.nodes import Node
-from plimsoll.objects.pods import Pod
+from plimsoll.objects.api.nodes import Node
+from plimsoll.objects.api.pods import Pod
 
 
 def test_a_pool_gives_each_user_an_address_and_the_same_one_again():

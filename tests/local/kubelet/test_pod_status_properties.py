@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from plimsoll.local.kubelet.pod_status import TERMINAL, Place, Remove, Report, Wait, pod_status_at
 from plimsoll.local.kubelet.settings import Pace
-from plimsoll.objects.pods import Pod
+from plimsoll.objects.api.pods import Pod
 
 START = datetime(2026, 1, 1, tzinfo=UTC)
 PLACE = Place(host_ip="10.128.0.1", pod_ip="10.64.0.1")

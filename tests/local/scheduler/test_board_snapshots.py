@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING
 
 from msgspec import structs
 
-from plimsoll.local.scheduler.board import Board
-from plimsoll.scheduling.view import pod_key
+from plimsoll.local.scheduler.cache import SchedulerCache
+from plimsoll.scheduling.cluster_view import pod_key
 from tests.scheduling.cluster import node, pod
 
 if TYPE_CHECKING:
-    from plimsoll.objects.pods import Pod
-    from plimsoll.scheduling.view import PlacedPod
+    from plimsoll.objects.api.pods import Pod
+    from plimsoll.scheduling.cluster_view import PlacedPod
 
 PLACED = pod("p", on="n", requests={"cpu": "1"})
 RUNNING = structs.replace(PLACED, status=structs.replace(PLACED.status, phase="Running"))
@@ -22,15 +22,15 @@ ENDING = structs.replace(
 )
 
 
-def board_after(*states: Pod) -> Board:
-    board = Board()
+def board_after(*states: Pod) -> SchedulerCache:
+    board = SchedulerCache()
     board.put_node(node("n"))
     for state in states:
         board.put_pod(state)
     return board
 
 
-def shown(board: Board) -> PlacedPod:
+def shown(board: SchedulerCache) -> PlacedPod:
     return board.snapshot().nodes["n"].pods[pod_key(PLACED)]
 
 

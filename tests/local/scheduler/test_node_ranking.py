@@ -8,16 +8,16 @@ import msgspec
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from plimsoll.local.scheduler.board import Board
-from plimsoll.local.scheduler.deciding import Chosen, decide
-from plimsoll.local.scheduler.preferences import best_of, spreads
-from plimsoll.local.scheduler.shapes import Shapes
-from plimsoll.objects.meta import OwnerReference
-from plimsoll.scheduling.view import pod_key
+from plimsoll.local.scheduler.cache import SchedulerCache
+from plimsoll.local.scheduler.equivalence import Shapes
+from plimsoll.local.scheduler.schedule_one import Chosen, decide
+from plimsoll.local.scheduler.scoring.preferences import best_of, spreads
+from plimsoll.objects.api.meta import OwnerReference
+from plimsoll.scheduling.cluster_view import pod_key
 from tests.scheduling.cluster import HOSTNAME, node, pod
 
 if TYPE_CHECKING:
-    from plimsoll.objects.pods import Pod
+    from plimsoll.objects.api.pods import Pod
 
 TAINT = [{"key": "k", "value": "v", "effect": "PreferNoSchedule"}]
 
@@ -44,7 +44,7 @@ class Cluster:
     """A board on which things happen, and the pods that were placed on it."""
 
     def __init__(self) -> None:
-        self.board = Board()
+        self.board = SchedulerCache()
         self.shapes = Shapes()
         self.placed: list[Pod] = []
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from plimsoll.local.scheduler.announcing import NOTE_CHARACTERS, cut
+from plimsoll.local.scheduler.events import NOTE_CHARACTERS, cut
 from tests.local.scheduler.scheduler_worlds import SchedulerWorld
 
 

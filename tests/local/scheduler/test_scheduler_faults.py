@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from plimsoll.kube.errors import AnswerLost
-from plimsoll.local.scheduler.claims import ClaimWrites
-from plimsoll.objects.volumes import PersistentVolumeClaim
+from plimsoll.local.scheduler.writes.claims import ClaimWrites
+from plimsoll.objects.api.storage import PersistentVolumeClaim
 from tests.kube.worlds import status_reply
 from tests.local.scheduler.scheduler_worlds import CLAIMS, PODS, SchedulerWorld
 

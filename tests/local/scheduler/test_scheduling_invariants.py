@@ -10,19 +10,19 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from plimsoll.core.resources import ZERO, ResourceVector
-from plimsoll.local.scheduler.board import Board
-from plimsoll.local.scheduler.deciding import Chosen, Refused, decide
-from plimsoll.local.scheduler.shapes import Shapes
+from plimsoll.local.scheduler.cache import SchedulerCache
+from plimsoll.local.scheduler.equivalence import Shapes
+from plimsoll.local.scheduler.schedule_one import Chosen, Refused, decide
 from plimsoll.scheduling import ClusterView, Fits, NotSchedulable, feasible, scheduling_outcome
+from plimsoll.scheduling.cluster_view import pod_key
 from plimsoll.scheduling.verdicts import DoesNotFit
-from plimsoll.scheduling.view import pod_key
 from tests.faults.crashes import CrashAfter, Crashed
 from tests.local.scheduler.scheduler_worlds import PODS, SchedulerWorld
 from tests.scheduling.cluster import HOSTNAME, ZONE, node, pod, required, spread, term
 
 if TYPE_CHECKING:
-    from plimsoll.objects.nodes import Node
-    from plimsoll.objects.pods import Pod
+    from plimsoll.objects.api.nodes import Node
+    from plimsoll.objects.api.pods import Pod
 
 SPECS: list[dict[str, Any]] = [
     {},
@@ -66,7 +66,7 @@ def waiting(drawn: list[tuple[int, str, int]]) -> list[Pod]:
 @settings(max_examples=120, deadline=None)
 def test_a_pod_goes_only_where_the_rules_allow_it(nodes: list[Any], pods: list[Any]):
     """The remembered verdicts, one pod after the other, against the reference rules on a view made anew."""
-    board, shapes = Board(), Shapes()
+    board, shapes = SchedulerCache(), Shapes()
     for one in cluster(nodes):
         board.put_node(one)
     reference = ClusterView.of(cluster(nodes))
@@ -95,7 +95,7 @@ def assert_refused_alike(decision: Refused, one: Pod, reference: ClusterView) ->
 @settings(max_examples=80, deadline=None)
 def test_what_is_counted_is_what_is_there(nodes: list[Any], pods: list[Any], leaving: set[int]):
     """Pods come, are assumed, are forgotten and go; the board holds what a view made from what is left holds."""
-    board = Board()
+    board = SchedulerCache()
     listed = cluster(nodes)
     for one in listed[::2]:
         board.put_node(one)

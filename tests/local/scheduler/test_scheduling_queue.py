@@ -10,17 +10,17 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec import structs
 
-from plimsoll.local.scheduler.cluster_events import NO_NODE, ClusterEvent
-from plimsoll.local.scheduler.queue import SchedulingQueue
+from plimsoll.local.scheduler.queue.cluster_events import NO_NODE, ClusterEvent
+from plimsoll.local.scheduler.queue.queue import SchedulingQueue
 from plimsoll.local.scheduler.settings import SchedulerSettings
-from plimsoll.scheduling.demands import RESOURCES_FIT
-from plimsoll.scheduling.interpod import INTER_POD_AFFINITY
-from plimsoll.scheduling.view import pod_key
-from plimsoll.scheduling.volumes import VOLUME_BINDING
+from plimsoll.scheduling.cluster_view import pod_key
+from plimsoll.scheduling.rules.inter_pod_affinity import INTER_POD_AFFINITY
+from plimsoll.scheduling.rules.resources_fit import RESOURCES_FIT
+from plimsoll.scheduling.rules.volume_binding import VOLUME_BINDING
 from tests.scheduling.cluster import pod
 
 if TYPE_CHECKING:
-    from plimsoll.objects.pods import Pod
+    from plimsoll.objects.api.pods import Pod
 
 SHORT = frozenset({RESOURCES_FIT})
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from plimsoll.local.scheduler import SchedulerSettings
-from plimsoll.scheduling.view import PodKey
+from plimsoll.scheduling.cluster_view import PodKey
 from tests.local.scheduler.scheduler_worlds import CLAIMS, PODS, SchedulerWorld, node, pod
 
 FITS_NOWHERE = (

@@ -8,8 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from plimsoll.local.tidb.moving import advanced, seconds_to_settle
-from plimsoll.local.tidb.stores import OFFLINE, TOMBSTONE, PdState, StoreState
+from plimsoll.local.tidb.pd.scheduling import advanced, seconds_to_settle
+from plimsoll.local.tidb.pd.stores import OFFLINE, TOMBSTONE, PdState, StoreState
 from plimsoll.runtime.virtual_runs import DEFAULT_START as START
 
 REGIONS = 30

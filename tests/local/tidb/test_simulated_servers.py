@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from plimsoll.local.tidb.serving import LARGEST_BODY_BYTES, AskingForToken, SimulatedServers
+from plimsoll.local.tidb.server import LARGEST_BODY_BYTES, AskingForToken, SimulatedServers
 from tests.local.tidb.tidb_worlds import TidbWorld, base_cluster
 
 if TYPE_CHECKING:

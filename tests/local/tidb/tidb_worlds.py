@@ -6,17 +6,17 @@ import json
 from typing import TYPE_CHECKING, Any, Self
 
 from plimsoll.local.components import KUBELET, SCHEDULER
+from plimsoll.local.controller_manager.services import garbage_collection_services
+from plimsoll.local.controller_manager.workloads.stateful_sets.controller import stateful_set_services
 from plimsoll.local.kubelet import Kubelet, KubeletSettings
 from plimsoll.local.scheduler import Scheduler, SchedulerSettings
 from plimsoll.local.tidb.instances import OPERATOR
 from plimsoll.local.tidb.simulated import SimulatedTidb, route
-from plimsoll.local.upkeep.services import garbage_collection_services
 from plimsoll.local.volumes.services import volume_services
 from plimsoll.local.volumes.storage_classes import default_storage_class
-from plimsoll.local.workloads.stateful_sets import stateful_set_services
-from plimsoll.objects.judging import shipped_definitions
-from plimsoll.objects.our_kinds import OUR_KINDS
-from plimsoll.objects.tidb import TIDB_GROUP
+from plimsoll.objects.api.tidb import TIDB_GROUP
+from plimsoll.objects.custom_kinds import OUR_KINDS
+from plimsoll.objects.validation import shipped_definitions
 from plimsoll.runtime.services import Service
 from tests.local.apiserver.application.worlds import MERGE
 from tests.local.local_worlds import SurvivesCrashes

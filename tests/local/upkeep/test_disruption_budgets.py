@@ -10,11 +10,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from plimsoll.local.upkeep.budget_arithmetic import status_of
-from plimsoll.local.upkeep.services import disruption_services
-from plimsoll.objects.meta import ObjectMeta
-from plimsoll.objects.pods import Pod, PodCondition, PodStatus
-from plimsoll.objects.policy import PodDisruptionBudget, PodDisruptionBudgetSpec, PodDisruptionBudgetStatus
+from plimsoll.local.controller_manager.disruption.arithmetic import status_of
+from plimsoll.local.controller_manager.services import disruption_services
+from plimsoll.objects.api.meta import ObjectMeta
+from plimsoll.objects.api.pods import Pod, PodCondition, PodStatus
+from plimsoll.objects.api.policy import PodDisruptionBudget, PodDisruptionBudgetSpec, PodDisruptionBudgetStatus
 from tests.local.apiserver.application.worlds import MERGE
 from tests.local.local_worlds import LocalWorld
 

@@ -7,9 +7,9 @@ from typing import Any
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from plimsoll.local.upkeep.ownership import Delete, DropOwners, OwnerState, plan
-from plimsoll.local.upkeep.services import garbage_collection_services
-from plimsoll.objects.meta import ObjectMeta, OwnerReference
+from plimsoll.local.controller_manager.garbage_collector.decisions import Delete, DropOwners, OwnerState, plan
+from plimsoll.local.controller_manager.services import garbage_collection_services
+from plimsoll.objects.api.meta import ObjectMeta, OwnerReference
 from tests.local.apiserver.application.worlds import MERGE
 from tests.local.local_worlds import LocalWorld
 

@@ -7,9 +7,9 @@ from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
 from plimsoll.kube.errors import AnswerLost
+from plimsoll.local.controller_manager.garbage_collector.controller import GarbageCollection
+from plimsoll.local.controller_manager.services import garbage_collection_services, node_lifecycle_services
 from plimsoll.local.liveness import LeaseLiveness
-from plimsoll.local.upkeep.garbage_collection import GarbageCollection
-from plimsoll.local.upkeep.services import garbage_collection_services, node_lifecycle_services
 from plimsoll.runtime.services import Service
 from tests.faults import LateWatches
 from tests.local.apiserver.application.worlds import MERGE
@@ -19,7 +19,7 @@ from tests.local.upkeep.upkeep_worlds import NODES, PODS, NodeWorld
 if TYPE_CHECKING:
     import pytest
 
-    from plimsoll.kube.exchange import Call, Reply
+    from plimsoll.kube.transport import Request, Response
     from plimsoll.local.components import Components
 
 CONFIG_MAPS = "/api/v1/namespaces/default/configmaps"
@@ -183,17 +183,17 @@ def test_a_report_that_comes_while_a_node_is_told_silent_is_not_overwritten():
         def __init__(self, port: Any) -> None:
             self._port = port
 
-        async def send(self, call: Call) -> Reply:
+        async def send(self, call: Request) -> Response:
             if call.method == "PATCH" and call.path == f"{NODES}/bad/status" and not reported:
                 said = {"status": {"conditions": [{**ALIVE, "status": "False"}]}}
                 reported.append(await self._port.send(call._replace(body=json.dumps(said).encode())))
-            reply: Reply = await self._port.send(call)
+            reply: Response = await self._port.send(call)
             return reply
 
         async def aclose(self) -> None:
             await self._port.aclose()
 
-    reported: list[Reply] = []
+    reported: list[Response] = []
     with NodeWorld(through=ReportsFirst) as world:
         world.node("good")
         world.node("bad")

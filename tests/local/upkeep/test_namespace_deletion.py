@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from plimsoll.local.upkeep.services import namespace_deletion_services
+from plimsoll.local.controller_manager.services import namespace_deletion_services
 from tests.local.apiserver.application.worlds import MERGE
 from tests.local.local_worlds import LocalWorld
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
+from plimsoll.local.controller_manager.node_lifecycle.controller import NodeLifecycleSettings
+from plimsoll.local.controller_manager.node_lifecycle.health import Patience
+from plimsoll.local.controller_manager.pod_gc import PodCollectionSettings
+from plimsoll.local.controller_manager.services import node_lifecycle_services
 from plimsoll.local.liveness import LeaseLiveness
-from plimsoll.local.upkeep.node_health import Patience
-from plimsoll.local.upkeep.node_lifecycle import NodeLifecycleSettings
-from plimsoll.local.upkeep.pod_collection import PodCollectionSettings
-from plimsoll.local.upkeep.services import node_lifecycle_services
 from tests.local.apiserver.application.worlds import MERGE
 from tests.local.local_worlds import LocalWorld
 from tests.local.upkeep.upkeep_worlds import NODES, NodeWorld

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from plimsoll.local.liveness import ToldLiveness
-from plimsoll.local.upkeep.services import (
+from plimsoll.local.controller_manager.services import (
     disruption_services,
     namespace_deletion_services,
     node_lifecycle_services,
 )
+from plimsoll.local.liveness import ToldLiveness
 from tests.faults import CrashAfter
 from tests.local.apiserver.application.worlds import MERGE
 from tests.local.local_worlds import LocalWorld

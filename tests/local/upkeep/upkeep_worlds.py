@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from plimsoll.local.controller_manager.node_lifecycle.controller import NodeLifecycleSettings
+from plimsoll.local.controller_manager.pod_gc import PodCollectionSettings
+from plimsoll.local.controller_manager.services import node_lifecycle_services, pod_collection_services
 from plimsoll.local.liveness import ToldLiveness
-from plimsoll.local.upkeep.node_lifecycle import NodeLifecycleSettings
-from plimsoll.local.upkeep.pod_collection import PodCollectionSettings
-from plimsoll.local.upkeep.services import node_lifecycle_services, pod_collection_services
 from tests.local.apiserver.application.worlds import MERGE
 from tests.local.local_worlds import LocalWorld
 

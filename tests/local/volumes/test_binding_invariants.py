@@ -9,8 +9,8 @@ from plimsoll.local.volumes.annotations import BIND_COMPLETED
 from plimsoll.local.volumes.matching import best_volume
 from plimsoll.local.volumes.plans import Bind, ClaimView, claim_plan, volume_plan
 from plimsoll.local.volumes.provisioning import place_by_class
-from plimsoll.objects.meta import ObjectMeta, ObjectReference
-from plimsoll.objects.volumes import (
+from plimsoll.objects.api.meta import ObjectMeta, ObjectReference
+from plimsoll.objects.api.storage import (
     PersistentVolume,
     PersistentVolumeClaim,
     PersistentVolumeClaimSpec,

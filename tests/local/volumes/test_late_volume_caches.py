@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from plimsoll.local.volumes.latest import Latest
 from plimsoll.local.volumes.provisioning import SIMULATED
-from plimsoll.objects.volumes import PersistentVolume
+from plimsoll.objects.api.storage import PersistentVolume
 from tests.faults import LateWatches
 from tests.local.local_worlds import LocalWorld
 from tests.local.volumes.volume_worlds import CLAIMS, NODES, PODS, VOLUMES, VolumeWorld, claim, node, pod_with, volume

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Self
 
-from plimsoll.local.workloads.deployments import deployment_services
-from plimsoll.local.workloads.replica_sets import replica_set_services
-from plimsoll.objects.meta import written_time
+from plimsoll.local.controller_manager.workloads.deployments.controller import deployment_services
+from plimsoll.local.controller_manager.workloads.replica_sets.controller import replica_set_services
+from plimsoll.objects.api.meta import written_time
 from tests.local.apiserver.application.worlds import MERGE
 from tests.local.local_worlds import LocalWorld
 

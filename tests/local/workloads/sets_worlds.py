@@ -7,10 +7,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Self
 
-from plimsoll.local.workloads.daemon_sets import daemon_set_services
-from plimsoll.local.workloads.jobs import job_services
-from plimsoll.local.workloads.stateful_sets import stateful_set_services
-from plimsoll.objects.meta import written_time
+from plimsoll.local.controller_manager.workloads.daemon_sets.controller import daemon_set_services
+from plimsoll.local.controller_manager.workloads.jobs.controller import job_services
+from plimsoll.local.controller_manager.workloads.stateful_sets.controller import stateful_set_services
+from plimsoll.objects.api.meta import written_time
 from tests.faults import CrashAfter
 from tests.local.apiserver.application.worlds import MERGE
 from tests.local.local_worlds import LocalWorld, SurvivesCrashes

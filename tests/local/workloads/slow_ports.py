@@ -6,7 +6,7 @@ import asyncio
 from typing import TYPE_CHECKING, Any, Self
 
 if TYPE_CHECKING:
-    from plimsoll.kube.exchange import Call, Reply, Stream
+    from plimsoll.kube.transport import Request, Response, Stream
 
 
 class SlowPort:
@@ -32,12 +32,12 @@ class SlowPort:
     def count(self, method: str, path: str) -> int:
         return self._calls.count((method, path))
 
-    async def send(self, port: Any, call: Call) -> Reply:
+    async def send(self, port: Any, call: Request) -> Response:
         self._calls.append((call.method, call.path))
         method, end = self._slow
         if method == call.method and call.path.endswith(end):
             await asyncio.sleep(self._takes_s)
-        reply: Reply = await port.send(call)
+        reply: Response = await port.send(call)
         if reply.stream is not None and call.path.endswith(f"/{self._late}"):
             return reply._replace(stream=_Late(reply.stream, self._late_s))
         return reply
@@ -48,7 +48,7 @@ class _Wrapped:
         self._port = port
         self._slow = slow
 
-    async def send(self, call: Call) -> Reply:
+    async def send(self, call: Request) -> Response:
         return await self._slow.send(self._port, call)
 
     def __getattr__(self, name: str) -> Any:

@@ -6,15 +6,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from plimsoll.local.workloads.controller_revisions import (
+from plimsoll.local.controller_manager.workloads.common.revisions import (
     data_hash,
     equal_revision,
     revision_data,
     superfluous,
     template_of,
 )
-from plimsoll.objects.meta import ObjectMeta
-from plimsoll.objects.workloads import ControllerRevision
+from plimsoll.objects.api.meta import ObjectMeta
+from plimsoll.objects.api.workloads import ControllerRevision
 from tests.conformance.recordings import by_id
 
 

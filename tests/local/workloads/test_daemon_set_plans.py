@@ -9,13 +9,18 @@ import msgspec
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from plimsoll.local.workloads.controller_revisions import REVISION_LABEL
-from plimsoll.local.workloads.daemon_sets_plans import DaemonPlan, DaemonView, daemon_plan, daemon_status
-from plimsoll.local.workloads.pod_readiness import is_ready
-from plimsoll.objects.meta import ObjectMeta
-from plimsoll.objects.nodes import Node, NodeSpec, Taint
-from plimsoll.objects.pods import Pod, PodCondition, PodSpec, PodStatus
-from plimsoll.objects.workloads import DaemonSet, DaemonSetSpec, DaemonSetUpdateStrategy, RollingUpdateDaemonSet
+from plimsoll.local.controller_manager.workloads.common.pod_readiness import is_ready
+from plimsoll.local.controller_manager.workloads.common.revisions import REVISION_LABEL
+from plimsoll.local.controller_manager.workloads.daemon_sets.plan import (
+    DaemonPlan,
+    DaemonView,
+    daemon_plan,
+    daemon_status,
+)
+from plimsoll.objects.api.meta import ObjectMeta
+from plimsoll.objects.api.nodes import Node, NodeSpec, Taint
+from plimsoll.objects.api.pods import Pod, PodCondition, PodSpec, PodStatus
+from plimsoll.objects.api.workloads import DaemonSet, DaemonSetSpec, DaemonSetUpdateStrategy, RollingUpdateDaemonSet
 
 NOW = datetime(2026, 1, 1, 12, tzinfo=UTC)
 

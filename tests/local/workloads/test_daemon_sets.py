@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import partial
 from typing import Any
 
-from plimsoll.local.workloads.daemon_sets import daemon_set_services
+from plimsoll.local.controller_manager.workloads.daemon_sets.controller import daemon_set_services
 from tests.local.workloads.sets_worlds import (
     APPS,
     NODES,

@@ -14,11 +14,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from plimsoll.local.workloads.deployment_plans import RolloutPlan, rollout_plan
-from plimsoll.local.workloads.deployment_revisions import OwnedSet, surplus_history
-from plimsoll.local.workloads.deployment_sizes import max_surge, max_unavailable, scaled
-from plimsoll.objects.meta import ObjectMeta
-from plimsoll.objects.workloads import (
+from plimsoll.local.controller_manager.workloads.deployments.plan import RolloutPlan, rollout_plan
+from plimsoll.local.controller_manager.workloads.deployments.revisions import OwnedSet, surplus_history
+from plimsoll.local.controller_manager.workloads.deployments.scaling import max_surge, max_unavailable, scaled
+from plimsoll.objects.api.meta import ObjectMeta
+from plimsoll.objects.api.workloads import (
     Deployment,
     DeploymentSpec,
     DeploymentStrategy,

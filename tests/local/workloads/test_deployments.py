@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from plimsoll.local.workloads.deployments import deployment_services
-from plimsoll.local.workloads.template_hashes import template_hash
+from plimsoll.local.controller_manager.workloads.common.template_hash import template_hash
+from plimsoll.local.controller_manager.workloads.deployments.controller import deployment_services
 from tests.local.workloads.replica_worlds import (
     DEPLOYMENTS,
     PODS,

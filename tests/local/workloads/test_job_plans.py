@@ -9,12 +9,17 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from plimsoll.local.workloads.jobs_counting import TRACKING, booked, counted, is_tracked, tally
-from plimsoll.local.workloads.jobs_indexes import INDEX_KEY, index_of, read_indexes, written_indexes
-from plimsoll.local.workloads.jobs_plans import COMPLETE, JobView, backoff_s, job_plan
-from plimsoll.objects.meta import ObjectMeta
-from plimsoll.objects.pods import Pod, PodCondition, PodStatus
-from plimsoll.objects.workloads import Job, JobSpec
+from plimsoll.local.controller_manager.workloads.jobs.failed_indexes import (
+    INDEX_KEY,
+    index_of,
+    read_indexes,
+    written_indexes,
+)
+from plimsoll.local.controller_manager.workloads.jobs.plan import COMPLETE, JobView, backoff_s, job_plan
+from plimsoll.local.controller_manager.workloads.jobs.tracking import TRACKING, booked, counted, is_tracked, tally
+from plimsoll.objects.api.meta import ObjectMeta
+from plimsoll.objects.api.pods import Pod, PodCondition, PodStatus
+from plimsoll.objects.api.workloads import Job, JobSpec
 
 NOW = datetime(2026, 1, 1, 12, tzinfo=UTC)
 

@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
-from plimsoll.local.workloads.jobs import job_services
-from plimsoll.local.workloads.jobs_policies import match
-from plimsoll.objects.meta import ObjectMeta
-from plimsoll.objects.pods import (
+from plimsoll.local.controller_manager.workloads.jobs.controller import job_services
+from plimsoll.local.controller_manager.workloads.jobs.policies import match
+from plimsoll.objects.api.meta import ObjectMeta
+from plimsoll.objects.api.pods import (
     ContainerState,
     ContainerStateTerminated,
     ContainerStatus,
@@ -17,7 +17,7 @@ from plimsoll.objects.pods import (
     PodCondition,
     PodStatus,
 )
-from plimsoll.objects.workloads import (
+from plimsoll.objects.api.workloads import (
     Job,
     JobSpec,
     PodFailurePolicy,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from plimsoll.local.workloads.jobs import job_services
+from plimsoll.local.controller_manager.workloads.jobs.controller import job_services
 from tests.local.workloads.sets_worlds import JOBS, PODS, CrashingSetsWorld, SetsWorld, job, sweep_crashes
 
 _TRACKING = "batch.kubernetes.io/job-tracking"

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from plimsoll.local.workloads.daemon_sets import daemon_set_services
-from plimsoll.local.workloads.jobs import job_services
-from plimsoll.local.workloads.replica_sets import replica_set_services
-from plimsoll.local.workloads.stateful_sets import stateful_set_services
+from plimsoll.local.controller_manager.workloads.daemon_sets.controller import daemon_set_services
+from plimsoll.local.controller_manager.workloads.jobs.controller import job_services
+from plimsoll.local.controller_manager.workloads.replica_sets.controller import replica_set_services
+from plimsoll.local.controller_manager.workloads.stateful_sets.controller import stateful_set_services
 from tests.local.workloads.replica_worlds import SETS, ReplicaWorld, replica_set
 from tests.local.workloads.sets_worlds import (
     APPS,

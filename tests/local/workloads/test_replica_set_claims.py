@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 
 from plimsoll.core.selectors import LabelSelector
-from plimsoll.local.workloads.adoption import Claim, claim_on
-from plimsoll.local.workloads.template_hashes import fingerprint, template_hash
-from plimsoll.objects.meta import ObjectMeta, OwnerReference
+from plimsoll.local.controller_manager.workloads.common.controller_refs import Claim, claim_on
+from plimsoll.local.controller_manager.workloads.common.template_hash import fingerprint, template_hash
+from plimsoll.objects.api.meta import ObjectMeta, OwnerReference
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 SELECTOR = LabelSelector.all_of({"app": "a"})

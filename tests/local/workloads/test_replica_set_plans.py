@@ -10,13 +10,22 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from plimsoll.local.workloads.deletion_order import DELETION_COST, deletion_cost, pods_to_delete
-from plimsoll.local.workloads.pod_making import BURST
-from plimsoll.local.workloads.pod_readiness import is_active
-from plimsoll.local.workloads.replica_set_plans import Failure, next_look_s, replica_plan, replica_status
-from plimsoll.objects.meta import ObjectMeta
-from plimsoll.objects.pods import ContainerStatus, Pod, PodCondition, PodSpec, PodStatus
-from plimsoll.objects.workloads import ReplicaSet, ReplicaSetSpec
+from plimsoll.local.controller_manager.workloads.common.deletion_order import (
+    DELETION_COST,
+    deletion_cost,
+    pods_to_delete,
+)
+from plimsoll.local.controller_manager.workloads.common.pod_control import BURST
+from plimsoll.local.controller_manager.workloads.common.pod_readiness import is_active
+from plimsoll.local.controller_manager.workloads.replica_sets.plan import (
+    Failure,
+    next_look_s,
+    replica_plan,
+    replica_status,
+)
+from plimsoll.objects.api.meta import ObjectMeta
+from plimsoll.objects.api.pods import ContainerStatus, Pod, PodCondition, PodSpec, PodStatus
+from plimsoll.objects.api.workloads import ReplicaSet, ReplicaSetSpec
 
 NOW = datetime(2026, 1, 1, 12, tzinfo=UTC)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from plimsoll.local.workloads.replica_sets import replica_set_services
+from plimsoll.local.controller_manager.workloads.replica_sets.controller import replica_set_services
 from tests.local.apiserver.application.worlds import STRATEGIC
 from tests.local.workloads.replica_worlds import PODS, SETS, ReplicaWorld, replica_set, template
 

@@ -8,18 +8,18 @@ import msgspec
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from plimsoll.local.workloads.controller_revisions import REVISION_LABEL
-from plimsoll.local.workloads.stateful_sets_identity import identity_labels
-from plimsoll.local.workloads.stateful_sets_plans import (
+from plimsoll.local.controller_manager.workloads.common.revisions import REVISION_LABEL
+from plimsoll.local.controller_manager.workloads.stateful_sets.identity import identity_labels
+from plimsoll.local.controller_manager.workloads.stateful_sets.plan import (
     SetPlan,
     SetView,
     revision_for,
     stateful_plan,
     stateful_status,
 )
-from plimsoll.objects.meta import ObjectMeta
-from plimsoll.objects.pods import Pod, PodCondition, PodStatus
-from plimsoll.objects.workloads import StatefulSet, StatefulSetOrdinals, StatefulSetSpec
+from plimsoll.objects.api.meta import ObjectMeta
+from plimsoll.objects.api.pods import Pod, PodCondition, PodStatus
+from plimsoll.objects.api.workloads import StatefulSet, StatefulSetOrdinals, StatefulSetSpec
 
 NOW = datetime(2026, 1, 1, 12, tzinfo=UTC)
 OWNER = ObjectMeta(name="s", uid="s")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from plimsoll.local.workloads.stateful_sets import stateful_set_services
+from plimsoll.local.controller_manager.workloads.stateful_sets.controller import stateful_set_services
 from tests.local.workloads.sets_worlds import (
     APPS,
     CLAIMS,

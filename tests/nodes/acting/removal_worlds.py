@@ -15,24 +15,24 @@ from typing import TYPE_CHECKING, Any, Self
 
 from plimsoll.core.plans import Reason
 from plimsoll.kube.informer import Informer
+from plimsoll.local.cloud.api import SimulatedCloud
 from plimsoll.local.cloud.controller import CloudSettings, controllers
-from plimsoll.local.cloud.interface import SimulatedCloud
 from plimsoll.local.components import KUBELET, Components
+from plimsoll.local.controller_manager.services import disruption_services
 from plimsoll.local.kubelet import Kubelet, KubeletSettings
 from plimsoll.local.liveness import ToldLiveness
-from plimsoll.local.upkeep.services import disruption_services
-from plimsoll.nodes.acting.cleaning import Cleaner
-from plimsoll.nodes.acting.node_pods import CachedPods, ListedPods
-from plimsoll.nodes.acting.node_writes import NodeWriter
-from plimsoll.nodes.acting.pacing import Pacing
-from plimsoll.nodes.acting.removing import RemovalTools, Remover
-from plimsoll.nodes.planning.departures import Removal
-from plimsoll.nodes.planning.disruption_slots import DisruptionSlots
-from plimsoll.nodes.planning.drains import DrainRules
-from plimsoll.nodes.policy import Policy
+from plimsoll.nodes.actuation.cleanup import Cleaner
+from plimsoll.nodes.actuation.deletion_controller import NodeDeletionController, RemovalTools
+from plimsoll.nodes.actuation.node_pods import CachedPods, ListedPods
+from plimsoll.nodes.actuation.node_writer import NodeWriter
+from plimsoll.nodes.actuation.timing import Pacing
+from plimsoll.nodes.config.policy import Policy
+from plimsoll.nodes.planning.scaledown.drainability import DrainRules
+from plimsoll.nodes.planning.scaledown.pdbs import RemainingPdbs
+from plimsoll.nodes.planning.scaledown.selection import NodeRemoval
 from plimsoll.nodes.providers.simulated.provider import SimulatedProvider
-from plimsoll.objects.nodes import Node
-from plimsoll.objects.pods import Pod
+from plimsoll.objects.api.nodes import Node
+from plimsoll.objects.api.pods import Pod
 from plimsoll.runtime.chance import SeededEntropy
 from plimsoll.runtime.services import Service
 from plimsoll.runtime.supervisor import Supervisor
@@ -45,8 +45,8 @@ if TYPE_CHECKING:
 
     from plimsoll.core.clock import Clock
     from plimsoll.kube.client import Client
-    from plimsoll.nodes.turns import Ended
-    from plimsoll.objects.policy import PodDisruptionBudget
+    from plimsoll.nodes.model.loop_result import FinishedRemoval
+    from plimsoll.objects.api.policy import PodDisruptionBudget
 
 NAMESPACE = "here"
 DELETED = "ToBeDeletedByClusterAutoscaler"
@@ -59,9 +59,9 @@ def policy(**scale_down: Any) -> Policy:
     return replace(plain, scale_down=replace(plain.scale_down, **scale_down))
 
 
-def removal(node: str, *, group: str = "g", is_empty: bool = False, goes_whole: bool = False) -> Removal:
+def removal(node: str, *, group: str = "g", is_empty: bool = False, goes_whole: bool = False) -> NodeRemoval:
     reason = Reason(code="Empty" if is_empty else "Underutilized", message="not needed")
-    return Removal(node=node, group=group, is_empty=is_empty, goes_whole=goes_whole, reason=reason)
+    return NodeRemoval(node=node, group=group, is_empty=is_empty, goes_whole=goes_whole, reason=reason)
 
 
 def cluster_services(connect: Callable[[], Client], *, clock: Clock, stop_s: float = 0.0) -> list[Service]:
@@ -103,7 +103,7 @@ class RemovalWorld(CloudWorld):
         self.policy = policy(**scale_down)
         self.pacing = pacing or Pacing.of(self.policy)
         self._through, self._over_cloud, self._stop_s, self._runs = through, over_cloud, stop_s, runs
-        self.ended: list[Ended] = []
+        self.ended: list[FinishedRemoval] = []
         self.running: asyncio.Task[None] | None = None
 
     def __enter__(self) -> Self:
@@ -128,7 +128,7 @@ class RemovalWorld(CloudWorld):
         self.provider = SimulatedProvider(over_cloud(cloud))
         pods = ListedPods(client) if self._runs else self._cached_pods()
         tools = RemovalTools(client=client, provider=self.provider, pods=pods, rules=self.rules, clock=self.clock)
-        self.remover = Remover(tools, self.pacing)
+        self.remover = NodeDeletionController(tools, self.pacing)
         self.remover.policy = self.policy
         self.cleaner = Cleaner(
             NodeWriter(client, clock=self.clock, pacing=self.pacing), self.provider, clock=self.clock
@@ -144,7 +144,7 @@ class RemovalWorld(CloudWorld):
         return pods
 
     def rules(self) -> DrainRules:
-        return DrainRules(options=self.policy.scale_down, now=self.clock.now(), slots=DisruptionSlots(self.budgets))
+        return DrainRules(options=self.policy.scale_down, now=self.clock.now(), slots=RemainingPdbs(self.budgets))
 
     def stop_process(self) -> None:
         assert self.running is not None
@@ -168,7 +168,7 @@ class RemovalWorld(CloudWorld):
 
     # ---- acting and looking
 
-    def remove(self, *removals: Removal) -> None:
+    def remove(self, *removals: NodeRemoval) -> None:
         nodes = {one.metadata.name: one for one in self.kube.do(self.client.list(Node)).items}
         self.remover.begin(removals, nodes, self.clock.now())
 
@@ -176,7 +176,7 @@ class RemovalWorld(CloudWorld):
         self.ended += self.remover.ended()
         return {one.removal.node: one.result.value for one in self.ended}
 
-    def end_of(self, node: str) -> Ended:
+    def end_of(self, node: str) -> FinishedRemoval:
         self.results()
         return next(one for one in self.ended if one.removal.node == node)
 

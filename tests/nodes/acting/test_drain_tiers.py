@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 
 from plimsoll.core.errors import InvalidInput
-from plimsoll.nodes.acting.drain_tiers import DrainTier, by_tier, drain_tiers, parse_drain_tiers
-from plimsoll.nodes.policy import ScaleDown
-from plimsoll.objects.meta import ObjectMeta
-from plimsoll.objects.pods import Pod, PodSpec
+from plimsoll.nodes.actuation.drain import DrainTier, by_tier, drain_tiers, parse_drain_tiers
+from plimsoll.nodes.config.policy import ScaleDown
+from plimsoll.objects.api.meta import ObjectMeta
+from plimsoll.objects.api.pods import Pod, PodSpec
 
 
 def pod(name: str, priority: int | None) -> Pod:

@@ -9,16 +9,16 @@ import pytest
 
 from plimsoll.core.plans import Reason
 from plimsoll.core.resources import ResourceVector
-from plimsoll.nodes.acting.growing import Grower
-from plimsoll.nodes.acting.repairing import repair
+from plimsoll.nodes.actuation.node_groups import repair
 from plimsoll.nodes.cluster_state.changes import Changes, DeleteInstances, ShrinkTarget
 from plimsoll.nodes.cluster_state.registry import ClusterState
-from plimsoll.nodes.planning.offers import Offer, Profile
-from plimsoll.nodes.planning.results import Growth
-from plimsoll.nodes.policy import Policy
+from plimsoll.nodes.config.policy import Policy
+from plimsoll.nodes.model.scale_up_options import Profile, ScaleUpOption
+from plimsoll.nodes.model.scale_up_plan import GroupScaleUp
 from plimsoll.nodes.providers.values import FailureKind
-from plimsoll.objects.meta import ObjectMeta
-from plimsoll.objects.nodes import Node, NodeStatus, Taint
+from plimsoll.nodes.scaleup.executor import ScaleUpExecutor
+from plimsoll.objects.api.meta import ObjectMeta
+from plimsoll.objects.api.nodes import Node, NodeStatus, Taint
 from tests.local.apiserver.application.worlds import START
 from tests.nodes.providers.provided import ProviderWorld
 
@@ -26,7 +26,7 @@ WHY = Reason(code="Test", message="for a test")
 SIZE = {"cpu": "2", "memory": "8Gi", "pods": "110"}
 
 
-def offer(group: str, *, exists: bool = True, **changes: Any) -> Offer:
+def offer(group: str, *, exists: bool = True, **changes: Any) -> ScaleUpOption:
     node = Node(metadata=ObjectMeta(name="template"), status=NodeStatus(capacity=SIZE, allocatable=SIZE))
     plain: dict[str, Any] = {
         "group": group,
@@ -43,20 +43,20 @@ def offer(group: str, *, exists: bool = True, **changes: Any) -> Offer:
         "exists": exists,
         "profile": None if exists else Profile(labels={"team": "red"}, hash="red"),
     }
-    return Offer(**{**plain, **changes})
+    return ScaleUpOption(**{**plain, **changes})
 
 
-def growth(what: Offer, before: int, after: int) -> Growth:
-    return Growth(offer=what, before=before, after=after, patterns=(), reason=WHY)
+def growth(what: ScaleUpOption, before: int, after: int) -> GroupScaleUp:
+    return GroupScaleUp(offer=what, before=before, after=after, patterns=(), reason=WHY)
 
 
 class GrowingWorld(ProviderWorld):
     """A world with somebody who grows its groups."""
 
-    def grow(self, *growths: Growth) -> list[Any]:
+    def grow(self, *growths: GroupScaleUp) -> list[Any]:
         self.do(self.provider.refresh())
         self.state = ClusterState(Policy())
-        return list(self.do(Grower(self.provider, self.state).carry_out(growths, now=START)))
+        return list(self.do(ScaleUpExecutor(self.provider, self.state).carry_out(growths, now=START)))
 
     def target(self, group: str) -> int:
         return self.do(self.refreshed(group).target_size())

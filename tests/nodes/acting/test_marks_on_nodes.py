@@ -11,13 +11,12 @@ from hypothesis import strategies as st
 
 from plimsoll.core.plans import Reason
 from plimsoll.kube.errors import Conflict, Forbidden, Status, TimedOut
-from plimsoll.nodes.acting.deletion_taints import mark, unmark
-from plimsoll.nodes.acting.node_writes import NodeGone, NodeWriter
-from plimsoll.nodes.acting.pacing import Pacing
-from plimsoll.nodes.acting.soft_taints import DELETION_CANDIDATE, SoftTaints, restored
-from plimsoll.nodes.policy import ScaleDown
-from plimsoll.objects.meta import ObjectMeta
-from plimsoll.objects.nodes import Node, NodeSpec, Taint
+from plimsoll.nodes.actuation.node_writer import NodeGone, NodeWriter
+from plimsoll.nodes.actuation.taints import DELETION_CANDIDATE, SoftTaints, mark, restored, unmark
+from plimsoll.nodes.actuation.timing import Pacing
+from plimsoll.nodes.config.policy import ScaleDown
+from plimsoll.objects.api.meta import ObjectMeta
+from plimsoll.objects.api.nodes import Node, NodeSpec, Taint
 from plimsoll.runtime.virtual_runs import DEFAULT_START, run_virtual
 from tests.nodes.acting.removal_worlds import DELETED, RemovalWorld, removal
 

@@ -8,9 +8,9 @@ from typing import Any
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from plimsoll.nodes.acting.recent_evictions import RecentEvictions
-from plimsoll.objects.meta import ObjectMeta, OwnerReference
-from plimsoll.objects.pods import Pod, PodSpec, PodStatus
+from plimsoll.nodes.actuation.evicted_pods import RecentEvictions
+from plimsoll.objects.api.meta import ObjectMeta, OwnerReference
+from plimsoll.objects.api.pods import Pod, PodSpec, PodStatus
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 

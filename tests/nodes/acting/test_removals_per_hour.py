@@ -8,8 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from plimsoll.kube.errors import NotSent
-from plimsoll.nodes.acting.removal_ledger import LEDGER_NAME, RemovalLedger, RemovalTimes
-from plimsoll.objects.configuration import ConfigMap
+from plimsoll.objects.api.core import ConfigMap
+from plimsoll.operator.action_rate import LEDGER_NAME, HourlyActionLimit, RemovalTimes
 from plimsoll.runtime.virtual_runs import DEFAULT_START as NOW
 from tests.kube.worlds import KubeWorld
 from tests.nodes.acting.removal_worlds import removal
@@ -18,8 +18,8 @@ from tests.nodes.acting.test_removals_that_fail import Faulty, SomeCalls
 NAMESPACE = "kube-system"
 
 
-def ledger(world: KubeWorld) -> RemovalLedger:
-    return RemovalLedger(world.client, clock=world.clock, namespace=NAMESPACE)
+def ledger(world: KubeWorld) -> HourlyActionLimit:
+    return HourlyActionLimit(world.client, clock=world.clock, namespace=NAMESPACE)
 
 
 def nodes(*names: str) -> list:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from plimsoll.nodes.acting.pacing import Pacing
-from plimsoll.objects.pods import Pod
+from plimsoll.nodes.actuation.timing import Pacing
+from plimsoll.objects.api.pods import Pod
 from tests.nodes.acting.removal_worlds import DAEMON, DELETED, NAMESPACE, RemovalWorld, policy, removal
 
 DS_EVICTION = "cluster-autoscaler.kubernetes.io/enable-ds-eviction"

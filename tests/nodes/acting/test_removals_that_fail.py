@@ -8,14 +8,14 @@ import pytest
 
 from plimsoll.core.plans import Reason
 from plimsoll.kube.errors import NotAllowed, NotSent, Status, TimedOut, error_of
-from plimsoll.nodes.acting.draining import load_of
-from plimsoll.nodes.acting.node_pods import NodePods
-from plimsoll.nodes.acting.pacing import Pacing
-from plimsoll.nodes.planning.drains import DrainRules
-from plimsoll.nodes.policy import ScaleDown
-from plimsoll.objects.cloud import CallFault
-from plimsoll.objects.cloud_errors import CloudTimedOut
-from plimsoll.objects.nodes import Node
+from plimsoll.nodes.actuation.drain import load_of
+from plimsoll.nodes.actuation.node_pods import NodePods
+from plimsoll.nodes.actuation.timing import Pacing
+from plimsoll.nodes.config.policy import ScaleDown
+from plimsoll.nodes.planning.scaledown.drainability import DrainRules
+from plimsoll.objects.api.nodes import Node
+from plimsoll.objects.api.simulated_cloud import CallFault
+from plimsoll.objects.api.simulated_cloud_errors import CloudTimedOut
 from tests.local.apiserver.application.worlds import START
 from tests.nodes.acting.removal_worlds import DELETED, RemovalWorld, removal
 

@@ -9,22 +9,22 @@ import asyncio
 from typing import TYPE_CHECKING, Any
 
 from plimsoll.kube.errors import TimedOut
-from plimsoll.local.cloud.call_logs import CallLog
-from plimsoll.local.cloud.interface import SimulatedCloud
-from plimsoll.nodes.acting.cleaning import Cleaner
-from plimsoll.nodes.acting.node_pods import ListedPods
-from plimsoll.nodes.acting.node_writes import NodeWriter
-from plimsoll.nodes.acting.pacing import Pacing
-from plimsoll.nodes.acting.removing import RemovalTools, Remover
-from plimsoll.nodes.planning.drains import DrainRules
-from plimsoll.nodes.policy import Policy
+from plimsoll.local.cloud.api import SimulatedCloud
+from plimsoll.local.cloud.faults.call_log import CallLog
+from plimsoll.nodes.actuation.cleanup import Cleaner
+from plimsoll.nodes.actuation.deletion_controller import NodeDeletionController, RemovalTools
+from plimsoll.nodes.actuation.node_pods import ListedPods
+from plimsoll.nodes.actuation.node_writer import NodeWriter
+from plimsoll.nodes.actuation.timing import Pacing
+from plimsoll.nodes.config.policy import Policy
+from plimsoll.nodes.planning.scaledown.drainability import DrainRules
 from plimsoll.nodes.providers.simulated.provider import SimulatedProvider
-from plimsoll.objects.cloud import Cloud, NodeGroup
-from plimsoll.objects.configuration import Namespace
-from plimsoll.objects.definitions import CustomResourceDefinition
-from plimsoll.objects.nodes import Node
-from plimsoll.objects.pods import Pod
-from plimsoll.objects.rbac import ServiceAccount
+from plimsoll.objects.api.apiextensions import CustomResourceDefinition
+from plimsoll.objects.api.core import Namespace
+from plimsoll.objects.api.nodes import Node
+from plimsoll.objects.api.pods import Pod
+from plimsoll.objects.api.rbac import ServiceAccount
+from plimsoll.objects.api.simulated_cloud import Cloud, NodeGroup
 from plimsoll.runtime.chance import SeededEntropy
 from plimsoll.runtime.supervisor import Supervisor
 from tests.faults import CrashAfter, LoseAnswers, sweep_crashes, sweep_faults
@@ -83,7 +83,7 @@ class Process:
             rules=lambda: DrainRules(options=POLICY.scale_down, now=clock.now()),
             clock=clock,
         )
-        self.remover = Remover(tools, pacing)
+        self.remover = NodeDeletionController(tools, pacing)
         self.cleaner = Cleaner(NodeWriter(client, clock=clock, pacing=pacing), self.provider, clock=clock)
 
     async def turn(self) -> None:

@@ -7,9 +7,9 @@ from plimsoll.nodes.cluster_state.observed import CloudError, ErrorClass, Instan
 from plimsoll.nodes.cluster_state.observed import ObservedGroup as Group
 from plimsoll.nodes.cluster_state.observed import ObservedInstance as Instance
 from plimsoll.nodes.cluster_state.registry import ClusterState
-from plimsoll.nodes.options import read_options
-from plimsoll.objects.meta import ObjectMeta
-from plimsoll.objects.nodes import Node, NodeCondition, NodeSpec, NodeStatus, Taint
+from plimsoll.nodes.config.options import read_options
+from plimsoll.objects.api.meta import ObjectMeta
+from plimsoll.objects.api.nodes import Node, NodeCondition, NodeSpec, NodeStatus, Taint
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
 STOCKOUT = CloudError(error_class=ErrorClass.OUT_OF_RESOURCE, code="STOCKOUT", message="no more of these")

@@ -3,7 +3,7 @@
 import pytest
 
 from plimsoll.nodes.cluster_state import observed
-from plimsoll.nodes.cluster_state.provider_words import call_error, observed_instance
+from plimsoll.nodes.cluster_state.observed import call_error, observed_instance
 from plimsoll.nodes.providers import values
 
 

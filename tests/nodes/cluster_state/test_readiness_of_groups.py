@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from plimsoll.nodes.cluster_state.observed import InstanceState, Observed, ObservedInstance
 from plimsoll.nodes.cluster_state.readiness import Readiness
-from plimsoll.objects.nodes import Node
+from plimsoll.objects.api.nodes import Node
 from tests.nodes.cluster_state.state_worlds import (
     NOON,
     at,

@@ -13,13 +13,13 @@ from plimsoll.nodes.cluster_state.templates import (
     nodes_by_group,
 )
 from plimsoll.nodes.cluster_state.upcoming import is_upcoming, upcoming_nodes
-from plimsoll.nodes.options import read_options
-from plimsoll.nodes.planning.daemon_overheads import DaemonSets
-from plimsoll.nodes.planning.world import Group
-from plimsoll.objects.meta import ObjectMeta, OwnerReference
-from plimsoll.objects.nodes import Node
-from plimsoll.objects.pods import Pod, PodSpec, PodTemplateSpec
-from plimsoll.objects.workloads import DaemonSet, DaemonSetSpec
+from plimsoll.nodes.config.options import read_options
+from plimsoll.nodes.model.snapshot import NodeGroup
+from plimsoll.nodes.planning.state.daemon_overhead import DaemonSets
+from plimsoll.objects.api.meta import ObjectMeta, OwnerReference
+from plimsoll.objects.api.nodes import Node
+from plimsoll.objects.api.pods import Pod, PodSpec, PodTemplateSpec
+from plimsoll.objects.api.workloads import DaemonSet, DaemonSetSpec
 from tests.nodes.cluster_state.state_worlds import NOON, at, node
 
 PROVIDED = node("from-provider")
@@ -148,8 +148,8 @@ def test_nodes_of_no_group_are_left_out():
     assert list(nodes_by_group([node("a"), node("b")], {"a": "g"})) == ["g"]
 
 
-def grouped(template: Node, **fields: Any) -> Group:
-    return Group(id="g", min_size=0, max_size=9, target_size=3, template=template, **fields)
+def grouped(template: Node, **fields: Any) -> NodeGroup:
+    return NodeGroup(id="g", min_size=0, max_size=9, target_size=3, template=template, **fields)
 
 
 def test_upcoming_nodes_are_ready_have_names_of_their_own_and_no_passing_taints():

@@ -14,17 +14,17 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from plimsoll.nodes.options import read_options
-from plimsoll.nodes.planning.scale_up import plan_scale_up
-from plimsoll.nodes.planning.world import Group, Pending, Snapshot
-from plimsoll.objects.nodes import Node
-from plimsoll.objects.pods import Pod
+from plimsoll.nodes.config.options import read_options
+from plimsoll.nodes.model.snapshot import NodeGroup, PendingPods, Snapshot
+from plimsoll.nodes.planning.scaleup.planner import plan_scale_up
+from plimsoll.objects.api.nodes import Node
+from plimsoll.objects.api.pods import Pod
 from plimsoll.runtime.chance import SeededEntropy
 from plimsoll.scheduling import ClusterView
-from plimsoll.simulation.autoscaling import ScenarioLoop
 from plimsoll.simulation.ports import Plugs
-from plimsoll.simulation.runs import Telling
-from plimsoll.simulation.worlds import World
+from plimsoll.simulation.runner import Telling
+from plimsoll.simulation.worlds.autoscaler import ScenarioLoop
+from plimsoll.simulation.worlds.world import World
 from tests.nodes.loop.scenarios_of_the_loop import containers, group, scenario_of, steps_of
 
 if TYPE_CHECKING:
@@ -199,7 +199,7 @@ def _deployment(service: Service, replicas: int) -> Json:
 def _bound(load: list[Service], minutes: list[dict[str, int]]) -> float:
     """What the mean load of an hour costs at least on an empty cluster."""
     pending = tuple(
-        Pending(
+        PendingPods(
             key=f"default/{one.name}",
             pod=msgspec.convert(
                 {
@@ -217,12 +217,14 @@ def _bound(load: list[Service], minutes: list[dict[str, int]]) -> float:
     return plan_scale_up(snapshot, read_options({"expander": "cost"})).lower_bound_per_hour
 
 
-def _empty_group(sold: Json) -> Group:
+def _empty_group(sold: Json) -> NodeGroup:
     amounts = {"cpu": str(sold["cpu"]), "memory": sold["memory"], "pods": "110"}
     node = msgspec.convert(
         {"metadata": {"name": sold["name"]}, "status": {"capacity": amounts, "allocatable": amounts}}, Node
     )
-    return Group(id=sold["name"], min_size=0, max_size=1000, target_size=0, template=node, price_per_hour=sold["price"])
+    return NodeGroup(
+        id=sold["name"], min_size=0, max_size=1000, target_size=0, template=node, price_per_hour=sold["price"]
+    )
 
 
 def _minutes(time: str, began: datetime) -> float:

@@ -7,17 +7,17 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from plimsoll.simulation.autoscaling import ScenarioLoop
+from plimsoll.simulation.files.scenario_files import read_scenario
 from plimsoll.simulation.ports import Plugs
-from plimsoll.simulation.runs import Telling
-from plimsoll.simulation.scenario_files import read_scenario
-from plimsoll.simulation.worlds import World
+from plimsoll.simulation.runner import Telling
+from plimsoll.simulation.worlds.autoscaler import ScenarioLoop
+from plimsoll.simulation.worlds.world import World
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from plimsoll.simulation.runs import Story
-    from plimsoll.simulation.scenarios import Scenario, Step, WorldKind
+    from plimsoll.simulation.runner import Story
+    from plimsoll.simulation.scenario import Scenario, Step, WorldKind
 
 Json = dict[str, Any]
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING, Any
 
-from plimsoll.local.cloud.call_logs import NOBODY_WAITED
+from plimsoll.local.cloud.faults.call_log import NOBODY_WAITED
 from tests.nodes.loop.scenarios_of_the_loop import crash_after, group, lived, pods, replica_set
 
 if TYPE_CHECKING:

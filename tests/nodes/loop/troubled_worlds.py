@@ -11,16 +11,16 @@ from datetime import timedelta
 from typing import TYPE_CHECKING, Any, Self
 
 from plimsoll.kube.errors import AnswerLost, NotSent
-from plimsoll.local.apiserver.storage.decisions import Put
+from plimsoll.local.apiserver.storage.store import Put
 from plimsoll.local.apiserver.transport.kube_transport import EmbeddedTransport
-from plimsoll.local.cloud.interface import SimulatedCloud
+from plimsoll.local.cloud.api import SimulatedCloud
 from plimsoll.local.components import Components
 from plimsoll.runtime.chance import SeededEntropy
-from plimsoll.simulation.autoscaling import ScenarioLoop
-from plimsoll.simulation.crashing import MortalTransport
 from plimsoll.simulation.ports import Plugs
-from plimsoll.simulation.runs import Telling
-from plimsoll.simulation.worlds import World
+from plimsoll.simulation.runner import Telling
+from plimsoll.simulation.worlds.autoscaler import ScenarioLoop
+from plimsoll.simulation.worlds.crashes import MortalTransport
+from plimsoll.simulation.worlds.world import World
 from tests.nodes.loop.scenarios_of_the_loop import AUTOSCALER, scenario_of, steps_of
 
 if TYPE_CHECKING:
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
     from plimsoll.core.clock import Clock
     from plimsoll.kube.client import Client
-    from plimsoll.kube.exchange import Call, Reply, Stream, Transport
+    from plimsoll.kube.transport import Request, Response, Stream, Transport
     from plimsoll.local.apiserver.storage.objects import Key, Stored
     from plimsoll.runtime.services import Service
     from plimsoll.simulation.ports import Loop, LoopTools
@@ -63,7 +63,7 @@ class LinedTransport:
         self._transport = transport
         self._line = line
 
-    async def send(self, call: Call) -> Reply:
+    async def send(self, call: Request) -> Response:
         if self._line.is_cut:
             raise NotSent("nobody answers")
         reply = await self._transport.send(call)

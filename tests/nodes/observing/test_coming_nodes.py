@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from plimsoll.nodes.config.options import read_options
+from plimsoll.nodes.model.snapshot import NodeGroup
 from plimsoll.nodes.observing.snapshots import ComingNodes
-from plimsoll.nodes.options import read_options
-from plimsoll.nodes.planning.world import Group
 from tests.nodes.cluster_state.state_worlds import NOON, node
 from tests.scheduling.cluster import pod
 
@@ -27,7 +27,7 @@ class Groups:
 
 
 def coming(nodes: ComingNodes, count: int, *, options: Any = None, **group: Any) -> list[UpcomingNode]:
-    made = Group(id="g", min_size=0, max_size=9, target_size=count, **{"template": TEMPLATE, **group})
+    made = NodeGroup(id="g", min_size=0, max_size=9, target_size=count, **{"template": TEMPLATE, **group})
     standing: Any = Groups(count)
     return nodes.of((made,), standing, read_options(options or {}), ())
 

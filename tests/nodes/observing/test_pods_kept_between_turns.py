@@ -8,18 +8,18 @@ from typing import Any
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from plimsoll.kube.informer.cache import WritableCache
-from plimsoll.nodes.cluster_state.standing import Standing
-from plimsoll.nodes.observing.clouds import CloudRead
-from plimsoll.nodes.observing.clusters import ClusterRead
+from plimsoll.kube.informer.store.cache import WritableCache
+from plimsoll.nodes.cluster_state.health import Standing
+from plimsoll.nodes.config.options import read_options
+from plimsoll.nodes.observing.listers import ClusterRead
 from plimsoll.nodes.observing.named_owners import NamedOwners
-from plimsoll.nodes.observing.pod_books import PodBook
-from plimsoll.nodes.observing.pod_sorting import PodSorter, Sorted, Viewpoint
+from plimsoll.nodes.observing.pod_filters import PodSorter, Sorted, Viewpoint
+from plimsoll.nodes.observing.pod_store import PodBook
+from plimsoll.nodes.observing.provider_state import CloudRead
 from plimsoll.nodes.observing.snapshots import Snapshots
-from plimsoll.nodes.options import read_options
-from plimsoll.objects.meta import ObjectMeta, OwnerReference
-from plimsoll.objects.pods import Pod, PodCondition, PodSpec, PodStatus
-from plimsoll.objects.problems import BadObject
+from plimsoll.objects.api.meta import ObjectMeta, OwnerReference
+from plimsoll.objects.api.pods import Pod, PodCondition, PodSpec, PodStatus
+from plimsoll.objects.codec.decode_problems import BadObject
 from tests.nodes.planning.test_snapshot_keeper import told
 from tests.scheduling.cluster import node
 

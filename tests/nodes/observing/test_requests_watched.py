@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from plimsoll.kube.informer.shared import Informers
+from plimsoll.kube.informer.factory import SharedInformerFactory
+from plimsoll.nodes.config.options import read_options
 from plimsoll.nodes.observing.requests_watched import RequestsWatched
-from plimsoll.nodes.options import read_options
-from plimsoll.nodes.requests.reading import read_requests
-from plimsoll.objects.judging import shipped_definitions
-from plimsoll.objects.our_kinds import OUR_KINDS
+from plimsoll.nodes.requests.reader import read_requests
+from plimsoll.objects.custom_kinds import OUR_KINDS
+from plimsoll.objects.validation import shipped_definitions
 from plimsoll.runtime.chance import SeededEntropy
 from tests.kube.worlds import KubeWorld
 
@@ -43,7 +43,7 @@ def define(world: KubeWorld, *, ending: str) -> None:
 
 
 def watched(world: KubeWorld) -> RequestsWatched:
-    informers = Informers(world.client, clock=world.clock, entropy=SeededEntropy(1))
+    informers = SharedInformerFactory(world.client, clock=world.clock, entropy=SeededEntropy(1))
     made = RequestsWatched(informers, clock=world.clock)
     for service in informers.services():
         world.run.spawn(service.run())

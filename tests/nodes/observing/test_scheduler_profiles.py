@@ -8,11 +8,11 @@ import msgspec
 import pytest
 
 from plimsoll.core.errors import InvalidInput
-from plimsoll.kube.informer.cache import WritableCache
-from plimsoll.nodes.observing.pod_books import PodBook
+from plimsoll.kube.informer.store.cache import WritableCache
+from plimsoll.nodes.config.scheduler_profiles import Profile, profiles_from, profiles_in
+from plimsoll.nodes.observing.pod_store import PodBook
 from plimsoll.nodes.observing.profiled_pods import ProfiledPods, profiled
-from plimsoll.nodes.scheduler_profiles import Profile, profiles_from, profiles_in
-from plimsoll.objects.pods import Pod
+from plimsoll.objects.api.pods import Pod
 from plimsoll.scheduling import ClusterView, DoesNotFit, feasible
 from tests.nodes.planning.clusters_to_shrink import node
 from tests.simulation.stories import group, outcome, template

@@ -7,13 +7,13 @@ from typing import Any
 
 import pytest
 
-from plimsoll.kube.informer.cache import WritableCache
-from plimsoll.nodes.observing.pod_books import PodBook
-from plimsoll.nodes.observing.pod_sorting import PodSorter, Sorted, Viewpoint
-from plimsoll.nodes.options import read_options
-from plimsoll.nodes.turns import PodState
-from plimsoll.objects.meta import ObjectMeta, OwnerReference
-from plimsoll.objects.pods import Pod, PodCondition, PodSchedulingGate, PodSpec, PodStatus
+from plimsoll.kube.informer.store.cache import WritableCache
+from plimsoll.nodes.config.options import read_options
+from plimsoll.nodes.model.loop_result import PodState
+from plimsoll.nodes.observing.pod_filters import PodSorter, Sorted, Viewpoint
+from plimsoll.nodes.observing.pod_store import PodBook
+from plimsoll.objects.api.meta import ObjectMeta, OwnerReference
+from plimsoll.objects.api.pods import Pod, PodCondition, PodSchedulingGate, PodSpec, PodStatus
 
 NOON = datetime(2025, 1, 1, 12, tzinfo=UTC)
 REFUSED = (PodCondition(type="PodScheduled", status="False", reason="Unschedulable"),)

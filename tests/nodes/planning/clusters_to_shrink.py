@@ -7,15 +7,15 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from plimsoll.nodes.options import read_options
-from plimsoll.nodes.planning.world import Group, Snapshot
-from plimsoll.objects.nodes import Node
-from plimsoll.objects.pods import Pod
-from plimsoll.objects.policy import PodDisruptionBudget
+from plimsoll.nodes.config.options import read_options
+from plimsoll.nodes.model.snapshot import NodeGroup, Snapshot
+from plimsoll.objects.api.nodes import Node
+from plimsoll.objects.api.pods import Pod
+from plimsoll.objects.api.policy import PodDisruptionBudget
 from plimsoll.scheduling import ClusterView
 
 if TYPE_CHECKING:
-    from plimsoll.nodes.policy import Policy
+    from plimsoll.nodes.config.policy import Policy
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
 HOSTNAME = "kubernetes.io/hostname"
@@ -94,8 +94,8 @@ def budget(name: str = "b", *, allowed: int, namespace: str = "default", **match
     )
 
 
-def group(name: str = "g", *, size: int, least: int = 0, most: int = 100, **more: Any) -> Group:
-    return Group(
+def group(name: str = "g", *, size: int, least: int = 0, most: int = 100, **more: Any) -> NodeGroup:
+    return NodeGroup(
         **{
             "id": name,
             "min_size": least,
@@ -111,7 +111,7 @@ def snapshot(
     nodes: list[Node],
     pods: list[Pod] | tuple[Pod, ...] = (),
     *,
-    groups: list[Group] | None = None,
+    groups: list[NodeGroup] | None = None,
     budgets: tuple[PodDisruptionBudget, ...] = (),
     view: ClusterView | None = None,
 ) -> Snapshot:

@@ -5,18 +5,18 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from plimsoll.core.resources import CPU, MEMORY
-from plimsoll.nodes.planning.limits import usage_of
-from plimsoll.nodes.planning.verifying import verify
+from plimsoll.nodes.planning.scaleup.resource_limits import usage_of
+from plimsoll.nodes.planning.scaleup.verifier import verify
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from plimsoll.nodes.planning.results import ScaleUp
-    from plimsoll.nodes.planning.world import Snapshot
-    from plimsoll.nodes.policy import Policy
+    from plimsoll.nodes.config.policy import Policy
+    from plimsoll.nodes.model.scale_up_plan import ScaleUpPlan
+    from plimsoll.nodes.model.snapshot import Snapshot
 
 
-def problems(snapshot: Snapshot, policy: Policy, plan: ScaleUp, *, may_be_mended: bool = False) -> list[str]:
+def problems(snapshot: Snapshot, policy: Policy, plan: ScaleUpPlan, *, may_be_mended: bool = False) -> list[str]:
     """Everything that is wrong with a plan; empty for a good one.
 
     `may_be_mended`: it is no fault that a first plan was refuted, if the one that was mended holds.
@@ -32,7 +32,7 @@ def problems(snapshot: Snapshot, policy: Policy, plan: ScaleUp, *, may_be_mended
     ]
 
 
-def placed(plan: ScaleUp) -> dict[str, int]:
+def placed(plan: ScaleUpPlan) -> dict[str, int]:
     """Pods that have a place, by key."""
     found: dict[str, int] = {}
     for filling in plan.existing.values():
@@ -45,7 +45,7 @@ def placed(plan: ScaleUp) -> dict[str, int]:
     return found
 
 
-def _miscounted(snapshot: Snapshot, plan: ScaleUp) -> Iterator[str]:
+def _miscounted(snapshot: Snapshot, plan: ScaleUpPlan) -> Iterator[str]:
     there = placed(plan)
     remaining: dict[str, int] = {}
     for one in plan.remaining:
@@ -64,7 +64,7 @@ def _miscounted(snapshot: Snapshot, plan: ScaleUp) -> Iterator[str]:
             yield f"patterns do not sum up: {growth}"
 
 
-def _too_large(snapshot: Snapshot, policy: Policy, plan: ScaleUp) -> Iterator[str]:
+def _too_large(snapshot: Snapshot, policy: Policy, plan: ScaleUpPlan) -> Iterator[str]:
     sizes = {one.id: one.max_size for one in snapshot.groups}
     for growth in plan.growths:
         if growth.offer.exists and growth.after > sizes[growth.offer.group]:
@@ -87,7 +87,7 @@ def _too_large(snapshot: Snapshot, policy: Policy, plan: ScaleUp) -> Iterator[st
         yield f"too many new groups: {made}"
 
 
-def _torn_bundles(snapshot: Snapshot, plan: ScaleUp) -> Iterator[str]:
+def _torn_bundles(snapshot: Snapshot, plan: ScaleUpPlan) -> Iterator[str]:
     there = placed(plan)
     for bundle in sorted({one.bundle for one in snapshot.pending if one.bundle}):
         members = [one for one in snapshot.pending if one.bundle == bundle]
@@ -96,7 +96,7 @@ def _torn_bundles(snapshot: Snapshot, plan: ScaleUp) -> Iterator[str]:
             yield f"bundle in part: {bundle} {got}"
 
 
-def _money(plan: ScaleUp) -> Iterator[str]:
+def _money(plan: ScaleUpPlan) -> Iterator[str]:
     cost = sum(one.added * one.offer.price_per_hour for one in plan.growths)
     if abs(cost - plan.cost_per_hour) > 1e-6:
         yield f"cost is not the sum of prices: {plan.cost_per_hour} {cost}"
@@ -104,6 +104,6 @@ def _money(plan: ScaleUp) -> Iterator[str]:
         yield f"cost below bound: {plan.cost_per_hour} < {plan.lower_bound_per_hour}"
 
 
-def _refuted(snapshot: Snapshot, plan: ScaleUp) -> Iterator[str]:
+def _refuted(snapshot: Snapshot, plan: ScaleUpPlan) -> Iterator[str]:
     for one in verify(snapshot, plan):
         yield f"final plan refuted: {one}"

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from hypothesis import strategies as st
 
 from plimsoll.core.resources import ResourceVector
-from plimsoll.nodes.planning.world import Group, MachineType, Pending, Snapshot
+from plimsoll.nodes.model.snapshot import MachineType, NodeGroup, PendingPods, Snapshot
 from plimsoll.scheduling import ClusterView
 from tests.nodes.planning.worlds_of_offers import NOON, policy
 from tests.scheduling.cluster import HOSTNAME, ZONE, node, pod, term
@@ -16,20 +16,22 @@ from tests.scheduling.cluster import HOSTNAME, ZONE, node, pod, term
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from plimsoll.nodes.planning.results import ScaleUp
-    from plimsoll.nodes.policy import Policy
-    from plimsoll.objects.nodes import Node
-    from plimsoll.objects.pods import Pod
+    from plimsoll.nodes.config.policy import Policy
+    from plimsoll.nodes.model.scale_up_plan import ScaleUpPlan
+    from plimsoll.objects.api.nodes import Node
+    from plimsoll.objects.api.pods import Pod
 
 COST: Policy = policy(expander="cost")
 
 
-def group(name: str, *, cpu: int = 4, zone: str = "", most: int = 10, price: float | None = None, **more: Any) -> Group:
+def group(
+    name: str, *, cpu: int = 4, zone: str = "", most: int = 10, price: float | None = None, **more: Any
+) -> NodeGroup:
     """Nodes of `cpu` cores and 4 GiB a core for 0.1 a core; `labels`, `taints` and resources go to the template."""
     kept = {"target", "zero_or_max", "not_usable", "daemons", "capacity_type", "machine_type", "autoscaled", "min_size"}
     own = {key: more.pop(key) for key in list(more) if key in kept}
     template = node(name, zone=zone, **{"cpu": cpu, "memory": f"{4 * cpu}Gi", **more})
-    return Group(
+    return NodeGroup(
         id=name,
         min_size=own.pop("min_size", 0),
         max_size=most,
@@ -52,12 +54,12 @@ def machine(name: str, cpu: int, gib: float | None = None, *, price: float | Non
 
 def waiting(
     name: str, count: int = 1, cpu: Any = 1, *, age: float = 0, bundle: str = "", app: str | None = None, **more: Any
-) -> Pending:
+) -> PendingPods:
     """So many pods of `cpu` cores and as many GiB, labelled app=NAME; `age` in seconds."""
     labels = more.pop("labels", {"app": name if app is None else app})
     requests = more.pop("requests", {"cpu": cpu, "memory": f"{int(cpu * 1024)}Mi"} if cpu else {})
     one = pod(name, labels=labels, requests=requests, **more)
-    return Pending(
+    return PendingPods(
         key=f"{one.metadata.namespace}/{name}",
         pod=one,
         count=count,
@@ -71,8 +73,8 @@ def running(name: str, *, cpu: Any = 1, app: str | None = None, **more: Any) -> 
 
 
 def world(
-    *pending: Pending,
-    groups: Iterable[Group] = (),
+    *pending: PendingPods,
+    groups: Iterable[NodeGroup] = (),
     nodes: Iterable[Node] = (),
     on: Sequence[tuple[str, Pod]] = (),
     **more: Any,
@@ -88,7 +90,7 @@ def world(
 # ---- reading an answer
 
 
-def added(plan: ScaleUp) -> dict[str, int]:
+def added(plan: ScaleUpPlan) -> dict[str, int]:
     """Group, or machine type of one to be made, to how many nodes it gets."""
     found: dict[str, int] = {}
     for one in plan.growths:
@@ -97,15 +99,15 @@ def added(plan: ScaleUp) -> dict[str, int]:
     return found
 
 
-def left(plan: ScaleUp) -> dict[str, int]:
+def left(plan: ScaleUpPlan) -> dict[str, int]:
     return {key.partition("/")[2]: pods for one in plan.remaining for key, pods in one.keys.items()}
 
 
-def told(plan: ScaleUp) -> str:
+def told(plan: ScaleUpPlan) -> str:
     return "; ".join(str(reason) for one in plan.remaining for reason in one.reasons)
 
 
-def on_new_nodes(plan: ScaleUp) -> dict[str, list[int]]:
+def on_new_nodes(plan: ScaleUpPlan) -> dict[str, list[int]]:
     """Key to how many of its pods each new node gets that has any, the fullest first."""
     found: dict[str, list[int]] = {}
     for growth in plan.growths:
@@ -115,11 +117,11 @@ def on_new_nodes(plan: ScaleUp) -> dict[str, list[int]]:
     return {key: sorted(counts, reverse=True) for key, counts in found.items()}
 
 
-def on_existing(plan: ScaleUp) -> dict[str, dict[str, int]]:
+def on_existing(plan: ScaleUpPlan) -> dict[str, dict[str, int]]:
     return {name: {key.partition("/")[2]: pods for key, pods in one.items()} for name, one in plan.existing.items()}
 
 
-def by_zone(plan: ScaleUp, snapshot: Snapshot, name: str) -> dict[str, int]:
+def by_zone(plan: ScaleUpPlan, snapshot: Snapshot, name: str) -> dict[str, int]:
     """Pods of one key in each zone, on whatever node."""
     found: dict[str, int] = {}
     for where, filling in plan.existing.items():
@@ -152,7 +154,7 @@ def _nodes(draw: st.DrawFn) -> list[Node]:
     ]
 
 
-def _groups(draw: st.DrawFn) -> list[Group]:
+def _groups(draw: st.DrawFn) -> list[NodeGroup]:
     return [
         group(
             f"g{index}",
@@ -242,7 +244,7 @@ def random_snapshot(draw: st.DrawFn, *, social: bool = True, nap: bool = True) -
         body = _pod(draw, name, social=social)
         body["priority"] = draw(st.sampled_from([0, 0, 0, 5]))
         pending.append(
-            Pending(
+            PendingPods(
                 key=f"default/{name}",
                 pod=pod(name, **body),
                 count=draw(st.integers(1, 6)),

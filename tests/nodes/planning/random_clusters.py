@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from hypothesis import strategies as st
 
-from plimsoll.nodes.planning.world import Pending
+from plimsoll.nodes.model.snapshot import PendingPods
 from plimsoll.scheduling import ClusterView, Storage
 from tests.scheduling.cluster import (
     HOSTNAME,
@@ -23,8 +23,8 @@ from tests.scheduling.cluster import (
 )
 
 if TYPE_CHECKING:
-    from plimsoll.objects.nodes import Node
-    from plimsoll.objects.pods import Pod
+    from plimsoll.objects.api.nodes import Node
+    from plimsoll.objects.api.pods import Pod
 
 NODE_NAMES = ("n1", "n2", "n3", "n4")
 APPS = ("web", "db")
@@ -213,11 +213,11 @@ def clusters(draw: st.DrawFn) -> ClusterView:
 
 
 @st.composite
-def waiting(draw: st.DrawFn, *, most: int = 4) -> list[Pending]:
-    made: list[Pending] = []
+def waiting(draw: st.DrawFn, *, most: int = 4) -> list[PendingPods]:
+    made: list[PendingPods] = []
     for index in range(draw(st.integers(1, most))):
         one = pods(draw, f"waiting-{index}")
         made.append(
-            Pending(key=f"{one.metadata.namespace}/{one.metadata.name}", pod=one, count=draw(st.integers(1, 3)))
+            PendingPods(key=f"{one.metadata.namespace}/{one.metadata.name}", pod=one, count=draw(st.integers(1, 3)))
         )
     return made

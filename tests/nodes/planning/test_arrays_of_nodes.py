@@ -7,30 +7,30 @@ from typing import TYPE_CHECKING
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from plimsoll.nodes.planning.arrays import Arrays
-from plimsoll.nodes.planning.classes import ClassTable
-from plimsoll.nodes.planning.predicates import Predicates
-from plimsoll.nodes.planning.world import Pending
+from plimsoll.nodes.model.snapshot import PendingPods
+from plimsoll.nodes.planning.equivalence.pod_classes import ClassTable
+from plimsoll.nodes.planning.predicates.predicates import Predicates
+from plimsoll.nodes.planning.state.node_arrays import NodeArrays
 from plimsoll.scheduling import ClusterView
 from tests.nodes.planning.random_clusters import clusters, nodes, pods, waiting
 from tests.nodes.planning.trial_placements import Trial
 from tests.scheduling.cluster import HOSTNAME, ZONE, node, pod, required, spread, term
 
 if TYPE_CHECKING:
-    from plimsoll.objects.pods import Pod
+    from plimsoll.objects.api.pods import Pod
 
 SOME = settings(max_examples=40, deadline=None)
 
 
 def predicates(view: ClusterView, *made: Pod) -> Predicates:
-    table = ClassTable.of([Pending(key=one.metadata.name, pod=one, count=9) for one in made], view)
-    return Predicates(table, Arrays.of(view, resources=table.resources), view)
+    table = ClassTable.of([PendingPods(key=one.metadata.name, pod=one, count=9) for one in made], view)
+    return Predicates(table, NodeArrays.of(view, resources=table.resources), view)
 
 
 def test_columns_are_the_four_of_every_node_then_the_others_by_name():
     view = ClusterView.of([node("n1", **{"example.com/gpu": 2})])
 
-    arrays = Arrays.of(view, resources=["example.com/disk"])
+    arrays = NodeArrays.of(view, resources=["example.com/disk"])
 
     names = ("cpu", "memory", "ephemeral-storage", "pods", "example.com/disk", "example.com/gpu")
     assert arrays.columns.names == names
@@ -40,20 +40,20 @@ def test_columns_are_the_four_of_every_node_then_the_others_by_name():
 def test_free_is_what_pods_leave():
     view = ClusterView.of([node("n1"), node("n2")], [pod("a", on="n2", requests={"cpu": "1500m"})])
 
-    assert Arrays.of(view).free[:, [0, 3]].tolist() == [[4000, 110], [2500, 109]]
+    assert NodeArrays.of(view).free[:, [0, 3]].tolist() == [[4000, 110], [2500, 109]]
 
 
 def test_amounts_beyond_64_bits_do_not_wrap():
     view = ClusterView.of([node("n1", memory="20E")])
     engine = predicates(view, pod("a", requests={"memory": "19E"}), pod("b", requests={"memory": "1Gi"}))
 
-    assert Arrays.of(view).free[0, 1] > 1 << 50
+    assert NodeArrays.of(view).free[0, 1] > 1 << 50
     assert engine.fits(1).tolist() == [True]
 
 
 def test_nodes_are_grouped_by_the_labels_asked_about():
     view = ClusterView.of([node(f"n{index}", zone=f"z{index % 2}") for index in range(4)] + [node("n4", zone="")])
-    arrays = Arrays.of(view)
+    arrays = NodeArrays.of(view)
 
     rows, group_of = arrays.grouped([ZONE])
 
@@ -64,13 +64,13 @@ def test_nodes_are_grouped_by_the_labels_asked_about():
 
 @SOME
 @given(st.data(), clusters(), waiting(most=2))
-def test_updated_arrays_answer_as_if_made_anew(data: st.DataObject, view: ClusterView, pending: list[Pending]):
-    before = Arrays.of(view)
+def test_updated_arrays_answer_as_if_made_anew(data: st.DataObject, view: ClusterView, pending: list[PendingPods]):
+    before = NodeArrays.of(view)
     for step in range(data.draw(st.integers(0, 3))):
         view = _changed(data, view, step)
     table = ClassTable.of(pending, view)
     updated = Predicates(table, before.updated(view, resources=table.resources), view)
-    anew = Predicates(table, Arrays.of(view, resources=table.resources), view)
+    anew = Predicates(table, NodeArrays.of(view, resources=table.resources), view)
 
     assert updated.arrays.names == anew.arrays.names
     for name in anew.arrays.columns.names:
@@ -99,7 +99,7 @@ def _changed(data: st.DataObject, view: ClusterView, step: int) -> ClusterView:
 
 def test_only_nodes_that_changed_are_read_again():
     view = ClusterView.of([node(f"n{index}") for index in range(3)], [pod("a", on="n0")])
-    before = Arrays.of(view)
+    before = NodeArrays.of(view)
 
     after = before.updated(view.with_pod(pod("b"), "n2"))
 

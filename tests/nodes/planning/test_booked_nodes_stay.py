@@ -7,18 +7,18 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from plimsoll.nodes.planning.consolidation import Terms, consolidate
-from plimsoll.nodes.planning.lumps import Lumps, is_booked, lump
-from plimsoll.nodes.planning.promises import settled
-from plimsoll.nodes.planning.removals import find_unneeded
-from plimsoll.nodes.planning.world import Pending
-from plimsoll.scheduling.view import PlacedPod
+from plimsoll.nodes.model.snapshot import PendingPods
+from plimsoll.nodes.planning.consolidation.planner import Terms, consolidate
+from plimsoll.nodes.planning.requests.placeholder_pods import Lumps, is_booked, placeholder_pod
+from plimsoll.nodes.planning.scaledown.planner import find_unneeded
+from plimsoll.nodes.planning.scaleup.nominations import settled
+from plimsoll.scheduling.cluster_view import PlacedPod
 from tests.nodes.planning.clusters_to_shrink import NOON, group, node, pod, policy, snapshot
 
 if TYPE_CHECKING:
-    from plimsoll.nodes.planning.world import Snapshot
+    from plimsoll.nodes.model.snapshot import Snapshot
 
-ASKED = Pending(key="default/r/0", pod=pod("template", on="", owner=""), count=3, bundle="default/r")
+ASKED = PendingPods(key="default/r/0", pod=pod("template", on="", owner=""), count=3, bundle="default/r")
 
 
 def booked(world: Snapshot, **places: int) -> Snapshot:
@@ -82,7 +82,7 @@ def test_a_lump_asks_for_what_its_pods_ask_for(count: int):
         overhead={"cpu": "7m"},
         initContainers=[{"name": "i", "resources": {"requests": {"memory": "1Gi", "nvidia.com/gpu": "1"}}}],
     )
-    one, all_ = PlacedPod(template), PlacedPod(lump(template, count, request="default/r"))
+    one, all_ = PlacedPod(template), PlacedPod(placeholder_pod(template, count, request="default/r"))
     assert all_.demand == one.demand.scaled(count)
     assert all_.count == count
     assert (all_.kin, all_.ports, all_.anti_affinity) == (one.kin, one.ports, one.anti_affinity)

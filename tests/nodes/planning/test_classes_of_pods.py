@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from msgspec import structs
 
-from plimsoll.nodes.planning.classes import ClassTable
-from plimsoll.nodes.planning.scheduling_keys import Forms
-from plimsoll.nodes.planning.world import Pending
+from plimsoll.nodes.model.snapshot import PendingPods
+from plimsoll.nodes.planning.equivalence.pod_classes import ClassTable
+from plimsoll.nodes.planning.equivalence.scheduling_keys import Forms
 from plimsoll.scheduling import ClusterView, Storage
 from tests.scheduling.cluster import (
     ZONE,
@@ -27,14 +27,14 @@ from tests.scheduling.cluster import (
 )
 
 if TYPE_CHECKING:
-    from plimsoll.objects.pods import Pod
+    from plimsoll.objects.api.pods import Pod
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
 EMPTY = ClusterView.of()
 
 
-def waiting(made: Pod, key: str = "", *, count: int = 1, created: datetime | None = None) -> Pending:
-    return Pending(key=key or made.metadata.name, pod=made, count=count, created=created)
+def waiting(made: Pod, key: str = "", *, count: int = 1, created: datetime | None = None) -> PendingPods:
+    return PendingPods(key=key or made.metadata.name, pod=made, count=count, created=created)
 
 
 def table(*pods: Pod, view: ClusterView = EMPTY) -> ClassTable:

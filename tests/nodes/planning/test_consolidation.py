@@ -6,13 +6,13 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from plimsoll.nodes.planning.consolidation import Consolidation, Terms, consolidate
-from plimsoll.nodes.planning.disruption_windows import Allowance
-from plimsoll.nodes.planning.removal_candidates import Known
+from plimsoll.nodes.planning.consolidation.budgets import DisruptionBudget
+from plimsoll.nodes.planning.consolidation.planner import Consolidation, Terms, consolidate
+from plimsoll.nodes.planning.scaledown.eligibility import ScaleDownState
 from tests.nodes.planning.clusters_to_shrink import HOSTNAME, NOON, budget, group, node, pod, policy, snapshot
 
 if TYPE_CHECKING:
-    from plimsoll.nodes.planning.world import Snapshot
+    from plimsoll.nodes.model.snapshot import Snapshot
 
 FREELY = Terms(budgets=(), may_replace=False)
 
@@ -79,13 +79,13 @@ def test_moves_name_pods_with_their_new_nodes():
 
 def test_a_budget_limits_nodes_of_a_group():
     assert len(going(half_used(6), terms=Terms(may_replace=False))) == 1
-    two = Terms(budgets=(Allowance(nodes=2),), may_replace=False)
+    two = Terms(budgets=(DisruptionBudget(nodes=2),), may_replace=False)
     assert len(going(half_used(6), terms=two)) == 2
     assert "DisruptionLimitReached" in why(half_used(6), terms=two).values()
 
 
 def test_a_budget_of_none_stops_everything():
-    assert going(half_used(6), terms=Terms(budgets=(Allowance(nodes=0),))) == []
+    assert going(half_used(6), terms=Terms(budgets=(DisruptionBudget(nodes=0),))) == []
 
 
 def test_budgets_of_empty_and_used_nodes_are_apart():
@@ -183,6 +183,6 @@ class TestReplacement:
 
 def test_nodes_already_leaving_use_up_the_budget():
     world = half_used(6)
-    known = Known(leaving=frozenset({"n0"}))
+    known = ScaleDownState(leaving=frozenset({"n0"}))
     found = consolidate(world, policy(consolidation="underutilized"), now=NOON, known=known)
     assert found.removals == ()

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from plimsoll.nodes.planning.scale_up import plan_scale_up
-from plimsoll.solver.problems import Effort
+from plimsoll.nodes.planning.scaleup.planner import plan_scale_up
+from plimsoll.solver.problem import Effort
 from tests.nodes.planning.engine_worlds import group, waiting, world
 from tests.nodes.planning.worlds_of_offers import policy
 from tests.scheduling.cluster import ZONE, required, term

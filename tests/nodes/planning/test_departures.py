@@ -5,14 +5,14 @@ from __future__ import annotations
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
-from plimsoll.nodes.planning.departures import Departures, removable_now
-from plimsoll.nodes.planning.removal_candidates import Known
-from plimsoll.nodes.planning.removals import find_unneeded
-from plimsoll.nodes.planning.world import ShrinkRules
+from plimsoll.nodes.model.snapshot import ShrinkRules
+from plimsoll.nodes.planning.scaledown.eligibility import ScaleDownState
+from plimsoll.nodes.planning.scaledown.planner import find_unneeded
+from plimsoll.nodes.planning.scaledown.selection import NodesToDelete, nodes_to_delete
 from tests.nodes.planning.clusters_to_shrink import NOON, budget, group, node, pod, policy, snapshot
 
 if TYPE_CHECKING:
-    from plimsoll.nodes.planning.world import Snapshot
+    from plimsoll.nodes.model.snapshot import Snapshot
 
 LONG_AGO = NOON - timedelta(days=1)
 CA = "cluster-autoscaler.kubernetes.io"
@@ -20,11 +20,11 @@ CA = "cluster-autoscaler.kubernetes.io"
 
 def departing(
     world: Snapshot, *, since: Any = LONG_AGO, known: dict[str, Any] | None = None, **options: Any
-) -> Departures:
-    remembered = Known(unneeded_since=dict.fromkeys(world.view.nodes, since), **(known or {}))
+) -> NodesToDelete:
+    remembered = ScaleDownState(unneeded_since=dict.fromkeys(world.view.nodes, since), **(known or {}))
     chosen = policy(**options)
     simulation = find_unneeded(world, chosen, now=NOON, known=remembered)
-    return removable_now(simulation, chosen, now=NOON, known=remembered)
+    return nodes_to_delete(simulation, chosen, now=NOON, known=remembered)
 
 
 def going(world: Snapshot, **more: Any) -> list[str]:

@@ -7,13 +7,13 @@ from datetime import UTC, datetime
 import pytest
 
 from plimsoll.core.errors import InvalidInput
-from plimsoll.nodes.planning.disruption_windows import (
+from plimsoll.nodes.planning.consolidation.budgets import (
     EMPTY,
     ONE_IN_TEN,
     UNDERUTILIZED,
     UNLIMITED,
-    Allowance,
     Asked,
+    DisruptionBudget,
     Window,
     allowed,
 )
@@ -50,7 +50,7 @@ def test_a_schedule_nobody_can_read_is_refused(schedule: str):
         Window(schedule, duration_s=60)
 
 
-def most(*budgets: Allowance, size: int = 30, reason: str = EMPTY, group: str = "g") -> int:
+def most(*budgets: DisruptionBudget, size: int = 30, reason: str = EMPTY, group: str = "g") -> int:
     return allowed(budgets, Asked(group=group, size=size, reason=reason), THURSDAY_NOON)
 
 
@@ -61,18 +61,18 @@ def test_one_in_ten_and_never_less_than_one():
 
 
 def test_the_smallest_budget_that_holds_counts():
-    assert most(Allowance(nodes=5), Allowance(nodes=2), Allowance(percent=50)) == 2
+    assert most(DisruptionBudget(nodes=5), DisruptionBudget(nodes=2), DisruptionBudget(percent=50)) == 2
     assert most() == UNLIMITED
 
 
 def test_a_budget_may_be_for_one_reason_or_one_group():
-    only = Allowance(nodes=0, reasons=frozenset({UNDERUTILIZED}), groups=frozenset({"g"}))
+    only = DisruptionBudget(nodes=0, reasons=frozenset({UNDERUTILIZED}), groups=frozenset({"g"}))
     assert most(only, reason=UNDERUTILIZED) == 0
     assert most(only, reason=EMPTY) == UNLIMITED
     assert most(only, reason=UNDERUTILIZED, group="h") == UNLIMITED
 
 
 def test_a_budget_holds_only_in_its_window():
-    closed = Allowance(nodes=0, window=Window("0 3 * * *", duration_s=3600))
-    assert most(closed, Allowance(nodes=4)) == 4
-    assert most(Allowance(nodes=0, window=Window("0 12 * * *", duration_s=3600))) == 0
+    closed = DisruptionBudget(nodes=0, window=Window("0 3 * * *", duration_s=3600))
+    assert most(closed, DisruptionBudget(nodes=4)) == 4
+    assert most(DisruptionBudget(nodes=0, window=Window("0 12 * * *", duration_s=3600))) == 0

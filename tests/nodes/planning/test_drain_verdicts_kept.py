@@ -8,16 +8,16 @@ from typing import TYPE_CHECKING
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from plimsoll.nodes.planning.disruption_slots import DisruptionSlots
-from plimsoll.nodes.planning.drain_verdicts import DrainVerdicts
-from plimsoll.nodes.planning.drains import Controller, DrainRules
-from plimsoll.nodes.planning.homes import Homes
+from plimsoll.nodes.planning.scaledown.drainability import Controller, DrainRules
+from plimsoll.nodes.planning.scaledown.drainability_cache import DrainVerdicts
+from plimsoll.nodes.planning.scaledown.pdbs import RemainingPdbs
+from plimsoll.nodes.planning.state.node_pods import PodsByNode
 from plimsoll.scheduling import ClusterView
 from tests.nodes.planning.clusters_to_shrink import NOON, budget, node, pod, policy
 
 if TYPE_CHECKING:
-    from plimsoll.nodes.planning.drains import Drainability
-    from plimsoll.objects.pods import Pod
+    from plimsoll.nodes.planning.scaledown.drainability import Drainability
+    from plimsoll.objects.api.pods import Pod
 
 LEAVING = {"deletionTimestamp": NOON.isoformat()}
 YOUNG = {"creationTimestamp": NOON.isoformat()}
@@ -39,7 +39,7 @@ def rules(draw: st.DrawFn) -> DrainRules:
     return DrainRules(
         options=policy(min_replica_count=draw(st.sampled_from([0, 0, 2]))).scale_down,
         now=NOON + timedelta(minutes=draw(st.sampled_from([0, 5, 90]))),
-        slots=DisruptionSlots(budgets),
+        slots=RemainingPdbs(budgets),
         controllers={} if replicas is None else {("default", "ReplicaSet", "rs"): Controller(replicas=replicas)},
     )
 
@@ -48,12 +48,12 @@ def rules(draw: st.DrawFn) -> DrainRules:
 @given(st.lists(st.tuples(rules(), st.sets(st.integers(0, len(KINDS) - 1))), min_size=1, max_size=5))
 def test_kept_verdicts_are_the_rules_own(turns: list[tuple[DrainRules, set[int]]]):
     kept = DrainVerdicts()
-    homes: Homes | None = None
+    homes: PodsByNode | None = None
     there: dict[int, Pod] = {}
     for asked, kinds in turns:
         # The same objects stay the same, as they do in a cache.
         there = {one: there.get(one) or pod(f"p{one}", **KINDS[one]) for one in sorted(kinds)}  # type: ignore[arg-type]
-        homes = Homes.of(ClusterView.of([node("n1")], there.values()), homes)
+        homes = PodsByNode.of(ClusterView.of([node("n1")], there.values()), homes)
 
         found = kept.of(homes, asked)
 
@@ -75,7 +75,7 @@ def test_a_kind_is_asked_about_once_while_nothing_changes():
             calls.append(pod)
             return super().decided(pod)
 
-    homes = Homes.of(ClusterView.of([node("n1")], [pod("a"), pod("b", owner="Job")]))
+    homes = PodsByNode.of(ClusterView.of([node("n1")], [pod("a"), pod("b", owner="Job")]))
     kept, options = DrainVerdicts(), policy().scale_down
     kept.of(homes, Counting(options=options, now=NOON))
     first = len(calls)

@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from plimsoll.nodes.planning.disruption_slots import DisruptionSlots
-from plimsoll.nodes.planning.drains import Controller, Drain, Drainability, DrainRules
+from plimsoll.nodes.planning.scaledown.drainability import Controller, Drain, Drainability, DrainRules
+from plimsoll.nodes.planning.scaledown.pdbs import RemainingPdbs
 from tests.nodes.planning.clusters_to_shrink import NOON, budget, pod, policy
 
 if TYPE_CHECKING:
-    from plimsoll.objects.pods import Pod
-    from plimsoll.objects.policy import PodDisruptionBudget
+    from plimsoll.objects.api.pods import Pod
+    from plimsoll.objects.api.policy import PodDisruptionBudget
 
 CA = "cluster-autoscaler.kubernetes.io"
 RS = ("default", "ReplicaSet", "rs")
@@ -30,7 +30,7 @@ def verdict(
     rules = DrainRules(
         options=policy(**options).scale_down,
         now=NOON,
-        slots=DisruptionSlots(budgets),
+        slots=RemainingPdbs(budgets),
         controllers=controllers or {},
     )
     return rules.verdict(of)

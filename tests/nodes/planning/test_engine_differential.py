@@ -7,18 +7,18 @@ from typing import TYPE_CHECKING
 
 from hypothesis import HealthCheck, given, settings
 
-from plimsoll.nodes.planning.candidates import offers
-from plimsoll.nodes.planning.scale_up import plan_scale_up
-from plimsoll.nodes.planning.verifying import planned_node
+from plimsoll.nodes.planning.scaleup.candidates import scale_up_options
+from plimsoll.nodes.planning.scaleup.planner import plan_scale_up
+from plimsoll.nodes.planning.scaleup.verifier import planned_node
 from plimsoll.scheduling import Fits, feasible
-from plimsoll.scheduling.replays import Replay
+from plimsoll.scheduling.replay import Replay
 from tests.nodes.planning.engine_checks import placed, problems
 from tests.nodes.planning.engine_worlds import COST, policies, snapshots
 
 if TYPE_CHECKING:
-    from plimsoll.nodes.planning.offers import Offer
-    from plimsoll.nodes.planning.world import Pending, Snapshot
-    from plimsoll.nodes.policy import Policy
+    from plimsoll.nodes.config.policy import Policy
+    from plimsoll.nodes.model.scale_up_options import ScaleUpOption
+    from plimsoll.nodes.model.snapshot import PendingPods, Snapshot
 
 many = settings(max_examples=100, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 
@@ -59,7 +59,7 @@ def placed_first_fit(snapshot: Snapshot) -> dict[str, int]:
     Who comes too early for the company it wants is asked again.
     """
     replay = Replay(snapshot.view)
-    known = {one.group: one for one in offers(snapshot, COST).offers}
+    known = {one.group: one for one in scale_up_options(snapshot, COST).offers}
     room = {name: one.max_size - one.size for name, one in known.items()}
     alike = {one.key: replay.alike(one.pod) for one in snapshot.pending}
     count = dict.fromkeys(alike, 0)
@@ -77,7 +77,7 @@ def placed_first_fit(snapshot: Snapshot) -> dict[str, int]:
     return count
 
 
-def _opened(replay: Replay, entry: Pending, known: dict[str, Offer], room: dict[str, int]) -> str | None:
+def _opened(replay: Replay, entry: PendingPods, known: dict[str, ScaleUpOption], room: dict[str, int]) -> str | None:
     for name, offer in known.items():
         node = planned_node(offer, room[name])
         if room[name] > 0 and isinstance(feasible(entry.pod, node, replay.view()), Fits):
@@ -101,7 +101,7 @@ def test_who_is_placed_pod_by_pod_with_room_for_all_is_placed_in_bulk(snapshot: 
         for one in roomy.pending
         if any(
             isinstance(feasible(one.pod, planned_node(offer, 0), roomy.view), Fits)
-            for offer in offers(roomy, COST).offers
+            for offer in scale_up_options(roomy, COST).offers
         )
     ]
     for one in roomy.pending:
@@ -120,7 +120,7 @@ def test_one_pod_alone_is_placed_exactly_if_some_node_takes_it(snapshot: Snapsho
         here = any(isinstance(feasible(one.pod, state.node, alone.view), Fits) for state in alone.view.nodes.values())
         new = any(
             isinstance(feasible(one.pod, planned_node(offer, 0), alone.view), Fits)
-            for offer in offers(alone, COST).offers
+            for offer in scale_up_options(alone, COST).offers
         )
         plan = plan_scale_up(alone, COST)
         assert plan.verification_failures == 0

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from plimsoll.nodes.planning.prices import Overlay
-from plimsoll.nodes.planning.scale_up import plan_scale_up
-from plimsoll.nodes.planning.world import CapacityType
+from plimsoll.nodes.model.prices import Overlay
+from plimsoll.nodes.model.snapshot import CapacityType
+from plimsoll.nodes.planning.scaleup.planner import plan_scale_up
 from tests.nodes.planning.engine_checks import problems
 from tests.nodes.planning.engine_worlds import (
     added,
@@ -26,11 +26,11 @@ from tests.nodes.planning.worlds_of_offers import policy
 from tests.scheduling.cluster import ZONE, node, required, spread, term
 
 if TYPE_CHECKING:
-    from plimsoll.nodes.planning.results import ScaleUp
-    from plimsoll.nodes.planning.world import Snapshot
+    from plimsoll.nodes.model.scale_up_plan import ScaleUpPlan
+    from plimsoll.nodes.model.snapshot import Snapshot
 
 
-def planned(snapshot: Snapshot, rules: Any = None, **options: Any) -> ScaleUp:
+def planned(snapshot: Snapshot, rules: Any = None, **options: Any) -> ScaleUpPlan:
     chosen = rules or policy(**{"expander": "cost", **options})
     plan = plan_scale_up(snapshot, chosen)
     assert problems(snapshot, chosen, plan) == []

@@ -5,20 +5,20 @@ from __future__ import annotations
 import tracemalloc
 from typing import TYPE_CHECKING
 
-from plimsoll.nodes.planning.scale_up import plan_scale_up
+from plimsoll.nodes.planning.scaleup.planner import plan_scale_up
 from tests.nodes.planning.engine_worlds import COST, added, group, machine, waiting, world
 from tests.nodes.planning.worlds_of_offers import nap
 
 if TYPE_CHECKING:
-    from plimsoll.nodes.planning.results import ScaleUp
-    from plimsoll.nodes.planning.world import Snapshot
-    from plimsoll.nodes.policy import Policy
+    from plimsoll.nodes.config.policy import Policy
+    from plimsoll.nodes.model.scale_up_plan import ScaleUpPlan
+    from plimsoll.nodes.model.snapshot import Snapshot
 
 PODS = 16_384
 MIB = 1 << 20
 
 
-def peak_of(snapshot: Snapshot, policy: Policy) -> tuple[ScaleUp, int]:
+def peak_of(snapshot: Snapshot, policy: Policy) -> tuple[ScaleUpPlan, int]:
     plan_scale_up(world(waiting("warm"), groups=snapshot.groups, machine_types=snapshot.machine_types), policy)
     tracemalloc.start()
     try:

@@ -14,7 +14,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from msgspec import structs
 
-from plimsoll.nodes.planning.scale_up import plan_scale_up
+from plimsoll.nodes.planning.scaleup.planner import plan_scale_up
 from plimsoll.solver.kernels import cache_is_warm
 from tests.nodes.planning.engine_checks import placed
 from tests.nodes.planning.engine_worlds import COST, added, group, machine, snapshots, waiting, world
@@ -22,13 +22,13 @@ from tests.nodes.planning.worlds_of_offers import nap, policy
 from tests.scheduling.cluster import spread
 
 if TYPE_CHECKING:
-    from plimsoll.nodes.planning.results import ScaleUp
-    from plimsoll.nodes.planning.world import Snapshot
+    from plimsoll.nodes.model.scale_up_plan import ScaleUpPlan
+    from plimsoll.nodes.model.snapshot import Snapshot
 
 few = settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 
 
-def answer(plan: ScaleUp) -> Any:
+def answer(plan: ScaleUpPlan) -> Any:
     return plan.cost_per_hour, placed(plan), added(plan)
 
 
@@ -98,7 +98,7 @@ def test_a_machine_type_nobody_can_use_does_not_matter():
 
 @pytest.mark.parametrize("times", [2, 10, 1000])
 def test_a_request_so_many_times_as_large_costs_so_many_times_as_much(times: int):
-    def plan(by: int) -> ScaleUp:
+    def plan(by: int) -> ScaleUpPlan:
         groups = [group("a", cpu=4, most=10 * by), group("b", cpu=16, most=4 * by, price=1.5)]
         pending = [waiting("web", 12 * by), waiting("db", 5 * by, 3), waiting("big", 2 * by, 7)]
         return plan_scale_up(world(*pending, groups=groups), policy(expander="cost", max_cpu=100 * by))

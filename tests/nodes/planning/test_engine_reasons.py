@@ -6,21 +6,21 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from plimsoll.nodes.planning.results import Result
-from plimsoll.nodes.planning.scale_up import plan_scale_up
+from plimsoll.nodes.model.scale_up_plan import Result
+from plimsoll.nodes.planning.scaleup.planner import plan_scale_up
 from tests.nodes.planning.engine_checks import problems
 from tests.nodes.planning.engine_worlds import group, left, machine, told, waiting, world
 from tests.nodes.planning.worlds_of_offers import daemon_set, policy
 from tests.scheduling.cluster import ZONE, node, required, spread, term
 
 if TYPE_CHECKING:
-    from plimsoll.nodes.planning.results import ScaleUp
-    from plimsoll.nodes.planning.world import Snapshot
+    from plimsoll.nodes.model.scale_up_plan import ScaleUpPlan
+    from plimsoll.nodes.model.snapshot import Snapshot
 
 TAINT = {"key": "dedicated", "value": "ml", "effect": "NoSchedule"}
 
 
-def planned(snapshot: Snapshot, **options: Any) -> ScaleUp:
+def planned(snapshot: Snapshot, **options: Any) -> ScaleUpPlan:
     rules = policy(**{"expander": "cost", **options})
     plan = plan_scale_up(snapshot, rules)
     assert problems(snapshot, rules, plan) == []
@@ -226,6 +226,6 @@ def offered(*, nap: bool) -> dict[str, Any]:
     return {"machine_types": [machine("m4", 4, zones=("a",))]} if nap else {"groups": [group("g", zone="a")]}
 
 
-def false_words(plan: ScaleUp) -> list[str]:
+def false_words(plan: ScaleUpPlan) -> list[str]:
     false = ("no room is left", "no more node groups may be made", "a later loop may help")
     return [words for words in false if words in told(plan)]

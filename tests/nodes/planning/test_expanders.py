@@ -6,20 +6,20 @@ import pytest
 
 from plimsoll.core.errors import InvalidInput
 from plimsoll.core.resources import CPU, MEMORY, ResourceVector
-from plimsoll.nodes.planning.expanders import Circumstances, Option, choose, price_score
-from plimsoll.nodes.planning.offers import Offer
-from plimsoll.nodes.planning.similar_groups import Likeness, shared_out
-from plimsoll.objects.meta import ObjectMeta
-from plimsoll.objects.nodes import Node
+from plimsoll.nodes.model.scale_up_options import ScaleUpOption
+from plimsoll.nodes.planning.scaleup.balancing import Likeness, shared_out
+from plimsoll.nodes.planning.scaleup.expanders import Circumstances, Option, choose, price_score
+from plimsoll.objects.api.meta import ObjectMeta
+from plimsoll.objects.api.nodes import Node
 
 GIB = 1 << 30
 
 
 def offer(
     group: str, *, cores: int = 4, gib: int = 16, price: float = 0.2, exists: bool = True, **labels: str
-) -> Offer:
+) -> ScaleUpOption:
     size = ResourceVector({CPU: cores * 1000, MEMORY: gib * GIB, "pods": 110})
-    return Offer(
+    return ScaleUpOption(
         group=group,
         node=Node(metadata=ObjectMeta(labels=labels)),
         daemons=(),

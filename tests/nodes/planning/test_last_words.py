@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from plimsoll.nodes.planning import last_words
-from plimsoll.nodes.planning.scale_up import plan_scale_up
+from plimsoll.nodes.planning.packing import exact_fallback
+from plimsoll.nodes.planning.scaleup.planner import plan_scale_up
 from tests.nodes.planning.engine_checks import problems
 from tests.nodes.planning.engine_worlds import added, group, left, on_existing, waiting, world
 from tests.nodes.planning.worlds_of_offers import policy
@@ -18,11 +18,11 @@ from tests.scheduling.cluster import node, required, term
 if TYPE_CHECKING:
     import pytest
 
-    from plimsoll.nodes.planning.results import ScaleUp
-    from plimsoll.nodes.planning.world import Pending, Snapshot
+    from plimsoll.nodes.model.scale_up_plan import ScaleUpPlan
+    from plimsoll.nodes.model.snapshot import PendingPods, Snapshot
 
 
-def planned(snapshot: Snapshot, **options: Any) -> ScaleUp:
+def planned(snapshot: Snapshot, **options: Any) -> ScaleUpPlan:
     rules = policy(**{"expander": "cost", **options})
     plan = plan_scale_up(snapshot, rules)
     assert problems(snapshot, rules, plan) == []
@@ -33,11 +33,11 @@ TRICKY = (3, 2, 15, 4, 5, 11, 15, 1, 4)
 """Three nodes of 20 are filled to the last core by them, three to a node, and not by the largest first."""
 
 
-def whole(sizes: tuple[int, ...] = TRICKY) -> list[Pending]:
+def whole(sizes: tuple[int, ...] = TRICKY) -> list[PendingPods]:
     return [waiting(f"p{index}", 1, requests={"cpu": size}, bundle="default/all") for index, size in enumerate(sizes)]
 
 
-def harder(nodes: int) -> list[Pending]:
+def harder(nodes: int) -> list[PendingPods]:
     """Fills so many nodes of 100 to the last core, in triples that largest first does not find."""
     triples = [(50 - index, 26 + 2 * index, 24 - index) for index in range(nodes)]
     return [
@@ -51,14 +51,14 @@ def test_a_bundle_that_fits_on_nodes_that_stand_one_way_only_finds_it(monkeypatc
     snapshot = world(*whole(), nodes=[node(f"n{index}", cpu=20) for index in range(3)])
     plan = planned(snapshot)
     assert (plan.helped, left(plan), len(on_existing(plan))) == (9, {}, 3)
-    monkeypatch.setattr(last_words, "SEARCHES", 0)
+    monkeypatch.setattr(exact_fallback, "SEARCHES", 0)
     assert planned(snapshot).helped == 0, "what packs by rule of thumb does not find it"
 
 
 def test_a_bundle_that_fits_into_a_limited_group_one_way_only_finds_it(monkeypatch: pytest.MonkeyPatch):
     snapshot = world(*harder(4), groups=[group("g", cpu=100, most=4)])
     assert added(planned(snapshot)) == {"g": 4}
-    monkeypatch.setattr(last_words, "SEARCHES", 0)
+    monkeypatch.setattr(exact_fallback, "SEARCHES", 0)
     assert planned(snapshot).helped == 0
 
 
@@ -93,7 +93,7 @@ def test_no_node_is_bought_where_nodes_that_stand_take_all_one_way_only(monkeypa
     snapshot = world(*pending, nodes=nodes, groups=[group("g", cpu=4)])
     plan = planned(snapshot)
     assert (plan.helped, added(plan), len(on_existing(plan))) == (7, {}, 3)
-    monkeypatch.setattr(last_words, "SAVINGS", 0)
+    monkeypatch.setattr(exact_fallback, "SAVINGS", 0)
     assert added(planned(snapshot)) == {"g": 1}, "what packs by rule of thumb does not find it"
 
 

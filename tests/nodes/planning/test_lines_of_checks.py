@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from plimsoll.nodes.planning import lines_of_checks
-from plimsoll.nodes.planning.capacity_checks import Check, InLine, check_capacity, with_checks
+from plimsoll.nodes.planning.requests import check_queue
+from plimsoll.nodes.planning.requests.check_capacity import Check, InLine, check_capacity, with_checks
 from plimsoll.scheduling.feasibility import feasible
 from plimsoll.scheduling.verdicts import Fits
 from tests.nodes.planning.engine_worlds import group, waiting, world
@@ -45,8 +45,8 @@ def test_a_thousand_alike_are_a_few_packings(monkeypatch: pytest.MonkeyPatch):
         packings.append(given)
         return place(*given)
 
-    place = lines_of_checks.place
-    monkeypatch.setattr(lines_of_checks, "place", counted)
+    place = check_queue.place
+    monkeypatch.setattr(check_queue, "place", counted)
     line = [asking(f"r{number}", cpu=1 if number % 2 else 9) for number in range(1_000)]
     found = fits(world(nodes=nodes(*[4] * 100)), *line)
     assert sum(found.values()) == 400

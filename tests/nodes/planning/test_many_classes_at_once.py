@@ -4,23 +4,23 @@ from __future__ import annotations
 
 from hypothesis import given, settings
 
-from plimsoll.nodes.planning.arrays import Arrays
-from plimsoll.nodes.planning.classes import ClassTable
-from plimsoll.nodes.planning.predicates import Predicates
-from plimsoll.nodes.planning.world import Pending
+from plimsoll.nodes.model.snapshot import PendingPods
+from plimsoll.nodes.planning.equivalence.pod_classes import ClassTable
+from plimsoll.nodes.planning.predicates.predicates import Predicates
+from plimsoll.nodes.planning.state.node_arrays import NodeArrays
 from plimsoll.scheduling import ClusterView
 from tests.nodes.planning.random_clusters import clusters, waiting
 from tests.scheduling.cluster import node, pod
 
 
-def predicates_of(pending: list[Pending], view: ClusterView) -> Predicates:
+def predicates_of(pending: list[PendingPods], view: ClusterView) -> Predicates:
     table = ClassTable.of(pending, view)
-    return Predicates(table, Arrays.of(view, resources=table.resources), view)
+    return Predicates(table, NodeArrays.of(view, resources=table.resources), view)
 
 
 @settings(max_examples=60, deadline=None)
 @given(clusters(), waiting(most=6))
-def test_many_classes_fit_where_each_of_them_does(view: ClusterView, pending: list[Pending]):
+def test_many_classes_fit_where_each_of_them_does(view: ClusterView, pending: list[PendingPods]):
     engine = predicates_of(pending, view)
     numbers = list(range(len(engine.table)))[::-1]
 
@@ -32,7 +32,7 @@ def test_many_classes_fit_where_each_of_them_does(view: ClusterView, pending: li
 def test_a_node_with_less_than_nothing_takes_who_asks_for_none_of_that():
     view = ClusterView.of([node("n1", cpu="1")], [pod("a", on="n1", requests={"cpu": "2"})])
     needs = [{"memory": "1Gi"}, {"cpu": "1m"}]
-    pending = [Pending(key=f"p{at}", pod=pod(f"p{at}", requests=one), count=1) for at, one in enumerate(needs)]
+    pending = [PendingPods(key=f"p{at}", pod=pod(f"p{at}", requests=one), count=1) for at, one in enumerate(needs)]
     engine = predicates_of(pending, view)
 
     assert engine.rules.fits_of([0, 1], engine.arrays.free, {}).tolist() == [[True], [False]]

@@ -5,8 +5,8 @@ from collections.abc import Iterable
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from plimsoll.nodes.planning.label_sets import Asked, in_order, merged_label_set, satisfies
-from plimsoll.nodes.planning.results import LabelSet
+from plimsoll.nodes.model.scale_up_plan import LabelSet
+from plimsoll.nodes.planning.autoprovisioning.label_sets import Asked, in_order, merged_label_set, satisfies
 
 S1 = {"x": "a", "machine_type": "n1-standard-2"}
 S2 = {"y": "b"}

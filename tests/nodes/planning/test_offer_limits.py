@@ -7,10 +7,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from plimsoll.nodes.planning import candidates, limits
-from plimsoll.nodes.planning.world import Snapshot
-from plimsoll.nodes.policy import Planner, Policy
-from plimsoll.objects.nodes import Taint
+from plimsoll.nodes.config.policy import Planner, Policy
+from plimsoll.nodes.model.snapshot import Snapshot
+from plimsoll.nodes.planning.scaleup import candidates, resource_limits
+from plimsoll.objects.api.nodes import Taint
 from tests.nodes.planning.worlds_of_offers import (
     GIB,
     amounts,
@@ -47,16 +47,18 @@ def under(max_cpu: int, **options: Any) -> Policy:
 
 
 def rooms(max_cpu: int) -> dict[str, int]:
-    offered = candidates.offers(worked_example(), under(max_cpu))
+    offered = candidates.scale_up_options(worked_example(), under(max_cpu))
     return {offer.group: offer.room for offer in offered.offers}
 
 
 def test_the_worked_example_uses_28_cores():
-    assert limits.usage_of(worked_example().view).total("cpu") == 28_000
+    assert resource_limits.usage_of(worked_example().view).total("cpu") == 28_000
 
 
 def test_at_5_cores_nothing_may_grow_and_the_limit_is_named():
-    offered = candidates.offers(worked_example(pods=(pending("p", pod(), 10),), types=(standard(1),)), under(5))
+    offered = candidates.scale_up_options(
+        worked_example(pods=(pending("p", pod(), 10),), types=(standard(1),)), under(5)
+    )
     assert offered.offers == ()
     codes = {(one.group or one.machine_type): one.code for one in offered.not_offered}
     assert codes == {
@@ -80,14 +82,14 @@ def test_at_80_cores_as_grows_by_one_and_nap_by_thirteen():
 @pytest.mark.parametrize(("cores", "nodes"), [(1, 4), (2, 2), (4, 1), (8, None)])
 def test_at_32_cores_new_groups_of_small_types_get_what_is_left(cores: int, nodes: int | None):
     small = pending("small", pod("500m", "1Gi", selector={"tier": "small"}), 6)
-    offered = candidates.offers(worked_example(pods=(small,), types=(standard(cores),)), under(32))
+    offered = candidates.scale_up_options(worked_example(pods=(small,), types=(standard(cores),)), under(32))
     assert [offer.room for offer in offered.offers if not offer.exists] == ([] if nodes is None else [nodes])
 
 
 def test_room_is_shared_as_one_row_a_limit():
     world = worked_example()
-    offered = candidates.offers(world, under(80, max_memory=1000, max_nodes_total=9))
-    rows = limits.rows(offered.ceilings, offered.offers)
+    offered = candidates.scale_up_options(world, under(80, max_memory=1000, max_nodes_total=9))
+    rows = resource_limits.rows(offered.ceilings, offered.offers)
     assert [one.code for one in rows.ceilings] == ["CpuResourceLimit", "MemoryResourceLimit", "MaxNodesTotal"]
     assert rows.room.tolist() == [52_000, 1000 * GIB - int(127 * GIB), 4]
     assert rows.use.tolist() == [[16_000, 60 * GIB, 1], [4_000, 26 * GIB, 1]]
@@ -103,41 +105,41 @@ def test_nodes_that_leave_and_virtual_kubelets_do_not_count():
             node("virtual", size, labels={"type": "virtual-kubelet"}),
         )
     )
-    usage = limits.usage_of(world.view)
+    usage = resource_limits.usage_of(world.view)
     assert (len(usage.nodes), usage.total("cpu"), usage.total("memory")) == (1, 4_000, 16 * GIB)
 
 
 def test_above_a_maximum_there_is_no_room_rather_than_a_debt():
-    [ceiling] = limits.ceilings(limits.usage_of(worked_example().view), under(5), Planner.OPTIMAL)
+    [ceiling] = resource_limits.ceilings(resource_limits.usage_of(worked_example().view), under(5), Planner.OPTIMAL)
     assert ceiling.room == 0
 
 
 def test_accelerators_are_limited_by_resource_name_or_by_the_label_of_their_type():
     labels = {"cloud.google.com/gke-accelerator": "nvidia-tesla-k80"}
     gpu_node = node("g", amounts(8, 30, gpu=2), labels=labels)
-    usage = limits.usage_of(snapshot(nodes=(gpu_node, node("n", amounts(4, 16)))).view)
+    usage = resource_limits.usage_of(snapshot(nodes=(gpu_node, node("n", amounts(4, 16)))).view)
     rules = policy(gpu_total=["nvidia.com/gpu:0:4", "nvidia-tesla-k80:0:3"])
-    found = limits.ceilings(usage, rules, Planner.OPTIMAL)
+    found = resource_limits.ceilings(usage, rules, Planner.OPTIMAL)
     assert [(one.resource, one.room, one.code) for one in found] == [
         ("nvidia.com/gpu", 2, "GpuResourceLimit"),
         ("nvidia-tesla-k80", 1, "GpuResourceLimit"),
     ]
-    counted = limits.Counted.of(gpu_node)
-    assert limits.growth(found, counted) == 0
-    assert [one.resource for one in limits.exhausted(found, counted)] == ["nvidia-tesla-k80"]
+    counted = resource_limits.Counted.of(gpu_node)
+    assert resource_limits.growth(found, counted) == 0
+    assert [one.resource for one in resource_limits.exhausted(found, counted)] == ["nvidia-tesla-k80"]
 
 
 def test_a_zero_or_max_group_needs_room_for_all_of_it():
     kind = machine("m", 4, 16)
     world = snapshot(groups=(group("g", kind, most=5, zero_or_max=True),))
-    assert [offer.room for offer in candidates.offers(world, policy(max_cpu=20)).offers] == [5]
-    refused = candidates.offers(world, policy(max_cpu=19))
+    assert [offer.room for offer in candidates.scale_up_options(world, policy(max_cpu=20)).offers] == [5]
+    refused = candidates.scale_up_options(world, policy(max_cpu=19))
     assert (refused.offers, refused.not_offered[0].code) == ((), "CpuResourceLimit")
 
 
 def test_memory_is_named_when_memory_is_what_is_missing():
     world = snapshot(nodes=(node("n", amounts(8, 30)),), groups=(group("g", standard(4)),))
-    refused = candidates.offers(world, policy(max_memory=40)).not_offered
+    refused = candidates.scale_up_options(world, policy(max_memory=40)).not_offered
     assert [(one.code, one.reason) for one in refused] == [
         (
             "MemoryResourceLimit",
@@ -151,17 +153,17 @@ def test_memory_is_named_when_memory_is_what_is_missing():
 
 def test_a_node_stays_when_removing_it_would_break_a_minimum():
     world = snapshot(nodes=(node("a", amounts(4, 16)), node("b", amounts(8, 16))))
-    floors = limits.floors(limits.usage_of(world.view), policy(min_cpu=6, min_memory=16))
-    four, eight = limits.Counted(capacity=amounts(4, 16)), limits.Counted(capacity=amounts(8, 16))
-    assert limits.broken_floors(floors, four) == ()
-    assert [floor.resource for floor in limits.broken_floors(floors, eight)] == ["cpu"]
+    floors = resource_limits.floors(resource_limits.usage_of(world.view), policy(min_cpu=6, min_memory=16))
+    four, eight = resource_limits.Counted(capacity=amounts(4, 16)), resource_limits.Counted(capacity=amounts(8, 16))
+    assert resource_limits.broken_floors(floors, four) == ()
+    assert [floor.resource for floor in resource_limits.broken_floors(floors, eight)] == ["cpu"]
     after = tuple(floor.without(four) for floor in floors)
-    assert [floor.resource for floor in limits.broken_floors(after, four)] == ["cpu", "memory"]
+    assert [floor.resource for floor in resource_limits.broken_floors(after, four)] == ["cpu", "memory"]
 
 
 def test_below_a_minimum_a_node_without_that_resource_may_still_go():
-    floors = (limits.Floor(resource="nvidia.com/gpu", used=0, least=1),)
-    assert limits.broken_floors(floors, limits.Counted(capacity=amounts(4, 16))) == ()
+    floors = (resource_limits.Floor(resource="nvidia.com/gpu", used=0, least=1),)
+    assert resource_limits.broken_floors(floors, resource_limits.Counted(capacity=amounts(4, 16))) == ()
 
 
 @settings(max_examples=100, deadline=None)
@@ -171,9 +173,9 @@ def test_below_a_minimum_a_node_without_that_resource_may_still_go():
     cores=st.integers(1, 64),
 )
 def test_growth_is_the_largest_number_of_nodes_that_breaks_nothing(used: int, most: int, cores: int):
-    usage = limits.Usage(nodes=(limits.Counted(capacity=amounts(used, 0)),))
-    found = limits.ceilings(usage, policy(max_cpu=most), Planner.OPTIMAL)
-    one = limits.Counted(capacity=amounts(cores, 1))
-    allowed = limits.growth(found, one)
-    assert not limits.exhausted(found, one, nodes=allowed)
-    assert limits.exhausted(found, one, nodes=allowed + 1)
+    usage = resource_limits.Usage(nodes=(resource_limits.Counted(capacity=amounts(used, 0)),))
+    found = resource_limits.ceilings(usage, policy(max_cpu=most), Planner.OPTIMAL)
+    one = resource_limits.Counted(capacity=amounts(cores, 1))
+    allowed = resource_limits.growth(found, one)
+    assert not resource_limits.exhausted(found, one, nodes=allowed)
+    assert resource_limits.exhausted(found, one, nodes=allowed + 1)

@@ -3,8 +3,8 @@
 import dataclasses
 import re
 
-from plimsoll.nodes.planning.group_names import Making, Naming, group_id, is_ours, profile_hash, suffix
-from plimsoll.objects.nodes import Taint
+from plimsoll.nodes.model.group_names import Making, Naming, group_id, is_ours, profile_hash, suffix
+from plimsoll.objects.api.nodes import Taint
 
 MAKING = Making(labels={"a": "1", "b": "2"}, taints=(Taint(key="t", effect="NoSchedule"),), zone="z1", second=1000)
 ANY = Naming()

@@ -4,13 +4,13 @@ from typing import Any, ClassVar
 
 import pytest
 
-from plimsoll.nodes.planning import candidates
-from plimsoll.nodes.planning.candidates import Offered
-from plimsoll.nodes.planning.offers import Offer
-from plimsoll.nodes.planning.profiles import REGION, ZONE
-from plimsoll.nodes.planning.world import MachineType, Pending
-from plimsoll.objects.nodes import Taint
-from plimsoll.objects.placement import Toleration, TopologySpreadConstraint
+from plimsoll.nodes.model.scale_up_options import ScaleUpOption
+from plimsoll.nodes.model.snapshot import MachineType, PendingPods
+from plimsoll.nodes.planning.autoprovisioning.requirements import REGION, ZONE
+from plimsoll.nodes.planning.scaleup import candidates
+from plimsoll.nodes.planning.scaleup.candidates import ScaleUpOptions
+from plimsoll.objects.api.affinity import Toleration, TopologySpreadConstraint
+from plimsoll.objects.api.nodes import Taint
 from plimsoll.scheduling import ClusterView, Fits, feasible
 from tests.nodes.planning.worlds_of_offers import (
     amounts,
@@ -38,16 +38,16 @@ def tolerating(value: str) -> tuple[Toleration, ...]:
 
 
 def offered(
-    *entries: Pending, types: tuple[MachineType, ...] = TYPES, world: dict[str, Any] | None = None, **options: Any
-) -> Offered:
-    return candidates.offers(snapshot(*entries, machine_types=types, **(world or {})), nap(**options))
+    *entries: PendingPods, types: tuple[MachineType, ...] = TYPES, world: dict[str, Any] | None = None, **options: Any
+) -> ScaleUpOptions:
+    return candidates.scale_up_options(snapshot(*entries, machine_types=types, **(world or {})), nap(**options))
 
 
-def kinds(found: Offered) -> list[str]:
+def kinds(found: ScaleUpOptions) -> list[str]:
     return [offer.machine_type for offer in found.offers]
 
 
-def profiles(found: Offered) -> list[tuple[dict[str, str], list[str]]]:
+def profiles(found: ScaleUpOptions) -> list[tuple[dict[str, str], list[str]]]:
     """Labels and taints of what is offered, each once."""
     seen: list[tuple[dict[str, str], list[str]]] = []
     for offer in found.offers:
@@ -58,7 +58,7 @@ def profiles(found: Offered) -> list[tuple[dict[str, str], list[str]]]:
     return seen
 
 
-def takes(offer: Offer, entry: Pending) -> bool:
+def takes(offer: ScaleUpOption, entry: PendingPods) -> bool:
     return isinstance(feasible(entry.pod, offer.node, ClusterView.of([offer.node])), Fits)
 
 
@@ -73,8 +73,8 @@ def test_only_types_that_some_pod_fits_are_offered():
 
 def test_nothing_is_made_unless_auto_provisioning_is_on():
     world = snapshot(pending("p", pod()), machine_types=TYPES)
-    assert candidates.offers(world, nap()).offers
-    assert candidates.offers(world, policy()).offers == ()
+    assert candidates.scale_up_options(world, nap()).offers
+    assert candidates.scale_up_options(world, policy()).offers == ()
 
 
 def test_a_selector_becomes_labels_and_the_pod_fits_what_is_offered():
@@ -231,7 +231,7 @@ class TestRegions:
     ENTRY = pending("p", pod("1", "1Gi", selector={REGION: "east"}))
     PLACE: ClassVar = {ZONE: "b", REGION: "east"}
 
-    def regions(self, *entries: Pending, **world: Any) -> list[tuple[str, str | None, str | None]]:
+    def regions(self, *entries: PendingPods, **world: Any) -> list[tuple[str, str | None, str | None]]:
         found = offered(*entries, types=self.TYPES, world=world)
         return [
             (offer.zone, labels.get(REGION), labels.get("failure-domain.beta.kubernetes.io/region"))

@@ -4,13 +4,13 @@ from typing import Any
 
 import numpy as np
 
-from plimsoll.nodes.planning import candidates
-from plimsoll.nodes.planning.offers import Offer
-from plimsoll.nodes.planning.permissions import permissions, sparing_gpus
-from plimsoll.nodes.planning.world import CapacityType
-from plimsoll.objects.nodes import Taint
-from plimsoll.objects.placement import Toleration
-from plimsoll.objects.pods import Pod
+from plimsoll.nodes.model.scale_up_options import ScaleUpOption
+from plimsoll.nodes.model.snapshot import CapacityType
+from plimsoll.nodes.planning.predicates.extra_constraints import permissions, sparing_gpus
+from plimsoll.nodes.planning.scaleup import candidates
+from plimsoll.objects.api.affinity import Toleration
+from plimsoll.objects.api.nodes import Taint
+from plimsoll.objects.api.pods import Pod
 from tests.nodes.planning.worlds_of_offers import amounts, group, machine, nap, node, pending, pod, policy, snapshot
 
 KIND = machine("m", 4, 16, price=0.2)
@@ -24,7 +24,7 @@ def made_for(*pods: Pod, **options: Any) -> list[list[bool]]:
     """For each offered group, which of the pods may be planned on it."""
     rules = nap(**options)
     world = snapshot(*(pending(f"p{index}", one) for index, one in enumerate(pods)), machine_types=(KIND,))
-    found = candidates.offers(world, rules).offers
+    found = candidates.scale_up_options(world, rules).offers
     return [list(map(bool, row)) for row in permissions(found, pods, rules, world.machine_types)]
 
 
@@ -54,8 +54,8 @@ def test_without_merging_every_selector_has_its_own_group():
     assert made_for(red, plain, nap_label_merge="alpha") == [[True, False], [False, True]]
 
 
-def offers_of(*groups: Any) -> tuple[Offer, ...]:
-    return candidates.offers(snapshot(groups=groups), policy()).offers
+def offers_of(*groups: Any) -> tuple[ScaleUpOption, ...]:
+    return candidates.scale_up_options(snapshot(groups=groups), policy()).offers
 
 
 def test_groups_that_exist_are_for_everybody():

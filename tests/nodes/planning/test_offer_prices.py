@@ -2,8 +2,8 @@
 
 import pytest
 
-from plimsoll.nodes.flags import InvalidOptions
-from plimsoll.nodes.planning.prices import Overlay, estimated_price, price_of, prices_are_known, read_overlay
+from plimsoll.nodes.config.flags import InvalidOptions
+from plimsoll.nodes.model.prices import Overlay, estimated_price, price_of, prices_are_known, read_overlay
 from tests.nodes.planning.worlds_of_offers import amounts, group, machine, snapshot
 
 SIZE = amounts(4, 16)

@@ -4,9 +4,9 @@ from typing import Any
 
 import pytest
 
-from plimsoll.nodes.planning.nap_taints import Passing, TaintSet, joined, taints_for
-from plimsoll.objects.nodes import Taint
-from plimsoll.objects.placement import Toleration
+from plimsoll.nodes.planning.autoprovisioning.taints import Passing, TaintSet, joined, taints_for
+from plimsoll.objects.api.affinity import Toleration
+from plimsoll.objects.api.nodes import Taint
 from tests.nodes.planning.worlds_of_offers import policy
 
 ML = Taint(key="dedicated", value="ml", effect="NoSchedule")

@@ -9,26 +9,26 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from plimsoll.nodes.planning.compatible import AWAITS_A_LATER_LOOP
-from plimsoll.nodes.planning.scale_up import plan_scale_up
+from plimsoll.nodes.planning.scaleup.planner import plan_scale_up
+from plimsoll.nodes.planning.scaleup.single_group import AWAITS_A_LATER_LOOP
 from tests.nodes.planning.engine_checks import placed, problems
 from tests.nodes.planning.engine_worlds import added, group, left, on_existing, told, waiting, world
 from tests.nodes.planning.worlds_of_offers import policy
 from tests.scheduling.cluster import ZONE, node, required, spread, term
 
 if TYPE_CHECKING:
-    from plimsoll.nodes.planning.results import ScaleUp
-    from plimsoll.nodes.planning.world import Snapshot
+    from plimsoll.nodes.model.scale_up_plan import ScaleUpPlan
+    from plimsoll.nodes.model.snapshot import Snapshot
 
 
-def planned(snapshot: Snapshot, **options: Any) -> ScaleUp:
+def planned(snapshot: Snapshot, **options: Any) -> ScaleUpPlan:
     rules = policy(**{"planner": "compatible", "expander": "most-pods", **options})
     plan = plan_scale_up(snapshot, rules)
     assert problems(snapshot, rules, plan) == []
     return plan
 
 
-def codes(plan: ScaleUp) -> set[str]:
+def codes(plan: ScaleUpPlan) -> set[str]:
     return {reason.code for one in plan.remaining for reason in one.reasons}
 
 

@@ -6,11 +6,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from plimsoll.nodes.planning import scale_up
-from plimsoll.nodes.planning.boards import Board
-from plimsoll.nodes.planning.meetings import Meetings
-from plimsoll.nodes.planning.scale_up import plan_scale_up
-from plimsoll.nodes.planning.turns import in_turn
+from plimsoll.nodes.planning.packing.pod_relations import PodRelations, in_turn
+from plimsoll.nodes.planning.scaleup import planner
+from plimsoll.nodes.planning.scaleup.planner import plan_scale_up
+from plimsoll.nodes.planning.scaleup.problem import ScaleUpProblem
 from tests.nodes.planning.engine_checks import problems
 from tests.nodes.planning.engine_worlds import (
     COST,
@@ -29,19 +28,19 @@ from tests.scheduling.cluster import HOSTNAME, ZONE, node, spread
 if TYPE_CHECKING:
     import pytest
 
-    from plimsoll.nodes.planning.world import Pending
+    from plimsoll.nodes.model.snapshot import PendingPods
 
 ZONES = ("a", "b", "c")
 
 
-def level(name: str, count: int, *, app: str | None = None, cpu: float = 1) -> Pending:
+def level(name: str, count: int, *, app: str | None = None, cpu: float = 1) -> PendingPods:
     """Spread over nodes."""
     return waiting(name, count, cpu, app=app, **spread({"app": app or name}, key=HOSTNAME))
 
 
-def parts(*pending: Pending) -> list[list[str]]:
-    board = Board.of(world(*pending, groups=[group("g")]), COST)
-    meetings = Meetings(board.table, board.rules, board.snapshot.view)
+def parts(*pending: PendingPods) -> list[list[str]]:
+    board = ScaleUpProblem.of(world(*pending, groups=[group("g")]), COST)
+    meetings = PodRelations(board.table, board.rules, board.snapshot.view)
     found = in_turn(board, meetings, range(len(board.table)))
     return [sorted(board.table.classes[number].pod.metadata.name for number in part) for part in found]
 
@@ -97,7 +96,7 @@ class TestFewerGroups:
         assert {one.offer.zone for one in plan.growths} == {*ZONES}
 
     def test_a_hasty_look_at_what_would_be_too_many_changes_nothing_for_the_pods(self, monkeypatch: pytest.MonkeyPatch):
-        monkeypatch.setattr(scale_up, "_SCOUTED", 0)
+        monkeypatch.setattr(planner, "_SCOUTED", 0)
         types = [machine(f"m{cpu}", cpu, zones=ZONES) for cpu in (2, 4, 8, 16)]
         entries = [waiting(f"p{cpu}", 5, cpu) for cpu in (1, 3, 7)]
         entries += [waiting("wide", 6, 2, **spread({"app": "wide"}))]

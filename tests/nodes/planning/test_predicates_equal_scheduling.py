@@ -9,30 +9,32 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec import structs
 
-from plimsoll.nodes.planning.arrays import Arrays
-from plimsoll.nodes.planning.classes import ClassTable
-from plimsoll.nodes.planning.predicates import Predicates
-from plimsoll.nodes.planning.static_rules import Verdicts
-from plimsoll.nodes.planning.world import Pending
+from plimsoll.nodes.model.snapshot import PendingPods
+from plimsoll.nodes.planning.equivalence.pod_classes import ClassTable
+from plimsoll.nodes.planning.predicates.predicates import Predicates
+from plimsoll.nodes.planning.predicates.static_predicates import Verdicts
+from plimsoll.nodes.planning.state.node_arrays import NodeArrays
 from plimsoll.scheduling import ClusterView, Fits, NotSchedulable, Profile, scheduling_outcome, verdicts
 from tests.nodes.planning.random_clusters import clusters, waiting
 from tests.nodes.planning.trial_placements import Trial
 from tests.scheduling.cluster import HOSTNAME, ZONE, node, pod, required, spread, term
 
 if TYPE_CHECKING:
-    from plimsoll.objects.pods import Pod
+    from plimsoll.objects.api.pods import Pod
 
 MANY = settings(max_examples=60, deadline=None)
 
 
-def predicates_of(pending: list[Pending], view: ClusterView) -> Predicates:
+def predicates_of(pending: list[PendingPods], view: ClusterView) -> Predicates:
     table = ClassTable.of(pending, view)
-    return Predicates(table, Arrays.of(view, resources=table.resources), view)
+    return Predicates(table, NodeArrays.of(view, resources=table.resources), view)
 
 
 @MANY
 @given(clusters(), waiting())
-def test_every_pod_of_a_class_gets_the_verdict_of_the_rules_on_every_node(view: ClusterView, pending: list[Pending]):
+def test_every_pod_of_a_class_gets_the_verdict_of_the_rules_on_every_node(
+    view: ClusterView, pending: list[PendingPods]
+):
     engine = predicates_of(pending, view)
 
     for index, one in enumerate(pending):
@@ -48,7 +50,7 @@ def test_every_pod_of_a_class_gets_the_verdict_of_the_rules_on_every_node(view: 
 
 @MANY
 @given(clusters(), waiting(most=1))
-def test_reasons_are_counted_in_the_words_of_the_scheduler(view: ClusterView, pending: list[Pending]):
+def test_reasons_are_counted_in_the_words_of_the_scheduler(view: ClusterView, pending: list[PendingPods]):
     outcome = scheduling_outcome(pending[0].pod, view)
     told = predicates_of(pending, view).why_not(0)
 
@@ -58,7 +60,7 @@ def test_reasons_are_counted_in_the_words_of_the_scheduler(view: ClusterView, pe
 
 @MANY
 @given(st.data(), clusters(), waiting(most=3))
-def test_what_a_trial_places_counts_as_if_it_ran(data: st.DataObject, view: ClusterView, pending: list[Pending]):
+def test_what_a_trial_places_counts_as_if_it_ran(data: st.DataObject, view: ClusterView, pending: list[PendingPods]):
     engine = predicates_of(pending, view)
     trial = Trial(engine)
     for step in range(data.draw(st.integers(1, 3))):
@@ -95,7 +97,7 @@ def test_skew_is_measured_from_the_emptiest_domain(
     made = pod("a", labels={"app": "web"}, **spread({"app": "web"}, key, skew, **more))
     answers = [isinstance(one, Fits) for one in verdicts(made, view).values()]
 
-    assert predicates_of([Pending(key="a", pod=made, count=1)], view).fits(0).tolist() == answers
+    assert predicates_of([PendingPods(key="a", pod=made, count=1)], view).fits(0).tolist() == answers
 
 
 def renamed(made: Pod, name: str) -> Pod:
@@ -104,21 +106,21 @@ def renamed(made: Pod, name: str) -> Pod:
 
 def test_a_rule_that_a_profile_switches_off_is_not_asked():
     view = ClusterView.of([node("n1", unschedulable=True, cpu=1)])
-    pending = [Pending(key="a", pod=pod("a", requests={"cpu": 2}), count=1)]
+    pending = [PendingPods(key="a", pod=pod("a", requests={"cpu": 2}), count=1)]
     table = ClassTable.of(pending, view)
     profile = Profile(disabled=frozenset({"NodeResourcesFit", "NodeUnschedulable"}))
 
     assert not predicates_of(pending, view).fits(0).any()
-    assert Predicates(table, Arrays.of(view), view, profile=profile).fits(0).all()
+    assert Predicates(table, NodeArrays.of(view), view, profile=profile).fits(0).all()
 
 
 def test_answers_kept_between_turns_are_the_same_answers():
     kept = Verdicts()
-    pending = [Pending(key="a", pod=pod("a", nodeSelector={"disk": "ssd"}), count=1)]
+    pending = [PendingPods(key="a", pod=pod("a", nodeSelector={"disk": "ssd"}), count=1)]
     for labels in ({"disk": "ssd"}, {"disk": "hdd"}, {}):
         view = ClusterView.of([node("n1", labels=labels)])
         table = ClassTable.of(pending, view)
-        engine = Predicates(table, Arrays.of(view), view, verdicts=kept)
+        engine = Predicates(table, NodeArrays.of(view), view, verdicts=kept)
 
         assert engine.fits(0).tolist() == [labels == {"disk": "ssd"}]
 
@@ -127,7 +129,7 @@ def test_simple_classes_that_somebody_avoids_interact():
     view = ClusterView.of([node("n1")])
     avoiding = pod("a", labels={"app": "a"}, **required(term({"app": "b"})))
     pending = [
-        Pending(key=one.metadata.name, pod=one, count=1)
+        PendingPods(key=one.metadata.name, pod=one, count=1)
         for one in (avoiding, pod("b", labels={"app": "b"}), pod("c", labels={"app": "c"}))
     ]
 
@@ -135,6 +137,6 @@ def test_simple_classes_that_somebody_avoids_interact():
 
 
 def test_without_nodes_the_scheduler_has_nothing_to_say_but_that():
-    pending = [Pending(key="a", pod=pod("a"), count=1)]
+    pending = [PendingPods(key="a", pod=pod("a"), count=1)]
 
     assert predicates_of(pending, ClusterView.of()).why_not(0).message == "no nodes available to schedule pods"

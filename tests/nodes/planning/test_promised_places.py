@@ -5,22 +5,22 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from plimsoll.nodes.planning.promises import Promises
-from plimsoll.nodes.planning.scale_up import plan_scale_up
+from plimsoll.nodes.planning.scaleup.nominations import PodNominations
+from plimsoll.nodes.planning.scaleup.planner import plan_scale_up
 from tests.nodes.planning import engine_worlds as worlds
 from tests.nodes.planning.engine_worlds import COST, running
 
 if TYPE_CHECKING:
-    from plimsoll.nodes.planning.world import Pending, Snapshot
-    from plimsoll.objects.nodes import Node
+    from plimsoll.nodes.model.snapshot import PendingPods, Snapshot
+    from plimsoll.objects.api.nodes import Node
 
 
-def waiting(name: str, count: int, cpu: float, **more: Any) -> Pending:
+def waiting(name: str, count: int, cpu: float, **more: Any) -> PendingPods:
     one = worlds.waiting(name, count, cpu, **more)
     return replace(one, names=(name, *(f"{name}-{number}" for number in range(1, count))))
 
 
-def world(*pending: Pending, nodes: int = 0, **more: Any) -> Snapshot:
+def world(*pending: PendingPods, nodes: int = 0, **more: Any) -> Snapshot:
     """Nodes of four cores in one group."""
     machines = [machine(number) for number in range(nodes)]
     of = {one.metadata.name: "g" for one in machines}
@@ -32,9 +32,9 @@ def machine(number: int) -> Node:
     return worlds.node(f"g-{number}", cpu=4, memory="16Gi")
 
 
-def promised(before: Snapshot) -> Promises:
+def promised(before: Snapshot) -> PodNominations:
     plan = plan_scale_up(before, COST)
-    promises = Promises()
+    promises = PodNominations()
     promises.make(before, plan.existing, [("g", one.added, one) for one in plan.growths])
     return promises
 

@@ -12,23 +12,23 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec import structs
 
-from plimsoll.nodes.planning import relocations
-from plimsoll.nodes.planning.consolidation import Terms, consolidate
-from plimsoll.nodes.planning.departures import Departures, Removal, removable_now
-from plimsoll.nodes.planning.drains import DrainRules, is_daemon_pod
-from plimsoll.nodes.planning.removal_candidates import Known
-from plimsoll.nodes.planning.removals import find_unneeded
-from plimsoll.nodes.planning.verifying import looks_at_others
+from plimsoll.nodes.planning.consolidation.planner import Terms, consolidate
+from plimsoll.nodes.planning.scaledown import simulator
+from plimsoll.nodes.planning.scaledown.drainability import DrainRules, is_daemon_pod
+from plimsoll.nodes.planning.scaledown.eligibility import ScaleDownState
+from plimsoll.nodes.planning.scaledown.planner import find_unneeded
+from plimsoll.nodes.planning.scaledown.selection import NodeRemoval, NodesToDelete, nodes_to_delete
+from plimsoll.nodes.planning.scaleup.verifier import looks_at_others
 from plimsoll.scheduling import ClusterView, Fits, feasible
-from plimsoll.scheduling.selection import label_selector
+from plimsoll.scheduling.selectors import label_selector
 from tests.nodes.planning.clusters_to_shrink import HOSTNAME, NOON, budget, group, node, pod, policy, snapshot
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from plimsoll.nodes.planning.world import Snapshot
-    from plimsoll.objects.pods import Pod
-    from plimsoll.scheduling.view import NodeState
+    from plimsoll.nodes.model.snapshot import Snapshot
+    from plimsoll.objects.api.pods import Pod
+    from plimsoll.scheduling.cluster_view import NodeState
 
 ZONE = "topology.kubernetes.io/zone"
 LONG_AGO = NOON - timedelta(days=1)
@@ -110,7 +110,7 @@ def loose(of: Pod) -> Pod:
     return structs.replace(of, spec=structs.replace(of.spec, node_name=""))
 
 
-def assert_pods_have_places(world: Snapshot, removals: Sequence[Removal]) -> None:
+def assert_pods_have_places(world: Snapshot, removals: Sequence[NodeRemoval]) -> None:
     """Replay, one pod at a time, on the cluster without the nodes that go."""
     gone = {one.node for one in removals}
     pods = {placed.key: placed.pod for state in world.view.nodes.values() for placed in state.pods.values()}
@@ -123,7 +123,7 @@ def assert_pods_have_places(world: Snapshot, removals: Sequence[Removal]) -> Non
             view = view.with_pod(moved, move.target)
 
 
-def assert_limits_hold(world: Snapshot, removals: Sequence[Removal]) -> None:
+def assert_limits_hold(world: Snapshot, removals: Sequence[NodeRemoval]) -> None:
     lost = Counter(one.group for one in removals)
     assert set(lost) <= {"a", "b"}
     for one in world.groups:
@@ -139,7 +139,7 @@ def assert_limits_hold(world: Snapshot, removals: Sequence[Removal]) -> None:
         assert allowed or not sum(evicted)
 
 
-def assert_nobody_is_forced(world: Snapshot, removals: Sequence[Removal]) -> None:
+def assert_nobody_is_forced(world: Snapshot, removals: Sequence[NodeRemoval]) -> None:
     """Every pod that has to move is named once, and none of them may not be evicted."""
     rules = DrainRules(options=policy().scale_down, now=NOON)
     for one in removals:
@@ -149,10 +149,10 @@ def assert_nobody_is_forced(world: Snapshot, removals: Sequence[Removal]) -> Non
         assert sorted(move.pod.name for move in one.moves) == sorted(movable)
 
 
-def departing(world: Snapshot, **options: Any) -> Departures:
-    known = Known(unneeded_since=dict.fromkeys(world.view.nodes, LONG_AGO))
+def departing(world: Snapshot, **options: Any) -> NodesToDelete:
+    known = ScaleDownState(unneeded_since=dict.fromkeys(world.view.nodes, LONG_AGO))
     chosen = policy(**WIDE, **options)
-    return removable_now(find_unneeded(world, chosen, now=NOON, known=known), chosen, now=NOON, known=known)
+    return nodes_to_delete(find_unneeded(world, chosen, now=NOON, known=known), chosen, now=NOON, known=known)
 
 
 @given(world=worlds())
@@ -165,12 +165,12 @@ def test_removals_are_safe(world: Snapshot):
     assert departing(world) == found
 
 
-@given(world=worlds(), many=st.sampled_from([1, relocations.MANY]))
+@given(world=worlds(), many=st.sampled_from([1, simulator.MANY]))
 @settings(max_examples=50, deadline=None)
 def test_all_unneeded_nodes_can_go_together(world: Snapshot, many: int):
     """Whether candidates are emptied in one pass, or first into those at the end of the line."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(relocations, "MANY", many)
+        patch.setattr(simulator, "MANY", many)
         found = find_unneeded(world, policy(**WIDE), now=NOON)
     gone = {one.node for one in found.unneeded}
     places = found.hints()

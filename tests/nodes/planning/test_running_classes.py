@@ -8,17 +8,17 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec import structs
 
-from plimsoll.nodes.planning.arrays import Arrays
-from plimsoll.nodes.planning.homes import Homes
-from plimsoll.nodes.planning.running_classes import sorted_kinds
-from plimsoll.nodes.planning.scheduling_keys import Forms
+from plimsoll.nodes.planning.equivalence.running_classes import sorted_kinds
+from plimsoll.nodes.planning.equivalence.scheduling_keys import Forms
+from plimsoll.nodes.planning.state.node_arrays import NodeArrays
+from plimsoll.nodes.planning.state.node_pods import PodsByNode
 from plimsoll.scheduling import ClusterView, Storage
 from tests.nodes.planning.random_clusters import CLAIMS, CLASSES, NAMESPACES, VOLUMES, pods
 from tests.scheduling.cluster import node, pod
 
 if TYPE_CHECKING:
-    from plimsoll.nodes.planning.running_classes import Sorted
-    from plimsoll.objects.pods import Pod
+    from plimsoll.nodes.planning.equivalence.running_classes import Sorted
+    from plimsoll.objects.api.pods import Pod
 
 STORAGE = Storage(claims=CLAIMS, volumes=VOLUMES, classes=CLASSES)
 
@@ -38,7 +38,7 @@ def _running(draw: st.DrawFn, name: str) -> Pod:
     return structs.replace(made, spec=structs.replace(made.spec, node_name="n1"))
 
 
-def told(found: Sorted, homes: Homes) -> list[object]:
+def told(found: Sorted, homes: PodsByNode) -> list[object]:
     """Of each pod: with which of the others it is in a class, what it asks for, and whether it looks at others."""
     numbers = [int(found.class_of[kind]) for kind in homes.kind.tolist()]
     return [
@@ -52,24 +52,24 @@ def told(found: Sorted, homes: Homes) -> list[object]:
 def test_sorted_by_and_by_is_sorted_anew(data: st.DataObject):
     forms, before, homes, arrays = Forms(), None, None, None
     for view in data.draw(st.composite(views)()):
-        homes = Homes.of(view, homes)
-        arrays = Arrays.of(view) if arrays is None else arrays.updated(view)
+        homes = PodsByNode.of(view, homes)
+        arrays = NodeArrays.of(view) if arrays is None else arrays.updated(view)
         before = sorted_kinds(view, arrays, homes, forms=forms, before=before)
-        fresh = Homes.of(view)
+        fresh = PodsByNode.of(view)
 
         assert told(before, homes) == told(
-            sorted_kinds(view, Arrays.of(view), fresh, forms=Forms(), before=None), fresh
+            sorted_kinds(view, NodeArrays.of(view), fresh, forms=Forms(), before=None), fresh
         )
 
 
 def test_a_new_kind_does_not_have_all_others_sorted_again():
     forms, running = Forms(), [pod("a", on="n1", requests={"cpu": 1})]
     view = ClusterView.of([node("n1")], running)
-    homes, arrays = Homes.of(view), Arrays.of(view)
+    homes, arrays = PodsByNode.of(view), NodeArrays.of(view)
     before = sorted_kinds(view, arrays, homes, forms=forms, before=None)
     later = view.with_pod(pod("b", on="n1", requests={"cpu": 2}))
 
-    found = sorted_kinds(later, arrays.updated(later), Homes.of(later, homes), forms=forms, before=before)
+    found = sorted_kinds(later, arrays.updated(later), PodsByNode.of(later, homes), forms=forms, before=before)
 
     assert found.table.classes[0] is before.table.classes[0]
     assert len(found.table) == 2

@@ -4,18 +4,18 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from plimsoll.nodes.planning.scale_up import plan_scale_up
+from plimsoll.nodes.planning.scaleup.planner import plan_scale_up
 from tests.nodes.planning.engine_checks import problems
 from tests.nodes.planning.engine_worlds import added, group, left, on_existing, waiting, world
 from tests.nodes.planning.worlds_of_offers import policy
 from tests.scheduling.cluster import HOSTNAME, ZONE, node, required, spread, term
 
 if TYPE_CHECKING:
-    from plimsoll.nodes.planning.results import ScaleUp
-    from plimsoll.nodes.planning.world import Snapshot
+    from plimsoll.nodes.model.scale_up_plan import ScaleUpPlan
+    from plimsoll.nodes.model.snapshot import Snapshot
 
 
-def planned(snapshot: Snapshot, **options: str) -> ScaleUp:
+def planned(snapshot: Snapshot, **options: str) -> ScaleUpPlan:
     rules = policy(expander="cost", **options)
     plan = plan_scale_up(snapshot, rules)
     assert problems(snapshot, rules, plan) == []

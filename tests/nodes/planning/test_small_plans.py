@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from plimsoll.nodes.planning.scale_up import plan_scale_up
+from plimsoll.nodes.planning.scaleup.planner import plan_scale_up
 from tests.nodes.planning.engine_worlds import COST, group, waiting, world
 
 

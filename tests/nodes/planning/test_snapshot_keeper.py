@@ -9,20 +9,20 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec import structs
 
-from plimsoll.nodes.planning.removals import find_unneeded
-from plimsoll.nodes.planning.scale_up import plan_scale_up
-from plimsoll.nodes.planning.snapshots import Changes, SnapshotKeeper, Surroundings
-from plimsoll.objects.problems import BadObject
+from plimsoll.nodes.planning.scaledown.planner import find_unneeded
+from plimsoll.nodes.planning.scaleup.planner import plan_scale_up
+from plimsoll.nodes.planning.state.snapshot_builder import Changes, SnapshotBuilder, Surroundings
+from plimsoll.objects.codec.decode_problems import BadObject
 from plimsoll.scheduling import Storage
-from plimsoll.scheduling.view import PodKey, pod_key
+from plimsoll.scheduling.cluster_view import PodKey, pod_key
 from tests.nodes.planning.engine_worlds import COST, NOON, group
 from tests.nodes.planning.random_clusters import CLAIMS, CLASSES, NAMESPACES, NODE_NAMES, VOLUMES, nodes, pods
 from tests.scheduling.cluster import node, pod
 
 if TYPE_CHECKING:
-    from plimsoll.nodes.planning.world import Snapshot
-    from plimsoll.objects.nodes import Node
-    from plimsoll.objects.pods import Pod
+    from plimsoll.nodes.model.snapshot import Snapshot
+    from plimsoll.objects.api.nodes import Node
+    from plimsoll.objects.api.pods import Pod
 
 AROUND = Surroundings(at=NOON, namespaces=NAMESPACES, storage=Storage(claims=CLAIMS, volumes=VOLUMES, classes=CLASSES))
 POD_NAMES = tuple(f"p{index}" for index in range(6))
@@ -91,19 +91,19 @@ def told(snapshot: Snapshot) -> dict[str, Any]:
 @settings(max_examples=30, deadline=None)
 @given(histories())
 def test_what_changed_comes_to_the_same_as_everything_anew(history: list[Changes]):
-    keeper, cluster = SnapshotKeeper(), Cluster()
+    keeper, cluster = SnapshotBuilder(), Cluster()
     for number, changes in enumerate(history, start=1):
         cluster.apply(changes)
         snapshot = keeper.update(changes, AROUND)
 
-        assert told(snapshot) == told(SnapshotKeeper().update(cluster.everything, AROUND))
+        assert told(snapshot) == told(SnapshotBuilder().update(cluster.everything, AROUND))
         assert snapshot.number == number
 
 
 @settings(max_examples=10, deadline=None)
 @given(histories())
 def test_plans_with_a_memory_are_plans_without_one(history: list[Changes]):
-    keeper = SnapshotKeeper()
+    keeper = SnapshotBuilder()
     around = replace(AROUND, groups=(group("g"),), group_of=dict.fromkeys(NODE_NAMES, "g"))
     for changes in history:
         snapshot = keeper.update(changes, around)
@@ -116,7 +116,7 @@ def test_plans_with_a_memory_are_plans_without_one(history: list[Changes]):
 
 
 def test_earlier_snapshots_stay_what_they_were():
-    keeper = SnapshotKeeper()
+    keeper = SnapshotBuilder()
     first = keeper.update(Changes(nodes={"n1": node("n1")}, pods={PodKey("default", "a"): pod("a", on="n1")}), AROUND)
     before = told(first)
 
@@ -126,7 +126,7 @@ def test_earlier_snapshots_stay_what_they_were():
 
 
 def test_nodes_on_which_nothing_happened_are_the_very_same():
-    keeper = SnapshotKeeper()
+    keeper = SnapshotBuilder()
     first = keeper.update(Changes(nodes={name: node(name) for name in ("n2", "n1", "n3")}), AROUND)
     second = keeper.update(Changes(pods={PodKey("default", "a"): pod("a", on="n2")}), AROUND)
 
@@ -136,7 +136,7 @@ def test_nodes_on_which_nothing_happened_are_the_very_same():
 
 
 def test_pods_of_one_owner_wait_as_one_entry_named_after_the_oldest():
-    keeper = SnapshotKeeper()
+    keeper = SnapshotBuilder()
     made = {PodKey("default", name): pod(name, labels={"app": "web"}) for name in ("b", "a", "c")}
     snapshot = keeper.update(Changes(pods=made), AROUND)
     (entry,) = snapshot.pending
@@ -151,11 +151,11 @@ def test_pods_with_claims_of_their_own_wait_alone():
     volumes = [{"name": "data", "persistentVolumeClaim": {"claimName": "bound-z1"}}]
     made = {PodKey("default", name): pod(name, volumes=volumes) for name in ("a", "b")}
 
-    assert [one.count for one in SnapshotKeeper().update(Changes(pods=made), AROUND).pending] == [1, 1]
+    assert [one.count for one in SnapshotBuilder().update(Changes(pods=made), AROUND).pending] == [1, 1]
 
 
 def test_a_pod_may_be_there_before_its_node():
-    keeper = SnapshotKeeper()
+    keeper = SnapshotBuilder()
     keeper.update(Changes(pods={PodKey("default", "a"): pod("a", on="n1")}), AROUND)
 
     snapshot = keeper.update(Changes(nodes={"n1": node("n1")}), AROUND)

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from plimsoll.nodes.planning import scale_up
-from plimsoll.nodes.planning.results import Pattern
-from plimsoll.nodes.planning.scale_up import plan_scale_up, propose, verified
-from plimsoll.nodes.planning.verifying import verify
+from plimsoll.nodes.model.scale_up_plan import Pattern
+from plimsoll.nodes.planning.scaleup import planner
+from plimsoll.nodes.planning.scaleup.planner import plan_scale_up, propose, verified
+from plimsoll.nodes.planning.scaleup.verifier import verify
 from plimsoll.scheduling import Storage
 from tests.nodes.planning.engine_checks import problems
 from tests.nodes.planning.engine_worlds import (
@@ -30,14 +30,14 @@ from tests.nodes.planning.worlds_of_offers import daemon_set, policy
 from tests.scheduling.cluster import HOSTNAME, ZONE, claim, csi_node, node, required, spread, term, uses, volume
 
 if TYPE_CHECKING:
-    from plimsoll.nodes.planning.results import ScaleUp
-    from plimsoll.nodes.planning.world import Pending, Snapshot
+    from plimsoll.nodes.model.scale_up_plan import ScaleUpPlan
+    from plimsoll.nodes.model.snapshot import PendingPods, Snapshot
 
 BIG = group("big", cpu=16, most=10)
 THREE_ZONES = tuple(group(f"g-{zone}", zone=zone) for zone in ("a", "b", "c"))
 
 
-def planned(snapshot: Snapshot, **options: Any) -> ScaleUp:
+def planned(snapshot: Snapshot, **options: Any) -> ScaleUpPlan:
     """A plan that the plain rules agree with, made without falling back to pod by pod."""
     rules = policy(expander="cost", **options)
     plan = plan_scale_up(snapshot, rules)
@@ -80,7 +80,7 @@ class TestHostPorts:
         assert added(plan) == {"big": 1}
 
 
-def apart(name: str, count: int, *apps: str, key: str = HOSTNAME, **more: Any) -> Pending:
+def apart(name: str, count: int, *apps: str, key: str = HOSTNAME, **more: Any) -> PendingPods:
     expression = {"key": "app", "operator": "In", "values": list(apps or (name,))}
     selector = {"labelSelector": {"matchExpressions": [expression]}}
     return waiting(name, count, **required(term(None, key=key, **selector)), **more)
@@ -265,7 +265,7 @@ class TestSpreadOverZones:
         assert by_zone(planned(snapshot), snapshot, "odd") == {"b": 3}
 
 
-def together(name: str, count: int, app: str, key: str, **more: Any) -> Pending:
+def together(name: str, count: int, app: str, key: str, **more: Any) -> PendingPods:
     return waiting(name, count, **required(term({"app": app}, key=key), "podAffinity"), **more)
 
 
@@ -400,11 +400,11 @@ class TestVerifier:
         assert left(plan) == {}
 
     def test_what_is_refuted_whatever_is_done_is_left_out_and_said(self, monkeypatch: pytest.MonkeyPatch):
-        def never(snapshot: Snapshot, plan: ScaleUp) -> Any:
+        def never(snapshot: Snapshot, plan: ScaleUpPlan) -> Any:
             found = verify(snapshot, self.wrong().plan)
             return found if any("default/db" in p.pods for g in plan.growths for p in g.patterns) else ()
 
-        monkeypatch.setattr(scale_up, "verify", never)
+        monkeypatch.setattr(planner, "verify", never)
         plan = plan_scale_up(self.SNAPSHOT, COST)
         assert plan.verification_failures == 1
         assert left(plan) == {"db": 3}

@@ -5,28 +5,28 @@ from __future__ import annotations
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
-from plimsoll.nodes.planning.removal_candidates import Known
-from plimsoll.nodes.planning.removals import Simulation, find_unneeded
-from plimsoll.scheduling.view import PodKey
+from plimsoll.nodes.planning.scaledown.eligibility import ScaleDownState
+from plimsoll.nodes.planning.scaledown.planner import Simulation, find_unneeded
+from plimsoll.scheduling.cluster_view import PodKey
 from tests.nodes.planning.clusters_to_shrink import HOSTNAME, NOON, budget, group, node, pod, policy, snapshot
 
 if TYPE_CHECKING:
-    from plimsoll.nodes.planning.world import Snapshot
+    from plimsoll.nodes.model.snapshot import Snapshot
 
 CA = "cluster-autoscaler.kubernetes.io"
 DISABLED = {f"{CA}/scale-down-disabled": "true"}
 LEAVING = [{"key": "ToBeDeletedByClusterAutoscaler", "effect": "NoSchedule", "value": "1"}]
 
 
-def found(world: Snapshot, known: Known | None = None, **options: Any) -> Simulation:
+def found(world: Snapshot, known: ScaleDownState | None = None, **options: Any) -> Simulation:
     return find_unneeded(world, policy(**options), now=NOON, known=known)
 
 
-def unneeded(world: Snapshot, known: Known | None = None, **options: Any) -> list[str]:
+def unneeded(world: Snapshot, known: ScaleDownState | None = None, **options: Any) -> list[str]:
     return [one.node for one in found(world, known, **options).unneeded]
 
 
-def reasons(world: Snapshot, known: Known | None = None, **options: Any) -> dict[str, str]:
+def reasons(world: Snapshot, known: ScaleDownState | None = None, **options: Any) -> dict[str, str]:
     return {one.node: one.reason.code for one in found(world, known, **options).kept}
 
 
@@ -70,7 +70,7 @@ def test_a_group_at_its_minimum_keeps_its_nodes():
 def test_deletions_under_way_count_towards_the_minimum():
     world = snapshot([node("n1"), node("n2", taints=LEAVING)], groups=[group(size=2, least=1)])
     assert reasons(world)["n1"] == "NodeGroupMinSizeReached"
-    assert unneeded(world, Known(deletions={})) == ["n1"]
+    assert unneeded(world, ScaleDownState(deletions={})) == ["n1"]
 
 
 def test_unready_nodes_may_be_left_alone():
@@ -86,9 +86,9 @@ def test_nothing_is_moved_to_an_unready_or_leaving_node():
 
 def test_a_node_found_unremovable_lately_is_not_tried_again():
     world = snapshot([node("n1"), full()], [pod("a")])
-    later = Known(unremovable_until={"n1": NOON + timedelta(seconds=1)})
+    later = ScaleDownState(unremovable_until={"n1": NOON + timedelta(seconds=1)})
     assert reasons(world, later)["n1"] == "RecentlyUnremovable"
-    assert unneeded(world, Known(unremovable_until={"n1": NOON})) == ["n1"]
+    assert unneeded(world, ScaleDownState(unremovable_until={"n1": NOON})) == ["n1"]
 
 
 def test_a_fruitless_look_says_when_to_look_again():
@@ -157,8 +157,8 @@ def test_more_pods_on_a_node_than_a_budget_lets_go_are_evicted_in_turn():
 
 def test_nodes_unneeded_before_are_tried_first():
     world = snapshot([node("n1"), node("n2")], [pod("a", on="n1"), pod("b", on="n2")])
-    assert unneeded(world, Known(unneeded_since={"n2": NOON})) == ["n2"]
-    assert unneeded(world, Known(unneeded_since={"n1": NOON})) == ["n1"]
+    assert unneeded(world, ScaleDownState(unneeded_since={"n2": NOON})) == ["n2"]
+    assert unneeded(world, ScaleDownState(unneeded_since={"n1": NOON})) == ["n1"]
 
 
 def test_the_search_ends_when_enough_nodes_are_unneeded():
@@ -167,7 +167,7 @@ def test_the_search_ends_when_enough_nodes_are_unneeded():
     world = snapshot([*nodes, full("n99")], pods)
     assert len(unneeded(world, max_scale_down_parallelism=2)) == 4
     assert set(reasons(world, max_scale_down_parallelism=2).values()) == {"NotTriedThisTime", "NotAutoscaled"}
-    known = Known(unneeded_since={"n0": NOON})
+    known = ScaleDownState(unneeded_since={"n0": NOON})
     assert len(unneeded(world, known, max_scale_down_parallelism=2)) == 5
 
 
@@ -183,7 +183,7 @@ def test_hints_name_the_places_that_were_found():
 
 
 def test_a_node_held_for_a_request_stays():
-    assert reasons(snapshot([node("n1")]), Known(booked=frozenset({"n1"}))) == {"n1": "BookedCapacity"}
+    assert reasons(snapshot([node("n1")]), ScaleDownState(booked=frozenset({"n1"}))) == {"n1": "BookedCapacity"}
 
 
 def test_a_later_turn_with_memory_answers_as_one_without():

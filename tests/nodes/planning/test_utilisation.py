@@ -7,24 +7,24 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from plimsoll.nodes.planning.arrays import Arrays
-from plimsoll.nodes.planning.homes import Homes
-from plimsoll.nodes.planning.utilisation import Thresholds, Utilisation, utilisation_of
+from plimsoll.nodes.planning.scaledown.eligibility import Thresholds, Utilisation, utilisation_of
+from plimsoll.nodes.planning.state.node_arrays import NodeArrays
+from plimsoll.nodes.planning.state.node_pods import PodsByNode
 from plimsoll.scheduling import ClusterView
 from tests.nodes.planning.clusters_to_shrink import NOON, node, pod, policy
 
 if TYPE_CHECKING:
-    from plimsoll.objects.nodes import Node
-    from plimsoll.objects.pods import Pod
+    from plimsoll.objects.api.nodes import Node
+    from plimsoll.objects.api.pods import Pod
 
 MIRROR = {"kubernetes.io/config.mirror": "x"}
 
 
 def used(on: Node, *pods: Pod, **options: Any) -> Utilisation:
     view = ClusterView.of([on], pods)
-    arrays = Arrays.of(view)
+    arrays = NodeArrays.of(view)
     rules = Thresholds.of(arrays, policy(**options).scale_down)
-    return utilisation_of(arrays, Homes.of(view), rules=rules, now=NOON)
+    return utilisation_of(arrays, PodsByNode.of(view), rules=rules, now=NOON)
 
 
 def test_the_larger_of_cpu_and_memory_counts():

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from plimsoll.nodes.planning.scale_up import plan_scale_up
+from plimsoll.nodes.planning.scaleup.planner import plan_scale_up
 from plimsoll.scheduling import Storage
 from tests.nodes.planning.engine_checks import problems
 from tests.nodes.planning.engine_worlds import added, group, left, on_new_nodes, told, waiting, world
@@ -14,13 +14,13 @@ from tests.nodes.planning.worlds_of_offers import policy
 from tests.scheduling.cluster import HOSTNAME, claim, csi_node, node, pod, required, storage_class, term, uses
 
 if TYPE_CHECKING:
-    from plimsoll.nodes.planning.results import ScaleUp
-    from plimsoll.nodes.planning.world import Pending, Snapshot
+    from plimsoll.nodes.model.scale_up_plan import ScaleUpPlan
+    from plimsoll.nodes.model.snapshot import PendingPods, Snapshot
 
 PORT: dict[str, Any] = {"containers": [{"name": "c", "ports": [{"hostPort": 80}]}]}
 
 
-def planned(snapshot: Snapshot, **options: Any) -> ScaleUp:
+def planned(snapshot: Snapshot, **options: Any) -> ScaleUpPlan:
     rules = policy(**{"expander": "cost", **options})
     plan = plan_scale_up(snapshot, rules)
     assert problems(snapshot, rules, plan) == []
@@ -59,12 +59,12 @@ def test_the_name_of_the_node_a_template_was_made_from_is_nobodys_to_select():
 # ---- volumes
 
 
-def stateful(name: str, count: int, cpu: int = 1, **more: Any) -> list[Pending]:
+def stateful(name: str, count: int, cpu: int = 1, **more: Any) -> list[PendingPods]:
     """Pods that each have a claim of their own."""
     return [waiting(f"{name}-{i}", 1, cpu, app=name, **uses(f"{name}-{i}"), **more) for i in range(count)]
 
 
-def storage(pending: list[Pending], **limits: int) -> Storage:
+def storage(pending: list[PendingPods], **limits: int) -> Storage:
     claims = [claim(one.key.partition("/")[2]) for one in pending]
     limited = [csi_node(name, count=count) for name, count in limits.items()]
     return Storage(claims=claims, classes=[storage_class()], csi_nodes=limited)

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from plimsoll.core.resources import ResourceVector
-from plimsoll.nodes.planning.scale_up import plan_scale_up
-from plimsoll.nodes.planning.world import MachineType
+from plimsoll.nodes.model.snapshot import MachineType
+from plimsoll.nodes.planning.scaleup.planner import plan_scale_up
 from tests.nodes.planning.engine_worlds import group, machine, running, waiting, world
 from tests.nodes.planning.worlds_of_offers import policy
 from tests.scheduling.cluster import node

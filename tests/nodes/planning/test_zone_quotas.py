@@ -7,7 +7,7 @@ from itertools import product
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from plimsoll.nodes.planning.zone_quotas import Quotas, Spreading, quotas, thrifty
+from plimsoll.nodes.planning.packing.zone_quotas import Quotas, Spreading, quotas, thrifty
 
 
 def shared(count: int, open_: str, *, skew: int = 1, most: dict[str, int] | None = None, **spreading: object) -> Quotas:

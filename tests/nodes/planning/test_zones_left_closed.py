@@ -7,20 +7,20 @@ from typing import TYPE_CHECKING, Any
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from plimsoll.nodes.planning.scale_up import plan_scale_up
+from plimsoll.nodes.planning.scaleup.planner import plan_scale_up
 from tests.nodes.planning.engine_checks import problems
 from tests.nodes.planning.engine_worlds import by_zone, group, left, machine, running, waiting, world
 from tests.nodes.planning.worlds_of_offers import policy
 from tests.scheduling.cluster import ZONE, node, required, spread, term
 
 if TYPE_CHECKING:
-    from plimsoll.nodes.planning.results import ScaleUp
-    from plimsoll.nodes.planning.world import Snapshot
+    from plimsoll.nodes.model.scale_up_plan import ScaleUpPlan
+    from plimsoll.nodes.model.snapshot import Snapshot
 
 SPREAD = spread({"app": "web"})
 
 
-def planned(snapshot: Snapshot, **options: Any) -> ScaleUp:
+def planned(snapshot: Snapshot, **options: Any) -> ScaleUpPlan:
     rules = policy(expander="cost", **options)
     plan = plan_scale_up(snapshot, rules)
     assert problems(snapshot, rules, plan) == []

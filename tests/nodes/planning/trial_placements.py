@@ -14,8 +14,8 @@ import numpy as np
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from plimsoll.nodes.planning.predicates import Predicates
-    from plimsoll.solver.problems import Flags, Ints
+    from plimsoll.nodes.planning.predicates.predicates import Predicates
+    from plimsoll.solver.problem import Flags, Ints
 
 Placement = tuple[int, int, int]
 """Class, row, pods."""

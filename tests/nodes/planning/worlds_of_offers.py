@@ -4,14 +4,20 @@ from datetime import UTC, datetime
 from typing import Any
 
 from plimsoll.core.resources import ResourceVector
-from plimsoll.nodes.options import read_options
-from plimsoll.nodes.planning.world import Group, MachineType, Pending, Snapshot
-from plimsoll.nodes.policy import Policy
-from plimsoll.objects.meta import ObjectMeta
-from plimsoll.objects.nodes import Node, NodeSpec, NodeStatus, Taint
-from plimsoll.objects.placement import Affinity, NodeAffinity, NodeSelector, NodeSelectorRequirement, NodeSelectorTerm
-from plimsoll.objects.pods import Container, Pod, PodSpec, PodTemplateSpec, ResourceRequirements
-from plimsoll.objects.workloads import DaemonSet, DaemonSetSpec
+from plimsoll.nodes.config.options import read_options
+from plimsoll.nodes.config.policy import Policy
+from plimsoll.nodes.model.snapshot import MachineType, NodeGroup, PendingPods, Snapshot
+from plimsoll.objects.api.affinity import (
+    Affinity,
+    NodeAffinity,
+    NodeSelector,
+    NodeSelectorRequirement,
+    NodeSelectorTerm,
+)
+from plimsoll.objects.api.meta import ObjectMeta
+from plimsoll.objects.api.nodes import Node, NodeSpec, NodeStatus, Taint
+from plimsoll.objects.api.pods import Container, Pod, PodSpec, PodTemplateSpec, ResourceRequirements
+from plimsoll.objects.api.workloads import DaemonSet, DaemonSetSpec
 from plimsoll.scheduling import ClusterView
 
 GIB = 1 << 30
@@ -58,8 +64,8 @@ def node(
     )
 
 
-def group(name: str, kind: MachineType, *, target: int = 0, most: int = 10, **more: Any) -> Group:
-    return Group(
+def group(name: str, kind: MachineType, *, target: int = 0, most: int = 10, **more: Any) -> NodeGroup:
+    return NodeGroup(
         **{
             "id": name,
             "min_size": 0,
@@ -105,8 +111,8 @@ def pod(
     )
 
 
-def pending(name: str, what: Pod, count: int = 1) -> Pending:
-    return Pending(key=f"default/{name}", pod=what, count=count)
+def pending(name: str, what: Pod, count: int = 1) -> PendingPods:
+    return PendingPods(key=f"default/{name}", pod=what, count=count)
 
 
 def daemon_set(name: str, cpu: str, **spec: Any) -> DaemonSet:
@@ -118,5 +124,5 @@ def daemon_set(name: str, cpu: str, **spec: Any) -> DaemonSet:
     )
 
 
-def snapshot(*entries: Pending, nodes: tuple[Node, ...] = (), **more: Any) -> Snapshot:
+def snapshot(*entries: PendingPods, nodes: tuple[Node, ...] = (), **more: Any) -> Snapshot:
     return Snapshot(number=1, at=NOON, view=ClusterView.of(nodes), pending=entries, **more)

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from plimsoll.nodes.providers.simulated.provider import SimulatedProvider
 from plimsoll.nodes.providers.values import Blueprint, GroupOptions, NodeRef, Span
-from plimsoll.objects.nodes import Taint
+from plimsoll.objects.api.nodes import Taint
 from tests.local.apiserver.application.worlds import START
 from tests.local.cloud.clouds import CloudWorld
 

@@ -9,7 +9,7 @@ import pytest
 from plimsoll.nodes.providers.externalgrpc.codes import Code
 from plimsoll.nodes.providers.ports import Created
 from plimsoll.nodes.providers.values import CallFailed, Done, FailureKind, NodeRef, NotImplementedByProvider
-from plimsoll.objects.cloud import NodeGroup
+from plimsoll.objects.api.simulated_cloud import NodeGroup
 from tests.nodes.providers.loopback import WITHOUT_EXTENSION, RemoteWorld
 from tests.nodes.providers.provided import blueprint, named
 

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from plimsoll.core.resources import ResourceVector
-from plimsoll.nodes.planning.world import CapacityType, MachineType
+from plimsoll.nodes.model.snapshot import CapacityType, MachineType
 from plimsoll.nodes.providers.externalgrpc import mapping
 from plimsoll.nodes.providers.externalgrpc.codes import Code, RpcFailed, error_of, failure_of
 from plimsoll.nodes.providers.externalgrpc.generated import externalgrpc_pb2 as base
@@ -28,7 +28,7 @@ from plimsoll.nodes.providers.values import (
     NotImplementedByProvider,
     Span,
 )
-from plimsoll.objects.nodes import Node, NodeSpec, NodeStatus, Taint
+from plimsoll.objects.api.nodes import Node, NodeSpec, NodeStatus, Taint
 from plimsoll.objects.protobuf.wire import InvalidProtobuf
 from tests.nodes.providers.protos import GENERATED, generated
 from tests.nodes.providers.provided import DEFAULTS, blueprint

@@ -6,7 +6,7 @@ import pytest
 
 from plimsoll.nodes.providers.externalgrpc.codes import Code
 from plimsoll.nodes.providers.values import ErrorClass, InstanceState, NodeRef, NotImplementedByProvider, ProviderFailed
-from plimsoll.objects.pods import Container, Pod, PodSpec, ResourceRequirements
+from plimsoll.objects.api.pods import Container, Pod, PodSpec, ResourceRequirements
 from tests.local.cloud.clouds import SMALL
 from tests.nodes.providers.loopback import WITHOUT_EXTENSION, RemoteWorld
 from tests.nodes.providers.provided import AN_HOUR, DEFAULTS

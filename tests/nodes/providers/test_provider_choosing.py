@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, cast
 import pytest
 
 from plimsoll.core.errors import InvalidInput
-from plimsoll.nodes.options import read_options
+from plimsoll.nodes.config.options import read_options
 from plimsoll.nodes.providers.choosing import Around, make_expander, make_provider, management_access
 from plimsoll.runtime.clocks import RealClock
 from tests.e2e.externalgrpc.memory_clouds import MemoryCloud

@@ -16,7 +16,7 @@ from plimsoll.nodes.providers.values import (
     NodeRef,
     NotImplementedByProvider,
 )
-from plimsoll.objects.cloud import NodeGroup
+from plimsoll.objects.api.simulated_cloud import NodeGroup
 from tests.nodes.providers.provided import ProviderWorld, blueprint, named
 
 

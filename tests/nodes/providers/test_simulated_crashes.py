@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from plimsoll.kube.errors import TimedOut
-from plimsoll.local.cloud.interface import SimulatedCloud
+from plimsoll.local.cloud.api import SimulatedCloud
 from plimsoll.nodes.providers.simulated.provider import SimulatedProvider
 from plimsoll.nodes.providers.values import CallFailed, FailureKind, ProviderFailed
-from plimsoll.objects.cloud import NodeGroup
-from plimsoll.objects.cloud_errors import CloudTimedOut
+from plimsoll.objects.api.simulated_cloud import NodeGroup
+from plimsoll.objects.api.simulated_cloud_errors import CloudTimedOut
 from tests.faults import LoseAnswers, sweep_crashes, sweep_faults
 from tests.local.cloud.test_cloud_crashes import CrashWorld, build_world
 from tests.nodes.providers.provided import blueprint

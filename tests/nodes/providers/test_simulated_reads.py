@@ -8,8 +8,8 @@ import pytest
 from msgspec import structs
 
 from plimsoll.kube.errors import NotSent
-from plimsoll.nodes.planning.group_names import Making, group_id
-from plimsoll.nodes.planning.world import CapacityType
+from plimsoll.nodes.model.group_names import Making, group_id
+from plimsoll.nodes.model.snapshot import CapacityType
 from plimsoll.nodes.providers.ports import Owner
 from plimsoll.nodes.providers.simulated.provider import SimulatedProvider
 from plimsoll.nodes.providers.values import (
@@ -20,9 +20,9 @@ from plimsoll.nodes.providers.values import (
     NotImplementedByProvider,
     ProviderFailed,
 )
-from plimsoll.objects.cloud import Cloud, NodeGroup
-from plimsoll.objects.decoding import convert_object
-from plimsoll.objects.pods import Pod
+from plimsoll.objects.api.pods import Pod
+from plimsoll.objects.api.simulated_cloud import Cloud, NodeGroup
+from plimsoll.objects.codec.decoding import convert_object
 from tests.local.cloud.clouds import LARGE, SMALL
 from tests.nodes.providers.provided import AN_HOUR, DEFAULTS, ProviderWorld
 

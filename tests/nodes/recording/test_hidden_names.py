@@ -13,11 +13,11 @@ import pytest
 from plimsoll.core.plans import encode
 from plimsoll.journal.anonymising import Anonymiser
 from plimsoll.journal.recordings import About
-from plimsoll.nodes.options import FLAGS, read_options
-from plimsoll.nodes.planning.prices import Overlay
-from plimsoll.nodes.planning.removal_candidates import Known
-from plimsoll.nodes.planning.world import Pending, Snapshot
-from plimsoll.nodes.policy import Policy
+from plimsoll.nodes.config.options import FLAGS, read_options
+from plimsoll.nodes.config.policy import Policy
+from plimsoll.nodes.model.prices import Overlay
+from plimsoll.nodes.model.snapshot import PendingPods, Snapshot
+from plimsoll.nodes.planning.scaledown.eligibility import ScaleDownState
 from plimsoll.nodes.recording.hiding import hidden_policy, recording_rules
 from plimsoll.nodes.recording.policies import policy_json, read_policy
 from plimsoll.nodes.recording.replaying import planned_turn, recording_of, replayed
@@ -157,7 +157,7 @@ def cluster() -> Snapshot:
     nodes = [node(f"secret-n{number}", group="secret-batch") for number in range(3)]
     pods = [pod("secret-p", on="secret-n0", cpu="3", namespace="secret-shop")]
     waiting = pod("secret-w", on="", cpu="3", namespace="secret-shop")
-    entry = Pending(key="secret-shop/secret-w", pod=waiting, count=2, created=datetime(2026, 1, 1, tzinfo=UTC))
+    entry = PendingPods(key="secret-shop/secret-w", pod=waiting, count=2, created=datetime(2026, 1, 1, tzinfo=UTC))
     return Snapshot(
         number=1,
         at=NOON,
@@ -169,7 +169,7 @@ def cluster() -> Snapshot:
 
 
 def test_the_plan_of_an_anonymised_cluster_is_of_the_same_kind():
-    one, known = cluster(), Known(unneeded_since={"secret-n1": NOON}, leaving=frozenset({"secret-n2"}))
+    one, known = cluster(), ScaleDownState(unneeded_since={"secret-n1": NOON}, leaving=frozenset({"secret-n2"}))
     recording = recording_of(one, policy(), known, about=ABOUT, salt="pepper")
     assert SECRET not in encode(recording).decode()
     hidden, plain = replayed(recording), planned_turn(one, policy(), known)
@@ -184,6 +184,6 @@ def test_the_plan_of_an_anonymised_cluster_is_of_the_same_kind():
 
 
 def test_names_are_kept_only_where_somebody_asks_for_it():
-    recording = recording_of(cluster(), policy(), Known(), about=ABOUT, salt=None)
+    recording = recording_of(cluster(), policy(), ScaleDownState(), about=ABOUT, salt=None)
     assert "secret-n0" in encode(recording).decode()
     assert not recording.anonymised

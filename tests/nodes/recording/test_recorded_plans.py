@@ -15,11 +15,11 @@ from plimsoll.core.plans import encode
 from plimsoll.core.resources import ResourceVector
 from plimsoll.journal.errors import RecordingTooNew, UnreadableRecording
 from plimsoll.journal.recordings import About, read_recording, write_recording
-from plimsoll.nodes.planning.drains import Controller
-from plimsoll.nodes.planning.group_names import Naming
-from plimsoll.nodes.planning.prices import Overlay
-from plimsoll.nodes.planning.removal_candidates import Known
-from plimsoll.nodes.planning.world import CapacityType, Group, MachineType, Pending, ShrinkRules, Snapshot
+from plimsoll.nodes.model.group_names import Naming
+from plimsoll.nodes.model.prices import Overlay
+from plimsoll.nodes.model.snapshot import CapacityType, MachineType, NodeGroup, PendingPods, ShrinkRules, Snapshot
+from plimsoll.nodes.planning.scaledown.drainability import Controller
+from plimsoll.nodes.planning.scaledown.eligibility import ScaleDownState
 from plimsoll.nodes.recording.memories import known_json, read_known
 from plimsoll.nodes.recording.policies import policy_json, read_policy
 from plimsoll.nodes.recording.replaying import (
@@ -31,15 +31,15 @@ from plimsoll.nodes.recording.replaying import (
     replayed,
 )
 from plimsoll.nodes.recording.snapshots import read_snapshot, snapshot_json
-from plimsoll.objects.problems import BadObject
-from plimsoll.scheduling.view import PlacedPod, PodKey
+from plimsoll.objects.codec.decode_problems import BadObject
+from plimsoll.scheduling.cluster_view import PlacedPod, PodKey
 from tests.nodes.planning.clusters_to_shrink import NOON, budget, group, node, pod, policy, snapshot
 from tests.nodes.planning.engine_worlds import policies, snapshots
 from tests.nodes.planning.random_clusters import clusters
 from tests.nodes.planning.test_removals_hold import worlds
 
 if TYPE_CHECKING:
-    from plimsoll.nodes.policy import Policy
+    from plimsoll.nodes.config.policy import Policy
     from plimsoll.scheduling import ClusterView
 
 ABOUT = About(subsystem="nodes", made_at=NOON, plimsoll="0")
@@ -51,8 +51,8 @@ def again(value: Any) -> Any:
     return json.loads(encode(value))
 
 
-def planned(given_snapshot: Snapshot, given_policy: Policy, known: Known | None = None) -> bytes:
-    return encode(plan_json(planned_turn(given_snapshot, given_policy, known or Known())))
+def planned(given_snapshot: Snapshot, given_policy: Policy, known: ScaleDownState | None = None) -> bytes:
+    return encode(plan_json(planned_turn(given_snapshot, given_policy, known or ScaleDownState())))
 
 
 @few
@@ -67,7 +67,7 @@ def test_growth_is_planned_the_same(given_snapshot: Snapshot, given_policy: Poli
 def test_removals_are_planned_the_same(given_snapshot: Snapshot):
     wide = policy(scale_down_utilization_threshold=1.0, max_drain_parallelism=5)
     long_ago = dict.fromkeys(given_snapshot.view.nodes, NOON - timedelta(days=1))
-    known = Known(unneeded_since=long_ago)
+    known = ScaleDownState(unneeded_since=long_ago)
     read = read_snapshot(again(snapshot_json(given_snapshot)))
     assert planned(read, wide, read_known(again(known_json(known)))) == planned(given_snapshot, wide, known)
 
@@ -114,7 +114,9 @@ def everything() -> Snapshot:
         labels={"a": "b"},
         architecture="arm64",
     )
-    entry = Pending(key="default/p", pod=pod("p", on=""), count=2, created=NOON, bundle="default/r", names=("p", "q"))
+    entry = PendingPods(
+        key="default/p", pod=pod("p", on=""), count=2, created=NOON, bundle="default/r", names=("p", "q")
+    )
     return replace(
         made,
         number=7,
@@ -134,7 +136,7 @@ def test_every_field_of_a_snapshot_comes_back():
 
 
 def test_every_field_of_a_group_comes_back():
-    whole = Group(
+    whole = NodeGroup(
         id="g",
         min_size=1,
         max_size=9,
@@ -184,7 +186,7 @@ def test_every_part_of_a_policy_comes_back():
 )
 def test_what_is_remembered_comes_back(times: Any, names: frozenset[str], numbers: Any, deletions: Any):
     moments = {name: NOON - timedelta(seconds=seconds) for name, seconds in times.items()}
-    one = Known(
+    one = ScaleDownState(
         unneeded_since=moments,
         unremovable_until=moments,
         controllers={("default", "ReplicaSet", "rs"): Controller(exists=False, replicas=numbers[0])},
@@ -204,7 +206,7 @@ def test_what_is_remembered_comes_back(times: Any, names: frozenset[str], number
 
 def made(salt: str | None = "pepper") -> bytes:
     one = replace(everything(), pending=())
-    return write_recording(recording_of(one, policy(), Known(), about=ABOUT, salt=salt))
+    return write_recording(recording_of(one, policy(), ScaleDownState(), about=ABOUT, salt=salt))
 
 
 @pytest.mark.parametrize("salt", [None, "pepper"])

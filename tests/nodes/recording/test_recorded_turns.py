@@ -9,17 +9,17 @@ import pytest
 
 from plimsoll.core.plans import encode
 from plimsoll.journal.recordings import About, read_recording, write_recording
-from plimsoll.nodes.loop import Autoscaler
-from plimsoll.nodes.plan_outputs import scale_up_json
-from plimsoll.nodes.planning.removal_candidates import Known
+from plimsoll.nodes.autoscaler import Autoscaler
+from plimsoll.nodes.model.loop_result import ScaleUpPart
+from plimsoll.nodes.planning.scaledown.eligibility import ScaleDownState
 from plimsoll.nodes.recording.replaying import is_same, plan_json, recording_of, replayed
-from plimsoll.nodes.turns import ScaleUpPart
-from plimsoll.simulation.runs import run_scenario
-from plimsoll.simulation.scenario_files import read_scenario
+from plimsoll.nodes.reporting.plan_json import scale_up_json
+from plimsoll.simulation.files.scenario_files import read_scenario
+from plimsoll.simulation.runner import run_scenario
 
 if TYPE_CHECKING:
     from plimsoll.journal.recordings import Recording
-    from plimsoll.nodes.turns import Turn
+    from plimsoll.nodes.model.loop_result import LoopResult
 
 SCENARIOS = Path(__file__).parents[2] / "scenarios"
 STORIES = (
@@ -35,11 +35,11 @@ STORIES = (
 )
 
 
-def turns_of(story: str, monkeypatch: pytest.MonkeyPatch) -> list[Turn]:
-    seen: list[Turn] = []
+def turns_of(story: str, monkeypatch: pytest.MonkeyPatch) -> list[LoopResult]:
+    seen: list[LoopResult] = []
     run_once = Autoscaler.run_once
 
-    async def watched(autoscaler: Autoscaler) -> Turn:
+    async def watched(autoscaler: Autoscaler) -> LoopResult:
         turn = await run_once(autoscaler)
         seen.append(turn)
         return turn
@@ -50,10 +50,10 @@ def turns_of(story: str, monkeypatch: pytest.MonkeyPatch) -> list[Turn]:
     return [turn for turn in seen if turn.snapshot is not None]
 
 
-def recorded(turn: Turn, salt: str | None) -> Recording:
+def recorded(turn: LoopResult, salt: str | None) -> Recording:
     assert turn.snapshot is not None
     about = About(subsystem="nodes", made_at=turn.at, plimsoll="0")
-    known = turn.scale_down.known or Known()
+    known = turn.scale_down.known or ScaleDownState()
     return read_recording(write_recording(recording_of(turn.snapshot, turn.policy, known, about=about, salt=salt)))
 
 

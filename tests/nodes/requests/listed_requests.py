@@ -5,10 +5,10 @@ from __future__ import annotations
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
-from plimsoll.nodes.options import read_options
-from plimsoll.nodes.requests.reading import RequestsListed, read_requests
-from plimsoll.objects.meta import Condition, ObjectMeta
-from plimsoll.objects.requests import (
+from plimsoll.nodes.config.options import read_options
+from plimsoll.nodes.requests.reader import RequestsListed, read_requests
+from plimsoll.objects.api.meta import Condition, ObjectMeta
+from plimsoll.objects.api.provisioning_requests import (
     PodSet,
     PodTemplateReference,
     ProvisioningClass,
@@ -18,7 +18,7 @@ from plimsoll.objects.requests import (
 )
 
 if TYPE_CHECKING:
-    from plimsoll.nodes.requests.seen import RequestsSeen, Seen
+    from plimsoll.nodes.requests.model import RequestsSeen, RequestView
 
 Json = dict[str, Any]
 
@@ -83,7 +83,7 @@ def seen(
     return read_requests(listed(*requests, **more), read_options(options or {}), after(at))
 
 
-def seen_one(one: ProvisioningRequest, *, at: float = 0, **more: Any) -> Seen:
+def seen_one(one: ProvisioningRequest, *, at: float = 0, **more: Any) -> RequestView:
     """The only one that there is."""
     (found,) = seen(one, at=at, **more).all
     return found

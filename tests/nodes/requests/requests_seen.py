@@ -6,17 +6,22 @@ from typing import TYPE_CHECKING, Any
 
 from msgspec import structs
 
-from plimsoll.nodes.planning.world import Pending
+from plimsoll.nodes.model.snapshot import PendingPods
 from plimsoll.nodes.requests.conditions import Conditions, Kind, Why, condition
+from plimsoll.nodes.requests.model import ClassKind, Phase, RequestView
 from plimsoll.nodes.requests.parameters import Parameters
-from plimsoll.nodes.requests.seen import Nature, Phase, Seen
-from plimsoll.objects.meta import ObjectMeta
-from plimsoll.objects.requests import PodSet, PodTemplateReference, ProvisioningRequest, ProvisioningRequestSpec
+from plimsoll.objects.api.meta import ObjectMeta
+from plimsoll.objects.api.provisioning_requests import (
+    PodSet,
+    PodTemplateReference,
+    ProvisioningRequest,
+    ProvisioningRequestSpec,
+)
 from tests.nodes.planning.worlds_of_offers import NOON
 from tests.scheduling.cluster import pod
 
 if TYPE_CHECKING:
-    from plimsoll.objects.pods import Pod
+    from plimsoll.objects.api.pods import Pod
 
 CHECK = "check-capacity.autoscaling.x-k8s.io"
 ATOMIC = "best-effort-atomic-scale-up.autoscaling.x-k8s.io"
@@ -32,11 +37,11 @@ def pods_of(cpu: Any = 1, **more: Any) -> Pod:
 def seen(
     name: str,
     *sets: tuple[Pod, int],
-    nature: Nature = Nature.ATOMIC,
+    nature: ClassKind = ClassKind.ATOMIC,
     phase: Phase = Phase.HELD,
     uid: str = "",
     **parameters: Any,
-) -> Seen:
+) -> RequestView:
     """Pod sets as (template, count)."""
     meta = ObjectMeta(name=name, namespace="default", uid=uid or f"uid-{name}", creation_timestamp=NOON)
     templates = tuple(
@@ -44,11 +49,11 @@ def seen(
         for index, (one, _) in enumerate(sets)
     )
     held = condition(Kind.PROVISIONED, status=True, why=Why.FOUND, message="", at=NOON)
-    return Seen(
+    return RequestView(
         request=ProvisioningRequest(
             metadata=meta,
             spec=ProvisioningRequestSpec(
-                provisioning_class_name=CHECK if nature is Nature.CHECK else ATOMIC,
+                provisioning_class_name=CHECK if nature is ClassKind.CHECK else ATOMIC,
                 pod_sets=tuple(
                     PodSet(count=count, pod_template_ref=PodTemplateReference(name=f"t{index}"))
                     for index, (_, count) in enumerate(sets)
@@ -60,7 +65,7 @@ def seen(
         phase=phase,
         conditions=Conditions((held,)) if phase is Phase.HELD else Conditions(),
         pods=tuple(
-            Pending(
+            PendingPods(
                 key=f"default/{name}/{index}",
                 pod=templates[index],
                 count=count,

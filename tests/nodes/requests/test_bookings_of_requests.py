@@ -11,10 +11,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from plimsoll.nodes.planning.results import Growth, Pattern
-from plimsoll.nodes.planning.scale_up import plan_scale_up
-from plimsoll.nodes.requests.booking import Hints, answer_checks, book
-from plimsoll.nodes.requests.seen import Nature, Phase
+from plimsoll.nodes.model.scale_up_plan import GroupScaleUp, Pattern
+from plimsoll.nodes.planning.scaleup.planner import plan_scale_up
+from plimsoll.nodes.requests.booking.booking import Hints, answer_checks, book
+from plimsoll.nodes.requests.model import ClassKind, Phase
 from tests.nodes.planning.engine_worlds import group, running, waiting, world
 from tests.nodes.planning.worlds_of_offers import policy
 from tests.nodes.requests.requests_seen import consumer, pods_of, seen
@@ -52,7 +52,7 @@ class TestRoom:
 
     def test_nor_do_other_requests(self):
         held = booked(world(nodes=nodes()), seen("a", (ONE, 8)))
-        line = [seen(name, (ONE, pods), nature=Nature.CHECK, phase=Phase.DUE) for name, pods in (("b", 8), ("c", 4))]
+        line = [seen(name, (ONE, pods), nature=ClassKind.CHECK, phase=Phase.DUE) for name, pods in (("b", 8), ("c", 4))]
         _, answers = answer_checks(held.snapshot, line, POLICY)
         assert {name: one.fits for name, one in answers.items()} == {"default/b": False, "default/c": True}
 
@@ -68,7 +68,7 @@ class TestRoom:
         assert found.unbookable == {"default/young": 2, "default/small": 2}
 
     def test_a_check_that_does_not_want_it_kept_books_nothing(self):
-        found = booked(world(nodes=nodes()), seen("r", (ONE, 8), nature=Nature.CHECK, reserves=False))
+        found = booked(world(nodes=nodes()), seen("r", (ONE, 8), nature=ClassKind.CHECK, reserves=False))
         assert found.nodes == set()
 
     def test_nodes_promised_to_ordinary_pods_are_not_booked(self):
@@ -164,7 +164,7 @@ class TestHints:
         snapshot = world(*request.pods, groups=[grown])
         plan = plan_scale_up(snapshot, POLICY)
         (growth,) = plan.growths
-        two = Growth(
+        two = GroupScaleUp(
             offer=growth.offer,
             before=0,
             after=2,

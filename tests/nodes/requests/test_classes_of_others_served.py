@@ -6,17 +6,17 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from plimsoll.nodes import assembly
+from plimsoll.nodes import builder
+from plimsoll.nodes.requests.classes import Handled, RegisteredClass
 from plimsoll.nodes.requests.conditions import condition
-from plimsoll.nodes.requests.registered_classes import Handled, RegisteredClass
 from tests.nodes.loop.scenarios_of_the_loop import containers, group, lived
 
 if TYPE_CHECKING:
     from collections.abc import Callable
     from datetime import datetime
 
-    from plimsoll.nodes.planning.world import Snapshot
-    from plimsoll.nodes.requests.seen import Seen
+    from plimsoll.nodes.model.snapshot import Snapshot
+    from plimsoll.nodes.requests.model import RequestView
 
 Json = dict[str, Any]
 
@@ -42,7 +42,7 @@ def request(name: str, kind: str = GANG) -> Json:
 def registered(monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
     def register(handler: Any, *types: str) -> None:
         made = RegisteredClass(name=GANG, handler=handler, condition_types=frozenset(types))
-        monkeypatch.setattr(assembly, "registered_classes", lambda: {GANG: made})
+        monkeypatch.setattr(builder, "registered_classes", lambda: {GANG: made})
 
     return register
 
@@ -60,7 +60,7 @@ def conditions(outcome: Json, name: str = "r") -> dict[str, tuple[str, str]]:
     return {one["type"]: (one["status"], one["reason"]) for one in outcome["requests"][f"default/{name}"]["conditions"]}
 
 
-def planned(one: Seen, _snapshot: Snapshot, now: datetime) -> Handled:
+def planned(one: RequestView, _snapshot: Snapshot, now: datetime) -> Handled:
     said = (condition("Gathered", "True", "All", "", at=now),)
     return Handled(plan=one.pods, conditions=said, details={"gang": "blue"})
 
@@ -78,7 +78,7 @@ def test_what_a_class_plans_is_added_all_or_none(registered: Callable[..., None]
 
 
 def test_a_class_may_answer_by_itself(registered: Callable[..., None]):
-    def refused(_one: Seen, _snapshot: Snapshot, now: datetime) -> Handled:
+    def refused(_one: RequestView, _snapshot: Snapshot, now: datetime) -> Handled:
         return Handled(conditions=(condition("Failed", "True", "TooLarge", "at most 4 pods", at=now),))
 
     registered(refused)
@@ -90,7 +90,7 @@ def test_a_class_may_answer_by_itself(registered: Callable[..., None]):
 def test_a_class_that_says_nothing_is_asked_again_by_back_off(registered: Callable[..., None]):
     asked: list[datetime] = []
 
-    def silent(_one: Seen, _snapshot: Snapshot, now: datetime) -> Handled:
+    def silent(_one: RequestView, _snapshot: Snapshot, now: datetime) -> Handled:
         asked.append(now)
         return Handled()
 

@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 from msgspec import structs
 
+from plimsoll.nodes.requests.booking.consumption import consumers
 from plimsoll.nodes.requests.conditions import Conditions, Kind, Why, condition
-from plimsoll.nodes.requests.consuming import consumers
-from plimsoll.nodes.requests.seen import Nature, Phase, RequestsSeen
-from plimsoll.objects.pods import PodCondition, PodStatus
+from plimsoll.nodes.requests.model import ClassKind, Phase, RequestsSeen
+from plimsoll.objects.api.pods import PodCondition, PodStatus
 from tests.nodes.planning.worlds_of_offers import NOON
 from tests.nodes.requests.requests_seen import ATOMIC, CHECK, consumer, pods_of, seen
 from tests.scheduling.cluster import pod
@@ -131,6 +131,6 @@ class TestUnschedulable:
     @pytest.mark.parametrize(("status", "said"), [(PodStatus(), []), (REFUSED, ["ConsumingPodsUnschedulable"])])
     def test_room_that_was_not_to_be_kept(self, status: PodStatus, said: list[str]):
         """Only the scheduler can say whether it is gone."""
-        free = seen("r", (ONE, 4), nature=Nature.CHECK, reserves=False)
+        free = seen("r", (ONE, 4), nature=ClassKind.CHECK, reserves=False)
         waiting = [consumer("c", "r", ONE, said_class=CHECK)]
         assert codes([structs.replace(one, status=status) for one in waiting], there(others=(free,))) == said

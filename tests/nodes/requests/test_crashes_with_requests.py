@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from plimsoll.local.cloud.call_logs import NOBODY_WAITED
+from plimsoll.local.cloud.faults.call_log import NOBODY_WAITED
 from tests.nodes.loop.scenarios_of_the_loop import crash_after, group
 from tests.nodes.requests.served_worlds import conditions, faults, of_request, request, served, targets, template
 

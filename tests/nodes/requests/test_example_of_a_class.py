@@ -7,10 +7,10 @@ from importlib.metadata import EntryPoint
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from plimsoll.nodes import assembly
-from plimsoll.nodes.requests.registered_classes import GROUP, loaded
-from plimsoll.simulation.runs import run_scenario
-from plimsoll.simulation.scenario_files import read_scenario
+from plimsoll.nodes import builder
+from plimsoll.nodes.requests.classes import GROUP, loaded
+from plimsoll.simulation.files.scenario_files import read_scenario
+from plimsoll.simulation.runner import run_scenario
 
 if TYPE_CHECKING:
     import pytest
@@ -22,7 +22,7 @@ def test_the_night_class_adds_machines_when_it_is_night(monkeypatch: pytest.Monk
     monkeypatch.syspath_prepend(EXAMPLE)
     named = tomllib.loads((EXAMPLE / "pyproject.toml").read_text())["project"]["entry-points"][GROUP]
     classes = loaded(EntryPoint(name=name, value=value, group=GROUP) for name, value in named.items())
-    monkeypatch.setattr(assembly, "registered_classes", lambda: classes)
+    monkeypatch.setattr(builder, "registered_classes", lambda: classes)
 
     story = run_scenario(read_scenario((EXAMPLE / "night.yaml").read_bytes(), source="night.yaml"))
     assert story.expectations == 6

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from structlog.testing import capture_logs
 
-from plimsoll.nodes.requests.ignored_parameters import IgnoredParameters
+from plimsoll.nodes.requests.parameters import IgnoredParameters
 from tests.nodes.requests.listed_requests import request, seen_one
 
 ODD = seen_one(request(noRetry="yes"))

@@ -11,12 +11,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from plimsoll.core.plans import Reason
-from plimsoll.nodes.planning.repacking import repacked
-from plimsoll.nodes.planning.scale_up import plan_scale_up
-from plimsoll.nodes.planning.withdrawals import without_requests
-from plimsoll.nodes.requests.details import Details, Intent, Step
-from plimsoll.nodes.requests.intents import Return, attempts, grown_before, on_the_way_back, surplus
-from plimsoll.nodes.requests.seen import Phase
+from plimsoll.nodes.planning.requests.replan import repacked, without_requests
+from plimsoll.nodes.planning.scaleup.planner import plan_scale_up
+from plimsoll.nodes.requests.details import Details, GroupStep, Intent
+from plimsoll.nodes.requests.model import Phase
+from plimsoll.nodes.requests.rollback.intents import Rollback, attempts, grown_before, on_the_way_back, surplus
 from tests.nodes.planning.engine_worlds import group, waiting, world
 from tests.nodes.planning.worlds_of_offers import policy
 from tests.nodes.requests.requests_seen import pods_of, seen
@@ -24,31 +23,31 @@ from tests.nodes.requests.requests_seen import pods_of, seen
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from plimsoll.nodes.planning.results import ScaleUp
-    from plimsoll.nodes.planning.world import Snapshot
-    from plimsoll.nodes.requests.seen import Seen
+    from plimsoll.nodes.model.scale_up_plan import ScaleUpPlan
+    from plimsoll.nodes.model.snapshot import Snapshot
+    from plimsoll.nodes.requests.model import RequestView
 
 WHY = Reason(code="Test", message="withdrawn")
 
 
-def asking(name: str, *counts: int, cpu: Any = 1, intent: Intent | None = None) -> Seen:
+def asking(name: str, *counts: int, cpu: Any = 1, intent: Intent | None = None) -> RequestView:
     phase = Phase.DUE if intent is None else Phase.INTENDED
     found = seen(name, *((pods_of(cpu), count) for count in counts), phase=phase)
     return replace(found, details=Details(intent=intent))
 
 
-def planned(*line: Seen, size: int = 0, ordinary: int = 0) -> tuple[Snapshot, ScaleUp]:
+def planned(*line: RequestView, size: int = 0, ordinary: int = 0) -> tuple[Snapshot, ScaleUpPlan]:
     pods = [one for each in line for one in each.pods]
     others = [waiting("web", ordinary)] if ordinary else []
     snapshot = world(*pods, *others, groups=[group("g", target=size, most=50)])
     return snapshot, plan_scale_up(snapshot, policy(expander="cost"))
 
 
-def nodes_of(plan: ScaleUp) -> int:
+def nodes_of(plan: ScaleUpPlan) -> int:
     return sum(one.added for one in plan.growths)
 
 
-def pods_on(plan: ScaleUp) -> Counter[str]:
+def pods_on(plan: ScaleUpPlan) -> Counter[str]:
     """By key, pods on new nodes."""
     found: Counter[str] = Counter()
     for growth in plan.growths:
@@ -64,7 +63,7 @@ def test_the_intent_of_one_request_is_what_its_group_grows_by():
     one = asking("r", 8)
     snapshot, plan = planned(one, size=3)
     intent = attempts(plan, [one], snapshot.pending)["default/r"].intent
-    assert intent == Intent(attempt=1, groups={"g": Step(before=3, after=5)})
+    assert intent == Intent(attempt=1, groups={"g": GroupStep(before=3, after=5)})
 
 
 def test_intents_of_several_follow_each_other():
@@ -72,18 +71,18 @@ def test_intents_of_several_follow_each_other():
     snapshot, plan = planned(first, second)
     found = attempts(plan, [first, second], snapshot.pending)
     steps = [one.intent.groups["g"] for one in found.values() if one.intent is not None]
-    assert steps == [Step(before=0, after=2), Step(before=2, after=3)]
+    assert steps == [GroupStep(before=0, after=2), GroupStep(before=2, after=3)]
 
 
 def test_growth_that_was_begun_keeps_the_size_it_began_with():
-    one = asking("r", 8, intent=Intent(attempt=4, groups={"g": Step(before=1, after=2)}))
+    one = asking("r", 8, intent=Intent(attempt=4, groups={"g": GroupStep(before=1, after=2)}))
     snapshot, plan = planned(one, size=2)
     intent = attempts(plan, [one], snapshot.pending)["default/r"].intent
-    assert intent == Intent(attempt=4, groups={"g": Step(before=1, after=4)})
+    assert intent == Intent(attempt=4, groups={"g": GroupStep(before=1, after=4)})
 
 
 def test_what_was_added_is_told_by_the_size_of_the_group():
-    one = asking("r", 8, intent=Intent(attempt=1, groups={"g": Step(before=1, after=4)}))
+    one = asking("r", 8, intent=Intent(attempt=1, groups={"g": GroupStep(before=1, after=4)}))
     assert grown_before(one, {"g": 3}) == {"g": 2}
     assert grown_before(one, {"g": 9}) == {"g": 3}
     assert grown_before(one, {"g": 1}) == grown_before(one, {}) == {}
@@ -128,7 +127,7 @@ def test_all_that_the_others_do_not_need_goes_back_and_nothing_else(pods: Sequen
     assert pods_on(kept) == pods_on(left)
     parts = surplus(plan, kept, [one for name, one in attempts(plan, line, snapshot.pending).items() if name in names])
     grown = 2 + nodes_of(plan)
-    returns = [Return(seen=one, nodes=parts[one.name]) for one in line if one.name in names]
+    returns = [Rollback(seen=one, nodes=parts[one.name]) for one in line if one.name in names]
     ways = on_the_way_back(returns, {"g": grown})
     size = grown
     for one in reversed(returns):
@@ -137,7 +136,7 @@ def test_all_that_the_others_do_not_need_goes_back_and_nothing_else(pods: Sequen
 
 
 def test_a_return_goes_on_from_where_one_that_was_begun_before_ends():
-    before = Intent(attempt=1, groups={"g": Step(before=2, after=5, back=3)})
-    one = asking("r", 4, intent=Intent(attempt=1, groups={"g": Step(before=5, after=6)}))
-    ways = on_the_way_back([Return(seen=one, nodes={"g": 1})], {"g": 6}, begun=[before])
-    assert ways["default/r"].groups["g"] == Step(before=5, after=6, back=2)
+    before = Intent(attempt=1, groups={"g": GroupStep(before=2, after=5, back=3)})
+    one = asking("r", 4, intent=Intent(attempt=1, groups={"g": GroupStep(before=5, after=6)}))
+    ways = on_the_way_back([Rollback(seen=one, nodes={"g": 1})], {"g": 6}, begun=[before])
+    assert ways["default/r"].groups["g"] == GroupStep(before=5, after=6, back=2)

@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from msgspec import structs
 
-from plimsoll.nodes.options import read_options
+from plimsoll.nodes.config.options import read_options
+from plimsoll.nodes.requests.model import ClassKind
 from plimsoll.nodes.requests.pod_sets import PodMemory
-from plimsoll.nodes.requests.reading import read_requests
-from plimsoll.nodes.requests.seen import Nature
-from plimsoll.objects.meta import ObjectMeta
-from plimsoll.objects.policy import PriorityClass
-from plimsoll.objects.problems import BadObject
-from plimsoll.scheduling.demands import pod_demand
+from plimsoll.nodes.requests.reader import read_requests
+from plimsoll.objects.api.meta import ObjectMeta
+from plimsoll.objects.api.policy import PriorityClass
+from plimsoll.objects.codec.decode_problems import BadObject
+from plimsoll.scheduling.rules.resources_fit import pod_demand
 from tests.nodes.requests.listed_requests import (
     ATOMIC,
     CHECK,
@@ -30,8 +30,8 @@ from tests.nodes.requests.listed_requests import (
 )
 
 if TYPE_CHECKING:
-    from plimsoll.objects.pods import Pod
-    from plimsoll.objects.requests import ProvisioningRequest
+    from plimsoll.objects.api.pods import Pod
+    from plimsoll.objects.api.provisioning_requests import ProvisioningRequest
 
 INSTANCE = "check-capacity-processor-instance"
 URGENT = PriorityClass(metadata=ObjectMeta(name="urgent"), value=1000)
@@ -41,15 +41,15 @@ class TestClasses:
     @pytest.mark.parametrize(
         ("kind", "nature"),
         [
-            ("check-capacity.kubernetes.io", Nature.CHECK),
-            ("check-capacity.autoscaling.x-k8s.io", Nature.CHECK),
-            ("atomic-scale-up.kubernetes.io", Nature.ATOMIC),
-            ("best-effort-atomic-scale-up.kubernetes.io", Nature.ATOMIC),
-            ("best-effort-atomic-scale-up.autoscaling.x-k8s.io", Nature.ATOMIC),
-            ("gang.example.com", Nature.REGISTERED),
+            ("check-capacity.kubernetes.io", ClassKind.CHECK),
+            ("check-capacity.autoscaling.x-k8s.io", ClassKind.CHECK),
+            ("atomic-scale-up.kubernetes.io", ClassKind.ATOMIC),
+            ("best-effort-atomic-scale-up.kubernetes.io", ClassKind.ATOMIC),
+            ("best-effort-atomic-scale-up.autoscaling.x-k8s.io", ClassKind.ATOMIC),
+            ("gang.example.com", ClassKind.REGISTERED),
         ],
     )
-    def test_of_both_designs_and_of_others_that_registered(self, kind: str, nature: Nature):
+    def test_of_both_designs_and_of_others_that_registered(self, kind: str, nature: ClassKind):
         assert seen_one(request(kind=kind), registered={"gang.example.com": ()}).nature is nature
 
     def test_a_class_that_nobody_registered_is_known_and_nothing_else(self):

@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from structlog.testing import capture_logs
 
+from plimsoll.nodes.requests.classes import GROUP, Handled, condition_types_of, loaded, registered_classes
 from plimsoll.nodes.requests.conditions import condition
-from plimsoll.nodes.requests.registered_classes import GROUP, Handled, condition_types_of, loaded, registered_classes
 from tests.nodes.requests.listed_requests import CHECK, START, request, seen_one
 
 if TYPE_CHECKING:
-    from plimsoll.nodes.requests.registered_classes import RegisteredClass
+    from plimsoll.nodes.requests.classes import RegisteredClass
 
 GANG = "gang.example.com"
 SNAPSHOT: Any = None

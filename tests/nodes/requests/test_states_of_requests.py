@@ -10,11 +10,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from plimsoll.nodes.options import read_options
+from plimsoll.nodes.config.options import read_options
 from plimsoll.nodes.requests.details import Details
-from plimsoll.nodes.requests.seen import Phase, Seen
-from plimsoll.nodes.requests.states import Deletion, collected_at, due_now, next_attempt, refresh, refreshed
-from plimsoll.nodes.requests.verdicts import Saying, Verdict
+from plimsoll.nodes.requests.lifecycle import Deletion, collected_at, due_now, next_attempt, refresh, refreshed
+from plimsoll.nodes.requests.model import Phase, RequestView, StatusUpdate, UpdateKind
 from tests.nodes.requests.listed_requests import (
     ATOMIC,
     CHECK,
@@ -98,15 +97,15 @@ class TestTryingAgain:
             assert seen_one(one, at=late).phase is Phase.DUE
 
 
-def refreshed_one(*conditions: Any, at: float, kind: str = CHECK, **more: Any) -> Verdict | Deletion | None:
+def refreshed_one(*conditions: Any, at: float, kind: str = CHECK, **more: Any) -> StatusUpdate | Deletion | None:
     return refresh(seen_one(request("r", kind, *conditions, **more), at=at), after(at))
 
 
-def told(outcome: Verdict | Deletion | None) -> tuple[str, str, str] | None:
+def told(outcome: StatusUpdate | Deletion | None) -> tuple[str, str, str] | None:
     """What is written of which condition."""
     if outcome is None:
         return None
-    assert isinstance(outcome, Verdict)
+    assert isinstance(outcome, StatusUpdate)
     last = outcome.conditions.all[-1]
     return last.type, last.status, last.reason
 
@@ -141,9 +140,9 @@ class TestTimeGoesBy:
         assert refreshed_one(PROVISIONED, at=600) is None
         over = refreshed_one(PROVISIONED, at=610)
         assert told(over) == ("BookingExpired", "True", "CapacityReservationTimeExpired")
-        assert isinstance(over, Verdict)
+        assert isinstance(over, StatusUpdate)
         assert (over.saying, [one.type for one in over.conditions.all]) == (
-            Saying.BOOKING_EXPIRED,
+            UpdateKind.BOOKING_EXPIRED,
             ["Provisioned", "BookingExpired"],
         )
 
@@ -184,7 +183,7 @@ class TestTimeGoesBy:
         ]
         over = [request(f"z{n}", CHECK, condition("Provisioned", at=-601)) for n in range(3)]
         found = refreshed(seen(*old, *over), read_options({"provreq-refresh-writes": 4}), START)
-        assert [type(one) for one in found] == [Verdict, Verdict, Verdict, Deletion]
+        assert [type(one) for one in found] == [StatusUpdate, StatusUpdate, StatusUpdate, Deletion]
 
 
 class TestHowManyAtOnce:
@@ -228,7 +227,7 @@ class TestHowManyAtOnce:
     def test_nobody_is_passed_over_for_ever(self, size: int, begun: list[bool]):
         """Turn by turn the line becomes shorter, from its front."""
         some = [seen_one(request(f"r{n}")) for n in range(len(begun))]
-        line: list[Seen] = [
+        line: list[RequestView] = [
             replace(one, phase=Phase.INTENDED if first else Phase.DUE) for one, first in zip(some, begun, strict=True)
         ]
         policy = read_options({"check-capacity-provisioning-request-max-batch-size": size})

@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING, Any
 
 from plimsoll.kube.errors import AnswerLost
 from plimsoll.local.apiserver.transport.kube_transport import EmbeddedTransport
-from plimsoll.local.cloud.interface import SimulatedCloud
+from plimsoll.local.cloud.api import SimulatedCloud
 from plimsoll.local.components import Components
 from plimsoll.runtime.chance import SeededEntropy
-from plimsoll.simulation.autoscaling import ScenarioLoop
 from plimsoll.simulation.ports import Plugs
-from plimsoll.simulation.runs import Telling
-from plimsoll.simulation.worlds import World
+from plimsoll.simulation.runner import Telling
+from plimsoll.simulation.worlds.autoscaler import ScenarioLoop
+from plimsoll.simulation.worlds.world import World
 from tests.nodes.loop.scenarios_of_the_loop import AUTOSCALER, group, scenario_of, steps_of
 from tests.nodes.requests.served_worlds import ON, request, template
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from plimsoll.kube.client import Client
-    from plimsoll.kube.exchange import Call, Reply, Transport
+    from plimsoll.kube.transport import Request, Response, Transport
     from plimsoll.runtime.services import Service
     from plimsoll.simulation.ports import Loop, LoopTools
     from tests.nodes.loop.scenarios_of_the_loop import Json
@@ -37,7 +37,7 @@ class Wire:
         self.free = asyncio.Event()
         self.free.set()
         self.reached = asyncio.Event()
-        self.lose: Callable[[Call], bool] = lambda _call: False
+        self.lose: Callable[[Request], bool] = lambda _call: False
 
     def hold(self) -> None:
         self.free.clear()
@@ -48,7 +48,7 @@ class WiredTransport:
         self._transport = transport
         self._wire = wire
 
-    async def send(self, call: Call) -> Reply:
+    async def send(self, call: Request) -> Response:
         if not call.is_safe and "/nodegroups" in call.path:
             self._wire.reached.set()
             await self._wire.free.wait()
@@ -176,7 +176,7 @@ def test_a_write_whose_answer_is_lost_makes_nobody_grow_twice():
     for number in range(1, 20):
         left = [number]
 
-        def lose(call: Call, left: list[int] = left) -> bool:
+        def lose(call: Request, left: list[int] = left) -> bool:
             if call.is_safe or "/provisioningrequests/" not in call.path:
                 return False
             left[0] -= 1

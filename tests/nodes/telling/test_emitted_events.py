@@ -5,10 +5,10 @@ from typing import Any
 
 from plimsoll.core.plans import Reason
 from plimsoll.kube.recorder import EventRecorder, EventType
-from plimsoll.nodes.observing.waiting_pods import CONSUME, CONSUMING
-from plimsoll.nodes.telling.events import EventEmitter
-from plimsoll.objects.events import EventSource
-from plimsoll.objects.meta import ObjectReference
+from plimsoll.nodes.observing.pod_filters import CONSUME, CONSUMING
+from plimsoll.nodes.reporting.events.emitter import EventEmitter
+from plimsoll.objects.api.events import EventSource
+from plimsoll.objects.api.meta import ObjectReference
 from tests.kube.worlds import KubeWorld
 from tests.nodes.planning.worlds_of_offers import NOON
 from tests.nodes.telling.told_turns import aside, grew, growth, later, offer, stuck, turn, waiting

@@ -6,13 +6,13 @@ from plimsoll.core.plans import Reason
 from plimsoll.kube.recorder import EventType
 from plimsoll.nodes.cluster_state.changes import Changes, FailedGrowth, never_registered, not_made, size_differs
 from plimsoll.nodes.cluster_state.observed import CloudError
-from plimsoll.nodes.expanding import MAX_NODES_REACHED
-from plimsoll.nodes.observing.waiting_pods import CONSUME, CONSUMING
-from plimsoll.nodes.planning.offers import NotOffered
-from plimsoll.nodes.planning.world import Pending
-from plimsoll.nodes.policy import Policy
-from plimsoll.nodes.telling.events import events_of
-from plimsoll.nodes.turns import Repaired, ScaleUpPart, SetAside, Turn
+from plimsoll.nodes.config.policy import Policy
+from plimsoll.nodes.model.loop_result import LoopResult, Repaired, ScaleUpPart, SetAside
+from plimsoll.nodes.model.scale_up_options import NotOffered
+from plimsoll.nodes.model.snapshot import PendingPods
+from plimsoll.nodes.observing.pod_filters import CONSUME, CONSUMING
+from plimsoll.nodes.reporting.events.emitter import events_of
+from plimsoll.nodes.scaleup.orchestrator import MAX_NODES_REACHED
 from tests.nodes.telling.told_turns import (
     STOCKOUT,
     aside,
@@ -97,11 +97,11 @@ def test_a_pod_is_told_which_groups_grow_for_it():
 
 
 def test_of_pods_alike_the_first_have_a_place_the_next_are_helped_and_the_last_are_left():
-    four = Pending(key="default/four", pod=pod("four-0"), count=4, names=("four-0", "four-1", "four-2", "four-3"))
-    some = growth(offer("g"), Pending(key="default/four", pod=four.pod, count=2))
+    four = PendingPods(key="default/four", pod=pod("four-0"), count=4, names=("four-0", "four-1", "four-2", "four-3"))
+    some = growth(offer("g"), PendingPods(key="default/four", pod=four.pod, count=2))
     plan = planned(
         some,
-        remaining=(left(Pending(key="default/four", pod=four.pod, count=1), reasons=(CPU_LIMIT,)),),
+        remaining=(left(PendingPods(key="default/four", pod=four.pod, count=1), reasons=(CPU_LIMIT,)),),
         existing={"n1": {"default/four": 1}},
     )
     one = turn(four, scale_up=ScaleUpPart(plan=plan, grown=(grown(some),)))
@@ -198,7 +198,7 @@ def test_of_many_owners_fewer_pods_are_told_so_that_no_event_is_pushed_out():
 
 
 def test_what_is_only_asked_for_by_a_request_is_no_pod_to_tell_of():
-    asked = Pending(key="default/request/0", pod=pod("asked"), count=40)
+    asked = PendingPods(key="default/request/0", pod=pod("asked"), count=40)
     one = grew(growth(offer("g"), asked), pending=(asked,))
 
     assert told(one, "TriggeredScaleUp") == []
@@ -288,7 +288,7 @@ def test_a_bad_priority_config_map_is_told_there():
     assert told(turn(priority_problem=problem), "PriorityConfigMapInvalid") == [problem.message]
 
 
-def prioritised(*groups: str, **numbers: str) -> Turn:
+def prioritised(*groups: str, **numbers: str) -> LoopResult:
     """Growth of these groups under the priority expander; `numbers` as `p10="pattern"`."""
     one = grew(
         *(growth(offer(name), waiting("web")) for name in groups),

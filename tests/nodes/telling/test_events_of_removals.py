@@ -2,9 +2,9 @@
 
 from plimsoll.core.plans import Reason
 from plimsoll.kube.recorder import EventType
-from plimsoll.nodes.acting.cleaning import Cleaned
-from plimsoll.nodes.telling.events import events_of
-from plimsoll.nodes.turns import EvictedPod, GroupGone, RemovalResult
+from plimsoll.nodes.actuation.cleanup import Cleaned
+from plimsoll.nodes.model.loop_result import DeletedGroup, EvictedPod, RemovalResult
+from plimsoll.nodes.reporting.events.emitter import events_of
 from tests.nodes.telling.told_turns import (
     STOCKOUT,
     ended,
@@ -76,7 +76,7 @@ def test_a_removal_that_was_overtaken_is_no_warning():
 
 
 def test_groups_of_auto_provisioning_that_go_n31():
-    one = turn(groups_gone=(GroupGone(group="nap-1"), GroupGone(group="nap-2", failure=STOCKOUT)))
+    one = turn(groups_gone=(DeletedGroup(group="nap-1"), DeletedGroup(group="nap-2", failure=STOCKOUT)))
 
     assert told(one, "DeletedNodeGroup") == ["NodeAutoprovisioning: removed node group nap-1"]
     assert told(one, "FailedToDeleteNodeGroup") == [

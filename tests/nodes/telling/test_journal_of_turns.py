@@ -7,18 +7,24 @@ from typing import Any
 from msgspec import structs
 
 from plimsoll.core.plans import NotDone, Reason, Ref, Result, encode
+from plimsoll.journal.dedupe import JournalNews
 from plimsoll.nodes.cluster_state.changes import never_registered, size_differs
 from plimsoll.nodes.cluster_state.growth_requests import GrowthRequest
+from plimsoll.nodes.cluster_state.health import GroupStanding, Standing
 from plimsoll.nodes.cluster_state.observed import ObservedGroup
 from plimsoll.nodes.cluster_state.readiness import Readiness
-from plimsoll.nodes.cluster_state.standing import GroupStanding, Standing
-from plimsoll.nodes.planning.offers import NotOffered
-from plimsoll.nodes.planning.world import Pending
-from plimsoll.nodes.telling.group_notes import GroupNotes
-from plimsoll.nodes.telling.journal_news import JournalNews
-from plimsoll.nodes.telling.journal_plans import plan_of, told_of
-from plimsoll.nodes.telling.settled_pods import settled_pods
-from plimsoll.nodes.turns import GroupGone, RemovalResult, Repaired, ScaleDownPart, ScaleUpPart, Turn
+from plimsoll.nodes.model.loop_result import (
+    DeletedGroup,
+    LoopResult,
+    RemovalResult,
+    Repaired,
+    ScaleDownPart,
+    ScaleUpPart,
+)
+from plimsoll.nodes.model.scale_up_options import NotOffered
+from plimsoll.nodes.model.snapshot import PendingPods
+from plimsoll.nodes.reporting.journal.group_notes import GroupNotes, settled_pods
+from plimsoll.nodes.reporting.journal.plan_entries import plan_of, told_of
 from tests.nodes.planning.worlds_of_offers import NOON
 from tests.nodes.telling.told_turns import (
     STOCKOUT,
@@ -45,7 +51,7 @@ from tests.nodes.telling.told_turns import (
 LIMIT = Reason(code="CpuResourceLimit", message="max cluster cpu limit reached (13 of 5 in use)")
 
 
-def about(one: Turn, text: str) -> list[str]:
+def about(one: LoopResult, text: str) -> list[str]:
     """What `plimsoll why` finds."""
     return plan_of(one).about(Ref.parse(text)).lines()
 
@@ -142,7 +148,7 @@ def test_removals_have_an_outcome_once_they_ended():
 def test_repairs_and_deleted_groups_are_actions_too():
     shrunk = Repaired(group="g", reason=size_differs("g", nodes=1, target=3, limit_s=900), before=3, after=1)
     never = Repaired(group="h", reason=never_registered("h", 1, limit_s=900, kept=0), instances=("i-1",))
-    plan = plan_of(turn(repaired=(shrunk, never), groups_gone=(GroupGone(group="nap-1"),)))
+    plan = plan_of(turn(repaired=(shrunk, never), groups_gone=(DeletedGroup(group="nap-1"),)))
 
     assert [(action.verb, action.target.name) for action in plan.actions] == [
         ("shrink", "g"),
@@ -162,7 +168,7 @@ def test_a_turn_that_ended_early_says_why():
 
 def test_a_plan_names_ten_thousand_pods_and_counts_the_rest():
     names = tuple(f"p{number}" for number in range(12_000))
-    many = Pending(key="default/many", pod=pod("many"), count=12_000, names=names)
+    many = PendingPods(key="default/many", pod=pod("many"), count=12_000, names=names)
     (one,) = plan_of(stuck(many, reasons=(LIMIT,))).not_done
 
     assert len(one.about) == 10_000
@@ -176,7 +182,7 @@ def test_nodes_kept_for_the_same_reason_are_told_together():
     assert one.count == 50
 
 
-def news_of(*turns: Turn) -> list[list[str] | None]:
+def news_of(*turns: LoopResult) -> list[list[str] | None]:
     """The things each turn writes about; None: it writes nothing."""
     news = JournalNews()
     found: list[list[str] | None] = []
@@ -190,7 +196,7 @@ def _named(actions: Any, not_done: tuple[NotDone, ...]) -> list[str]:
     return [*(str(one.target) for one in actions), *(str(ref) for one in not_done for ref in one.about)]
 
 
-def keeping(percent: float, *, also: str = "", seconds: float = 0) -> Turn:
+def keeping(percent: float, *, also: str = "", seconds: float = 0) -> LoopResult:
     nodes = [kept("n1", "NotUnderutilized", f"cpu is used to {percent}%")]
     if also:
         nodes.append(kept("n2", also))
@@ -217,7 +223,7 @@ def test_what_was_gone_and_comes_back_is_news():
 
 
 def test_another_pod_that_keeps_a_node_is_news():
-    def blocked(name: str) -> Turn:
+    def blocked(name: str) -> LoopResult:
         return turn(scale_down=shrinking(kept=(kept("n1", "BlockedByPod", f"{name} keeps it", facts={"pod": name}),)))
 
     assert news_of(blocked("a"), blocked("a"), blocked("b")) == [["node/n1"], None, ["node/n1"]]
@@ -245,7 +251,7 @@ def test_everything_in_force_is_said_again_after_six_hours():
 
 
 def test_a_large_quiet_cluster_writes_little():
-    def of(share: float) -> Turn:
+    def of(share: float) -> LoopResult:
         nodes = tuple(kept(f"node-{n}", "NotUnderutilized", f"cpu is used to {share + n / 100}%") for n in range(5_000))
         return turn(scale_down=shrinking(kept=nodes))
 
@@ -259,15 +265,15 @@ def test_a_large_quiet_cluster_writes_little():
 # ---- pods that wait no more
 
 
-def after(one: Turn, *, seconds: int) -> Turn:
+def after(one: LoopResult, *, seconds: int) -> LoopResult:
     return later(one, at=NOON + timedelta(seconds=seconds))
 
 
-def placed_now(name: str, on: str) -> Turn:
+def placed_now(name: str, on: str) -> LoopResult:
     return after(turn(nodes=(node(on),), pods=(placed(name, on),)), seconds=10)
 
 
-def lines_of(*turns: Turn) -> list[list[str]]:
+def lines_of(*turns: LoopResult) -> list[list[str]]:
     """Lines of what each turn had to say."""
     news = JournalNews()
     found = []
@@ -293,7 +299,7 @@ def test_a_pod_that_is_nowhere_is_not_said_to_run():
 
 
 def test_a_turn_that_saw_nothing_or_did_not_plan_leaves_what_was_said():
-    blind = after(Turn(number=8, at=NOON, policy=turn().policy, ended_early=LIMIT), seconds=10)
+    blind = after(LoopResult(number=8, at=NOON, policy=turn().policy, ended_early=LIMIT), seconds=10)
     unplanned = after(turn(waiting("p")), seconds=20)
 
     assert [lines for lines in lines_of(WAITS, blind, unplanned)[1:] if "pod" in str(lines)] == []
@@ -315,7 +321,7 @@ def standing_of(*, target: int = 2, ready: int = 2, autoscaled: bool = True, mos
     return Standing(at=NOON, groups={"g": one})
 
 
-def noted(*turns: Turn) -> list[list[str]]:
+def noted(*turns: LoopResult) -> list[list[str]]:
     notes = GroupNotes()
     return [[f"{one.what}: {one.reason}" for one in notes.of(each)] for each in turns]
 

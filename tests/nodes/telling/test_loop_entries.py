@@ -6,9 +6,9 @@ from dataclasses import replace
 import pytest
 
 from plimsoll.core.plans import Reason
-from plimsoll.nodes.planning.results import LabelSet
-from plimsoll.nodes.telling.entries import loop_entry
-from plimsoll.nodes.turns import ScaleDownPart, ScaleUpPart, Turn
+from plimsoll.nodes.model.loop_result import LoopResult, ScaleDownPart, ScaleUpPart
+from plimsoll.nodes.model.scale_up_plan import LabelSet
+from plimsoll.nodes.reporting.plan_json import loop_entry
 from tests.nodes.telling.told_turns import (
     STOCKOUT,
     grew,
@@ -161,7 +161,7 @@ NEW = Reason(code="PodsTooNew", message="wait")
         (turn(ended_early=Reason(code="CannotSee", message="x")), "ScaleDownNotTried"),
     ],
 )
-def test_how_scaling_down_ended(one: Turn, result: str):
+def test_how_scaling_down_ended(one: LoopResult, result: str):
     assert loop_entry(one)["scaleDown"]["result"] == result
 
 

@@ -12,10 +12,10 @@ from plimsoll.core.plans import Reason
 from plimsoll.nodes.cluster_state.changes import Changes, FailedGrowth, never_registered, not_made, timed_out
 from plimsoll.nodes.cluster_state.observed import CloudError
 from plimsoll.nodes.cluster_state.registry import ClusterState
-from plimsoll.nodes.planning.offers import NotOffered
-from plimsoll.nodes.telling.metrics import Metrics
-from plimsoll.nodes.turns import GroupGone, PodState, RemovalResult, Repaired, ScaleUpPart
-from plimsoll.objects.nodes import NodeSpec, Taint
+from plimsoll.nodes.model.loop_result import DeletedGroup, PodState, RemovalResult, Repaired, ScaleUpPart
+from plimsoll.nodes.model.scale_up_options import NotOffered
+from plimsoll.nodes.reporting.metrics.metrics import Metrics
+from plimsoll.objects.api.nodes import NodeSpec, Taint
 from tests.nodes.cluster_state import state_worlds
 from tests.nodes.planning.worlds_of_offers import group as planned_group
 from tests.nodes.planning.worlds_of_offers import policy, standard
@@ -232,7 +232,7 @@ def test_minima_of_the_cluster_count_as_skipped_scale_downs():
 
 
 def test_groups_deleted_n31():
-    one = turn(groups_gone=(GroupGone(group="a"), GroupGone(group="b", failure=STOCKOUT)))
+    one = turn(groups_gone=(DeletedGroup(group="a"), DeletedGroup(group="b", failure=STOCKOUT)))
 
     assert after(one)["deleted_node_groups_total"] == 1
 
@@ -321,7 +321,7 @@ def test_counters_are_the_sums_of_what_turns_say(stories: list[tuple[int, int, i
             turn(
                 scale_up=ScaleUpPart(plan=planned(*growths), grown=done),
                 scale_down=shrinking(ended=tuple(ended(removal(f"n{number}"), evicted=2) for number in range(removed))),
-                groups_gone=tuple(GroupGone(group=f"g{number}", failure=failure) for number in range(deleted)),
+                groups_gone=tuple(DeletedGroup(group=f"g{number}", failure=failure) for number in range(deleted)),
             )
         )
     samples = after(*turns)

@@ -10,16 +10,15 @@ import pytest
 
 from plimsoll.core.plans import Reason
 from plimsoll.kube.errors import NotSent
+from plimsoll.nodes.model.loop_result import ScaleUpPart
+from plimsoll.nodes.reporting.http.debug import Insights
+from plimsoll.nodes.reporting.http.pages import TellingPages
+from plimsoll.nodes.reporting.metrics.metrics import Metrics
 from plimsoll.nodes.requests.conditions import condition
-from plimsoll.nodes.requests.seen import Phase
-from plimsoll.nodes.requests.verdicts import RequestsPart, Saying, Verdict
-from plimsoll.nodes.telling.health import Health, Patience
-from plimsoll.nodes.telling.http import TellingPages
-from plimsoll.nodes.telling.http_access import Reviewer, is_local
-from plimsoll.nodes.telling.insights import Insights
-from plimsoll.nodes.telling.metrics import Metrics
-from plimsoll.nodes.telling.profiling import stack_of
-from plimsoll.nodes.turns import ScaleUpPart
+from plimsoll.nodes.requests.model import Phase, RequestsPart, StatusUpdate, UpdateKind
+from plimsoll.operator.debug_access import Reviewer, is_local
+from plimsoll.operator.health import Health, Patience
+from plimsoll.operator.profiler import stack_of
 from tests.kube.worlds import KubeWorld, ScriptedTransport
 from tests.local.apiserver.application.worlds import ADMIN, GUEST
 from tests.nodes.planning.worlds_of_offers import NOON
@@ -29,8 +28,8 @@ from tests.nodes.telling.told_turns import aside, grew, growth, node, offer, pla
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterator
 
-    from plimsoll.nodes.telling.profiling import Profiler
-    from plimsoll.nodes.turns import Turn
+    from plimsoll.nodes.model.loop_result import LoopResult
+    from plimsoll.operator.profiler import Profiler
 
 HERE = "127.0.0.1"
 THERE = "10.0.0.7"
@@ -43,7 +42,7 @@ class Site:
     def __init__(self, world: KubeWorld, *, reviewer: Reviewer | None = None, profiler: Profiler | None = None) -> None:
         self.world = world
         self.health = Health(Patience(inactivity_s=600, failing_s=900, startup_s=1200))
-        self.turn: Turn | None = None
+        self.turn: LoopResult | None = None
         self.metrics = Metrics()
         self.pages = TellingPages(
             metrics=self.metrics,
@@ -250,9 +249,9 @@ def test_explaining_a_request_that_waits_for_its_next_attempt(site: Site):
 def test_explaining_a_request_that_the_turn_answered(site: Site):
     asked = seen("r", (pods_of(1), 2), phase=Phase.DUE)
     answered = asked.conditions.with_condition(condition("Provisioned", "True", "CapacityIsFound", "", at=NOON))
-    verdict = Verdict(
+    verdict = StatusUpdate(
         seen=asked,
-        saying=Saying.PROVISIONED,
+        saying=UpdateKind.PROVISIONED,
         reason=Reason(code="CapacityIsFound", message="2 pods fit"),
         conditions=answered,
         details=asked.details,

@@ -10,26 +10,25 @@ import pytest
 
 from plimsoll.core.plans import Reason, Ref
 from plimsoll.kube.recorder import EventType
+from plimsoll.nodes.reporting.events.emitter import EventEmitter, events_of
+from plimsoll.nodes.reporting.journal.plan_entries import told_of
+from plimsoll.nodes.reporting.log_line import sentence_of
+from plimsoll.nodes.reporting.metrics.metrics import Metrics
 from plimsoll.nodes.requests.conditions import Kind, condition
-from plimsoll.nodes.requests.seen import Nature, Phase
-from plimsoll.nodes.requests.verdicts import ConsumerWarning, RequestsPart, Saying, Verdict
-from plimsoll.nodes.telling.events import EventEmitter, events_of
-from plimsoll.nodes.telling.journal_plans import told_of
-from plimsoll.nodes.telling.metrics import Metrics
-from plimsoll.nodes.telling.sentences import sentence_of
+from plimsoll.nodes.requests.model import ClassKind, ConsumerWarning, Phase, RequestsPart, StatusUpdate, UpdateKind
 from tests.nodes.planning.worlds_of_offers import NOON
 from tests.nodes.requests.requests_seen import ATOMIC, pods_of, seen
 from tests.nodes.telling.told_turns import later, pod, turn
 
 if TYPE_CHECKING:
-    from plimsoll.nodes.turns import Turn
+    from plimsoll.nodes.model.loop_result import LoopResult
 
-SOME = seen("r", (pods_of(1), 3), nature=Nature.ATOMIC)
-NEW = seen("r", (pods_of(1), 3), nature=Nature.ATOMIC, phase=Phase.DUE)
+SOME = seen("r", (pods_of(1), 3), nature=ClassKind.ATOMIC)
+NEW = seen("r", (pods_of(1), 3), nature=ClassKind.ATOMIC, phase=Phase.DUE)
 
 
-def verdict(saying: Saying, message: str = "so it is", *, is_written: bool = True) -> Verdict:
-    return Verdict(
+def verdict(saying: UpdateKind, message: str = "so it is", *, is_written: bool = True) -> StatusUpdate:
+    return StatusUpdate(
         seen=SOME,
         saying=saying,
         reason=Reason(code=saying.value, message=message),
@@ -39,7 +38,7 @@ def verdict(saying: Saying, message: str = "so it is", *, is_written: bool = Tru
     )
 
 
-def with_requests(*verdicts: Verdict, **part: Any) -> Turn:
+def with_requests(*verdicts: StatusUpdate, **part: Any) -> LoopResult:
     return turn(requests=RequestsPart(verdicts=verdicts, **part))
 
 
@@ -51,37 +50,37 @@ def unschedulable(pods: int) -> ConsumerWarning:
 # ---- events
 
 
-@pytest.mark.parametrize("saying", [one for one in Saying if one not in {Saying.ACCEPTED, Saying.DELETED}])
-def test_what_is_said_of_a_request_is_an_event_of_it(saying: Saying):
+@pytest.mark.parametrize("saying", [one for one in UpdateKind if one not in {UpdateKind.ACCEPTED, UpdateKind.DELETED}])
+def test_what_is_said_of_a_request_is_an_event_of_it(saying: UpdateKind):
     (told,) = events_of(with_requests(verdict(saying)))
     assert (told.about.kind, told.about.name, told.about.uid) == ("ProvisioningRequest", "r", "uid-r")
     assert (told.reason, told.message) == (saying.value, "so it is")
-    is_bad = saying in {Saying.NOT_FOUND, Saying.FAILED, Saying.REVOKED, Saying.ROLLED_BACK}
+    is_bad = saying in {UpdateKind.NOT_FOUND, UpdateKind.FAILED, UpdateKind.REVOKED, UpdateKind.ROLLED_BACK}
     assert told.type is (EventType.WARNING if is_bad else EventType.NORMAL)
 
 
-def accepting(saying: Saying, *, is_written: bool = True) -> Verdict:
+def accepting(saying: UpdateKind, *, is_written: bool = True) -> StatusUpdate:
     made = condition(Kind.ACCEPTED, status=True, why="Accepted", message="queued", at=NOON)
     said = verdict(saying, is_written=is_written)
     return replace(said, seen=NEW, conditions=NEW.conditions.with_condition(made))
 
 
-@pytest.mark.parametrize("saying", [Saying.ACCEPTED, Saying.PROVISIONED, Saying.NOT_FOUND])
-def test_who_is_accepted_is_told_once_before_anything_else(saying: Saying):
-    told = events_of(with_requests(accepting(saying), verdict(Saying.NOT_FOUND)))
+@pytest.mark.parametrize("saying", [UpdateKind.ACCEPTED, UpdateKind.PROVISIONED, UpdateKind.NOT_FOUND])
+def test_who_is_accepted_is_told_once_before_anything_else(saying: UpdateKind):
+    told = events_of(with_requests(accepting(saying), verdict(UpdateKind.NOT_FOUND)))
     assert (told[0].reason, told[0].type) == ("Accepted", EventType.NORMAL)
     assert [one.reason for one in told[1:]].count("Accepted") == 0
     metrics = Metrics()
-    metrics.observe(with_requests(accepting(saying), verdict(Saying.NOT_FOUND)))
+    metrics.observe(with_requests(accepting(saying), verdict(UpdateKind.NOT_FOUND)))
     assert metrics.samples()[f"provreq_total{{class={ATOMIC},outcome=Accepted}}"] == 1
 
 
 def test_an_acceptance_that_was_not_written_is_not_told():
-    assert events_of(with_requests(accepting(Saying.ACCEPTED, is_written=False))) == ()
+    assert events_of(with_requests(accepting(UpdateKind.ACCEPTED, is_written=False))) == ()
 
 
 def test_what_only_tidies_up_is_not_told_or_counted():
-    one = with_requests(replace(verdict(Saying.ROLLED_BACK), is_news=False))
+    one = with_requests(replace(verdict(UpdateKind.ROLLED_BACK), is_news=False))
     assert events_of(one) == ()
     assert told_of(one)[0].actions == ()
     metrics = Metrics()
@@ -90,7 +89,9 @@ def test_what_only_tidies_up_is_not_told_or_counted():
 
 
 def test_what_was_not_written_is_not_told():
-    assert events_of(with_requests(verdict(Saying.PROVISIONED, is_written=False), verdict(Saying.DELETED))) == ()
+    assert (
+        events_of(with_requests(verdict(UpdateKind.PROVISIONED, is_written=False), verdict(UpdateKind.DELETED))) == ()
+    )
 
 
 def test_a_pod_is_told_what_is_wrong_with_it():
@@ -123,9 +124,9 @@ def test_n47_waiting_consumers_are_told_of_once_in_five_minutes_however_many_the
 def test_answers_are_counted_by_class_and_outcome():
     metrics = Metrics()
     one = with_requests(
-        verdict(Saying.PROVISIONED),
-        verdict(Saying.ROLLED_BACK),
-        verdict(Saying.FAILED, is_written=False),
+        verdict(UpdateKind.PROVISIONED),
+        verdict(UpdateKind.ROLLED_BACK),
+        verdict(UpdateKind.FAILED, is_written=False),
         waiting={ATOMIC: 4},
         booked={"default/r": {"n1": 3, "n2": 2}},
         unbookable={"default/r": 1},
@@ -143,7 +144,7 @@ def test_answers_are_counted_by_class_and_outcome():
 
 def test_the_time_to_capacity_is_measured():
     metrics = Metrics()
-    one = with_requests(verdict(Saying.PROVISIONED))
+    one = with_requests(verdict(UpdateKind.PROVISIONED))
     assert SOME.created is not None
     metrics.observe(later(one, at=SOME.created + timedelta(seconds=90)))
     told = metrics.exposition().decode()
@@ -155,7 +156,7 @@ def test_the_time_to_capacity_is_measured():
 
 def test_pods_that_got_their_room_in_this_very_turn_count_as_booked():
     metrics = Metrics()
-    metrics.observe(with_requests(verdict(Saying.PROVISIONED)))
+    metrics.observe(with_requests(verdict(UpdateKind.PROVISIONED)))
     assert metrics.samples()["provreq_booked_pods"] == 3
 
 
@@ -163,7 +164,9 @@ def test_pods_that_got_their_room_in_this_very_turn_count_as_booked():
 
 
 def test_the_journal_knows_what_was_done_and_what_was_not():
-    plan, outcomes = told_of(with_requests(verdict(Saying.PROVISIONED), verdict(Saying.NOT_FOUND, "14 of 24 pods fit")))
+    plan, outcomes = told_of(
+        with_requests(verdict(UpdateKind.PROVISIONED), verdict(UpdateKind.NOT_FOUND, "14 of 24 pods fit"))
+    )
     request = Ref(kind="request", namespace="default", name="r")
     assert [(one.verb, one.target) for one in plan.actions] == [("provision", request)]
     assert [str(one.result.value) for one in outcomes] == ["Done"]
@@ -172,5 +175,5 @@ def test_the_journal_knows_what_was_done_and_what_was_not():
 
 
 def test_the_sentence_names_requests():
-    told = sentence_of(with_requests(verdict(Saying.NOT_FOUND, "14 of 24 pods fit"), verdict(Saying.ACCEPTED)))
+    told = sentence_of(with_requests(verdict(UpdateKind.NOT_FOUND, "14 of 24 pods fit"), verdict(UpdateKind.ACCEPTED)))
     assert told == "no capacity for request default/r (14 of 24 pods fit)"

@@ -3,10 +3,10 @@
 import pytest
 
 from plimsoll.core.plans import Reason
-from plimsoll.nodes.policy import Operation
-from plimsoll.nodes.telling.health import Health, Patience
-from plimsoll.nodes.telling.sentences import sentence_of
-from plimsoll.nodes.turns import GroupGone, RemovalResult, ScaleDownPart, ScaleUpPart, Turn
+from plimsoll.nodes.config.policy import Operation
+from plimsoll.nodes.model.loop_result import DeletedGroup, LoopResult, RemovalResult, ScaleDownPart, ScaleUpPart
+from plimsoll.nodes.reporting.log_line import sentence_of
+from plimsoll.operator.health import Health, Patience
 from tests.nodes.telling.told_turns import (
     STOCKOUT,
     ended,
@@ -50,11 +50,11 @@ NEEDED = Reason(code="NeededAgain", message="pods came")
             turn(scale_down=shrinking(ended=(ended(removal("n1"), RemovalResult.OVERTAKEN, reason=NEEDED),))),
             "n1 was not removed: pods came",
         ),
-        (turn(groups_gone=(GroupGone(group="nap-1"),)), "deleted empty nap-1"),
+        (turn(groups_gone=(DeletedGroup(group="nap-1"),)), "deleted empty nap-1"),
         (turn(ended_early=Reason(code="CannotSee", message="no answer")), "stopped early, no answer"),
     ],
 )
-def test_a_turn_in_one_sentence(one: Turn, sentence: str):
+def test_a_turn_in_one_sentence(one: LoopResult, sentence: str):
     assert sentence_of(one) == sentence
 
 

@@ -11,10 +11,10 @@ from plimsoll.core.plans import Ref
 from plimsoll.journal.entries import Query
 from plimsoll.journal.memory import MemoryJournal
 from plimsoll.kube.recorder import EventRecorder
-from plimsoll.nodes.telling.events import EventEmitter
-from plimsoll.nodes.telling.status import StatusWriter
-from plimsoll.nodes.telling.teller import Teller
-from plimsoll.objects.events import EventSource
+from plimsoll.nodes.reporting.events.emitter import EventEmitter
+from plimsoll.nodes.reporting.reporter import Reporter
+from plimsoll.nodes.reporting.status.configmap import StatusWriter
+from plimsoll.objects.api.events import EventSource
 from tests.kube.worlds import KubeWorld
 from tests.nodes.planning.worlds_of_offers import policy
 from tests.nodes.telling.told_turns import grew, growth, offer, turn, waiting
@@ -36,7 +36,7 @@ class Office:
             world.client, EventSource(component="cluster-autoscaler"), clock=world.clock, entropy=world.entropy
         )
         world.run.spawn(recorder.run())
-        self.teller = Teller(emitter=EventEmitter(recorder), status=StatusWriter(world.client), journal=self.journal)
+        self.teller = Reporter(emitter=EventEmitter(recorder), status=StatusWriter(world.client), journal=self.journal)
 
     def tell(self, *turns: object) -> None:
         for one in turns:

@@ -13,8 +13,8 @@ from plimsoll.journal.entries import Entry
 from plimsoll.journal.last_plans import read_last_plans
 from plimsoll.journal.last_plans_map import LAST_PLANS_OF_NODES, LastPlansWriter
 from plimsoll.kube.errors import Forbidden
-from plimsoll.nodes.telling.journal_plans import told_of
-from plimsoll.nodes.telling.teller import Teller
+from plimsoll.nodes.reporting.journal.plan_entries import told_of
+from plimsoll.nodes.reporting.reporter import Reporter
 from tests.kube.worlds import KubeWorld
 from tests.local.apiserver.application.worlds import GUEST
 from tests.nodes.planning.worlds_of_offers import policy
@@ -23,7 +23,7 @@ from tests.nodes.telling.told_turns import kept, shrinking, stuck, turn, waiting
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from plimsoll.nodes.turns import Turn
+    from plimsoll.nodes.model.loop_result import LoopResult
 
 URL = f"/api/v1/namespaces/kube-system/configmaps/{LAST_PLANS_OF_NODES}"
 NAMESPACE = policy().operation.namespace
@@ -36,7 +36,7 @@ def world() -> Iterator[KubeWorld]:
         yield world
 
 
-def entry(one: Turn, number: int = 1) -> Entry:
+def entry(one: LoopResult, number: int = 1) -> Entry:
     plan, outcomes = told_of(one)
     return Entry(number=number, plan=plan, outcomes=outcomes)
 
@@ -84,7 +84,7 @@ def test_it_never_grows_beyond_its_size(world: KubeWorld):
 
 def test_turns_that_follow_each_other_at_once_are_written_together_a_little_later(world: KubeWorld):
     writer = LastPlansWriter(world.client, LAST_PLANS_OF_NODES)
-    teller = Teller(last_plans=writer)
+    teller = Reporter(last_plans=writer)
     turns = [turn(scale_down=shrinking(kept=(kept(name, "NotAutoscaled"),))) for name in ("n1", "n2", "n3")]
     for number, one in enumerate(turns):
         world.do(teller.tell(replace(one, at=one.at + timedelta(seconds=number))))
@@ -96,7 +96,7 @@ def test_turns_that_follow_each_other_at_once_are_written_together_a_little_late
 
 
 def test_the_last_words_are_written_at_a_clean_end(world: KubeWorld):
-    teller = Teller(last_plans=LastPlansWriter(world.client, LAST_PLANS_OF_NODES))
+    teller = Reporter(last_plans=LastPlansWriter(world.client, LAST_PLANS_OF_NODES))
     for name in ("n1", "n2"):
         world.do(teller.tell(turn(scale_down=shrinking(kept=(kept(name, "NotAutoscaled"),)))))
     world.do(teller.leave(policy()))
@@ -121,7 +121,7 @@ def test_a_refusal_is_a_value(world: KubeWorld):
 
 
 def test_a_teller_without_a_journal_keeps_them_all_the_same(world: KubeWorld):
-    teller = Teller(last_plans=LastPlansWriter(world.client, LAST_PLANS_OF_NODES))
+    teller = Reporter(last_plans=LastPlansWriter(world.client, LAST_PLANS_OF_NODES))
     world.do(teller.tell(turn(scale_down=shrinking(kept=(kept("n1", "NotAutoscaled"),)))))
 
     assert Ref.parse("node/n1") in read_last_plans(world.ask("GET", URL)["data"])

@@ -12,9 +12,8 @@ import yaml
 from plimsoll.core.plans import Reason
 from plimsoll.kube.errors import Forbidden, NotSent
 from plimsoll.nodes.cluster_state.registry import ClusterState
-from plimsoll.nodes.telling.status import StatusWriter
-from plimsoll.nodes.telling.status_notes import options_in
-from plimsoll.nodes.turns import ScaleDownPart
+from plimsoll.nodes.model.loop_result import ScaleDownPart
+from plimsoll.nodes.reporting.status.configmap import StatusWriter, options_in
 from tests.kube.worlds import KubeWorld, ScriptedTransport
 from tests.local.apiserver.application.worlds import GUEST
 from tests.nodes.cluster_state import state_worlds
@@ -24,7 +23,7 @@ from tests.nodes.telling.told_turns import later, turn, unneeded
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from plimsoll.nodes.turns import Turn
+    from plimsoll.nodes.model.loop_result import LoopResult
 
 URL = "/api/v1/namespaces/kube-system/configmaps/cluster-autoscaler-status"
 
@@ -35,7 +34,7 @@ def world() -> Iterator[KubeWorld]:
         yield world
 
 
-def running(seconds: float = 0, **parts: Any) -> Turn:
+def running(seconds: float = 0, **parts: Any) -> LoopResult:
     state = ClusterState(policy())
     state.observe(state_worlds.world(2, *state_worlds.ready_nodes(2)), NOON)
     at = NOON + timedelta(seconds=seconds)

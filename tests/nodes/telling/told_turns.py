@@ -5,20 +5,28 @@ from typing import Any
 
 from plimsoll.core.plans import Reason
 from plimsoll.core.resources import ResourceVector
-from plimsoll.nodes.planning.departures import Departures, Removal
-from plimsoll.nodes.planning.offers import Offer, Profile
-from plimsoll.nodes.planning.relocations import Move
-from plimsoll.nodes.planning.removals import Kept, Unneeded
-from plimsoll.nodes.planning.results import Growth, Pattern, Remaining, Result, ScaleUp
-from plimsoll.nodes.planning.world import Pending, Snapshot
+from plimsoll.nodes.model.loop_result import (
+    FinishedRemoval,
+    LoopResult,
+    RemovalResult,
+    ScaleDownPart,
+    ScaleUpPart,
+    ScaleUpResult,
+    SetAside,
+)
+from plimsoll.nodes.model.scale_up_options import Profile, ScaleUpOption
+from plimsoll.nodes.model.scale_up_plan import GroupScaleUp, Pattern, Result, ScaleUpPlan, UnschedulablePods
+from plimsoll.nodes.model.snapshot import PendingPods, Snapshot
+from plimsoll.nodes.planning.scaledown.planner import UnneededNode, UnremovableNode
+from plimsoll.nodes.planning.scaledown.selection import NodeRemoval, NodesToDelete
+from plimsoll.nodes.planning.scaledown.simulator import Move
 from plimsoll.nodes.providers.values import CallFailed, FailureKind
-from plimsoll.nodes.telling.events import events_of
-from plimsoll.nodes.turns import Ended, Grown, RemovalResult, ScaleDownPart, ScaleUpPart, SetAside, Turn
-from plimsoll.objects.meta import ObjectMeta, OwnerReference
-from plimsoll.objects.nodes import Node, NodeStatus
-from plimsoll.objects.pods import Pod, PodSpec
+from plimsoll.nodes.reporting.events.emitter import events_of
+from plimsoll.objects.api.meta import ObjectMeta, OwnerReference
+from plimsoll.objects.api.nodes import Node, NodeStatus
+from plimsoll.objects.api.pods import Pod, PodSpec
 from plimsoll.scheduling import ClusterView
-from plimsoll.scheduling.view import PodKey
+from plimsoll.scheduling.cluster_view import PodKey
 from tests.nodes.planning.worlds_of_offers import NOON, policy
 
 SIZE = ResourceVector({"cpu": 4000, "memory": 16 << 30, "pods": 110})
@@ -47,12 +55,12 @@ def placed(name: str, node_name: str) -> Pod:
     )
 
 
-def waiting(name: str, *, owner: str = "") -> Pending:
+def waiting(name: str, *, owner: str = "") -> PendingPods:
     """One pod, as the loop makes entries."""
-    return Pending(key=f"default/{name}", pod=pod(name, owner=owner), count=1, names=(name,))
+    return PendingPods(key=f"default/{name}", pod=pod(name, owner=owner), count=1, names=(name,))
 
 
-def replicas(owner: str, count: int) -> tuple[Pending, ...]:
+def replicas(owner: str, count: int) -> tuple[PendingPods, ...]:
     return tuple(waiting(f"{owner}-{number}", owner=owner) for number in range(count))
 
 
@@ -64,8 +72,8 @@ def node(name: str, **capacity: str) -> Node:
     )
 
 
-def offer(group: str, *, size: int = 0, most: int = 10, exists: bool = True, **more: Any) -> Offer:
-    return Offer(
+def offer(group: str, *, size: int = 0, most: int = 10, exists: bool = True, **more: Any) -> ScaleUpOption:
+    return ScaleUpOption(
         **{
             "group": group,
             "node": node(f"{group}-template"),
@@ -85,10 +93,10 @@ def offer(group: str, *, size: int = 0, most: int = 10, exists: bool = True, **m
     )
 
 
-def growth(of: Offer, *entries: Pending, nodes: int = 1) -> Growth:
+def growth(of: ScaleUpOption, *entries: PendingPods, nodes: int = 1) -> GroupScaleUp:
     """The entries together on each of the new nodes."""
     pods = {one.key: one.count for one in entries}
-    return Growth(
+    return GroupScaleUp(
         offer=of,
         before=of.size,
         after=of.size + nodes,
@@ -97,20 +105,20 @@ def growth(of: Offer, *entries: Pending, nodes: int = 1) -> Growth:
     )
 
 
-def grown(one: Growth, **more: Any) -> Grown:
+def grown(one: GroupScaleUp, **more: Any) -> ScaleUpResult:
     given = {"group": one.offer.group, "before": one.before, "after": one.after, "created": not one.offer.exists}
-    return Grown(growth=one, **(given | more))
+    return ScaleUpResult(growth=one, **(given | more))
 
 
-def planned(*growths: Growth, remaining: tuple[Remaining, ...] = (), **more: Any) -> ScaleUp:
+def planned(*growths: GroupScaleUp, remaining: tuple[UnschedulablePods, ...] = (), **more: Any) -> ScaleUpPlan:
     result = Result.NEEDED if growths else Result.NO_OPTIONS if remaining else Result.NOT_NEEDED
     helped = sum(pattern.nodes * sum(pattern.pods.values()) for one in growths for pattern in one.patterns)
-    return ScaleUp(result=result, growths=growths, helped=helped, remaining=remaining, **more)
+    return ScaleUpPlan(result=result, growths=growths, helped=helped, remaining=remaining, **more)
 
 
-def left(*entries: Pending, reasons: tuple[Reason, ...]) -> Remaining:
+def left(*entries: PendingPods, reasons: tuple[Reason, ...]) -> UnschedulablePods:
     keys = {one.key: one.count for one in entries}
-    return Remaining(pods=sum(keys.values()), keys=keys, reasons=reasons)
+    return UnschedulablePods(pods=sum(keys.values()), keys=keys, reasons=reasons)
 
 
 def group_reason(code: str, told: str, *groups: str) -> Reason:
@@ -119,57 +127,59 @@ def group_reason(code: str, told: str, *groups: str) -> Reason:
 
 
 def turn(
-    *pending: Pending, nodes: tuple[Node, ...] = (), pods: tuple[Pod, ...] = (), options: Any = None, **parts: Any
-) -> Turn:
+    *pending: PendingPods, nodes: tuple[Node, ...] = (), pods: tuple[Pod, ...] = (), options: Any = None, **parts: Any
+) -> LoopResult:
     snapshot = Snapshot(number=7, at=NOON, view=ClusterView.of(nodes, pods), pending=pending)
-    return Turn(**{"number": 7, "at": NOON, "policy": policy(**(options or {})), "snapshot": snapshot, **parts})
+    return LoopResult(**{"number": 7, "at": NOON, "policy": policy(**(options or {})), "snapshot": snapshot, **parts})
 
 
-def grew(*growths: Growth, pending: tuple[Pending, ...] = (), **more: Any) -> Turn:
+def grew(*growths: GroupScaleUp, pending: tuple[PendingPods, ...] = (), **more: Any) -> LoopResult:
     """A turn in which all of it was done."""
     part = ScaleUpPart(plan=planned(*growths), grown=tuple(grown(one) for one in growths))
     return turn(*pending, scale_up=part, **more)
 
 
-def stuck(*entries: Pending, reasons: tuple[Reason, ...], **more: Any) -> Turn:
+def stuck(*entries: PendingPods, reasons: tuple[Reason, ...], **more: Any) -> LoopResult:
     """A turn that can do nothing for them."""
     return turn(*entries, scale_up=ScaleUpPart(plan=planned(remaining=(left(*entries, reasons=reasons),))), **more)
 
 
-def removal(name: str, *moved: str, group: str = "g", **more: Any) -> Removal:
+def removal(name: str, *moved: str, group: str = "g", **more: Any) -> NodeRemoval:
     moves = tuple(Move(pod=PodKey("default", one), source=name, target="elsewhere") for one in moved)
     reason = Reason(code="Underutilized" if moved else "Empty", message="not needed", facts={"utilization": 0.25})
-    return Removal(**{"node": name, "group": group, "is_empty": not moved, "moves": moves, "reason": reason, **more})
+    return NodeRemoval(
+        **{"node": name, "group": group, "is_empty": not moved, "moves": moves, "reason": reason, **more}
+    )
 
 
-def unneeded(name: str, group: str = "g") -> Unneeded:
-    return Unneeded(node=name, group=group, is_empty=True, utilisation=0.0, is_ready=True, pods=0)
+def unneeded(name: str, group: str = "g") -> UnneededNode:
+    return UnneededNode(node=name, group=group, is_empty=True, utilisation=0.0, is_ready=True, pods=0)
 
 
-def ended(one: Removal, result: RemovalResult = RemovalResult.REMOVED, **more: Any) -> Ended:
-    return Ended(removal=one, result=result, **more)
+def ended(one: NodeRemoval, result: RemovalResult = RemovalResult.REMOVED, **more: Any) -> FinishedRemoval:
+    return FinishedRemoval(removal=one, result=result, **more)
 
 
-def kept(name: str, code: str, message: str = "so it is", **more: Any) -> Kept:
-    return Kept(node=name, reason=Reason(code=code, message=message, **more))
+def kept(name: str, code: str, message: str = "so it is", **more: Any) -> UnremovableNode:
+    return UnremovableNode(node=name, reason=Reason(code=code, message=message, **more))
 
 
-def shrinking(*removals: Removal, **more: Any) -> ScaleDownPart:
-    return ScaleDownPart(departures=Departures(removals=removals), **more)
+def shrinking(*removals: NodeRemoval, **more: Any) -> ScaleDownPart:
+    return ScaleDownPart(departures=NodesToDelete(removals=removals), **more)
 
 
 def aside(name: str, code: str, *, message: str = "not now", **annotations: str) -> SetAside:
     return SetAside(pod=pod(name, **annotations), reason=Reason(code=code, message=message))
 
 
-def told(one: Turn, reason: str) -> list[str]:
+def told(one: LoopResult, reason: str) -> list[str]:
     """The messages of all Events with a reason."""
     return [event.message for event in events_of(one) if event.reason == reason]
 
 
-def whom(one: Turn, reason: str) -> list[str]:
+def whom(one: LoopResult, reason: str) -> list[str]:
     return [f"{event.about.kind}/{event.about.name}" for event in events_of(one) if event.reason == reason]
 
 
-def later(one: Turn, **changes: Any) -> Turn:
+def later(one: LoopResult, **changes: Any) -> LoopResult:
     return replace(one, **changes)

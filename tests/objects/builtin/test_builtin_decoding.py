@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from plimsoll.objects.builtin import check_create, default
-from plimsoll.objects.builtin.go_scalars import base64_problem
-from plimsoll.objects.builtin.go_times import RFC3339_MICRO, time_problem
+from plimsoll.objects.builtin.decoding.go_scalars import base64_problem
+from plimsoll.objects.builtin.decoding.go_times import RFC3339_MICRO, time_problem
 from tests.objects.builtin.recordings import a_container, a_pod, a_workload, an_object
 
 Json = dict[str, Any]

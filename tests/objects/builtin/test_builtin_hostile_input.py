@@ -7,7 +7,8 @@ from typing import Any
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from plimsoll.objects.builtin import check_create, check_update, default, openapi
+from plimsoll.objects.builtin import check_create, check_update, default
+from plimsoll.objects.builtin.decoding import openapi
 from plimsoll.objects.schema.json_values import MAX_NESTING
 from tests.objects.builtin.recordings import a_container, a_pod, a_workload, an_object
 

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from plimsoll.objects.builtin import check_create
-from plimsoll.objects.builtin.cron import schedule_problem
+from plimsoll.objects.builtin.validation.cron import schedule_problem
 from tests.objects.builtin.recordings import a_container, a_job, a_template, a_workload, an_object
 
 Json = dict[str, Any]

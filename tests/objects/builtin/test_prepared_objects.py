@@ -6,7 +6,9 @@ from typing import Any
 
 import pytest
 
-from plimsoll.objects.builtin import checking, decoding, defaults, openapi
+from plimsoll.objects.builtin import api
+from plimsoll.objects.builtin.decoding import decode, openapi
+from plimsoll.objects.builtin.defaults import defaults
 from plimsoll.objects.schema.json_values import copy
 from tests.objects.builtin.recordings import creations, recorded
 
@@ -16,30 +18,30 @@ _BODIES = {
     id_: case["body"]
     for status in (201, 422)
     for id_, case in ((id_, recorded("create")[id_]) for id_ in creations("create", status))
-    if checking.is_builtin(case["body"].get("apiVersion"), case["body"].get("kind"))
-    and not checking.check_create(case["body"]).decode_problems
+    if api.is_builtin(case["body"].get("apiVersion"), case["body"].get("kind"))
+    and not api.check_create(case["body"]).decode_problems
 }
 
 
 def decoded(body: Json) -> Json:
     component = openapi.schema_name(body["apiVersion"], body["kind"])
     assert component is not None
-    return decoding.decode(copy(body), component).value
+    return decode.decode(copy(body), component).value
 
 
 @pytest.mark.parametrize("id_", _BODIES)
 def test_a_prepared_object_is_judged_as_the_file_it_came_from(id_: str):
     body = _BODIES[id_]
-    errors = checking.create_errors(defaults.prepared_for_create(decoded(body)))
-    assert errors == checking.check_create(body).errors
+    errors = api.create_errors(defaults.prepared_for_create(decoded(body)))
+    assert errors == api.check_create(body).errors
 
 
 @pytest.mark.parametrize("id_", _BODIES)
 def test_a_defaulted_object_is_written_over_another_as_the_files_would_be(id_: str):
     body = _BODIES[id_]
     new = {**body, "metadata": {**body.get("metadata", {}), "labels": {"not a label": "x"}}}
-    errors = checking.update_errors(defaults.defaulted(decoded(new)), defaults.defaulted(decoded(body)))
-    assert errors == checking.check_update(new, body).errors
+    errors = api.update_errors(defaults.defaulted(decoded(new)), defaults.defaulted(decoded(body)))
+    assert errors == api.check_update(new, body).errors
 
 
 @pytest.mark.parametrize("id_", _BODIES)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from plimsoll.objects.schema.definitions import CompiledVersion, compile_definition
+from plimsoll.objects.schema.api import CompiledVersion, compile_definition
 from plimsoll.objects.schema.structural import StructuralSchema, parse_schema
 
 Json = dict[str, Any]

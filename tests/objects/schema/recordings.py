@@ -7,9 +7,9 @@ import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from plimsoll.objects.schema.definition_checks import validate_definition
-from plimsoll.objects.schema.definition_defaults import prepared
-from plimsoll.objects.schema.definitions import CompiledDefinition, compile_definition
+from plimsoll.objects.schema.api import CompiledDefinition, compile_definition
+from plimsoll.objects.schema.definition.checks import validate_definition
+from plimsoll.objects.schema.definition.defaults import prepared
 
 if TYPE_CHECKING:
     from plimsoll.objects.schema.field_errors import FieldError

@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
-from plimsoll.objects.schema.definition_checks import validate_definition
-from plimsoll.objects.schema.definitions import compile_definition
+from plimsoll.objects.schema.api import compile_definition
+from plimsoll.objects.schema.definition.checks import validate_definition
 from tests.objects.schema.builders import a_definition, an_object
 
 TEXT = {"type": "string"}

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from plimsoll.objects.schema.definition_checks import validate_definition
+from plimsoll.objects.schema.definition.checks import validate_definition
 from plimsoll.objects.schema.json_values import Refused, take_over
 from tests.objects.schema.builders import a_definition, a_thing, a_version, an_object
 

@@ -5,8 +5,8 @@ from typing import Any
 import pytest
 
 from plimsoll.core.names import subdomain_problems
-from plimsoll.objects.schema.metadata_checks import create_errors, update_errors
-from plimsoll.objects.schema.object_metadata import decode_problem
+from plimsoll.objects.schema.admission.metadata_checks import create_errors, update_errors
+from plimsoll.objects.schema.admission.object_metadata import decode_problem
 from tests.objects.schema.builders import a_thing, a_version, an_object
 
 SUBDOMAIN = (

@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
-from plimsoll.objects.schema.defaulting import apply_defaults
-from plimsoll.objects.schema.pruning import prune, prune_nulls
+from plimsoll.objects.schema.admission.defaulting import apply_defaults
+from plimsoll.objects.schema.admission.pruning import prune, prune_nulls
 from tests.objects.schema.builders import a_thing, a_version, an_object, schema_of
 
 TEXT = {"type": "string"}

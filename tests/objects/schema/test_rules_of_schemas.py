@@ -2,7 +2,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from plimsoll.objects.schema.definitions import compile_definition
+from plimsoll.objects.schema.api import compile_definition
 from tests.objects.schema.builders import a_definition, a_thing, a_version, an_object
 
 TEXT = {"type": "string", "maxLength": 20}

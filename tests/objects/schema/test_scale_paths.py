@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from plimsoll.objects.schema.scale import ScalePaths, spec_errors, status_errors
+from plimsoll.objects.schema.admission.scale import ScalePaths, spec_errors, status_errors
 
 PATHS = ScalePaths(
     spec_replicas=".spec.replicas", status_replicas=".status.replicas", label_selector=".status.selector"

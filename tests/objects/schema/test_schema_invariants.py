@@ -7,12 +7,12 @@ from typing import Any
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from plimsoll.objects.schema.defaulting import apply_defaults
-from plimsoll.objects.schema.definition_checks import validate_definition
-from plimsoll.objects.schema.definitions import compile_definition
+from plimsoll.objects.schema.admission.defaulting import apply_defaults
+from plimsoll.objects.schema.admission.pruning import prune, prune_nulls
+from plimsoll.objects.schema.admission.validation import ValueValidator
+from plimsoll.objects.schema.api import compile_definition
+from plimsoll.objects.schema.definition.checks import validate_definition
 from plimsoll.objects.schema.json_values import copy, same, take_over
-from plimsoll.objects.schema.pruning import prune, prune_nulls
-from plimsoll.objects.schema.validation import ValueValidator
 from tests.objects.schema.builders import a_definition, a_thing, a_version, an_object, schema_of
 from tests.objects.schema.recordings import recorded
 

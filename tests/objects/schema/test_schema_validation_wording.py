@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from plimsoll.objects.schema.validation import ValueValidator
+from plimsoll.objects.schema.admission.validation import ValueValidator
 from tests.objects.schema.builders import an_object, schema_of
 
 

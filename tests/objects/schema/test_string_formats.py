@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from plimsoll.objects.schema.formats import checker_of
+from plimsoll.objects.schema.admission.formats import checker_of
 
 CASES = [
     ("date-time", "2026-01-01T00:00:00Z", True),

@@ -5,8 +5,8 @@ from typing import Any
 import pytest
 
 from plimsoll.core.errors import InvalidInput
+from plimsoll.objects.schema.definition.structural_checks import structural_errors
 from plimsoll.objects.schema.structural import parse_schema
-from plimsoll.objects.schema.structurality import structural_errors
 from tests.objects.schema.builders import an_object, schema_of
 
 

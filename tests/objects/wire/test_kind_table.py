@@ -2,11 +2,11 @@ from __future__ import annotations
 
 import pytest
 
-from plimsoll.objects.events import Event, EventsV1Event
-from plimsoll.objects.meta import WireObject
-from plimsoll.objects.pods import Pod
+from plimsoll.objects.api.events import Event, EventsV1Event
+from plimsoll.objects.api.meta import WireObject
+from plimsoll.objects.api.pods import Pod
+from plimsoll.objects.api.workloads import Deployment
 from plimsoll.objects.registry import KINDS, Resource
-from plimsoll.objects.workloads import Deployment
 from tests.objects.wire.recordings import discovery
 
 

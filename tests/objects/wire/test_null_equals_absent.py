@@ -8,12 +8,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from plimsoll.objects.configuration import ConfigMap
-from plimsoll.objects.decoding import convert_object, decode_list, decode_object
-from plimsoll.objects.definitions import CustomResourceDefinition
-from plimsoll.objects.leases import Lease
-from plimsoll.objects.pods import Pod
-from plimsoll.objects.problems import BadObject
+from plimsoll.objects.api.apiextensions import CustomResourceDefinition
+from plimsoll.objects.api.coordination import Lease
+from plimsoll.objects.api.core import ConfigMap
+from plimsoll.objects.api.pods import Pod
+from plimsoll.objects.codec.decode_problems import BadObject
+from plimsoll.objects.codec.decoding import convert_object, decode_list, decode_object
 from plimsoll.objects.registry import KINDS
 from tests.objects.wire.recordings import objects
 
@@ -77,7 +77,7 @@ def test_scalars_lists_maps_structs_and_map_values(null: Any, absent: Any):
 
 
 def test_a_null_time_needs_no_second_look(monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr("plimsoll.objects.decoding.without_nulls", None)
+    monkeypatch.setattr("plimsoll.objects.codec.decoding.without_nulls", None)
     found = decode_object(Pod, b'{"metadata": {"name": "a", "creationTimestamp": null}}')
     assert not isinstance(found, BadObject)
     assert found.metadata.creation_timestamp is None

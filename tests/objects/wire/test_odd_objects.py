@@ -9,7 +9,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from plimsoll.objects.decoding import (
+from plimsoll.objects.api.apiextensions import CustomResourceDefinition
+from plimsoll.objects.api.coordination import Lease
+from plimsoll.objects.api.events import Event
+from plimsoll.objects.api.nodes import Node
+from plimsoll.objects.api.pods import Pod, PodTemplate
+from plimsoll.objects.codec.decode_problems import BadObject
+from plimsoll.objects.codec.decoding import (
     DecodedList,
     RawObject,
     convert_object,
@@ -19,15 +25,9 @@ from plimsoll.objects.decoding import (
     decode_with_raw,
     encode_object,
 )
-from plimsoll.objects.definitions import CustomResourceDefinition
-from plimsoll.objects.events import Event
-from plimsoll.objects.leases import Lease
-from plimsoll.objects.nodes import Node
-from plimsoll.objects.pods import Pod, PodTemplate
-from plimsoll.objects.problems import BadObject
 
 if TYPE_CHECKING:
-    from plimsoll.objects.meta import WireObject
+    from plimsoll.objects.api.meta import WireObject
 
 DEEP = b'{"a":' * 20_000 + b"1" + b"}" * 20_000
 KINDS_TO_TRY = [Pod, Node, Lease, Event, CustomResourceDefinition]

@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from plimsoll.objects.meta import ObjectMeta, OwnerReference
+from plimsoll.objects.api.meta import ObjectMeta, OwnerReference
 from plimsoll.objects.owners import LONGEST_CHAIN, OwnerChain, controller_of, owner_chain
 
 

@@ -9,17 +9,17 @@ from typing import Any, TypeVar
 import pytest
 from rich.pretty import pretty_repr
 
-from plimsoll.objects.configuration import Secret
-from plimsoll.objects.decoding import decode_list, decode_object, decode_with_raw, encode_object
-from plimsoll.objects.events import Event
-from plimsoll.objects.leases import Lease
-from plimsoll.objects.meta import WireObject
-from plimsoll.objects.nodes import Node
-from plimsoll.objects.pods import Pod, PodTemplate
-from plimsoll.objects.problems import BadObject
+from plimsoll.objects.api.coordination import Lease
+from plimsoll.objects.api.core import Secret
+from plimsoll.objects.api.events import Event
+from plimsoll.objects.api.meta import WireObject
+from plimsoll.objects.api.nodes import Node
+from plimsoll.objects.api.pods import Pod, PodTemplate
+from plimsoll.objects.api.storage import PersistentVolume, PersistentVolumeClaim, StorageClass, Volume
+from plimsoll.objects.api.workloads import Deployment, StatefulSet
+from plimsoll.objects.codec.decode_problems import BadObject
+from plimsoll.objects.codec.decoding import decode_list, decode_object, decode_with_raw, encode_object
 from plimsoll.objects.registry import KINDS
-from plimsoll.objects.volumes import PersistentVolume, PersistentVolumeClaim, StorageClass, Volume
-from plimsoll.objects.workloads import Deployment, StatefulSet
 from tests.objects.wire.recordings import answers, objects
 
 T = TypeVar("T", bound=WireObject)

@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from plimsoll.objects.judging import shipped_definitions
-from plimsoll.objects.our_kinds import OUR_KINDS
-from plimsoll.objects.requests import REQUEST_RESOURCES, with_shipped_names
+from plimsoll.objects.api.provisioning_requests import REQUEST_RESOURCES, with_shipped_names
+from plimsoll.objects.custom_kinds import OUR_KINDS
+from plimsoll.objects.validation import shipped_definitions
 
 DEFINITIONS = {one.body["spec"]["names"]["kind"]: one.body["spec"] for one in shipped_definitions()}
 

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from plimsoll.objects.spans import cut, members
+from plimsoll.objects.codec.json_spans import cut, members
 
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | st.text('{}[],:"\\é ', max_size=6),

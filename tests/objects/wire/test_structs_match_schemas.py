@@ -8,7 +8,7 @@ import pytest
 from msgspec import inspect
 
 from plimsoll.core.values import Wire
-from plimsoll.objects.meta import ListMeta, MicroTime, WireObject
+from plimsoll.objects.api.meta import ListMeta, MicroTime, WireObject
 from plimsoll.objects.registry import KINDS, Resource
 from tests.objects.wire.recordings import schemas
 

@@ -6,11 +6,11 @@ from typing import Any
 
 import pytest
 
-from plimsoll.objects.decoding import convert_object
-from plimsoll.objects.judging import shipped_definitions
-from plimsoll.objects.our_kinds import OUR_KINDS
-from plimsoll.objects.schema.definitions import compile_definition
-from plimsoll.objects.tidb import TIDB_RESOURCES, TidbCluster, TidbClusterAutoScaler
+from plimsoll.objects.api.tidb import TIDB_RESOURCES, TidbCluster, TidbClusterAutoScaler
+from plimsoll.objects.codec.decoding import convert_object
+from plimsoll.objects.custom_kinds import OUR_KINDS
+from plimsoll.objects.schema.api import compile_definition
+from plimsoll.objects.validation import shipped_definitions
 
 DEFINITIONS = {one.body["spec"]["names"]["kind"]: one.body for one in shipped_definitions()}
 AUTOSCALER = {

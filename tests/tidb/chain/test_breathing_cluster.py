@@ -11,12 +11,12 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from plimsoll.kube.informer.changes import Key
-from plimsoll.local.tidb.stores import OFFLINE, TOMBSTONE
-from plimsoll.simulation.autoscaling import ScenarioLoop
+from plimsoll.kube.informer.events import Key
+from plimsoll.local.tidb.pd.stores import OFFLINE, TOMBSTONE
+from plimsoll.simulation.files.scenario_files import read_scenario
 from plimsoll.simulation.ports import Plugs
-from plimsoll.simulation.scenario_files import read_scenario
-from plimsoll.simulation.worlds import World
+from plimsoll.simulation.worlds.autoscaler import ScenarioLoop
+from plimsoll.simulation.worlds.world import World
 
 STORY = Path(__file__).parents[3] / "examples" / "scenarios" / "tidb-breathes.yaml"
 BASE = Key("prod", "db")

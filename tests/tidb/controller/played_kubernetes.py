@@ -10,7 +10,7 @@ import json
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
-from plimsoll.kube.exchange import Call, Reply
+from plimsoll.kube.transport import Request, Response
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -59,9 +59,9 @@ class PlayedKubernetes:
 
     # ---- two ways to ask
 
-    async def send(self, call: Call) -> Reply:
+    async def send(self, call: Request) -> Response:
         status, body = self.answer(call.method, call.url, call.body)
-        return Reply(status=status, headers={"content-type": "application/json"}, body=body)
+        return Response(status=status, headers={"content-type": "application/json"}, body=body)
 
     async def aclose(self) -> None:
         """Nothing is open."""

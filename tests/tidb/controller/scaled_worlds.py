@@ -19,17 +19,17 @@ from typing import TYPE_CHECKING, Any, Protocol, Self
 from plimsoll.journal.memory import MemoryJournal
 from plimsoll.kube.client import Client
 from plimsoll.kube.recorder import EventRecorder
-from plimsoll.kube.selections import ClientSettings
+from plimsoll.kube.requests.options import ClientSettings
 from plimsoll.local.apiserver.transport.kube_transport import EmbeddedTransport
-from plimsoll.objects.events import EventSource
-from plimsoll.objects.judging import shipped_definitions
-from plimsoll.objects.our_kinds import OUR_KINDS
+from plimsoll.objects.api.events import EventSource
+from plimsoll.objects.custom_kinds import OUR_KINDS
+from plimsoll.objects.validation import shipped_definitions
 from plimsoll.runtime.chance import SeededEntropy
 from plimsoll.runtime.virtual_runs import VirtualRun
-from plimsoll.tidb.assembly import Surroundings, TidbParts
-from plimsoll.tidb.pass_results import PassResult
+from plimsoll.tidb.builder import Dependencies, TidbParts
+from plimsoll.tidb.model.reconcile_result import ReconcileResult
 from plimsoll.tidb.settings import NAME, TidbSettings
-from plimsoll.tidb.web import Answered, Asked, Unanswered
+from plimsoll.web.client import Request, RequestFailed, Response
 from tests.local.apiserver.application.worlds import ADMIN, World
 from tests.tidb.breathing_pd import BreathingPd
 from tests.tidb.controller.played_kubernetes import PlayedKubernetes, merge
@@ -37,8 +37,10 @@ from tests.tidb.controller.played_kubernetes import PlayedKubernetes, merge
 if TYPE_CHECKING:
     import ssl
 
-    from plimsoll.kube.exchange import Call, Guard, Reply, Transport
-    from plimsoll.tidb.external import Place
+    from plimsoll.kube.transport import Guard, Transport
+    from plimsoll.kube.transport import Request as Call
+    from plimsoll.kube.transport import Response as Reply
+    from plimsoll.tidb.external.recommender import Place
 
 Json = dict[str, Any]
 
@@ -74,11 +76,11 @@ class PlayedPlanner:
     def says_body(self, body: bytes | None, status: int = 200) -> None:
         self.body, self.status = body, status
 
-    def answer(self, question: bytes) -> Answered | Unanswered:
+    def answer(self, question: bytes) -> Response | RequestFailed:
         self.asked.append(json.loads(question))
         if self.body is None:
-            return Unanswered(problem="cannot reach http://planner.test:9092: Connection refused")
-        return Answered(status=self.status, body=self.body)
+            return RequestFailed(problem="cannot reach http://planner.test:9092: Connection refused")
+        return Response(status=self.status, body=self.body)
 
 
 class Server(Protocol):
@@ -295,7 +297,7 @@ class ScaledWorld:
 
     # ---- passes
 
-    def once(self, at_s: float = 0, *, transport: Transport | None = None) -> list[PassResult]:
+    def once(self, at_s: float = 0, *, transport: Transport | None = None) -> list[ReconcileResult]:
         """One pass over everything, so many seconds after the start, or now if that is over."""
         behind_s = at_s - (self.run.clock.now() - START).total_seconds()
         if behind_s > 0:
@@ -312,10 +314,10 @@ class ScaledWorld:
 
     def parts(self, client: Client, **more: Any) -> TidbParts:
         return TidbParts(
-            Surroundings(client=client, web=self, caller=self, clock=self.run.clock, settings=self.settings, **more)
+            Dependencies(client=client, web=self, caller=self, clock=self.run.clock, settings=self.settings, **more)
         )
 
-    async def _passed(self) -> list[PassResult]:
+    async def _passed(self) -> list[ReconcileResult]:
         client = self.client(self.sent)
         source = EventSource(component=NAME)
         recorder = EventRecorder(client, source, clock=self.run.clock, entropy=SeededEntropy("events"))
@@ -325,11 +327,11 @@ class ScaledWorld:
         results = await parts.autoscaler.run_all()
         telling.cancel()
         await asyncio.wait((telling,))
-        failed = [one for one in results if not isinstance(one, PassResult)]
+        failed = [one for one in results if not isinstance(one, ReconcileResult)]
         assert not failed, failed
-        return [one for one in results if isinstance(one, PassResult)]
+        return [one for one in results if isinstance(one, ReconcileResult)]
 
-    async def ask(self, asked: Asked) -> Answered | Unanswered:
+    async def ask(self, asked: Request) -> Response | RequestFailed:
         """A `Web`: the planner and PD."""
         if asked.url.startswith(PLANNER):
             assert (asked.method, asked.url) == ("POST", f"{PLANNER}/autoscaling")
@@ -338,13 +340,13 @@ class ScaledWorld:
 
     # ---- a `Caller`: the external service
 
-    async def resolve(self, host: str, port: int) -> tuple[str, ...] | Unanswered:
-        return ("10.1.2.3",) if host == "advice.test" else Unanswered(problem=f"{host}:{port} cannot be resolved")
+    async def resolve(self, host: str, port: int) -> tuple[str, ...] | RequestFailed:
+        return ("10.1.2.3",) if host == "advice.test" else RequestFailed(problem=f"{host}:{port} cannot be resolved")
 
-    async def get(self, place: Place, *, tls: ssl.SSLContext | None) -> Answered | Unanswered:
+    async def get(self, place: Place, *, tls: ssl.SSLContext | None) -> Response | RequestFailed:
         assert tls is None
         self.called.append(place.url)
-        return Answered(status=200, body=json.dumps(self.advice).encode())
+        return Response(status=200, body=json.dumps(self.advice).encode())
 
     # ---- what came of it
 

@@ -13,7 +13,7 @@ from tests.tidb.controller.scaled_worlds import AUTO, Counted, EmbeddedServer, S
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from plimsoll.tidb.assembly import TidbParts
+    from plimsoll.tidb.builder import TidbParts
 
 URL = "/api/v1/namespaces/kube-system/configmaps/plimsoll-tidb-last-plans"
 

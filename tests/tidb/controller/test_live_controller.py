@@ -5,7 +5,7 @@ from __future__ import annotations
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-from plimsoll.kube.informer.shared import Informers
+from plimsoll.kube.informer.factory import SharedInformerFactory
 from plimsoll.runtime.chance import SeededEntropy
 from plimsoll.runtime.supervisor import Supervisor
 from tests.tidb.controller.scaled_worlds import AUTO, EmbeddedServer, ScaledWorld, group, homogeneous
@@ -20,7 +20,7 @@ def living() -> Iterator[ScaledWorld]:
     with ScaledWorld(EmbeddedServer, drains_actively=True) as world:
         entropy = SeededEntropy("controller")
         client = world.client(world.server.transport())
-        informers = Informers(client, clock=world.run.clock, entropy=entropy)
+        informers = SharedInformerFactory(client, clock=world.run.clock, entropy=entropy)
         parts = world.parts(client, informers=informers)
         services = [*parts.controller(entropy).services(), *informers.services()]
         world.run.spawn(Supervisor(services, clock=world.run.clock, entropy=entropy).run())

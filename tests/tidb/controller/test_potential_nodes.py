@@ -8,12 +8,12 @@ from typing import Any
 
 import pytest
 
-from plimsoll.nodes.policy import AutoProvisioning, Limits, Policy
-from plimsoll.nodes.policy_flags import flags_of_policy
-from plimsoll.nodes.telling import status_notes
-from plimsoll.tidb import node_room
-from plimsoll.tidb.node_room import room_of
-from plimsoll.tidb.planning.node_counts import MOST_NODES, NodeRoom
+from plimsoll.nodes.config.options import flags_of_policy
+from plimsoll.nodes.config.policy import AutoProvisioning, Limits, Policy
+from plimsoll.nodes.reporting.status import configmap
+from plimsoll.tidb.observation import node_capacity
+from plimsoll.tidb.observation.node_capacity import room_of
+from plimsoll.tidb.planning.reconcile.node_counts import MOST_NODES, NodeRoom
 from tests.tidb.controller.scaled_worlds import EmbeddedServer, ScaledWorld
 
 STATUS = """\
@@ -113,8 +113,11 @@ def test_new_groups_count_as_far_as_there_may_be_any() -> None:
 def test_words_and_defaults_are_those_of_our_node_autoscaler() -> None:
     """The two subsystems know nothing of each other: this is where they are held together."""
     default = AutoProvisioning()
-    assert (default.max_node_groups, default.max_own_groups) == (node_room.MOST_GROUPS, node_room.MOST_OWN_GROUPS)
-    assert (default.prefix, status_notes.OPTIONS) == (node_room.PREFIX, node_room.OPTIONS)
+    assert (default.max_node_groups, default.max_own_groups) == (
+        node_capacity.MOST_GROUPS,
+        node_capacity.MOST_OWN_GROUPS,
+    )
+    assert (default.prefix, configmap.OPTIONS) == (node_capacity.PREFIX, node_capacity.OPTIONS)
     chosen = replace(default, enabled=True, prefix="nap", max_node_groups=9, max_own_groups=2, max_group_size=3)
     options = flags_of_policy(Policy(limits=Limits(max_nodes_total=7), nap=chosen))
     assert room_of({"nodeGroups": [group("nap-x", maxSize=5)]}, options) == NodeRoom(in_new_groups=3, most=7)

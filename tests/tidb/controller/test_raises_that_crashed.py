@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from plimsoll.tidb.field_writers import written_at
+from plimsoll.kube.managed_fields import written_at
 from tests.faults import CrashAfter
 from tests.tidb.controller.scaled_worlds import EmbeddedServer, homogeneous
 from tests.tidb.draining.drained_worlds import DrainedWorld

@@ -5,16 +5,16 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any
 
-from plimsoll.objects.decoding import RawObject, convert_object
-from plimsoll.objects.tidb import TidbCluster, TidbClusterAutoScaler
-from plimsoll.tidb.observing import Observed
-from plimsoll.tidb.planning.components import Component
-from plimsoll.tidb.planning.marks import labels_of_made
-from plimsoll.tidb.sightings import component_seen
+from plimsoll.objects.api.tidb import TidbCluster, TidbClusterAutoScaler
+from plimsoll.objects.codec.decoding import RawObject, convert_object
+from plimsoll.tidb.model.components import Component
+from plimsoll.tidb.observation.component_state import component_seen
+from plimsoll.tidb.observation.observer import Observed
+from plimsoll.tidb.wire.annotations import labels_of_made
 from tests.tidb.cli.tidb_commands import autoscaler, cluster
 
 if TYPE_CHECKING:
-    from plimsoll.tidb.planning.passes import ComponentSeen
+    from plimsoll.tidb.model.reconcile_types import ComponentSeen
 
 
 def raw(of: Any, body: dict[str, Any]) -> RawObject[Any]:

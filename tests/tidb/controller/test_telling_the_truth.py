@@ -11,15 +11,15 @@ from msgspec.structs import replace
 
 from plimsoll.core.plans import Ref
 from plimsoll.journal.entries import Query
-from plimsoll.kube.informer.shared import Informers
+from plimsoll.kube.informer.factory import SharedInformerFactory
 from plimsoll.runtime.chance import SeededEntropy
 from plimsoll.runtime.supervisor import Supervisor
-from plimsoll.tidb.planner_asking import AnsweredHere, read_answer
-from plimsoll.tidb.planning.components import Component
-from plimsoll.tidb.simulating.runs import Decision
-from plimsoll.tidb.simulating.tables import decision_row
-from plimsoll.tidb.telling import sentences_of
-from plimsoll.tidb.web import Answered
+from plimsoll.simulation.tidb.runs import Decision
+from plimsoll.simulation.tidb.tables import decision_row
+from plimsoll.tidb.model.components import Component
+from plimsoll.tidb.planner.client import AnsweredHere, read_answer
+from plimsoll.tidb.reporting.messages import sentences_of
+from plimsoll.web.client import Response
 from tests.tidb.controller.scaled_worlds import (
     AUTO,
     GROUP,
@@ -90,7 +90,7 @@ class TestTooLittleKnown:
 
     @pytest.mark.parametrize("body", [BLIND, b"boom"], ids=["too little", "boom"])
     def test_of_another_nothing_but_a_plan_counts_as_reached(self, body: bytes) -> None:
-        assert not read_answer(Answered(status=500, body=body), Component.TIKV).is_plain  # type: ignore[union-attr] # as above
+        assert not read_answer(Response(status=500, body=body), Component.TIKV).is_plain  # type: ignore[union-attr] # as above
 
     def test_the_conditions_say_so(self, world: ScaledWorld) -> None:
         world.settings = replace(world.settings, planner="", prometheus="http://prometheus.test")
@@ -141,7 +141,7 @@ def logged(body: bytes, *, is_up: bool) -> Iterator[list[Any]]:
     with ScaledWorld(EmbeddedServer) as world, structlog.testing.capture_logs() as logs:
         entropy = SeededEntropy("controller")
         client = world.client(world.server.transport())
-        informers = Informers(client, clock=world.run.clock, entropy=entropy)
+        informers = SharedInformerFactory(client, clock=world.run.clock, entropy=entropy)
         parts = world.parts(client, informers=informers)
         services = [*parts.controller(entropy).services(), *informers.services()]
         world.run.spawn(Supervisor(services, clock=world.run.clock, entropy=entropy).run())

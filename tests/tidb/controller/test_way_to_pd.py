@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 import pytest
 
-from plimsoll.objects.tidb import TidbCluster
-from plimsoll.tidb.pd_access import address_of_pd
+from plimsoll.objects.api.tidb import TidbCluster
+from plimsoll.tidb.pd.access import address_of_pd
 from tests.kube.http.authorities import Authority
 from tests.tidb.controller.scaled_worlds import PLANNER, EmbeddedServer, ScaledWorld, group
 
 if TYPE_CHECKING:
-    from plimsoll.tidb.web import Answered, Asked, Unanswered
+    from plimsoll.web.client import Request, RequestFailed, Response
 
 SECRET = "db-cluster-client-secret"
 SECRETS = "/api/v1/namespaces/prod/secrets"
@@ -53,7 +53,7 @@ class TlsWorld(ScaledWorld):
         super().__init__(EmbeddedServer, drains_actively=True, **settings)
         self.shown: list[tuple[str, ssl.SSLContext | None]] = []
 
-    async def ask(self, asked: Asked) -> Answered | Unanswered:
+    async def ask(self, asked: Request) -> Response | RequestFailed:
         if not asked.url.startswith(PLANNER):
             self.shown.append((asked.url.partition("/pd/")[0].partition("/v3/")[0], asked.tls))
         return await super().ask(asked)

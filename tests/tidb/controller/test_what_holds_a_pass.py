@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from plimsoll.tidb.telling import sentences_of
+from plimsoll.tidb.reporting.messages import sentences_of
 from tests.tidb.controller.scaled_worlds import (
     AUTO,
     GROUP,

@@ -10,9 +10,9 @@ import pytest
 
 from plimsoll.core.errors import PlimsollError
 from plimsoll.kube.errors import AnswerLost, NotAllowed
-from plimsoll.kube.exchange import Reply
-from plimsoll.objects.tidb import TidbCluster, TidbClusterAutoScaler
-from plimsoll.tidb.autoscaler import Failed
+from plimsoll.kube.transport import Response
+from plimsoll.objects.api.tidb import TidbCluster, TidbClusterAutoScaler
+from plimsoll.tidb.reconciler import Failed
 from tests.faults import CrashAfter, Crashed
 from tests.tidb.controller.scaled_worlds import (
     AUTO,
@@ -27,7 +27,7 @@ from tests.tidb.controller.scaled_worlds import (
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from plimsoll.kube.exchange import Call, Transport
+    from plimsoll.kube.transport import Request, Transport
 
 
 @pytest.fixture
@@ -39,10 +39,10 @@ def world() -> Iterator[ScaledWorld]:
 class Interfering:
     """Does something else just before a call that matches goes through, once; or answers in its place."""
 
-    def __init__(self, inner: Transport, matches: Callable[[Call], bool], instead: Callable[[], Any]) -> None:
+    def __init__(self, inner: Transport, matches: Callable[[Request], bool], instead: Callable[[], Any]) -> None:
         self._inner, self._matches, self._instead = inner, matches, instead
 
-    async def send(self, call: Call) -> Reply:
+    async def send(self, call: Request) -> Response:
         if self._matches(call):
             self._matches = lambda _: False
             done = self._instead()
@@ -50,7 +50,7 @@ class Interfering:
                 done = await done
             if isinstance(done, Exception):
                 raise done
-            if isinstance(done, Reply):
+            if isinstance(done, Response):
                 return done
         return await self._inner.send(call)
 
@@ -58,7 +58,7 @@ class Interfering:
         await self._inner.aclose()
 
 
-def patches(name: str, sub: str = "") -> Callable[[Call], bool]:
+def patches(name: str, sub: str = "") -> Callable[[Request], bool]:
     return lambda call: call.method == "PATCH" and call.path.endswith(f"/{name}{sub}")
 
 
@@ -109,7 +109,7 @@ class TestSomebodyElseWrites:
 class TestServersThatFail:
     def test_a_status_that_is_not_written_starts_the_clock_all_the_same(self, world: ScaledWorld) -> None:
         world.planner.says(group(1))
-        lost = Reply(status=500, body=b'{"kind":"Status","code":500}')
+        lost = Response(status=500, body=b'{"kind":"Status","code":500}')
         failing = Interfering(world.server.transport(), patches("as1", "/status"), lambda: lost)
         with pytest.raises(AssertionError, match="Failed"):
             world.once(transport=failing)
@@ -132,7 +132,7 @@ class TestServersThatFail:
     def test_one_autoscaler_in_trouble_does_not_stop_the_next(self, world: ScaledWorld) -> None:
         world.autoscaler("as2", cluster={"name": "other"})
         refusing = Interfering(
-            world.server.transport(), patches("as1", "/status"), lambda: Reply(status=403, body=b"{}")
+            world.server.transport(), patches("as1", "/status"), lambda: Response(status=403, body=b"{}")
         )
         client = world.client(refusing)
         results = world.run.until(world.parts(client).autoscaler.run_all())
@@ -146,9 +146,9 @@ class WithoutStatus:
     def __init__(self, inner: Transport) -> None:
         self._inner = inner
 
-    async def send(self, call: Call) -> Reply:
+    async def send(self, call: Request) -> Response:
         if call.path.endswith("/status"):
-            return Reply(status=404, body=b"404 page not found")
+            return Response(status=404, body=b"404 page not found")
         return await self._inner.send(call)
 
     async def aclose(self) -> None:

@@ -9,21 +9,21 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Self
 
 from plimsoll.runtime.virtual_runs import VirtualRun
-from plimsoll.tidb.draining import Drainer
-from plimsoll.tidb.pd import Pd, PdFailed
-from plimsoll.tidb.planning.leaving import Blocked, DrainSettings, Leaving, Left, Underway, Unknown
+from plimsoll.tidb.actuation.drain import Drainer
+from plimsoll.tidb.pd.client import Pd, PdFailed
+from plimsoll.tidb.planning.drain.types import Blocked, Drained, DrainInProgress, DrainSettings, StoreDrain, Unknown
 from tests.tidb.breathing_pd import BreathingPd, BreathingStore
 
 if TYPE_CHECKING:
     from datetime import datetime
 
-    from plimsoll.tidb.planning.passes import DrainMark
-    from plimsoll.tidb.web import Answered, Asked, Unanswered
+    from plimsoll.tidb.model.reconcile_types import DrainMark
+    from plimsoll.web.client import Request, RequestFailed, Response
     from tests.faults import Fault
 
 GROUP = "auto-x"
 HOT = {"group": "pd-auto-scaling-tikv-small", "resource-type": "small", "specialUse": "hotRegion"}
-Outcome = Left | Underway | Blocked | Unknown
+Outcome = Drained | DrainInProgress | Blocked | Unknown
 
 
 class DrainWorld:
@@ -58,8 +58,8 @@ class DrainWorld:
                 self.pd.register(pod, labels=HOT, regions=20, leaders=5, capacity_gib=10, used_gib=2)
 
     @property
-    def leaving(self) -> Leaving:
-        return Leaving(namespace="prod", cluster=GROUP, replicas=self.replicas, mark=self.mark)
+    def leaving(self) -> StoreDrain:
+        return StoreDrain(namespace="prod", cluster=GROUP, replicas=self.replicas, mark=self.mark)
 
     @property
     def now(self) -> datetime:
@@ -77,7 +77,7 @@ class DrainWorld:
 
     # ---- what the drainer writes and reads
 
-    async def ask(self, asked: Asked) -> Answered | Unanswered:
+    async def ask(self, asked: Request) -> Response | RequestFailed:
         """A `Web`; reading is never struck by the fault."""
         return await (self.pd.ask(asked) if asked.method == "GET" else self._writes.tell_pd(asked))
 
@@ -94,14 +94,14 @@ class DrainWorld:
     def take_out(self) -> Outcome:
         """One pass that wants a store less."""
         outcome = self.do(self.drainer.take_out(self.leaving, now=self.now, remember=self.remember))
-        if isinstance(outcome, Left):
+        if isinstance(outcome, Drained):
             self._lower()
         return outcome
 
-    def bring_back(self, *, wanted: int | None = None) -> Left | PdFailed | None:
+    def bring_back(self, *, wanted: int | None = None) -> Drained | PdFailed | None:
         wanted = self.replicas if wanted is None else wanted
         outcome = self.do(self.drainer.bring_back(self.leaving, wanted=wanted, remember=self.remember))
-        if isinstance(outcome, Left):
+        if isinstance(outcome, Drained):
             self._lower()
         return outcome
 
@@ -132,7 +132,7 @@ class _Writes:
     def __init__(self, world: DrainWorld) -> None:
         self._world = world
 
-    async def tell_pd(self, asked: Asked) -> Answered | Unanswered:
+    async def tell_pd(self, asked: Request) -> Response | RequestFailed:
         return await self._world.pd.ask(asked)
 
     async def write_mark(self, mark: DrainMark | None) -> None:

@@ -14,8 +14,10 @@ from tests.tidb.controller.scaled_worlds import AUTO, PLANNER, ScaledWorld
 
 if TYPE_CHECKING:
     from plimsoll.core.clock import Clock
-    from plimsoll.kube.exchange import Call, Reply, Transport
-    from plimsoll.tidb.web import Answered, Asked, Unanswered
+    from plimsoll.kube.transport import Request, Response, Transport
+    from plimsoll.web.client import Request as Asked
+    from plimsoll.web.client import RequestFailed
+    from plimsoll.web.client import Response as Answered
     from tests.faults import CrashAfter
 
 
@@ -80,7 +82,7 @@ class DrainedWorld(ScaledWorld):
         transport = self.server.transport()
         return transport if self.crash is None else _Mortal(transport, self.crash)
 
-    async def ask(self, asked: Asked) -> Answered | Unanswered:
+    async def ask(self, asked: Asked) -> Answered | RequestFailed:
         if self.crash is None or asked.url.startswith(PLANNER):
             return await super().ask(asked)
         if asked.method == "GET":
@@ -96,7 +98,7 @@ class _Mortal:
         self._inner = inner
         self._crash = crash
 
-    async def send(self, call: Call) -> Reply:
+    async def send(self, call: Request) -> Response:
         if "/events" in call.path:
             # Told by a task of its own, which nobody stops here; nothing is ever decided by an event.
             return await self._inner.send(call)

@@ -6,14 +6,14 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from plimsoll.kube.exchange import Reply
+from plimsoll.kube.transport import Response
 from tests.tidb.controller.scaled_worlds import SMALL, TIDB, EmbeddedServer, group
 from tests.tidb.draining.drained_worlds import DrainedWorld
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from plimsoll.kube.exchange import Call, Transport
+    from plimsoll.kube.transport import Request, Transport
 
 PATH = f"{TIDB}/namespaces/team/tidbclusterautoscalers"
 HOME = "/api/v1/namespaces/prod"
@@ -107,9 +107,9 @@ class Blind:
         self._inner = inner
         self.status = status
 
-    async def send(self, call: Call) -> Reply:
+    async def send(self, call: Request) -> Response:
         if self.status and call.path == HOME:
-            return Reply(status=self.status, headers={"content-type": "application/json"}, body=b"{}")
+            return Response(status=self.status, headers={"content-type": "application/json"}, body=b"{}")
         return await self._inner.send(call)
 
     async def aclose(self) -> None:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from plimsoll.tidb.planning.leaving import Left
-from plimsoll.tidb.planning.marks import DRAIN, read_mark
-from plimsoll.tidb.planning.passes import DrainMark
+from plimsoll.tidb.model.reconcile_types import DrainMark
+from plimsoll.tidb.planning.drain.types import Drained
+from plimsoll.tidb.wire.annotations import DRAIN, read_mark
 from tests.tidb.draining.drain_worlds import DrainWorld
 
 
@@ -64,5 +64,5 @@ def test_a_mark_of_a_buried_store_does_not_take_the_next_pod_along() -> None:
     with DrainWorld(replicas=2) as world:
         world.store(1).state = 2
         world.replicas, world.mark = 1, mark(world, world.store(1).id)
-        assert not isinstance(world.take_out(), Left)
+        assert not isinstance(world.take_out(), Drained)
         assert world.pd.evicting == {world.store(0).id}

@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 
 from plimsoll.runtime.virtual_runs import run_virtual
-from plimsoll.tidb.pd import Pd, PdFailed
-from plimsoll.tidb.planning.leaving import Underway, Unknown
-from plimsoll.tidb.web import Answered, Asked, Unanswered
+from plimsoll.tidb.pd.client import Pd, PdFailed
+from plimsoll.tidb.planning.drain.types import DrainInProgress, Unknown
+from plimsoll.web.client import Request, RequestFailed, Response
 from tests.tidb.draining.drain_worlds import DrainWorld
 
 NAMES, LIST = "/pd/api/v1/schedulers", "/pd/api/v1/scheduler-config/evict-leader-scheduler/list"
@@ -22,11 +22,11 @@ class Says:
     def __init__(self, pages: dict[str, Any]) -> None:
         self._pages = pages
 
-    async def ask(self, asked: Asked) -> Answered | Unanswered:
+    async def ask(self, asked: Request) -> Response | RequestFailed:
         page = self._pages.get(asked.url.removeprefix("http://pd.test"), 404)
         if page is None:
-            return Unanswered(problem="no answer")
-        return Answered(status=page) if isinstance(page, int) else Answered(status=200, body=json.dumps(page).encode())
+            return RequestFailed(problem="no answer")
+        return Response(status=page) if isinstance(page, int) else Response(status=200, body=json.dumps(page).encode())
 
 
 def evicting(pages: dict[str, Any]) -> frozenset[int] | PdFailed:
@@ -55,7 +55,7 @@ def test_whose_leaders_are_moved_away(pages: dict[str, Any], expected: set[int] 
 def test_a_check_that_pd_does_not_know_is_passed_over() -> None:
     with DrainWorld() as world:
         world.pd.wrong.clear()
-        assert isinstance(world.take_out(), Underway)
+        assert isinstance(world.take_out(), DrainInProgress)
 
 
 def test_a_check_that_fails_is_not() -> None:

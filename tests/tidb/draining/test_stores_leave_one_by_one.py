@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from plimsoll.tidb.pd import PdFailed
-from plimsoll.tidb.planning.leaving import Blocked, Left, Underway, Unknown
+from plimsoll.tidb.pd.client import PdFailed
+from plimsoll.tidb.planning.drain.types import Blocked, Drained, DrainInProgress, Unknown
 from tests.tidb.draining.drain_worlds import GROUP, DrainWorld
 
 AT_ONCE = float("inf")
@@ -13,7 +13,7 @@ AT_ONCE = float("inf")
 
 def test_with_a_pd_that_is_quick_one_pass_does_all_of_it() -> None:
     with DrainWorld(leaders_per_s=AT_ONCE, regions_per_s=AT_ONCE) as world:
-        assert world.take_out() == Left(store_id=4, said="store 4 is buried")
+        assert world.take_out() == Drained(store_id=4, said="store 4 is buried")
         assert world.pd.wrote == [
             "POST /schedulers",
             "DELETE /store/4",
@@ -25,19 +25,19 @@ def test_with_a_pd_that_is_quick_one_pass_does_all_of_it() -> None:
 def test_leaders_move_first_then_regions_then_the_pod_goes() -> None:
     with DrainWorld() as world:
         first = world.take_out()
-        assert isinstance(first, Underway)
+        assert isinstance(first, DrainInProgress)
         assert str(first.reason) == "store 4 is leaving: 5 leaders have to move first"
         assert world.pd.evicting == {4}
         world.run.advance_by(5)
         second = world.take_out()
-        assert isinstance(second, Underway)
+        assert isinstance(second, DrainInProgress)
         assert str(second.reason) == "store 4 is leaving: 20 regions have to move"
         assert world.pd.offline == [4]
         world.run.advance_by(19)
-        assert isinstance(world.take_out(), Underway)
+        assert isinstance(world.take_out(), DrainInProgress)
         assert world.replicas == 1
         world.run.advance_by(1)
-        assert isinstance(world.take_out(), Left)
+        assert isinstance(world.take_out(), Drained)
         assert (world.replicas, world.mark, world.pd.evicting, world.lost) == (0, None, set(), [])
 
 
@@ -46,7 +46,7 @@ def test_a_pass_that_finds_nothing_new_writes_nothing() -> None:
         world.take_out()
         before, mark = list(world.pd.wrote), world.mark
         world.run.advance_by(10)
-        assert isinstance(world.take_out(), Underway)
+        assert isinstance(world.take_out(), DrainInProgress)
         assert (world.pd.wrote, world.mark) == (before, mark)
 
 
@@ -81,14 +81,14 @@ def test_regions_that_do_not_move_for_half_an_hour_are_told_and_waited_for() -> 
         world.run.advance_by(5)
         world.take_out()
         world.run.advance_by(1799)
-        assert isinstance(world.take_out(), Underway)
+        assert isinstance(world.take_out(), DrainInProgress)
         world.run.advance_by(1)
         blocked = world.take_out()
         assert isinstance(blocked, Blocked)
         assert blocked.reason.code == "Stalled"
         assert world.pd.offline == [4]
         world.store(0).regions = 0
-        assert isinstance(world.take_out(), Left)
+        assert isinstance(world.take_out(), Drained)
 
 
 def test_an_older_pd_with_a_scheduler_for_each_store() -> None:
@@ -114,7 +114,7 @@ def test_a_store_that_pd_forgot_counts_as_buried() -> None:
         world.run.advance_by(5)
         world.take_out()
         del world.pd.stores[4]
-        assert isinstance(world.take_out(), Left)
+        assert isinstance(world.take_out(), Drained)
         assert world.pd.evicting == set()
 
 
@@ -124,9 +124,9 @@ def test_a_store_that_pd_forgot_counts_as_buried() -> None:
 def test_a_pod_that_registers_late_does_not_go_before_its_store_is_out() -> None:
     with DrainWorld(replicas=0) as world:
         world.scale(1, registers=False)
-        assert isinstance(world.take_out(), Underway)
+        assert isinstance(world.take_out(), DrainInProgress)
         world.run.advance_by(140)
-        assert isinstance(world.take_out(), Underway)
+        assert isinstance(world.take_out(), DrainInProgress)
         world.scale(1)
         world.take_out_all()
         assert world.lost == []
@@ -138,7 +138,7 @@ def test_a_pod_that_never_had_a_store_goes_after_a_while() -> None:
         world.scale(1, registers=False)
         world.take_out()
         world.run.advance_by(150)
-        assert world.take_out() == Left(store_id=None, said="its pod has had no store for 150 s")
+        assert world.take_out() == Drained(store_id=None, said="its pod has had no store for 150 s")
 
 
 def test_a_store_whose_address_tells_no_pod_may_be_the_one() -> None:
@@ -180,7 +180,7 @@ def test_stores_beyond_the_replicas_are_taken_out_before_the_cluster_goes() -> N
         for _ in range(12):
             outcome = world.clear()
             world.run.advance_by(10)
-        assert isinstance(outcome, Left)
+        assert isinstance(outcome, Drained)
         assert [world.store(ordinal).state for ordinal in range(2)] == [2, 2]
         assert (world.pd.together, world.pd.evicting) == (1, set())
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from plimsoll.tidb.pd import PdFailed
-from plimsoll.tidb.planning.leaving import Left
+from plimsoll.tidb.pd.client import PdFailed
+from plimsoll.tidb.planning.drain.types import Drained
 from tests.tidb.draining.drain_worlds import DrainWorld
 
 
@@ -30,7 +30,7 @@ def test_a_buried_one_cannot_and_its_pod_goes_before_another_comes() -> None:
         world.run.advance_by(5)
         world.take_out()
         world.run.advance_by(20)
-        assert isinstance(world.bring_back(), Left)
+        assert isinstance(world.bring_back(), Drained)
         assert (world.replicas, world.mark, world.pd.evicting, world.lost) == (0, None, set(), [])
 
 

@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from plimsoll.tidb.planning.leaving import Blocked, Left, Underway
-from plimsoll.tidb.planning.store_health import Health, StoreSeen, may_leave
+from plimsoll.tidb.planning.drain.store_health import Health, StoreSeen, may_leave
+from plimsoll.tidb.planning.drain.types import Blocked, Drained, DrainInProgress
 from tests.tidb.draining.drain_worlds import DrainWorld
 
 WELL = Health(needed=3, wrong={"miss-peer": 0, "pending-peer": 0, "down-peer": 0})
@@ -37,7 +37,7 @@ def code(leaving: StoreSeen, *others: StoreSeen, health: Health = WELL, **more: 
 
 def test_t25_three_normal_stores_remain() -> None:
     with DrainWorld() as world:
-        assert isinstance(world.take_out(), Underway)
+        assert isinstance(world.take_out(), DrainInProgress)
         assert world.pd.evicting == {4}
 
 
@@ -159,7 +159,7 @@ def test_a_lasting_trouble_does() -> None:
 
 def test_a_guard_lets_replicas_fall_and_tells_pd_nothing() -> None:
     with DrainWorld(replicas=2, is_active=False) as world:
-        assert isinstance(world.take_out(), Left)
+        assert isinstance(world.take_out(), Drained)
         assert world.pd.wrote == []
 
 
@@ -168,9 +168,9 @@ def test_a_guard_waits_for_the_operator_before_the_next() -> None:
         world.take_out()
         second = world.store(1)
         for second.state in (0, 1):
-            assert isinstance(world.take_out(), Underway)
+            assert isinstance(world.take_out(), DrainInProgress)
         second.state = 2
-        assert isinstance(world.take_out(), Left)
+        assert isinstance(world.take_out(), Drained)
         assert world.pd.wrote == []
 
 

@@ -6,18 +6,18 @@ import asyncio
 import json
 from typing import TYPE_CHECKING, Any
 
-from plimsoll.objects.tidb import ExternalEndpoint, SecretReference
+from plimsoll.objects.api.tidb import ExternalEndpoint, SecretReference
 from plimsoll.runtime.virtual_runs import run_virtual
-from plimsoll.tidb.external import ExternalFailed, ExternalQuestion, recommended
-from plimsoll.tidb.external_addresses import read_exceptions
-from plimsoll.tidb.planning.components import Component
-from plimsoll.tidb.web import Answered, Unanswered
+from plimsoll.tidb.external.recommender import ExternalFailed, ExternalQuestion, recommended
+from plimsoll.tidb.model.components import Component
+from plimsoll.web.address_guard import read_exceptions
+from plimsoll.web.client import RequestFailed, Response
 
 if TYPE_CHECKING:
     import ssl
     from collections.abc import Iterable, Mapping
 
-    from plimsoll.tidb.external import Place
+    from plimsoll.tidb.external.recommender import Place
 
 ADDRESS = "10.4.0.7"
 
@@ -46,17 +46,17 @@ class PlayedService:
         addresses: Iterable[tuple[str, ...]] = ((ADDRESS,),),
         answers_after_s: float = 0.0,
     ) -> None:
-        self.answer: Answered | Unanswered = Answered(status=status, body=body or advice())
+        self.answer: Response | RequestFailed = Response(status=status, body=body or advice())
         self.called: list[Place] = []
         self.tls: list[ssl.SSLContext | None] = []
         self._addresses = list(addresses)
         self._answers_after_s = answers_after_s
 
-    async def resolve(self, host: str, port: int) -> tuple[str, ...] | Unanswered:
+    async def resolve(self, host: str, port: int) -> tuple[str, ...] | RequestFailed:
         del host, port
         return self._addresses.pop(0) if len(self._addresses) > 1 else self._addresses[0]
 
-    async def get(self, place: Place, *, tls: ssl.SSLContext | None) -> Answered | Unanswered:
+    async def get(self, place: Place, *, tls: ssl.SSLContext | None) -> Response | RequestFailed:
         self.called.append(place)
         self.tls.append(tls)
         await asyncio.sleep(self._answers_after_s)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from plimsoll.core.errors import InvalidInput
-from plimsoll.tidb.external_addresses import read_exceptions, why_refused
+from plimsoll.web.address_guard import read_exceptions, why_refused
 from tests.tidb.external.played_services import ADDRESS, PlayedService, asked, problem_with, question
 
 REFUSED = [

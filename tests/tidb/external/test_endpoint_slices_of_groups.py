@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from plimsoll.kube.selections import Selection
-from plimsoll.objects.services import EndpointSlice
-from plimsoll.tidb.endpoint_slices import Served, Serving, serve_through_base
+from plimsoll.kube.requests.options import Selection
+from plimsoll.objects.api.services import EndpointSlice
+from plimsoll.tidb.actuation.endpoint_slices import Served, Serving, serve_through_base
 from tests.kube.worlds import KubeWorld
 
 if TYPE_CHECKING:

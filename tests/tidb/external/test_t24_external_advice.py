@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from plimsoll.objects.tidb import SecretReference
-from plimsoll.tidb.web import Unanswered
+from plimsoll.objects.api.tidb import SecretReference
+from plimsoll.web.client import RequestFailed
 from tests.kube.http.authorities import Authority
 from tests.tidb.external.played_services import (
     ADDRESS,
@@ -69,7 +69,7 @@ def test_who_does_not_answer_in_five_seconds_does_not_answer() -> None:
 
 def test_nobody_there_is_a_failure_not_an_exception() -> None:
     service = PlayedService()
-    service.answer = Unanswered(problem="refused")
+    service.answer = RequestFailed(problem="refused")
     assert problem_with(service) == "refused"
 
 

@@ -7,10 +7,9 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from plimsoll.objects.tidb import AutoResource, ComponentAutoScaler, ExternalConfig, GroupScalingStatus
-from plimsoll.tidb.planning.applying import concluded, decide
-from plimsoll.tidb.planning.components import Component, group_labels, group_name
-from plimsoll.tidb.planning.passes import (
+from plimsoll.objects.api.tidb import AutoResource, ComponentAutoScaler, ExternalConfig, GroupScalingStatus
+from plimsoll.tidb.model.components import Component, group_labels, group_name
+from plimsoll.tidb.model.reconcile_types import (
     BaseSeen,
     BringBack,
     ComponentSeen,
@@ -23,7 +22,8 @@ from plimsoll.tidb.planning.passes import (
     Remove,
     Size,
 )
-from plimsoll.tidb.planning.plans import ScalingPlan
+from plimsoll.tidb.planning.reconcile.decide import concluded, decide
+from plimsoll.tidb.wire.plans import ScalingPlan
 
 GI = 1024**3
 START = datetime(2026, 1, 1, tzinfo=UTC)

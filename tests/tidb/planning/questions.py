@@ -8,11 +8,11 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from plimsoll.tidb.planning.answers import CannotPlan, Planned
-from plimsoll.tidb.planning.components import Component
-from plimsoll.tidb.planning.deciding import plan
-from plimsoll.tidb.planning.snapshots import read_snapshot
-from plimsoll.tidb.planning.strategies import read_strategies
+from plimsoll.tidb.model.components import Component
+from plimsoll.tidb.model.snapshot import read_snapshot
+from plimsoll.tidb.planning.planner.planner import plan
+from plimsoll.tidb.planning.planner.result import CannotPlan, Planned
+from plimsoll.tidb.wire.strategy import read_strategies
 
 GB = 10**9
 WINDOW_S = 60

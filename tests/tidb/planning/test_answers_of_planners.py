@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from plimsoll.tidb.planning.plans import RejectedAnswer, read_plans, write_plans
+from plimsoll.tidb.wire.plans import RejectedAnswer, read_plans, write_plans
 from tests.tidb.planning.questions import SMALL, TIKV, base, planned, strategy
 
 LABELS = {"group": "pd-auto-scaling-tikv-small", "resource-type": "small", "specialUse": "hotRegion"}

@@ -7,12 +7,12 @@ from typing import Any
 
 import pytest
 
-from plimsoll.objects.decoding import convert_object
-from plimsoll.objects.tidb import TidbCluster, TidbClusterAutoScaler
-from plimsoll.tidb.planning.asking import strategy_for
-from plimsoll.tidb.planning.components import group_name
-from plimsoll.tidb.planning.defaulting import defaulted
-from plimsoll.tidb.planning.strategies import read_strategies, write_strategy
+from plimsoll.objects.api.tidb import TidbCluster, TidbClusterAutoScaler
+from plimsoll.objects.codec.decoding import convert_object
+from plimsoll.tidb.model.components import group_name
+from plimsoll.tidb.planning.api.defaults import defaulted
+from plimsoll.tidb.planning.reconcile.planner_request import strategy_for
+from plimsoll.tidb.wire.strategy import read_strategies, write_strategy
 from tests.tidb.cli.tidb_commands import autoscaler, cluster
 from tests.tidb.planning.questions import TIDB, TIKV
 

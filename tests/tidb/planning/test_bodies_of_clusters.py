@@ -9,11 +9,11 @@ from typing import Any
 import pytest
 
 from plimsoll.core.errors import InvalidInput
-from plimsoll.tidb.planning.cluster_bodies import MadeFor, external_body, followed, group_body, seed_of
-from plimsoll.tidb.planning.config_labels import labels_in, with_labels
-from plimsoll.tidb.planning.marks import is_made_by, read_change, read_collision, read_mark, written_mark
-from plimsoll.tidb.planning.names import FreeName, free_name
-from plimsoll.tidb.planning.passes import Size
+from plimsoll.tidb.model.names import FreeName, free_name
+from plimsoll.tidb.model.reconcile_types import Size
+from plimsoll.tidb.wire.annotations import is_made_by, read_change, read_collision, read_mark, written_mark
+from plimsoll.tidb.wire.cluster_manifests import MadeFor, external_body, followed, group_body, seed_of
+from plimsoll.tidb.wire.config_labels import labels_in, with_labels
 from tests.tidb.cli.tidb_commands import cluster
 from tests.tidb.planning.pass_worlds import KEY, MARK, SMALL_SIZE, START, TIDB, TIKV, plan
 

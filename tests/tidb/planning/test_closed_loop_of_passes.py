@@ -9,16 +9,16 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from plimsoll.objects.decoding import convert_object
-from plimsoll.objects.tidb import TidbCluster, TidbClusterAutoScaler
-from plimsoll.tidb.planning.answers import Planned
-from plimsoll.tidb.planning.applying import concluded, decide
-from plimsoll.tidb.planning.components import group_labels
-from plimsoll.tidb.planning.deciding import plan
-from plimsoll.tidb.planning.defaulting import defaulted
-from plimsoll.tidb.planning.passes import ComponentSeen, CreateGroup, GroupSeen, RaiseBase, Remove, TakeOut
-from plimsoll.tidb.planning.questions import question_for
-from plimsoll.tidb.planning.snapshots import InstanceSeen, Snapshot
+from plimsoll.objects.api.tidb import TidbCluster, TidbClusterAutoScaler
+from plimsoll.objects.codec.decoding import convert_object
+from plimsoll.tidb.model.components import group_labels
+from plimsoll.tidb.model.reconcile_types import ComponentSeen, CreateGroup, GroupSeen, RaiseBase, Remove, TakeOut
+from plimsoll.tidb.model.snapshot import InstanceSeen, Snapshot
+from plimsoll.tidb.planning.api.defaults import defaulted
+from plimsoll.tidb.planning.planner.planner import plan
+from plimsoll.tidb.planning.planner.result import Planned
+from plimsoll.tidb.planning.reconcile.decide import concluded, decide
+from plimsoll.tidb.planning.reconcile.planner_request import question_for
 from tests.tidb.cli.tidb_commands import autoscaler, cluster
 from tests.tidb.planning.pass_worlds import MARK, POLICY, TIDB, TIKV, at, base, group, seen
 

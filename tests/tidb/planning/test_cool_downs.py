@@ -6,7 +6,7 @@ from datetime import timedelta
 
 import pytest
 
-from plimsoll.tidb.planning.cooldowns import cooling, last_change
+from plimsoll.tidb.planning.reconcile.cooldown import cooling, last_change
 from tests.tidb.planning.pass_worlds import KEY, at, codes, decided, entry, group, next_pass, plan, seen
 
 DAY_S = 24 * 3600

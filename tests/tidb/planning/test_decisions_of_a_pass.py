@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
-from plimsoll.objects.tidb import AutoResource
-from plimsoll.tidb.planning.applying import concluded
-from plimsoll.tidb.planning.names import size_suffix
-from plimsoll.tidb.planning.passes import CreateGroup, PassPolicy, Size
+from plimsoll.objects.api.tidb import AutoResource
+from plimsoll.tidb.model.names import size_suffix
+from plimsoll.tidb.model.reconcile_types import CreateGroup, PassPolicy, Size
+from plimsoll.tidb.planning.reconcile.decide import concluded
 from tests.tidb.planning.pass_worlds import (
     GI,
     KEY,

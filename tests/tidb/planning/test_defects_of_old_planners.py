@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from plimsoll.tidb.planning.answers import CannotPlan
+from plimsoll.tidb.planning.planner.result import CannotPlan
 from tests.tidb.planning.questions import (
     BIG,
     SMALL,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from plimsoll.tidb.planning.names import size_suffix
+from plimsoll.tidb.model.names import size_suffix
 from tests.tidb.planning.questions import (
     BIG,
     SMALL,

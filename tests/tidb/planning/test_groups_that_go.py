@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from plimsoll.tidb.planning.applying import concluded, decide_external, decide_removal
-from plimsoll.tidb.planning.passes import EXTERNAL, ComponentSeen, CreateGroup, Decided, PassPolicy
+from plimsoll.tidb.model.reconcile_types import EXTERNAL, ComponentSeen, CreateGroup, Decided, PassPolicy
+from plimsoll.tidb.planning.reconcile.decide import concluded, decide_external, decide_removal
 from tests.tidb.planning.pass_worlds import (
     KEY,
     MARK,

@@ -9,9 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from plimsoll.objects.tidb import AutoResource
-from plimsoll.tidb.planning.applying import decide, decide_removal
-from plimsoll.tidb.planning.passes import (
+from plimsoll.objects.api.tidb import AutoResource
+from plimsoll.tidb.model.reconcile_types import (
     BringBack,
     ComponentSeen,
     CreateGroup,
@@ -23,7 +22,8 @@ from plimsoll.tidb.planning.passes import (
     Resize,
     TakeOut,
 )
-from plimsoll.tidb.planning.progress import is_shrinking
+from plimsoll.tidb.planning.reconcile.decide import decide, decide_removal
+from plimsoll.tidb.planning.reconcile.progress import is_shrinking
 from tests.tidb.planning.pass_worlds import (
     MARK,
     POLICY,
@@ -44,7 +44,7 @@ from tests.tidb.planning.pass_worlds import (
 )
 
 if TYPE_CHECKING:
-    from plimsoll.tidb.planning.plans import ScalingPlan
+    from plimsoll.tidb.wire.plans import ScalingPlan
 
 TYPES = ["a", "b", "gone"]
 NUMBERS = st.integers(0, 4)

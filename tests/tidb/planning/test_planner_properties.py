@@ -9,8 +9,8 @@ from typing import Any
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from plimsoll.tidb.planning.answers import CannotPlan, Planned
-from plimsoll.tidb.planning.strategies import read_strategies, write_strategy
+from plimsoll.tidb.planning.planner.result import CannotPlan, Planned
+from plimsoll.tidb.wire.strategy import read_strategies, write_strategy
 from tests.tidb.planning.questions import Json, answer, group_of, instance, snapshot, strategy, thresholds
 
 USAGES = st.one_of(st.floats(0, 1.2), st.sampled_from([0.1, 0.2, 0.5, 0.8, 0.9]))

@@ -7,20 +7,20 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from msgspec.structs import replace
 
-from plimsoll.objects.decoding import convert_object
-from plimsoll.objects.meta import ObjectMeta
-from plimsoll.objects.nodes import Node, NodeCondition, NodeSpec, NodeStatus
-from plimsoll.objects.tidb import TidbCluster, TidbClusterAutoScaler
-from plimsoll.tidb.planning.defaulting import defaulted
-from plimsoll.tidb.planning.names import size_suffix
-from plimsoll.tidb.planning.node_counts import MOST_NODES, NodeRoom, potential_nodes, ready_nodes
-from plimsoll.tidb.planning.questions import question_for
+from plimsoll.objects.api.meta import ObjectMeta
+from plimsoll.objects.api.nodes import Node, NodeCondition, NodeSpec, NodeStatus
+from plimsoll.objects.api.tidb import TidbCluster, TidbClusterAutoScaler
+from plimsoll.objects.codec.decoding import convert_object
+from plimsoll.tidb.model.names import size_suffix
+from plimsoll.tidb.planning.api.defaults import defaulted
+from plimsoll.tidb.planning.reconcile.node_counts import MOST_NODES, NodeRoom, potential_nodes, ready_nodes
+from plimsoll.tidb.planning.reconcile.planner_request import question_for
 from tests.tidb.cli.tidb_commands import autoscaler, cluster
 from tests.tidb.planning.pass_worlds import GI, KEY, MARK, OWN, POLICY, SMALL_SIZE, at, base, group, seen
 
 if TYPE_CHECKING:
-    from plimsoll.tidb.planning.passes import GroupSeen
-    from plimsoll.tidb.planning.strategies import Strategy
+    from plimsoll.tidb.model.reconcile_types import GroupSeen
+    from plimsoll.tidb.wire.strategy import Strategy
 
 TYPE = {"cpu": "1", "memory": "2Gi", "storage": "10Gi"}
 SUFFIX = size_suffix(1000, 2 * GI, 10 * GI)

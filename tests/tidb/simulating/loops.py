@@ -5,9 +5,9 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from typing import Any
 
-from plimsoll.core.load_curves import Load, LoadCurve, LoadPoint
-from plimsoll.objects.meta import ObjectMeta
-from plimsoll.objects.tidb import (
+from plimsoll.local.tidb.load.curves import Load, LoadCurve, LoadPoint
+from plimsoll.objects.api.meta import ObjectMeta
+from plimsoll.objects.api.tidb import (
     AutoResource,
     AutoRule,
     ComponentAutoScaler,
@@ -18,12 +18,12 @@ from plimsoll.objects.tidb import (
     TidbClusterSpec,
     TidbComponent,
 )
-from plimsoll.tidb.planning.components import Component
-from plimsoll.tidb.planning.defaulting import defaulted
-from plimsoll.tidb.planning.validation import problems_of
-from plimsoll.tidb.simulating.closed_loops import ClosedLoop, Setting
-from plimsoll.tidb.simulating.played_sets import Delays
-from plimsoll.tidb.simulating.runs import Run
+from plimsoll.simulation.tidb.closed_loops import ClosedLoop, Setting
+from plimsoll.simulation.tidb.played_sets import Delays
+from plimsoll.simulation.tidb.runs import Run
+from plimsoll.tidb.model.components import Component
+from plimsoll.tidb.planning.api.defaults import defaulted
+from plimsoll.tidb.planning.api.validation import problems_of
 
 SMALL = AutoResource(cpu="2", memory="4Gi", storage="20Gi", count=4)
 

@@ -12,14 +12,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from plimsoll.core.load_curves import Load
-from plimsoll.objects.tidb import AutoResource
-from plimsoll.tidb.planning.components import Component
-from plimsoll.tidb.simulating.played_sets import Delays
+from plimsoll.local.tidb.load.curves import Load
+from plimsoll.objects.api.tidb import AutoResource
+from plimsoll.simulation.tidb.played_sets import Delays
+from plimsoll.tidb.model.components import Component
 from tests.tidb.simulating.loops import cluster, loop_of, rest, scaled, setting
 
 if TYPE_CHECKING:
-    from plimsoll.tidb.simulating.closed_loops import ClosedLoop
+    from plimsoll.simulation.tidb.closed_loops import ClosedLoop
 
 STEP_S = 120.0
 QUIET_TURNS = 14

@@ -7,16 +7,16 @@ from typing import TYPE_CHECKING
 import pytest
 
 from plimsoll.core.errors import InvalidInput
-from plimsoll.core.load_curves import Load
-from plimsoll.objects.tidb import AutoResource
-from plimsoll.tidb.planning.components import Component
-from plimsoll.tidb.simulating.played_sets import Delays
-from plimsoll.tidb.simulating.runs import MOST_STEPS, Simulated, components_to_simulate, simulate
-from plimsoll.tidb.simulating.summaries import summarised
+from plimsoll.local.tidb.load.curves import Load
+from plimsoll.objects.api.tidb import AutoResource
+from plimsoll.simulation.tidb.played_sets import Delays
+from plimsoll.simulation.tidb.runs import MOST_STEPS, Simulated, components_to_simulate, simulate
+from plimsoll.simulation.tidb.summaries import summarised
+from plimsoll.tidb.model.components import Component
 from tests.tidb.simulating.loops import SMALL, curve, run_of, scaled, setting, steadily
 
 if TYPE_CHECKING:
-    from plimsoll.tidb.simulating.runs import Run
+    from plimsoll.simulation.tidb.runs import Run
 
 QUIET = Load(tikv_cores=2, tidb_cores=2)
 BUSY = Load(tikv_cores=10.8, tidb_cores=7)

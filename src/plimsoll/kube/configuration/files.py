@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from plimsoll.core.errors import InvalidInput, UnreadableDocument
 from plimsoll.kube.configuration.sections import Section, named
-from plimsoll.objects.manifests import read_documents
+from plimsoll.objects.codec.manifests import read_documents
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

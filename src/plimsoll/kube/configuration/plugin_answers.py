@@ -16,8 +16,8 @@ from plimsoll.kube.access import Credential
 from plimsoll.kube.configuration.certificates import client_pair
 from plimsoll.kube.configuration.headers import bearer
 from plimsoll.kube.configuration.sections import Section
-from plimsoll.objects.manifests import read_documents
-from plimsoll.objects.meta import Time
+from plimsoll.objects.api.meta import Time
+from plimsoll.objects.codec.manifests import read_documents
 
 if TYPE_CHECKING:
     from plimsoll.kube.configuration.plugin_entries import PluginEntry

@@ -12,7 +12,7 @@ from plimsoll.kube.diagnosis.asking import ask_each
 from plimsoll.kube.diagnosis.findings import Finding, Level
 from plimsoll.kube.diagnosis.permissions import Permission, Places, Question, Scope, only_missing, role_manifests
 from plimsoll.kube.errors import UnreadableAnswer
-from plimsoll.kube.exchange import JSON, Call
+from plimsoll.kube.transport import JSON, Request
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -50,7 +50,7 @@ async def _is_allowed(client: Client, question: Question) -> bool:
     headers = {"content-type": JSON, "accept": JSON}
     timeout_s = client.settings.timeout_s
     reply = await client.call(
-        Call("POST", _REVIEWS, headers=headers, body=msgspec.json.encode(body), timeout_s=timeout_s)
+        Request("POST", _REVIEWS, headers=headers, body=msgspec.json.encode(body), timeout_s=timeout_s)
     )
     try:
         return msgspec.json.decode(reply.body, type=_Review).status.allowed

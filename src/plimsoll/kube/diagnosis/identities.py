@@ -9,14 +9,14 @@ import msgspec
 from plimsoll.core.values import Value
 from plimsoll.kube.diagnosis.findings import Finding, Level
 from plimsoll.kube.errors import Forbidden, NotFound, Unauthorized, UnreadableAnswer
-from plimsoll.kube.exchange import JSON, Call
+from plimsoll.kube.transport import JSON, Request
 
 if TYPE_CHECKING:
     from datetime import datetime
 
     from plimsoll.kube.client import Client
     from plimsoll.kube.diagnosis.servers import Target
-    from plimsoll.kube.exchange import Reply
+    from plimsoll.kube.transport import Response
 
 ANONYMOUS: Final = "system:anonymous"
 _WHO_AM_I: Final = "/apis/authentication.k8s.io/v1/selfsubjectreviews"
@@ -33,7 +33,7 @@ async def identify(client: Client, target: Target, *, now: datetime) -> tuple[Id
     """Who the server takes us for; without an identity if it does not know us or does not tell."""
     body = msgspec.json.encode({"apiVersion": "authentication.k8s.io/v1", "kind": "SelfSubjectReview"})
     headers = {"content-type": JSON, "accept": JSON}
-    call = Call("POST", _WHO_AM_I, headers=headers, body=body, timeout_s=client.settings.timeout_s)
+    call = Request("POST", _WHO_AM_I, headers=headers, body=body, timeout_s=client.settings.timeout_s)
     try:
         identity = _identity_in(await client.call(call))
     except Unauthorized as error:
@@ -98,7 +98,7 @@ class _Review(Value):
     status: _ReviewStatus = _ReviewStatus()
 
 
-def _identity_in(reply: Reply) -> Identity:
+def _identity_in(reply: Response) -> Identity:
     try:
         info = msgspec.json.decode(reply.body, type=_Review).status.user_info
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:

@@ -14,7 +14,7 @@ from plimsoll.kube.diagnosis.asking import ask_each
 from plimsoll.kube.diagnosis.findings import Finding, Level
 from plimsoll.kube.diagnosis.served_apis import BUILTIN_VERSION
 from plimsoll.kube.errors import Expired
-from plimsoll.kube.selections import Selection
+from plimsoll.kube.requests.options import Selection
 from plimsoll.objects.registry import KINDS, Resource
 
 if TYPE_CHECKING:
@@ -23,9 +23,9 @@ if TYPE_CHECKING:
     from plimsoll.kube.client import Client
     from plimsoll.kube.diagnosis.needs import Needs
     from plimsoll.kube.diagnosis.permissions import Places
-    from plimsoll.objects.decoding import DecodedList
-    from plimsoll.objects.meta import WireObject
-    from plimsoll.objects.problems import BadObject
+    from plimsoll.objects.api.meta import WireObject
+    from plimsoll.objects.codec.decode_problems import BadObject
+    from plimsoll.objects.codec.decoding import DecodedList
 
 _SHOWN: Final = 20
 _ATTEMPTS: Final = 2

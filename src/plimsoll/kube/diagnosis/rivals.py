@@ -9,9 +9,9 @@ from plimsoll.kube.diagnosis.findings import Finding, Level
 from plimsoll.kube.diagnosis.needs import AUTOSCALER_LEASE, KUBE_SYSTEM
 from plimsoll.kube.diagnosis.servers import LEASE_S
 from plimsoll.kube.errors import NotFound
-from plimsoll.kube.selections import Selection
-from plimsoll.objects.leases import Lease
-from plimsoll.objects.workloads import Deployment
+from plimsoll.kube.requests.options import Selection
+from plimsoll.objects.api.coordination import Lease
+from plimsoll.objects.api.workloads import Deployment
 
 if TYPE_CHECKING:
     from datetime import datetime

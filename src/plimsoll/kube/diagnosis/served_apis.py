@@ -15,8 +15,8 @@ from plimsoll.kube.diagnosis.asking import ask_each
 from plimsoll.kube.diagnosis.findings import Finding, Level
 from plimsoll.kube.discovery import resources
 from plimsoll.kube.errors import ApiError, NotFound, UnreadableAnswer
-from plimsoll.kube.paging import PartialObjectMetadata
-from plimsoll.objects.definitions import CustomResourceDefinition
+from plimsoll.kube.requests.paging import PartialObjectMetadata
+from plimsoll.objects.api.apiextensions import CustomResourceDefinition
 from plimsoll.objects.registry import Resource
 
 if TYPE_CHECKING:

@@ -24,13 +24,13 @@ from plimsoll.kube.errors import (
     UnknownAuthority,
     UnreadableAnswer,
 )
-from plimsoll.kube.exchange import JSON, Call
+from plimsoll.kube.transport import JSON, Request
 
 if TYPE_CHECKING:
     from plimsoll.core.clock import Clock
     from plimsoll.kube.access import Access, Credential
     from plimsoll.kube.client import Client
-    from plimsoll.kube.exchange import Reply
+    from plimsoll.kube.transport import Response
 
 LEAST_VERSION: Final = (1, 28)
 """The first with SelfSubjectReview in v1; everything else Plimsoll uses is older."""
@@ -93,7 +93,7 @@ async def greet(client: Client, target: Target, *, clock: Clock) -> Greeting:
 
 async def _greeted(client: Client, target: Target, *, clock: Clock) -> Greeting:
     sent_at, started_s = clock.now(), clock.monotonic_s()
-    call = Call("GET", "/version", headers={"accept": JSON}, timeout_s=client.settings.timeout_s)
+    call = Request("GET", "/version", headers={"accept": JSON}, timeout_s=client.settings.timeout_s)
     try:
         reply = await client.call(call)
     except Unauthorized:
@@ -156,7 +156,7 @@ def _advice(error: Unreachable, target: Target) -> str:
     return f"{origin}check host and port, or try another address with --server URL"
 
 
-def _version_in(reply: Reply) -> ServerVersion:
+def _version_in(reply: Response) -> ServerVersion:
     """Nothing known, if it is of an odd form; `UnreadableAnswer` if it is no JSON at all."""
     try:
         return msgspec.json.decode(reply.body, type=ServerVersion)
@@ -167,7 +167,7 @@ def _version_in(reply: Reply) -> ServerVersion:
         raise UnreadableAnswer(media_type if media_type not in {"", JSON} else "something that is not JSON") from None
 
 
-def _ahead_s(reply: Reply, our_time: datetime) -> float | None:
+def _ahead_s(reply: Response, our_time: datetime) -> float | None:
     """The header has whole seconds, cut off: on the average it was half a second later."""
     try:
         told = parsedate_to_datetime(reply.headers.get("date", ""))

@@ -19,10 +19,10 @@ from plimsoll.kube.http.connections import ConnectionBroke
 
 if TYPE_CHECKING:
     from plimsoll.core.errors import Unreachable
-    from plimsoll.kube.exchange import Call
     from plimsoll.kube.http.addresses import ServerAddress
     from plimsoll.kube.http.connections import Progress
     from plimsoll.kube.http.proxies import Proxy
+    from plimsoll.kube.transport import Request
 
 _BY_ERRNO: Final = {
     errno.ECONNREFUSED: "connection refused",
@@ -55,7 +55,7 @@ def closed(route: Route, *, is_sent: bool = False) -> Unreachable:
     return Closed(f"the transport to {route} is closed")
 
 
-def late(call: Call, progress: Progress, route: Route) -> Unreachable:
+def late(call: Request, progress: Progress, route: Route) -> Unreachable:
     """Time is up."""
     if progress.is_sent:
         return TimedOut(f"{call.method} {call.path}: no answer from {route} within {in_seconds(call.timeout_s)}")

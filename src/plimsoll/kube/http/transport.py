@@ -23,9 +23,7 @@ from multidict import CIMultiDict
 from plimsoll import __version__
 from plimsoll.core.values import Value
 from plimsoll.kube.access import SlowCredentials
-from plimsoll.kube.calls_under_way import CallsUnderWay
 from plimsoll.kube.errors import CredentialsFailed, CredentialsLate, UnreadableAnswer
-from plimsoll.kube.exchange import Reply
 from plimsoll.kube.http.addresses import ServerAddress
 from plimsoll.kube.http.connections import Progress, let_go, new_session
 from plimsoll.kube.http.failures import Route, broken, closed, in_seconds, is_about_the_proxy, late, tls_error
@@ -33,13 +31,15 @@ from plimsoll.kube.http.proxies import proxy_for
 from plimsoll.kube.http.streams import HttpStream
 from plimsoll.kube.http.tls_contexts import TlsContexts
 from plimsoll.kube.http.tls_failures import proxy_refusal, refusal, refuses_client
+from plimsoll.kube.requests.in_flight import CallsUnderWay
+from plimsoll.kube.transport import Response
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from plimsoll.core.errors import Unreachable
     from plimsoll.kube.access import Access, Credential
-    from plimsoll.kube.exchange import Call
+    from plimsoll.kube.transport import Request
 
 DEFAULT_USER_AGENT: Final = f"plimsoll/{__version__}"
 _GIB: Final = 1024**3
@@ -90,7 +90,7 @@ class HttpTransport:
     async def __aexit__(self, *_error: object) -> None:
         await self.aclose()
 
-    async def send(self, call: Call) -> Reply:
+    async def send(self, call: Request) -> Response:
         session = self._opened()
         progress = Progress()
         try:
@@ -132,7 +132,7 @@ class HttpTransport:
 
     # ---- one call
 
-    async def _carried(self, call: Call, session: aiohttp.ClientSession, progress: Progress) -> Reply:
+    async def _carried(self, call: Request, session: aiohttp.ClientSession, progress: Progress) -> Response:
         async with AsyncExitStack() as held:
             if not call.is_stream:
                 progress.doing = f"waiting for one of {self._limits.calls_at_once} calls to end"
@@ -159,7 +159,7 @@ class HttpTransport:
         progress.is_without_credentials = False
         return credential
 
-    def _without_credentials(self, call: Call) -> CredentialsLate:
+    def _without_credentials(self, call: Request) -> CredentialsLate:
         credentials = self._access.credentials
         known = credentials.unanswered() if isinstance(credentials, SlowCredentials) else None
         waited = known or CredentialsLate("no credentials came", path=self._access.origin)
@@ -167,8 +167,8 @@ class HttpTransport:
         return CredentialsLate(f"{waited.problem}; {told}", path=waited.path)
 
     async def _exchanged(
-        self, call: Call, credential: Credential, session: aiohttp.ClientSession, progress: Progress
-    ) -> Reply:
+        self, call: Request, credential: Credential, session: aiohttp.ClientSession, progress: Progress
+    ) -> Response:
         progress.doing = "waiting for a connection"
         address, proxy = self._route
         tls = self._tls.context_for(credential) if address.is_tls else True
@@ -192,7 +192,7 @@ class HttpTransport:
             raise await self._failure(error, progress) from None
         return await self._read(call, response, progress)
 
-    def _headers(self, call: Call, credential: Credential) -> CIMultiDict[str]:
+    def _headers(self, call: Request, credential: Credential) -> CIMultiDict[str]:
         """Ours, then the call's, then the credential's, which nothing overrides."""
         address, proxy = self._route
         # Unpacking 20 MB costs no more than reading them; but on one machine the server packs with the same cores.
@@ -209,11 +209,11 @@ class HttpTransport:
         headers.extend(identity)
         return headers
 
-    async def _read(self, call: Call, response: aiohttp.ClientResponse, progress: Progress) -> Reply:
+    async def _read(self, call: Request, response: aiohttp.ClientResponse, progress: Progress) -> Response:
         headers = _reply_headers(response)
         if call.is_stream and 200 <= response.status < 300:
             stream = HttpStream(response, server=str(self._route), siblings=self._streams)
-            return Reply(status=response.status, headers=headers, stream=stream)
+            return Response(status=response.status, headers=headers, stream=stream)
         chunks: list[bytes] = []
         size_bytes = 0
         try:
@@ -227,7 +227,7 @@ class HttpTransport:
             raise broken(error, progress, self._route) from None
         finally:
             let_go(response)
-        return Reply(status=response.status, headers=headers, body=b"".join(chunks))
+        return Response(status=response.status, headers=headers, body=b"".join(chunks))
 
     async def _failure(self, error: aiohttp.ClientError | OSError, progress: Progress) -> Unreachable:
         tls = tls_error(error)

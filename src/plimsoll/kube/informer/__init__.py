@@ -1,11 +1,11 @@
 """Caches that keep themselves up to date with an API server: list, watch, resume, and tell whoever wants to know."""
 
-from plimsoll.kube.informer.cache import Cache
-from plimsoll.kube.informer.changes import Added, BadGone, Change, Deleted, Key, TurnedBad, Updated
-from plimsoll.kube.informer.handlers import HandlerFeed
+from plimsoll.kube.informer.delivery.handler import HandlerRunner
+from plimsoll.kube.informer.events import Added, BadGone, Change, Deleted, Key, TurnedBad, Updated
 from plimsoll.kube.informer.informer import Informer
 from plimsoll.kube.informer.settings import InformerSettings
-from plimsoll.kube.informer.statuses import HandlerStatus, InformerStatus
+from plimsoll.kube.informer.status import HandlerStatus, InformerStatus
+from plimsoll.kube.informer.store.cache import Cache
 
 __all__ = [
     "Added",
@@ -13,7 +13,7 @@ __all__ = [
     "Cache",
     "Change",
     "Deleted",
-    "HandlerFeed",
+    "HandlerRunner",
     "HandlerStatus",
     "Informer",
     "InformerSettings",

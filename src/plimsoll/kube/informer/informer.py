@@ -20,27 +20,26 @@ from typing import TYPE_CHECKING, Any, Final, Generic, Literal, TypeVar, overloa
 import structlog
 
 from plimsoll.core.errors import InvalidInput
-from plimsoll.kube.informer.audiences import Audience
-from plimsoll.kube.informer.cache import Cache, WritableCache
-from plimsoll.kube.informer.changes import V
-from plimsoll.kube.informer.handlers import HandlerFeed
-from plimsoll.kube.informer.origins import Origin
-from plimsoll.kube.informer.reflector import Reflector
-from plimsoll.kube.informer.rounds import Rounds
+from plimsoll.kube.informer.delivery.broadcaster import HandlerBroadcaster, Rounds
+from plimsoll.kube.informer.delivery.handler import HandlerRunner
+from plimsoll.kube.informer.events import V
+from plimsoll.kube.informer.reflector.lister_watcher import ListerWatcher
+from plimsoll.kube.informer.reflector.reflector import Reflector
 from plimsoll.kube.informer.settings import InformerSettings
-from plimsoll.kube.informer.statuses import HandlerStatus, InformerStatus
-from plimsoll.kube.informer.tracking import Tracker
-from plimsoll.kube.selections import EVERYTHING
-from plimsoll.objects.meta import WireObject
+from plimsoll.kube.informer.status import HandlerStatus, InformerStatus
+from plimsoll.kube.informer.store.cache import Cache, WritableCache
+from plimsoll.kube.informer.store.tracker import Tracker
+from plimsoll.kube.requests.options import EVERYTHING
+from plimsoll.objects.api.meta import WireObject
 
 if TYPE_CHECKING:
     from plimsoll.core.clock import Clock
     from plimsoll.core.entropy import Entropy
     from plimsoll.kube.client import Client
-    from plimsoll.kube.informer.handlers import Handler
-    from plimsoll.kube.informer.indexes import KeysOf
-    from plimsoll.kube.selections import Selection
-    from plimsoll.objects.decoding import RawObject
+    from plimsoll.kube.informer.delivery.handler import Handler
+    from plimsoll.kube.informer.store.indexer import KeysOf
+    from plimsoll.kube.requests.options import Selection
+    from plimsoll.objects.codec.decoding import RawObject
     from plimsoll.objects.registry import Resource
 
 T = TypeVar("T", bound=WireObject)
@@ -93,12 +92,12 @@ class Informer(Generic[V]):
         if selection.resource_version:
             raise InvalidInput("an informer always begins with the newest state", path="selection.resource_version")
         self._clock = clock
-        self._origin = Origin(
+        self._origin = ListerWatcher(
             client, of, selection=selection, keep_raw=keep_raw, list_timeout_s=settings.list_timeout_s
         )
         self._cache: WritableCache[V] = WritableCache()
         self._rounds = Rounds(self._origin.name)
-        self._audience: Audience[V] = Audience(self._cache, self._rounds)
+        self._audience: HandlerBroadcaster[V] = HandlerBroadcaster(self._cache, self._rounds)
         self._tracker: Tracker[V] = Tracker(self._origin.name, cache=self._cache, audience=self._audience)
         self._reflector: Reflector[V] = Reflector(
             self._origin,
@@ -127,11 +126,11 @@ class Informer(Generic[V]):
         """
         self._cache.add_index(name, keys_of)
 
-    def add_handler(self, handler: Handler[V], *, name: str) -> HandlerFeed[V]:
+    def add_handler(self, handler: Handler[V], *, name: str) -> HandlerRunner[V]:
         """Tell `handler`, a function or a coroutine function, of every change; of what is there already as `Added`."""
         if any(feed.name == name for feed in self._audience.feeds):
             raise InvalidInput(f"there is a handler {name!r} already", path="name")
-        feed = HandlerFeed(name, handler, cache=self._cache, audience=self._audience, rounds=self._rounds)
+        feed = HandlerRunner(name, handler, cache=self._cache, audience=self._audience, rounds=self._rounds)
         self._audience.add(feed)
         if self.has_synced:
             feed.all_known()

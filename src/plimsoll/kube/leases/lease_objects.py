@@ -11,17 +11,17 @@ from typing import TYPE_CHECKING, Any, Final, Protocol
 import msgspec
 
 from plimsoll.kube.errors import NotFound, UnreadableAnswer
-from plimsoll.kube.exchange import JSON, MERGE_PATCH, Call
 from plimsoll.kube.leases.records import record_of
-from plimsoll.kube.statuses import refusal
-from plimsoll.objects.leases import Lease
+from plimsoll.kube.requests.status_errors import refusal
+from plimsoll.kube.transport import JSON, MERGE_PATCH, Request
+from plimsoll.objects.api.coordination import Lease
 from plimsoll.objects.registry import KINDS
 
 if TYPE_CHECKING:
     from plimsoll.core.clock import Clock
-    from plimsoll.kube.exchange import Transport
     from plimsoll.kube.leases.records import Claim, Record
     from plimsoll.kube.leases.settings import LeaseSettings
+    from plimsoll.kube.transport import Transport
 
 _UNREADABLE: Final = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
 
@@ -57,7 +57,7 @@ class LeaseObject:
 
     async def read(self, *, timeout_s: float) -> Record | None:
         try:
-            return await self._ask(Call("GET", self._path, headers={"accept": JSON}, timeout_s=timeout_s))
+            return await self._ask(Request("GET", self._path, headers={"accept": JSON}, timeout_s=timeout_s))
         except NotFound:
             return None
 
@@ -73,8 +73,8 @@ class LeaseObject:
         call = self._writing("PATCH", self._path, content_type=MERGE_PATCH, body=patch)
         return await self._ask(call._replace(timeout_s=timeout_s))
 
-    def _writing(self, method: str, path: str, *, content_type: str, body: Any) -> Call:
-        return Call(
+    def _writing(self, method: str, path: str, *, content_type: str, body: Any) -> Request:
+        return Request(
             method,
             path,
             query=(("fieldManager", self._settings.field_manager),),
@@ -82,7 +82,7 @@ class LeaseObject:
             body=msgspec.json.encode(body),
         )
 
-    async def _ask(self, call: Call) -> Record:
+    async def _ask(self, call: Request) -> Record:
         reply = await self._transport.send(call)
         if not reply.is_success:
             raise refusal(reply, call, now=self._clock.now())

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from plimsoll.core.values import Value
 from plimsoll.kube.leases.settings import INT32_MAX
-from plimsoll.objects.meta import MicroTime
+from plimsoll.objects.api.meta import MicroTime
 
 if TYPE_CHECKING:
     from datetime import datetime

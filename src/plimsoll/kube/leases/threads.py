@@ -26,8 +26,8 @@ if TYPE_CHECKING:
     from contextlib import AbstractAsyncContextManager
 
     from plimsoll.core.entropy import Entropy
-    from plimsoll.kube.exchange import Transport
     from plimsoll.kube.leases.holders import LeaseHolder
+    from plimsoll.kube.transport import Transport
 
 log: structlog.typing.FilteringBoundLogger = structlog.get_logger(__name__)
 

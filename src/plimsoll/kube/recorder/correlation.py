@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Final, Generic, TypeVar
 
 from plimsoll.core.values import Value
 from plimsoll.kube.recorder.texts import MESSAGE_BYTES, cut
-from plimsoll.kube.token_buckets import TokenBucket
+from plimsoll.kube.requests.rate_limiter import TokenBucket
 
 if TYPE_CHECKING:
     from plimsoll.kube.recorder.texts import Occurrence

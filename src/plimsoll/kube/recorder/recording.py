@@ -33,15 +33,15 @@ from plimsoll.kube.recorder.texts import (
     unix_ns,
 )
 from plimsoll.kube.recorder.waiting import Folded, WaitingRoom
-from plimsoll.objects.events import Event, EventSource
-from plimsoll.objects.meta import written_time
+from plimsoll.objects.api.events import Event, EventSource
+from plimsoll.objects.api.meta import written_time
 from plimsoll.runtime.backoff import Backoff
 
 if TYPE_CHECKING:
     from plimsoll.core.clock import Clock
     from plimsoll.core.entropy import Entropy
     from plimsoll.kube.client import Client
-    from plimsoll.objects.meta import ObjectReference
+    from plimsoll.objects.api.meta import ObjectReference
 
 log: structlog.typing.FilteringBoundLogger = structlog.get_logger(__name__)
 

@@ -14,8 +14,8 @@ import msgspec
 
 from plimsoll.core.names import subdomain_problems
 from plimsoll.core.values import Value
-from plimsoll.objects.events import EventSource  # noqa: TC001 -- msgspec resolves the annotations of Values at run time
-from plimsoll.objects.meta import ObjectReference, WireObject, written_time
+from plimsoll.objects.api.events import EventSource  # noqa: TC001 -- msgspec resolves the annotations of Values at run time
+from plimsoll.objects.api.meta import ObjectReference, WireObject, written_time
 
 if TYPE_CHECKING:
     from plimsoll.core.entropy import Entropy

@@ -12,17 +12,18 @@ from typing import TYPE_CHECKING, Final
 
 import structlog
 
-from plimsoll.local.apiserver import authorization, definitions, discovery, presentation, refusals
-from plimsoll.local.apiserver.exchange import Answer
-from plimsoll.local.apiserver.first_objects import put_first_objects
-from plimsoll.local.apiserver.handlers.dispatching import answer, call_of
+from plimsoll.local.apiserver import authorization, discovery, presentation, status_errors
+from plimsoll.local.apiserver.bootstrap.install import put_first_objects
+from plimsoll.local.apiserver.crds import lifecycle
+from plimsoll.local.apiserver.handlers.dispatch import answer, call_of
+from plimsoll.local.apiserver.http_types import Answer
 from plimsoll.local.apiserver.routing import ResourceRoute, attributes_of, route
 from plimsoll.local.apiserver.storage import StorageError, TooLarge
 from plimsoll.local.apiserver.strategies.field_labels import reader, selectable
 
 if TYPE_CHECKING:
-    from plimsoll.local.apiserver.exchange import Request
-    from plimsoll.local.apiserver.identities import Attributes
+    from plimsoll.local.apiserver.auth_types import Attributes
+    from plimsoll.local.apiserver.http_types import Request
     from plimsoll.local.apiserver.server import Server
 
 _log: Final = structlog.get_logger()
@@ -38,7 +39,7 @@ class Application:
         self._starting = asyncio.Lock()
         for resource in server.catalogue:
             server.store.select_fields(resource.stored_as, reader(selectable(resource).items()))
-        definitions.restore(server)
+        lifecycle.restore(server)
 
     async def start(self) -> None:
         """Give a fresh store what every server holds, and finish what was begun. The first request would do it too."""
@@ -47,7 +48,7 @@ class Application:
         async with self._starting:
             if not self._has_started:
                 await put_first_objects(self.server, ca_certificate=self._ca_certificate)
-                await definitions.resume(self.server)
+                await lifecycle.resume(self.server)
                 self._has_started = True
 
     async def handle(self, request: Request) -> Answer:
@@ -56,18 +57,20 @@ class Application:
         try:
             await self.start()
             answered = await self._answered(request, warnings)
-        except refusals.Refusal as refusal:
+        except status_errors.StatusError as refusal:
             answered = presentation.present_refusal(request, refusal)
         except TooLarge as error:
-            answered = presentation.present_refusal(request, refusals.unexpected(str(error)))
+            answered = presentation.present_refusal(request, status_errors.unexpected(str(error)))
         except StorageError as error:
             _log.warning("apiserver.storage_failed", method=request.method, path=request.path, error=str(error))
-            answered = presentation.present_refusal(request, refusals.internal_error("the store cannot be written"))
+            answered = presentation.present_refusal(
+                request, status_errors.internal_error("the store cannot be written")
+            )
         except Exception as error:  # noqa: BLE001 - the one place that keeps a mistake of ours from ending the connection
             # As text, not as exc_info: structlog would by default print local variables, and the token among them.
             stack = "".join(traceback.format_exception(error))
             _log.error("apiserver.request_failed", method=request.method, path=request.path, stack=stack)
-            answered = presentation.present_refusal(request, refusals.internal_error("unexpected error"))
+            answered = presentation.present_refusal(request, status_errors.internal_error("unexpected error"))
         if warnings:
             headers = [("Warning", f"299 - {_quoted(text)}") for text in dict.fromkeys(warnings)]
             answered = answered._replace(headers=(*answered.headers, *headers))

@@ -18,7 +18,7 @@ from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Final
 
 from plimsoll.local.apiserver.storage import SchemaTooNew, StoreCorrupt, StoreUnusable
-from plimsoll.local.apiserver.storage.sqlite_file import DATA_FILE, DirectoryLock
+from plimsoll.local.apiserver.storage.drivers.sqlite_file import DATA_FILE, DirectoryLock
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

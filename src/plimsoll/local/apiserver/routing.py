@@ -11,16 +11,16 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from plimsoll.core.errors import InvalidSelector
 from plimsoll.core.field_selectors import parse_field_selector
-from plimsoll.local.apiserver import refusals
-from plimsoll.local.apiserver.exchange import Answer
-from plimsoll.local.apiserver.identities import Attributes
+from plimsoll.local.apiserver import status_errors
+from plimsoll.local.apiserver.auth_types import Attributes
+from plimsoll.local.apiserver.http_types import Answer
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from plimsoll.local.apiserver.catalogue import Catalogue, ServedResource
-    from plimsoll.local.apiserver.exchange import Request
-    from plimsoll.local.apiserver.identities import User
+    from plimsoll.local.apiserver.auth_types import User
+    from plimsoll.local.apiserver.http_types import Request
+    from plimsoll.local.apiserver.resources.registry import ResourceRegistry, ServedResource
 
 _OBJECT_VERBS: Final = {"GET": "get", "HEAD": "get", "PUT": "update", "PATCH": "patch", "DELETE": "delete"}
 _COLLECTION_VERBS: Final = {"GET": "list", "HEAD": "list", "POST": "create", "DELETE": "deletecollection"}
@@ -117,7 +117,7 @@ def _selected_name(request: Request) -> str:
         return ""
 
 
-def route(catalogue: Catalogue, request: Request) -> ResourceRoute | Answer | None:
+def route(catalogue: ResourceRegistry, request: Request) -> ResourceRoute | Answer | None:
     """What a request asks for; an answer if there is no such page; None for a path that is no resource's.
 
     Raises the 404 and 405 refusals.
@@ -132,26 +132,26 @@ def route(catalogue: Catalogue, request: Request) -> ResourceRoute | Answer | No
     if resource is None or _is_misplaced(resource, address):
         if _is_custom(catalogue, group):
             return PAGE_NOT_FOUND
-        raise refusals.unknown_resource()
+        raise status_errors.unknown_resource()
     return _routed(resource, address, request)
 
 
 def _routed(resource: ServedResource, address: _Address, request: Request) -> ResourceRoute:
     subresource = "/".join(address.rest)
     if subresource and address.watches:
-        raise refusals.unknown_resource()
+        raise status_errors.unknown_resource()
     if subresource:
         part = resource.subresource(subresource)
         if part is None:
             if resource.is_custom:
-                raise refusals.not_found(address.name, group=resource.group, resource=resource.plural)
-            raise refusals.unknown_resource()
+                raise status_errors.not_found(address.name, group=resource.group, resource=resource.plural)
+            raise status_errors.unknown_resource()
         allowed: Sequence[str] = part.verbs
     else:
         allowed = resource.verbs if address.name else _of_collection(resource, address)
     verb = _verb(address, request)
     if verb not in allowed or (address.watches and request.method not in _READING_METHODS):
-        raise refusals.method_not_allowed()
+        raise status_errors.method_not_allowed()
     return ResourceRoute(resource, address.namespace, address.name, subresource, verb)
 
 
@@ -195,5 +195,5 @@ def _is_misplaced(resource: ServedResource, address: _Address) -> bool:
     return bool(address.name) and not address.is_nested
 
 
-def _is_custom(catalogue: Catalogue, group: str) -> bool:
+def _is_custom(catalogue: ResourceRegistry, group: str) -> bool:
     return any(one.is_custom for one in catalogue if one.group == group)

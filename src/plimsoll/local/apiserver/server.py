@@ -7,16 +7,16 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from plimsoll.local.apiserver.definition_work import DefinitionWork
-from plimsoll.local.apiserver.handlers.turns import ObjectTurns
+from plimsoll.local.apiserver.crds.background_work import DefinitionWork
+from plimsoll.local.apiserver.handlers.write.key_lock import KeyLock
 
 if TYPE_CHECKING:
     from plimsoll.core.clock import Clock
     from plimsoll.core.entropy import Entropy
     from plimsoll.local.apiserver.admission import Admission
+    from plimsoll.local.apiserver.auth_types import Authenticator, Authorizer
     from plimsoll.local.apiserver.authentication.tokens import ServiceAccountTokens
-    from plimsoll.local.apiserver.catalogue import Catalogue
-    from plimsoll.local.apiserver.identities import Authenticator, Authorizer
+    from plimsoll.local.apiserver.resources.registry import ResourceRegistry
     from plimsoll.local.apiserver.storage import Store
 
 
@@ -27,7 +27,7 @@ class Server:
         self,
         *,
         store: Store,
-        catalogue: Catalogue,
+        catalogue: ResourceRegistry,
         clock: Clock,
         entropy: Entropy,
         authenticator: Authenticator,
@@ -43,5 +43,5 @@ class Server:
         self.authorizer = authorizer
         self.admission = admission
         self.tokens = tokens
-        self.turns = ObjectTurns()
+        self.turns = KeyLock()
         self.definition_work = DefinitionWork()

@@ -16,15 +16,15 @@ import msgspec
 from plimsoll.core.errors import InvalidInput, UnreadableDocument
 from plimsoll.core.quantity import Quantity
 from plimsoll.core.values import Value
-from plimsoll.objects.cloud import MachineType
-from plimsoll.objects.schema.pruning import prune
+from plimsoll.objects.api.simulated_cloud import MachineType
+from plimsoll.objects.schema.admission.pruning import prune
+from plimsoll.objects.schema.admission.validation import ValueValidator
 from plimsoll.objects.schema.structural import parse_schema
-from plimsoll.objects.schema.validation import ValueValidator
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-    from plimsoll.objects.cloud import CloudSpec
+    from plimsoll.objects.api.simulated_cloud import CloudSpec
     from plimsoll.objects.schema.structural import StructuralSchema
 
 _FOLDER: Final = files("plimsoll.local.cloud").joinpath("catalogues")

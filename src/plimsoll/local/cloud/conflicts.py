@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final, TypeVar
 
 from plimsoll.kube.errors import Conflict
-from plimsoll.objects.cloud_errors import CloudFailed
+from plimsoll.objects.api.simulated_cloud_errors import CloudFailed
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
@@ -18,7 +18,7 @@ T = TypeVar("T")
 _TRIES: Final = 10
 
 
-async def until_settled(attempt: Callable[[], Awaitable[T]], what: str) -> T:
+async def retry_on_conflict(attempt: Callable[[], Awaitable[T]], what: str) -> T:
     """What `attempt` gives, as soon as nobody is faster; raises CloudFailed if that is always so."""
     for _ in range(_TRIES):
         try:

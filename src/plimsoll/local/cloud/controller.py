@@ -15,19 +15,19 @@ from typing import TYPE_CHECKING, Any, Final
 import structlog
 
 from plimsoll.core.values import Value
-from plimsoll.kube.controllers import Again, Controller, ControllerSettings, Done
+from plimsoll.kube.controller.controller import Again, Controller, ControllerSettings, Done
+from plimsoll.kube.controller.enqueue import enqueue_on
 from plimsoll.kube.errors import AlreadyExists, NotFound
 from plimsoll.kube.informer import Added, BadGone, Deleted, TurnedBad, Updated
-from plimsoll.kube.wiring import enqueue_on
-from plimsoll.local.cloud.actuators import MachineActuator, exact_time
+from plimsoll.kube.informer.own_writes import MutationCache
+from plimsoll.local.cloud.actuator import MachineActuator, exact_time
+from plimsoll.local.cloud.billing import bills, costs_by_group, settlement
 from plimsoll.local.cloud.catalogue import offer_of
 from plimsoll.local.cloud.events import CloudEvents
-from plimsoll.local.cloud.fresh_caches import FreshCache
-from plimsoll.local.cloud.ledgers import quota_problems, unsold_problems
 from plimsoll.local.cloud.planning import SeenNode, View, next_number, plan
-from plimsoll.local.cloud.spending import bills, costs_by_group, settlement
-from plimsoll.objects.cloud import GROUP_LABEL, THE_CLOUD, Cloud, Machine, MachineState, NodeGroup
-from plimsoll.objects.nodes import Node
+from plimsoll.local.cloud.stock import quota_problems, unsold_problems
+from plimsoll.objects.api.nodes import Node
+from plimsoll.objects.api.simulated_cloud import GROUP_LABEL, THE_CLOUD, Cloud, Machine, MachineState, NodeGroup
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -66,7 +66,7 @@ class CloudController:
         informers = component.informers
         self._clouds, self._nodes = informers.of(Cloud), informers.of(Node)
         self._group_informer, machine_informer = informers.of(NodeGroup), informers.of(Machine)
-        self._groups, self._machines = FreshCache(self._group_informer), FreshCache(machine_informer)
+        self._groups, self._machines = MutationCache(self._group_informer), MutationCache(machine_informer)
         self._actuator = MachineActuator(self._client, clock=self._clock, machines=self._machines)
         self.controller: Controller[str] = Controller(
             "cloud",

@@ -10,14 +10,14 @@ from collections import Counter
 from typing import TYPE_CHECKING, Final
 
 from plimsoll.kube.recorder import EventType, reference_to
-from plimsoll.local.cloud.ledgers import NOT_SOLD, QUOTA_EXCEEDED, STOCKOUT
+from plimsoll.local.cloud.stock import NOT_SOLD, QUOTA_EXCEEDED, STOCKOUT
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from plimsoll.local.cloud.planning import Plan
     from plimsoll.local.components import Component
-    from plimsoll.objects.cloud import Machine, NodeGroup
+    from plimsoll.objects.api.simulated_cloud import Machine, NodeGroup
 
 _REASONS: Final = {STOCKOUT: "OutOfStock", QUOTA_EXCEEDED: "QuotaExceeded", NOT_SOLD: "NotSold"}
 

@@ -15,9 +15,10 @@ from msgspec.structs import replace
 
 from plimsoll.core.values import Value
 from plimsoll.local.cloud.catalogue import Offer  # noqa: TC001 -- msgspec resolves the annotations of Values
-from plimsoll.local.cloud.ledgers import NOT_SOLD, Ledger
-from plimsoll.local.cloud.shapes import NoShape, Shape, shape_of
-from plimsoll.objects.cloud import (
+from plimsoll.local.cloud.machines.shapes import NoShape, Shape, shape_of
+from plimsoll.local.cloud.stock import NOT_SOLD, Ledger
+from plimsoll.objects.api.meta import ObjectMeta
+from plimsoll.objects.api.simulated_cloud import (
     BootRule,
     CloudSpec,
     ErrorClass,
@@ -28,7 +29,6 @@ from plimsoll.objects.cloud import (
     NodeGroup,
     NodeGroupSpec,
 )
-from plimsoll.objects.meta import ObjectMeta
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

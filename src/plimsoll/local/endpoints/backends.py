@@ -5,15 +5,15 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from plimsoll.core.values import Value
-from plimsoll.kube.informer.changes import key_of
+from plimsoll.kube.informer.events import key_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
     from datetime import datetime
 
-    from plimsoll.kube.informer.changes import Key
-    from plimsoll.objects.pods import Container, Pod
-    from plimsoll.objects.services import Service, ServicePort
+    from plimsoll.kube.informer.events import Key
+    from plimsoll.objects.api.pods import Container, Pod
+    from plimsoll.objects.api.services import Service, ServicePort
 
 TRIGGER_TIME: Final = "endpoints.kubernetes.io/last-change-trigger-time"
 HEADLESS: Final = "service.kubernetes.io/headless"

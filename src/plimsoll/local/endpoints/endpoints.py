@@ -10,21 +10,21 @@ from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 
-from plimsoll.kube.controllers import Controller, Done
+from plimsoll.kube.controller.controller import Controller, Done
+from plimsoll.kube.controller.enqueue import enqueue_on, of_itself
 from plimsoll.kube.errors import AlreadyExists, NotFound
-from plimsoll.kube.informer.changes import Key, key_of
-from plimsoll.kube.selections import DeleteOptions
-from plimsoll.kube.wiring import enqueue_on, of_itself
+from plimsoll.kube.informer.events import Key, key_of
+from plimsoll.kube.requests.options import DeleteOptions
 from plimsoll.local.endpoints.backends import TRIGGER_TIME, TriggerTimes, backends_of, families_of
 from plimsoll.local.endpoints.selected_pods import SelectedPods
 from plimsoll.local.endpoints.subsets import ENDPOINTS, MANAGED_BY, MANAGER, Endpoints, labels_of, marks_of, subsets_of
-from plimsoll.objects.meta import written_time
-from plimsoll.objects.pods import Pod
-from plimsoll.objects.services import Service
+from plimsoll.objects.api.meta import written_time
+from plimsoll.objects.api.pods import Pod
+from plimsoll.objects.api.services import Service
 
 if TYPE_CHECKING:
     from plimsoll.kube.informer import Informer
-    from plimsoll.kube.informer.changes import Change
+    from plimsoll.kube.informer.events import Change
     from plimsoll.local.components import Component
 
 NAME: Final = "endpoint-controller"

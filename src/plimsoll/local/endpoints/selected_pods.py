@@ -6,16 +6,16 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Final
 
 from plimsoll.core.errors import InvalidInput
-from plimsoll.kube.informer.changes import Key, Updated, key_of
-from plimsoll.kube.wiring import states_in
-from plimsoll.objects.pods import Pod
+from plimsoll.kube.controller.enqueue import states_in
+from plimsoll.kube.informer.events import Key, Updated, key_of
+from plimsoll.objects.api.pods import Pod
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from plimsoll.kube.informer import Informer
-    from plimsoll.kube.informer.changes import Change
-    from plimsoll.objects.services import Service
+    from plimsoll.kube.informer.events import Change
+    from plimsoll.objects.api.services import Service
 
 _PODS_BY_LABEL: Final = "endpoints: pods by label"
 

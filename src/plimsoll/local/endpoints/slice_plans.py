@@ -11,12 +11,12 @@ from typing import TYPE_CHECKING, Any, Final
 
 from plimsoll.core.values import Value
 from plimsoll.local.endpoints.backends import HEADLESS, Backend, Port, is_headless
-from plimsoll.objects.services import EndpointSlice  # noqa: TC001 - msgspec reads the annotations
+from plimsoll.objects.api.services import EndpointSlice  # noqa: TC001 - msgspec reads the annotations
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
-    from plimsoll.objects.services import Endpoint, Service
+    from plimsoll.objects.api.services import Endpoint, Service
 
 MANAGED_BY: Final = "endpointslice.kubernetes.io/managed-by"
 MANAGER: Final = "endpointslice-controller.k8s.io"

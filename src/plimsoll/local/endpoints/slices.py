@@ -9,25 +9,25 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
-from plimsoll.kube.controllers import Again, Controller, Done
+from plimsoll.kube.controller.controller import Again, Controller, Done
+from plimsoll.kube.controller.enqueue import enqueue_on, of_itself, states_in
 from plimsoll.kube.errors import NotFound
-from plimsoll.kube.informer.changes import Key, key_of
-from plimsoll.kube.selections import DeleteOptions
-from plimsoll.kube.wiring import enqueue_on, of_itself, states_in
+from plimsoll.kube.informer.events import Key, key_of
+from plimsoll.kube.requests.options import DeleteOptions
 from plimsoll.local.endpoints.backends import TRIGGER_TIME, ZONE, TriggerTimes, backends_of, families_of
 from plimsoll.local.endpoints.selected_pods import SelectedPods
 from plimsoll.local.endpoints.slice_plans import MANAGED_BY, MANAGER, SERVICE_NAME, SliceDrawing, SlicePlan, slice_plan
 from plimsoll.local.own_writes import LOOK_AGAIN_S, OwnWrites
-from plimsoll.objects.meta import written_time
-from plimsoll.objects.nodes import Node
-from plimsoll.objects.pods import Pod
-from plimsoll.objects.services import EndpointSlice, Service
+from plimsoll.objects.api.meta import written_time
+from plimsoll.objects.api.nodes import Node
+from plimsoll.objects.api.pods import Pod
+from plimsoll.objects.api.services import EndpointSlice, Service
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
     from datetime import datetime
 
-    from plimsoll.kube.informer.changes import Change
+    from plimsoll.kube.informer.events import Change
     from plimsoll.local.components import Component
     from plimsoll.local.endpoints.slice_plans import NewSlice, SliceChange
 

@@ -6,14 +6,14 @@ from typing import TYPE_CHECKING, Any, Final
 
 from plimsoll.core.values import Wire
 from plimsoll.local.endpoints.backends import HEADLESS, is_headless
-from plimsoll.objects.meta import WireObject
+from plimsoll.objects.api.meta import WireObject
 from plimsoll.objects.registry import Resource
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from plimsoll.local.endpoints.backends import Backend, Port
-    from plimsoll.objects.services import Service
+    from plimsoll.objects.api.services import Service
 
 MANAGED_BY: Final = "endpoints.kubernetes.io/managed-by"
 MANAGER: Final = "endpoint-controller"

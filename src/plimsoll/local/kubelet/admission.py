@@ -12,11 +12,11 @@ from typing import TYPE_CHECKING
 from plimsoll.core.errors import InvalidQuantity
 from plimsoll.core.resources import ZERO, ResourceVector
 from plimsoll.core.values import Value
-from plimsoll.scheduling.demands import pod_demand
+from plimsoll.scheduling.rules.resources_fit import pod_demand
 
 if TYPE_CHECKING:
-    from plimsoll.objects.nodes import Node
-    from plimsoll.objects.pods import Pod, PodSpec
+    from plimsoll.objects.api.nodes import Node
+    from plimsoll.objects.api.pods import Pod, PodSpec
 
 
 class Refused(Value, frozen=True):

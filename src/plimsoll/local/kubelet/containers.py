@@ -12,12 +12,12 @@ from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from plimsoll.core.values import Value
-from plimsoll.objects.meta import written_time
-from plimsoll.objects.pods import ContainerStatus
+from plimsoll.objects.api.meta import written_time
+from plimsoll.objects.api.pods import ContainerStatus
 
 if TYPE_CHECKING:
     from plimsoll.local.kubelet.settings import Pace
-    from plimsoll.objects.pods import Container, ContainerStateTerminated, Pod
+    from plimsoll.objects.api.pods import Container, ContainerStateTerminated, Pod
 
 # The kubelet's crash loop: restarted at once, then after 10 s, doubled up to 5 min; forgotten after 10 min of work.
 _FIRST_BACKOFF_S: Final = 10.0

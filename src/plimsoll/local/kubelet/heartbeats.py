@@ -17,8 +17,8 @@ import structlog
 from plimsoll.core.errors import PlimsollError
 from plimsoll.kube.errors import AlreadyExists, NotFound
 from plimsoll.local.liveness import NODE_LEASES
-from plimsoll.objects.leases import Lease
-from plimsoll.objects.meta import MicroTime
+from plimsoll.objects.api.coordination import Lease
+from plimsoll.objects.api.meta import MicroTime
 from plimsoll.runtime.services import Service
 
 if TYPE_CHECKING:
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from plimsoll.kube.client import Client
     from plimsoll.local.kubelet.settings import KubeletSettings
     from plimsoll.local.liveness import ToldLiveness
-    from plimsoll.objects.nodes import Node
+    from plimsoll.objects.api.nodes import Node
 
 log: structlog.typing.FilteringBoundLogger = structlog.get_logger(__name__)
 

@@ -11,8 +11,8 @@ from plimsoll.local.kubelet.settings import KubeletSettings
 from plimsoll.runtime.services import Service
 
 if TYPE_CHECKING:
-    from plimsoll.kube.controllers import Controller
-    from plimsoll.kube.informer.changes import Key
+    from plimsoll.kube.controller.controller import Controller
+    from plimsoll.kube.informer.events import Key
     from plimsoll.local.components import Component
     from plimsoll.local.kubelet.heartbeats import Heartbeats
     from plimsoll.local.liveness import ToldLiveness

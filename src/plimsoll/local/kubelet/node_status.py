@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING, Any, Final
 
 from plimsoll.core.values import Value
 from plimsoll.local.kubelet.settings import SILENT, KubeletSettings, boot_s_of
-from plimsoll.objects.meta import written_time
+from plimsoll.objects.api.meta import written_time
 
 if TYPE_CHECKING:
-    from plimsoll.objects.nodes import Node, NodeCondition
+    from plimsoll.objects.api.nodes import Node, NodeCondition
 
 # What a healthy kubelet reports, in its order (kubernetes pkg/kubelet/nodestatus).
 _CONDITIONS: Final = (

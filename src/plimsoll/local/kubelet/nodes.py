@@ -9,12 +9,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from plimsoll.core.label_selector_parsing import parse_label_selector
-from plimsoll.kube.controllers import Again, Controller, ControllerSettings, Done
+from plimsoll.kube.controller.controller import Again, Controller, ControllerSettings, Done
+from plimsoll.kube.controller.enqueue import enqueue_on, of_itself
+from plimsoll.kube.controller.workqueue import QueueSettings
 from plimsoll.kube.errors import NotFound
-from plimsoll.kube.informer.changes import Key
+from plimsoll.kube.informer.events import Key
 from plimsoll.kube.recorder import EventType, reference_to
-from plimsoll.kube.wiring import enqueue_on, of_itself
-from plimsoll.kube.workqueue import QueueSettings
 from plimsoll.local.kubelet.addresses import AddressPool
 from plimsoll.local.kubelet.node_status import (
     Booting,
@@ -25,7 +25,7 @@ from plimsoll.local.kubelet.node_status import (
     node_state_at,
     node_status_at,
 )
-from plimsoll.objects.nodes import Node
+from plimsoll.objects.api.nodes import Node
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

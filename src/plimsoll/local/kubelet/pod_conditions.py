@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from plimsoll.objects.meta import written_time
+from plimsoll.objects.api.meta import written_time
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from datetime import datetime
 
-    from plimsoll.objects.pods import Pod, PodCondition
+    from plimsoll.objects.api.pods import Pod, PodCondition
 
 READY: Final = "Ready"
 CONTAINERS_READY: Final = "ContainersReady"

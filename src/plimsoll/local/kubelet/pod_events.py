@@ -10,8 +10,8 @@ from plimsoll.kube.recorder import EventType, reference_to
 
 if TYPE_CHECKING:
     from plimsoll.kube.recorder import EventRecorder
-    from plimsoll.objects.meta import ObjectReference
-    from plimsoll.objects.pods import Container, ContainerStatus, Pod
+    from plimsoll.objects.api.meta import ObjectReference
+    from plimsoll.objects.api.pods import Container, ContainerStatus, Pod
     from plimsoll.objects.registry import Resource
 
 

@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, Any, Final
 import msgspec
 
 from plimsoll.local.kubelet.pod_conditions import is_said
-from plimsoll.objects.pods import Pod, PodStatus
+from plimsoll.objects.api.pods import Pod, PodStatus
 
 if TYPE_CHECKING:
-    from plimsoll.objects.pods import PodCondition
+    from plimsoll.objects.api.pods import PodCondition
 
 # The fields that are ours as wholes, and the fields of the slim view they are compared by.
 _FIELDS: Final = (

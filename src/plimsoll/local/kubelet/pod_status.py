@@ -27,13 +27,13 @@ from plimsoll.local.kubelet.containers import (
 )
 from plimsoll.local.kubelet.pod_conditions import Facts, conditions
 from plimsoll.local.kubelet.pod_patches import status_patch
-from plimsoll.objects.meta import written_time
+from plimsoll.objects.api.meta import written_time
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from plimsoll.local.kubelet.settings import Pace
-    from plimsoll.objects.pods import Container, Pod
+    from plimsoll.objects.api.pods import Container, Pod
 
 TERMINAL: Final = frozenset({"Succeeded", "Failed"})
 

@@ -9,29 +9,29 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from plimsoll.kube.controllers import Again, Controller, ControllerSettings, Done
+from plimsoll.kube.controller.controller import Again, Controller, ControllerSettings, Done
+from plimsoll.kube.controller.enqueue import enqueue_on
+from plimsoll.kube.controller.workqueue import QueueSettings
 from plimsoll.kube.errors import Conflict, NotFound
-from plimsoll.kube.informer.changes import Added, Deleted, Key, Updated
-from plimsoll.kube.selections import DeleteOptions
-from plimsoll.kube.wiring import enqueue_on
-from plimsoll.kube.workqueue import QueueSettings
+from plimsoll.kube.informer.events import Added, Deleted, Key, Updated
+from plimsoll.kube.requests.options import DeleteOptions
 from plimsoll.local.kubelet.addresses import AddressPools
 from plimsoll.local.kubelet.admission import Books
 from plimsoll.local.kubelet.node_status import Booting, Silent, internal_ip
 from plimsoll.local.kubelet.pod_events import PodEvents
 from plimsoll.local.kubelet.pod_status import TERMINAL, Place, Remove, Report, Wait, pod_status_at, rejected
 from plimsoll.local.kubelet.settings import pace_of
-from plimsoll.objects.pods import Pod
+from plimsoll.objects.api.pods import Pod
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
     from datetime import datetime
 
-    from plimsoll.kube.informer.changes import Change
+    from plimsoll.kube.informer.events import Change
     from plimsoll.local.components import Component
     from plimsoll.local.kubelet.nodes import Nodes
     from plimsoll.local.kubelet.settings import KubeletSettings
-    from plimsoll.objects.nodes import Node
+    from plimsoll.objects.api.nodes import Node
 
 BY_NODE: Final = "kubelet: by node"
 

@@ -12,8 +12,8 @@ from plimsoll.core.errors import InvalidInput
 from plimsoll.core.values import Value
 
 if TYPE_CHECKING:
-    from plimsoll.objects.nodes import Node
-    from plimsoll.objects.pods import Pod
+    from plimsoll.objects.api.nodes import Node
+    from plimsoll.objects.api.pods import Pod
 
 VIRTUAL_NODES: Final = "plimsoll.io/virtual=true"
 

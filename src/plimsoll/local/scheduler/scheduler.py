@@ -18,27 +18,27 @@ import structlog
 
 from plimsoll.core.errors import PlimsollError
 from plimsoll.core.values import Value
-from plimsoll.local.scheduler.announcing import Announcer, failed_scheduling, preempted, scheduled
-from plimsoll.local.scheduler.board import Board
-from plimsoll.local.scheduler.claims import ClaimWrites, unbound_claims
-from plimsoll.local.scheduler.cluster_events import ClusterEvent
-from plimsoll.local.scheduler.deciding import Chosen, Refused, decide
-from plimsoll.local.scheduler.preempting import Room, find_room
-from plimsoll.local.scheduler.queue import Queued, SchedulingQueue
+from plimsoll.local.scheduler.cache import SchedulerCache
+from plimsoll.local.scheduler.equivalence import Shapes
+from plimsoll.local.scheduler.event_handlers import Watching
+from plimsoll.local.scheduler.events import Announcer, failed_scheduling, preempted, scheduled
+from plimsoll.local.scheduler.preemption import Room, find_room
+from plimsoll.local.scheduler.queue.cluster_events import ClusterEvent
+from plimsoll.local.scheduler.queue.queue import Queued, SchedulingQueue
+from plimsoll.local.scheduler.schedule_one import Chosen, Refused, decide
 from plimsoll.local.scheduler.settings import DEFAULT_SETTINGS
-from plimsoll.local.scheduler.shapes import Shapes
-from plimsoll.local.scheduler.watching import Watching
-from plimsoll.local.scheduler.writing import SCHEDULER_ERROR, BindFailed, Bound, PodWrites
+from plimsoll.local.scheduler.writes.claims import ClaimWrites, unbound_claims
+from plimsoll.local.scheduler.writes.pods import SCHEDULER_ERROR, BindFailed, Bound, PodWrites
 from plimsoll.runtime.services import Service
+from plimsoll.scheduling.cluster_view import PodKey, pod_key
 from plimsoll.scheduling.messages import UNSCHEDULABLE_REASON
 from plimsoll.scheduling.priorities import outranks
-from plimsoll.scheduling.view import PodKey, pod_key
-from plimsoll.scheduling.volumes import VOLUME_BINDING, VOLUME_ZONE
+from plimsoll.scheduling.rules.volume_binding import VOLUME_BINDING, VOLUME_ZONE
 
 if TYPE_CHECKING:
     from plimsoll.local.components import Component
     from plimsoll.local.scheduler.settings import SchedulerSettings
-    from plimsoll.objects.pods import Pod
+    from plimsoll.objects.api.pods import Pod
     from plimsoll.scheduling.preemption import Candidate
 
 log: structlog.typing.FilteringBoundLogger = structlog.get_logger(__name__)
@@ -69,7 +69,7 @@ class Scheduler:
     def __init__(self, component: Component, settings: SchedulerSettings = DEFAULT_SETTINGS) -> None:
         self._settings = settings
         self._clock = component.clock
-        self._board = Board()
+        self._board = SchedulerCache()
         self._shapes = Shapes()
         self._queue = SchedulingQueue(settings)
         self._has_news = asyncio.Event()

@@ -13,14 +13,14 @@ from typing import TYPE_CHECKING, Any, Final
 from plimsoll.core.errors import InvalidInput
 from plimsoll.core.quantity import Quantity
 from plimsoll.core.values import Value
-from plimsoll.kube.informer.changes import Key
-from plimsoll.local.workloads.pod_readiness import is_ready, ready_since
+from plimsoll.kube.informer.events import Key
+from plimsoll.local.controller_manager.workloads.common.pod_readiness import is_ready, ready_since
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from plimsoll.objects.pods import Pod
-    from plimsoll.objects.tidb import TidbCluster, TidbComponent
+    from plimsoll.objects.api.pods import Pod
+    from plimsoll.objects.api.tidb import TidbCluster, TidbComponent
 
 PD: Final = "pd"
 TIKV: Final = "tikv"

@@ -13,15 +13,15 @@ from urllib.parse import urlsplit
 
 import msgspec
 
-from plimsoll.kube.informer.changes import Key
-from plimsoll.local.tidb import clusters
-from plimsoll.local.tidb.clusters import TidbClusters
+from plimsoll.kube.informer.events import Key
 from plimsoll.local.tidb.instances import OPERATOR
-from plimsoll.local.tidb.loads import Loads
-from plimsoll.local.tidb.monitoring import Monitoring
-from plimsoll.local.tidb.pd_api import Request
-from plimsoll.local.tidb.pds import SimulatedPds
-from plimsoll.local.tidb.queries import exposition, query_answer
+from plimsoll.local.tidb.load.loads import Loads
+from plimsoll.local.tidb.operator import controller as clusters
+from plimsoll.local.tidb.operator.controller import TidbClusters
+from plimsoll.local.tidb.pd.api import Request
+from plimsoll.local.tidb.pd.pds import SimulatedPds
+from plimsoll.local.tidb.prometheus.queries import exposition, query_answer
+from plimsoll.local.tidb.prometheus.scraper import Monitoring
 from plimsoll.local.tidb.topology import Topology
 from plimsoll.runtime.services import Service
 

@@ -4,19 +4,19 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
-from plimsoll.kube.informer.changes import Key
-from plimsoll.kube.wiring import states_in
+from plimsoll.kube.controller.enqueue import states_in
+from plimsoll.kube.informer.events import Key
 from plimsoll.local.tidb.instances import PD, base_key, cluster_key, instances_of
-from plimsoll.objects.pods import Pod
-from plimsoll.objects.tidb import TidbCluster
+from plimsoll.objects.api.pods import Pod
+from plimsoll.objects.api.tidb import TidbCluster
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from plimsoll.kube.informer.changes import Change
-    from plimsoll.kube.informer.shared import Informers
+    from plimsoll.kube.informer.events import Change
+    from plimsoll.kube.informer.factory import SharedInformerFactory
     from plimsoll.local.tidb.instances import Instance
-    from plimsoll.objects.decoding import RawObject
+    from plimsoll.objects.codec.decoding import RawObject
 
 _BY_CLUSTER: Final = "tidb cluster"
 _BY_BASE: Final = "base tidb cluster"
@@ -25,7 +25,7 @@ _BY_BASE: Final = "base tidb cluster"
 class Topology:
     """Answers from caches. A `base` is the key of a TidbCluster that has a PD."""
 
-    def __init__(self, informers: Informers) -> None:
+    def __init__(self, informers: SharedInformerFactory) -> None:
         self.clusters = informers.with_raw(TidbCluster)
         self.pods = informers.of(Pod)
         self.pods.add_index(_BY_CLUSTER, _clusters_of)

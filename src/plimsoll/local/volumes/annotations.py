@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from plimsoll.objects.volumes import DEFAULT_CLASS_ANNOTATIONS
+from plimsoll.objects.api.storage import DEFAULT_CLASS_ANNOTATIONS
 
 if TYPE_CHECKING:
-    from plimsoll.objects.meta import ObjectMeta
+    from plimsoll.objects.api.meta import ObjectMeta
 
 BIND_COMPLETED: Final = "pv.kubernetes.io/bind-completed"
 """On a claim: it was bound once. From then on it can only lose its volume, never get another."""

@@ -9,24 +9,24 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from plimsoll.kube.controllers import Controller, Done
+from plimsoll.kube.controller.controller import Controller, Done
+from plimsoll.kube.controller.enqueue import enqueue_on, states_in
 from plimsoll.kube.errors import NotFound
-from plimsoll.kube.informer.changes import Added, Updated, key_of
+from plimsoll.kube.informer.events import Added, Updated, key_of
 from plimsoll.kube.recorder import EventType, reference_to
-from plimsoll.kube.wiring import enqueue_on, states_in
 from plimsoll.local.volumes.annotations import BIND_COMPLETED, is_default_class
 from plimsoll.local.volumes.binding_writes import BindingWrites
 from plimsoll.local.volumes.latest import Latest
 from plimsoll.local.volumes.plans import Bind, ClaimView, Notice, Provision, Rest, TakeClass, claim_plan, volume_plan
 from plimsoll.local.volumes.pods_by_claim import index_pods_by_claim, pods_using
-from plimsoll.objects.pods import Pod
-from plimsoll.objects.volumes import PersistentVolume, PersistentVolumeClaim, StorageClass
+from plimsoll.objects.api.pods import Pod
+from plimsoll.objects.api.storage import PersistentVolume, PersistentVolumeClaim, StorageClass
 from plimsoll.scheduling.storage import class_name, volume_class_name
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from plimsoll.kube.informer.changes import Change
+    from plimsoll.kube.informer.events import Change
     from plimsoll.local.components import Component
     from plimsoll.local.volumes.plans import ClaimPlan
 

@@ -17,7 +17,7 @@ from plimsoll.local.volumes.annotations import (
 )
 from plimsoll.local.volumes.matching import is_kept_for
 from plimsoll.local.volumes.plans import is_chosen_by_binder
-from plimsoll.objects.volumes import PersistentVolume, PersistentVolumeClaim
+from plimsoll.objects.api.storage import PersistentVolume, PersistentVolumeClaim
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from plimsoll.kube.client import Client
     from plimsoll.local.volumes.latest import Latest
     from plimsoll.local.volumes.plans import VolumePlan
-    from plimsoll.objects.meta import ObjectMeta
+    from plimsoll.objects.api.meta import ObjectMeta
 
 _STATUS: Final = "status"
 

@@ -10,20 +10,20 @@ from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 
-from plimsoll.kube.controllers import Controller, Done
+from plimsoll.kube.controller.controller import Controller, Done
+from plimsoll.kube.controller.enqueue import enqueue_on, states_in
 from plimsoll.kube.errors import AlreadyExists, NotFound
-from plimsoll.kube.informer.changes import Key, key_of
+from plimsoll.kube.informer.events import Key, key_of
 from plimsoll.kube.recorder import EventType, reference_to
-from plimsoll.kube.wiring import enqueue_on, states_in
 from plimsoll.local.volumes.pods_by_claim import index_pods_by_claim, pods_using
-from plimsoll.objects.pods import Pod
-from plimsoll.objects.volumes import PersistentVolumeClaim
+from plimsoll.objects.api.pods import Pod
+from plimsoll.objects.api.storage import PersistentVolumeClaim
 from plimsoll.scheduling.storage import owned_by_pod
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-    from plimsoll.kube.informer.changes import Change
+    from plimsoll.kube.informer.events import Change
     from plimsoll.local.components import Component
 
 NAME: Final = "ephemeral_volume"

@@ -9,12 +9,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Generic, TypeVar
 
-from plimsoll.kube.informer.changes import Deleted, key_of
-from plimsoll.objects.meta import WireObject
+from plimsoll.kube.informer.events import Deleted, key_of
+from plimsoll.objects.api.meta import WireObject
 
 if TYPE_CHECKING:
     from plimsoll.kube.informer import Informer
-    from plimsoll.kube.informer.changes import Change, Key
+    from plimsoll.kube.informer.events import Change, Key
 
 T = TypeVar("T", bound=WireObject)
 

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from plimsoll.core.selectors import LabelSelector
-    from plimsoll.objects.volumes import PersistentVolume, PersistentVolumeClaim
+    from plimsoll.objects.api.storage import PersistentVolume, PersistentVolumeClaim
 
 _FILESYSTEM: Final = "Filesystem"
 

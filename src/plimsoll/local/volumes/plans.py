@@ -18,11 +18,7 @@ from plimsoll.local.volumes.annotations import (
     SELECTED_NODE,
 )
 from plimsoll.local.volumes.matching import best_volume, is_kept_for, mismatch
-from plimsoll.objects.volumes import (  # noqa: TC001 - msgspec reads the annotations
-    PersistentVolume,
-    PersistentVolumeClaim,
-    StorageClass,
-)
+from plimsoll.objects.api.storage import PersistentVolume, PersistentVolumeClaim, StorageClass  # noqa: TC001
 from plimsoll.scheduling.storage import class_name
 
 if TYPE_CHECKING:

@@ -6,12 +6,12 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Final
 
 from plimsoll.core.errors import InvalidInput
-from plimsoll.kube.informer.changes import Key
+from plimsoll.kube.informer.events import Key
 from plimsoll.scheduling.storage import claim_names
 
 if TYPE_CHECKING:
     from plimsoll.kube.informer import Informer
-    from plimsoll.objects.pods import Pod
+    from plimsoll.objects.api.pods import Pod
 
 _BY_CLAIM: Final = "volumes: pods by claim"
 

@@ -8,20 +8,20 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
-from plimsoll.kube.controllers import Controller, Done
-from plimsoll.kube.finalizers import Finalizer
-from plimsoll.kube.informer.changes import Added, Key, key_of
-from plimsoll.kube.selections import Selection
-from plimsoll.kube.wiring import enqueue_on, of_itself, states_in
+from plimsoll.kube.controller.controller import Controller, Done
+from plimsoll.kube.controller.enqueue import enqueue_on, of_itself, states_in
+from plimsoll.kube.controller.finalizers import Finalizer
+from plimsoll.kube.informer.events import Added, Key, key_of
+from plimsoll.kube.requests.options import Selection
 from plimsoll.local.volumes.annotations import CLAIM_PROTECTION, VOLUME_PROTECTION
 from plimsoll.local.volumes.pods_by_claim import claims_of, index_pods_by_claim, pods_using
-from plimsoll.objects.pods import Pod
-from plimsoll.objects.volumes import PersistentVolume, PersistentVolumeClaim
+from plimsoll.objects.api.pods import Pod
+from plimsoll.objects.api.storage import PersistentVolume, PersistentVolumeClaim
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from plimsoll.kube.informer.changes import Change
+    from plimsoll.kube.informer.events import Change
     from plimsoll.local.components import Component
 
 CLAIMS_NAME: Final = "persistentvolumeclaim-protection-controller"

@@ -9,12 +9,12 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING, Any, Final
 
-from plimsoll.kube.controllers import Controller, Done
+from plimsoll.kube.controller.controller import Controller, Done
+from plimsoll.kube.controller.enqueue import enqueue_on, of_itself
 from plimsoll.kube.errors import AlreadyExists, NotFound
-from plimsoll.kube.informer.changes import Key, key_of
+from plimsoll.kube.informer.events import Key, key_of
 from plimsoll.kube.recorder import EventType, reference_to
-from plimsoll.kube.selections import DeleteOptions
-from plimsoll.kube.wiring import enqueue_on, of_itself
+from plimsoll.kube.requests.options import DeleteOptions
 from plimsoll.local.volumes.annotations import PROVISIONED_BY, SELECTED_NODE
 from plimsoll.local.volumes.provisioning import (
     SIMULATED,
@@ -28,14 +28,14 @@ from plimsoll.local.volumes.provisioning import (
     volume_name,
     zones_of,
 )
-from plimsoll.objects.nodes import Node
-from plimsoll.objects.volumes import PersistentVolume, PersistentVolumeClaim, StorageClass
+from plimsoll.objects.api.nodes import Node
+from plimsoll.objects.api.storage import PersistentVolume, PersistentVolumeClaim, StorageClass
 from plimsoll.scheduling.storage import class_name
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from plimsoll.kube.informer.changes import Change
+    from plimsoll.kube.informer.events import Change
     from plimsoll.local.components import Component
 
 NAME: Final = SIMULATED

@@ -21,8 +21,8 @@ from plimsoll.local.volumes.binding_writes import claim_reference
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
-    from plimsoll.objects.nodes import Node
-    from plimsoll.objects.volumes import PersistentVolume, PersistentVolumeClaim, StorageClass
+    from plimsoll.objects.api.nodes import Node
+    from plimsoll.objects.api.storage import PersistentVolume, PersistentVolumeClaim, StorageClass
 
 SIMULATED: Final = "plimsoll.io/simulated"
 """What storage classes call it."""

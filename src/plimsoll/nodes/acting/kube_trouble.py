@@ -7,5 +7,5 @@ from typing import Final
 from plimsoll.core.errors import Unreachable
 from plimsoll.kube.errors import ApiError, CredentialsFailed, NotAllowed, UnreadableAnswer
 
-TROUBLE: Final = (ApiError, Unreachable, UnreadableAnswer, CredentialsFailed, NotAllowed)
+CALL_FAILED: Final = (ApiError, Unreachable, UnreadableAnswer, CredentialsFailed, NotAllowed)
 """`NotAllowed` is our own guard's no: the lease is lost, or somebody pulled the brake."""

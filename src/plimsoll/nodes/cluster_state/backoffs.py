@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from datetime import datetime
 
     from plimsoll.nodes.cluster_state.observed import CloudError
-    from plimsoll.nodes.policy import GroupRules
+    from plimsoll.nodes.config.policy import GroupRules
 
 Key = TypeVar("Key", bound=Hashable)
 CreationKey = tuple[str, str, str]

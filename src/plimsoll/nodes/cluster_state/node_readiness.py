@@ -12,15 +12,15 @@ from typing import TYPE_CHECKING, Final
 
 from plimsoll.core.errors import InvalidQuantity
 from plimsoll.core.resources import ResourceVector
-from plimsoll.nodes.planning.gpus import GPU_LABELS, gpu_count
-from plimsoll.nodes.planning.limits import BEING_DELETED
-from plimsoll.nodes.planning.nap_taints import IGNORED_PREFIX, STARTUP_PREFIX
+from plimsoll.nodes.model.gpus import GPU_LABELS, gpu_count
+from plimsoll.nodes.planning.autoprovisioning.taints import IGNORED_PREFIX, STARTUP_PREFIX
+from plimsoll.nodes.planning.scaleup.resource_limits import BEING_DELETED
 
 if TYPE_CHECKING:
     from datetime import datetime
 
-    from plimsoll.nodes.policy import PodRules
-    from plimsoll.objects.nodes import Node
+    from plimsoll.nodes.config.policy import PodRules
+    from plimsoll.objects.api.nodes import Node
 
 READY: Final = "Ready"
 SUSPENDED: Final = "Suspended"

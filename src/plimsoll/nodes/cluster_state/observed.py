@@ -1,6 +1,8 @@
 """What the registry is told each turn: nodes from Kubernetes, groups and instances from the provider. Data only.
 
 The observing side of the controller fills these from informers and the provider's ports; nothing here asks anybody.
+
+The provider's words in the registry's: thin on purpose, so that neither side follows the other's changes. Pure.
 """
 
 from __future__ import annotations
@@ -12,7 +14,8 @@ from typing import TYPE_CHECKING, Final
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from plimsoll.objects.nodes import Node
+    from plimsoll.nodes.providers.values import CallFailed, Instance, InstanceError
+    from plimsoll.objects.api.nodes import Node
 
 
 class InstanceState(IntEnum):
@@ -100,3 +103,21 @@ class Observed:
 
 TIMEOUT: Final = "timeout"
 """The code of a growth whose nodes did not come in time."""
+
+
+def observed_instance(instance: Instance) -> ObservedInstance:
+    error = None if instance.error is None else _instance_error(instance.error)
+    return ObservedInstance(id=instance.id, name=instance.name, state=_STATES.get(int(instance.state)), error=error)
+
+
+def call_error(failure: CallFailed) -> CloudError:
+    """A call that grew or made nothing, or of which nobody knows."""
+    return CloudError(error_class=ErrorClass(int(failure.error_class)), code=str(failure.kind), message=failure.message)
+
+
+def _instance_error(error: InstanceError) -> CloudError:
+    return CloudError(error_class=ErrorClass(int(error.error_class)), code=error.code, message=error.message)
+
+
+_STATES = {int(state): state for state in InstanceState}
+"""A provider that does not say has no state here."""

@@ -23,8 +23,8 @@ if TYPE_CHECKING:
     from datetime import datetime
 
     from plimsoll.nodes.cluster_state.observed import Observed, ObservedGroup
-    from plimsoll.nodes.policy import GroupRules, PodRules
-    from plimsoll.objects.nodes import Node
+    from plimsoll.nodes.config.policy import GroupRules, PodRules
+    from plimsoll.objects.api.nodes import Node
 
 Names = tuple[str, ...]
 

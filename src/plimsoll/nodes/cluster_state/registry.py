@@ -21,17 +21,17 @@ from plimsoll.nodes.cluster_state import changes as found
 from plimsoll.nodes.cluster_state.backoffs import BackoffRule, Backoffs, CreationKey
 from plimsoll.nodes.cluster_state.changes import Changes, DeleteInstances, FailedGrowth, ShrinkTarget
 from plimsoll.nodes.cluster_state.growth_requests import GrowthRequests
+from plimsoll.nodes.cluster_state.health import GroupStanding, Standing, cluster_is_healthy, group_is_healthy
 from plimsoll.nodes.cluster_state.observed import TIMEOUT, CloudError, ErrorClass, Observed
 from plimsoll.nodes.cluster_state.readiness import Readiness, SortedOut, Sorter, known_as, unregistered_instances
-from plimsoll.nodes.cluster_state.sizes import SizeWatch
-from plimsoll.nodes.cluster_state.standing import GroupStanding, Standing, cluster_is_healthy, group_is_healthy
+from plimsoll.nodes.cluster_state.size_mismatch import SizeWatch
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from datetime import datetime
 
     from plimsoll.nodes.cluster_state.observed import ObservedGroup, ObservedInstance
-    from plimsoll.nodes.policy import Policy
+    from plimsoll.nodes.config.policy import Policy
 
 _NOTHING = Readiness()
 

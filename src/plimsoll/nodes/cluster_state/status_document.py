@@ -16,14 +16,14 @@ from typing import TYPE_CHECKING, Any, Final
 import yaml
 
 from plimsoll.core.errors import UnreadableDocument
-from plimsoll.objects.meta import written_time
-from plimsoll.objects.yaml_text import load_all, resolve
+from plimsoll.objects.api.meta import written_time
+from plimsoll.objects.codec.yaml import load_all, resolve
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
+    from plimsoll.nodes.cluster_state.health import GroupStanding, Standing
     from plimsoll.nodes.cluster_state.readiness import Readiness
-    from plimsoll.nodes.cluster_state.standing import GroupStanding, Standing
 
 STATUS_KEY: Final = "status"
 LAST_UPDATED: Final = "cluster-autoscaler.kubernetes.io/last-updated"

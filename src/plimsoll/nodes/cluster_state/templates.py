@@ -16,14 +16,14 @@ from typing import TYPE_CHECKING, Final
 from msgspec import structs
 
 from plimsoll.nodes.cluster_state.node_readiness import StartupTaints, is_tainted_for_deletion, readiness_of
-from plimsoll.nodes.planning.drains import has_mirror, is_daemon_pod
+from plimsoll.nodes.planning.scaledown.drainability import has_mirror, is_daemon_pod
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping, Sequence
 
-    from plimsoll.nodes.policy import Policy
-    from plimsoll.objects.nodes import Node
-    from plimsoll.objects.pods import Pod
+    from plimsoll.nodes.config.policy import Policy
+    from plimsoll.objects.api.nodes import Node
+    from plimsoll.objects.api.pods import Pod
 
 _STABLE_AFTER: Final = timedelta(minutes=1)
 _OF_CONDITIONS: Final = frozenset(

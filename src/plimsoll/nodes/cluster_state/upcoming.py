@@ -10,17 +10,17 @@ from typing import TYPE_CHECKING, Final
 
 from msgspec import structs
 
-from plimsoll.nodes.planning.daemon_overheads import DaemonSets, carried_by_group
-from plimsoll.nodes.planning.nap_taints import Passing
-from plimsoll.nodes.planning.node_templates import template_of_group
-from plimsoll.nodes.planning.profiles import HOSTNAME
-from plimsoll.objects.nodes import NodeCondition
+from plimsoll.nodes.model.node_templates import template_of_group
+from plimsoll.nodes.planning.autoprovisioning.requirements import HOSTNAME
+from plimsoll.nodes.planning.autoprovisioning.taints import Passing
+from plimsoll.nodes.planning.state.daemon_overhead import DaemonSets, carried_by_group
+from plimsoll.objects.api.nodes import NodeCondition
 
 if TYPE_CHECKING:
-    from plimsoll.nodes.planning.world import Group
-    from plimsoll.nodes.policy import PodRules
-    from plimsoll.objects.nodes import Node
-    from plimsoll.objects.pods import Pod
+    from plimsoll.nodes.config.policy import PodRules
+    from plimsoll.nodes.model.snapshot import NodeGroup
+    from plimsoll.objects.api.nodes import Node
+    from plimsoll.objects.api.pods import Pod
 
 UPCOMING_ANNOTATION: Final = "cluster-autoscaler.k8s.io/upcoming-node"
 """Tells an upcoming node from a real one, by Cluster Autoscaler's name."""
@@ -36,7 +36,9 @@ class UpcomingNode:
     pods: tuple[Pod, ...]
 
 
-def upcoming_nodes(group: Group, count: int, *, rules: PodRules, daemon_sets: DaemonSets) -> tuple[UpcomingNode, ...]:
+def upcoming_nodes(
+    group: NodeGroup, count: int, *, rules: PodRules, daemon_sets: DaemonSets
+) -> tuple[UpcomingNode, ...]:
     template = template_of_group(group, Passing(rules))
     carried = carried_by_group(group, template, daemon_sets, force=rules.force_daemon_sets)
     return tuple(_upcoming(group.id, template, carried.pods, number) for number in range(count))

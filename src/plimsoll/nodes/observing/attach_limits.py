@@ -9,18 +9,18 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from plimsoll.nodes.providers.values import ATTACH_LIMITS
-from plimsoll.objects.meta import ObjectMeta
-from plimsoll.objects.volumes import CSINode, CSINodeDriver, CSINodeSpec, VolumeNodeResources
+from plimsoll.objects.api.meta import ObjectMeta
+from plimsoll.objects.api.storage import CSINode, CSINodeDriver, CSINodeSpec, VolumeNodeResources
 from plimsoll.scheduling import Storage
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from plimsoll.nodes.planning.world import Group
-    from plimsoll.objects.nodes import Node
+    from plimsoll.nodes.model.snapshot import NodeGroup
+    from plimsoll.objects.api.nodes import Node
 
 
-def with_template_limits(storage: Storage, groups: Iterable[Group]) -> Storage:
+def with_template_limits(storage: Storage, groups: Iterable[NodeGroup]) -> Storage:
     """The same storage where no template tells anything, as hardly any does."""
     told = [_csi_node(one.template) for one in groups if ATTACH_LIMITS in one.template.metadata.annotations]
     missing = [one for one in told if one.metadata.name not in storage.csi_nodes]

@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Collection
 
-    from plimsoll.kube.informer.cache import Cache
-    from plimsoll.kube.informer.changes import Place
-    from plimsoll.nodes.planning.drains import ControllerKey
-    from plimsoll.objects.pods import Pod
+    from plimsoll.kube.informer.events import Place
+    from plimsoll.kube.informer.store.cache import Cache
+    from plimsoll.nodes.planning.scaledown.drainability import ControllerKey
+    from plimsoll.objects.api.pods import Pod
 
     Named = tuple[ControllerKey, str]
     """A controller and the uid it is named with."""

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from msgspec import structs
 
-from plimsoll.nodes.scheduler_profiles import (
+from plimsoll.nodes.config.scheduler_profiles import (
     DEFAULT_SCHEDULER,
     NODE_AFFINITY,
     POD_AFFINITY,
@@ -19,16 +19,16 @@ from plimsoll.nodes.scheduler_profiles import (
     SPREAD,
     TAINTS,
 )
-from plimsoll.objects.meta import LabelSelector
+from plimsoll.objects.api.affinity import Affinity, NodeAffinity, NodeSelector, NodeSelectorTerm, Toleration
+from plimsoll.objects.api.meta import LabelSelector
 from plimsoll.objects.owners import controller_of
-from plimsoll.objects.placement import Affinity, NodeAffinity, NodeSelector, NodeSelectorTerm, Toleration
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from plimsoll.nodes.scheduler_profiles import Profile
-    from plimsoll.objects.placement import TopologySpreadConstraint
-    from plimsoll.objects.pods import Container, Pod, PodSpec, ResourceRequirements
+    from plimsoll.nodes.config.scheduler_profiles import Profile
+    from plimsoll.objects.api.affinity import TopologySpreadConstraint
+    from plimsoll.objects.api.pods import Container, Pod, PodSpec, ResourceRequirements
 
 _ANY_TAINT: Final = Toleration(operator="Exists")
 _SPREADING: Final = frozenset({"ReplicaSet", "ReplicationController", "StatefulSet"})

@@ -14,22 +14,22 @@ import msgspec
 import structlog
 
 from plimsoll.kube.errors import NotFound
-from plimsoll.nodes.observing.clusters import Stale, is_stale
+from plimsoll.nodes.observing.listers import Stale, is_stale
 from plimsoll.nodes.requests.pod_sets import PodMemory
-from plimsoll.nodes.requests.reading import RequestsListed
-from plimsoll.objects.meta import WireObject
-from plimsoll.objects.pods import PodTemplate
-from plimsoll.objects.policy import LimitRange, PriorityClass
-from plimsoll.objects.requests import ProvisioningClass, ProvisioningRequest
+from plimsoll.nodes.requests.reader import RequestsListed
+from plimsoll.objects.api.meta import WireObject
+from plimsoll.objects.api.pods import PodTemplate
+from plimsoll.objects.api.policy import LimitRange, PriorityClass
+from plimsoll.objects.api.provisioning_requests import ProvisioningClass, ProvisioningRequest
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Mapping
 
     from plimsoll.core.clock import Clock
+    from plimsoll.kube.informer.factory import SharedInformerFactory
     from plimsoll.kube.informer.informer import Informer
-    from plimsoll.kube.informer.shared import Informers
-    from plimsoll.objects.decoding import RawObject
-    from plimsoll.objects.pods import Pod
+    from plimsoll.objects.api.pods import Pod
+    from plimsoll.objects.codec.decoding import RawObject
 
 Json = dict[str, Any]
 V = TypeVar("V")
@@ -49,7 +49,7 @@ class RequestsWatched:
 
     def __init__(
         self,
-        informers: Informers,
+        informers: SharedInformerFactory,
         *,
         clock: Clock,
         registered: Mapping[str, Collection[str]] | None = None,

@@ -12,32 +12,32 @@ from typing import TYPE_CHECKING
 
 from plimsoll.nodes.cluster_state.upcoming import upcoming_nodes
 from plimsoll.nodes.observing.attach_limits import with_template_limits
-from plimsoll.nodes.planning.daemon_overheads import DaemonSets
-from plimsoll.nodes.planning.promises import settled
-from plimsoll.nodes.planning.snapshots import Changes, SnapshotKeeper, Surroundings
-from plimsoll.scheduling.view import PodKey, pod_key
+from plimsoll.nodes.planning.scaleup.nominations import settled
+from plimsoll.nodes.planning.state.daemon_overhead import DaemonSets
+from plimsoll.nodes.planning.state.snapshot_builder import Changes, SnapshotBuilder, Surroundings
+from plimsoll.scheduling.cluster_view import PodKey, pod_key
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-    from plimsoll.nodes.cluster_state.standing import Standing
+    from plimsoll.nodes.cluster_state.health import Standing
     from plimsoll.nodes.cluster_state.upcoming import UpcomingNode
-    from plimsoll.nodes.observing.clouds import CloudRead
-    from plimsoll.nodes.observing.clusters import ClusterRead
-    from plimsoll.nodes.observing.pod_sorting import Sorted
-    from plimsoll.nodes.planning.world import Group, Snapshot
-    from plimsoll.nodes.policy import Policy
-    from plimsoll.objects.nodes import Node
-    from plimsoll.objects.pods import Pod
-    from plimsoll.objects.problems import BadObject
-    from plimsoll.objects.workloads import DaemonSet
+    from plimsoll.nodes.config.policy import Policy
+    from plimsoll.nodes.model.snapshot import NodeGroup, Snapshot
+    from plimsoll.nodes.observing.listers import ClusterRead
+    from plimsoll.nodes.observing.pod_filters import Sorted
+    from plimsoll.nodes.observing.provider_state import CloudRead
+    from plimsoll.objects.api.nodes import Node
+    from plimsoll.objects.api.pods import Pod
+    from plimsoll.objects.api.workloads import DaemonSet
+    from plimsoll.objects.codec.decode_problems import BadObject
 
 
 class Snapshots:
     """One a controller: each snapshot is made of the one before, so that a turn costs by what changed."""
 
     def __init__(self) -> None:
-        self._keeper = SnapshotKeeper()
+        self._keeper = SnapshotBuilder()
         self._nodes: dict[str, Node] = {}
         self._besides: dict[PodKey, Pod | BadObject] = {}
         self._coming = ComingNodes()
@@ -72,7 +72,7 @@ class Snapshots:
         """`besides` are pods that nobody sorted: they cannot be read, or the cluster does not show them."""
         news = pods.news.changed
         if news is None:
-            self._keeper, self._nodes, self._besides = SnapshotKeeper(), {}, {}
+            self._keeper, self._nodes, self._besides = SnapshotBuilder(), {}, {}
         changed: dict[PodKey, Pod | BadObject | None] = {}
         for place in (*(pods.counted if news is None else news), *self._besides, *besides):
             key = PodKey(*place)
@@ -96,7 +96,7 @@ class ComingNodes:
         self._made: dict[str, _Made] = {}
 
     def of(
-        self, groups: Iterable[Group], standing: Standing, policy: Policy, daemon_sets: tuple[DaemonSet, ...]
+        self, groups: Iterable[NodeGroup], standing: Standing, policy: Policy, daemon_sets: tuple[DaemonSet, ...]
     ) -> list[UpcomingNode]:
         coming = standing.upcoming
         sets = DaemonSets(daemon_sets)

@@ -20,10 +20,10 @@ if TYPE_CHECKING:
     from plimsoll.core.clock import Clock
     from plimsoll.kube.access import Access
     from plimsoll.kube.client import Client
-    from plimsoll.nodes.asking_expander import AskingExpander
-    from plimsoll.nodes.policy import Choosing, Operation, Policy
+    from plimsoll.nodes.config.policy import Choosing, Operation, Policy
     from plimsoll.nodes.providers.ports import Provider
     from plimsoll.nodes.providers.simulated.cloud_ports import CloudPort
+    from plimsoll.nodes.scaleup.grpc_expander import GrpcExpander
 
 log = structlog.get_logger(__name__)
 
@@ -73,17 +73,17 @@ def management_access(operation: Operation, *, environment: Mapping[str, str], c
     return pod.access(clock=clock)
 
 
-def make_expander(choosing: Choosing) -> AskingExpander | None:
+def make_expander(choosing: Choosing) -> GrpcExpander | None:
     """None if nobody is to be asked. Raises `InvalidInput`."""
     if "grpc" not in choosing.expander:
         return None
-    from plimsoll.nodes.asking_expander import AskingExpander  # noqa: PLC0415 - loads gRPC, which few need
     from plimsoll.nodes.providers.externalgrpc.channels import believing  # noqa: PLC0415 - likewise
     from plimsoll.nodes.providers.externalgrpc.configuration import (  # noqa: PLC0415 - likewise
         check_address,
         content_of,
         is_this_machine,
     )
+    from plimsoll.nodes.scaleup.grpc_expander import GrpcExpander  # noqa: PLC0415 - loads gRPC, which few need
 
     check_address(choosing.grpc_url, path="grpc-expander-url")
     authorities = None
@@ -92,7 +92,7 @@ def make_expander(choosing: Choosing) -> AskingExpander | None:
     elif not is_this_machine(choosing.grpc_url):
         raise InvalidInput(f"must be given: {choosing.grpc_url} is not on this machine", path="grpc-expander-cert")
     calls = believing(choosing.grpc_url, authorities, timeout_s=_EXPANDER_TIMEOUT_S)
-    return AskingExpander(calls, max_pods=choosing.grpc_max_pods)
+    return GrpcExpander(calls, max_pods=choosing.grpc_max_pods)
 
 
 def _simulated(around: Around) -> Provider:

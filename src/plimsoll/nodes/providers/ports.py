@@ -19,8 +19,8 @@ from plimsoll.core.values import Value
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from plimsoll.nodes.planning.group_names import Naming
-    from plimsoll.nodes.planning.world import MachineType
+    from plimsoll.nodes.model.group_names import Naming
+    from plimsoll.nodes.model.snapshot import MachineType
     from plimsoll.nodes.providers.values import (
         Blueprint,
         CallFailed,
@@ -32,8 +32,8 @@ if TYPE_CHECKING:
         Outcome,
         Span,
     )
-    from plimsoll.objects.nodes import Node
-    from plimsoll.objects.pods import Pod
+    from plimsoll.objects.api.nodes import Node
+    from plimsoll.objects.api.pods import Pod
 
 
 class Created(Value):

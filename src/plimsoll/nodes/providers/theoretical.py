@@ -8,15 +8,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from plimsoll.nodes.planning.group_names import profile_hash
-from plimsoll.nodes.planning.node_templates import MachineTemplate
-from plimsoll.nodes.planning.offers import Profile
+from plimsoll.nodes.model.group_names import profile_hash
+from plimsoll.nodes.model.node_templates import MachineTemplate
+from plimsoll.nodes.model.scale_up_options import Profile
 from plimsoll.nodes.providers.values import CallFailed, FailureKind
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from plimsoll.nodes.planning.world import MachineType
+    from plimsoll.nodes.model.snapshot import MachineType
     from plimsoll.nodes.providers.values import (
         Blueprint,
         GroupOptions,
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
         NotImplementedByProvider,
         Outcome,
     )
-    from plimsoll.objects.nodes import Node
+    from plimsoll.objects.api.nodes import Node
 
 
 class Theoretical:

@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING, Final
 
 from plimsoll.core.errors import Unreachable
 from plimsoll.core.values import Value
-from plimsoll.objects.nodes import Taint  # noqa: TC001 -- likewise
+from plimsoll.objects.api.nodes import Taint  # noqa: TC001 -- likewise
 
 if TYPE_CHECKING:
-    from plimsoll.objects.nodes import Node
+    from plimsoll.objects.api.nodes import Node
 
 HOUR_S: Final = 3600.0
 

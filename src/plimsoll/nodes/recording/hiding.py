@@ -10,14 +10,14 @@ from typing import TYPE_CHECKING, Any, Final
 
 from plimsoll.core.errors import InvalidInput
 from plimsoll.journal.anonymising import Rules
-from plimsoll.nodes.options import known_flag
-from plimsoll.nodes.planning.expanders import compiled_pattern
+from plimsoll.nodes.config.options import known_flag
+from plimsoll.nodes.planning.scaleup.expanders import compiled_pattern
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from plimsoll.journal.anonymising import Anonymiser
-    from plimsoll.nodes.policy import Policy
+    from plimsoll.nodes.config.policy import Policy
 
     Json = dict[str, Any]
 

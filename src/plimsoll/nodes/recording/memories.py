@@ -6,10 +6,10 @@ from datetime import datetime  # noqa: TC003 - msgspec reads annotations at run 
 from typing import TYPE_CHECKING, Any
 
 from plimsoll.core.values import Value
-from plimsoll.nodes.planning.drains import Controller
-from plimsoll.nodes.planning.removal_candidates import Known
+from plimsoll.nodes.planning.scaledown.drainability import Controller
+from plimsoll.nodes.planning.scaledown.eligibility import ScaleDownState
 from plimsoll.nodes.recording.wire import Json, plain, read
-from plimsoll.scheduling.view import PodKey
+from plimsoll.scheduling.cluster_view import PodKey
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -52,7 +52,7 @@ class _Known(Value):
     drains_under_way: int = 0
 
 
-def known_json(known: Known) -> Json:
+def known_json(known: ScaleDownState) -> Json:
     deletions = known.deletions
     written = _Known(
         unneeded_since=_moments(known.unneeded_since),
@@ -77,11 +77,11 @@ def known_json(known: Known) -> Json:
     return found
 
 
-def read_known(value: Any) -> Known:
+def read_known(value: Any) -> ScaleDownState:
     """Raises `UnreadableRecording` with the place of what is wrong."""
     written = read(_Known, value, path="known")
     deletions = written.deletions
-    return Known(
+    return ScaleDownState(
         unneeded_since={one.node_name: one.at for one in written.unneeded_since},
         unremovable_until={one.node_name: one.at for one in written.unremovable_until},
         controllers={

@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING, Any
 from plimsoll.core.errors import InvalidInput
 from plimsoll.core.values import Value
 from plimsoll.journal.errors import UnreadableRecording
-from plimsoll.nodes.planning.group_names import Naming
-from plimsoll.nodes.planning.group_priorities import read_priorities
-from plimsoll.nodes.planning.prices import Overlay
-from plimsoll.nodes.policy_flags import flags_of_policy, read_flags_of_policy
+from plimsoll.nodes.config.options import flags_of_policy, read_flags_of_policy
+from plimsoll.nodes.model.group_names import Naming
+from plimsoll.nodes.model.prices import Overlay
+from plimsoll.nodes.planning.scaleup.expanders import read_priorities
 from plimsoll.nodes.recording.wire import Json, plain, read
 
 if TYPE_CHECKING:
-    from plimsoll.nodes.policy import Policy
+    from plimsoll.nodes.config.policy import Policy
 
 
 class _Price(Value):

@@ -13,30 +13,29 @@ from typing import TYPE_CHECKING, Any, Final
 from plimsoll.core.plans import encode
 from plimsoll.journal.anonymising import Anonymiser
 from plimsoll.journal.recordings import Recording
+from plimsoll.nodes.model.loop_result import LoopResult, ScaleDownPart, ScaleUpPart
 from plimsoll.nodes.observing.snapshots import with_places
-from plimsoll.nodes.plan_outputs import scale_up_json
-from plimsoll.nodes.planning.consolidation import Terms, consolidate
-from plimsoll.nodes.planning.departures import removable_now
-from plimsoll.nodes.planning.disruption_windows import ONE_IN_TEN, read_allowance
-from plimsoll.nodes.planning.removals import find_unneeded
-from plimsoll.nodes.planning.scale_up import plan_scale_up
+from plimsoll.nodes.planning.consolidation.budgets import ONE_IN_TEN, read_allowance
+from plimsoll.nodes.planning.consolidation.planner import Terms, consolidate
+from plimsoll.nodes.planning.scaledown.planner import find_unneeded
+from plimsoll.nodes.planning.scaledown.selection import nodes_to_delete
+from plimsoll.nodes.planning.scaleup.planner import plan_scale_up
 from plimsoll.nodes.recording.hiding import hidden_policy, recording_rules
 from plimsoll.nodes.recording.memories import known_json, read_known
 from plimsoll.nodes.recording.policies import policy_json, read_policy
 from plimsoll.nodes.recording.snapshots import read_snapshot, snapshot_json
 from plimsoll.nodes.recording.wire import plain
-from plimsoll.nodes.saving import MODES
-from plimsoll.nodes.telling.entries import loop_entry
-from plimsoll.nodes.telling.journal_plans import plan_of
-from plimsoll.nodes.turns import ScaleDownPart, ScaleUpPart, Turn
+from plimsoll.nodes.reporting.journal.plan_entries import plan_of
+from plimsoll.nodes.reporting.plan_json import loop_entry, scale_up_json
+from plimsoll.nodes.scaledown.consolidation import MODES
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from plimsoll.journal.recordings import About
-    from plimsoll.nodes.planning.removal_candidates import Known
-    from plimsoll.nodes.planning.world import Snapshot
-    from plimsoll.nodes.policy import Policy
+    from plimsoll.nodes.config.policy import Policy
+    from plimsoll.nodes.model.snapshot import Snapshot
+    from plimsoll.nodes.planning.scaledown.eligibility import ScaleDownState
 
 SUBSYSTEM: Final = "nodes"
 SNAPSHOT: Final = "snapshot"
@@ -47,14 +46,14 @@ _ABSENT: Final = "(nothing)"
 _LONGEST: Final = 200
 
 
-def planned_turn(snapshot: Snapshot, policy: Policy, known: Known) -> Turn:
+def planned_turn(snapshot: Snapshot, policy: Policy, known: ScaleDownState) -> LoopResult:
     """A turn in which everything is planned and nothing done, with the snapshot's time as the present."""
     up = plan_scale_up(snapshot, policy)
     settled = with_places(snapshot, up.existing)
     simulation = find_unneeded(settled, policy, now=snapshot.at, known=known)
     since = {one.node: known.unneeded_since.get(one.node, snapshot.at) for one in simulation.unneeded}
-    departures = removable_now(simulation, policy, now=snapshot.at, known=replace(known, unneeded_since=since))
-    return Turn(
+    departures = nodes_to_delete(simulation, policy, now=snapshot.at, known=replace(known, unneeded_since=since))
+    return LoopResult(
         number=snapshot.number,
         at=snapshot.at,
         policy=policy,
@@ -70,13 +69,13 @@ def planned_turn(snapshot: Snapshot, policy: Policy, known: Known) -> Turn:
     )
 
 
-def plan_json(turn: Turn) -> dict[str, Any]:
+def plan_json(turn: LoopResult) -> dict[str, Any]:
     """All that is compared: sizes and places as `plimsoll plan` tells them, every reason, and what could be saved."""
     found: dict[str, Any] = plain({**loop_entry(turn), "reasons": plan_of(turn), **_saving(turn)})
     return found
 
 
-def _saving(turn: Turn) -> dict[str, Any]:
+def _saving(turn: LoopResult) -> dict[str, Any]:
     """What consolidation would propose; nothing where it is not asked for."""
     options = turn.policy.scale_down
     if options.consolidation not in MODES or turn.snapshot is None:
@@ -99,7 +98,9 @@ def _saving(turn: Turn) -> dict[str, Any]:
     return {"consolidation": told}
 
 
-def recording_of(snapshot: Snapshot, policy: Policy, known: Known, *, about: About, salt: str | None) -> Recording:
+def recording_of(
+    snapshot: Snapshot, policy: Policy, known: ScaleDownState, *, about: About, salt: str | None
+) -> Recording:
     """With the plan in it. Names are hidden by the salt; None only where a person asked to keep them."""
     parts = {SNAPSHOT: snapshot_json(snapshot), KNOWN: known_json(known)}
     written = policy_json(policy)
@@ -113,7 +114,7 @@ def recording_of(snapshot: Snapshot, policy: Policy, known: Known, *, about: Abo
     return recording.with_part(PLAN, plan_json(replayed(recording)))
 
 
-def replayed(recording: Recording) -> Turn:
+def replayed(recording: Recording) -> LoopResult:
     """Raises `UnreadableRecording` for what cannot be planned from."""
     snapshot = read_snapshot(recording.part(SNAPSHOT))
     return planned_turn(snapshot, read_policy(recording.part(POLICY)), read_known(recording.part(KNOWN)))

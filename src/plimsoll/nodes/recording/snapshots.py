@@ -15,19 +15,19 @@ from typing import TYPE_CHECKING, Any, Final
 from plimsoll.core.resources import ResourceVector
 from plimsoll.core.values import Value
 from plimsoll.journal.errors import RecordingTooNew
-from plimsoll.nodes.planning import world
+from plimsoll.nodes.model import snapshot as world
 from plimsoll.nodes.recording.wire import Json, plain, read
-from plimsoll.objects.nodes import Node, Taint
-from plimsoll.objects.pods import Pod
-from plimsoll.objects.policy import PodDisruptionBudget
-from plimsoll.objects.problems import BadObject
-from plimsoll.objects.volumes import CSINode, PersistentVolume, PersistentVolumeClaim, StorageClass
-from plimsoll.objects.workloads import DaemonSet
+from plimsoll.objects.api.nodes import Node, Taint
+from plimsoll.objects.api.pods import Pod
+from plimsoll.objects.api.policy import PodDisruptionBudget
+from plimsoll.objects.api.storage import CSINode, PersistentVolume, PersistentVolumeClaim, StorageClass
+from plimsoll.objects.api.workloads import DaemonSet
+from plimsoll.objects.codec.decode_problems import BadObject
 from plimsoll.scheduling import ClusterView, Storage
-from plimsoll.scheduling.view import NodeState, PlacedPod
+from plimsoll.scheduling.cluster_view import NodeState, PlacedPod
 
 if TYPE_CHECKING:
-    from plimsoll.nodes.planning.world import Snapshot
+    from plimsoll.nodes.model.snapshot import Snapshot
 
 VERSION: Final = 1
 
@@ -190,11 +190,11 @@ def _placed(placed: PlacedPod) -> _Placed:
     return _Placed(pod=placed.pod, known_as="" if placed.key.name == own else placed.key.name)
 
 
-def _pending(one: world.Pending) -> _Pending:
+def _pending(one: world.PendingPods) -> _Pending:
     return _Pending(entry=one.key, **_fields(_Pending, one, but="entry"))
 
 
-def _group(one: world.Group) -> _Group:
+def _group(one: world.NodeGroup) -> _Group:
     told = one.shrinking
     rules = None if told is None else _ShrinkRules(**_fields(_ShrinkRules, told))
     return _Group(**{**_fields(_Group, one), "shrinking": rules})
@@ -261,14 +261,14 @@ def _read_placed(one: _Placed) -> PlacedPod:
     return placed.named(one.known_as) if one.known_as else placed
 
 
-def _read_pending(one: _Pending) -> world.Pending:
-    return world.Pending(key=one.entry, **_fields(_Pending, one, but="entry"))
+def _read_pending(one: _Pending) -> world.PendingPods:
+    return world.PendingPods(key=one.entry, **_fields(_Pending, one, but="entry"))
 
 
-def _read_group(one: _Group) -> world.Group:
+def _read_group(one: _Group) -> world.NodeGroup:
     told = one.shrinking
     rules = None if told is None else world.ShrinkRules(**_fields(_ShrinkRules, told))
-    return world.Group(**{**_fields(_Group, one), "shrinking": rules})
+    return world.NodeGroup(**{**_fields(_Group, one), "shrinking": rules})
 
 
 def _read_machine_type(one: _MachineType) -> world.MachineType:

@@ -2,30 +2,66 @@
 
 A class that is not known here is nobody's business: its requests are neither accepted nor failed, booked, expired or
 deleted. Of several instances that answer checks each has a name; the one without a name answers who names nobody.
+
+Requests of classes that other packages registered: what their classes say of them (specs/nodes.md 3.1).
+
+That is a verdict, or pods to plan for. Pure but for what such a class does; `desk` asks before it lines up who waits.
+
+Provisioning classes of others: made known through the entry point `plimsoll.provisioning_classes` (nodes.md 3.1).
+
+A package names its classes, each with the function that answers their requests:
+
+    [project.entry-points."plimsoll.provisioning_classes"]
+    "gang.example.com" = "gangs.capacity:answer"
+
+    def answer(request: Seen, snapshot: Snapshot, now: datetime) -> Handled:
+        if request.total > 100:
+            return Handled(conditions=(condition("Failed", True, "TooLarge", "at most 100 pods", at=now),))
+        return Handled(plan=request.pods)
+
+    answer.condition_types = ("Gathered",)  # of its own, beside Accepted, Provisioned, Failed, BookingExpired
+
+It is asked when a request of its class is due, as for the classes of ours: at once, then by back-off as long as neither
+Provisioned nor Failed is True. It must be quick and change nothing. What it raises fails its own request for this turn,
+and no other. A class that cannot be loaded is told of and left out; what is ours stays ours.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from dataclasses import dataclass, field, replace
+from functools import cache
+from importlib.metadata import entry_points
+from typing import TYPE_CHECKING, Any, Final, Protocol
 
-from plimsoll.nodes.requests.seen import Nature
-from plimsoll.objects.requests import ATOMIC_CLASSES, CHECK_CLASSES
+import structlog
+
+from plimsoll.nodes.requests.conditions import Kind
+from plimsoll.nodes.requests.model import ClassKind, Phase
+from plimsoll.objects.api.provisioning_requests import ATOMIC_CLASSES, CHECK_CLASSES
 
 if TYPE_CHECKING:
-    from collections.abc import Collection
+    from collections.abc import Collection, Iterable, Mapping
+    from datetime import datetime
+    from importlib.metadata import EntryPoint
+
+    from plimsoll.nodes.model.snapshot import PendingPods, Snapshot
+    from plimsoll.nodes.requests.model import RequestView, StatusUpdate
+    from plimsoll.nodes.requests.status_updates import StatusUpdates
+    from plimsoll.objects.api.meta import Condition
+
 
 MIRRORING: Final = "check-capacity.kubernetes.io"
 """The name of the first design: such requests get its condition CapacityAvailable too."""
 BUILT_IN: Final = (*ATOMIC_CLASSES, *CHECK_CLASSES)
 
 
-def nature_of(kind: str, *, instance: str = "", registered: Collection[str] = ()) -> Nature | None:
+def nature_of(kind: str, *, instance: str = "", registered: Collection[str] = ()) -> ClassKind | None:
     """What requests of a class with this name are; None: nobody here answers them."""
     if kind in ATOMIC_CLASSES:
-        return Nature.ATOMIC
+        return ClassKind.ATOMIC
     if kind in CHECK_CLASSES or is_named_after(kind, instance):
-        return Nature.CHECK
-    return Nature.REGISTERED if kind in registered else None
+        return ClassKind.CHECK
+    return ClassKind.REGISTERED if kind in registered else None
 
 
 def is_for(kind: str, wanted: str, *, instance: str) -> bool:
@@ -55,3 +91,139 @@ def why_not_allowed(kind: str, listed: Collection[str]) -> str:
     if not listed or kind in listed:
         return ""
     return f"class {kind} is not among the ProvisioningClasses of the cluster: {', '.join(sorted(listed))}"
+
+
+class ClassAnswers:
+    """Of one turn. `verdicts`: what classes answered; `left`: everybody else, and who is planned for, in line."""
+
+    def __init__(self, classes: Mapping[str, RegisteredClass], answering: StatusUpdates) -> None:
+        self._classes = classes
+        self._answering = answering
+        self.verdicts: list[StatusUpdate] = []
+        self.left: list[RequestView] = []
+
+    def ask(self, line: Iterable[RequestView], snapshot: Snapshot, now: datetime) -> ClassAnswers:
+        for one in line:
+            # Growth that was begun is finished first: nobody is asked again whether it was right to begin.
+            if one.nature is not ClassKind.REGISTERED or one.phase is Phase.INTENDED:
+                self.left.append(one)
+                continue
+            said = self._classes[one.request.spec.provisioning_class_name].answer(one, snapshot, now)
+            self._take(one, said)
+        return self
+
+    def _take(self, one: RequestView, said: Handled | str) -> None:
+        if isinstance(said, str):
+            self.verdicts.append(self._answering.not_checked(one, said))
+            return
+        told = _with(one, said)
+        if said.plan:
+            self.left.append(told)
+        else:
+            self.verdicts.append(self._answering.by_class(told))
+
+
+def _with(one: RequestView, said: Handled) -> RequestView:
+    """The request with what its class says of it; whatever pods are planned for are its own, and all or none."""
+    conditions = one.conditions
+    for each in said.conditions:
+        conditions = conditions.with_condition(each)
+    pods = tuple(
+        replace(pods, key=f"{one.name}/{index}", bundle=one.name, created=one.created)
+        for index, pods in enumerate(said.plan)
+    )
+    details = one.details.but(others={**one.details.others, **said.details})
+    return replace(one, conditions=conditions, details=details, pods=pods)
+
+
+GROUP: Final = "plimsoll.provisioning_classes"
+SHARED: Final = (Kind.ACCEPTED, Kind.PROVISIONED, Kind.FAILED, Kind.BOOKING_EXPIRED)
+"""Conditions of ours that a class of others may set too, where they fit."""
+
+log: structlog.typing.FilteringBoundLogger = structlog.get_logger(__name__)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Handled:
+    """What is to become of a request in this turn."""
+
+    plan: tuple[PendingPods, ...] = ()
+    """Pods that nodes are to be found or added for, all or none, as for the atomic class: the plan's outcome is then
+    its `Provisioned`. Empty: nothing is added."""
+    conditions: tuple[Condition, ...] = ()
+    details: Mapping[str, str] = field(default_factory=dict)
+    """Its own, beside those that every request has."""
+
+
+class Handler(Protocol):
+    """Answers requests of one class. It may have an attribute `condition_types`: names of conditions of its own."""
+
+    def __call__(self, request: RequestView, snapshot: Snapshot, now: datetime, /) -> Handled: ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RegisteredClass:
+    """One that could be loaded."""
+
+    name: str
+    handler: Handler
+    condition_types: frozenset[str] = frozenset()
+
+    def answer(self, request: RequestView, snapshot: Snapshot, now: datetime) -> Handled | str:
+        """Its answer; text: what went wrong."""
+        try:
+            found: Any = self.handler(request, snapshot, now)
+        except Exception as error:
+            log.warning("requests.class_raised", provisioning_class=self.name, request=request.name, exc_info=error)
+            return f"class {self.name} could not answer: {type(error).__name__}: {error}"
+        if not isinstance(found, Handled):
+            return f"class {self.name} answered with {type(found).__name__}, not with Handled"
+        if foreign := self._foreign(found):
+            return f"class {self.name} sets conditions that are not its own: {', '.join(foreign)}"
+        return found
+
+    def _foreign(self, found: Handled) -> list[str]:
+        return sorted({one.type for one in found.conditions} - {*SHARED, *self.condition_types})
+
+
+@cache
+def registered_classes() -> Mapping[str, RegisteredClass]:
+    """Those of all packages that are installed, by name; looked for once a process."""
+    return loaded(entry_points(group=GROUP))
+
+
+def condition_types_of(classes: Mapping[str, RegisteredClass]) -> dict[str, Collection[str]]:
+    """By class: types of conditions that it may set and that nobody else is to keep or drop."""
+    return {name: one.condition_types for name, one in classes.items()}
+
+
+def loaded(found: Iterable[EntryPoint]) -> dict[str, RegisteredClass]:
+    """In the order of their names; of two with one name, the first."""
+    classes: dict[str, RegisteredClass] = {}
+    for one in sorted(found, key=lambda point: (point.name, point.value)):
+        problem = _why_not(one.name, classes)
+        made = None if problem else _loaded(one)
+        if isinstance(made, RegisteredClass):
+            classes[one.name] = made
+        else:
+            told = problem or str(made)
+            log.error("requests.class_left_out", provisioning_class=one.name, entry_point=one.value, problem=told)
+    return classes
+
+
+def _why_not(name: str, classes: Collection[str]) -> str:
+    if name in BUILT_IN:
+        return "it has the name of a class of ours"
+    return "another package has a class of this name" if name in classes else ""
+
+
+def _loaded(point: EntryPoint) -> RegisteredClass | str:
+    """Or why it cannot be."""
+    try:
+        handler = point.load()
+        types = frozenset(map(str, getattr(handler, "condition_types", ())))
+    except Exception as error:  # noqa: BLE001 - importing code of others may raise anything
+        return f"{type(error).__name__}: {error}"
+    if not callable(handler):
+        return f"{type(handler).__name__} cannot be called"
+    return RegisteredClass(name=point.name, handler=handler, condition_types=types - {*map(str, Kind)})

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any, Final
 
-from plimsoll.objects.meta import Condition, written_time
+from plimsoll.objects.api.meta import Condition, written_time
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 
-from plimsoll.objects.meta import Time, written_time
+from plimsoll.objects.api.meta import Time, written_time
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -31,7 +31,7 @@ _OURS: Final = (
 _LONGEST: Final = 32_768
 
 
-class Step(msgspec.Struct, frozen=True, kw_only=True, rename={"before": "from", "after": "to"}):
+class GroupStep(msgspec.Struct, frozen=True, kw_only=True, rename={"before": "from", "after": "to"}):
     """A group's size before an attempt, and after it. `back`: roll-back was begun, down to this size."""
 
     before: int
@@ -43,7 +43,7 @@ class Intent(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """What an attempt is about to do, written before the first call to the cloud; gone when it is answered."""
 
     attempt: int
-    groups: dict[str, Step] = {}
+    groups: dict[str, GroupStep] = {}
     created: tuple[str, ...] = ()
     """Groups that the attempt makes, by the id it asks for."""
 

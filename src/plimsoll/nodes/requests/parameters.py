@@ -2,6 +2,8 @@
 
 Pure. What cannot be read is as if it were not there, and told once (`problems`): a typing mistake must not fail a
 request that may be right otherwise.
+
+Tells of parameters of requests that cannot be read and are ignored (specs/nodes.md 3.2): in the log, once each.
 """
 
 from __future__ import annotations
@@ -9,10 +11,15 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from plimsoll.nodes.flags import read_duration_s
+import structlog
+
+from plimsoll.nodes.config.flags import read_duration_s
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Mapping
+
+    from plimsoll.nodes.requests.model import RequestView
+
 
 DAY_S: Final = 86_400
 DEFAULT_VALID_S: Final = 7 * DAY_S
@@ -77,3 +84,21 @@ def _is_said(texts: Mapping[str, str], name: str, *, said: str, problems: list[s
     if text not in {"", "true", "false"}:
         problems.append(f"{name} is {text!r}, not true or false")
     return text == said
+
+
+log: structlog.typing.FilteringBoundLogger = structlog.get_logger(__name__)
+
+
+class IgnoredParameters:
+    """Remembers of whom it told, as long as they are there."""
+
+    def __init__(self) -> None:
+        self._told: dict[str, tuple[str, ...]] = {}
+
+    def tell(self, requests: Iterable[RequestView]) -> None:
+        """Of all there are in this turn."""
+        odd = {one.request.metadata.uid or one.name: one for one in requests if one.parameters.problems}
+        for uid, one in odd.items():
+            if self._told.get(uid) != one.parameters.problems:
+                log.error("request.parameters_ignored", request=one.name, problems=list(one.parameters.problems))
+        self._told = {uid: one.parameters.problems for uid, one in odd.items()}

@@ -11,22 +11,22 @@ from typing import TYPE_CHECKING, Any
 
 from msgspec import structs
 
-from plimsoll.nodes.observing.waiting_pods import CONSUME
-from plimsoll.nodes.planning.world import Pending
-from plimsoll.nodes.requests.consumption import CLASS_NAME
-from plimsoll.objects.decoding import convert_object
+from plimsoll.nodes.model.snapshot import PendingPods
+from plimsoll.nodes.observing.pod_filters import CONSUME
+from plimsoll.nodes.requests.booking.consumption import CLASS_NAME
+from plimsoll.objects.api.meta import OwnerReference
+from plimsoll.objects.api.pods import Pod
+from plimsoll.objects.api.provisioning_requests import REQUEST_GROUP
+from plimsoll.objects.codec.decode_problems import BadObject
+from plimsoll.objects.codec.decoding import convert_object
 from plimsoll.objects.limit_ranges import as_admitted
-from plimsoll.objects.meta import OwnerReference
-from plimsoll.objects.pods import Pod
-from plimsoll.objects.problems import BadObject
-from plimsoll.objects.requests import REQUEST_GROUP
 from plimsoll.scheduling.priorities import priority_of, resolved_priority
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-    from plimsoll.objects.policy import PriorityClass
-    from plimsoll.objects.requests import ProvisioningRequest
+    from plimsoll.objects.api.policy import PriorityClass
+    from plimsoll.objects.api.provisioning_requests import ProvisioningRequest
 
 Json = dict[str, Any]
 
@@ -35,7 +35,7 @@ Json = dict[str, Any]
 class PodSets:
     """All pod sets of one request; where `problem` says why there are none, the rest is empty."""
 
-    pods: tuple[Pending, ...] = ()
+    pods: tuple[PendingPods, ...] = ()
     templates: tuple[Pod, ...] = ()
     priority: int = 0
     """The highest of its pods."""
@@ -109,12 +109,12 @@ class Templates:
         pods = {name: self._pod(name) for name in _references(request)}
         if problem := _problem(request, pods):
             return PodSets(problem=problem)
-        pending: list[Pending] = []
+        pending: list[PendingPods] = []
         for index, pod_set in enumerate(request.spec.pod_sets):
             pod = pods[_reference(request, pod_set.pod_template_ref.name)]
             assert isinstance(pod, Pod), "what has no pod is a problem"
             pending.append(
-                Pending(
+                PendingPods(
                     key=f"{_name(request)}/{index}",
                     pod=self._named(pod, request, index),
                     count=pod_set.count,

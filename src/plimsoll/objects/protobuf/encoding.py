@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 
-from plimsoll.objects.meta import Time
+from plimsoll.objects.api.meta import Time
 from plimsoll.objects.protobuf.messages import META, RUNTIME, message
 from plimsoll.objects.protobuf.wire import FIXED64, LENGTH_DELIMITED, VARINT, InvalidProtobuf, written_field
 

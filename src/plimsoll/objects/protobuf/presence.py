@@ -10,7 +10,7 @@ from __future__ import annotations
 from functools import cache
 from typing import Final
 
-from plimsoll.objects.builtin import openapi
+from plimsoll.objects.builtin.decoding import openapi
 
 _OPTIONAL: Final = ("optional",)
 _MODE: Final = ("mode",)

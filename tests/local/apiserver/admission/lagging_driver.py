@@ -12,7 +12,7 @@ from plimsoll.local.apiserver.storage import MemoryDriver, NotStored
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from plimsoll.local.apiserver.storage.drivers import Write
+    from plimsoll.local.apiserver.storage.drivers.interface import Write
 
 
 class LaggingDriver(MemoryDriver):

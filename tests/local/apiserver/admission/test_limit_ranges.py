@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from plimsoll.local.apiserver.admission.limit_bounds import pod_problems
+from plimsoll.local.apiserver.admission.limit_ranger import pod_problems
 from plimsoll.objects.builtin import default
 from plimsoll.objects.limit_ranges import ANNOTATION, fill_in
 from tests.local.apiserver.admission.worlds import World, an, in_world, limit_range, pod, refused

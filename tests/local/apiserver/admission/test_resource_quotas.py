@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from plimsoll.core.quantity import Quantity
-from plimsoll.local.apiserver.refusals import Refusal
+from plimsoll.local.apiserver.status_errors import StatusError
 from plimsoll.local.apiserver.storage import Delete, HistoryLimits, ListQuery, NotStored, Put
 from tests.local.apiserver.admission.lagging_driver import LaggingDriver
 from tests.local.apiserver.admission.worlds import World, an, in_world, key_of, pod, quota, refused
@@ -111,7 +111,7 @@ class TestWhoIsMeasured:
             deleted = world.clock.now().strftime("%Y-%m-%dT%H:%M:%SZ")
             leaving["metadata"] |= {"deletionTimestamp": deleted, "deletionGracePeriodSeconds": 30}
             await world.store.update(key_of(leaving), lambda _current: Put(leaving))
-            with pytest.raises(Refusal):
+            with pytest.raises(StatusError):
                 await world.create(pod())
             await world.clock.sleep(40)
             await world.create(pod())
@@ -188,7 +188,7 @@ def test_a_dry_run_is_judged_and_charges_nothing():
         await world.put(quota(hard={"pods": "1"}))
         await world.create(pod("a"), dry_run=True)
         await world.create(pod("b"))
-        with pytest.raises(Refusal, match="exceeded quota"):
+        with pytest.raises(StatusError, match="exceeded quota"):
             await world.create(pod("c"), dry_run=True)
         return world.get("v1", "ResourceQuota", "rq")["status"]["used"]
 
@@ -276,7 +276,7 @@ def test_a_write_whose_caller_has_gone_counts_as_long_as_it_is_on_its_way():
         await world.store.update(key_of(pod("before")), lambda _current: Delete())
         await cancelled(world.create(pod("gone")), after=2)
         assert world.store.is_under_way(key_of(pod("gone")))
-        with pytest.raises(Refusal, match="exceeded quota"):
+        with pytest.raises(StatusError, match="exceeded quota"):
             await world.create(pod("next"))
         await world.put(an("v1", "ConfigMap", "last"))
         assert [one.name for one in world.store.list("pods").items] == ["gone"]
@@ -323,7 +323,7 @@ def test_what_an_update_frees_is_free_when_it_is_durable():
         shrinking = asyncio.create_task(world.update(service("a", "ClusterIP"), pauses=50))
         for _ in range(10):
             await asyncio.sleep(0)
-        with pytest.raises(Refusal, match="exceeded quota"):
+        with pytest.raises(StatusError, match="exceeded quota"):
             await world.create(service("b", "NodePort"))
         await shrinking
         told = world.get("v1", "ResourceQuota", "rq")["status"]["used"]
@@ -386,7 +386,7 @@ def test_no_interleaving_exceeds_the_quota_or_leaves_anything_charged(
             for _ in range(before):
                 await asyncio.sleep(0)
             made = pod(f"p{which}", requests={"cpu": cpu})
-            with suppress(Refusal, NotStored):
+            with suppress(StatusError, NotStored):
                 if what == "delete":
                     await world.store.update(key_of(made), lambda _current: Delete())
                 elif what == "cancel":

@@ -9,11 +9,12 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import pytest
 
-from plimsoll.local.apiserver.admission import Admission, Attempt
-from plimsoll.local.apiserver.catalogue import Catalogue, ServedResource
-from plimsoll.local.apiserver.identities import Attributes, Decision, User
-from plimsoll.local.apiserver.refusals import Refusal
-from plimsoll.local.apiserver.served_kinds import builtin_resources
+from plimsoll.local.apiserver.admission import Admission
+from plimsoll.local.apiserver.admission import Attributes as Attempt
+from plimsoll.local.apiserver.auth_types import Attributes, Decision, User
+from plimsoll.local.apiserver.resources.builtin import builtin_resources
+from plimsoll.local.apiserver.resources.registry import ResourceRegistry, ServedResource
+from plimsoll.local.apiserver.status_errors import StatusError
 from plimsoll.local.apiserver.storage import Delete, Key, MemoryDriver, Put, Store, Stored
 from plimsoll.objects.builtin import default
 from plimsoll.runtime.chance import SeededEntropy
@@ -23,14 +24,14 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
     from plimsoll.local.apiserver.storage import HistoryLimits
-    from plimsoll.local.apiserver.storage.drivers import Driver
+    from plimsoll.local.apiserver.storage.drivers.interface import Driver
     from plimsoll.runtime.clocks import VirtualClock
 
 Json = dict[str, Any]
 T = TypeVar("T")
 
 ANYBODY = User(name="somebody", groups=("system:masters",))
-CATALOGUE = Catalogue(builtin_resources())
+CATALOGUE = ResourceRegistry(builtin_resources())
 
 
 class AlreadyThere(Exception):
@@ -127,7 +128,7 @@ def in_world(
 
 def refused(story: Callable[[World], Awaitable[Any]]) -> Json:
     """The Status that the story ends with."""
-    with pytest.raises(Refusal) as caught:
+    with pytest.raises(StatusError) as caught:
         in_world(story)
     return caught.value.status
 

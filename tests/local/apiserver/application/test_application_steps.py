@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from plimsoll.local.apiserver.application import Application
-from plimsoll.local.apiserver.exchange import Request
+from plimsoll.local.apiserver.http_types import Request
 from plimsoll.local.apiserver.storage import SqliteDriver
 from plimsoll.runtime.clocks import RealClock
 from tests.local.apiserver.application.worlds import (

@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import pytest
 
-from plimsoll.local.apiserver.exchange import Request
+from plimsoll.local.apiserver.http_types import Request
 from plimsoll.local.apiserver.storage import MemoryDriver
 from tests.local.apiserver.application.worlds import ADMIN, MERGE, Reply, World, definition, read
 
 if TYPE_CHECKING:
-    from plimsoll.local.apiserver.storage.drivers import Write
+    from plimsoll.local.apiserver.storage.drivers.interface import Write
 
 CRDS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
 WIDGETS = "/apis/ex.com/v1/namespaces/here/widgets"
@@ -129,18 +129,18 @@ def test_a_creation_is_served_although_its_client_is_gone(world: World):
 
 
 def test_what_was_deleted_before_a_collection_failed_is_followed(world: World, monkeypatch: pytest.MonkeyPatch):
-    from plimsoll.local.apiserver.handlers import collections  # noqa: PLC0415 - the one name that is replaced
+    from plimsoll.local.apiserver.handlers import delete  # noqa: PLC0415 - the one name that is replaced
 
     world.made(CRDS, definition())
     world.made(CRDS, definition("zebras", kind="Zebra"))
-    delete_object = collections.delete_object
+    delete_object = delete.delete_object
 
     async def fails_at_zebras(server: Any, call: Any, options: Any) -> Any:
         if call.name == "zebras.ex.com":
             raise ValueError("half-way")
         return await delete_object(server, call, options)
 
-    monkeypatch.setattr(collections, "delete_object", fails_at_zebras)
+    monkeypatch.setattr(delete, "delete_object", fails_at_zebras)
     assert world.ask("DELETE", CRDS).status == 500
     assert world.ask("GET", f"{CRDS}/widgets.ex.com").status == 404
     assert world.ask("GET", WIDGETS).status == 404

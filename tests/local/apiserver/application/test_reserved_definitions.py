@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from plimsoll.local.apiserver.application import Application
-from plimsoll.local.apiserver.definition_names import settled_status
+from plimsoll.local.apiserver.crds.names import settled_status
 from plimsoll.local.apiserver.storage import Key, Put
 from tests.local.apiserver.application.worlds import MERGE, World, definition
 

@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 from plimsoll.local.apiserver.admission import Admission
 from plimsoll.local.apiserver.application import Application
+from plimsoll.local.apiserver.auth_types import User
 from plimsoll.local.apiserver.authentication import ServiceAccountTokens, TokenAuthenticator, administrator
 from plimsoll.local.apiserver.authorization import RbacAuthorizer
-from plimsoll.local.apiserver.catalogue import Catalogue
-from plimsoll.local.apiserver.exchange import Answer, Request
-from plimsoll.local.apiserver.identities import User
-from plimsoll.local.apiserver.served_kinds import builtin_resources
+from plimsoll.local.apiserver.http_types import Answer, Request
+from plimsoll.local.apiserver.resources.builtin import builtin_resources
+from plimsoll.local.apiserver.resources.registry import ResourceRegistry
 from plimsoll.local.apiserver.server import Server
 from plimsoll.local.apiserver.storage import MemoryDriver, Store
 from plimsoll.runtime.chance import SeededEntropy
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from plimsoll.core.clock import Clock
-    from plimsoll.local.apiserver.storage.drivers import Driver
+    from plimsoll.local.apiserver.storage.drivers.interface import Driver
 
 START = datetime(2026, 1, 1, tzinfo=UTC)
 ADMIN, GUEST = "administrator", "guest"
@@ -55,7 +55,7 @@ def new_server(clock: Clock, *, driver: Driver | None = None) -> Server:
     people = {ADMIN: administrator(), GUEST: User(name="guest", groups=("system:authenticated",))}
     return Server(
         store=store,
-        catalogue=Catalogue(builtin_resources()),
+        catalogue=ResourceRegistry(builtin_resources()),
         clock=clock,
         entropy=entropy,
         authenticator=TokenAuthenticator.over(

@@ -8,9 +8,9 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from plimsoll.local.apiserver.apply.field_management import FieldManagement
-from plimsoll.local.apiserver.apply.resets import reset_fields
-from plimsoll.local.apiserver.apply.schemas import TypeSchema
+from plimsoll.local.apiserver.apply.field_manager import FieldManager
+from plimsoll.local.apiserver.apply.reset_fields import reset_fields
+from plimsoll.local.apiserver.apply.typed.schemas import TypeSchema
 
 GOLDEN = Path(__file__).parents[3] / "fixtures/kubernetes/golden"
 NOW = datetime(2027, 1, 1, tzinfo=UTC)
@@ -72,14 +72,14 @@ def definitions(group: str) -> dict[tuple[str, str], tuple[TypeSchema, bool]]:
 
 def endpoint(
     api_version: str, kind: str, subresource: str = "", *, defined: tuple[TypeSchema, bool] | None = None
-) -> FieldManagement:
+) -> FieldManager:
     """Where a kind is written; `defined` comes from `definitions`."""
     builtin = TypeSchema.of_builtin(api_version, kind)
     if defined is None:
         assert builtin is not None
         defined = builtin, "status" in builtin.blank
     schema, has_status = defined
-    return FieldManagement(
+    return FieldManager(
         {api_version: schema},
         api_version=api_version,
         kind=kind,

@@ -10,8 +10,8 @@ from typing import Any
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from plimsoll.local.apiserver.apply.field_management import Applied, FieldManagement
-from plimsoll.local.apiserver.apply.schemas import TypeSchema
+from plimsoll.local.apiserver.apply.field_manager import Applied, FieldManager
+from plimsoll.local.apiserver.apply.typed.schemas import TypeSchema
 from tests.local.apiserver.apply.recordings import NOW
 
 _SCHEMA = TypeSchema.of_definition(
@@ -40,7 +40,7 @@ _SCHEMA = TypeSchema.of_definition(
         },
     }
 )
-_WIDGETS = FieldManagement({"ex.com/v1": _SCHEMA}, api_version="ex.com/v1", kind="Widget")
+_WIDGETS = FieldManager({"ex.com/v1": _SCHEMA}, api_version="ex.com/v1", kind="Widget")
 _WORDS = st.sampled_from(["a", "b", "c"])
 _ITEMS = st.fixed_dictionaries({"name": _WORDS}, optional={"value": st.integers(0, 2)})
 _SPECS = st.fixed_dictionaries(

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
-from plimsoll.local.apiserver.apply.field_management import Applied, FieldManagement
-from plimsoll.local.apiserver.apply.schemas import TypeSchema
+from plimsoll.local.apiserver.apply.field_manager import Applied, FieldManager
+from plimsoll.local.apiserver.apply.typed.schemas import TypeSchema
 from plimsoll.objects.schema.json_values import MAX_NESTING
 from tests.local.apiserver.apply.recordings import NOW
 
-_FREE = FieldManagement({"ex.com/v1": TypeSchema.of_definition(None)}, api_version="ex.com/v1", kind="Free")
+_FREE = FieldManager({"ex.com/v1": TypeSchema.of_definition(None)}, api_version="ex.com/v1", kind="Free")
 
 
 def _nested(depth: int, leaf: Any) -> Any:

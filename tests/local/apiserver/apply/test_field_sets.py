@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from plimsoll.local.apiserver.apply import path_elements
-from plimsoll.local.apiserver.apply.field_sets import FieldSet
-from plimsoll.local.apiserver.apply.path_elements import InvalidFieldSet
+from plimsoll.local.apiserver.apply.fieldpath import elements
+from plimsoll.local.apiserver.apply.fieldpath.elements import InvalidFieldSet
+from plimsoll.local.apiserver.apply.fieldpath.sets import FieldSet
 
 _ELEMENTS = st.sampled_from(["f:a", "f:b", 'k:{"name":"x"}', 'k:{"name":"y","port":80}', "v:1", 'v:"s"', "i:2"])
 _PATHS = st.frozensets(st.lists(_ELEMENTS, min_size=1, max_size=3).map(tuple), max_size=8)
@@ -72,7 +72,7 @@ def test_keys_have_one_spelling():
 
 def test_numbers_in_keys_are_ordered_as_numbers():
     fields = _set_of(frozenset({('k:{"port":443}',), ('k:{"port":80}',)}))
-    assert [path_elements.spelled(path) for path in fields.paths()] == ["[port=80]", "[port=443]"]
+    assert [elements.spelled(path) for path in fields.paths()] == ["[port=80]", "[port=443]"]
 
 
 @pytest.mark.parametrize(
@@ -85,7 +85,7 @@ def test_numbers_in_keys_are_ordered_as_numbers():
     ],
 )
 def test_paths_are_spelled_as_in_messages(path: tuple[str, ...], spelled: str):
-    assert path_elements.spelled(path) == spelled
+    assert elements.spelled(path) == spelled
 
 
 @pytest.mark.parametrize("written", [[], {"x": {}}, {"q:x": {}}, {"k:1": {}}, {"k:{": {}}, {"i:x": {}}, {"f:a": 1}])

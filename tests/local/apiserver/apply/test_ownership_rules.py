@@ -10,13 +10,8 @@ import pytest
 
 from plimsoll.local.apiserver.apply.client_side import LAST_APPLIED
 from plimsoll.local.apiserver.apply.conflicts import ApplyRefused
-from plimsoll.local.apiserver.apply.field_management import (
-    Applied,
-    FieldManagement,
-    manager_name,
-    with_kept_times,
-)
-from plimsoll.local.apiserver.apply.schemas import TypeSchema
+from plimsoll.local.apiserver.apply.field_manager import Applied, FieldManager, manager_name, with_kept_times
+from plimsoll.local.apiserver.apply.typed.schemas import TypeSchema
 from tests.local.apiserver.apply.recordings import NOW, endpoint, entries_of
 
 
@@ -122,8 +117,8 @@ def test_an_updater_of_another_version_keeps_an_entry_of_its_own() -> None:
     schema = TypeSchema.of_definition({"type": "object", "properties": {"spec": {"type": "object"}}})
     schemas = {"ex.com/v1": schema, "ex.com/v2": schema}
 
-    def at(version: str) -> FieldManagement:
-        return FieldManagement(schemas, api_version=f"ex.com/{version}", kind="Widget")
+    def at(version: str) -> FieldManager:
+        return FieldManager(schemas, api_version=f"ex.com/{version}", kind="Widget")
 
     def widget(version: str, **spec: int) -> dict[str, Any]:
         return {
@@ -244,6 +239,6 @@ def _owners_of_pod() -> list[dict[str, Any]]:
 def test_schemaless_parts_are_owned_field_by_field_and_lists_as_a_whole() -> None:
     free = TypeSchema.of_definition(None)
     value = {"apiVersion": "ex.com/v1", "kind": "Free", "metadata": {"name": "f"}, "spec": {"a": {"b": [1, 2]}}}
-    management = FieldManagement({"ex.com/v1": free}, api_version="ex.com/v1", kind="Free")
+    management = FieldManager({"ex.com/v1": free}, api_version="ex.com/v1", kind="Free")
     tracked = management.update(None, value, manager="m", now=NOW)
     assert entries_of(tracked)[0]["fieldsV1"] == {"f:spec": {".": {}, "f:a": {".": {}, "f:b": {}}}}

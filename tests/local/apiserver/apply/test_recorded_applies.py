@@ -7,10 +7,10 @@ from typing import Any
 import pytest
 
 from plimsoll.local.apiserver.apply.conflicts import ApplyRefused
-from plimsoll.local.apiserver.apply.field_management import Applied
+from plimsoll.local.apiserver.apply.field_manager import Applied
 from plimsoll.local.apiserver.apply.scale import ScaleOwnership
 from plimsoll.objects.builtin import default
-from plimsoll.objects.yaml_text import load_all
+from plimsoll.objects.codec.yaml import load_all
 from tests.local.apiserver.apply.recordings import (
     NOW,
     as_controllers_left_it,

@@ -6,7 +6,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from plimsoll.local.apiserver.authentication import ServiceAccountTokens, TokenAuthenticator, administrator
-from plimsoll.local.apiserver.exchange import Request
+from plimsoll.local.apiserver.http_types import Request
 from plimsoll.runtime.chance import SeededEntropy
 
 START = datetime(2026, 11, 15, 4, 2, 58, tzinfo=UTC)

@@ -5,17 +5,17 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from plimsoll.core.errors import InvalidInput
+from plimsoll.local.apiserver.auth_types import User
 from plimsoll.local.apiserver.authentication import BoundObject, read_token_file
-from plimsoll.local.apiserver.exchange import Request
-from plimsoll.local.apiserver.identities import User
-from plimsoll.local.apiserver.refusals import Refusal
+from plimsoll.local.apiserver.http_types import Request
+from plimsoll.local.apiserver.status_errors import StatusError
 from tests.local.apiserver.authentication.callers import ADMIN_TOKEN, AUDIENCE, Door
 
 
 def refused(door: Door, token: str) -> bool:
     try:
         door.enter(token)
-    except Refusal as refusal:
+    except StatusError as refusal:
         return refusal.code == 401
     return False
 
@@ -32,7 +32,7 @@ def test_the_admin_token_is_a_member_of_masters():
 
 @pytest.mark.parametrize("token", ["wrong", ADMIN_TOKEN + "x", ADMIN_TOKEN[:-1], "a.b.c", "..", ".", "\ud800", "é"])
 def test_an_unknown_token_is_refused(token: str):
-    with pytest.raises(Refusal) as caught:
+    with pytest.raises(StatusError) as caught:
         Door().enter(token)
     assert caught.value.status["message"] == "Unauthorized"
     assert caught.value.code == 401
@@ -153,7 +153,7 @@ def test_every_spelling_of_the_signatures_last_letter_but_one_is_refused():
 def test_hostile_headers_are_answered_never_raised(headers: dict[str, str]):
     try:
         Door().authenticator.authenticate(Request(method="GET", path="/", headers=headers))
-    except Refusal as refusal:
+    except StatusError as refusal:
         assert refusal.code in {400, 401, 403}  # noqa: PT017 - a user is as good an answer
 
 

@@ -2,8 +2,8 @@ from __future__ import annotations
 
 import pytest
 
-from plimsoll.local.apiserver.identities import User
-from plimsoll.local.apiserver.refusals import Refusal
+from plimsoll.local.apiserver.auth_types import User
+from plimsoll.local.apiserver.status_errors import StatusError
 from tests.local.apiserver.authentication.callers import ADMIN_TOKEN, Door
 from tests.local.apiserver.authorization.worlds import World, cluster_binding, cluster_role, rule
 
@@ -17,7 +17,7 @@ def door_of_eve(*rules: dict) -> Door:
 
 
 def refusal_text(door: Door, **headers: str) -> str:
-    with pytest.raises(Refusal) as caught:
+    with pytest.raises(StatusError) as caught:
         door.enter("eve", **headers)
     assert caught.value.code in {400, 403}
     return caught.value.status["message"]

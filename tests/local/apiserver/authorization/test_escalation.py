@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from plimsoll.local.apiserver.auth_types import User
 from plimsoll.local.apiserver.authorization import Rule, escalation_refusal
 from plimsoll.local.apiserver.authorization.rules import uncovered
-from plimsoll.local.apiserver.identities import User
 from tests.local.apiserver.authorization.worlds import (
     ADMIN,
     BOB,
@@ -22,7 +22,7 @@ from tests.local.apiserver.authorization.worlds import (
 )
 
 if TYPE_CHECKING:
-    from plimsoll.local.apiserver.refusals import Refusal
+    from plimsoll.local.apiserver.status_errors import StatusError
 
 POWERS = rule("get list", "pods")
 
@@ -33,7 +33,7 @@ def world_of_bob(*rules: dict, others: tuple[dict, ...] = ()) -> World:
 
 def refusal_of(
     world: World, obj: dict, user: User = BOB, *, old: dict | None = None, stored_as: str = ""
-) -> Refusal | None:
+) -> StatusError | None:
     """Of a write where an object of this kind belongs, unless another place is said."""
     namespace = obj["metadata"].get("namespace", "")
     where = stored_as or f"{GROUP}/{obj['kind'].lower()}s"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from plimsoll.local.apiserver.identities import Attributes, User
+from plimsoll.local.apiserver.auth_types import Attributes, User
 from tests.local.apiserver.authorization.worlds import World, binding, cluster_binding, cluster_role, role
 
 NAMES = ("a", "b")

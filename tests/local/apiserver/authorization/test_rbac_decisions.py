@@ -2,8 +2,8 @@ from __future__ import annotations
 
 import pytest
 
+from plimsoll.local.apiserver.auth_types import User
 from plimsoll.local.apiserver.authorization import forbidden
-from plimsoll.local.apiserver.identities import User
 from tests.local.apiserver.authorization.worlds import (
     ADMIN,
     BOB,

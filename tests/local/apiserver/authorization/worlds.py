@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from plimsoll.local.apiserver.auth_types import Attributes, User
 from plimsoll.local.apiserver.authorization import RbacAuthorizer
-from plimsoll.local.apiserver.identities import Attributes, User
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

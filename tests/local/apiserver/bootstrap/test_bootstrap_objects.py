@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from plimsoll.local.apiserver import bootstrap
-from plimsoll.local.apiserver.identities import User
+from plimsoll.local.apiserver.auth_types import User
 from plimsoll.objects import builtin
 from tests.local.apiserver.authorization.worlds import World, binding, cluster_binding, visit, wish
 

@@ -7,10 +7,10 @@ from datetime import UTC, datetime
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, cast
 
-from plimsoll.local.apiserver.catalogue import Catalogue
 from plimsoll.local.apiserver.discovery import answer
-from plimsoll.local.apiserver.exchange import Answer, Request
-from plimsoll.local.apiserver.served_kinds import builtin_resources
+from plimsoll.local.apiserver.http_types import Answer, Request
+from plimsoll.local.apiserver.resources.builtin import builtin_resources
+from plimsoll.local.apiserver.resources.registry import ResourceRegistry
 from tests.local.apiserver.presentation.recordings import FIXTURES, custom_resources
 
 if TYPE_CHECKING:
@@ -25,14 +25,14 @@ ALL_AGGREGATED = f"{_GROUP};v=v2;{_LIST},{_GROUP};v=v2beta1;{_LIST},application/
 
 
 def server_with(*definitions: Json, trouble: str = "") -> Server:
-    catalogue = Catalogue(builtin_resources())
+    catalogue = ResourceRegistry(builtin_resources())
     for definition in definitions:
         serve(catalogue, definition)
     clock, store = SimpleNamespace(now=lambda: NOW), SimpleNamespace(trouble=trouble)
     return cast("Server", SimpleNamespace(catalogue=catalogue, clock=clock, store=store))
 
 
-def serve(catalogue: Catalogue, definition: Json) -> None:
+def serve(catalogue: ResourceRegistry, definition: Json) -> None:
     catalogue.serve(definition["metadata"]["name"], custom_resources(definition))
 
 

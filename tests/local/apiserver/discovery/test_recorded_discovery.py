@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from plimsoll.local.apiserver.discovery import answer
-from plimsoll.local.apiserver.exchange import Request
-from plimsoll.local.apiserver.refusals import Refusal
+from plimsoll.local.apiserver.http_types import Request
+from plimsoll.local.apiserver.status_errors import StatusError
 from tests.local.apiserver.discovery.builders import FIXTURES, ask, document, recorded, server_with
 from tests.local.apiserver.presentation.recordings import golden
 
@@ -147,7 +147,7 @@ def test_a_profile_is_not_echoed():
 
 def test_an_aggregated_version_we_do_not_have_is_refused_or_passed_over():
     line = recorded("apis.aggregated.unsupported_version")
-    with pytest.raises(Refusal) as refused:
+    with pytest.raises(StatusError) as refused:
         ask(SERVER, "/apis", accept=line["accept"])
     assert refused.value.status == line["response"]
     assert document(SERVER, "/apis", accept=f"{line['accept']},application/json")["kind"] == "APIGroupList"
@@ -155,7 +155,7 @@ def test_an_aggregated_version_we_do_not_have_is_refused_or_passed_over():
 
 def test_only_the_roots_have_an_aggregated_form():
     accept = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList"
-    with pytest.raises(Refusal):
+    with pytest.raises(StatusError):
         ask(SERVER, "/apis/apps", accept=accept)
     assert document(SERVER, "/apis/apps", accept=f"{accept},application/json")["kind"] == "APIGroup"
 
@@ -243,7 +243,7 @@ def test_unknown_paths_are_plain_text(name: str):
 
 def test_an_unknown_version_of_a_built_in_group_is_a_status():
     line = recorded("unknown_version")
-    with pytest.raises(Refusal) as refused:
+    with pytest.raises(StatusError) as refused:
         ask(SERVER, line["path"])
     assert refused.value.status == line["response"]
 
@@ -255,7 +255,7 @@ def test_resources_are_left_to_others(path: str):
 
 @pytest.mark.parametrize("path", ["/version", "/api", "/apis", "/apis/apps/v1", "/openapi/v3"])
 def test_documents_can_only_be_read(path: str):
-    with pytest.raises(Refusal) as refused:
+    with pytest.raises(StatusError) as refused:
         ask(SERVER, path, method="POST")
     assert refused.value.code == 405
 

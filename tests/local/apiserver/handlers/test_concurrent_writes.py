@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from plimsoll.local.apiserver.exchange import Request
+from plimsoll.local.apiserver.http_types import Request
 from plimsoll.local.apiserver.storage import Delete, Key, Put
 from tests.local.apiserver.admission.lagging_driver import LaggingDriver
 from tests.local.apiserver.application.worlds import ADMIN, APPLY, JSON, MERGE, Reply, World, config_map, read

@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from plimsoll.local.apiserver.handlers.continuation import NEWEST, Continuation, decoded, encoded
-from plimsoll.local.apiserver.refusals import Refusal
+from plimsoll.local.apiserver.handlers.request.continue_tokens import NEWEST, Continuation, decoded, encoded
+from plimsoll.local.apiserver.status_errors import StatusError
 from tests.local.apiserver.application.worlds import World, config_map, pod
 
 
@@ -163,7 +163,7 @@ def test_autoscalers_are_an_empty_list(world: World):
 def test_a_continue_token_leads_back_to_its_place(revision: int, start: str):
     place = Continuation(revision, start)
     if ".." in start.split("/"):
-        with pytest.raises(Refusal):
+        with pytest.raises(StatusError):
             decoded(encoded(place))
     else:
         assert decoded(encoded(place)) == place
@@ -172,6 +172,6 @@ def test_a_continue_token_leads_back_to_its_place(revision: int, start: str):
 @given(st.text())
 @settings(max_examples=150)
 def test_no_text_breaks_the_reader_of_tokens(text: str):
-    with pytest.raises(Refusal) as refusal:
+    with pytest.raises(StatusError) as refusal:
         decoded(text)
     assert refusal.value.code == 400

@@ -11,8 +11,8 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from plimsoll.local.apiserver.handlers.json_text import _read_closely, read_json
-from plimsoll.local.apiserver.served_kinds import builtin_resources
+from plimsoll.local.apiserver.handlers.request.json import _read_closely, read_json
+from plimsoll.local.apiserver.resources.builtin import builtin_resources
 from plimsoll.local.apiserver.strategies.builtin import BuiltinStrategy
 from plimsoll.local.apiserver.strategies.interface import Decoded
 from tests.local.apiserver.application.worlds import MERGE, STRATEGIC, World, deployment, pod

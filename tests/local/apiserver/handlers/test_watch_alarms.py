@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from plimsoll.objects.pods import Pod
+from plimsoll.objects.api.pods import Pod
 from tests.kube.worlds import KubeWorld
 
 if TYPE_CHECKING:

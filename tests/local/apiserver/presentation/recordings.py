@@ -7,15 +7,15 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
-from plimsoll.local.apiserver.catalogue import Catalogue, ServedResource, Subresource
-from plimsoll.local.apiserver.exchange import Request
-from plimsoll.local.apiserver.served_kinds import builtin_resources
+from plimsoll.local.apiserver.http_types import Request
+from plimsoll.local.apiserver.resources.builtin import builtin_resources
+from plimsoll.local.apiserver.resources.registry import ResourceRegistry, ServedResource, Subresource
 
 Json = dict[str, Any]
 
 FIXTURES = Path(__file__).parents[3] / "fixtures" / "kubernetes"
 NOW = datetime(2026, 11, 15, 4, 30, 0, tzinfo=UTC)
-CATALOGUE = Catalogue(builtin_resources())
+CATALOGUE = ResourceRegistry(builtin_resources())
 
 
 def golden(file: str) -> dict[str, Json]:
@@ -29,7 +29,7 @@ def recorded_request(line: Json) -> Request:
     return Request(line["method"], line["path"], tuple((line["query"] or {}).items()), headers)
 
 
-def served(path: str, catalogue: Catalogue = CATALOGUE) -> ServedResource:
+def served(path: str, catalogue: ResourceRegistry = CATALOGUE) -> ServedResource:
     """The resource a path is about."""
     steps = path.strip("/").split("/")
     group, version, rest = ("", steps[1], steps[2:]) if steps[0] == "api" else (steps[1], steps[2], steps[3:])

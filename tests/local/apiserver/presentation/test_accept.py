@@ -8,10 +8,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from plimsoll.local.apiserver.exchange import Request
+from plimsoll.local.apiserver.http_types import Request
 from plimsoll.local.apiserver.presentation import Form, negotiate, present_refusal
 from plimsoll.local.apiserver.presentation.accept import clauses
-from plimsoll.local.apiserver.refusals import Refusal, not_found
+from plimsoll.local.apiserver.status_errors import StatusError, not_found
 
 TABLE = "application/json;as=Table;v=v1;g=meta.k8s.io"
 PARTIAL = "application/json;as=PartialObjectMetadata;v=v1;g=meta.k8s.io"
@@ -24,7 +24,7 @@ def form_of(accept: str, url: str = "/api/v1/pods", *, watch: bool = False, agen
 
 def refused(accept: str, *, watch: bool = False, custom: bool = False) -> str:
     request = Request.of("GET", "/api/v1/pods", headers={"Accept": accept})
-    with pytest.raises(Refusal) as refusal:
+    with pytest.raises(StatusError) as refusal:
         negotiate(request, watch=watch, custom=custom)
     assert refusal.value.code == 406
     assert refusal.value.status["reason"] == "NotAcceptable"
@@ -142,7 +142,7 @@ def test_an_error_is_never_a_table():
 @given(st.text(alphabet="application/jsonyamlq=0.19;,*as Table-v1+x", max_size=200))
 def test_any_header_gives_a_form_or_a_refusal(accept: str):
     request = Request.of("GET", "/api/v1/pods", headers={"Accept": accept})
-    with contextlib.suppress(Refusal):
+    with contextlib.suppress(StatusError):
         assert negotiate(request, watch=False).media in {"json", "yaml"}
 
 

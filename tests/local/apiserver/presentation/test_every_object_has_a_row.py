@@ -10,10 +10,10 @@ import yaml
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from plimsoll.local.apiserver.exchange import Request
+from plimsoll.local.apiserver.http_types import Request
 from plimsoll.local.apiserver.presentation import Form, encoded, negotiate, present_event, present_list, present_object
-from plimsoll.local.apiserver.refusals import Refusal
-from plimsoll.objects import yaml_text
+from plimsoll.local.apiserver.status_errors import StatusError
+from plimsoll.objects.codec import yaml as yaml_text
 from tests.local.apiserver.presentation.recordings import CATALOGUE, NOW, custom_resources, golden
 
 TABLE = Form(kind="table")
@@ -133,9 +133,9 @@ def test_a_status_in_place_of_an_object_stays_a_status():
 def test_metadata_of_a_list_must_be_asked_as_a_list_and_the_other_way_round():
     pods = CATALOGUE.find("", "v1", "pods")
     assert pods is not None
-    with pytest.raises(Refusal, match=r"is a list \(\*core\.PodList\)"):
+    with pytest.raises(StatusError, match=r"is a list \(\*core\.PodList\)"):
         present_list(Form(kind="partial"), [], {}, pods, now=NOW)
-    with pytest.raises(Refusal, match=r"is not a list \(\*core\.Pod\)"):
+    with pytest.raises(StatusError, match=r"is not a list \(\*core\.Pod\)"):
         present_object(Form(kind="partial", of_list=True), {}, pods, now=NOW)
 
 

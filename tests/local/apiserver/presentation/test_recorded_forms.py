@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from plimsoll.local.apiserver.presentation import negotiate, present_list, present_object, present_refusal
-from plimsoll.local.apiserver.refusals import Refusal
+from plimsoll.local.apiserver.status_errors import StatusError
 from tests.local.apiserver.presentation.recordings import NOW, custom_resources, golden, recorded_request, served
 
 Json = dict[str, Any]
@@ -41,7 +41,7 @@ def test_anything_will_do_is_json():
 
 def test_an_unknown_media_type_is_refused_before_parameters_are_looked_at():
     line = READ["read-077"]
-    with pytest.raises(Refusal) as refused:
+    with pytest.raises(StatusError) as refused:
         negotiate(recorded_request(line), watch=False)
     assert refused.value.status == line["response"]
 
@@ -53,7 +53,7 @@ def test_json_is_preferred_where_protobuf_is_wanted_less():
 def test_a_watch_in_yaml_is_refused_in_yaml():
     line = golden("watch")["watch-022"]
     request = recorded_request(line)
-    with pytest.raises(Refusal) as refused:
+    with pytest.raises(StatusError) as refused:
         negotiate(request, watch=True)
     answer = present_refusal(request, refused.value)
     assert (answer.status, answer.content_type) == (406, "application/yaml")

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from plimsoll.local.apiserver.presentation import negotiate, present_event, present_list, present_object
-from plimsoll.local.apiserver.refusals import Refusal
+from plimsoll.local.apiserver.status_errors import StatusError
 from tests.local.apiserver.presentation.recordings import NOW, ago, golden, recorded_request, served
 
 Json = dict[str, Any]
@@ -237,7 +237,7 @@ def test_recorded_table_with_whole_objects():
 @pytest.mark.parametrize("line_id", REFUSED)
 def test_recorded_refusal(line_id: str):
     line = LINES[line_id]
-    with pytest.raises(Refusal) as refused:
+    with pytest.raises(StatusError) as refused:
         negotiate(recorded_request(line), watch=False)
     assert refused.value.status == line["response"]
 

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any
 from plimsoll.local.apiserver import bootstrap
 from plimsoll.local.apiserver.authentication import ServiceAccountTokens, TokenAuthenticator, administrator
 from plimsoll.local.apiserver.authorization import RbacAuthorizer
-from plimsoll.local.apiserver.catalogue import ServedResource
-from plimsoll.local.apiserver.exchange import Request
-from plimsoll.local.apiserver.handlers.context import Call, ResourceRoute
+from plimsoll.local.apiserver.handlers.request.context import RequestContext, ResourceRoute
+from plimsoll.local.apiserver.http_types import Request
+from plimsoll.local.apiserver.resources.registry import ServedResource
 from plimsoll.local.apiserver.server import Server
 from plimsoll.local.apiserver.storage import Key, MemoryDriver, Put, Store
 from plimsoll.runtime.chance import SeededEntropy
@@ -18,7 +18,7 @@ from tests.local.apiserver.authentication.callers import ADMIN_TOKEN, KEY, Turna
 from tests.local.apiserver.authorization.worlds import GROUP, binding, role, rule
 
 if TYPE_CHECKING:
-    from plimsoll.local.apiserver.identities import User
+    from plimsoll.local.apiserver.auth_types import User
 
 Json = dict[str, Any]
 
@@ -94,7 +94,9 @@ class Court:
         return self.server.authenticator.authenticate(Request(method="GET", path="/", headers=headers))
 
 
-def review_call(kind: str, *, user: User = ADMIN, group: str = "authorization.k8s.io", namespace: str = "") -> Call:
+def review_call(
+    kind: str, *, user: User = ADMIN, group: str = "authorization.k8s.io", namespace: str = ""
+) -> RequestContext:
     resource = ServedResource(
         group=group,
         version="v1",
@@ -110,7 +112,7 @@ def review_call(kind: str, *, user: User = ADMIN, group: str = "authorization.k8
     return _call(ResourceRoute(resource, namespace, "", "", "create"), user)
 
 
-def token_call(name: str = "sa", namespace: str = "auth") -> Call:
+def token_call(name: str = "sa", namespace: str = "auth") -> RequestContext:
     resource = ServedResource(
         group="",
         version="v1",
@@ -125,8 +127,8 @@ def token_call(name: str = "sa", namespace: str = "auth") -> Call:
     return _call(ResourceRoute(resource, namespace, name, "token", "create"), ADMIN)
 
 
-def _call(route: ResourceRoute, user: User) -> Call:
-    return Call(
+def _call(route: ResourceRoute, user: User) -> RequestContext:
+    return RequestContext(
         request=Request(method="POST", path="/"),
         route=route,
         user=user,

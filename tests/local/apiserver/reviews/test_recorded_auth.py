@@ -15,10 +15,10 @@ from typing import Any
 import pytest
 
 from plimsoll.local.apiserver import reviews
+from plimsoll.local.apiserver.auth_types import Attributes, User
 from plimsoll.local.apiserver.authorization import escalation_refusal, forbidden
-from plimsoll.local.apiserver.exchange import Request
-from plimsoll.local.apiserver.identities import Attributes, User
-from plimsoll.local.apiserver.refusals import Refusal
+from plimsoll.local.apiserver.http_types import Request
+from plimsoll.local.apiserver.status_errors import StatusError
 from plimsoll.objects.protobuf.decoding import decode_body
 from tests.local.apiserver.reviews.courts import (
     RECORDED_BINDING,
@@ -112,7 +112,7 @@ def test_recorded(line: Json):
     elif line["status"] == 201:
         assert masked(answer(line, at)) == masked(line["response"])
     else:
-        with pytest.raises(Refusal) as caught:
+        with pytest.raises(StatusError) as caught:
             answer(line, at)
         assert as_recorded(caught.value.status, line["response"]) == line["response"]
 

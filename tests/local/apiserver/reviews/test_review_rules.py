@@ -5,9 +5,9 @@ from typing import Any
 import pytest
 
 from plimsoll.local.apiserver import reviews
+from plimsoll.local.apiserver.auth_types import User
 from plimsoll.local.apiserver.authentication import Authenticated
-from plimsoll.local.apiserver.identities import User
-from plimsoll.local.apiserver.refusals import Refusal
+from plimsoll.local.apiserver.status_errors import StatusError
 from tests.local.apiserver.authorization.worlds import cluster_binding
 from tests.local.apiserver.reviews.courts import ADMIN, Court, review_call, token_call
 
@@ -26,7 +26,7 @@ def status(court: Court, kind: str, spec: Json, **more: Any) -> Json:
 
 
 def refusal(court: Court, kind: str, body: Json, **more: Any) -> Json:
-    with pytest.raises(Refusal) as caught:
+    with pytest.raises(StatusError) as caught:
         reviews.review(court.server, review_call(kind, **more), body)
     return caught.value.status
 
@@ -161,7 +161,7 @@ class TestTokenRequests:
         return reviews.create_token(court.server, token_call(), {"spec": spec})
 
     def refusal(self, court: Court, body: Json, **call: str) -> Json:
-        with pytest.raises(Refusal) as caught:
+        with pytest.raises(StatusError) as caught:
             reviews.create_token(court.server, token_call(**call), body)
         return caught.value.status
 

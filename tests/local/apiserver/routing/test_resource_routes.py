@@ -2,14 +2,14 @@ from __future__ import annotations
 
 import pytest
 
-from plimsoll.local.apiserver.catalogue import Catalogue, ServedResource
-from plimsoll.local.apiserver.exchange import Answer, Request
-from plimsoll.local.apiserver.identities import User
-from plimsoll.local.apiserver.refusals import Refusal
+from plimsoll.local.apiserver.auth_types import User
+from plimsoll.local.apiserver.http_types import Answer, Request
+from plimsoll.local.apiserver.resources.builtin import builtin_resources
+from plimsoll.local.apiserver.resources.registry import ResourceRegistry, ServedResource
 from plimsoll.local.apiserver.routing import ResourceRoute, attributes_of, route
-from plimsoll.local.apiserver.served_kinds import builtin_resources
+from plimsoll.local.apiserver.status_errors import StatusError
 
-CATALOGUE = Catalogue(builtin_resources())
+CATALOGUE = ResourceRegistry(builtin_resources())
 
 
 def custom(group: str, plural: str, *, namespaced: bool) -> ServedResource:
@@ -34,7 +34,7 @@ def routed(method: str, url: str) -> ResourceRoute:
 
 
 def refused(method: str, url: str) -> int:
-    with pytest.raises(Refusal) as refusal:
+    with pytest.raises(StatusError) as refusal:
         route(CATALOGUE, Request.of(method, url))
     return refusal.value.code
 
@@ -168,7 +168,7 @@ def test_below_watch_rules_are_asked_about_a_watch_whatever_the_method(method: s
     ],
 )
 def test_a_custom_resource_may_be_called_namespaces(namespaced: bool, path: str, is_served: bool):
-    catalogue = Catalogue(builtin_resources())
+    catalogue = ResourceRegistry(builtin_resources())
     catalogue.serve("namespaces.example.com", [custom("example.com", "namespaces", namespaced=namespaced)])
     found = route(catalogue, Request.of("GET", path))
     assert isinstance(found, ResourceRoute) is is_served

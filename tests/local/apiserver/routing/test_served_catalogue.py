@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from plimsoll.local.apiserver.catalogue import Catalogue, ServedResource
-from plimsoll.local.apiserver.served_kinds import builtin_resources
+from plimsoll.local.apiserver.resources.builtin import builtin_resources
+from plimsoll.local.apiserver.resources.registry import ResourceRegistry, ServedResource
 
 BUILTIN = tuple(builtin_resources())
 
@@ -25,8 +25,8 @@ def custom(group: str, plural: str, *, version: str = "v1", stored_as: str = "")
     )
 
 
-def catalogue_with(*resources: ServedResource) -> Catalogue:
-    catalogue = Catalogue(BUILTIN)
+def catalogue_with(*resources: ServedResource) -> ResourceRegistry:
+    catalogue = ResourceRegistry(BUILTIN)
     catalogue.serve("x", resources)
     return catalogue
 
@@ -62,7 +62,7 @@ def test_a_definition_that_came_to_clash_ends_what_it_served():
 
 
 def test_every_change_is_a_new_generation():
-    catalogue = Catalogue(BUILTIN)
+    catalogue = ResourceRegistry(BUILTIN)
     before = catalogue.generation
     catalogue.serve("x", [custom("example.com", "foos")])
     assert catalogue.generation > before

@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from plimsoll.local.apiserver.namespace_contents import NamespaceContents
+from plimsoll.local.apiserver.bootstrap.namespace_controller import NamespaceContents
 from tests.local.apiserver.application.worlds import World
 
 

@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from plimsoll.local.apiserver.storage.changes import EncodingMemory, Event, EventType
+from plimsoll.local.apiserver.storage.cache.events import EncodingMemory, Event, EventType
 from plimsoll.local.apiserver.storage.objects import Traits, stamped, stored
 from tests.local.apiserver.storage.builders import key, pod
 

@@ -24,9 +24,9 @@ from plimsoll.local.apiserver.storage import (
     StoreCorrupt,
     StoreInUse,
     StoreUnusable,
-    sqlite_file,
 )
-from plimsoll.local.apiserver.storage.sqlite_file import DATA_FILE, MIGRATIONS
+from plimsoll.local.apiserver.storage.drivers import sqlite_file
+from plimsoll.local.apiserver.storage.drivers.sqlite_file import DATA_FILE, MIGRATIONS
 from tests.local.apiserver.storage.builders import StandingClock, key, names, opened, pod, put, remove
 
 if TYPE_CHECKING:

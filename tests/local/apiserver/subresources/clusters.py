@@ -14,7 +14,7 @@ from tests.conformance.servers import ADMIN_TOKEN, RECORDED_DAY, embedded_server
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from plimsoll.local.apiserver.storage.drivers import Driver
+    from plimsoll.local.apiserver.storage.drivers.interface import Driver
 
 Json = dict[str, Any]
 

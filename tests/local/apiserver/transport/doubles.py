@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING
 
-from plimsoll.local.apiserver.exchange import Answer, Request
+from plimsoll.local.apiserver.http_types import Answer, Request
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator

@@ -7,7 +7,7 @@ import pytest
 
 from plimsoll.local.apiserver.data_directory import SCHEMA_VERSION, DataDirectory
 from plimsoll.local.apiserver.storage import SchemaTooNew, StoreCorrupt, StoreInUse, StoreUnusable
-from plimsoll.local.apiserver.storage.sqlite_file import DirectoryLock
+from plimsoll.local.apiserver.storage.drivers.sqlite_file import DirectoryLock
 from plimsoll.runtime.chance import SystemEntropy
 
 ENTROPY = SystemEntropy()

@@ -10,7 +10,7 @@ import msgspec
 
 from plimsoll.local.apiserver.authentication import administrator
 from plimsoll.local.apiserver.data_directory import DataDirectory
-from plimsoll.local.apiserver.running import Credentials, Renewal, embedded
+from plimsoll.local.apiserver.run import Credentials, Renewal, embedded
 from plimsoll.local.apiserver.storage import MemoryDriver, Store
 from plimsoll.local.apiserver.transport.certificates import server_certificates
 from plimsoll.local.apiserver.transport.in_process import InProcessTransport, Stream

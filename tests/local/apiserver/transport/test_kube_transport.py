@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from plimsoll.kube.errors import AnswerLost, NotSent, TimedOut
-from plimsoll.kube.exchange import Call, Reply, Stream
-from plimsoll.local.apiserver.exchange import Answer, Request
+from plimsoll.kube.transport import Request as Call
+from plimsoll.kube.transport import Response, Stream
+from plimsoll.local.apiserver.http_types import Answer, Request
 from plimsoll.local.apiserver.transport.kube_transport import EmbeddedTransport
 from plimsoll.runtime.virtual_runs import run_virtual
 from tests.local.apiserver.transport.doubles import FakeApplication
@@ -25,7 +26,7 @@ class World:
     def __init__(self, application: Handler, *, token: str = "") -> None:
         self.transport = EmbeddedTransport(application, token=token)
 
-    async def send(self, path: str, **more: Any) -> Reply:
+    async def send(self, path: str, **more: Any) -> Response:
         method = more.pop("method", "GET")
         return await self.transport.send(Call(method, path, **more))
 

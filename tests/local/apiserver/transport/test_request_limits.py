@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from plimsoll.local.apiserver.exchange import Request
-from plimsoll.local.apiserver.refusals import Refusal
+from plimsoll.local.apiserver.http_types import Request
+from plimsoll.local.apiserver.status_errors import StatusError
 from plimsoll.local.apiserver.transport.limits import InFlight, Lane, Limits, lane_of
 
 
@@ -51,7 +51,7 @@ def test_the_defaults_are_those_of_kube_apiserver():
 def test_who_has_too_many_is_told_to_come_back_in_a_second():
     requests = InFlight(Limits(reading=1))
     with requests.taking_part(asked()):
-        with pytest.raises(Refusal) as refused, requests.taking_part(asked()):
+        with pytest.raises(StatusError) as refused, requests.taking_part(asked()):
             pass
         with requests.taking_part(asked("POST")), requests.taking_part(asked(token="another")):
             pass
@@ -70,7 +70,7 @@ def test_who_has_too_many_is_told_to_come_back_in_a_second():
 
 def test_a_refused_request_takes_no_place():
     requests = InFlight(Limits(reading=1))
-    with requests.taking_part(asked()), pytest.raises(Refusal), requests.taking_part(asked()):
+    with requests.taking_part(asked()), pytest.raises(StatusError), requests.taking_part(asked()):
         pass
     with requests.taking_part(asked()):
         pass
@@ -84,7 +84,7 @@ def test_nobody_ever_has_more_than_the_limit_and_nothing_is_left_behind(tokens: 
         for token in tokens:
             try:
                 places.enter_context(requests.taking_part(asked(token=token)))
-            except Refusal:
+            except StatusError:
                 assert inside.count(token) == most
             else:
                 inside.append(token)
@@ -97,6 +97,6 @@ def test_memory_of_bodies_is_given_back():
     for _ in range(3):
         with requests.holding_body() as one, requests.holding_body() as other:
             one.grow(6)
-            with pytest.raises(Refusal, match="Too many requests"):
+            with pytest.raises(StatusError, match="Too many requests"):
                 other.grow(5)
             other.grow(4)

@@ -9,14 +9,14 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from plimsoll.kube.errors import NotFound
-from plimsoll.objects.cluster_api import (
+from plimsoll.objects.api.cluster_api import (
     ClusterMachine,
     MachineDeployment,
     MachineSet,
     Scalable,
     cluster_api_resource,
 )
-from plimsoll.objects.nodes import Node
+from plimsoll.objects.api.nodes import Node
 from tests.nodes.providers.clusterapi.capi_objects import GROUP, MARK
 
 if TYPE_CHECKING:

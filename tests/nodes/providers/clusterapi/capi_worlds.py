@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 from plimsoll.nodes.providers.clusterapi import ClusterApiProvider, ClusterApiSettings
 from plimsoll.nodes.providers.values import NodeRef
-from plimsoll.objects.nodes import Node
+from plimsoll.objects.api.nodes import Node
 from tests.kube.worlds import KubeWorld, unchanged
 from tests.nodes.providers.clusterapi.capi_controllers import MACHINES, SmallClusterApi
 from tests.nodes.providers.clusterapi.capi_objects import HERE, KINDS, collection, definition, scalable
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable
 
     from plimsoll.nodes.providers.ports import Group
-    from plimsoll.objects.cluster_api import ClusterMachine
+    from plimsoll.objects.api.cluster_api import ClusterMachine
 
 T = TypeVar("T")
 DEFINITIONS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"

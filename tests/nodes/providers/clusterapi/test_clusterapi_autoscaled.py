@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from plimsoll.kube.informer.shared import Informers
+from plimsoll.kube.informer.factory import SharedInformerFactory
 from plimsoll.kube.recorder import EventRecorder
-from plimsoll.nodes.assembly import NodeAutoscaler, Surroundings
-from plimsoll.nodes.configuring import GivenOptions
-from plimsoll.objects.events import EventSource
-from plimsoll.objects.nodes import Node
+from plimsoll.nodes.builder import Dependencies, NodeAutoscaler
+from plimsoll.nodes.config.source import ConfigMapConfig
+from plimsoll.objects.api.events import EventSource
+from plimsoll.objects.api.nodes import Node
 from plimsoll.runtime.chance import SeededEntropy
 from tests.nodes.providers.clusterapi.capi_controllers import BOOT_S
 from tests.nodes.providers.clusterapi.capi_objects import HERE, LARGE_ENOUGH, bounds
@@ -19,7 +19,7 @@ from tests.nodes.providers.clusterapi.test_clusterapi_new_groups import TEMPLATE
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from plimsoll.nodes.turns import Turn
+    from plimsoll.nodes.model.loop_result import LoopResult
 
 AT_ONCE = {
     "scale-down-unneeded-time": "0s",
@@ -34,17 +34,17 @@ class AutoscaledWorld(CapiWorld):
 
     def start(self, **options: Any) -> None:
         entropy = SeededEntropy("autoscaler")
-        informers = Informers(self.client, clock=self.clock, entropy=entropy)
+        informers = SharedInformerFactory(self.client, clock=self.clock, entropy=entropy)
         source = EventSource(component="cluster-autoscaler")
         recorder = EventRecorder(self.client, source, clock=self.clock, entropy=entropy)
         flags = {**AT_ONCE, **{name.replace("_", "-"): value for name, value in options.items()}}
         self.parts = NodeAutoscaler(
-            Surroundings(
+            Dependencies(
                 client=self.client,
                 informers=informers,
                 recorder=recorder,
                 provider=self.provider,
-                configuration=GivenOptions(flags, informers, naming=self.provider.naming),
+                configuration=ConfigMapConfig(flags, informers, naming=self.provider.naming),
                 clock=self.clock,
                 planning=_inline,
                 stepped=True,
@@ -54,7 +54,7 @@ class AutoscaledWorld(CapiWorld):
             self.run.spawn(_run(service.run))
         self.run.settle()
 
-    def turn(self) -> Turn:
+    def turn(self) -> LoopResult:
         self.run.settle()
         return self.do(self.parts.autoscaler.run_once())
 

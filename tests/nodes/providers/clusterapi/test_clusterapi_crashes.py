@@ -10,9 +10,9 @@ from plimsoll.local.apiserver.application import Application
 from plimsoll.local.apiserver.transport.kube_transport import EmbeddedTransport
 from plimsoll.nodes.providers.clusterapi import ClusterApiProvider
 from plimsoll.nodes.providers.values import CallFailed, FailureKind, NodeRef
-from plimsoll.objects.configuration import Namespace
-from plimsoll.objects.definitions import CustomResourceDefinition
-from plimsoll.objects.nodes import Node
+from plimsoll.objects.api.apiextensions import CustomResourceDefinition
+from plimsoll.objects.api.core import Namespace
+from plimsoll.objects.api.nodes import Node
 from plimsoll.runtime.chance import SeededEntropy
 from tests.faults import LoseAnswers, sweep_crashes, sweep_faults
 from tests.kube.worlds import UNLIMITED

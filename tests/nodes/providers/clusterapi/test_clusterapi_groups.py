@@ -8,7 +8,7 @@ import pytest
 
 from plimsoll.core.errors import InvalidInput
 from plimsoll.nodes.providers.clusterapi import read_settings
-from plimsoll.nodes.providers.clusterapi.keys import is_propagated, is_synced
+from plimsoll.nodes.providers.clusterapi.annotations import is_propagated, is_synced
 from plimsoll.nodes.providers.clusterapi.settings import Discovery, read_discovery
 from plimsoll.nodes.providers.values import Done, GroupOptions, NotImplementedByProvider, ProviderFailed
 from tests.nodes.providers.clusterapi.capi_objects import (

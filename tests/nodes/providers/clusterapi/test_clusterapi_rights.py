@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING, Any
 
 import yaml
 
+from plimsoll.local.apiserver.auth_types import User
 from plimsoll.local.apiserver.authorization.rules import Rule
-from plimsoll.local.apiserver.exchange import Request
-from plimsoll.local.apiserver.identities import User
+from plimsoll.local.apiserver.http_types import Request
 from plimsoll.local.apiserver.routing import attributes_of
 from plimsoll.nodes.providers.values import Done, NodeRef
-from plimsoll.objects.nodes import Node
+from plimsoll.objects.api.nodes import Node
 from tests.nodes.providers.clusterapi.capi_controllers import BOOT_S
 from tests.nodes.providers.clusterapi.capi_objects import INFRASTRUCTURE, scalable
 from tests.nodes.providers.clusterapi.capi_worlds import CapiWorld
@@ -20,8 +20,9 @@ from tests.nodes.providers.clusterapi.test_clusterapi_new_groups import blueprin
 from tests.nodes.providers.clusterapi.test_clusterapi_templates import infrastructure_template, referring
 
 if TYPE_CHECKING:
-    from plimsoll.kube.exchange import Call, Reply
-    from plimsoll.local.apiserver.identities import Attributes
+    from plimsoll.kube.transport import Request as Call
+    from plimsoll.kube.transport import Response
+    from plimsoll.local.apiserver.auth_types import Attributes
 
 DEPLOY = Path(__file__).parents[4] / "deploy"
 
@@ -36,10 +37,10 @@ class Noting:
         noting = self
 
         class Through:
-            async def send(self, call: Call) -> Reply:
+            async def send(self, call: Call) -> Response:
                 found = attributes_of(User(name="anybody"), Request.of(call.method, call.path))
                 noting.asked.append(found)
-                reply: Reply = await transport.send(call)
+                reply: Response = await transport.send(call)
                 return reply
 
             async def aclose(self) -> None:

@@ -7,11 +7,11 @@ from typing import Any
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from plimsoll.nodes.config.policy import PodRules
+from plimsoll.nodes.model.node_templates import template_of_group
+from plimsoll.nodes.model.snapshot import NodeGroup
 from plimsoll.nodes.observing.attach_limits import with_template_limits
-from plimsoll.nodes.planning.nap_taints import Passing
-from plimsoll.nodes.planning.node_templates import template_of_group
-from plimsoll.nodes.planning.world import Group
-from plimsoll.nodes.policy import PodRules
+from plimsoll.nodes.planning.autoprovisioning.taints import Passing
 from plimsoll.nodes.providers.clusterapi.node_templates import (
     Infrastructure,
     NoTemplate,
@@ -21,9 +21,9 @@ from plimsoll.nodes.providers.clusterapi.node_templates import (
     template_of,
 )
 from plimsoll.nodes.providers.values import NotImplementedByProvider
-from plimsoll.objects.cluster_api import MachineDeployment
-from plimsoll.objects.decoding import convert_object
-from plimsoll.objects.nodes import Node, Taint
+from plimsoll.objects.api.cluster_api import MachineDeployment
+from plimsoll.objects.api.nodes import Node, Taint
+from plimsoll.objects.codec.decoding import convert_object
 from plimsoll.scheduling import Storage
 from tests.nodes.providers.clusterapi.capi_controllers import BOOT_S
 from tests.nodes.providers.clusterapi.capi_objects import (
@@ -98,7 +98,7 @@ def test_a_template_is_a_ready_empty_node():
 
 def test_attach_limits_of_volumes_come_with_the_template():
     told = node(written(cpu="4", memory="16Gi", csi_driver="ebs.csi.aws.com=25,efs.csi.aws.com"))
-    group = Group(id="g", min_size=0, max_size=9, target_size=0, template=told)
+    group = NodeGroup(id="g", min_size=0, max_size=9, target_size=0, template=told)
     storage = with_template_limits(Storage(), [group])
 
     found = storage.csi_node_of(template_of_group(group, Passing(PodRules())))
@@ -109,7 +109,7 @@ def test_attach_limits_of_volumes_come_with_the_template():
 
 def test_templates_that_tell_no_limits_leave_storage_as_it_is():
     storage = Storage()
-    group = Group(id="g", min_size=0, max_size=9, target_size=0, template=node(written(cpu="4", memory="16Gi")))
+    group = NodeGroup(id="g", min_size=0, max_size=9, target_size=0, template=node(written(cpu="4", memory="16Gi")))
     assert with_template_limits(storage, [group]) is storage
 
 

@@ -7,7 +7,7 @@ from plimsoll.local.apiserver.application import Application
 from plimsoll.local.apiserver.transport.kube_transport import EmbeddedTransport
 from plimsoll.nodes.providers.clusterapi import ClusterApiProvider
 from plimsoll.nodes.providers.values import Instance
-from plimsoll.objects.nodes import Node
+from plimsoll.objects.api.nodes import Node
 from plimsoll.runtime.chance import SeededEntropy
 from tests.kube.worlds import UNLIMITED
 from tests.local.apiserver.application.worlds import ADMIN, new_server

@@ -12,17 +12,17 @@ from plimsoll.local.apiserver.admission.defaults import (
     TolerationSeconds,
 )
 from plimsoll.local.apiserver.admission.escalation import Escalation
-from plimsoll.local.apiserver.admission.limit_ranges import LimitRanger
+from plimsoll.local.apiserver.admission.limit_ranger import LimitRanger
 from plimsoll.local.apiserver.admission.namespace_lifecycle import NamespaceLifecycle
-from plimsoll.local.apiserver.admission.priorities import Priorities
-from plimsoll.local.apiserver.admission.resource_quotas import ResourceQuotas
-from plimsoll.local.apiserver.admission.service_accounts import ServiceAccounts
+from plimsoll.local.apiserver.admission.priority import Priorities
+from plimsoll.local.apiserver.admission.quota.plugin import ResourceQuotas
+from plimsoll.local.apiserver.admission.service_account import ServiceAccounts
 
 if TYPE_CHECKING:
     from plimsoll.core.clock import Clock
     from plimsoll.core.entropy import Entropy
-    from plimsoll.local.apiserver.admission.attempts import Attempt, Mutator, Validator
-    from plimsoll.local.apiserver.identities import Authorizer
+    from plimsoll.local.apiserver.admission.attributes import Attributes, Mutator, Validator
+    from plimsoll.local.apiserver.auth_types import Authorizer
     from plimsoll.local.apiserver.storage import Store
 
 
@@ -57,17 +57,17 @@ class Admission:
     def _concerned_with(self, stored_as: str) -> tuple[Mutator, ...]:
         return tuple(one for one, resources in self._mutators if resources is _EVERYTHING or stored_as in resources)
 
-    async def mutate(self, attempt: Attempt) -> dict[str, Any]:
+    async def mutate(self, attempt: Attributes) -> dict[str, Any]:
         """The object of the attempt, which is changed in place; empty for a deletion. Raises `Refusal`."""
         for plugin in self._mutators_of(attempt.resource.stored_as):
             plugin.mutate(attempt)
         return attempt.obj or {}
 
-    async def validate(self, attempt: Attempt) -> None:
+    async def validate(self, attempt: Attributes) -> None:
         """Raises `Refusal`. Quota comes last: what somebody else refuses is not charged."""
         for plugin in self._validators:
             plugin.validate(attempt)
         await self._quotas.validate(attempt)
 
-    def release(self, attempt: Attempt) -> None:
+    def release(self, attempt: Attributes) -> None:
         self._quotas.release(attempt)

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 from plimsoll.local.apiserver.authorization import RbacAuthorizer, escalation_refusal
 
 if TYPE_CHECKING:
-    from plimsoll.local.apiserver.admission.attempts import Attempt
-    from plimsoll.local.apiserver.identities import Authorizer
+    from plimsoll.local.apiserver.admission.attributes import Attributes
+    from plimsoll.local.apiserver.auth_types import Authorizer
 
 
 class Escalation:
@@ -20,7 +20,7 @@ class Escalation:
     def __init__(self, authorizer: Authorizer) -> None:
         self._authorizer = authorizer if isinstance(authorizer, RbacAuthorizer) else None
 
-    def validate(self, attempt: Attempt) -> None:
+    def validate(self, attempt: Attributes) -> None:
         if self._authorizer is None or attempt.obj is None:
             return
         refusal = escalation_refusal(

@@ -6,12 +6,12 @@ from typing import TYPE_CHECKING, Final
 
 import msgspec
 
-from plimsoll.local.apiserver import refusals
-from plimsoll.local.apiserver.admission.attempts import CREATE, DELETE, forbidden
+from plimsoll.local.apiserver import status_errors
+from plimsoll.local.apiserver.admission.attributes import CREATE, DELETE, forbidden
 from plimsoll.local.apiserver.storage import Key
 
 if TYPE_CHECKING:
-    from plimsoll.local.apiserver.admission.attempts import Attempt
+    from plimsoll.local.apiserver.admission.attributes import Attributes
     from plimsoll.local.apiserver.storage import Store, Stored
 
 _IMMORTAL: Final = frozenset({"default", "kube-system", "kube-public"})
@@ -24,7 +24,7 @@ class NamespaceLifecycle:
         self._store = store
         self._last: tuple[Stored, str | None] | None = None
 
-    def mutate(self, attempt: Attempt) -> None:
+    def mutate(self, attempt: Attributes) -> None:
         if attempt.resource.stored_as == "namespaces":
             if attempt.operation == DELETE and attempt.name in _IMMORTAL:
                 raise forbidden(attempt, "this namespace may not be deleted")
@@ -34,7 +34,7 @@ class NamespaceLifecycle:
             return
         namespace = self._store.get(Key("namespaces", "", attempt.namespace))
         if namespace is None:
-            raise refusals.not_found(attempt.namespace, group="", resource="namespaces")
+            raise status_errors.not_found(attempt.namespace, group="", resource="namespaces")
         if attempt.operation == CREATE and self._phase(namespace) == "Terminating":
             raise _terminating(attempt)
 
@@ -62,7 +62,7 @@ def _phase(namespace: Stored) -> str | None:
     return status.phase if status is not None else None
 
 
-def _terminating(attempt: Attempt) -> refusals.Refusal:
+def _terminating(attempt: Attributes) -> status_errors.StatusError:
     namespace = attempt.namespace
     cause = {
         "reason": "NamespaceTerminating",

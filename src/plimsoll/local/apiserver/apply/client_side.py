@@ -9,14 +9,14 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any, Final
 
-from plimsoll.local.apiserver.apply.comparing import compare
-from plimsoll.local.apiserver.apply.owning import fields_of
+from plimsoll.local.apiserver.apply.typed.compare import compare
+from plimsoll.local.apiserver.apply.typed.fields_of import fields_of
 from plimsoll.objects.schema import go_text
 from plimsoll.objects.schema.json_values import Refused, take_over
 
 if TYPE_CHECKING:
-    from plimsoll.local.apiserver.apply.field_sets import FieldSet
-    from plimsoll.local.apiserver.apply.types import Atom
+    from plimsoll.local.apiserver.apply.fieldpath.sets import FieldSet
+    from plimsoll.local.apiserver.apply.typed.types import Atom
 
 LAST_APPLIED: Final = "kubectl.kubernetes.io/last-applied-configuration"
 _LARGEST_ANNOTATIONS_BYTES: Final = 256 * 1024

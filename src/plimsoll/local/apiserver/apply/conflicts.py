@@ -5,12 +5,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from plimsoll.core.values import Value
-from plimsoll.local.apiserver.apply.path_elements import spelled
+from plimsoll.local.apiserver.apply.fieldpath.elements import spelled
 from plimsoll.objects.schema import go_text
 
 if TYPE_CHECKING:
-    from plimsoll.local.apiserver.apply.managed_entries import ManagerIdentity
-    from plimsoll.local.apiserver.apply.updating import Conflicts
+    from plimsoll.local.apiserver.apply.managed_fields import ManagerIdentity
+    from plimsoll.local.apiserver.apply.updater import Conflicts
 
 
 class ApplyRefused(Value):

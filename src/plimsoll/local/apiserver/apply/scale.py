@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 
-from plimsoll.local.apiserver.apply import managed_entries
-from plimsoll.local.apiserver.apply.field_sets import FieldSet
-from plimsoll.local.apiserver.apply.managed_entries import Managers, Owned
-from plimsoll.local.apiserver.apply.path_elements import InvalidFieldSet, of_field
+from plimsoll.local.apiserver.apply import managed_fields
+from plimsoll.local.apiserver.apply.fieldpath.elements import InvalidFieldSet, of_field
+from plimsoll.local.apiserver.apply.fieldpath.sets import FieldSet
+from plimsoll.local.apiserver.apply.managed_fields import Managers, Owned
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -27,7 +27,7 @@ class ScaleOwnership:
 
     def __init__(self, entries: Any, *, api_version: str, paths: Mapping[str, tuple[str, ...] | None]) -> None:
         try:
-            self._parents = managed_entries.decode(entries)
+            self._parents = managed_fields.decode(entries)
         except InvalidFieldSet:
             self._parents = {}
         self._api_version = api_version
@@ -40,11 +40,11 @@ class ScaleOwnership:
             path = self._paths.get(owned.api_version)
             if path is not None and owned.fields.has(path):
                 scales[identity] = Owned(fields=_one(_REPLICAS), api_version=_SCALE_VERSION, time=owned.time)
-        return managed_entries.encode(scales)
+        return managed_fields.encode(scales)
 
     def parent_entries(self, scale_entries: Any) -> list[dict[str, Any]]:
         """The managedFields of the object after the write."""
-        scales = managed_entries.decode(scale_entries)
+        scales = managed_fields.decode(scale_entries)
         # An updater's version tells entries apart, and on the Scale it is the Scale's.
         known = {_unversioned(identity) for identity in scales}
         result: Managers = {}
@@ -67,10 +67,10 @@ class ScaleOwnership:
                 api_version=self._api_version,
                 time=before.time if before else None,
             )
-        return managed_entries.encode(result)
+        return managed_fields.encode(result)
 
 
-def _unversioned(identity: managed_entries.ManagerIdentity) -> tuple[str, str, str]:
+def _unversioned(identity: managed_fields.ManagerIdentity) -> tuple[str, str, str]:
     return identity.manager, identity.operation, identity.subresource
 
 

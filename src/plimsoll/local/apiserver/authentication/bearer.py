@@ -10,12 +10,12 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Final
 
 from plimsoll.core.values import Value
-from plimsoll.local.apiserver import refusals
+from plimsoll.local.apiserver import status_errors
+from plimsoll.local.apiserver.auth_types import User
 from plimsoll.local.apiserver.authentication.impersonation import acting_user
 from plimsoll.local.apiserver.authentication.static_tokens import StaticTokens
 from plimsoll.local.apiserver.authentication.tokens import ISSUER
 from plimsoll.local.apiserver.authorization.groups import AUTHENTICATED, UNAUTHENTICATED
-from plimsoll.local.apiserver.identities import User
 from plimsoll.local.apiserver.storage import Key
 from plimsoll.objects.schema import go_text
 
@@ -23,9 +23,9 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from plimsoll.core.clock import Clock
+    from plimsoll.local.apiserver.auth_types import Authorizer
     from plimsoll.local.apiserver.authentication.tokens import Claims, ServiceAccountTokens
-    from plimsoll.local.apiserver.exchange import Request
-    from plimsoll.local.apiserver.identities import Authorizer
+    from plimsoll.local.apiserver.http_types import Request
     from plimsoll.local.apiserver.storage import Store
 
 Json = dict[str, Any]
@@ -112,7 +112,7 @@ class TokenAuthenticator:
     def _holder(self, token: str) -> User:
         found = self.examine(token)
         if isinstance(found, Unauthenticated):
-            raise refusals.unauthorized()
+            raise status_errors.unauthorized()
         return found.user
 
     def examine(self, token: str, audiences: Sequence[str] = ()) -> Authenticated | Unauthenticated:

@@ -9,15 +9,15 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final, NamedTuple
 from urllib.parse import unquote
 
-from plimsoll.local.apiserver import refusals
+from plimsoll.local.apiserver import status_errors
+from plimsoll.local.apiserver.auth_types import Attributes, User
 from plimsoll.local.apiserver.authorization.groups import AUTHENTICATED, UNAUTHENTICATED
 from plimsoll.local.apiserver.authorization.refusing import forbidden
-from plimsoll.local.apiserver.identities import Attributes, User
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from plimsoll.local.apiserver.identities import Authorizer
+    from plimsoll.local.apiserver.auth_types import Authorizer
 
 _PREFIX: Final = "impersonate-"
 _EXTRA: Final = "impersonate-extra-"
@@ -51,7 +51,7 @@ def acting_user(user: User, headers: Mapping[str, str], authorizer: Authorizer |
     wish = _wish(headers)
     if not wish.user:
         if wish.uid or wish.groups or wish.extra:
-            raise refusals.bad_request("requested uid, groups or extra without impersonating a user")
+            raise status_errors.bad_request("requested uid, groups or extra without impersonating a user")
         return user
     for attributes in _asked(user, wish):
         if authorizer is None:

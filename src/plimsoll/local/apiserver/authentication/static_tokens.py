@@ -11,8 +11,8 @@ import io
 from typing import TYPE_CHECKING, Final
 
 from plimsoll.core.errors import InvalidInput
+from plimsoll.local.apiserver.auth_types import User
 from plimsoll.local.apiserver.authorization.groups import AUTHENTICATED, MASTERS, UNAUTHENTICATED
-from plimsoll.local.apiserver.identities import User
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -9,18 +9,18 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
-from plimsoll.local.apiserver import refusals
+from plimsoll.local.apiserver import status_errors
+from plimsoll.local.apiserver.auth_types import Attributes
 from plimsoll.local.apiserver.authorization.groups import MASTERS
 from plimsoll.local.apiserver.authorization.refusing import forbidden_object
 from plimsoll.local.apiserver.authorization.rules import ALL, Rule, compact, uncovered
-from plimsoll.local.apiserver.identities import Attributes
 from plimsoll.objects.schema.go_text import quoted
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
+    from plimsoll.local.apiserver.auth_types import User
     from plimsoll.local.apiserver.authorization.rbac import RbacAuthorizer
-    from plimsoll.local.apiserver.identities import User
 
 Json = dict[str, Any]
 
@@ -36,7 +36,7 @@ _BOOK_KEEPING: Final = frozenset({"ownerReferences", "finalizers", "managedField
 
 def escalation_refusal(
     authorizer: RbacAuthorizer, user: User, obj: Json, *, stored_as: str, namespace: str, old: Json | None = None
-) -> refusals.Refusal | None:
+) -> status_errors.StatusError | None:
     """Why `user` may not write this role or binding, or None; `old` is what it replaces.
 
     `stored_as` is that of the resource that is written; those that grant nothing are none of its business.
@@ -54,7 +54,7 @@ def escalation_refusal(
 
 def _role_refusal(
     authorizer: RbacAuthorizer, user: User, role: Json, *, resource: str, namespace: str, old: Json | None
-) -> refusals.Refusal | None:
+) -> status_errors.StatusError | None:
     name = _name(role)
     escalate = Attributes(
         user=user,
@@ -77,7 +77,7 @@ def _role_refusal(
 
 def _binding_refusal(
     authorizer: RbacAuthorizer, user: User, binding: Json, *, resource: str, namespace: str
-) -> refusals.Refusal | None:
+) -> status_errors.StatusError | None:
     ref = binding.get("roleRef") or {}
     kind, role_name = ref.get("kind", ""), ref.get("name", "")
     if kind not in _BOUND:
@@ -95,7 +95,7 @@ def _binding_refusal(
         return None
     rules = authorizer.role_rules(kind, role_name, namespace)
     if rules is None:
-        return refusals.not_found(role_name, group=GROUP, resource=kind.lower())
+        return status_errors.not_found(role_name, group=GROUP, resource=kind.lower())
     missing = _missing(authorizer, user, rules, namespace=namespace)
     if missing is None:
         return None

@@ -18,7 +18,7 @@ from plimsoll.objects.schema.go_text import quoted
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
-    from plimsoll.local.apiserver.identities import User
+    from plimsoll.local.apiserver.auth_types import User
 
 Json = dict[str, Any]
 _GROUP: Final = "rbac.authorization.k8s.io"

@@ -9,12 +9,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from plimsoll.core.values import Value
+from plimsoll.local.apiserver.auth_types import Attributes, Decision, User
 from plimsoll.local.apiserver.authorization import rules as ruling
 from plimsoll.local.apiserver.authorization.groups import MASTERS
 from plimsoll.local.apiserver.authorization.policies import missing_role
 from plimsoll.local.apiserver.authorization.reading import ReadPolicies, StoredPolicies
 from plimsoll.local.apiserver.authorization.rules import Rule
-from plimsoll.local.apiserver.identities import Attributes, Decision, User
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping

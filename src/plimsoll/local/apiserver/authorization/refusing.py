@@ -4,31 +4,31 @@ from __future__ import annotations
 
 from typing import Final
 
-from plimsoll.local.apiserver import refusals
-from plimsoll.local.apiserver.identities import Attributes, Decision
+from plimsoll.local.apiserver import status_errors
+from plimsoll.local.apiserver.auth_types import Attributes, Decision
 from plimsoll.objects.schema.go_text import quoted
 
 # Kubernetes escapes what somebody could want to render, in the sentence only.
 _FOR_HTML: Final = str.maketrans({"&": "&amp;", "<": "&lt;", ">": "&gt;"})
 
 
-def forbidden(attributes: Attributes, reason: Decision | str = "") -> refusals.Refusal:
+def forbidden(attributes: Attributes, reason: Decision | str = "") -> status_errors.StatusError:
     """The refusal of a request that no rule allows; `reason` is the decision or its reason."""
     why = reason.reason if isinstance(reason, Decision) else reason
     sentence = _sentence(attributes).translate(_FOR_HTML)
     if why:
         sentence = f"{sentence}: {why}"
     if not attributes.is_resource_request:
-        return refusals.forbidden(f"forbidden: {sentence}", details={})
+        return status_errors.forbidden(f"forbidden: {sentence}", details={})
     return forbidden_object(sentence, group=attributes.group, resource=attributes.resource, name=attributes.name)
 
 
-def forbidden_object(why: str, *, group: str, resource: str, name: str) -> refusals.Refusal:
+def forbidden_object(why: str, *, group: str, resource: str, name: str) -> status_errors.StatusError:
     """`roles.rbac.authorization.k8s.io "x" is forbidden: …`."""
     full = f"{resource}.{group}" if group else resource
     whom = f"{full} {quoted(name)}" if name else full
-    details = refusals.named(name, group=group, kind=resource)
-    return refusals.forbidden(f"{whom} is forbidden: {why}", details=details)
+    details = status_errors.named(name, group=group, kind=resource)
+    return status_errors.forbidden(f"{whom} is forbidden: {why}", details=details)
 
 
 def _sentence(attributes: Attributes) -> str:

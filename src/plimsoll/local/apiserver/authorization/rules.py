@@ -14,7 +14,7 @@ from plimsoll.objects.schema.go_text import quoted
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-    from plimsoll.local.apiserver.identities import Attributes
+    from plimsoll.local.apiserver.auth_types import Attributes
 
 ALL: Final = "*"
 

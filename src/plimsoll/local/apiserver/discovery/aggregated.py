@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any, Final
 from plimsoll.local.apiserver.discovery.documents import names_of, parts_of, verbs_of
 
 if TYPE_CHECKING:
-    from plimsoll.local.apiserver.catalogue import ServedResource
     from plimsoll.local.apiserver.discovery.groups import Versions
+    from plimsoll.local.apiserver.resources.registry import ServedResource
 
 Json = dict[str, Any]
 

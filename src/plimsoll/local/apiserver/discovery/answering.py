@@ -15,15 +15,15 @@ from plimsoll.local.apiserver.discovery.health import health, health_paths
 from plimsoll.local.apiserver.discovery.openapi_documents import address
 from plimsoll.local.apiserver.discovery.publications import publications
 from plimsoll.local.apiserver.discovery.server_version import version_info
-from plimsoll.local.apiserver.exchange import JSON, PROTOBUF, TEXT, YAML, Answer
+from plimsoll.local.apiserver.http_types import JSON, PROTOBUF, TEXT, YAML, Answer
 from plimsoll.local.apiserver.presentation.accept import Clause, Form, clauses, not_acceptable
 from plimsoll.local.apiserver.presentation.bodies import encoded
-from plimsoll.local.apiserver.refusals import method_not_allowed, unknown_resource
+from plimsoll.local.apiserver.status_errors import method_not_allowed, unknown_resource
 
 if TYPE_CHECKING:
     from plimsoll.local.apiserver.discovery.groups import Versions
     from plimsoll.local.apiserver.discovery.publications import Document, Publications
-    from plimsoll.local.apiserver.exchange import Request
+    from plimsoll.local.apiserver.http_types import Request
     from plimsoll.local.apiserver.server import Server
 
 _PRETTY: Final = Form(pretty=True)

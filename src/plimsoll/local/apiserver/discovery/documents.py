@@ -15,7 +15,7 @@ from plimsoll.local.apiserver.discovery.groups import Versions, group_version
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from plimsoll.local.apiserver.catalogue import ServedResource, Subresource
+    from plimsoll.local.apiserver.resources.registry import ServedResource, Subresource
 
 Json = dict[str, Any]
 

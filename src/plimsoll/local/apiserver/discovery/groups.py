@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from plimsoll.objects.schema.version_priority import priority
+from plimsoll.objects.schema.definition.version_priority import priority
 
 if TYPE_CHECKING:
-    from plimsoll.local.apiserver.catalogue import Catalogue, ServedResource
+    from plimsoll.local.apiserver.resources.registry import ResourceRegistry, ServedResource
 
 _BUILTIN_ORDER: Final = (
     "",
@@ -41,7 +41,7 @@ _PLACES: Final = {name: place for place, name in enumerate(_BUILTIN_ORDER)}
 Versions = dict[str, tuple["ServedResource", ...]]
 
 
-def served_groups(catalogue: Catalogue) -> dict[str, Versions]:
+def served_groups(catalogue: ResourceRegistry) -> dict[str, Versions]:
     """Every group with its versions, the preferred first, and the resources of each in the order they are listed."""
     found: dict[str, dict[str, list[ServedResource]]] = {}
     for one in catalogue:

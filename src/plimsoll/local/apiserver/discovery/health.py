@@ -9,10 +9,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from plimsoll.local.apiserver.exchange import Answer
+from plimsoll.local.apiserver.http_types import Answer
 
 if TYPE_CHECKING:
-    from plimsoll.local.apiserver.exchange import Request
+    from plimsoll.local.apiserver.http_types import Request
     from plimsoll.local.apiserver.storage import Store
 
 _READY_ONLY: Final = ("etcd-readiness", "informer-sync", "shutdown")

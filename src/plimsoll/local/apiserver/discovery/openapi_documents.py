@@ -14,7 +14,7 @@ from plimsoll.local.apiserver.discovery.server_version import GIT_VERSION
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from plimsoll.local.apiserver.catalogue import ServedResource
+    from plimsoll.local.apiserver.resources.registry import ServedResource
 
 Json = dict[str, Any]
 

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from plimsoll.local.apiserver.catalogue import ServedResource, Subresource
+    from plimsoll.local.apiserver.resources.registry import ServedResource, Subresource
 
 Json = dict[str, Any]
 

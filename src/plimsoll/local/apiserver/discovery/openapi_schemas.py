@@ -9,12 +9,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final
 
 from plimsoll.local.apiserver.discovery.openapi_operations import META, Described
-from plimsoll.objects.builtin import openapi
+from plimsoll.objects.builtin.decoding import openapi
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from plimsoll.local.apiserver.catalogue import ServedResource, Subresource
+    from plimsoll.local.apiserver.resources.registry import ServedResource, Subresource
 
 Json = dict[str, Any]
 

@@ -18,7 +18,7 @@ from plimsoll.local.apiserver.discovery.groups import Versions, served_groups
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from plimsoll.local.apiserver.catalogue import Catalogue, ServedResource
+    from plimsoll.local.apiserver.resources.registry import ResourceRegistry, ServedResource
 
 
 class Document(NamedTuple):
@@ -31,13 +31,13 @@ class Document(NamedTuple):
 class Publications:
     """The documents of one catalogue."""
 
-    def __init__(self, catalogue: Catalogue) -> None:
+    def __init__(self, catalogue: ResourceRegistry) -> None:
         self._generation = catalogue.generation
         self._groups = served_groups(catalogue)
         self._documents: dict[str, Document] = {}
         self._openapi: dict[str, tuple[tuple[ServedResource, ...], Document]] = {}
 
-    def refresh(self, catalogue: Catalogue) -> None:
+    def refresh(self, catalogue: ResourceRegistry) -> None:
         """Forget what the catalogue has changed since."""
         if self._generation != catalogue.generation:
             self._generation = catalogue.generation
@@ -84,10 +84,10 @@ class Publications:
         return known[1]
 
 
-_PUBLISHED: WeakKeyDictionary[Catalogue, Publications] = WeakKeyDictionary()
+_PUBLISHED: WeakKeyDictionary[ResourceRegistry, Publications] = WeakKeyDictionary()
 
 
-def publications(catalogue: Catalogue) -> Publications:
+def publications(catalogue: ResourceRegistry) -> Publications:
     """The documents of a catalogue, up to date."""
     known = _PUBLISHED.get(catalogue)
     if known is None:

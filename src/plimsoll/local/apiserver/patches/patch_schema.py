@@ -10,7 +10,7 @@ from functools import cache
 from typing import Final
 
 from plimsoll.core.values import Value
-from plimsoll.objects.builtin.openapi import Schema, component, reference, schema_name
+from plimsoll.objects.builtin.decoding.openapi import Schema, component, reference, schema_name
 
 
 class FieldRule(Value):

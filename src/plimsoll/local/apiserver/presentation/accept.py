@@ -12,13 +12,13 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 import msgspec
 
 from plimsoll.core.values import Value
-from plimsoll.local.apiserver.exchange import JSON, PROTOBUF, YAML
-from plimsoll.local.apiserver.refusals import bad_request, failure
+from plimsoll.local.apiserver.http_types import JSON, PROTOBUF, YAML
+from plimsoll.local.apiserver.status_errors import bad_request, failure
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from plimsoll.local.apiserver.exchange import Request
+    from plimsoll.local.apiserver.http_types import Request
 
 _MEDIA: Final = {JSON: "json", YAML: "yaml"}
 _KNOWN: Final = (JSON, YAML, PROTOBUF)

@@ -10,18 +10,18 @@ from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 
-from plimsoll.local.apiserver.exchange import Answer
+from plimsoll.local.apiserver.http_types import Answer
 from plimsoll.local.apiserver.presentation.accept import Form, media_of_errors
 from plimsoll.local.apiserver.presentation.tables import META_GROUP, partial, printer_of, table, version_of
 from plimsoll.local.apiserver.presentation.yaml_bodies import yaml_body
-from plimsoll.local.apiserver.refusals import Refusal, failure
+from plimsoll.local.apiserver.status_errors import StatusError, failure
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
     from datetime import datetime
 
-    from plimsoll.local.apiserver.catalogue import ServedResource
-    from plimsoll.local.apiserver.exchange import Request
+    from plimsoll.local.apiserver.http_types import Request
+    from plimsoll.local.apiserver.resources.registry import ServedResource
 
 Json = dict[str, Any]
 
@@ -63,7 +63,7 @@ def present_event(
     return _ENCODER.encode({"type": event_type, "object": shown}) + b"\n"
 
 
-def present_refusal(request: Request, refusal: Refusal) -> Answer:
+def present_refusal(request: Request, refusal: StatusError) -> Answer:
     """An error Status in the media type of the request."""
     form = media_of_errors(request)
     body = encoded(form, refusal.status)
@@ -94,7 +94,7 @@ def _is_status(obj: Json) -> bool:
     return obj.get("kind") == "Status" and obj.get("apiVersion") == "v1"
 
 
-def _unfitting(message: str) -> Refusal:
+def _unfitting(message: str) -> StatusError:
     return failure(406, "NotAcceptable", message)
 
 

@@ -19,7 +19,7 @@ from plimsoll.local.apiserver.presentation.reading import (
     texts,
     value,
 )
-from plimsoll.objects.volumes import DEFAULT_CLASS_ANNOTATIONS
+from plimsoll.objects.api.storage import DEFAULT_CLASS_ANNOTATIONS
 
 if TYPE_CHECKING:
     from datetime import datetime

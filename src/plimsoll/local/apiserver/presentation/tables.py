@@ -17,8 +17,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
     from datetime import datetime
 
-    from plimsoll.local.apiserver.catalogue import ServedResource
     from plimsoll.local.apiserver.presentation.accept import Form
+    from plimsoll.local.apiserver.resources.registry import ServedResource
 
 META_GROUP: Final = "meta.k8s.io"
 

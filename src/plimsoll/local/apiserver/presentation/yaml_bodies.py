@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any, Final
 import yaml
 
 from plimsoll.core.errors import UnreadableDocument
+from plimsoll.objects.codec.yaml import resolve
 from plimsoll.objects.schema import go_text
-from plimsoll.objects.yaml_text import resolve
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -22,7 +22,7 @@ from plimsoll.local.apiserver.reviews.token_requests import create_token
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from plimsoll.local.apiserver.handlers.context import Call
+    from plimsoll.local.apiserver.handlers.request.context import RequestContext
     from plimsoll.local.apiserver.server import Server
 
 Json = dict[str, Any]
@@ -30,14 +30,14 @@ Json = dict[str, Any]
 __all__ = ["create_token", "review"]
 
 
-def review(server: Server, call: Call, body: Json) -> Json:
+def review(server: Server, call: RequestContext, body: Json) -> Json:
     """The answer to a review of the call's kind."""
     kind = call.resource.kind
     asked = decoded(body, api_version=call.resource.api_version, kind=kind)
     return _REVIEWS[kind](server, call, placed(asked, call.namespace))
 
 
-_REVIEWS: Final[dict[str, Callable[[Server, Call, Json], Json]]] = {
+_REVIEWS: Final[dict[str, Callable[[Server, RequestContext, Json], Json]]] = {
     "SelfSubjectAccessReview": self_subject_access_review,
     "SubjectAccessReview": subject_access_review,
     "LocalSubjectAccessReview": subject_access_review,

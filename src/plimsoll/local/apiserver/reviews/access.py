@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
-from plimsoll.local.apiserver import refusals
+from plimsoll.local.apiserver import status_errors
+from plimsoll.local.apiserver.auth_types import Attributes, User
 from plimsoll.local.apiserver.authorization.rbac import RbacAuthorizer, joined
-from plimsoll.local.apiserver.identities import Attributes, User
 from plimsoll.local.apiserver.reviews.bodies import head, tracked
 from plimsoll.objects.schema import field_errors as fe
 from plimsoll.objects.schema.go_text import GoStruct
 
 if TYPE_CHECKING:
-    from plimsoll.local.apiserver.handlers.context import Call
+    from plimsoll.local.apiserver.handlers.request.context import RequestContext
     from plimsoll.local.apiserver.server import Server
     from plimsoll.objects.schema.field_errors import FieldError
 
@@ -25,22 +25,22 @@ _BOTH: Final = "cannot be specified in combination with resourceAttributes"
 _NOBODY: Final = "at least one of user or group must be specified"
 
 
-def self_subject_access_review(server: Server, call: Call, asked: Json) -> Json:
+def self_subject_access_review(server: Server, call: RequestContext, asked: Json) -> Json:
     return _access_answer(server, call, asked, user=call.user)
 
 
-def subject_access_review(server: Server, call: Call, asked: Json) -> Json:
+def subject_access_review(server: Server, call: RequestContext, asked: Json) -> Json:
     return _access_answer(server, call, asked, user=None)
 
 
-def _access_answer(server: Server, call: Call, asked: Json, *, user: User | None) -> Json:
+def _access_answer(server: Server, call: RequestContext, asked: Json, *, user: User | None) -> Json:
     """`user` is whom it is about; None: the subject in the spec."""
     known = tracked(asked, call, now=server.clock.now())
     spec = known.get("spec") or {}
     errors = _access_errors(known, names_subject=user is None, is_local=call.resource.namespaced)
     if errors:
         # The kind is missing in a real server's answer, too.
-        raise refusals.invalid("", group=GROUP, kind="", errors=errors)
+        raise status_errors.invalid("", group=GROUP, kind="", errors=errors)
     decision = server.authorizer.decide(_attributes(spec, user or _subject(spec)))
     status: Json = {"allowed": decision.allowed}
     if decision.reason:
@@ -114,10 +114,10 @@ def _attributes(spec: Json, user: User) -> Attributes:
     )
 
 
-def self_subject_rules_review(server: Server, call: Call, asked: Json) -> Json:
+def self_subject_rules_review(server: Server, call: RequestContext, asked: Json) -> Json:
     namespace = (asked.get("spec") or {}).get("namespace", "")
     if not namespace:
-        raise refusals.bad_request("no namespace on request")
+        raise status_errors.bad_request("no namespace on request")
     assert isinstance(server.authorizer, RbacAuthorizer), "a rules review needs an authorizer that can list rules"
     found = server.authorizer.resolve(call.user, namespace)
     resource_rules: list[Json] = []

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
-from plimsoll.local.apiserver import refusals
-from plimsoll.local.apiserver.apply.field_management import FieldManagement
-from plimsoll.local.apiserver.apply.schemas import TypeSchema
+from plimsoll.local.apiserver import status_errors
+from plimsoll.local.apiserver.apply.field_manager import FieldManager
+from plimsoll.local.apiserver.apply.typed.schemas import TypeSchema
 from plimsoll.objects import builtin
 
 if TYPE_CHECKING:
     from datetime import datetime
 
-    from plimsoll.local.apiserver.handlers.context import Call
+    from plimsoll.local.apiserver.handlers.request.context import RequestContext
 
 Json = dict[str, Any]
 
@@ -25,7 +25,7 @@ def decoded(body: Json, *, api_version: str, kind: str) -> Json:
     problem = builtin.check_create(whole).decode_error
     if problem is not None:
         version = api_version.rpartition("/")[2]
-        raise refusals.bad_request(f'{kind} in version "{version}" cannot be handled as a {kind}: {problem}')
+        raise status_errors.bad_request(f'{kind} in version "{version}" cannot be handled as a {kind}: {problem}')
     held = builtin.default(whole)
     held.pop("status", None)
     return held
@@ -36,20 +36,20 @@ def placed(asked: Json, namespace: str) -> Json:
     metadata = dict(asked.get("metadata") or {})
     given = metadata.pop("namespace", "")
     if given and namespace and given != namespace:
-        raise refusals.bad_request(_OTHER_NAMESPACE)
+        raise status_errors.bad_request(_OTHER_NAMESPACE)
     return {**asked, "metadata": {**metadata, **({"namespace": namespace} if namespace else {})}}
 
 
-def tracked(asked: Json, call: Call, *, now: datetime, subresource: str = "") -> Json:
+def tracked(asked: Json, call: RequestContext, *, now: datetime, subresource: str = "") -> Json:
     """With the managedFields of a create, as the answers to most reviews show them."""
     api_version, kind = asked["apiVersion"], asked["kind"]
     schema = TypeSchema.of_builtin(api_version, kind)
     assert schema is not None, f"{kind} has no schema"
-    managed = FieldManagement({api_version: schema}, api_version=api_version, kind=kind, subresource=subresource)
+    managed = FieldManager({api_version: schema}, api_version=api_version, kind=kind, subresource=subresource)
     return managed.update(None, asked, manager=call.field_manager, now=now)
 
 
-def head(known: Json, call: Call) -> Json:
+def head(known: Json, call: RequestContext) -> Json:
     """Kind, version and metadata of an answer."""
     return {
         "kind": call.resource.kind,

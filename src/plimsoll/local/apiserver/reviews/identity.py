@@ -4,23 +4,23 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from plimsoll.local.apiserver import refusals
+from plimsoll.local.apiserver import status_errors
 from plimsoll.local.apiserver.authentication.bearer import Authenticated, TokenAuthenticator, user_info
 from plimsoll.local.apiserver.reviews.bodies import head, tracked
-from plimsoll.objects.meta import written_time
+from plimsoll.objects.api.meta import written_time
 
 if TYPE_CHECKING:
-    from plimsoll.local.apiserver.handlers.context import Call
+    from plimsoll.local.apiserver.handlers.request.context import RequestContext
     from plimsoll.local.apiserver.server import Server
 
 Json = dict[str, Any]
 
 
-def token_review(server: Server, call: Call, asked: Json) -> Json:
+def token_review(server: Server, call: RequestContext, asked: Json) -> Json:
     spec = asked.get("spec") or {}
     token, audiences = spec.get("token", ""), spec.get("audiences") or ()
     if not token:
-        raise refusals.bad_request("token is required for TokenReview in authentication")
+        raise status_errors.bad_request("token is required for TokenReview in authentication")
     assert isinstance(server.authenticator, TokenAuthenticator), "a token review needs an authenticator of tokens"
     found = server.authenticator.examine(token, audiences)
     status: Json
@@ -32,6 +32,6 @@ def token_review(server: Server, call: Call, asked: Json) -> Json:
     return {**head(known, call), "spec": spec, "status": status}
 
 
-def self_subject_review(server: Server, call: Call, _asked: Json) -> Json:
+def self_subject_review(server: Server, call: RequestContext, _asked: Json) -> Json:
     beginning = head({"metadata": {"creationTimestamp": written_time(server.clock.now())}}, call)
     return {**beginning, "status": {"userInfo": user_info(call.user)}}

@@ -5,16 +5,16 @@ from __future__ import annotations
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any, Final
 
-from plimsoll.local.apiserver import refusals
+from plimsoll.local.apiserver import status_errors
 from plimsoll.local.apiserver.authentication.bearer import API_AUDIENCES
 from plimsoll.local.apiserver.authentication.tokens import BoundObject
 from plimsoll.local.apiserver.reviews.bodies import decoded, tracked
 from plimsoll.local.apiserver.storage import Key
-from plimsoll.objects.meta import written_time
+from plimsoll.objects.api.meta import written_time
 from plimsoll.objects.schema import field_errors as fe
 
 if TYPE_CHECKING:
-    from plimsoll.local.apiserver.handlers.context import Call
+    from plimsoll.local.apiserver.handlers.request.context import RequestContext
     from plimsoll.local.apiserver.server import Server
     from plimsoll.objects.schema.field_errors import FieldError
 
@@ -28,7 +28,7 @@ LONGEST_EXPIRATION_S: Final = 1 << 32
 _BINDABLE: Final = {"Pod": "pods", "Secret": "secrets", "Node": "nodes"}
 
 
-def create_token(server: Server, call: Call, body: Json) -> Json:
+def create_token(server: Server, call: RequestContext, body: Json) -> Json:
     """A token for the ServiceAccount of the call, by a TokenRequest."""
     asked = decoded(body, api_version=f"{GROUP}/v1", kind="TokenRequest")
     metadata = asked.get("metadata") or {}
@@ -38,7 +38,7 @@ def create_token(server: Server, call: Call, body: Json) -> Json:
             raise _invalid_request([fe.invalid(f"metadata.{field}", metadata[field], detail)], name=call.name)
     account = server.store.get(Key("serviceaccounts", call.namespace, call.name))
     if account is None:
-        raise refusals.not_found(call.name, group="", resource="serviceaccounts")
+        raise status_errors.not_found(call.name, group="", resource="serviceaccounts")
     now = server.clock.now()
     spec = {"expirationSeconds": DEFAULT_EXPIRATION_S, **(asked.get("spec") or {})}
     known = tracked({**asked, "spec": spec}, call, now=now, subresource="token")
@@ -77,31 +77,31 @@ def _lifetime_s(spec: Json) -> int:
     return seconds
 
 
-def _bound(server: Server, call: Call, ref: Json | None) -> tuple[BoundObject, ...]:
+def _bound(server: Server, call: RequestContext, ref: Json | None) -> tuple[BoundObject, ...]:
     """The object that the token is to die with; it must be there, and a pod must run as the account."""
     if ref is None:
         return ()
     api_version, kind, name = ref.get("apiVersion", ""), ref.get("kind", ""), ref.get("name", "")
     group, _, version = api_version.rpartition("/")
     if group or kind not in _BINDABLE:
-        raise refusals.bad_request(f"cannot bind token to object of type {group}/{version}, Kind={kind}")
+        raise status_errors.bad_request(f"cannot bind token to object of type {group}/{version}, Kind={kind}")
     found = server.store.get(Key(_BINDABLE[kind], "" if kind == "Node" else call.namespace, name))
     if found is None:
-        raise refusals.not_found(name, group="", resource=_BINDABLE[kind])
+        raise status_errors.not_found(name, group="", resource=_BINDABLE[kind])
     body = found.body()
     runs_as = (body.get("spec") or {}).get("serviceAccountName", "")
     if kind == "Pod" and runs_as != call.name:
         text = f'cannot bind token for serviceaccount "{call.name}" to pod running with serviceaccount "{runs_as}"'
-        raise refusals.bad_request(text)
+        raise status_errors.bad_request(text)
     uid = body["metadata"].get("uid", "")
     if ref.get("uid") and ref["uid"] != uid:
         why = (
             f"the UID in the bound object reference ({ref['uid']}) does not match the UID in record. "
             "The object might have been deleted and then recreated"
         )
-        raise refusals.conflict(name, group="", resource=_BINDABLE[kind], why=why)
+        raise status_errors.conflict(name, group="", resource=_BINDABLE[kind], why=why)
     return (BoundObject(kind=kind, name=name, uid=uid),)
 
 
-def _invalid_request(errors: list[FieldError], *, name: str = "") -> refusals.Refusal:
-    return refusals.invalid(name, group=GROUP, kind="TokenRequest", errors=errors)
+def _invalid_request(errors: list[FieldError], *, name: str = "") -> status_errors.StatusError:
+    return status_errors.invalid(name, group=GROUP, kind="TokenRequest", errors=errors)

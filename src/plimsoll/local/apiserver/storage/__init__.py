@@ -4,9 +4,12 @@
 (bytes and what selectors ask for), `changes` (events, encoded once), `history`, `collections` (lists), `watches`.
 """
 
-from plimsoll.local.apiserver.storage.changes import Event, EventType
-from plimsoll.local.apiserver.storage.collections import ListQuery, Page
-from plimsoll.local.apiserver.storage.decisions import Decision, Delete, Keep, Put
+from plimsoll.local.apiserver.storage.cache.collection import ListQuery, Page
+from plimsoll.local.apiserver.storage.cache.events import Event, EventType
+from plimsoll.local.apiserver.storage.cache.history import HistoryLimits
+from plimsoll.local.apiserver.storage.cache.watch_hub import Watch
+from plimsoll.local.apiserver.storage.drivers.memory import MemoryDriver
+from plimsoll.local.apiserver.storage.drivers.sqlite import Durability, SqliteDriver
 from plimsoll.local.apiserver.storage.errors import (
     Compacted,
     Expired,
@@ -20,12 +23,8 @@ from plimsoll.local.apiserver.storage.errors import (
     StoreUnusable,
     TooLarge,
 )
-from plimsoll.local.apiserver.storage.history import HistoryLimits
-from plimsoll.local.apiserver.storage.memory import MemoryDriver
 from plimsoll.local.apiserver.storage.objects import Key, Stored
-from plimsoll.local.apiserver.storage.sqlite import Durability, SqliteDriver
-from plimsoll.local.apiserver.storage.store import Store
-from plimsoll.local.apiserver.storage.watches import Watch
+from plimsoll.local.apiserver.storage.store import Decision, Delete, Keep, Put, Store
 
 __all__ = [
     "Compacted",

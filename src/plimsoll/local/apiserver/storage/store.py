@@ -8,37 +8,37 @@ it durable. The store belongs to the thread of one event loop; it starts no task
     pod = await store.update(Key("pods", "default", "web"), lambda current: Put(body))
     with store.watch("pods", since=pod.revision) as events:
         async for event in events: ...
+
+What a change function may decide about one object. `Keep` writes nothing and leaves the revision as it is.
 """
 
 from __future__ import annotations
 
 import asyncio
 from collections import deque
-from typing import TYPE_CHECKING, Final, NamedTuple, Self
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, Self
 
-from plimsoll.local.apiserver.storage.bodies import RecentBodies
-from plimsoll.local.apiserver.storage.changes import Change, EncodingMemory
-from plimsoll.local.apiserver.storage.collections import Collection, ListQuery, Page
-from plimsoll.local.apiserver.storage.decisions import Keep, Put
-from plimsoll.local.apiserver.storage.drivers import EVERYTHING, Forgotten, Write
+from plimsoll.local.apiserver.storage.cache.collection import Collection, ListQuery, Page
+from plimsoll.local.apiserver.storage.cache.decoded import RecentBodies
+from plimsoll.local.apiserver.storage.cache.events import Change, EncodingMemory
+from plimsoll.local.apiserver.storage.cache.history import HistoryLimits, revision_to_forget
+from plimsoll.local.apiserver.storage.cache.watch_hub import View, Watch, WatchHub
+from plimsoll.local.apiserver.storage.drivers.interface import EVERYTHING, Forgotten, Write
 from plimsoll.local.apiserver.storage.errors import RevisionAhead, StoreClosed
-from plimsoll.local.apiserver.storage.history import HistoryLimits, revision_to_forget
-from plimsoll.local.apiserver.storage.objects import Traits, stamped, stored
+from plimsoll.local.apiserver.storage.key_queue import Turns
+from plimsoll.local.apiserver.storage.objects import Stored, Traits, stamped, stored
 from plimsoll.local.apiserver.storage.recovery import rebuild
-from plimsoll.local.apiserver.storage.turns import Turns
-from plimsoll.local.apiserver.storage.watches import View, Watch, WatchHub
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Iterable, Iterator
 
     from plimsoll.core.clock import Clock
-    from plimsoll.local.apiserver.storage.changes import Matches
-    from plimsoll.local.apiserver.storage.decisions import ChangeOne, Decision
-    from plimsoll.local.apiserver.storage.drivers import Driver, Problem
-    from plimsoll.local.apiserver.storage.history import History
-    from plimsoll.local.apiserver.storage.objects import FieldsOf, JsonObject, Key, Stored
+    from plimsoll.local.apiserver.storage.cache.events import Matches
+    from plimsoll.local.apiserver.storage.cache.history import History
+    from plimsoll.local.apiserver.storage.drivers.interface import Driver, Problem
+    from plimsoll.local.apiserver.storage.objects import FieldsOf, JsonObject, Key
 
-    ChangeSeveral = Callable[[Sequence[Stored | None]], Sequence[Decision]]
 
 # An empty store is at 1, as etcd is: resourceVersion "0" has a meaning of its own in the API.
 _FIRST_REVISION: Final = 1
@@ -437,3 +437,22 @@ class Store:
         if found is None:
             found = self._traits[resource] = Traits(resource)
         return found
+
+
+class Put(NamedTuple):
+    """Store this object; its metadata.resourceVersion is set by the store, in a copy."""
+
+    body: Mapping[str, Any]
+
+
+class Delete(NamedTuple):
+    """Remove the object; of one that is not there, the same as `Keep`."""
+
+
+class Keep(NamedTuple):
+    """Leave everything as it is."""
+
+
+Decision = Put | Delete | Keep
+ChangeOne = Callable[[Stored | None], Decision]
+ChangeSeveral = Callable[[Sequence[Stored | None]], Sequence[Decision]]

@@ -11,22 +11,24 @@ from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 
-from plimsoll.local.apiserver.apply.field_management import FieldManagement
-from plimsoll.local.apiserver.apply.resets import reset_fields
-from plimsoll.local.apiserver.apply.schemas import TypeSchema
+from plimsoll.local.apiserver.apply.field_manager import FieldManager
+from plimsoll.local.apiserver.apply.reset_fields import reset_fields
+from plimsoll.local.apiserver.apply.typed.schemas import TypeSchema
 from plimsoll.local.apiserver.strategies import events, preparations, services
 from plimsoll.local.apiserver.strategies.generations import first_generation, next_generation
 from plimsoll.local.apiserver.strategies.interface import Decoded, Judgement, Undecodable
 from plimsoll.local.apiserver.strategies.metadata import kept_metadata
 from plimsoll.local.apiserver.strategies.siblings import Siblings
 from plimsoll.local.apiserver.strategies.written_form import as_written
-from plimsoll.objects.builtin import checking, decoding, defaults, openapi
+from plimsoll.objects.builtin import api
+from plimsoll.objects.builtin.decoding import decode, openapi
+from plimsoll.objects.builtin.defaults import defaults
 from plimsoll.objects.schema.json_values import copy, same
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from plimsoll.local.apiserver.catalogue import ServedResource
+    from plimsoll.local.apiserver.resources.registry import ServedResource
     from plimsoll.local.apiserver.storage import Store
 
 Json = dict[str, Any]
@@ -70,8 +72,8 @@ class BuiltinStrategy:
         return self._decoded(msgspec.json.decode(text))
 
     def _decoded(self, value: Json, *, fill_in: Callable[[Json], None] = defaults.fill_in) -> Decoded | Undecodable:
-        decoded = decoding.decode(value, self._component)
-        problem = decoding.go_error(decoded.problems)
+        decoded = decode.decode(value, self._component)
+        problem = decode.go_error(decoded.problems)
         if problem is not None:
             return Undecodable(problem=problem)
         whole = decoded.value
@@ -148,13 +150,13 @@ class BuiltinStrategy:
         return judged or Judgement()
 
     def _judged(self, obj: Json) -> Judgement:
-        errors = [*checking.create_errors(obj), *preparations.further_errors(obj, self.api_version, self.kind)]
+        errors = [*api.create_errors(obj), *preparations.further_errors(obj, self.api_version, self.kind)]
         return Judgement(errors=tuple(errors))
 
     def judge_update(self, new: Json, old: Json, *, subresource: str) -> Judgement:
         if subresource in _TRUSTED or (subresource == "status" and _is_all_but_status_kept(new, old)):
             return Judgement()
-        return Judgement(errors=tuple(checking.update_errors(new, old)))
+        return Judgement(errors=tuple(api.update_errors(new, old)))
 
     def present(self, stored: Json) -> Json:
         if stored.get("apiVersion") == self.api_version:
@@ -171,11 +173,11 @@ class BuiltinStrategy:
     def is_stored_as_shown(self) -> bool:
         return self.api_version == self.resource.storage_version
 
-    def field_management(self, subresource: str) -> FieldManagement:
+    def field_management(self, subresource: str) -> FieldManager:
         return self._field_management(subresource)
 
-    def _new_field_management(self, subresource: str) -> FieldManagement:
-        return FieldManagement(
+    def _new_field_management(self, subresource: str) -> FieldManager:
+        return FieldManager(
             self.types,
             api_version=self.api_version,
             kind=self.kind,

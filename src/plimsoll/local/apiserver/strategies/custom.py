@@ -12,22 +12,22 @@ from weakref import WeakKeyDictionary
 
 from msgspec.structs import replace
 
-from plimsoll.local.apiserver.apply.field_management import FieldManagement
-from plimsoll.local.apiserver.apply.resets import reset_fields
-from plimsoll.local.apiserver.apply.schemas import TypeSchema
-from plimsoll.local.apiserver.catalogue import compiled_of
+from plimsoll.local.apiserver.apply.field_manager import FieldManager
+from plimsoll.local.apiserver.apply.reset_fields import reset_fields
+from plimsoll.local.apiserver.apply.typed.schemas import TypeSchema
+from plimsoll.local.apiserver.resources.registry import compiled_of
 from plimsoll.local.apiserver.strategies.interface import Decoded, Judgement, Undecodable
 from plimsoll.local.apiserver.strategies.metadata import kept_metadata
-from plimsoll.objects.schema import object_metadata
-from plimsoll.objects.schema.defaulting import apply_defaults
-from plimsoll.objects.schema.embedded_resources import coerce_embedded
+from plimsoll.objects.schema.admission import object_metadata
+from plimsoll.objects.schema.admission.defaulting import apply_defaults
+from plimsoll.objects.schema.admission.embedded_resources import coerce_embedded
+from plimsoll.objects.schema.admission.pruning import prune, prune_nulls
 from plimsoll.objects.schema.json_values import copy, same
-from plimsoll.objects.schema.pruning import prune, prune_nulls
 
 if TYPE_CHECKING:
-    from plimsoll.local.apiserver.catalogue import ServedResource
+    from plimsoll.local.apiserver.resources.registry import ServedResource
     from plimsoll.local.apiserver.storage import Store
-    from plimsoll.objects.schema.definitions import CompiledDefinition
+    from plimsoll.objects.schema.api import CompiledDefinition
 
 Json = dict[str, Any]
 
@@ -126,11 +126,11 @@ class CustomStrategy:
         # A definition may have gained defaults since an object was stored, so every one is looked at again.
         return False
 
-    def field_management(self, subresource: str) -> FieldManagement:
+    def field_management(self, subresource: str) -> FieldManager:
         return self._field_management(subresource)
 
-    def _new_field_management(self, subresource: str) -> FieldManagement:
-        return FieldManagement(
+    def _new_field_management(self, subresource: str) -> FieldManager:
+        return FieldManager(
             self.types,
             api_version=self.resource.api_version,
             kind=self.resource.kind,

@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING, Any
 from plimsoll.local.apiserver.strategies.builtin import BuiltinStrategy
 from plimsoll.local.apiserver.strategies.interface import Decoded, Judgement, Undecodable
 from plimsoll.local.apiserver.strategies.written_form import as_written
-from plimsoll.objects.builtin import decoding
-from plimsoll.objects.schema.definition_checks import validate_definition
-from plimsoll.objects.schema.definition_defaults import prepared
+from plimsoll.objects.builtin.decoding import decode
+from plimsoll.objects.schema.definition.checks import validate_definition
+from plimsoll.objects.schema.definition.defaults import prepared
 
 if TYPE_CHECKING:
-    from plimsoll.local.apiserver.catalogue import ServedResource
+    from plimsoll.local.apiserver.resources.registry import ServedResource
 
 Json = dict[str, Any]
 
@@ -28,8 +28,8 @@ class DefinitionStrategy(BuiltinStrategy):
         self.allows_unconditional_update = False
 
     def decode(self, value: Json) -> Decoded | Undecodable:
-        decoded = decoding.decode(value, self._component)
-        problem = decoding.go_error(decoded.problems)
+        decoded = decode.decode(value, self._component)
+        problem = decode.go_error(decoded.problems)
         if problem is not None:
             return Undecodable(problem=problem)
         status = decoded.value.get("status")

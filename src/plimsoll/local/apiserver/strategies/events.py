@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from plimsoll.core.names import qualified_name_problems
 from plimsoll.local.apiserver.strategies.written_form import as_written
-from plimsoll.objects.builtin import defaults
+from plimsoll.objects.builtin.defaults import defaults
 from plimsoll.objects.schema import field_errors as fields
 
 if TYPE_CHECKING:

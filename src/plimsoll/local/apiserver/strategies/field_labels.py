@@ -13,7 +13,7 @@ from plimsoll.local.apiserver.strategies.events import EVENTS, NEW_NAMES
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
 
-    from plimsoll.local.apiserver.catalogue import ServedResource
+    from plimsoll.local.apiserver.resources.registry import ServedResource
 
 Json = dict[str, Any]
 

@@ -9,7 +9,7 @@ from plimsoll.local.apiserver.strategies.custom import custom_strategy
 from plimsoll.local.apiserver.strategies.definitions import DefinitionStrategy
 
 if TYPE_CHECKING:
-    from plimsoll.local.apiserver.catalogue import ServedResource
+    from plimsoll.local.apiserver.resources.registry import ServedResource
     from plimsoll.local.apiserver.strategies.interface import Strategy
 
 _builtin: dict[tuple[str, str], BuiltinStrategy] = {}

@@ -13,9 +13,9 @@ from plimsoll.core.values import Value
 from plimsoll.objects.schema.field_errors import FieldError  # noqa: TC001 msgspec reads the field types
 
 if TYPE_CHECKING:
-    from plimsoll.local.apiserver.apply.field_management import FieldManagement
-    from plimsoll.local.apiserver.apply.schemas import TypeSchema
-    from plimsoll.local.apiserver.catalogue import ServedResource
+    from plimsoll.local.apiserver.apply.field_manager import FieldManager
+    from plimsoll.local.apiserver.apply.typed.schemas import TypeSchema
+    from plimsoll.local.apiserver.resources.registry import ServedResource
     from plimsoll.local.apiserver.storage import Store
 
 Json = dict[str, Any]
@@ -87,4 +87,4 @@ class Strategy(Protocol):
         """Whether stored bytes may be sent as they are."""
         ...
 
-    def field_management(self, subresource: str) -> FieldManagement: ...
+    def field_management(self, subresource: str) -> FieldManager: ...

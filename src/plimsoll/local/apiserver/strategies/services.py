@@ -15,7 +15,7 @@ from zlib import crc32
 
 import msgspec
 
-from plimsoll.local.apiserver import refusals
+from plimsoll.local.apiserver import status_errors
 from plimsoll.objects.schema import field_errors as fields
 
 if TYPE_CHECKING:
@@ -72,7 +72,7 @@ def _free_address(metadata: Json, store: Store) -> str:
         address = str(ADDRESSES[_KEPT_FREE + (start + step) % usable])
         if address not in used:
             return address
-    raise refusals.internal_error("failed to allocate a serviceIP: range is full")
+    raise status_errors.internal_error("failed to allocate a serviceIP: range is full")
 
 
 def _check_address(obj: Json, store: Store) -> None:
@@ -91,8 +91,8 @@ def _check_address(obj: Json, store: Store) -> None:
     raise _invalid(obj, fields.invalid("spec.clusterIPs", [address], problem))
 
 
-def _invalid(obj: Json, error: fields.FieldError) -> refusals.Refusal:
-    return refusals.invalid(obj["metadata"].get("name", ""), group="", kind="Service", errors=[error])
+def _invalid(obj: Json, error: fields.FieldError) -> status_errors.StatusError:
+    return status_errors.invalid(obj["metadata"].get("name", ""), group="", kind="Service", errors=[error])
 
 
 # ---- node ports
@@ -166,7 +166,7 @@ def _give_ports(ports: list[Json], *, used: set[int], is_new: bool) -> None:
             continue
         given = shared.get(port.get("port")) or next(free, None)
         if given is None:
-            raise refusals.internal_error("failed to allocate a nodePort: range is full")
+            raise status_errors.internal_error("failed to allocate a nodePort: range is full")
         port["nodePort"] = given
         if is_new:
             shared[port.get("port")] = given

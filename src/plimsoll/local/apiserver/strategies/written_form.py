@@ -10,9 +10,9 @@ from datetime import UTC, datetime
 from functools import cache
 from typing import Any, Final, NamedTuple
 
-from plimsoll.objects.builtin import openapi
-from plimsoll.objects.builtin.go_types import struct_name
-from plimsoll.objects.meta import written_time
+from plimsoll.objects.api.meta import written_time
+from plimsoll.objects.builtin.decoding import openapi
+from plimsoll.objects.builtin.decoding.go_types import struct_name
 from plimsoll.objects.protobuf.presence import zeros_kept
 
 Json = dict[str, Any]

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
-from plimsoll.local.apiserver import refusals
+from plimsoll.local.apiserver import status_errors
 from plimsoll.local.apiserver.storage import Decision, Keep, Key, Put, Stored
 from plimsoll.local.apiserver.subresources.pod_conditions import set_condition
 from plimsoll.local.apiserver.subresources.sent_objects import decoded
@@ -16,7 +16,7 @@ from plimsoll.objects.schema import field_errors as fields
 if TYPE_CHECKING:
     from datetime import datetime
 
-    from plimsoll.local.apiserver.handlers.context import Call
+    from plimsoll.local.apiserver.handlers.request.context import RequestContext
     from plimsoll.local.apiserver.server import Server
     from plimsoll.objects.schema.field_errors import FieldError
 
@@ -25,22 +25,22 @@ Json = dict[str, Any]
 BOUND: Final[Json] = {"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success", "code": 201}
 
 
-async def bind(server: Server, call: Call, body: Json) -> Json:
+async def bind(server: Server, call: RequestContext, body: Json) -> Json:
     """Assign the pod to the node of the Binding `body`; the Status to answer with (201)."""
     binding = decoded(call, body, api_version="v1", kind="Binding")
     metadata = binding["metadata"]
     name = metadata.get("name", "")
     if call.subresource and name != call.name:
-        raise refusals.bad_request("name in URL does not match name in Binding object")
+        raise status_errors.bad_request("name in URL does not match name in Binding object")
     errors = _target_errors(binding.get("target") or {})
     if errors:
         # Kubernetes forgets to give this error a type.
-        raise refusals.unexpected(fields.aggregate(errors))
+        raise status_errors.unexpected(fields.aggregate(errors))
     now = server.clock.now()
 
     def change(current: Stored | None) -> Decision:
         if current is None:
-            raise refusals.not_found(name, group="", resource="pods")
+            raise status_errors.not_found(name, group="", resource="pods")
         shown = server.store.shared_body(current)
         _check_preconditions(shown, metadata)
         pod = _assigned(shown, binding, now=now)
@@ -69,7 +69,7 @@ def _check_preconditions(pod: Json, given: Json) -> None:
             told = f"{called} in precondition: {wanted}, {called} in object meta: {metadata.get(field)}"
             error = f"StorageError: invalid object, Code: 4, Key: {key}, ResourceVersion: 0, AdditionalErrorMsg: "
             why = f"{error}Precondition failed: {told}"
-            raise refusals.conflict(metadata["name"], group="", resource="pods", why=why)
+            raise status_errors.conflict(metadata["name"], group="", resource="pods", why=why)
 
 
 def _assigned(pod: Json, binding: Json, *, now: datetime) -> Json:
@@ -84,7 +84,7 @@ def _assigned(pod: Json, binding: Json, *, now: datetime) -> Json:
     elif spec.get("schedulingGates"):
         problem = f"pod {name} has non-empty .spec.schedulingGates"
     if problem is not None:
-        raise refusals.conflict(name, group="", resource="pods/binding", why=problem)
+        raise status_errors.conflict(name, group="", resource="pods/binding", why=problem)
     annotations = binding["metadata"].get("annotations")
     if annotations:
         metadata = {**metadata, "annotations": {**(metadata.get("annotations") or {}), **annotations}}

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 from plimsoll.core.errors import InvalidSelector
 from plimsoll.core.selectors import NOTHING, LabelSelector, structured_requirement
-from plimsoll.local.apiserver import refusals
-from plimsoll.objects.meta import written_time
+from plimsoll.local.apiserver import status_errors
+from plimsoll.objects.api.meta import written_time
 
 if TYPE_CHECKING:
     from datetime import datetime
@@ -69,22 +69,22 @@ def charged(budget: Json, pod_name: str, *, now: datetime) -> Json:
     return status
 
 
-def unsettled(name: str) -> refusals.Refusal:
+def unsettled(name: str) -> status_errors.StatusError:
     """The controller has not looked at the budget yet, or the pod has just changed: try again soon."""
     return _too_many(f"The disruption budget {name} is still being processed by the server.", retry=_RETRY_AFTER_S)
 
 
-def _too_many(message: str, *, retry: int = 0) -> refusals.Refusal:
+def _too_many(message: str, *, retry: int = 0) -> status_errors.StatusError:
     details: Json = {"causes": [{"reason": "DisruptionBudget", "message": message}]}
     if retry:
         details["retryAfterSeconds"] = retry
     headers = (("Retry-After", str(retry)),) if retry else ()
-    return refusals.failure(429, "TooManyRequests", _VIOLATED, details=details, headers=headers)
+    return status_errors.failure(429, "TooManyRequests", _VIOLATED, details=details, headers=headers)
 
 
-def _forbidden(name: str, why: str) -> refusals.Refusal:
-    details = refusals.named(name, group="policy", kind="poddisruptionbudget")
-    return refusals.forbidden(f'poddisruptionbudget.policy "{name}" is forbidden: {why}', details=details)
+def _forbidden(name: str, why: str) -> status_errors.StatusError:
+    details = status_errors.named(name, group="policy", kind="poddisruptionbudget")
+    return status_errors.forbidden(f'poddisruptionbudget.policy "{name}" is forbidden: {why}', details=details)
 
 
 def _why_none(name: str, status: Json) -> str:

@@ -8,16 +8,16 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
-from plimsoll.local.apiserver import refusals
-from plimsoll.local.apiserver.admission.own_statuses import write_status
-from plimsoll.local.apiserver.handlers import writing
+from plimsoll.local.apiserver import status_errors
+from plimsoll.local.apiserver.admission.server_status import write_status
+from plimsoll.local.apiserver.handlers.write import guarded_write
 from plimsoll.local.apiserver.storage import Decision, Key, ListQuery, Put, Stored
 from plimsoll.local.apiserver.subresources import budgets
 from plimsoll.local.apiserver.subresources.pod_conditions import is_ready, set_condition
 from plimsoll.local.apiserver.subresources.sent_objects import decoded
 
 if TYPE_CHECKING:
-    from plimsoll.local.apiserver.handlers.context import Call
+    from plimsoll.local.apiserver.handlers.request.context import RequestContext
     from plimsoll.local.apiserver.server import Server
 
 Json = dict[str, Any]
@@ -30,7 +30,7 @@ _TRIES: Final = 20
 _VERSIONS: Final = frozenset({"", "policy/v1", "policy/v1beta1"})
 
 
-async def evict(server: Server, call: Call, body: Json) -> Json:
+async def evict(server: Server, call: RequestContext, body: Json) -> Json:
     """Evict the pod of the call as the Eviction `body` says; the Status to answer with (201)."""
     options = _options(call, body)
     dry_run = bool(options.get("dryRun"))
@@ -40,16 +40,16 @@ async def evict(server: Server, call: Call, body: Json) -> Json:
     return EVICTED
 
 
-def _options(call: Call, body: Json) -> Json:
+def _options(call: RequestContext, body: Json) -> Json:
     """The DeleteOptions of the eviction, with the dry run that the query may ask for."""
     version, kind = body.get("apiVersion") or "", body.get("kind") or "Eviction"
     if version not in _VERSIONS:
         told = f'no kind "{kind}" is registered for version "{version}" in scheme "pkg/api/legacyscheme/scheme.go:30"'
         said = version.rpartition("/")[2]
-        raise refusals.bad_request(f'{kind} in version "{said}" cannot be handled as a Eviction: {told}')
+        raise status_errors.bad_request(f'{kind} in version "{said}" cannot be handled as a Eviction: {told}')
     eviction = decoded(call, body, api_version="policy/v1", kind="Eviction")
     if eviction["metadata"].get("name", "") != call.name:
-        raise refusals.bad_request("name in URL does not match name in Eviction object")
+        raise status_errors.bad_request("name in URL does not match name in Eviction object")
     options: Json = dict(eviction.get("deleteOptions") or {})
     if call.dry_run and not options.get("dryRun"):
         options["dryRun"] = ["All"]
@@ -59,7 +59,7 @@ def _options(call: Call, body: Json) -> Json:
 class _Eviction:
     """One request. Conflicts with others are tried again, unless the caller named the version it means."""
 
-    def __init__(self, server: Server, call: Call, options: Json, *, dry_run: bool) -> None:
+    def __init__(self, server: Server, call: RequestContext, options: Json, *, dry_run: bool) -> None:
         self._server = server
         self._store = server.store
         self._options = options
@@ -77,7 +77,7 @@ class _Eviction:
             must_stay_so = not _is_leaving(pod) and not self._names_version
             try:
                 await self._delete(only_as=pod if must_stay_so else None)
-            except refusals.Refusal as refusal:
+            except status_errors.StatusError as refusal:
                 if refusal.code != 409 or self._names_version or tried == _TRIES:
                     raise
             else:
@@ -88,7 +88,7 @@ class _Eviction:
         pod = self._pod()
         found = [budget for budget in self._budgets() if budgets.covers(budget, pod["metadata"].get("labels") or {})]
         if len(found) > 1:
-            raise refusals.unexpected(_SEVERAL)
+            raise status_errors.unexpected(_SEVERAL)
         if not found:
             await self._delete(only_as=None)
         elif not is_ready(pod) and budgets.spares_unready(found[0]):
@@ -100,7 +100,7 @@ class _Eviction:
     def _pod(self) -> Json:
         stored = self._store.get(self._key)
         if stored is None:
-            raise refusals.not_found(self._key.name, group="", resource="pods")
+            raise status_errors.not_found(self._key.name, group="", resource="pods")
         return stored.body()
 
     def _budgets(self) -> list[Json]:
@@ -117,13 +117,13 @@ class _Eviction:
             self._store, key, lambda current: budgets.charged(current, self._key.name, now=now), now=now
         )
         if not is_there:
-            raise refusals.not_found(key.name, group="policy", resource="poddisruptionbudgets")
+            raise status_errors.not_found(key.name, group="policy", resource="poddisruptionbudgets")
 
     async def _delete_unready(self, pod: Json, budget: str) -> None:
         """Only as it was seen: a pod that has become ready meanwhile is the budget's business again."""
         try:
             await self._delete(only_as=None if self._names_version else pod)
-        except refusals.Refusal as refusal:
+        except status_errors.StatusError as refusal:
             if refusal.code == 409 and not self._names_version:
                 raise budgets.unsettled(budget) from refusal
             raise
@@ -137,14 +137,14 @@ class _Eviction:
             marked = await self._mark(options.get("preconditions") or {})
             if (options.get("preconditions") or {}).get("resourceVersion"):
                 options["preconditions"] = {**options["preconditions"], "resourceVersion": str(marked.revision)}
-        await writing.delete_object(self._server, self._call, options)
+        await guarded_write.delete_object(self._server, self._call, options)
 
     async def _mark(self, preconditions: Json) -> Stored:
         """Tell in the pod why it goes."""
 
         def change(current: Stored | None) -> Decision:
             if current is None:
-                raise refusals.not_found(self._key.name, group="", resource="pods")
+                raise status_errors.not_found(self._key.name, group="", resource="pods")
             pod = current.body()
             _check(pod, preconditions)
             set_condition(
@@ -180,4 +180,4 @@ def _check(pod: Json, preconditions: Json) -> None:
         if wanted and wanted != present:
             told = f"the {called} in the precondition ({wanted}) does not match the {called} in record ({present})"
             why = f"{told}. The object might have been {what}"
-            raise refusals.conflict(metadata["name"], group="", resource="Pod", why=why)
+            raise status_errors.conflict(metadata["name"], group="", resource="Pod", why=why)

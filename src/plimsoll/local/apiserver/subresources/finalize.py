@@ -4,18 +4,18 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from plimsoll.local.apiserver.handlers import writing
-from plimsoll.local.apiserver.handlers.identity import check_identity
+from plimsoll.local.apiserver.handlers.write import guarded_write
+from plimsoll.local.apiserver.handlers.write.identity import check_identity
 from plimsoll.local.apiserver.subresources.sent_objects import decoded
 
 if TYPE_CHECKING:
-    from plimsoll.local.apiserver.handlers.context import Call
+    from plimsoll.local.apiserver.handlers.request.context import RequestContext
     from plimsoll.local.apiserver.server import Server
 
 Json = dict[str, Any]
 
 
-async def finalize(server: Server, call: Call, body: Json) -> Json:
+async def finalize(server: Server, call: RequestContext, body: Json) -> Json:
     """Give the namespace the finalizers of `body` and nothing else; the namespace afterwards."""
     sent = decoded(call, body, api_version="v1", kind="Namespace")
     check_identity(sent, call)
@@ -30,4 +30,4 @@ async def finalize(server: Server, call: Call, body: Json) -> Json:
             "spec": {**kept, "finalizers": finalizers} if finalizers else kept,
         }
 
-    return await writing.change_object(server, call, change, subresource="finalize")
+    return await guarded_write.change_object(server, call, change, subresource="finalize")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
-from plimsoll.objects.meta import written_time
+from plimsoll.objects.api.meta import written_time
 
 if TYPE_CHECKING:
     from datetime import datetime

@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from plimsoll.core.errors import InvalidSelector
 from plimsoll.core.selectors import LabelSelector, structured_requirement
-from plimsoll.local.apiserver import refusals
-from plimsoll.local.apiserver.catalogue import ServedResource, compiled_of
+from plimsoll.local.apiserver import status_errors
+from plimsoll.local.apiserver.resources.registry import ServedResource, compiled_of
 from plimsoll.objects.schema import field_errors as fields
-from plimsoll.objects.schema.scale import ScalePaths, Unreadable, read
+from plimsoll.objects.schema.admission.scale import ScalePaths, Unreadable, read
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -54,7 +54,7 @@ class BuiltinScalable:
     def check(self, name: str, replicas: int | None) -> None:
         if replicas is not None and replicas < 0:
             error = fields.invalid("spec.replicas", replicas, "must be greater than or equal to 0")
-            raise refusals.invalid(name, group="autoscaling", kind="Scale", errors=[error])
+            raise status_errors.invalid(name, group="autoscaling", kind="Scale", errors=[error])
 
     def with_replicas(self, obj: Json, replicas: int) -> Json:
         return {**obj, "spec": {**obj["spec"], "replicas": replicas}}
@@ -87,7 +87,7 @@ class CustomScalable:
 
     def check(self, name: str, replicas: int | None) -> None:  # noqa: ARG002 - part of the protocol
         if replicas is None:
-            raise refusals.bad_request(f'the spec replicas field "{self._declared.spec_replicas}" cannot be empty')
+            raise status_errors.bad_request(f'the spec replicas field "{self._declared.spec_replicas}" cannot be empty')
 
     def with_replicas(self, obj: Json, replicas: int) -> Json:
         return _with(obj, _steps(self._declared.spec_replicas), replicas)
@@ -100,7 +100,7 @@ class CustomScalable:
 def _read(obj: Json, path: str, wanted: type) -> Any:
     found = read(obj, path, wanted)
     if isinstance(found, Unreadable):
-        raise refusals.unexpected(found.problem)
+        raise status_errors.unexpected(found.problem)
     return found
 
 
@@ -132,7 +132,7 @@ def _selector_text(selector: Json) -> str:
         ]
         return str(LabelSelector.all_of(_texts(selector.get("matchLabels") or {}), expressions))
     except InvalidSelector as error:
-        raise refusals.unexpected(str(error)) from error
+        raise status_errors.unexpected(str(error)) from error
 
 
 def _texts(labels: Mapping[str, Any]) -> dict[str, str]:

@@ -9,20 +9,20 @@ from __future__ import annotations
 from functools import cache
 from typing import TYPE_CHECKING, Any, Final
 
-from plimsoll.local.apiserver import refusals
+from plimsoll.local.apiserver import status_errors
 from plimsoll.local.apiserver.apply.conflicts import ApplyRefused
-from plimsoll.local.apiserver.apply.field_management import FieldManagement
+from plimsoll.local.apiserver.apply.field_manager import FieldManager
 from plimsoll.local.apiserver.apply.scale import ScaleOwnership
-from plimsoll.local.apiserver.apply.schemas import TypeSchema
-from plimsoll.local.apiserver.handlers import writing
-from plimsoll.local.apiserver.handlers.identity import check_identity, key_of, settle_namespace
+from plimsoll.local.apiserver.apply.typed.schemas import TypeSchema
+from plimsoll.local.apiserver.handlers.write import guarded_write
+from plimsoll.local.apiserver.handlers.write.identity import check_identity, key_of, settle_namespace
 from plimsoll.local.apiserver.subresources.scalables import CustomScalable, Scalable, scalable_of
 from plimsoll.local.apiserver.subresources.sent_objects import decoded
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from plimsoll.local.apiserver.handlers.context import Call
+    from plimsoll.local.apiserver.handlers.request.context import RequestContext
     from plimsoll.local.apiserver.server import Server
 
 Json = dict[str, Any]
@@ -31,10 +31,10 @@ _VERSION: Final = "autoscaling/v1"
 _KIND: Final = "Scale"
 
 
-async def get_scale(server: Server, call: Call) -> Json:
+async def get_scale(server: Server, call: RequestContext) -> Json:
     stored = server.store.get(key_of(call))
     if stored is None:
-        raise refusals.not_found(call.name, group=call.resource.group, resource=call.resource.plural)
+        raise status_errors.not_found(call.name, group=call.resource.group, resource=call.resource.plural)
     scalable = scalable_of(call.resource)
     scale = _scale(scalable, stored.body())
     if isinstance(scalable, CustomScalable) and "replicas" not in scale["spec"]:
@@ -42,13 +42,13 @@ async def get_scale(server: Server, call: Call) -> Json:
     return _written(scale)
 
 
-async def put_scale(server: Server, call: Call, body: Json) -> Json:
+async def put_scale(server: Server, call: RequestContext, body: Json) -> Json:
     """Replace the Scale by `body`; the Scale afterwards."""
     sent = decoded(call, body, api_version=_VERSION, kind=_KIND)
     return await patch_scale(server, call, lambda _current: sent)
 
 
-async def patch_scale(server: Server, call: Call, patch: Callable[[Json], Json]) -> Json:
+async def patch_scale(server: Server, call: RequestContext, patch: Callable[[Json], Json]) -> Json:
     """Let `patch` make the new Scale of the current one (again, if somebody wrote in between); the Scale afterwards."""
 
     def written(scale: Json) -> Json:
@@ -59,7 +59,7 @@ async def patch_scale(server: Server, call: Call, patch: Callable[[Json], Json])
     return await _change(server, call, written)
 
 
-async def apply_scale(server: Server, call: Call, applied: Any, *, force: bool) -> Json:
+async def apply_scale(server: Server, call: RequestContext, applied: Any, *, force: bool) -> Json:
     """Server-side apply of a Scale; the Scale afterwards."""
 
     def written(scale: Json) -> Json:
@@ -68,7 +68,7 @@ async def apply_scale(server: Server, call: Call, applied: Any, *, force: bool) 
         result = _ownership().apply(live, applied, manager=call.field_manager, force=force, now=now)
         if isinstance(result, ApplyRefused):
             details = {"causes": list(result.causes)} if result.causes else None
-            raise refusals.failure(result.code, result.reason, result.message, details=details)
+            raise status_errors.failure(result.code, result.reason, result.message, details=details)
         managers = result.value["metadata"].get("managedFields") or []
         asked = _written(decoded(call, result.value, api_version=_VERSION, kind=_KIND))
         return {**asked, "metadata": {**asked["metadata"], "managedFields": managers}}
@@ -76,7 +76,7 @@ async def apply_scale(server: Server, call: Call, applied: Any, *, force: bool) 
     return await _change(server, call, written)
 
 
-async def _change(server: Server, call: Call, written: Callable[[Json], Json]) -> Json:
+async def _change(server: Server, call: RequestContext, written: Callable[[Json], Json]) -> Json:
     scalable = scalable_of(call.resource)
 
     def change(obj: Json) -> Json:
@@ -97,7 +97,7 @@ async def _change(server: Server, call: Call, written: Callable[[Json], Json]) -
             metadata["resourceVersion"] = version
         return scalable.with_replicas({**obj, "metadata": metadata}, replicas or 0)
 
-    changed = await writing.change_object(server, call, change, subresource="scale")
+    changed = await guarded_write.change_object(server, call, change, subresource="scale")
     return _written(_scale(scalable, changed))
 
 
@@ -106,13 +106,13 @@ def _unset(before: Json) -> int | None:
     return 0 if "replicas" in before["spec"] else None
 
 
-def _check(call: Call, obj: Json, scale: Json) -> None:
+def _check(call: RequestContext, obj: Json, scale: Json) -> None:
     settle_namespace(scale, call)
     check_identity(scale, call)
     resource, wanted, present = call.resource, scale["metadata"].get("uid"), obj["metadata"]["uid"]
     if wanted and wanted != present:
         why = f"Precondition failed: UID in precondition: {wanted}, UID in object meta: {present}"
-        raise refusals.conflict(call.name, group=resource.group, resource=resource.plural, why=why)
+        raise status_errors.conflict(call.name, group=resource.group, resource=resource.plural, why=why)
 
 
 def _scale(scalable: Scalable, obj: Json) -> Json:
@@ -142,14 +142,14 @@ def _written(scale: Json, *, with_managers: bool = False) -> Json:
     }
 
 
-def _no_replicas(path: str) -> refusals.Refusal:
+def _no_replicas(path: str) -> status_errors.StatusError:
     why = f'the spec replicas field "{path}" does not exist'
     details = {"causes": [{"message": why}]}
-    return refusals.failure(500, "InternalError", f"Internal error occurred: {why}", details=details)
+    return status_errors.failure(500, "InternalError", f"Internal error occurred: {why}", details=details)
 
 
 @cache
-def _ownership() -> FieldManagement:
+def _ownership() -> FieldManager:
     schema = TypeSchema.of_builtin(_VERSION, _KIND)
     assert schema is not None
-    return FieldManagement({_VERSION: schema}, api_version=_VERSION, kind=_KIND, subresource="scale")
+    return FieldManager({_VERSION: schema}, api_version=_VERSION, kind=_KIND, subresource="scale")

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from datetime import datetime
 
-    from plimsoll.local.apiserver.exchange import Answer
+    from plimsoll.local.apiserver.http_types import Answer
 
     Headers = list[tuple[bytes, bytes]]
 

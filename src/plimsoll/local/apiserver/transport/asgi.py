@@ -10,8 +10,8 @@ import asyncio
 from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import parse_qsl
 
-from plimsoll.local.apiserver.exchange import Answer, Request
-from plimsoll.local.apiserver.refusals import Refusal, bad_request
+from plimsoll.local.apiserver.http_types import Answer, Request
+from plimsoll.local.apiserver.status_errors import StatusError, bad_request
 from plimsoll.local.apiserver.transport.answer_heads import answer_head
 from plimsoll.local.apiserver.transport.limits import InFlight, body_too_large, body_too_slow
 
@@ -67,7 +67,7 @@ class AsgiApplication:
                 # Counted once it is whole: a client that sends half a body must not keep others from writing.
                 with self._in_flight.taking_part(request):
                     await self._respond(await self._handler.handle(request), exchange)
-        except Refusal as refused:
+        except StatusError as refused:
             answer = Answer.json(refused.status, status=refused.code, headers=refused.headers)
             await exchange.send_whole(answer, close=bool(request.header("expect")))
         except ClientGone:

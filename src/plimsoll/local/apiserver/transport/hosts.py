@@ -10,7 +10,7 @@ from ipaddress import ip_address
 from typing import TYPE_CHECKING, Final
 from urllib.parse import urlsplit
 
-from plimsoll.local.apiserver.refusals import Refusal, bad_request, failure
+from plimsoll.local.apiserver.status_errors import StatusError, bad_request, failure
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -26,7 +26,7 @@ class HostNames:
         self._names = frozenset((*LOOPBACK_NAMES, bound_to.lower()))
         self._any_address = bound_to in WILDCARDS
 
-    def refusal(self, hosts: Sequence[str], origin: str = "") -> Refusal | None:
+    def refusal(self, hosts: Sequence[str], origin: str = "") -> StatusError | None:
         """What is wrong with the Host headers and the Origin of a request, if something is."""
         if len(hosts) != 1:
             return bad_request("missing required Host header" if not hosts else "too many Host headers")

@@ -10,7 +10,7 @@ import asyncio
 from typing import TYPE_CHECKING, Any, Self
 
 from plimsoll.core.errors import Unreachable
-from plimsoll.local.apiserver.exchange import Answer, Request
+from plimsoll.local.apiserver.http_types import Answer, Request
 from plimsoll.local.apiserver.transport.limits import Limits, body_too_large
 
 if TYPE_CHECKING:

@@ -8,15 +8,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Self
 
-from plimsoll.kube.calls_under_way import CallsUnderWay
 from plimsoll.kube.errors import AnswerLost, Closed, TimedOut
-from plimsoll.kube.exchange import Reply
-from plimsoll.local.apiserver.exchange import Request
+from plimsoll.kube.requests.in_flight import CallsUnderWay
+from plimsoll.kube.transport import Response
+from plimsoll.local.apiserver.http_types import Request
 from plimsoll.local.apiserver.transport.in_process import InProcessTransport, Stream
 
 if TYPE_CHECKING:
-    from plimsoll.kube.exchange import Call
-    from plimsoll.local.apiserver.exchange import Answer
+    from plimsoll.kube.transport import Request as Call
+    from plimsoll.local.apiserver.http_types import Answer
     from plimsoll.local.apiserver.transport.limits import Handler
 
 
@@ -35,7 +35,7 @@ class EmbeddedTransport:
     async def __aexit__(self, *_error: object) -> None:
         await self.aclose()
 
-    async def send(self, call: Call) -> Reply:
+    async def send(self, call: Call) -> Response:
         if self._is_closed:
             raise Closed("the transport to the embedded API server is closed")
         headers = {**{name.lower(): value for name, value in call.headers.items()}, **self._identity}
@@ -50,10 +50,10 @@ class EmbeddedTransport:
                 ) from None
             raise TimedOut(f"{call.method} {call.path}: no answer within {call.timeout_s:g} s") from None
 
-    async def _replied(self, call: Call, request: Request) -> Reply:
+    async def _replied(self, call: Call, request: Request) -> Response:
         answer = await self._door.carry(request)
         if isinstance(answer.body, bytes):
-            return Reply(answer.status, _headers(answer), answer.body)
+            return Response(answer.status, _headers(answer), answer.body)
         return await _streamed(answer, call)
 
     async def aclose(self) -> None:
@@ -62,14 +62,14 @@ class EmbeddedTransport:
         await self._door.aclose()
 
 
-async def _streamed(answer: Answer, call: Call) -> Reply:
+async def _streamed(answer: Answer, call: Call) -> Response:
     headers = _headers(answer)
     assert isinstance(answer.body, Stream), "the in-process transport gives every stream a handle that can be closed"
     if call.is_stream and 200 <= answer.status < 300:
-        return Reply(status=answer.status, headers=headers, stream=answer.body)
+        return Response(status=answer.status, headers=headers, stream=answer.body)
     async with answer.body as chunks:
         body = b"".join([chunk async for chunk in chunks])
-    return Reply(status=answer.status, headers=headers, body=body)
+    return Response(status=answer.status, headers=headers, body=body)
 
 
 def _headers(answer: Answer) -> dict[str, str]:

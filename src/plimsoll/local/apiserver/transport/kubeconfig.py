@@ -5,7 +5,7 @@ from __future__ import annotations
 import base64
 from typing import Any, Final
 
-from plimsoll.objects.yaml_text import dump
+from plimsoll.objects.codec.yaml import dump
 
 NAME: Final = "plimsoll"
 

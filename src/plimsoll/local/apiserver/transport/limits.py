@@ -11,13 +11,13 @@ from enum import StrEnum
 from typing import TYPE_CHECKING, Protocol
 
 from plimsoll.core.values import Value
-from plimsoll.local.apiserver.refusals import Refusal, failure
 from plimsoll.local.apiserver.routing import asks_to_watch
+from plimsoll.local.apiserver.status_errors import StatusError, failure
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from plimsoll.local.apiserver.exchange import Answer, Request
+    from plimsoll.local.apiserver.http_types import Answer, Request
 
 MIB = 1024 * 1024
 RETRY_AFTER_S = 1
@@ -125,17 +125,17 @@ class HeldBody:
         self.size_bytes += size_bytes
 
 
-def body_too_large(limits: Limits) -> Refusal:
+def body_too_large(limits: Limits) -> StatusError:
     message = f"Request entity too large: limit is {limits.max_body_bytes}"
     return failure(413, "RequestEntityTooLarge", message)
 
 
-def too_many_requests() -> Refusal:
+def too_many_requests() -> StatusError:
     message = "Too many requests, please try again later."
     details = {"retryAfterSeconds": RETRY_AFTER_S}
     headers = (("Retry-After", str(RETRY_AFTER_S)),)
     return failure(429, "TooManyRequests", message, details=details, headers=headers)
 
 
-def body_too_slow() -> Refusal:
+def body_too_slow() -> StatusError:
     return failure(408, "Timeout", "the body of the request did not arrive in time")

@@ -1,23 +1,35 @@
 """Node groups that are objects of Cluster API.
 
-A group knows its bounds as of the last refresh and asks `Holdings` for the rest. Growth goes through `resizing`,
+A group knows its bounds as of the last refresh and asks `ProviderCache` for the rest. Growth goes through `resizing`,
 removal of certain nodes through `removing`.
+
+Groups that auto-provisioning could make of a template, and their making.
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import msgspec
 import structlog
 from msgspec import structs
 
-from plimsoll.kube.errors import NotFound
-from plimsoll.kube.selections import DeleteOptions
-from plimsoll.nodes.providers.clusterapi.asking import TROUBLE, failure_of, refused
-from plimsoll.nodes.providers.clusterapi.group_annotations import options_of
-from plimsoll.nodes.providers.clusterapi.machine_states import instance_of, is_real, key_of
+from plimsoll.kube.errors import AlreadyExists, NotFound
+from plimsoll.kube.requests.options import DeleteOptions
+from plimsoll.nodes.providers.clusterapi.annotations import is_nap_template, options_of
+from plimsoll.nodes.providers.clusterapi.client import (
+    TROUBLE,
+    failure_of,
+    from_expected,
+    read_if_there,
+    refused,
+    resize,
+)
+from plimsoll.nodes.providers.clusterapi.machine_types import copy_of, is_copy_for, lost_taints
+from plimsoll.nodes.providers.clusterapi.machines import instance_of, is_real, key_of
 from plimsoll.nodes.providers.clusterapi.node_templates import NoTemplate, template_of
-from plimsoll.nodes.providers.clusterapi.resizing import from_expected, resize
+from plimsoll.nodes.providers.ports import Created
+from plimsoll.nodes.providers.theoretical import Theoretical, node_of
 from plimsoll.nodes.providers.values import (
     CallFailed,
     Done,
@@ -27,16 +39,20 @@ from plimsoll.nodes.providers.values import (
     NotImplementedByProvider,
     ProviderFailed,
 )
+from plimsoll.objects.api.cluster_api import MachineDeployment
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Sequence
 
-    from plimsoll.nodes.providers.clusterapi.holdings import GroupObject, Holdings
-    from plimsoll.nodes.providers.clusterapi.removing import Remover
-    from plimsoll.nodes.providers.clusterapi.surroundings import Surroundings
-    from plimsoll.nodes.providers.ports import Created
-    from plimsoll.nodes.providers.values import GroupOptions, NodeRef, Outcome
-    from plimsoll.objects.nodes import Node
+    from plimsoll.nodes.model.snapshot import MachineType
+    from plimsoll.nodes.providers.clusterapi.cache import GroupObject, ProviderCache
+    from plimsoll.nodes.providers.clusterapi.delete_nodes import Remover
+    from plimsoll.nodes.providers.clusterapi.node_templates import Surroundings
+    from plimsoll.nodes.providers.values import Blueprint, GroupOptions, NodeRef, Outcome
+    from plimsoll.objects.api.cluster_api import Scalable
+    from plimsoll.objects.api.nodes import Node
+    from plimsoll.objects.codec.decoding import RawObject
+
 
 log = structlog.get_logger(__name__)
 
@@ -46,7 +62,9 @@ class ExistingGroup:
 
     exists = True
 
-    def __init__(self, group: GroupObject, *, holdings: Holdings, surroundings: Surroundings, remover: Remover) -> None:
+    def __init__(
+        self, group: GroupObject, *, holdings: ProviderCache, surroundings: Surroundings, remover: Remover
+    ) -> None:
         self._holdings = holdings
         self._surroundings = surroundings
         self._remover = remover
@@ -187,3 +205,57 @@ class ExistingGroup:
                 node = await self._surroundings.node(machine.status.node_ref.name)
                 return node.metadata.labels if node is not None else {}
         return {}
+
+
+class TheoreticalGroup(Theoretical):
+    """A copy of a template that nobody has made yet."""
+
+    def __init__(self, blueprint: Blueprint, template: Scalable, *, kind: MachineType, holdings: ProviderCache) -> None:
+        self._namespace = template.metadata.namespace
+        name = f"{MachineDeployment.kind_name()}/{self._namespace}/{blueprint.id}"
+        super().__init__(name, min_size=0, max_size=blueprint.max_size)
+        self._blueprint = blueprint
+        self._template = template
+        self._kind = kind
+        self._holdings = holdings
+
+    async def template_node_info(self) -> Node | NotImplementedByProvider:
+        return node_of(self._blueprint, self._kind, group=self.id)
+
+    async def create(self) -> Created | CallFailed | NotImplementedByProvider:
+        try:
+            problem = await self._make()
+            if problem is None:
+                await self._holdings.look_again(self.id)
+        except ProviderFailed as failed:
+            return CallFailed(kind=FailureKind.UNKNOWN, message=str(failed))
+        if problem is not None:
+            return problem
+        self.exists = True
+        return Created(id=self.id)
+
+    async def _make(self) -> CallFailed | None:
+        """The template is read anew, whole: it may have been changed or taken away since the last refresh."""
+        resource = (await self._holdings.served()).resource(MachineDeployment)
+        client, name = self._holdings.client, self._template.metadata.name
+        try:
+            found: RawObject[MachineDeployment] = await client.get_with_raw(resource, name, namespace=self._namespace)
+            if not is_nap_template(found.view) or found.view.spec.replicas:
+                return refused(f"MachineDeployment {name} is no machine type any more")
+            body = copy_of(found, self._blueprint, self._holdings.settings.keys)
+            made: MachineDeployment = await client.create(
+                resource, msgspec.json.encode(body), namespace=self._namespace
+            )
+            if lost := lost_taints(made, self._blueprint):
+                await client.delete(resource, made.metadata.name, namespace=self._namespace)
+                return refused(f"this Cluster API gives nodes no taints: {', '.join(lost)} would be missing")
+        except NotFound:
+            return refused(f"machine type {name} is gone")
+        except AlreadyExists as error:
+            there: MachineDeployment | None = await read_if_there(
+                client.get(resource, self._blueprint.id, namespace=self._namespace)
+            )
+            return None if there and is_copy_for(there, self._blueprint) else refused(str(error))
+        except TROUBLE as error:
+            return failure_of(error)
+        return None

@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING, Any, Final
 import msgspec
 
 from plimsoll.core.resources import ResourceVector
-from plimsoll.nodes.planning.group_names import profile_hash
-from plimsoll.nodes.planning.node_templates import AUTOPROVISIONED_LABEL, PROFILE_LABEL
-from plimsoll.nodes.planning.profiles import ARCH, HOSTNAME, OS, ZONE
-from plimsoll.nodes.planning.world import CapacityType, MachineType
-from plimsoll.nodes.providers.clusterapi.keys import (
+from plimsoll.nodes.model.group_names import profile_hash
+from plimsoll.nodes.model.node_templates import AUTOPROVISIONED_LABEL, PROFILE_LABEL
+from plimsoll.nodes.model.snapshot import CapacityType, MachineType
+from plimsoll.nodes.planning.autoprovisioning.requirements import ARCH, HOSTNAME, OS, ZONE
+from plimsoll.nodes.providers.clusterapi.annotations import (
     CAPACITY_PREFIX,
     NAP_MADE_OF,
     NAP_MAX_SIZE,
@@ -25,17 +25,17 @@ from plimsoll.nodes.providers.clusterapi.keys import (
     is_synced,
 )
 from plimsoll.nodes.providers.clusterapi.node_templates import NoTemplate, labels_of, taints_of, template_of
-from plimsoll.objects.cloud import CAPACITY_TYPE_LABEL
+from plimsoll.objects.api.simulated_cloud import CAPACITY_TYPE_LABEL
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from plimsoll.nodes.providers.clusterapi.keys import Keys
+    from plimsoll.nodes.providers.clusterapi.annotations import Keys
     from plimsoll.nodes.providers.clusterapi.node_templates import Infrastructure
     from plimsoll.nodes.providers.values import Blueprint
-    from plimsoll.objects.cluster_api import MachineDeployment, Scalable
-    from plimsoll.objects.decoding import RawObject
-    from plimsoll.objects.nodes import Taint
+    from plimsoll.objects.api.cluster_api import MachineDeployment, Scalable
+    from plimsoll.objects.api.nodes import Taint
+    from plimsoll.objects.codec.decoding import RawObject
 
 _OWN_META: Final = ("annotations", "labels")
 """What of the template's metadata is the copy's too; the rest the server gives."""

@@ -11,29 +11,27 @@ from typing import TYPE_CHECKING, Final
 
 import structlog
 
-from plimsoll.nodes.planning.group_names import Naming
-from plimsoll.nodes.providers.clusterapi.groups import ExistingGroup
-from plimsoll.nodes.providers.clusterapi.holdings import Holdings
+from plimsoll.nodes.model.gpus import gpu_config_of
+from plimsoll.nodes.model.group_names import Naming
+from plimsoll.nodes.providers.clusterapi.cache import ProviderCache
+from plimsoll.nodes.providers.clusterapi.delete_nodes import Remover
+from plimsoll.nodes.providers.clusterapi.groups import ExistingGroup, TheoreticalGroup
 from plimsoll.nodes.providers.clusterapi.machine_types import machine_type_of, problem_with
-from plimsoll.nodes.providers.clusterapi.new_groups import TheoreticalGroup
-from plimsoll.nodes.providers.clusterapi.node_templates import NoTemplate
-from plimsoll.nodes.providers.clusterapi.removing import Remover
+from plimsoll.nodes.providers.clusterapi.node_templates import NoTemplate, Surroundings
 from plimsoll.nodes.providers.clusterapi.settings import ClusterApiSettings
-from plimsoll.nodes.providers.clusterapi.surroundings import Surroundings
-from plimsoll.nodes.providers.gpu_configs import gpu_config_of
 from plimsoll.nodes.providers.values import CallFailed, FailureKind, NotImplementedByProvider
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from plimsoll.kube.client import Client
-    from plimsoll.nodes.planning.world import MachineType
-    from plimsoll.nodes.providers.clusterapi.holdings import GroupObject
+    from plimsoll.nodes.model.snapshot import MachineType
+    from plimsoll.nodes.providers.clusterapi.cache import GroupObject
     from plimsoll.nodes.providers.ports import Group
     from plimsoll.nodes.providers.values import Blueprint, GpuConfig, NodeRef, Span
-    from plimsoll.objects.cluster_api import Scalable
-    from plimsoll.objects.nodes import Node
-    from plimsoll.objects.pods import Pod
+    from plimsoll.objects.api.cluster_api import Scalable
+    from plimsoll.objects.api.nodes import Node
+    from plimsoll.objects.api.pods import Pod
 
 log = structlog.get_logger(__name__)
 
@@ -50,7 +48,7 @@ class ClusterApiProvider:
     naming = _NAMING
 
     def __init__(self, management: Client, workload: Client, settings: ClusterApiSettings = _PLAIN) -> None:
-        self._holdings = Holdings(management, settings)
+        self._holdings = ProviderCache(management, settings)
         self._surroundings = Surroundings(management, workload)
         self._remover = Remover(self._holdings)
 

@@ -11,13 +11,13 @@ from typing import TYPE_CHECKING, Final
 from plimsoll.core.errors import InvalidInput
 from plimsoll.core.selectors import Operator, requirement
 from plimsoll.core.values import Value
-from plimsoll.nodes.providers.clusterapi.keys import Keys
-from plimsoll.objects.cluster_api import CLUSTER_API_GROUP
+from plimsoll.nodes.providers.clusterapi.annotations import Keys
+from plimsoll.objects.api.cluster_api import CLUSTER_API_GROUP
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from plimsoll.objects.cluster_api import Scalable
+    from plimsoll.objects.api.cluster_api import Scalable
 
 _DISCOVERER: Final = "clusterapi"
 _FLAG: Final = "node-group-auto-discovery"

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 from plimsoll.core.errors import InvalidInput
 from plimsoll.kube.configuration.certificates import client_pair
-from plimsoll.nodes.flags import Flag, parse_duration_s, problem_of
-from plimsoll.objects.manifests import read_documents
+from plimsoll.nodes.config.flags import Flag, parse_duration_s, problem_of
+from plimsoll.objects.codec.manifests import read_documents
 
 if TYPE_CHECKING:
     from plimsoll.kube.configuration.certificates import ClientPair

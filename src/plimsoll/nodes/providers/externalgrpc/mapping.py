@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any
 from google.protobuf.duration_pb2 import Duration
 
 from plimsoll.core.resources import ResourceVector
-from plimsoll.nodes.planning.group_names import Naming
-from plimsoll.nodes.planning.world import CapacityType, MachineType
+from plimsoll.nodes.model.group_names import Naming
+from plimsoll.nodes.model.snapshot import CapacityType, MachineType
 from plimsoll.nodes.providers.externalgrpc.generated import extension_pb2 as ext
 from plimsoll.nodes.providers.externalgrpc.generated import externalgrpc_pb2 as base
 from plimsoll.nodes.providers.values import (
@@ -26,7 +26,7 @@ from plimsoll.nodes.providers.values import (
     NodeRef,
     Span,
 )
-from plimsoll.objects.nodes import Taint
+from plimsoll.objects.api.nodes import Taint
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

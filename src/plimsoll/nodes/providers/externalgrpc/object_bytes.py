@@ -6,17 +6,17 @@ from typing import TYPE_CHECKING, Final, TypeVar
 
 import msgspec
 
-from plimsoll.objects.decoding import convert_object
-from plimsoll.objects.nodes import Node
-from plimsoll.objects.pods import Pod
-from plimsoll.objects.problems import BadObject
+from plimsoll.objects.api.nodes import Node
+from plimsoll.objects.api.pods import Pod
+from plimsoll.objects.codec.decode_problems import BadObject
+from plimsoll.objects.codec.decoding import convert_object
 from plimsoll.objects.protobuf.decoding import decode_message
 from plimsoll.objects.protobuf.encoding import encode_message
 from plimsoll.objects.protobuf.messages import CORE
 from plimsoll.objects.protobuf.wire import InvalidProtobuf
 
 if TYPE_CHECKING:
-    from plimsoll.objects.meta import WireObject
+    from plimsoll.objects.api.meta import WireObject
 
 T = TypeVar("T", bound="WireObject")
 

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from plimsoll.nodes.providers.externalgrpc.remote_calls import RemoteCalls
     from plimsoll.nodes.providers.values import Blueprint, GroupOptions, Instance, NodeRef
-    from plimsoll.objects.nodes import Node
+    from plimsoll.objects.api.nodes import Node
 
 log = structlog.get_logger(__name__)
 

@@ -18,7 +18,7 @@ from plimsoll.nodes.providers.values import (
     Outcome,
     ProviderFailed,
 )
-from plimsoll.objects.cloud_errors import (
+from plimsoll.objects.api.simulated_cloud_errors import (
     CloudError,
     CloudOutOfResources,
     CloudRefused,
@@ -31,8 +31,8 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Sequence
     from typing import TypeVar
 
-    from plimsoll.objects.cloud import Cloud, Machine, MachineType, NodeGroup, NodeGroupSpec
-    from plimsoll.objects.nodes import Node
+    from plimsoll.objects.api.nodes import Node
+    from plimsoll.objects.api.simulated_cloud import Cloud, Machine, MachineType, NodeGroup, NodeGroupSpec
 
     T = TypeVar("T")
 

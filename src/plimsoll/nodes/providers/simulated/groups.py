@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING
 import structlog
 from msgspec import structs
 
-from plimsoll.nodes.planning.group_names import profile_hash
-from plimsoll.nodes.planning.node_templates import AUTOPROVISIONED_LABEL, PROFILE_LABEL
+from plimsoll.nodes.model.group_names import profile_hash
+from plimsoll.nodes.model.node_templates import AUTOPROVISIONED_LABEL, PROFILE_LABEL
 from plimsoll.nodes.providers.ports import Created
 from plimsoll.nodes.providers.simulated.cloud_ports import outcome_of, read
 from plimsoll.nodes.providers.simulated.holdings import NoTemplate, instance_of
@@ -25,17 +25,17 @@ from plimsoll.nodes.providers.values import (
     Outcome,
     ProviderFailed,
 )
-from plimsoll.objects.cloud import GROUP_ID_ANNOTATION, NodeGroupSpec, NodeTemplate
+from plimsoll.objects.api.simulated_cloud import GROUP_ID_ANNOTATION, NodeGroupSpec, NodeTemplate
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Sequence
 
-    from plimsoll.nodes.planning.world import MachineType
+    from plimsoll.nodes.model.snapshot import MachineType
     from plimsoll.nodes.providers.simulated.cloud_ports import CloudPort
     from plimsoll.nodes.providers.simulated.holdings import Holdings
     from plimsoll.nodes.providers.values import Blueprint, GroupOptions, Instance, NodeRef
-    from plimsoll.objects.cloud import NodeGroup
-    from plimsoll.objects.nodes import Node
+    from plimsoll.objects.api.nodes import Node
+    from plimsoll.objects.api.simulated_cloud import NodeGroup
 
 log = structlog.get_logger(__name__)
 

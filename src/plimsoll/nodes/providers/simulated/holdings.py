@@ -12,21 +12,21 @@ from msgspec import structs
 
 from plimsoll.core.resources import ResourceVector
 from plimsoll.core.values import Value
-from plimsoll.nodes.planning.world import CapacityType, MachineType
+from plimsoll.nodes.model.snapshot import CapacityType, MachineType
 from plimsoll.nodes.providers.simulated.cloud_ports import read
 from plimsoll.nodes.providers.values import ErrorClass, Instance, InstanceError, InstanceState
-from plimsoll.objects.cloud import GROUP_LABEL, MachineState
-from plimsoll.objects.cloud import ErrorClass as CloudErrorClass
-from plimsoll.objects.cloud_errors import CloudRefused, NoSuchGroup
+from plimsoll.objects.api.simulated_cloud import GROUP_LABEL, MachineState
+from plimsoll.objects.api.simulated_cloud import ErrorClass as CloudErrorClass
+from plimsoll.objects.api.simulated_cloud_errors import CloudRefused, NoSuchGroup
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from plimsoll.nodes.providers.simulated.cloud_ports import CloudPort
     from plimsoll.nodes.providers.values import NodeRef
-    from plimsoll.objects.cloud import Cloud, Machine, NodeGroup, NodeGroupSpec
-    from plimsoll.objects.cloud import MachineType as SoldType
-    from plimsoll.objects.nodes import Node
+    from plimsoll.objects.api.nodes import Node
+    from plimsoll.objects.api.simulated_cloud import Cloud, Machine, NodeGroup, NodeGroupSpec
+    from plimsoll.objects.api.simulated_cloud import MachineType as SoldType
 
 _STATES = {
     MachineState.CREATING: InstanceState.CREATING,

@@ -8,27 +8,27 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from plimsoll.nodes.planning.group_names import Naming
-from plimsoll.nodes.planning.label_sets import INSTANCE_TYPE
-from plimsoll.nodes.planning.prices import estimated_price
-from plimsoll.nodes.providers.gpu_configs import gpu_config_of
+from plimsoll.nodes.model.gpus import gpu_config_of
+from plimsoll.nodes.model.group_names import Naming
+from plimsoll.nodes.model.prices import estimated_price
+from plimsoll.nodes.planning.autoprovisioning.label_sets import INSTANCE_TYPE
 from plimsoll.nodes.providers.ports import Owner
 from plimsoll.nodes.providers.simulated.groups import ExistingGroup, TheoreticalGroup
 from plimsoll.nodes.providers.simulated.holdings import Holdings, machine_type_of
 from plimsoll.nodes.providers.values import HOUR_S, CallFailed, FailureKind, NotImplementedByProvider
-from plimsoll.objects.cloud import GROUP_LABEL
-from plimsoll.scheduling.demands import pod_demand
+from plimsoll.objects.api.simulated_cloud import GROUP_LABEL
+from plimsoll.scheduling.rules.resources_fit import pod_demand
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from plimsoll.nodes.planning.world import MachineType
+    from plimsoll.nodes.model.snapshot import MachineType
     from plimsoll.nodes.providers.ports import Group
     from plimsoll.nodes.providers.simulated.cloud_ports import CloudPort
     from plimsoll.nodes.providers.values import Blueprint, GpuConfig, NodeRef, Span
-    from plimsoll.objects.cloud import NodeGroup
-    from plimsoll.objects.nodes import Node
-    from plimsoll.objects.pods import Pod
+    from plimsoll.objects.api.nodes import Node
+    from plimsoll.objects.api.pods import Pod
+    from plimsoll.objects.api.simulated_cloud import NodeGroup
 
 GPU_LABEL: Final = "cloud.plimsoll.io/accelerator"
 # A node's name, the group's with a number behind it, has to fit into the 63 characters of its hostname label.

@@ -1,0 +1,1 @@
+"""Commands for the whole product: `up`, `run`, `simulate`, `validate`, `doctor`, `pause`, `apiserver`."""

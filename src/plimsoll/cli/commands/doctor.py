@@ -1,0 +1,189 @@
+"""`plimsoll doctor`: whether controllers can work in a cluster, and what is missing if not."""
+
+from __future__ import annotations
+
+from enum import Enum
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from plimsoll.cli.shared.connection import (
+    Connection,
+    ContextOption,
+    KubeconfigOption,
+    NamespaceOption,
+    ServerOption,
+    connected,
+)
+from plimsoll.cli.shared.logs import log_to_stderr
+from plimsoll.cli.shared.output import Output, OutputOption, echo_value
+
+if TYPE_CHECKING:
+    from plimsoll.kube.diagnosis import Examination, Finding
+
+_TIMEOUT_S = 10.0
+_COLOURS = {"ok": typer.colors.GREEN, "warn": typer.colors.YELLOW, "fail": typer.colors.RED}
+
+
+class Controller(Enum):
+    """What can be asked about; a test compares it with the table of needs."""
+
+    NODES = "nodes"
+    REQUESTS = "requests"
+    KAFKA = "kafka"
+    TIDB = "tidb"
+    FLEET_AGENT = "fleet-agent"
+    KUBELET = "kubelet"
+    ALL = "all"
+
+
+def doctor(
+    *,
+    kubeconfig: KubeconfigOption = "",
+    context: ContextOption = "",
+    namespace: NamespaceOption = "",
+    server: ServerOption = "",
+    controller: Annotated[
+        list[Controller] | None,
+        typer.Option(
+            "--controller",
+            metavar="nodes|requests|kafka|tidb|fleet-agent|kubelet|all",
+            help="Ask for this controller only; may be repeated.",
+            case_sensitive=True,
+            show_default=False,
+        ),
+    ] = None,
+    timeout: Annotated[
+        float, typer.Option("--timeout", help="Seconds to wait for one answer of the server.", min=0.1, max=3600)
+    ] = _TIMEOUT_S,
+    output: OutputOption = Output.TABLE,
+) -> None:
+    """
+    Tell whether a cluster can be worked in: reached, of a good version, with the permissions each controller needs.
+
+    Looks also at clocks, custom resources, objects that cannot be read, and others who do the same work. Changes
+    nothing. With -n the Kafka and TiDB controllers are thought to look after that namespace only; without it they are
+    asked for secrets only where there is something to look after. Without --controller all are asked for, and a custom
+    resource that is missing is only a warning.
+
+    Exit 0 if all is well, 1 if something needed is missing, 2 if the configuration or the credentials cannot be used,
+    4 if no Kubernetes API can be reached there.
+
+    \b
+    Examples:
+      plimsoll doctor
+      plimsoll doctor --kubeconfig ./cluster/kubeconfig --controller nodes --controller requests
+      plimsoll doctor --context prod -n kafka --controller kafka -o json
+    """
+    import asyncio
+
+    log_to_stderr()
+    connection = Connection(kubeconfig=kubeconfig, context=context, namespace=namespace, server=server)
+    asked_for = _names(controller or [])
+    again = _invocation(connection, controller or [], timeout_s=timeout)
+    examination = asyncio.run(_examined(connection, asked_for, timeout_s=timeout, output=output, invocation=again))
+    _tell(examination, output)
+    if not examination.is_healthy:
+        raise typer.Exit(1)
+
+
+def _names(controllers: list[Controller]) -> tuple[str, ...]:
+    """Those named, in the order of the table; `all` names every one."""
+    given = set(controllers)
+    return tuple(
+        one.value for one in Controller if one is not Controller.ALL and (one in given or Controller.ALL in given)
+    )
+
+
+def _invocation(connection: Connection, controllers: list[Controller], *, timeout_s: float) -> str:
+    """The same command for JSON: an answer to another question would be advice for another case."""
+    import shlex
+
+    named = [word for one in controllers for word in ("--controller", one.value)]
+    patience = ["--timeout", f"{timeout_s:g}"] if timeout_s != _TIMEOUT_S else []
+    return shlex.join(["plimsoll", "doctor", *connection.options, *named, *patience, "-o", "json"])
+
+
+async def _examined(
+    connection: Connection, controllers: tuple[str, ...], *, timeout_s: float, output: Output, invocation: str
+) -> Examination:
+    from plimsoll.cli.shared.progress import Progress
+    from plimsoll.core.errors import InvalidInput
+    from plimsoll.kube.diagnosis import Places, Scrutiny, Target, examine
+    from plimsoll.kube.errors import CredentialsLate
+    from plimsoll.kube.requests.options import ClientSettings
+    from plimsoll.runtime.backoff import Backoff
+    from plimsoll.runtime.clocks import RealClock
+
+    clock = RealClock()
+    access = connection.access(clock=clock)
+    # Few questions at a time instead of few a second, and one more attempt: a doctor shall not hide what is wrong.
+    settings = ClientSettings(
+        timeout_s=timeout_s, deadline_s=2 * timeout_s + 1, qps=0, retry=Backoff(initial_s=0.5, max_attempts=2)
+    )
+    with Progress(f"looking at {access.server}", is_silent=output in {Output.JSON, Output.YAML}) as progress:
+        progress.step("waiting for credentials")
+        async with connected(access, settings, clock=clock) as client:
+            scrutiny = Scrutiny(
+                controllers=controllers,
+                places=Places(home=access.namespace, watched=connection.namespace),
+                target=Target.of(access, await access.credentials.current()),
+                invocation=invocation,
+            )
+            try:
+                return await examine(client, scrutiny, clock=clock, on_step=progress.step)
+            except CredentialsLate as error:
+                raise InvalidInput(f"{error.problem}; give it more with --timeout", path=error.path) from error
+
+
+# ---- telling
+
+
+def _tell(examination: Examination, output: Output) -> None:
+    match output:
+        case Output.TABLE:
+            _tell_table(examination)
+        case Output.NAME:
+            for finding in examination.findings:
+                if finding.level == "fail":
+                    typer.echo(finding.check)
+        case _:
+            echo_value(_as_data(examination), output)
+
+
+def _as_data(examination: Examination) -> dict[str, Any]:
+    import msgspec
+
+    return {
+        "healthy": examination.is_healthy,
+        "level": examination.level.value,
+        **msgspec.to_builtins(examination),
+    }
+
+
+def _tell_table(examination: Examination) -> None:
+    findings = examination.findings
+    width = max(len(finding.check) for finding in findings)
+    typer.echo(f"{'CHECK':{width}}  RESULT   WHAT")
+    for finding in findings:
+        level = typer.style(f"{finding.level.value:7}", fg=_COLOURS.get(finding.level.value))
+        typer.echo(f"{finding.check:{width}}  {level}  {_on_one_line(finding.message)}")
+    for finding in findings:
+        if finding.fix and finding.level != "ok":
+            typer.echo(f"\n{finding.check}: {finding.message if finding.level == 'fail' else finding.level.value}")
+            for line in finding.fix.splitlines():
+                typer.echo(f"  {line}")
+    typer.echo(f"\n{_verdict(findings)}")
+
+
+def _on_one_line(text: str) -> str:
+    return " ".join(text.split())
+
+
+def _verdict(findings: tuple[Finding, ...]) -> str:
+    failed = sum(finding.level == "fail" for finding in findings)
+    warned = sum(finding.level == "warn" for finding in findings)
+    warnings = f", {warned} warning{'s' if warned > 1 else ''}" if warned else ""
+    if failed:
+        return f"{failed} of {len(findings)} checks failed{warnings}"
+    return f"everything needed is there{warnings}"

@@ -1,0 +1,146 @@
+"""`plimsoll simulate`: a scenario file in virtual time, and how it ended."""
+
+from __future__ import annotations
+
+import math
+from enum import Enum
+from typing import TYPE_CHECKING, Annotated, Any, Final
+
+import typer
+
+from plimsoll.cli.shared.output import Output, echo_value, read_file, table
+from plimsoll.core.errors import InvalidInput, PlimsollError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from plimsoll.simulation.runner import Story
+
+_PATIENCE_S: Final = 2.0
+_PODS_SHOWN: Final = 20
+
+
+class StoryOutput(Enum):
+    """Forms of a story. It has no name that `-o name` could print."""
+
+    TABLE = "table"
+    JSON = "json"
+    YAML = "yaml"
+
+
+class ExpectationsFailed(PlimsollError):
+    """The scenario ran, and something in it was not as expected."""
+
+
+def simulate(
+    filename: Annotated[
+        list[str], typer.Option("-f", "--filename", "--scenario", help="Scenario file; - is stdin.", metavar="FILE")
+    ],
+    output: Annotated[StoryOutput, typer.Option("-o", "--output", help="Form of the answer.")] = StoryOutput.TABLE,
+    timing: Annotated[
+        bool, typer.Option("--timing", help="Tell on stderr how long steps took; adds planSeconds to loops.")
+    ] = False,
+    verbose: Annotated[
+        bool, typer.Option("-v", "--verbose", help="Tell on stderr what troubled the components on their way, too.")
+    ] = False,
+) -> None:
+    """
+    Run a scenario in virtual time: a whole cluster and cloud in this process, hours in seconds, always the same.
+
+    Exit 0 if every expectation held, 1 if one did not (path, wanted and got are on stderr), 2 for a file that cannot be
+    used. The format is in docs/scenarios.md.
+
+    \b
+    Examples:
+      plimsoll simulate -f examples/scenarios/first-steps.yaml
+      plimsoll simulate -f story.yaml -o json
+      plimsoll simulate -f story.yaml -o json --timing
+    """
+    from plimsoll.cli.shared.logs import log_errors_to_stderr, log_to_stderr
+    from plimsoll.simulation.files.scenario_files import read_scenario
+    from plimsoll.simulation.runner import run_scenario
+
+    if verbose:
+        log_to_stderr()
+    else:
+        log_errors_to_stderr()
+    # Whoever reads JSON reads errors as JSON too: nothing else goes to stderr unasked.
+    patience_s = _PATIENCE_S if output is StoryOutput.TABLE else math.inf
+    if len(filename) > 1:
+        raise InvalidInput(f"a story is one file, here are {len(filename)}: {', '.join(filename)}", path="-f")
+    source = filename[0]
+    stopwatch = _Stopwatch(source, is_telling=timing, patience_s=patience_s)
+    scenario = read_scenario(read_file(source), source=source)
+    story = run_scenario(scenario, is_timed=timing, on_step=stopwatch.begin)
+    stopwatch.end()
+    for warning in story.warnings:
+        typer.echo(f"warning: {warning}", err=True)
+    if output is StoryOutput.TABLE:
+        for line in _lines(story):
+            typer.echo(line)
+    else:
+        echo_value(story.outcome, Output(output.value))
+    if story.failed:
+        told = "\n".join(f"  {one}" for one in story.failed)
+        raise ExpectationsFailed(f"{len(story.failed)} of {story.expectations} expectations failed:\n{told}")
+
+
+class _Stopwatch:
+    """Real seconds, on stderr: of every step with `--timing`, otherwise only of what takes long."""
+
+    def __init__(self, title: str, *, is_telling: bool, patience_s: float) -> None:
+        import time
+
+        self._now_s = time.monotonic
+        self._title = title
+        self._is_telling = is_telling
+        self._patience_s = patience_s
+        self._began_s = self._step_began_s = self._now_s()
+        self._step = ""
+
+    def begin(self, step: str) -> None:
+        self._tell_step()
+        self._step, self._step_began_s = step, self._now_s()
+        if not self._is_telling and self._now_s() - self._began_s > self._patience_s:
+            typer.echo(f"{self._title}: {step}", err=True)
+
+    def end(self) -> None:
+        self._tell_step()
+        if self._is_telling:
+            typer.echo(f"{self._now_s() - self._began_s:9.3f} s in all", err=True)
+
+    def _tell_step(self) -> None:
+        if self._is_telling and self._step:
+            typer.echo(f"{self._now_s() - self._step_began_s:9.3f} s {self._step}", err=True)
+
+
+def _lines(story: Story) -> Iterator[str]:
+    """For people: what there is, and what was asked of the cloud. Everything is in `-o json`."""
+    outcome: dict[str, Any] = story.outcome
+    yield from table(
+        ("NODE GROUP", "TARGET", "MIN", "MAX", "MACHINE TYPE"),
+        [
+            (name, one["target"], one["min"], one["max"], one["machineType"] or "-")
+            for name, one in outcome["nodeGroups"].items()
+        ],
+    )
+    yield from table(
+        ("NODE", "NODE GROUP", "PODS"),
+        [(name, one["group"] or "-", len(one["pods"])) for name, one in outcome["nodes"].items()],
+    )
+    pending = [name for name, node in outcome["pods"].items() if node is None]
+    yield f"{len(outcome['pods'])} pods, {len(pending)} of them without a node"
+    for name in pending[:_PODS_SHOWN]:
+        yield f"  {name}"
+    if len(pending) > _PODS_SHOWN:
+        yield f"  and {len(pending) - _PODS_SHOWN} more"
+    yield ""
+    yield from table(
+        ("CALLED AT", "NODE GROUP", "CALL", "ARG", "ANSWER"),
+        [
+            (one["time"], one["group"], one["call"], one["arg"] or "", "ok" if one["ok"] else one.get("message", ""))
+            for one in outcome["providerCalls"]
+        ],
+    )
+    held = story.expectations - len(story.failed)
+    yield f"{held} of {story.expectations} expectations held"

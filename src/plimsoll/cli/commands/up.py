@@ -1,0 +1,141 @@
+"""`plimsoll up`: the whole, embedded, until Ctrl-C."""
+
+from __future__ import annotations
+
+from pathlib import Path  # noqa: TC003 - typer reads the annotations
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+import plimsoll
+from plimsoll.cli.commands.apiserver import DEFAULT_DATA
+from plimsoll.cli.shared.logs import log_sentences_to_stderr
+
+if TYPE_CHECKING:
+    from plimsoll.app.up import Settings, Up
+
+_FIRST_SCREEN = """\
+ready at {url}
+
+Plimsoll {version} runs a simulated Kubernetes cluster on this machine: {nodes}.
+{waiting}Nothing is really executed; machines, nodes and pods are played. It is kept in
+{data} and goes on from there at the next start (--fresh begins anew).
+
+Try it in another terminal:
+
+  export KUBECONFIG={kubeconfig}
+  kubectl get nodes
+  kubectl create deployment web --image=nginx --replicas=5
+  kubectl get pods -o wide
+
+{servers}More to try: examples/first-steps.md, examples/tidb/breathing.yaml. Ctrl-C stops it.
+"""
+
+# So many nodes that are not ready are told with their cause.
+_NAMED = 5
+
+
+def up(
+    *,
+    data: Annotated[
+        Path, typer.Option("--data", help="Directory to keep everything in; made if it is not there.", metavar="DIR")
+    ] = DEFAULT_DATA,
+    port_base: Annotated[
+        int,
+        typer.Option(
+            "--port-base",
+            help="Port of the Kubernetes API; all other ports move with it. 0 takes any.",
+            min=0,
+            max=59_599,
+        ),
+    ] = 6443,
+    nodes: Annotated[
+        int | None,
+        typer.Option(
+            "--nodes",
+            help="Machines in the node group 'workers'; else as many as there were, 3 at first.",
+            min=0,
+            max=5_000,
+            show_default=False,
+        ),
+    ] = None,
+    fresh: Annotated[
+        bool, typer.Option("--fresh", help="Forget the objects of earlier starts; certificates and token stay.")
+    ] = False,
+    autoscaler: Annotated[
+        bool, typer.Option("--autoscaler/--no-autoscaler", help="Add and remove nodes as pods need them.")
+    ] = True,
+    verbose: Annotated[bool, typer.Option("--verbose", "-v", help="Tell more of what happens, on stderr.")] = False,
+) -> None:
+    """
+    Run a simulated cluster on this machine, until Ctrl-C: API server, scheduler, controllers, nodes, a cloud.
+
+    \b
+    Examples:
+      plimsoll up
+      plimsoll up --fresh --nodes 10
+      plimsoll up --data ./other --port-base 7443
+    """
+    from plimsoll.app.up import Settings
+    from plimsoll.core.errors import InvalidInput
+
+    if not data.name:  # an empty text, or the folder we stand in: keys would lie among other files
+        raise InvalidInput("names no directory of its own; say e.g. --data ./cluster", path="--data")
+    if data.exists() and not data.is_dir():
+        raise InvalidInput(f"{data} is a file; name a directory, e.g. --data {data}.d", path="--data")
+    log_sentences_to_stderr(is_verbose=verbose)
+    _run(Settings(data=data, port_base=port_base, fresh=fresh, nodes=nodes, autoscales=autoscaler))
+
+
+def _run(settings: Settings) -> None:
+    import asyncio
+
+    from plimsoll.app.up import run
+    from plimsoll.runtime.chance import SystemEntropy
+    from plimsoll.runtime.clocks import RealClock
+    from plimsoll.runtime.signals import run_until_signalled
+
+    running = run(settings, clock=RealClock(), entropy=SystemEntropy(), on_up=_tell)
+    if asyncio.run(run_until_signalled(running)) is not None:
+        typer.echo("stopped", err=True)
+
+
+def _tell(up: Up) -> None:
+    typer.echo(first_screen(up), nl=False)
+
+
+def first_screen(up: Up) -> str:
+    """What a newcomer reads: what runs, where, and what to type."""
+    import shlex
+
+    return _FIRST_SCREEN.format(
+        url=up.url,
+        version=plimsoll.__version__,
+        nodes=_nodes(up),
+        waiting=_waiting(up),
+        data=up.kubeconfig.parent,
+        kubeconfig=shlex.quote(str(up.kubeconfig)),
+        servers=_servers(up),
+    )
+
+
+def _servers(up: Up) -> str:
+    """Of TiDB; their ports are chosen anew at every start if any will do."""
+    if not up.planner:
+        return ""
+    return f"TiDB planner at {up.planner}, PD at {up.pd} (token: admin.token).\n"
+
+
+def _nodes(up: Up) -> str:
+    noun = "node" if up.nodes_wanted == 1 else "nodes"
+    if up.nodes_ready == up.nodes_wanted:
+        return f"{up.nodes_ready} {noun}, ready" if up.nodes_ready else "no nodes yet"
+    return f"{up.nodes_ready} of {up.nodes_wanted} {noun} ready"
+
+
+def _waiting(up: Up) -> str:
+    """A line for each of the first that are not ready."""
+    told = [f"  not ready: {one}\n" for one in up.waiting_for[:_NAMED]]
+    if more := len(up.waiting_for) - len(told):
+        told.append(f"  and {more} more: kubectl get nodes,machines\n")
+    return "".join(told)

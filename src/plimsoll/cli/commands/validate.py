@@ -1,0 +1,151 @@
+"""`plimsoll validate`: whether a manifest is valid, as Kubernetes would judge it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from plimsoll.cli.shared.output import FilesOption, Output, OutputOption, echo_value, read_file
+
+if TYPE_CHECKING:
+    from plimsoll.objects.codec.manifests import Manifest
+    from plimsoll.objects.validation import ValidationResult
+
+
+def validate(
+    filename: FilesOption,
+    old: Annotated[
+        str | None,
+        typer.Option(
+            "--old", help="The stored version: judge an update from it instead of a creation.", metavar="FILE"
+        ),
+    ] = None,
+    output: OutputOption = Output.TABLE,
+) -> None:
+    """
+    Tell whether manifests are valid, in the words and with the field paths of a Kubernetes API server.
+
+    One error a line. Exit 0 if all are valid, 1 if one is not, 2 if a file cannot be read. Built-in kinds and
+    Plimsoll's own resources are known; for any other kind give its CustomResourceDefinition along.
+
+    \b
+    Examples:
+      plimsoll validate -f request.yaml
+      plimsoll validate -f new.yaml --old stored.yaml
+      plimsoll validate -f crd.yaml -f object.yaml -o json
+      kubectl get deploy web -o yaml | plimsoll validate -f -
+    """
+    from plimsoll.core.errors import InvalidInput
+    from plimsoll.objects.validation import DEFINITION, ManifestValidator
+
+    manifests = [manifest for name in filename for manifest in _manifests(name)]
+    stored = _manifests(old) if old else []
+    judge = ManifestValidator()
+    for manifest in manifests:
+        if (manifest.api_version, manifest.kind) == DEFINITION:
+            judge.learn(manifest.body)
+    pairs = [(manifest, _stored_version(manifest, stored)) for manifest in manifests]
+    if old and not any(before for _, before in pairs):
+        raise InvalidInput("holds none of the objects to be judged (kind, group and name must be the same)", path=old)
+    judged = [(manifest, _by_rules(manifest, judge.judge(manifest, before), manifests)) for manifest, before in pairs]
+    _tell(judged, output)
+    _warn(judged, created=[manifest for manifest, before in pairs if old and before is None])
+    if not all(judgement.valid for _, judgement in judged):
+        raise typer.Exit(1)
+
+
+def _manifests(name: str) -> list[Manifest]:
+    from msgspec.structs import replace
+
+    from plimsoll.core.errors import UnreadableDocument
+    from plimsoll.objects.api.provisioning_requests import with_shipped_names
+    from plimsoll.objects.codec.manifests import read_manifests
+
+    found = read_manifests(read_file(name), source=name)
+    if not found:
+        raise UnreadableDocument("holds no object", path=name)
+    return [replace(one, body=with_shipped_names(one.body)) for one in found]
+
+
+def _by_rules(manifest: Manifest, judgement: ValidationResult, manifests: list[Manifest]) -> ValidationResult:
+    """Some kinds of ours have rules that no schema can hold."""
+    if not judgement.valid or (manifest.group, manifest.kind) != ("pingcap.com", "TidbClusterAutoScaler"):
+        return judgement
+    from msgspec.structs import replace
+
+    from plimsoll.cli.tidb.files import World, complaints_of_rules
+
+    return replace(judgement, complaints=complaints_of_rules(manifest, World.of(manifests)))
+
+
+def _stored_version(manifest: Manifest, stored: list[Manifest]) -> Manifest | None:
+    """The same object in the old file. The version of the API may differ, and either may leave the namespace out."""
+    same = [one for one in stored if (one.group, one.kind, one.ref.name) == _known_as(manifest)]
+    exact = [one for one in same if one.ref.namespace == manifest.ref.namespace]
+    unsaid = [one for one in same if not one.ref.namespace or not manifest.ref.namespace]
+    found = exact or unsaid
+    return found[0] if len(found) == 1 else None
+
+
+def _known_as(manifest: Manifest) -> tuple[str, str, str]:
+    return manifest.group, manifest.kind, manifest.ref.name
+
+
+def _tell(judged: list[tuple[Manifest, ValidationResult]], output: Output) -> None:
+    match output:
+        case Output.TABLE:
+            for manifest, judgement in judged:
+                for line in _lines(manifest, judgement, alone=len(judged) == 1):
+                    typer.echo(line)
+        case Output.NAME:
+            for manifest, judgement in judged:
+                if not judgement.valid:
+                    typer.echo(manifest.ref)
+        case _:
+            echo_value(_as_data(judged), output)
+
+
+def _lines(manifest: Manifest, judgement: ValidationResult, *, alone: bool) -> list[str]:
+    if judgement.valid:
+        return [f"{_called(manifest)} valid"]
+    whose = "" if alone else f"{_called(manifest)}: "
+    # One error a line: some texts of the server hold line breaks (a CEL error shows the source).
+    return [whose + str(complaint).replace("\n", " ") for complaint in judgement.complaints]
+
+
+def _called(manifest: Manifest) -> str:
+    """Who asks for a generated name has none yet, nor has who forgot it."""
+    return str(manifest.ref) if manifest.ref.name else f"{manifest.ref}(no name)"
+
+
+def _as_data(judged: list[tuple[Manifest, ValidationResult]]) -> dict[str, Any]:
+    return {
+        "valid": all(judgement.valid for _, judgement in judged),
+        "objects": [
+            {
+                "source": manifest.source,
+                "line": manifest.line,
+                "apiVersion": manifest.api_version,
+                "kind": manifest.kind,
+                "namespace": manifest.ref.namespace,
+                "name": manifest.ref.name,
+                "valid": judgement.valid,
+                "errors": [
+                    {"field": complaint.field, "reason": complaint.reason, "message": complaint.message}
+                    for complaint in judgement.complaints
+                ],
+                "warnings": list(judgement.warnings),
+            }
+            for manifest, judgement in judged
+        ],
+    }
+
+
+def _warn(judged: list[tuple[Manifest, ValidationResult]], *, created: list[Manifest]) -> None:
+    """What is no error goes to stderr, so that stdout stays one error a line."""
+    for manifest, judgement in judged:
+        for warning in judgement.warnings:
+            typer.echo(f"warning: {_called(manifest)}: {warning}", err=True)
+    for manifest in created:
+        typer.echo(f"warning: {_called(manifest)} is not in the --old file; judged as a creation", err=True)

@@ -1,0 +1,1 @@
+"""Commands that read the journal: `why` and `journal`."""

@@ -1,0 +1,101 @@
+"""What the commands about the journal share: where its file is, who is named, and how times are written."""
+
+from __future__ import annotations
+
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from plimsoll.core.errors import InvalidInput
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from datetime import datetime
+
+    from plimsoll.core.plans import Ref
+    from plimsoll.journal.sqlite_file import JournalFile
+
+DEFAULT_DATA = ".plimsoll"
+DataOption = Annotated[
+    str,
+    typer.Option("--data", help=f"Directory of the journal; else ./{DEFAULT_DATA}.", metavar="DIR", show_default=False),
+]
+_KINDS = {
+    **dict.fromkeys(("pod", "pods", "po"), "pod"),
+    **dict.fromkeys(("node", "nodes", "no"), "node"),
+    **dict.fromkeys(("nodegroup", "nodegroups", "ng", "group"), "nodegroup"),
+    **dict.fromkeys(("machinetype", "machinetypes"), "machinetype"),
+    **dict.fromkeys(("request", "requests", "provisioningrequest", "provisioningrequests", "provreq"), "request"),
+    "cluster": "cluster",
+    **dict.fromkeys(("tidbclusterautoscaler", "tidbclusterautoscalers", "ta"), "tidbclusterautoscaler"),
+    **dict.fromkeys(("tidbcluster", "tidbclusters", "tc"), "tidbcluster"),
+}
+_NAMESPACED = ("pod", "request", "tidbclusterautoscaler", "tidbcluster")
+
+
+def named_thing(text: str, *, namespace: str = "") -> Ref:
+    """KIND/[NAMESPACE/]NAME. Ids of node groups are the cloud's, and may hold slashes themselves."""
+    from plimsoll.core.plans import Ref
+
+    written, _, rest = text.partition("/")
+    kind = _KINDS.get(written.lower())
+    if not rest:
+        raise InvalidInput(f"{text!r} names nothing; say KIND/NAME or KIND/NAMESPACE/NAME, e.g. pod/default/web-0")
+    if kind is None:
+        known = ", ".join(dict.fromkeys(_KINDS.values()))
+        raise InvalidInput(f"nothing is decided about a {written!r}; say one of {known}", path=text)
+    if kind not in _NAMESPACED:
+        return Ref(kind=kind, name=rest)
+    first, slash, second = rest.partition("/")
+    if "/" in second or (slash and not (first and second)):
+        raise InvalidInput(f"a {kind} is named {kind}/NAME or {kind}/NAMESPACE/NAME", path=text)
+    if slash and namespace and namespace != first:
+        raise InvalidInput(f"is in namespace {first}, and -n says {namespace}; leave one of them out", path=text)
+    return Ref(kind=kind, namespace=first if slash else namespace or "default", name=second if slash else first)
+
+
+def journal_path(data: str) -> Path:
+    from plimsoll.journal.sqlite_file import JOURNAL_FILE
+
+    return Path(data or DEFAULT_DATA) / JOURNAL_FILE
+
+
+@contextmanager
+def opened_journal(data: str) -> Iterator[JournalFile]:
+    """Read-only; whoever writes it may go on. Raises `NothingKnown` where there is none."""
+    from plimsoll.journal.errors import NothingKnown
+    from plimsoll.journal.sqlite_file import JournalFile
+
+    path = journal_path(data)
+    if not path.exists():
+        raise NothingKnown(
+            f"there is no journal in {path.parent}",
+            hint="plimsoll up and plimsoll run nodes --data DIR keep one; name its directory by --data, "
+            "or ask the cluster: plimsoll why KIND/NAME --kubeconfig FILE",
+        )
+    journal = JournalFile(path, read_only=True)
+    try:
+        yield journal
+    finally:
+        journal.close()
+
+
+def moment(text: str, *, now: datetime, path: str) -> datetime | None:
+    """`1h` ago, or a time as Kubernetes writes it; None where nothing was given."""
+    from datetime import timedelta
+
+    import msgspec
+
+    from plimsoll.nodes.config.flags import read_duration_s
+    from plimsoll.objects.api.meta import Time
+
+    if not text:
+        return None
+    ago_s = read_duration_s(text)
+    try:
+        return msgspec.convert(text, Time) if ago_s is None else now - timedelta(seconds=ago_s)
+    except (msgspec.ValidationError, OverflowError):
+        told = f'{text!r} is neither a time ago like "90s", "15m" or "36h" nor a time like "2026-01-31T12:00:00Z"'
+        raise InvalidInput(told, path=path) from None

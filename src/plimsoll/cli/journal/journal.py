@@ -1,0 +1,111 @@
+"""`plimsoll journal`: what was decided lately, an entry a line; one of them in full by its number."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from plimsoll.cli.journal.files import DataOption, moment, named_thing, opened_journal
+from plimsoll.cli.shared.output import Output, OutputOption, echo_value, table
+
+if TYPE_CHECKING:
+    from plimsoll.journal.entries import Entry, Query
+
+
+def journal(
+    number: Annotated[
+        int | None, typer.Argument(help="One entry, in full.", metavar="[NUMBER]", min=1, show_default=False)
+    ] = None,
+    *,
+    data: DataOption = "",
+    since: Annotated[
+        str, typer.Option("--since", help="Not older: 90s, 15m, 36h ago, or a time.", metavar="TIME")
+    ] = "",
+    until: Annotated[str, typer.Option("--until", help="Not newer, likewise.", metavar="TIME")] = "",
+    subsystem: Annotated[str, typer.Option("--subsystem", help="Of this one only, e.g. nodes.")] = "",
+    about: Annotated[
+        str, typer.Option("--about", help="That name this thing: pod/default/web-0, node/n1.", metavar="KIND/NAME")
+    ] = "",
+    limit: Annotated[int, typer.Option("--limit", help="So many of the newest; 0 is all.", min=0)] = 50,
+    output: OutputOption = Output.TABLE,
+) -> None:
+    """
+    List what was decided, newest first; with a number, tell that entry in full.
+
+    Exit 0 if there is an answer, also if nothing was found; 3 if there is no journal, or no entry of that number.
+
+    \b
+    Examples:
+      plimsoll journal
+      plimsoll journal --since 1h --about nodegroup/workers
+      plimsoll journal 42
+      plimsoll journal --data ./other --subsystem nodes --limit 5 -o json
+    """
+    if number is not None:
+        _tell_one(_entry(number, data), output)
+        return
+    query = _query(since=since, until=until, subsystem=subsystem, about=about, limit=limit)
+    with opened_journal(data) as kept:
+        entries = kept.entries(query)
+    _tell(entries, output)
+
+
+def _query(*, since: str, until: str, subsystem: str, about: str, limit: int) -> Query:
+    from plimsoll.journal.entries import Query
+    from plimsoll.runtime.clocks import RealClock
+
+    now = RealClock().now()
+    return Query(
+        ref=named_thing(about) if about else None,
+        subsystem=subsystem,
+        since=moment(since, now=now, path="--since"),
+        until=moment(until, now=now, path="--until"),
+        limit=limit or None,
+    )
+
+
+def _entry(number: int, data: str) -> Entry:
+    from plimsoll.journal.entries import Query
+    from plimsoll.journal.errors import NothingKnown
+
+    with opened_journal(data) as kept:
+        found = kept.entry(number)
+        if found is None:
+            last = kept.entries(Query(limit=1))
+            held = f"the newest is {last[0].number}; old ones are dropped" if last else "it has none yet"
+            raise NothingKnown(
+                f"the journal {kept.file} has no entry {number}: {held}", hint="plimsoll journal lists those it has"
+            )
+    return found
+
+
+def _tell_one(entry: Entry, output: Output) -> None:
+    from plimsoll.journal.rendering import entry_lines, journal_data
+
+    match output:
+        case Output.TABLE:
+            for line in entry_lines(entry):
+                typer.echo(line)
+        case Output.NAME:
+            typer.echo(f"entry/{entry.number}")
+        case _:
+            (found,) = journal_data([entry])
+            echo_value(found, output)
+
+
+def _tell(entries: tuple[Entry, ...], output: Output) -> None:
+    from plimsoll.journal.rendering import JOURNAL_HEAD, journal_data, journal_rows
+
+    match output:
+        case Output.TABLE:
+            if not entries:
+                typer.echo("nothing was decided in that time, or nothing of that is kept", err=True)
+            for line in table(JOURNAL_HEAD, list(journal_rows(entries))):
+                if line:
+                    typer.echo(line)
+        case Output.NAME:
+            for entry in entries:
+                typer.echo(f"entry/{entry.number}")
+        case _:
+            echo_value(journal_data(entries), output)

@@ -1,0 +1,1 @@
+"""Commands of the node autoscaler: `run nodes`, `nodes`, `plan`, `requests`, `record` and `replay`."""

@@ -1,0 +1,281 @@
+"""`plimsoll nodes …`: the state of a running node autoscaler, and its options while it runs."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from plimsoll.cli.commands.pause import SYSTEM, OfProgramOption
+from plimsoll.cli.nodes.run import TAKES_OTHER_WORDS, read_flags
+from plimsoll.cli.shared.connection import Connection, ContextOption, KubeconfigOption, ServerOption, with_client
+from plimsoll.cli.shared.output import Output, OutputOption, echo_value, table
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from plimsoll.kube.client import Client
+    from plimsoll.nodes.config.configure import Changed, RuntimeConfig
+    from plimsoll.objects.api.core import ConfigMap
+
+STATUS_MAP = "cluster-autoscaler-status"
+_NO_LIMIT = 2**31 - 1
+
+app = typer.Typer(help="The node autoscaler of a cluster: its state, its options.", no_args_is_help=True)
+
+
+@app.callback()
+def nodes() -> None:
+    """
+    The node autoscaler of a cluster: its state, its options.
+
+    \b
+    Examples:
+      plimsoll nodes status
+      plimsoll nodes configure --enable-node-autoprovisioning --max-cpu 200 --max-memory 800
+    """
+
+
+@app.command(name="status", short_help="Tell what the node autoscaler knows and does.")
+def status(
+    *,
+    kubeconfig: KubeconfigOption = "",
+    context: ContextOption = "",
+    namespace: OfProgramOption = SYSTEM,
+    server: ServerOption = "",
+    name: Annotated[
+        str, typer.Option("--status-config-map-name", help="ConfigMap of the status.", metavar="NAME")
+    ] = STATUS_MAP,
+    output: OutputOption = Output.TABLE,
+) -> None:
+    """
+    Tell how the node autoscaler of a cluster is: its groups, what it did last, whether it is paused.
+
+    Reads the status ConfigMap, so it works for Cluster Autoscaler's too. A status that nobody has renewed for a while
+    is told with a warning on stderr. Exit 0 if there is a status, 3 if there is none, 4 if no cluster can be reached.
+
+    \b
+    Examples:
+      plimsoll nodes status
+      plimsoll nodes status --context prod -o json
+    """
+    from plimsoll.nodes.reporting.status.reader import report_of
+    from plimsoll.runtime.clocks import RealClock
+
+    connection = Connection(kubeconfig=kubeconfig, context=context, server=server)
+    found, steering = _read(connection, namespace, name, output)
+    if found is None:
+        raise _no_status(namespace, name, steering)
+    report = report_of(found, steering, now=RealClock().now())
+    match output:
+        case Output.TABLE:
+            from plimsoll.journal.rendering import harmless
+
+            for line in _status_lines(report):
+                typer.echo(harmless(line))
+            for warning in _warnings(report):
+                typer.echo(f"warning: {harmless(warning)}", err=True)
+        case Output.NAME:
+            for group in report["groups"]:
+                typer.echo(f"nodegroup/{group['name']}")
+        case _:
+            echo_value(report, output)
+
+
+@app.command(name="configure", short_help="Change options of the node autoscaler.", context_settings=TAKES_OTHER_WORDS)
+def configure(
+    words: typer.Context,
+    *,
+    kubeconfig: KubeconfigOption = "",
+    context: ContextOption = "",
+    namespace: OfProgramOption = SYSTEM,
+    server: ServerOption = "",
+    unset: Annotated[
+        list[str] | None,
+        typer.Option("--unset", help="Forget this flag; may be repeated.", metavar="FLAG", show_default=False),
+    ] = None,
+    show: Annotated[bool, typer.Option("--show", help="Show what is configured, and end.")] = False,
+    output: OutputOption = Output.TABLE,
+) -> None:
+    """
+    Change options of the node autoscaler while it runs.
+
+    Any flag of plimsoll run nodes will do that is not read at the start only. Flags are judged together with those that
+    are there; if one is wrong nothing is written. They are kept in the ConfigMap plimsoll, which the autoscaler
+    re-reads, and go before the flags it was started with. Exit 0 if it is as wanted now, 2 if a flag cannot be used
+    (all mistakes at once), 4 if no cluster can be reached.
+
+    \b
+    Examples:
+      plimsoll nodes configure --enable-node-autoprovisioning --min-cpu 4 --max-cpu 200 --max-memory 800
+      plimsoll nodes configure --nodes=0:10:workers --nodes=1:3:gpu
+      plimsoll nodes configure --unset max-memory --unset nodes
+      plimsoll nodes configure --show -o yaml
+    """
+    from plimsoll.core.errors import InvalidInput
+
+    connection = Connection(kubeconfig=kubeconfig, context=context, server=server)
+    if show:
+        _, steering = _read(connection, namespace, STATUS_MAP, output)
+        _show(steering, output)
+        return
+    flags = dict(read_flags(words.args))
+    if not flags and not unset:
+        raise InvalidInput("no flag is given; say e.g. --max-cpu 200, --unset max-cpu, or --show")
+    _warn_of_no_effect(flags)
+    changed, is_running = _configured(connection, namespace, flags, unset or [], output)
+    _tell_changes(changed, namespace, output)
+    if changed.differences() and output is Output.TABLE:
+        runs = "the autoscaler takes it up with its next turn; plimsoll nodes status warns as long as it has not"
+        rests = f"no autoscaler tells its status in {namespace}: it counts once one runs there"
+        typer.echo(runs if is_running else rests, err=True)
+
+
+# ---- with the cluster
+
+
+def _read(connection: Connection, namespace: str, name: str, output: Output) -> tuple[ConfigMap | None, RuntimeConfig]:
+    from plimsoll.nodes.config.configure import read_steering
+
+    async def work(client: Client) -> tuple[ConfigMap | None, RuntimeConfig]:
+        return await _status_map(client, namespace, name), await read_steering(client, namespace)
+
+    return with_client(connection, work, is_silent=output in {Output.JSON, Output.YAML})
+
+
+def _configured(
+    connection: Connection, namespace: str, flags: dict[str, Any], unset: list[str], output: Output
+) -> tuple[Changed, bool]:
+    """What changed, and whether somebody is there who re-reads it."""
+    from plimsoll.nodes.config import configure
+    from plimsoll.nodes.reporting.status.configmap import options_in
+    from plimsoll.runtime.clocks import RealClock
+
+    async def work(client: Client) -> tuple[Changed, bool]:
+        found = await _status_map(client, namespace, STATUS_MAP)
+        in_force = None if found is None else options_in(found.metadata.annotations)
+        now = RealClock().now()
+        wanted = configure.Wanted(options=flags, unset=unset, in_force=in_force or {}, now=now)
+        return await configure.configure(client, namespace, wanted), found is not None
+
+    return with_client(connection, work, is_silent=output in {Output.JSON, Output.YAML})
+
+
+async def _status_map(client: Client, namespace: str, name: str) -> ConfigMap | None:
+    from plimsoll.kube.errors import NotFound
+    from plimsoll.objects.api.core import ConfigMap
+
+    try:
+        return await client.get(ConfigMap, name, namespace=namespace)
+    except NotFound:
+        return None
+
+
+# ---- telling
+
+
+def _no_status(namespace: str, name: str, steering: RuntimeConfig) -> Exception:
+    from plimsoll.journal.errors import NothingKnown
+
+    paused = f"; it is paused: {steering.paused}" if steering.paused else ""
+    return NothingKnown(
+        f"there is no ConfigMap {namespace}/{name}: no autoscaler writes its status there{paused}",
+        hint="start one by plimsoll run nodes (a dry run writes no status); -n names another namespace, "
+        "--status-config-map-name another ConfigMap",
+    )
+
+
+def _status_lines(report: dict[str, Any]) -> Iterator[str]:
+    age = "" if report["ageSeconds"] is None else f", {report['ageSeconds']:.0f} s ago"
+    yield f"autoscaler   {report['status']}, {report['health'] or 'health not known'}{age}"
+    brakes = ["paused" if report["paused"] == "true" else f"paused: {report['paused']}"] if report["paused"] else []
+    brakes += ["dry run"] if report["dryRun"] else []
+    yield f"brakes       {', '.join(brakes) or 'none'}"
+    nodes = report["nodes"]
+    others = [f"{nodes[key]} {_spelled(key)}" for key in nodes if key not in {"registered", "ready"} and nodes[key]]
+    ready = f"{nodes['ready']} of {nodes['registered']} ready"
+    yield f"nodes        {', '.join([ready, *others])}"
+    yield f"scale-up     {report['scaleUp'] or '-'}"
+    candidates = f", {report['candidates']} nodes could go" if report["candidates"] else ""
+    yield f"scale-down   {report['scaleDown'] or '-'}{candidates}"
+    if told := report["lastTurn"] or report["message"]:
+        yield f"last turn    {told}"
+    yield ""
+    rows = [
+        (
+            group["name"],
+            group["min"],
+            group["target"],
+            "no limit" if group["max"] == _NO_LIMIT else group["max"],
+            group["nodes"]["ready"],
+            group["health"],
+            group["scaleUp"],
+            group["candidates"],
+            group["backoff"] or "-",
+        )
+        for group in report["groups"]
+    ]
+    head = ("NODE GROUP", "MIN", "TARGET", "MAX", "READY", "HEALTH", "SCALE-UP", "COULD GO", "BACK-OFF")
+    yield from (line for line in table(head, rows) if line)
+    if not rows:
+        yield "no autoscaled node groups"
+
+
+def _spelled(key: str) -> str:
+    return "".join(f" {mark.lower()}" if mark.isupper() else mark for mark in key)
+
+
+def _warnings(report: dict[str, Any]) -> Iterator[str]:
+    if report["ageSeconds"] is None:
+        yield f"the status does not say when it was written ({report['time'] or 'no time'}); it may be old"
+    elif report["stale"]:
+        yield f"the status is {report['ageSeconds']:.0f} s old: no autoscaler renews it, or it is a dry run now"
+    yield from report["problems"]
+
+
+def _warn_of_no_effect(flags: dict[str, Any]) -> None:
+    from plimsoll.nodes.config.options import accepted_only
+
+    for flag in accepted_only(flags):
+        typer.echo(f"warning: --{flag.name} has no effect: {flag.note}", err=True)
+
+
+def _show(steering: RuntimeConfig, output: Output) -> None:
+    from plimsoll.objects.codec.yaml import dump
+
+    match output:
+        case Output.TABLE:
+            typer.echo(dump(dict(steering.options)) if steering.options else "nothing is configured\n", nl=False)
+            if steering.problem:
+                typer.echo(f"warning: it cannot be used: {steering.problem}", err=True)
+        case Output.NAME:
+            for flag in steering.options:
+                typer.echo(flag)
+        case _:
+            echo_value(dict(steering.options), output)
+
+
+def _tell_changes(changed: Changed, namespace: str, output: Output) -> None:
+    differences = changed.differences()
+    match output:
+        case Output.TABLE:
+            if not differences:
+                typer.echo("it is so already: nothing changed")
+            rows = [(f"--{flag}", _shown(before), _shown(after)) for flag, before, after in differences]
+            for line in table(("FLAG", "BEFORE", "NOW"), list(rows)):
+                if line:
+                    typer.echo(line)
+        case Output.NAME:
+            for flag, _, _ in differences:
+                typer.echo(flag)
+        case _:
+            listed = [{"flag": flag, "before": before, "after": after} for flag, before, after in differences]
+            echo_value({"namespace": namespace, "changed": listed, "options": dict(changed.after)}, output)
+
+
+def _shown(value: Any) -> str:
+    if value is None:
+        return "-"
+    if isinstance(value, (list, tuple)):
+        return ",".join(map(str, value))
+    return str(value).lower() if isinstance(value, bool) else str(value)

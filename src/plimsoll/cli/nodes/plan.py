@@ -1,0 +1,248 @@
+"""`plimsoll plan`: what would be added for these pods, what it costs, and why some stay where they are."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated, Any, Final, NamedTuple
+
+import typer
+
+from plimsoll.cli.shared.output import FilesOption, Output, OutputOption, echo_value, read_file
+from plimsoll.core.errors import InvalidInput
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from contextlib import AbstractContextManager
+
+    from plimsoll.nodes.config.policy import Policy
+    from plimsoll.nodes.model.prices import Overlay
+    from plimsoll.nodes.model.scale_up_plan import ScaleUpPlan
+    from plimsoll.nodes.model.snapshot import Snapshot
+    from plimsoll.nodes.planning.requests.check_capacity import Checked
+    from plimsoll.nodes.planning.scaleup.planner import Proposal
+    from plimsoll.simulation.plan.inputs import PlanInput
+
+_WORTH_LOADING: Final = 2_000
+"""Entries times kinds of nodes: below it plain Python is done before machine code would be loaded."""
+_WORTH_LOADING_FOR_MANY: Final = 200
+"""The same where so many pods are asked for that nodes are filled in thousands of ways."""
+_MANY_PODS: Final = 10_000
+
+
+def plan(
+    *,
+    filenames: FilesOption,
+    output: OutputOption = Output.TABLE,
+    expander: Annotated[
+        str, typer.Option("--expander", help="How to choose: cost, least-waste, priority,cost, ...", metavar="CHAIN")
+    ] = "",
+    catalogue: Annotated[
+        str, typer.Option("--catalogue", help="Machine types: a shipped catalogue's name, or a file.", metavar="FILE")
+    ] = "",
+    prove: Annotated[bool, typer.Option("--prove", help="Spend much more effort on the plan and its bound.")] = False,
+    explain: Annotated[
+        str, typer.Option("--explain", help="Say for one pod what stood in its way, type by type.", metavar="NS/POD")
+    ] = "",
+    timing: Annotated[bool, typer.Option("--timing", help="Add the seconds that planning took.")] = False,
+) -> None:
+    """
+    Plan nodes for pending pods: from a scenario file, or from what kubectl get printed. Nothing is changed anywhere.
+
+    Files are taken together: a dump of kubectl, node groups and machine types in a file of their own or from a
+    catalogue. What the dump leaves out (daemon sets, volumes, budgets) is not counted. Exit code 0 also when pods
+    remain, 2 for input that cannot be used.
+
+    \b
+    Examples:
+      plimsoll plan -f examples/plans/mixed.yaml
+      plimsoll plan -f examples/plans/zones.yaml -o json --timing
+      plimsoll plan -f examples/plans/gpu.yaml --explain default/training
+      kubectl get nodes,pods,ds,pv,pvc,sc,pdb -A -o json | plimsoll plan -f - --catalogue gce-n1
+      kubectl get nodes,pods,ds -A -o json | plimsoll plan -f - -f groups.yaml --expander least-waste
+    """
+    from plimsoll.nodes.planning.scaleup.planner import verified
+    from plimsoll.simulation.plan.inputs import read_plan_input
+
+    files = [(name, read_file(name)) for name in filenames]
+    given = read_plan_input(files, catalogue=catalogue)
+    for warning in given.warnings:
+        typer.echo(f"warning: {warning}", err=True)
+    policy = _policy(given, expander, makes_groups=bool(catalogue))
+    wanted = _key_of(given, explain) if explain else ""
+    planned = _planned(given, policy, prove=prove)
+    answer = verified(planned.proposal)
+    if wanted:
+        _explain(planned.proposal, answer, wanted, output)
+    elif output is Output.TABLE:
+        from plimsoll.cli.nodes.plan_tables import plan_lines, request_lines
+
+        answers = _request_answers(given, answer, planned.checks, policy)
+        lines = (*plan_lines(given, policy, answer), *request_lines(answers))
+        for line in lines:
+            typer.echo(line)
+        if timing:
+            typer.echo(f"planned in {planned.seconds * 1000:.1f} ms")
+    elif output is Output.NAME:
+        for growth in answer.growths:
+            typer.echo(f"nodegroup/{growth.offer.group}")
+    else:
+        answers = _request_answers(given, answer, planned.checks, policy)
+        echo_value(_document(given, answer, answers, seconds=planned.seconds if timing else None), output)
+
+
+def _policy(given: PlanInput, expander: str, *, makes_groups: bool) -> Policy:
+    """Of the files' options and the command line. Who gives a catalogue and no groups wants groups to be made of it."""
+    from dataclasses import replace
+
+    from plimsoll.nodes.config.options import read_options
+
+    if expander:
+        _check_expander(expander)
+    options = {**given.options, **({"expander": expander} if expander else {})}
+    if makes_groups and not given.snapshot.groups:
+        options.setdefault("node-autoprovisioning", True)
+    policy = read_options(options)
+    overlay = _overlay(policy.choosing.price_overlay)
+    return replace(policy, priorities=given.priorities, overlay=overlay)
+
+
+def _check_expander(chain: str) -> None:
+    """A mistake on the command line is told as one, not as one of a file."""
+    from plimsoll.nodes.config.flags import problem_of
+    from plimsoll.nodes.config.options import FLAGS
+
+    problem = problem_of(FLAGS["expander"], chain)
+    if problem is not None:
+        raise InvalidInput(problem, path="--expander")
+
+
+def _overlay(filename: str) -> dict[str, Overlay]:
+    from plimsoll.nodes.model.prices import overlay_in
+
+    return overlay_in(read_file(filename), source=filename) if filename else {}
+
+
+class _Planned(NamedTuple):
+    """A plan nobody has verified yet, the answers to checks, and the seconds both took."""
+
+    proposal: Proposal
+    checks: Mapping[str, Checked]
+    seconds: float
+
+
+def _planned(given: PlanInput, policy: Policy, *, prove: bool) -> _Planned:
+    """Only planning is timed: what has to be imported, loaded or compiled is so before, and nothing is verified yet."""
+    import time
+
+    from plimsoll.nodes.planning.scaleup.planner import propose
+    from plimsoll.nodes.requests.booking.booking import Hints, answer_checks, book
+    from plimsoll.solver.problem import Effort
+
+    effort = Effort(gap=0.0, rounds=400, branch_nodes=100_000, simplex_iterations=200_000) if prove else None
+    with _kernels_for(given, prove=prove):
+        propose(_small(given), policy, effort=effort)
+        began_s = time.perf_counter()
+        snapshot = book(given.snapshot, given.held, Hints(), policy).snapshot
+        snapshot, checks = answer_checks(snapshot, given.requests, policy)
+        proposal = propose(snapshot, policy, effort=effort)
+        return _Planned(proposal, checks, round(time.perf_counter() - began_s, 6))
+
+
+def _kernels_for(given: PlanInput, *, prove: bool) -> AbstractContextManager[None]:
+    """Machine code for large questions, if it lies ready; small ones are answered before it would be loaded.
+
+    Compiling takes longer than any plan that is made once: whoever makes many compiles beforehand.
+    """
+    import os
+    from contextlib import nullcontext
+
+    from plimsoll.solver import kernels
+
+    snapshot = given.snapshot
+    nodes = len(snapshot.view.nodes) + len(snapshot.groups) + len(snapshot.machine_types)
+    if os.environ.get(kernels.VARIABLE):
+        return nullcontext()
+    size = len(snapshot.pending) * nodes
+    many = size >= _WORTH_LOADING_FOR_MANY and sum(one.count for one in snapshot.pending) >= _MANY_PODS
+    if size < _WORTH_LOADING and not ((prove or many) and kernels.cache_is_warm()):
+        return kernels.forced("plain")
+    if not kernels.cache_is_warm():
+        typer.echo(f"note: python -m {kernels.__name__} (a minute, once on this machine) makes plans faster", err=True)
+    return nullcontext()
+
+
+def _small(given: PlanInput) -> Snapshot:
+    """The same question for one pod: who answers it has imported everything."""
+    from dataclasses import replace
+
+    pending = tuple(replace(one, count=1) for one in given.snapshot.pending[:1])
+    return replace(given.snapshot, pending=pending)
+
+
+# ---- answers
+
+
+def _document(
+    given: PlanInput, answer: ScaleUpPlan, answers: Mapping[str, Any], *, seconds: float | None
+) -> dict[str, Any]:
+    from plimsoll.nodes.reporting.plan_json import scale_up_json
+    from plimsoll.objects.api.meta import written_time
+
+    document: dict[str, Any] = {
+        "time": written_time(given.snapshot.at),
+        "scaleUp": scale_up_json(answer, plan_seconds=seconds),
+    }
+    if answers:
+        document["requests"] = answers
+    return document
+
+
+def _request_answers(
+    given: PlanInput, answer: ScaleUpPlan, checks: Mapping[str, Checked], policy: Policy
+) -> Mapping[str, Any]:
+    """By NAMESPACE/NAME, in the order in which they are served."""
+    if not given.requests:
+        return {}
+    from plimsoll.nodes.requests.views import PlanAnswers
+
+    answers = PlanAnswers(answer, given.snapshot.pending, policy=policy, at=given.snapshot.at)
+    return answers.all(given.requests, checks)
+
+
+# ---- why not
+
+
+def _explain(proposal: Proposal, answer: ScaleUpPlan, key: str, output: Output) -> None:
+    from plimsoll.cli.nodes.plan_tables import explanation_lines
+    from plimsoll.nodes.planning.explain.pod import explained
+
+    found = explained(proposal.board, answer, key)
+    if output in {Output.JSON, Output.YAML}:
+        echo_value(found, output)
+    elif output is Output.NAME:
+        fitting = (one["group"] for one in found.get("offers", ()) if one["fits"])
+        for group in fitting:
+            typer.echo(f"nodegroup/{group}")
+    else:
+        for line in explanation_lines(found):
+            typer.echo(line)
+
+
+def _key_of(given: PlanInput, wanted: str) -> str:
+    """A pod by its own name, or by the entry it comes from: default/web-3 is one of default/web."""
+    name = wanted if "/" in wanted else f"default/{wanted}"
+    keys = {one.key for one in given.snapshot.pending}
+    if name in keys:
+        return name
+    entry, _, number = name.rpartition("-")
+    if entry in keys and number.isdigit():
+        return entry
+    if name in given.set_aside:
+        raise InvalidInput(f"{name} is not planned for: {given.set_aside[name]}", path="--explain")
+    if any(one.key == name for request in given.requests for one in request.pods):
+        told = f"{name} is of a request that only asks whether there is room; its condition says what is lacking"
+        raise InvalidInput(told, path="--explain")
+    import difflib
+
+    near = difflib.get_close_matches(name, sorted(keys), n=1)
+    there = f"did you mean {near[0]}?" if near else f"{len(keys)} others wait, such as {min(keys)}" if keys else ""
+    raise InvalidInput(f"no pending pod is called {name}; {there or 'none waits'}", path="--explain")

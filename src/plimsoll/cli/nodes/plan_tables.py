@@ -1,0 +1,224 @@
+"""Plans and explanations as people read them on a terminal. Pure: lines out; `plan` prints them."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import TYPE_CHECKING, Any, Final
+
+from plimsoll.cli.shared.output import table
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+    from plimsoll.nodes.config.policy import Policy
+    from plimsoll.nodes.model.scale_up_plan import GroupScaleUp, ScaleUpPlan, UnschedulablePods
+    from plimsoll.simulation.plan.inputs import PlanInput
+
+_NAMED: Final = 10
+_ROWS: Final = 30
+_WIDEST: Final = 44
+_LEAST: Final = "the least possible for the pods on new nodes"
+_EXACT: Final = 1e-6
+"""A gap below it is rounding."""
+_SHOWN: Final = 0.005
+"""Per cent: less would be shown as none."""
+
+
+def plan_lines(given: PlanInput, policy: Policy, answer: ScaleUpPlan) -> Iterator[str]:
+    """What is added, what it costs, who is left."""
+    yield from _growths(answer.growths)
+    waiting = sum(one.count for one in given.snapshot.pending)
+    if waiting:
+        yield _helped(answer, waiting)
+        yield _money(given, answer)
+    else:
+        yield "no pods wait: nothing is added"
+    for why, count in Counter(given.set_aside.values()).items():
+        yield f"{_pods(count)} not planned for: {why}"
+    yield from _left(given, answer.remaining)
+    yield from _hints(given, policy, answer)
+    if answer.verification_failures:
+        yield f"{_many(answer.verification_failures, 'kind')} of pods had to be planned one by one"
+
+
+def _hints(given: PlanInput, policy: Policy, answer: ScaleUpPlan) -> Iterator[str]:
+    """What whoever wrote the files may have forgotten."""
+    if not answer.remaining:
+        return
+    snapshot = given.snapshot
+    if snapshot.machine_types and not policy.nap.enabled:
+        yield "auto-provisioning is off, so no group is made of machine types: options {node-autoprovisioning: true}"
+    if not snapshot.machine_types and not snapshot.groups:
+        yield "nothing says what could be added: give nodeGroups, machineTypes or --catalogue"
+
+
+def _growths(growths: Sequence[GroupScaleUp]) -> Iterator[str]:
+    from plimsoll.nodes.reporting.plan_json import machine_type_of
+
+    rows = [
+        (
+            _short(growth.offer.group),
+            machine_type_of(growth.offer) or "-",
+            growth.offer.zone or "-",
+            f"{growth.before} -> {growth.after}" + (" (new)" if not growth.offer.exists else ""),
+            sum(pattern.nodes * sum(pattern.pods.values()) for pattern in growth.patterns),
+            f"{growth.added * growth.offer.price_per_hour:.4f}",
+        )
+        for growth in growths
+    ]
+    yield from table(("NODE GROUP", "MACHINE TYPE", "ZONE", "NODES", "PODS", "PER HOUR"), rows[:_ROWS])
+    if len(rows) > _ROWS:
+        more = growths[_ROWS:]
+        cost = sum(one.added * one.offer.price_per_hour for one in more)
+        nodes = sum(one.added for one in more)
+        yield f"and {_many(nodes, 'node')} in {len(more)} more groups for {cost:.4f} an hour; -o json has them all"
+    why = [*dict.fromkeys(str(cause) for one in growths for cause in one.reason.because)]
+    if why:
+        yield f"groups are made because: {'; '.join(why[:_NAMED])}"
+
+
+def _helped(answer: ScaleUpPlan, waiting: int) -> str:
+    here = sum(sum(pods.values()) for pods in answer.existing.values())
+    told = f"{answer.helped} of {_pods(waiting)} get a place"
+    if not answer.helped:
+        return told
+    nodes = sum(one.added for one in answer.growths)
+    parts = [
+        f"{here} on {_many(len(answer.existing), 'node')} that {'is' if len(answer.existing) == 1 else 'are'} there"
+    ]
+    parts = parts if here else []
+    if nodes:
+        parts.append(f"{answer.helped - here} on {_many(nodes, 'new node')}")
+    return f"{told}: {', '.join(parts)}"
+
+
+def _money(given: PlanInput, answer: ScaleUpPlan) -> str:
+    cost, bound = answer.cost_per_hour, answer.lower_bound_per_hour
+    if not answer.growths:
+        return "nothing is added"
+    unknown = _without_price(given, answer.growths)
+    guessed = f"; estimated, no price is given for {_few(unknown)}" if unknown else ""
+    if not cost:
+        return f"costs nothing{guessed}"
+    if cost - bound <= _EXACT * cost:
+        return f"costs {cost:.4f} an hour, {_LEAST}{guessed}"
+    if not bound:
+        return f"costs {cost:.4f} an hour{guessed}"
+    percent = 100 * (cost / bound - 1)
+    gap = f"at most {percent:.2f} %" if percent >= _SHOWN else "less than 0.01 %"
+    return f"costs {cost:.4f} an hour, {gap} above {_LEAST} ({bound:.4f}){guessed}"
+
+
+def _without_price(given: PlanInput, growths: Sequence[GroupScaleUp]) -> list[str]:
+    types = {one.name for one in given.snapshot.machine_types if one.price_per_hour is None}
+    groups = {one.id for one in given.snapshot.groups if one.price_per_hour is None}
+    found = (
+        (one.offer.group if one.offer.group in groups else "")
+        if one.offer.exists
+        else (one.offer.machine_type if one.offer.machine_type in types else "")
+        for one in growths
+    )
+    return [*dict.fromkeys(filter(None, found))]
+
+
+# ---- requests
+
+
+def request_lines(answers: Mapping[str, Any]) -> Iterator[str]:
+    """How ProvisioningRequests are answered, one line each."""
+    if answers:
+        yield ""
+    for name, answer in [*answers.items()][:_NAMED]:
+        last = answer["conditions"][1:2] or answer["conditions"]
+        for one in last:
+            yield f"request {name}: {one['type']}={one['status']}, {one['reason']}: {one['message']}"
+    if len(answers) > _NAMED:
+        yield f"and {_many(len(answers) - _NAMED, 'more request')}; -o json has them all"
+
+
+# ---- who is left
+
+
+def _left(given: PlanInput, remaining: Sequence[UnschedulablePods]) -> Iterator[str]:
+    if not remaining:
+        return
+    owners = {one.key: _owner(one) for one in given.snapshot.pending}
+    yield ""
+    for one in remaining:
+        counts: dict[str, int] = {}
+        for key, pods in one.keys.items():
+            counts[owners[key]] = counts.get(owners[key], 0) + pods
+        yield f"{_pods(one.pods)} left: {_few([_counted(name, count) for name, count in counts.items()])}"
+        yield from (f"  {reason}" for reason in one.reasons)
+
+
+def _owner(one: Any) -> str:
+    """Whose pods they are: an entry's own name, or of a pod that exists its controller."""
+    refs = one.pod.metadata.owner_references if one.names else ()
+    return next((f"{one.pod.metadata.namespace}/{ref.name}" for ref in refs if ref.controller), one.key)
+
+
+def _counted(name: str, count: int) -> str:
+    return name if count == 1 else f"{name} ({count})"
+
+
+# ---- why not
+
+
+def explanation_lines(found: Mapping[str, Any]) -> Iterator[str]:
+    """What the plan does for the pods, then place by place what stands in their way."""
+    yield f"{found['pod']}: {_outcome(found)}"
+    if "problem" in found:
+        yield f"no node whatever can take it: {found['problem']}"
+        return
+    yield f"asks for {', '.join(f'{name} {amount}' for name, amount in found['asks'].items())}"
+    yield ""
+    rows = [
+        (
+            "new group" if not one["exists"] else _short(one["group"]),
+            one["machineType"] or "-",
+            one["zone"] or "-",
+            f"{one['pricePerHour']:.4f}",
+            "fits" if one["fits"] else "; ".join(one["reasons"]),
+        )
+        for one in found["offers"]
+    ]
+    rows += [("new group", one["machineType"], "-", "-", "; ".join(one["reasons"])) for one in found["machineTypes"]]
+    yield from table(("NODE GROUP", "MACHINE TYPE", "ZONE", "PER HOUR", "VERDICT"), rows)
+    if not rows:
+        yield "no node group can be grown and no machine type may be used"
+    if found["nodes"]["total"]:
+        yield f"nodes that are there: {found['nodes']['message']}"
+    for one in found["notOffered"]:
+        yield f"not offered: {one['group'] or one['machineType'] or 'new groups'}: {one['reason']}"
+
+
+def _outcome(found: Mapping[str, Any]) -> str:
+    outcome = found["outcome"]
+    told = [f"{count} on node {node}" for node, count in outcome["existing"].items()]
+    told += [f"{count} on new nodes of {group}" for group, count in outcome["new"].items()]
+    if outcome["remaining"]:
+        told.append(f"{outcome['remaining']} left ({'; '.join(outcome['reasons'])})")
+    return f"{_pods(found['pods'])}, {', '.join(told)}"
+
+
+# ---- words
+
+
+def _short(name: str) -> str:
+    """Both ends tell groups apart: the prefix whose they are, the suffix which."""
+    half = (_WIDEST - 1) // 2
+    return name if len(name) <= _WIDEST else f"{name[:half]}…{name[-half:]}"
+
+
+def _few(names: Sequence[str]) -> str:
+    shown = ", ".join(names[:_NAMED])
+    return f"{shown} and {len(names) - _NAMED} more" if len(names) > _NAMED else shown
+
+
+def _pods(count: int) -> str:
+    return _many(count, "pod")
+
+
+def _many(count: int, what: str) -> str:
+    return f"{count} {what}" if count == 1 else f"{count} {what}s"

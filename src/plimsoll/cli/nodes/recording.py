@@ -1,0 +1,243 @@
+"""`plimsoll record` and `plimsoll replay`: what the autoscaler plans from, taken away, and the plan made again."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from plimsoll.cli.commands.pause import SYSTEM, OfProgramOption
+from plimsoll.cli.nodes.run import read_config, read_flags
+from plimsoll.cli.shared.connection import Connection, ContextOption, KubeconfigOption, ServerOption, with_client
+from plimsoll.cli.shared.output import STDIN, Output, OutputOption, echo_value, read_file, table
+from plimsoll.core.errors import PlimsollError
+
+if TYPE_CHECKING:
+    from plimsoll.journal.recordings import Recording
+    from plimsoll.kube.client import Client
+    from plimsoll.nodes.model.loop_result import LoopResult
+
+_DIFFERENCES_SHOWN = 20
+
+
+class PlansDiffer(PlimsollError):
+    """The plan that was made again is another one."""
+
+
+def record(
+    words: typer.Context,
+    *,
+    kubeconfig: KubeconfigOption = "",
+    context: ContextOption = "",
+    namespace: OfProgramOption = SYSTEM,
+    server: ServerOption = "",
+    out: Annotated[
+        str, typer.Option("--out", help="File to write; - is stdout.", metavar="FILE")
+    ] = "plimsoll-recording.json.gz",
+    keep_names: Annotated[
+        bool, typer.Option("--keep-names", help="Leave names as they are, instead of hiding them.")
+    ] = False,
+    config: Annotated[
+        str,
+        typer.Option("--config", help="YAML file of flags without dashes, as for plimsoll run nodes.", metavar="FILE"),
+    ] = "",
+    output: OutputOption = Output.TABLE,
+) -> None:
+    """
+    Write down the cluster as the node autoscaler sees it now, its policy, and the plan that follows.
+
+    Names of objects, namespaces, groups and machine types, values of labels, addresses and texts are replaced by
+    hashes with a salt that is thrown away; equal names stay equal, so the plan is of the same kind. Secrets,
+    environment and commands are never read. Options are those of the running autoscaler, as far as its status tells
+    them, then --config, then flags as plimsoll run nodes takes them. Nothing in the cluster is changed.
+
+    Exit 0 if it is written, 3 if the cluster or its cloud cannot be seen, 4 if no cluster can be reached.
+
+    \b
+    Examples:
+      plimsoll record --out problem.json.gz
+      plimsoll record --kubeconfig ./cluster/kubeconfig --keep-names --out mine.json.gz
+      plimsoll record --cloud-provider=clusterapi --node-autoprovisioning=true
+      plimsoll replay problem.json.gz
+    """
+    from plimsoll.cli.shared.logs import log_to_stderr
+
+    log_to_stderr()
+    connection = Connection(kubeconfig=kubeconfig, context=context, server=server)
+    given = {**read_config(config), **dict(read_flags(words.args))}
+    in_force = _in_force(connection, namespace, output)
+    recording = _recorded(connection, {**in_force, **given, "namespace": namespace}, keep_names=keep_names)
+    from plimsoll.journal.recordings import write_recording
+
+    _write(out, write_recording(recording))
+    _tell_recorded(recording, out, output)
+
+
+def replay(
+    file: Annotated[str, typer.Argument(help="What plimsoll record wrote; - is stdin.", metavar="FILE")],
+    output: OutputOption = Output.TABLE,
+) -> None:
+    """
+    Make the plan of a recording again and compare it with the recorded one, byte for byte.
+
+    Needs no cluster. Exit 0 if it is the same, 1 if it differs (where is shown), 2 if the file is no recording.
+
+    \b
+    Examples:
+      plimsoll replay problem.json.gz
+      plimsoll replay problem.json.gz -o json
+    """
+    import plimsoll
+    from plimsoll.core.errors import InvalidInput
+    from plimsoll.journal.recordings import read_recording
+    from plimsoll.nodes.recording import replaying
+
+    try:
+        recording = read_recording(read_file(file))
+        turn = replaying.replayed(recording)
+        before, now = recording.part(replaying.PLAN), replaying.plan_json(turn)
+    except InvalidInput as error:
+        raise error if error.path == file else InvalidInput(str(error), path=file) from error
+    is_same = replaying.is_same(before, now)
+    differences = [] if is_same else list(replaying.differences(before, now))
+    told = {
+        "same": is_same,
+        "recordedAt": f"{recording.made_at:%Y-%m-%dT%H:%M:%SZ}",
+        "recordedBy": recording.plimsoll,
+        "replayedBy": plimsoll.__version__,
+        "differences": [dict(zip(("path", "recorded", "now"), one, strict=True)) for one in differences],
+        "plan": now,
+    }
+    _tell_replayed(told, turn, output)
+    if not is_same:
+        by = "" if recording.plimsoll == plimsoll.__version__ else f" (recorded by Plimsoll {recording.plimsoll})"
+        raise PlansDiffer(f"the plan differs from the recorded one in {len(differences)} places{by}")
+
+
+# ---- recording
+
+
+def _in_force(connection: Connection, namespace: str, output: Output) -> dict[str, Any]:
+    """The options that a running autoscaler told with its status; none where nobody did."""
+    from plimsoll.cli.nodes.nodes import STATUS_MAP
+    from plimsoll.kube.errors import NotFound
+    from plimsoll.nodes.reporting.status.configmap import options_in
+    from plimsoll.objects.api.core import ConfigMap
+
+    async def work(client: Client) -> dict[str, Any]:
+        try:
+            found = await client.get(ConfigMap, STATUS_MAP, namespace=namespace)
+        except NotFound:
+            return {}
+        return options_in(found.metadata.annotations) or {}
+
+    return with_client(connection, work, is_silent=output in {Output.JSON, Output.YAML})
+
+
+def _recorded(connection: Connection, options: dict[str, Any], *, keep_names: bool) -> Recording:
+    from dataclasses import replace
+
+    import plimsoll
+    from plimsoll.core.errors import NotEnoughData
+    from plimsoll.journal.recordings import About
+    from plimsoll.nodes.config.options import read_options
+    from plimsoll.nodes.planning.scaledown.eligibility import ScaleDownState
+    from plimsoll.nodes.recording import replaying
+    from plimsoll.runtime.chance import SystemEntropy
+    from plimsoll.runtime.clocks import RealClock
+
+    turn = _one_turn(connection, options)
+    if turn.snapshot is None:
+        raise NotEnoughData(f"there is nothing to record: {turn.ended_early}")
+    wanted = read_options(options).operation
+    operation = replace(turn.policy.operation, dry_run=wanted.dry_run, client_qps=wanted.client_qps)
+    return replaying.recording_of(
+        turn.snapshot,
+        replace(turn.policy, operation=operation),
+        turn.scale_down.known or ScaleDownState(),
+        about=About(subsystem=replaying.SUBSYSTEM, made_at=RealClock().now(), plimsoll=plimsoll.__version__),
+        salt=None if keep_names else SystemEntropy().token(),
+    )
+
+
+def _one_turn(connection: Connection, options: dict[str, Any]) -> LoopResult:
+    """A dry one: seen by the autoscaler's own eyes, and nothing is done."""
+    import asyncio
+    import os
+
+    from plimsoll.app.node_autoscaling import Running, Settings
+    from plimsoll.runtime.chance import SystemEntropy
+    from plimsoll.runtime.clocks import RealClock
+
+    clock = RealClock()
+    # Alone and once it need not hold itself back.
+    dry = {**options, "dry-run": True, "kube-client-qps": 0}
+    settings = Settings(access=connection.access(clock=clock), options=dry, environment=os.environ)
+
+    async def turn() -> LoopResult:
+        async with Running(settings, clock=clock, entropy=SystemEntropy()) as autoscaler:
+            return await autoscaler.run_once()
+
+    return asyncio.run(turn())
+
+
+def _write(out: str, data: bytes) -> None:
+    import os
+    import sys
+
+    from plimsoll.core.errors import InvalidInput
+
+    if out == STDIN:
+        sys.stdout.buffer.write(data)
+        return
+    try:
+        # For its owner only: with --keep-names it is a map of the cluster.
+        with os.fdopen(os.open(out, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb") as file:
+            file.write(data)
+    except OSError as error:
+        raise InvalidInput(f"cannot be written: {error.strerror}", path=out) from error
+
+
+def _tell_recorded(recording: Recording, out: str, output: Output) -> None:
+    snapshot = recording.part("snapshot")
+    pods = sum(len(home["pods"]) for home in snapshot["homes"])
+    told = {
+        "file": out,
+        "anonymised": recording.anonymised,
+        "nodes": len(snapshot["homes"]),
+        "pods": pods,
+        "pending": sum(one["count"] for one in snapshot["pending"]),
+        "groups": len(snapshot["groups"]),
+    }
+    if output in {Output.JSON, Output.YAML}:
+        echo_value(told, output)
+        return
+    names = "names are hidden" if recording.anonymised else "WITH NAMES: it tells what runs in the cluster"
+    counts = f"{told['nodes']} nodes, {pods} pods, {told['pending']} pending, {told['groups']} groups"
+    typer.echo(out if output is Output.NAME else f"{out}: {counts}; {names}", err=out == STDIN)
+
+
+# ---- replaying
+
+
+def _tell_replayed(told: dict[str, Any], turn: LoopResult, output: Output) -> None:
+    match output:
+        case Output.TABLE:
+            from plimsoll.journal.rendering import harmless
+            from plimsoll.nodes.reporting.journal.plan_entries import plan_of
+
+            for line in plan_of(turn).lines():
+                typer.echo(harmless(line))
+            verdict = "the same plan, byte for byte, as" if told["same"] else "another plan than"
+            typer.echo(f"{verdict} recorded at {told['recordedAt']} by Plimsoll {told['recordedBy']}")
+            shown = told["differences"][:_DIFFERENCES_SHOWN]
+            rows = [tuple(harmless(str(one[key])) for key in ("path", "recorded", "now")) for one in shown]
+            for line in table(("WHERE", "RECORDED", "NOW"), list(rows)):
+                typer.echo(line)
+            if more := len(told["differences"]) - len(shown):
+                typer.echo(f"and {more} more; -o json has all")
+        case Output.NAME:
+            for one in told["differences"]:
+                typer.echo(one["path"])
+        case _:
+            echo_value(told, output)

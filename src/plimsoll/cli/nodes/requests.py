@@ -1,0 +1,317 @@
+"""`plimsoll requests …`: ProvisioningRequests of a cluster, where they stand and why, and waiting for one."""
+
+from __future__ import annotations
+
+from enum import Enum
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from plimsoll.cli.nodes.request_tables import description, request_rows
+from plimsoll.cli.shared.connection import (
+    Connection,
+    ContextOption,
+    KubeconfigOption,
+    NamespaceOption,
+    ServerOption,
+    with_client,
+)
+from plimsoll.cli.shared.output import Output, OutputOption, echo_value
+
+if TYPE_CHECKING:
+    from plimsoll.core.clock import Clock
+    from plimsoll.kube.client import Client
+    from plimsoll.objects.api.provisioning_requests import ProvisioningRequest
+    from plimsoll.objects.codec.decoding import DecodedList
+    from plimsoll.objects.registry import Resource
+
+    Json = dict[str, Any]
+
+_LOOKS_EVERY_S = 1.0
+_DEFAULT_NAMESPACE = "default"
+
+app = typer.Typer(help="ProvisioningRequests: capacity for groups of pods.", no_args_is_help=True)
+
+NameArgument = Annotated[str, typer.Argument(help="The request.", metavar="[NAMESPACE/]NAME")]
+
+
+class Goal(Enum):
+    """What may be waited for."""
+
+    PROVISIONED = "provisioned"
+    ANSWERED = "answered"
+    CONSUMED = "consumed"
+
+
+@app.callback()
+def requests() -> None:
+    """
+    ProvisioningRequests: capacity for groups of pods, all or nothing, or just checked.
+
+    \b
+    Examples:
+      plimsoll requests list -A
+      plimsoll requests describe batch/training
+      plimsoll requests wait batch/training --timeout 10m
+    """
+
+
+@app.command(name="list", short_help="List requests, where they stand and why.")
+def listed(
+    *,
+    kubeconfig: KubeconfigOption = "",
+    context: ContextOption = "",
+    namespace: NamespaceOption = "",
+    server: ServerOption = "",
+    everywhere: Annotated[bool, typer.Option("-A", "--all-namespaces", help="Of all namespaces.")] = False,
+    output: OutputOption = Output.TABLE,
+) -> None:
+    """
+    List ProvisioningRequests with one word for where each stands, its nodes, and what is said of it.
+
+    New (nobody picked it up), Accepted, Waiting (tried again later), Provisioned, Consumed (its pods run),
+    BookingExpired, Revoked (its nodes failed or were lost), Failed. Exit 0, also if there are none.
+
+    \b
+    Examples:
+      plimsoll requests list
+      plimsoll requests list -A -o json
+    """
+    connection = Connection(kubeconfig=kubeconfig, context=context, namespace=namespace, server=server)
+    found = _listed(connection, "" if everywhere else _namespace_of(connection), is_silent=_is_for_programs(output))
+    match output:
+        case Output.TABLE:
+            from plimsoll.journal.rendering import harmless
+
+            for line in request_rows(found, everywhere=everywhere):
+                typer.echo(harmless(line))
+            if not found:
+                typer.echo("there are no ProvisioningRequests" + ("" if everywhere else "; -A asks in all namespaces"))
+        case Output.NAME:
+            for one in found:
+                typer.echo(f"provisioningrequest/{one['namespace']}/{one['name']}")
+        case _:
+            echo_value(found, output)
+
+
+@app.command(name="describe", short_help="Tell everything about one request.")
+def describe(
+    name: NameArgument,
+    *,
+    kubeconfig: KubeconfigOption = "",
+    context: ContextOption = "",
+    namespace: NamespaceOption = "",
+    server: ServerOption = "",
+    output: OutputOption = Output.TABLE,
+) -> None:
+    """
+    Tell where a request stands and why: attempts, groups and cost, its booking, what stands in its way.
+
+    plimsoll why request/NAMESPACE/NAME has the reasons of the last turns. Exit 0, or 3 if there is no such request.
+
+    \b
+    Examples:
+      plimsoll requests describe training
+      plimsoll requests describe batch/training -o yaml
+    """
+    connection = Connection(kubeconfig=kubeconfig, context=context, namespace=namespace, server=server)
+    where, called = _named(name, connection)
+    report = _report(connection, where, called, is_silent=_is_for_programs(output))
+    if report is None:
+        raise _missing(where, called)
+    match output:
+        case Output.TABLE:
+            from plimsoll.journal.rendering import harmless
+
+            for line in description(report):
+                typer.echo(harmless(line))
+        case Output.NAME:
+            typer.echo(f"provisioningrequest/{where}/{called}")
+        case _:
+            echo_value(report, output)
+
+
+@app.command(name="wait", short_help="Wait until a request has its capacity.")
+def wait(
+    name: NameArgument,
+    *,
+    goal: Annotated[Goal, typer.Option("--for", help="What to wait for.")] = Goal.PROVISIONED,
+    timeout: Annotated[str, typer.Option("--timeout", help="At most so long, e.g. 90s or 10m.")] = "10m",
+    kubeconfig: KubeconfigOption = "",
+    context: ContextOption = "",
+    namespace: NamespaceOption = "",
+    server: ServerOption = "",
+    output: OutputOption = Output.TABLE,
+) -> None:
+    """
+    Wait until a request is provisioned, answered in any way, or consumed by its pods.
+
+    Exit 0 when it is; 1 if it never will be (failed, revoked, deleted) or the time is over, with what stands in its
+    way; 3 if there is no such request.
+
+    \b
+    Examples:
+      plimsoll requests wait batch/training
+      plimsoll requests wait training -n batch --for consumed --timeout 30m
+    """
+    from plimsoll.core.errors import InvalidInput
+    from plimsoll.nodes.config.flags import read_duration_s
+    from plimsoll.runtime.clocks import RealClock
+
+    wait_s = read_duration_s(timeout)
+    if wait_s is None or wait_s < 0:
+        raise InvalidInput(f"{timeout!r} is no duration; say e.g. 90s, 10m or 1h30m", path="--timeout")
+    connection = Connection(kubeconfig=kubeconfig, context=context, namespace=namespace, server=server)
+    where, called = _named(name, connection)
+    reports = _Waiting(where=where, called=called, goal=goal, wait_s=wait_s, clock=RealClock())
+    report = with_client(connection, reports.ended, is_silent=_is_for_programs(output))
+    if report is None and not reports.was_seen:
+        raise _missing(where, called)
+    _tell_end(report, goal, f"{where}/{called}", output)
+
+
+# ---- with the cluster
+
+
+class _Waiting:
+    """Looks again and again until there is an end to it."""
+
+    def __init__(self, *, where: str, called: str, goal: Goal, wait_s: float, clock: Clock) -> None:
+        self._where = where
+        self._called = called
+        self._goal = goal
+        self._wait_s = wait_s
+        self._clock = clock
+        self.was_seen = False
+
+    async def ended(self, client: Client) -> Json | None:
+        """What it was when the wait ended; None: it is not there."""
+        clock = self._clock
+        over_s = clock.monotonic_s() + self._wait_s
+        while True:
+            report = await _read_one(client, self._where, self._called)
+            if report is None or _is_reached(report, self._goal) or _is_hopeless(report, self._goal):
+                return report
+            self.was_seen = True
+            left_s = over_s - clock.monotonic_s()
+            if left_s <= 0:
+                return report
+            await clock.sleep(min(_LOOKS_EVERY_S, left_s))
+
+
+def _listed(connection: Connection, namespace: str, *, is_silent: bool) -> list[Json]:
+    from plimsoll.journal.errors import NothingKnown
+    from plimsoll.kube.errors import NotFound
+    from plimsoll.kube.requests.options import Selection
+    from plimsoll.nodes.requests.views import report_of
+    from plimsoll.runtime.clocks import RealClock
+
+    async def work(client: Client) -> list[Json]:
+        try:
+            found: DecodedList[ProvisioningRequest] = await client.list(_resource(), Selection(namespace=namespace))
+        except NotFound as error:
+            raise NothingKnown(
+                "the cluster does not know ProvisioningRequests",
+                hint="install their definition, kubectl apply -k deploy/crds, and run the autoscaler with "
+                "--enable-provisioning-requests",
+            ) from error
+        line = sorted(found.items, key=lambda one: (one.metadata.namespace, one.metadata.name))
+        return [report_of(one, now=RealClock().now()) for one in line]
+
+    return with_client(connection, work, is_silent=is_silent)
+
+
+def _report(connection: Connection, namespace: str, name: str, *, is_silent: bool) -> Json | None:
+    return with_client(connection, lambda client: _read_one(client, namespace, name), is_silent=is_silent)
+
+
+async def _read_one(client: Client, namespace: str, name: str) -> Json | None:
+    from plimsoll.kube.errors import NotFound
+    from plimsoll.nodes.requests.views import report_of
+    from plimsoll.runtime.clocks import RealClock
+
+    try:
+        found: ProvisioningRequest = await client.get(_resource(), name, namespace=namespace)
+    except NotFound:
+        return None
+    return report_of(found, now=RealClock().now())
+
+
+def _resource() -> Resource:
+    from plimsoll.objects.api.provisioning_requests import ProvisioningRequest
+    from plimsoll.objects.custom_kinds import OUR_KINDS
+
+    found = OUR_KINDS.by_struct(ProvisioningRequest)
+    assert found is not None, "it is one of our kinds"
+    return found
+
+
+def _namespace_of(connection: Connection) -> str:
+    from plimsoll.runtime.clocks import RealClock
+
+    return connection.namespace or connection.access(clock=RealClock()).namespace or _DEFAULT_NAMESPACE
+
+
+def _named(text: str, connection: Connection) -> tuple[str, str]:
+    from plimsoll.core.errors import InvalidInput
+
+    where, slash, name = text.rpartition("/")
+    if not name or "/" in where or (slash and not where):
+        raise InvalidInput(f"{text!r} names no request; say NAME or NAMESPACE/NAME")
+    if where and connection.namespace and where != connection.namespace:
+        raise InvalidInput(f"{text!r} is not in namespace {connection.namespace}; leave out -n or the part before /")
+    return where or _namespace_of(connection), name
+
+
+def _missing(namespace: str, name: str) -> Exception:
+    from plimsoll.journal.errors import NothingKnown
+
+    return NothingKnown(
+        f"there is no ProvisioningRequest {namespace}/{name}", hint="plimsoll requests list -A lists all of them"
+    )
+
+
+# ---- telling
+
+
+def _is_for_programs(output: Output) -> bool:
+    return output in {Output.JSON, Output.YAML}
+
+
+def _is_reached(report: Json, goal: Goal) -> bool:
+    from plimsoll.nodes.requests import views
+
+    reached = {
+        Goal.PROVISIONED: {views.PROVISIONED, views.CONSUMED, views.BOOKING_EXPIRED},
+        Goal.ANSWERED: {views.PROVISIONED, views.CONSUMED, views.BOOKING_EXPIRED, views.WAITING},
+        Goal.CONSUMED: {views.CONSUMED},
+    }
+    return report["state"] in reached[goal]
+
+
+def _is_hopeless(report: Json, goal: Goal) -> bool:
+    from plimsoll.nodes.requests import views
+
+    over = {views.FAILED, views.REVOKED} | ({views.BOOKING_EXPIRED} if goal is Goal.CONSUMED else set())
+    return report["state"] in over
+
+
+def _tell_end(report: Json | None, goal: Goal, name: str, output: Output) -> None:
+    """Prints what it is, and ends the command with what that means."""
+    from plimsoll.journal.rendering import harmless
+
+    is_good = report is not None and _is_reached(report, goal)
+    if report is not None and _is_for_programs(output):
+        echo_value(report, output)
+    elif report is not None and output is Output.NAME:
+        typer.echo(f"provisioningrequest/{name}")
+    if report is None:
+        told = "was deleted"
+    elif is_good or _is_hopeless(report, goal):
+        told = f"{report['state']}: {report['message']}"
+    else:
+        told = f"not {goal.value} in time, it is {report['state']}: {report['message']}"
+    if output is Output.TABLE or not is_good:
+        typer.echo(harmless(f"request {name} {told}"), err=not is_good)
+    if not is_good:
+        raise typer.Exit(1)

@@ -1,0 +1,201 @@
+"""`plimsoll run nodes`: the node autoscaler, with Cluster Autoscaler's flags as it spells them.
+
+There are more than a hundred of them, in one table (`nodes.options.FLAGS`); so they are read here and not declared one
+by one: a flag that only exists in a help text cannot be.
+"""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING, Annotated, Any, Final
+
+import typer
+
+from plimsoll.cli.shared.connection import Connection, ContextOption, KubeconfigOption, ServerOption
+from plimsoll.cli.shared.logs import log_events_to_stderr, log_to_stderr
+from plimsoll.cli.shared.output import Output, OutputOption, echo_value, read_file, table
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+    from pathlib import Path
+
+    from plimsoll.app.node_autoscaling import Settings
+    from plimsoll.nodes.config.flags import Flag
+    from plimsoll.nodes.model.loop_result import LoopResult
+
+TAKES_OTHER_WORDS: Final = {"allow_extra_args": True, "ignore_unknown_options": True}
+
+
+def nodes(
+    context_of_command: typer.Context,
+    *,
+    kubeconfig: KubeconfigOption = "",
+    context: ContextOption = "",
+    server: ServerOption = "",
+    config: Annotated[
+        str,
+        typer.Option("--config", help="YAML file of flags without dashes; what is typed goes before.", metavar="FILE"),
+    ] = "",
+    data: Annotated[
+        str, typer.Option("--data", help="Directory of the journal; else it ends with the process.", metavar="DIR")
+    ] = "",
+    once: Annotated[bool, typer.Option("--once", help="One turn, told on stdout; then end.")] = False,
+    flags: Annotated[bool, typer.Option("--list-flags", help="List all flags with their defaults, and end.")] = False,
+    output: OutputOption = Output.TABLE,
+) -> None:
+    """
+    Add nodes that pods need and remove those they do not, making and deleting node groups where that is allowed.
+
+    Flags are Cluster Autoscaler's and Plimsoll's own (--list-flags, docs/reference/node-flags.md); --dry-run plans and
+    tells but never acts, and takes no lease, so it can be tried beside another autoscaler.
+
+    \b
+    Examples:
+      plimsoll run nodes --kubeconfig ./cluster/kubeconfig --dry-run --once
+      plimsoll run nodes --cloud-provider=externalgrpc --cloud-config=provider.yaml --nodes=0:10:workers
+      plimsoll run nodes --node-autoprovisioning --max-cpu=200 --max-memory=800 --scale-down-unneeded-time=5m
+    """
+    if flags:
+        _list_flags(output)
+        return
+    given = {**read_config(config), **dict(read_flags(context_of_command.args))}
+    log_to_stderr() if once else log_events_to_stderr()
+    _run(_settings(Connection(kubeconfig=kubeconfig, context=context, server=server), given, data), once, output)
+
+
+def read_flags(words: Sequence[str]) -> Iterator[tuple[str, Any]]:
+    """`--name=value`, `--name value`, `--switch`; a flag that may be repeated gives a list."""
+    from plimsoll.core.errors import InvalidInput
+    from plimsoll.nodes.config.options import known_flag
+
+    found: dict[str, list[str]] = {}
+    left = list(words)
+    while left:
+        word = left.pop(0)
+        if not word.startswith("-"):
+            raise InvalidInput(f"{word!r} is no flag; flags begin with dashes, e.g. --scan-interval=10s")
+        name, separator, value = word.lstrip("-").partition("=")
+        flag = known_flag(name)
+        if not separator:
+            follows = bool(left) and not left[0].startswith("--")
+            # Of a flag that is not known, a word that follows is its value: it is the flag that is wrong, not the word.
+            takes_value = flag is None or flag.kind != "true or false"
+            value = left.pop(0) if follows and takes_value else "true"
+        found.setdefault(name, []).append(value)
+    for name, values in found.items():
+        flag = known_flag(name)
+        is_list = flag is not None and flag.kind == "list"
+        yield name, values if is_list and len(values) > 1 else values[-1]
+
+
+def read_config(file: str) -> dict[str, Any]:
+    """Flags of a YAML file; none without one."""
+    if not file:
+        return {}
+    from plimsoll.core.errors import InvalidInput
+    from plimsoll.objects.codec.manifests import read_documents
+
+    documents = [document for _, document in read_documents(read_file(file), source=file)]
+    if len(documents) != 1 or not isinstance(documents[0], dict):
+        raise InvalidInput("must hold one mapping of flag names to values", path=file)
+    return {str(name): value for name, value in documents[0].items()}
+
+
+def _settings(connection: Connection, given: dict[str, Any], data: str) -> Settings:
+    import os
+    import socket
+    from pathlib import Path
+
+    from plimsoll.app.node_autoscaling import Settings
+    from plimsoll.nodes.config.options import accepted_only, read_options
+    from plimsoll.runtime.clocks import RealClock
+
+    policy = read_options(given, path="flags")
+    for flag in accepted_only(given):
+        typer.echo(f"warning: --{flag.name} has no effect: {flag.note}", err=True)
+    chosen = Connection(
+        kubeconfig=connection.kubeconfig or policy.operation.kubeconfig,
+        context=connection.context,
+        server=connection.server or policy.operation.kubernetes,
+    )
+    directory: Path | None = Path(data) if data else None
+    if directory is not None:
+        directory.mkdir(parents=True, exist_ok=True)
+    access = chosen.access(clock=RealClock())
+    return Settings(access=access, options=given, data=directory, host=socket.gethostname(), environment=os.environ)
+
+
+def _run(settings: Settings, once: bool, output: Output) -> None:
+    import asyncio
+
+    from plimsoll.app.node_autoscaling import Running
+    from plimsoll.runtime.chance import SystemEntropy
+    from plimsoll.runtime.clocks import RealClock
+    from plimsoll.runtime.signals import run_until_signalled
+
+    async def running() -> None:
+        async with Running(settings, clock=RealClock(), entropy=SystemEntropy()) as autoscaler:
+            if once:
+                _tell(await autoscaler.run_once(), output)
+                return
+            operation = autoscaler.policy.operation
+            mode = "dry run: nothing is changed" if operation.dry_run else f"provider {operation.provider}"
+            typer.echo(f"autoscaling nodes of {settings.access.server}, {mode}; Ctrl-C ends it", err=True)
+            await autoscaler.run()
+
+    if asyncio.run(run_until_signalled(running())) is not None:
+        typer.echo("stopped", err=True)
+
+
+def _tell(turn: LoopResult, output: Output) -> None:
+    from plimsoll.nodes.reporting.journal.plan_entries import told_of
+    from plimsoll.nodes.reporting.log_line import sentence_of
+    from plimsoll.nodes.reporting.plan_json import loop_entry
+
+    if output is not Output.TABLE:
+        echo_value(loop_entry(turn), output)
+        return
+    typer.echo(sentence_of(turn))
+    plan, _ = told_of(turn)
+    for line in plan.lines():
+        typer.echo(line)
+
+
+def _list_flags(output: Output) -> None:
+    if output is not Output.TABLE:
+        names = ("flag", "kind", "default", "state", "aliases", "note")
+        echo_value([dict(zip(names, row, strict=True)) for row in flag_rows()], output)
+        return
+    for line in table(("FLAG", "KIND", "DEFAULT", "STATE"), [row[:4] for row in flag_rows()]):
+        sys.stdout.write(f"{line}\n")
+
+
+def flag_rows() -> list[tuple[str, str, str, str, str, str]]:
+    """Every flag: its name, what may be written for it, its default, what becomes of it, other names, and a note."""
+    from plimsoll.nodes.config.options import FLAGS
+
+    return [
+        (
+            f"--{one.name}",
+            one.kind,
+            _shown(one),
+            one.state.value,
+            ", ".join(f"--{alias}" for alias in one.aliases),
+            one.note,
+        )
+        for one in FLAGS.values()
+    ]
+
+
+def _shown(flag: Flag) -> str:
+    """A default as one would type it."""
+    from plimsoll.nodes.cluster_state.changes import spelled
+
+    default = flag.default
+    if default is None or default in ((), ""):
+        return "-"
+    if isinstance(default, bool):
+        return str(default).lower()
+    if isinstance(default, tuple):
+        return ",".join(map(str, default))
+    return spelled(default) if flag.kind == "duration" else str(getattr(default, "value", default))

@@ -1,0 +1,1 @@
+"""What all commands share: connection options, output formats, logs, progress and times."""

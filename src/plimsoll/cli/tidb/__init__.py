@@ -1,0 +1,1 @@
+"""Commands of the TiDB autoscaler: `run tidb` and `tidb plan|planner|name|validate|simulate`."""

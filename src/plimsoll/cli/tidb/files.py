@@ -1,0 +1,153 @@
+"""TidbClusterAutoScalers and their TidbClusters in files, judged.
+
+For `plimsoll tidb validate`, and for `plimsoll validate` where the schema has said its part.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+from plimsoll.cli.shared.output import read_file
+from plimsoll.core.errors import InvalidInput
+from plimsoll.core.values import Value
+from plimsoll.objects.api.tidb import TIDB_GROUP, TidbCluster, TidbClusterAutoScaler
+from plimsoll.objects.codec.decode_problems import BadObject
+from plimsoll.objects.codec.decoding import convert_object, encode_object
+from plimsoll.objects.codec.manifests import Manifest, read_manifests
+from plimsoll.objects.validation import Complaint, ManifestValidator, ValidationResult
+from plimsoll.tidb.planning.api.defaults import defaulted
+from plimsoll.tidb.planning.api.validation import lets_in, problems_of
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+
+class World(Value):
+    """What an autoscaler is judged with: clusters, and namespaces with their annotations."""
+
+    clusters: tuple[TidbCluster, ...]
+    annotations: dict[str, dict[str, str]]
+
+    @classmethod
+    def of(cls, manifests: Sequence[Manifest]) -> World:
+        """From what stands in files, as far as it can be read."""
+        found = [convert_object(TidbCluster, one.body) for one in manifests if is_tidb(one, TidbCluster)]
+        return cls(
+            clusters=tuple(one for one in found if not isinstance(one, BadObject)),
+            annotations={
+                one.ref.name: _annotations(one.body)
+                for one in manifests
+                if (one.api_version, one.kind) == ("v1", "Namespace")
+            },
+        )
+
+    def base_of(self, autoscaler: TidbClusterAutoScaler) -> TidbCluster | None:
+        """Its cluster; files need not name the namespace."""
+        cluster = autoscaler.spec.cluster
+        spaces = {"", cluster.namespace or autoscaler.metadata.namespace}
+        named = [one for one in self.clusters if one.metadata.name == cluster.name]
+        return next((one for one in named if one.metadata.namespace in spaces or spaces == {""}), None)
+
+    def open_to(self, namespace: str) -> frozenset[str]:
+        return frozenset(name for name, told in self.annotations.items() if lets_in(told, namespace))
+
+
+class GivenAutoScaler(Value):
+    """One of a file, and what the schema says of it; `autoscaler` is None if it cannot even be read."""
+
+    manifest: Manifest
+    autoscaler: TidbClusterAutoScaler | None
+    judgement: ValidationResult
+
+    def problems(self, world: World) -> list[str]:
+        """Everything wrong, a line each. Its cluster may be missing in files as long as something else is wrong."""
+        if self.autoscaler is None:
+            return [str(one).replace("\n", " ") for one in self.judgement.complaints]
+        # What the schema asks for inside the spec, the rules ask for as well, with reasons of their own. And a status
+        # is nobody's mistake: it comes along with what kubectl shows.
+        outside = [
+            str(one)
+            for one in self.judgement.complaints
+            if (one.reason == "FieldUnknown" or not one.field.startswith("spec."))
+            and not one.field.startswith("status")
+        ]
+        namespaces = world.open_to(self.autoscaler.metadata.namespace)
+        base = self._base(world)
+        found = [*outside, *map(str, problems_of(self.autoscaler, base, open_namespaces=namespaces))]
+        if base is None and not found:
+            raise self._no_base(world)
+        return found
+
+    def effective(self, world: World) -> dict[str, Any]:
+        """The object with its defaults. The status is left out: nobody asked how it stands."""
+        assert self.autoscaler is not None, "asked only of a valid one"
+        spec = json.loads(encode_object(defaulted(self.autoscaler, self._base(world)).spec))
+        return {**{name: part for name, part in self.manifest.body.items() if name != "status"}, "spec": spec}
+
+    def _base(self, world: World) -> TidbCluster | None:
+        assert self.autoscaler is not None
+        base = world.base_of(self.autoscaler)
+        if base is None and not self.autoscaler.spec.cluster.name and world.clusters:
+            base = world.clusters[0]
+        return base
+
+    def _no_base(self, world: World) -> InvalidInput:
+        assert self.autoscaler is not None
+        names = ", ".join(f"{one.metadata.namespace}/{one.metadata.name}" for one in world.clusters)
+        cluster = self.autoscaler.spec.cluster
+        wanted = f"{cluster.namespace}/{cluster.name}" if cluster.namespace else cluster.name
+        return InvalidInput(f"holds no TidbCluster {wanted}; there is {names or 'none'}", path="--tc")
+
+
+def read_autoscaler(name: str) -> GivenAutoScaler:
+    """Raises `InvalidInput` if the file holds none, or several."""
+    manifests = read_manifests(read_file(name), source=name, odd_numbers=True)
+    found = [one for one in manifests if is_tidb(one, TidbClusterAutoScaler)]
+    if len(found) != 1:
+        raise InvalidInput(f"holds {len(found)} TidbClusterAutoScalers, one was expected", path=name)
+    return given(found[0])
+
+
+def given(manifest: Manifest) -> GivenAutoScaler:
+    decoded = convert_object(TidbClusterAutoScaler, manifest.body)
+    judgement = ManifestValidator().judge(manifest)
+    if not isinstance(decoded, BadObject):
+        return GivenAutoScaler(manifest=manifest, autoscaler=decoded, judgement=judgement)
+    if judgement.valid:
+        field, _, message = decoded.problem.partition(": ")
+        judgement = ValidationResult(
+            complaints=(Complaint(field=field, reason="FieldValueTypeInvalid", message=message),)
+        )
+    return GivenAutoScaler(manifest=manifest, autoscaler=None, judgement=judgement)
+
+
+def read_world(name: str) -> World:
+    """Raises `InvalidInput` if it holds a TidbCluster that cannot be read."""
+    manifests = read_manifests(read_file(name), source=name)
+    for manifest in manifests:
+        if is_tidb(manifest, TidbCluster):
+            cluster = convert_object(TidbCluster, manifest.body)
+            if isinstance(cluster, BadObject):
+                raise InvalidInput(cluster.problem, path=name)
+    return World.of(manifests)
+
+
+def complaints_of_rules(manifest: Manifest, world: World) -> tuple[Complaint, ...]:
+    """What the rules say of an autoscaler that its schema admits; its cluster is asked if it is among the files."""
+    autoscaler = convert_object(TidbClusterAutoScaler, manifest.body)
+    if isinstance(autoscaler, BadObject):
+        return (Complaint(field="", reason="FieldValueTypeInvalid", message=autoscaler.problem),)
+    namespaces = world.open_to(autoscaler.metadata.namespace)
+    found = problems_of(autoscaler, world.base_of(autoscaler), open_namespaces=namespaces)
+    return tuple(Complaint(field=one.field, reason="FieldValueInvalid", message=one.reason) for one in found)
+
+
+def is_tidb(manifest: Manifest, struct: type[TidbCluster | TidbClusterAutoScaler]) -> bool:
+    return (manifest.group, manifest.kind) == (TIDB_GROUP, struct.kind_name())
+
+
+def _annotations(body: dict[str, Any]) -> dict[str, str]:
+    metadata = body.get("metadata")
+    annotations = metadata.get("annotations") if isinstance(metadata, dict) else None
+    return annotations if isinstance(annotations, dict) else {}

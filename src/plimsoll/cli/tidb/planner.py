@@ -1,0 +1,161 @@
+"""`plimsoll tidb planner`: the planning service of one TiDB cluster. It needs PD and Prometheus, no Kubernetes."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated, Final
+
+import typer
+
+from plimsoll.cli.shared.logs import log_events_to_stderr
+from plimsoll.cli.shared.times import read_moment
+from plimsoll.cli.tidb.tokens import TokenFileOption, read_token
+from plimsoll.core.errors import InvalidInput
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from datetime import datetime
+
+    from plimsoll.tidb.pd.members import BaseCluster
+    from plimsoll.tidb.planner.collector import Collecting
+    from plimsoll.web.client import HttpWeb
+
+_INTERVALS_IN_A_WINDOW: Final = 2
+
+
+def planner(
+    *,
+    listen: Annotated[str, typer.Option("--listen", help="Where to serve.", metavar="HOST:PORT")],
+    pd: Annotated[str, typer.Option("--pd", help="Address of PD, e.g. http://db-pd.prod:2379.", metavar="URL")],
+    tc: Annotated[
+        str,
+        typer.Option("--tc", help="The TidbCluster: its own pods are the homogeneous instances.", metavar="NS/NAME"),
+    ],
+    prometheus: Annotated[
+        str, typer.Option("--prometheus", help="Address of Prometheus; else PD is asked for it.", metavar="URL")
+    ] = "",
+    pd_token_file: TokenFileOption = "",
+    window: Annotated[
+        str, typer.Option("--window", help="Over how long CPU is measured; two scrapes at least.", metavar="DURATION")
+    ] = "60s",
+    scrape_interval: Annotated[
+        str,
+        typer.Option(
+            "--scrape-interval", help="How often Prometheus scrapes; two missed are stale.", metavar="DURATION"
+        ),
+    ] = "15s",
+    time: Annotated[
+        str,
+        typer.Option("--time", help="Plan for this moment instead of now, e.g. of recorded data.", metavar="RFC3339"),
+    ] = "",
+    fallback_heterogeneous: Annotated[
+        bool,
+        typer.Option("--fallback-heterogeneous", help="Let groups grow where the cluster itself may not."),
+    ] = False,
+    query: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--query",
+            help="Another query, e.g. tikv.cpu_used=PROMQL with %window% in it; may be repeated.",
+            metavar="NAME=PROMQL",
+        ),
+    ] = None,
+) -> None:
+    """
+    Serve POST /autoscaling: how many instances a TiDB cluster should have, from what PD and Prometheus say right then.
+
+    Missing, stale or partial metrics never scale in; if too little is known the answer is an error, not an empty plan.
+
+    \b
+    Examples:
+      plimsoll tidb planner --listen :9092 --pd http://db-pd.prod:2379 --prometheus http://monitor:9090 --tc prod/db
+      plimsoll tidb planner --listen :9092 --pd http://db-pd.prod:2379 --tc prod/db --window 30s --scrape-interval 10s
+    """
+    import asyncio
+    from functools import partial
+
+    from plimsoll.app.page_serving import check_address
+    from plimsoll.runtime.signals import run_until_signalled
+    from plimsoll.tidb.planner.collector import Collecting
+    from plimsoll.tidb.prometheus.cpu import read_queries
+    from plimsoll.web.client import HttpWeb, checked_base
+
+    settings = Collecting(
+        base=_cluster(tc),
+        prometheus=checked_base(prometheus, path="--prometheus") if prometheus else "",
+        window_s=_window_s(window),
+        scrape_interval_s=_duration_s(scrape_interval, path="--scrape-interval"),
+        queries=read_queries(_named(query or [])),
+    )
+    if settings.window_s < _INTERVALS_IN_A_WINDOW * settings.scrape_interval_s:
+        told = f"--window {window} holds less than two scrapes, one every {scrape_interval}: usage may not be known"
+        typer.echo(f"warning: {told}", err=True)
+    base, fixed = checked_base(pd, path="--pd"), read_moment(time, path="--time") if time else None
+    token = read_token(pd_token_file, base, settings.prometheus)
+    check_address(listen)
+    log_events_to_stderr()
+    web = partial(HttpWeb, token=token)
+    serving = _serve(settings, web, pd=base, listen=listen, fixed=fixed, falls_back=fallback_heterogeneous)
+    if asyncio.run(run_until_signalled(serving)) is not None:
+        typer.echo("stopped", err=True)
+
+
+async def _serve(
+    settings: Collecting,
+    make_web: Callable[[], HttpWeb],
+    *,
+    pd: str,
+    listen: str,
+    fixed: datetime | None,
+    falls_back: bool,
+) -> None:
+    """The web is made here because it belongs to the loop that runs."""
+    from plimsoll.app.page_serving import serve_pages
+    from plimsoll.runtime.clocks import RealClock
+    from plimsoll.tidb.pd.client import Pd
+    from plimsoll.tidb.planner.collector import Collector
+    from plimsoll.tidb.planner.service import PlannerService
+
+    clock = RealClock()
+    async with make_web() as web:
+        collector = Collector(settings, pd=Pd(pd, web=web), web=web)
+        now = clock.now if fixed is None else lambda: fixed
+        service = PlannerService(collector, now=now, falls_back=falls_back)
+        typer.echo(f"planning {settings.base.namespace}/{settings.base.name} on {listen}; Ctrl-C ends it", err=True)
+        await serve_pages(service, listen)
+
+
+# ---- what is written on the command line
+
+
+def _cluster(written: str) -> BaseCluster:
+    from plimsoll.tidb.pd.members import BaseCluster
+
+    namespace, _, name = written.partition("/")
+    if not namespace or not name or "/" in name:
+        raise InvalidInput(f"{written!r} is not NAMESPACE/NAME", path="--tc")
+    return BaseCluster(namespace=namespace, name=name)
+
+
+def _duration_s(written: str, *, path: str) -> float:
+    from plimsoll.nodes.config.flags import read_duration_s
+
+    seconds = read_duration_s(written)
+    if not seconds:
+        raise InvalidInput(f"{written!r} is no duration like 15s or 1m", path=path)
+    return seconds
+
+
+def _window_s(written: str) -> int:
+    """Whole seconds, because that is how it is written into queries."""
+    seconds = _duration_s(written, path="--window")
+    if seconds != int(seconds):
+        raise InvalidInput(f"{written!r} is not a whole number of seconds", path="--window")
+    return int(seconds)
+
+
+def _named(written: list[str]) -> dict[str, str]:
+    pairs = [one.partition("=") for one in written]
+    for name, separator, _ in pairs:
+        if not separator:
+            raise InvalidInput(f"{name!r} is not NAME=PROMQL", path="--query")
+    return {name.strip(): text for name, _, text in pairs}

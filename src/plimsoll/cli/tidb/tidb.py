@@ -1,0 +1,186 @@
+"""`plimsoll tidb …`: what the planner of TiDB clusters would say, names of groups, and whether rules make sense."""
+
+from __future__ import annotations
+
+import json
+from enum import Enum
+from typing import TYPE_CHECKING, Annotated, NoReturn
+
+import typer
+
+from plimsoll.cli.shared.output import Output, echo_value, read_file
+from plimsoll.cli.tidb import planner, simulate
+from plimsoll.core.errors import InvalidInput, NotEnoughData
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from plimsoll.core.plans import Reason
+    from plimsoll.tidb.model.snapshot import Snapshot
+    from plimsoll.tidb.wire.strategy import Strategy
+
+app = typer.Typer(help="TiDB clusters: how many instances of which size.", no_args_is_help=True)
+app.command(name="planner", short_help="Serve the planner of a cluster.")(planner.planner)
+app.command(name="simulate", short_help="Play an autoscaler over a curve of load.")(simulate.simulate)
+
+
+class Profile(Enum):
+    """Which planner: there is only that of the design."""
+
+    DESIGN = "design"
+
+
+@app.callback()
+def tidb() -> None:
+    """
+    TiDB clusters: how many TiKV and TiDB instances of which size, from their load and their disks.
+
+    \b
+    Examples:
+      plimsoll tidb plan --strategy strategy.json --snapshot snapshot.json
+      plimsoll tidb validate -f autoscaler.yaml --tc cluster.yaml
+      plimsoll tidb simulate --load day.csv -f autoscaler.yaml --tc cluster.yaml --plot day.png
+      plimsoll tidb name --seed seed.json
+    """
+
+
+# ---- plan
+
+
+@app.command(name="plan", short_help="Plan instances for a snapshot.")
+def plan(
+    *,
+    strategy: Annotated[str, typer.Option(help="The question, as POST /autoscaling has it.", metavar="FILE")],
+    snapshot: Annotated[str, typer.Option(help="Instances, and what was measured of them.", metavar="FILE")],
+    profile: Annotated[Profile, typer.Option(help="Which planner.")] = Profile.DESIGN,
+    fallback_heterogeneous: Annotated[
+        bool,
+        typer.Option("--fallback-heterogeneous", help="Let groups grow where the cluster itself may not."),
+    ] = False,
+) -> None:
+    """
+    Print the plans for a strategy and a snapshot, as a JSON array; why goes to stderr, a JSON object a line.
+
+    Exit 0, also if nothing is to be done; 2 if an input is wrong, 3 if too little is known to plan: then stdout is
+    empty and stderr is one JSON object.
+
+    \b
+    Examples:
+      plimsoll tidb plan --strategy strategy.json --snapshot snapshot.json
+    """
+    del profile  # there is one
+    from msgspec import structs
+
+    from plimsoll.tidb.planning.planner.planner import plan as decide
+    from plimsoll.tidb.planning.planner.result import CannotPlan
+    from plimsoll.tidb.wire.plans import write_plans
+
+    asked, seen = _asked(strategy, snapshot)
+    answer = decide(structs.replace(asked, falls_back=fallback_heterogeneous), seen)
+    if isinstance(answer, CannotPlan):
+        _refuse(answer.code, answer.detail, code=_NOT_ENOUGH if answer.is_for_lack_of_data else _BAD_INPUT)
+    for line in _told(answer.reasons):
+        typer.echo(line, err=True)
+    typer.echo(write_plans(answer.plans).decode())
+
+
+_BAD_INPUT = InvalidInput.exit_code
+_NOT_ENOUGH = NotEnoughData.exit_code
+
+
+def _asked(strategy: str, snapshot: str) -> tuple[Strategy, Snapshot]:
+    from plimsoll.tidb.model.snapshot import read_snapshot
+    from plimsoll.tidb.wire.strategy import read_strategies
+
+    try:
+        seen = read_snapshot(read_file(snapshot))
+    except InvalidInput as error:
+        _refuse("bad_snapshot", _in_file(snapshot, error), code=_BAD_INPUT)
+    try:
+        strategies = read_strategies(read_file(strategy))
+    except InvalidInput as error:
+        _refuse("bad_strategy", _in_file(strategy, error), code=_BAD_INPUT)
+    matching = [one for one in strategies if one.component is seen.component]
+    if not matching:
+        _refuse("bad_strategy", f"{strategy}: rules: none is for {seen.component}", code=_BAD_INPUT)
+    return matching[0], seen
+
+
+def _in_file(name: str, error: InvalidInput) -> str:
+    """A file that cannot be read is named already."""
+    return str(error) if error.path == name else f"{name}: {error}"
+
+
+def _told(reasons: Iterable[Reason]) -> Iterable[str]:
+    for one in reasons:
+        yield json.dumps({"reason": one.code, "detail": one.message, **one.facts})
+
+
+def _refuse(error: str, detail: str, *, code: int) -> NoReturn:
+    typer.echo(json.dumps({"error": error, "detail": detail}), err=True)
+    raise typer.Exit(code)
+
+
+# ---- name
+
+
+@app.command(name="name", short_help="Print the name of a group's TidbCluster.")
+def name(seed: Annotated[str, typer.Option(help="What makes the group, as JSON.", metavar="FILE")]) -> None:
+    """
+    Print the name that the TidbCluster of a group has.
+
+    The seed holds namespace, tas (the autoscaler), component, cpu, memory, storage and labels. Amounts are whole
+    numbers (thousandths of a core, bytes) or texts such as "1000m" and "8Gi".
+
+    \b
+    Examples:
+      plimsoll tidb name --seed seed.json
+    """
+    from plimsoll.tidb.model.names import read_seed
+
+    written = read_file(seed)
+    try:
+        found = read_seed(written)
+    except InvalidInput as error:
+        raise InvalidInput(str(error), path=seed) from error
+    typer.echo(found.name())
+
+
+# ---- validate
+
+
+@app.command(name="validate", short_help="Tell whether an autoscaler's rules make sense.")
+def validate(
+    *,
+    filename: Annotated[str, typer.Option("-f", "--filename", help="The TidbClusterAutoScaler.", metavar="FILE")],
+    tc: Annotated[str, typer.Option("--tc", help="The TidbCluster that it scales.", metavar="FILE")],
+    show_defaulted: Annotated[
+        bool, typer.Option("--show-defaulted", help="If it is valid, print it with its defaults.")
+    ] = False,
+) -> None:
+    """
+    Tell all that is wrong with a TidbClusterAutoScaler for its TidbCluster: one error a line, exit 1 if there is one.
+
+    Nothing is printed of a valid one. Warnings go to stderr. Namespaces that let autoscalers of others in may stand in
+    the file of the TidbCluster.
+
+    \b
+    Examples:
+      plimsoll tidb validate -f autoscaler.yaml --tc cluster.yaml
+      plimsoll tidb validate -f autoscaler.yaml --tc cluster.yaml --show-defaulted
+    """
+    from plimsoll.cli.tidb.files import read_autoscaler, read_world
+    from plimsoll.tidb.planning.api.validation import warnings_of
+
+    given = read_autoscaler(filename)
+    world = read_world(tc)
+    problems = given.problems(world)
+    for line in problems:
+        typer.echo(line)
+    if given.autoscaler is not None:
+        for warning in warnings_of(given.autoscaler):
+            typer.echo(f"warning: {warning}", err=True)
+    if problems:
+        raise typer.Exit(1)
+    if show_defaulted:
+        echo_value(given.effective(world), Output.YAML)

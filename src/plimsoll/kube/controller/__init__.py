@@ -1,0 +1,1 @@
+"""The controller loop: workqueue, reconciling, event handlers that enqueue, finalizers."""

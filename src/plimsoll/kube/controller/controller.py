@@ -1,0 +1,271 @@
+"""The loop of every controller: take a key, look at the world, bring it closer to what is wanted, say so.
+
+A subsystem writes `reconcile(key)`; `app.py` gives `Controller.run` to the supervisor; `kube.wiring` puts keys in when
+objects change. A controller keeps nothing about the world: a key says where to look, and a run that is started again
+looks at everything.
+
+An exception means that this turn cannot go on. Which ones are expected:
+
+* `Conflict`: somebody was there first, or our cache is behind. Tried again soon, without a word.
+* `NotAllowed`: we are not leading, or not just now (a lease that is made anew or about to end), or somebody pulled the
+  brake. Tried again without a word, with a back-off and a budget of its own (`WorkQueue.add_refused`): many keys of a
+  follower cost little. Who becomes the leader calls `resync`.
+* any other `PlimsollError`: told as a warning, tried again with back-off, not before the server's Retry-After. One
+  that is `ToldAlready` is not told a second time.
+* any other `Exception` is a bug, and this module catches it, which only the supervisor does elsewhere: one object that
+  trips a bug would otherwise restart its controller for ever, and no other object would be looked at. It is told as an
+  error with its traceback, counted, and tried again with back-off. `BaseException` passes.
+
+Cancelling `run` is how it is stopped: no new key is taken, reconciles under way may finish within `grace_s`, which
+should be shorter than the supervisor's.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter
+from typing import TYPE_CHECKING, Generic, Protocol
+
+import structlog
+
+from plimsoll.core.errors import InvalidInput, PlimsollError
+from plimsoll.core.values import Value
+from plimsoll.kube.controller.workqueue import K, QueueSettings, QueueStatus, WorkQueue
+from plimsoll.kube.errors import Conflict, NotAllowed
+from plimsoll.runtime.yielding import CooperativeYield
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable, Iterable
+
+    from plimsoll.core.clock import Clock
+    from plimsoll.core.entropy import Entropy
+
+log: structlog.typing.FilteringBoundLogger = structlog.get_logger(__name__)
+
+_ERROR_TEXT_LENGTH = 500
+
+
+class ToldAlready(PlimsollError):
+    """This turn cannot go on, and its reconcile has told people so, or did in a turn before."""
+
+
+class Done(Value):
+    """Nothing more to do until something changes. `said`: one sentence about what was done, or why nothing was."""
+
+    said: str = ""
+
+
+class Again(Value):
+    """Look again in `after_s`, or earlier if something changes."""
+
+    after_s: float
+    said: str = ""
+
+
+class ControllerSettings(Value):
+    """How a controller works. Every `resync_s`, less up to a share of `resync_jitter`, all keys are looked at."""
+
+    workers: int = 1
+    resync_s: float = 600.0
+    """0: never."""
+    resync_jitter: float = 0.1
+    grace_s: float = 8.0
+    queue: QueueSettings = QueueSettings()
+
+    def __post_init__(self) -> None:
+        if self.workers < 1:
+            raise InvalidInput(f"must be at least 1, is {self.workers}", path="workers")
+
+
+class ControllerStatus(Value):
+    """What it did so far. `turns` is by result: done, again, conflict, not allowed, failed, bug."""
+
+    name: str
+    has_started: bool
+    """Its caches are in sync and its workers work."""
+    turns: dict[str, int]
+    queue: QueueStatus
+
+
+class Syncing(Protocol):
+    """An informer, as far as it matters here."""
+
+    async def synced(self) -> None:
+        """Return once its cache holds what the server had."""
+        ...
+
+
+class Controller(Generic[K]):
+    """Looks at keys with a number of workers, each key with one at a time."""
+
+    def __init__(
+        self,
+        name: str,
+        reconcile: Callable[[K], Awaitable[Done | Again]],
+        *,
+        clock: Clock,
+        entropy: Entropy,
+        all_keys: Callable[[], Iterable[K]] = tuple,
+        settings: ControllerSettings | None = None,
+    ) -> None:
+        """`all_keys` may give them one by one; others run in between, so what it goes through must not change."""
+        self.name = name
+        self.settings = settings or ControllerSettings()
+        self.queue: WorkQueue[K] = WorkQueue(clock=clock, entropy=entropy, settings=self.settings.queue)
+        self._reconcile = reconcile
+        self._all_keys = all_keys
+        self._clock = clock
+        self._entropy = entropy
+        self._sources: list[Syncing] = []
+        self._busy: set[asyncio.Task[None]] = set()
+        self._is_stopping = False
+        self._has_started = False
+        self._resync_wanted = asyncio.Event()
+        self._portions = CooperativeYield()
+        self._turns: Counter[str] = Counter()
+
+    @property
+    def status(self) -> ControllerStatus:
+        turns = dict(sorted(self._turns.items()))
+        return ControllerStatus(name=self.name, has_started=self._has_started, turns=turns, queue=self.queue.status)
+
+    def starts_after(self, source: Syncing) -> None:
+        """Work only on what is fully known: wait for this informer first."""
+        self._sources.append(source)
+
+    def resync(self) -> None:
+        """Have everything looked at, soon: for who becomes the leader. `run` does so by itself from time to time."""
+        self._resync_wanted.set()
+
+    async def run(self) -> None:
+        """Work until cancelled, or until the queue is closed and empty."""
+        for source in self._sources:
+            await source.synced()
+        log.info("controller.started", controller=self.name, workers=self.settings.workers)
+        self._is_stopping = False
+        await self._add_everything()
+        async with asyncio.TaskGroup() as group:
+            resyncing = group.create_task(self._resync_for_ever(), name=f"{self.name}: resync")
+            names = [f"{self.name}: worker {number}" for number in range(self.settings.workers)]
+            workers = [group.create_task(self._work(), name=name) for name in names]
+            self._has_started = True
+            try:
+                await asyncio.wait(workers)
+            finally:
+                self._has_started = False
+                resyncing.cancel()
+                await self._let_finish(workers)
+
+    # ---- inside
+
+    async def _resync_for_ever(self) -> None:
+        while True:
+            await self._until_resync()
+            await self._add_everything()
+
+    async def _until_resync(self) -> None:
+        """Until it is time, or somebody asks for it."""
+        longest_s = self.settings.resync_s
+        shortest_s = longest_s * (1 - self.settings.resync_jitter)
+        try:
+            async with asyncio.timeout(self._entropy.uniform(shortest_s, longest_s) if longest_s > 0 else None):
+                await self._resync_wanted.wait()
+        except TimeoutError:
+            return
+
+    async def _add_everything(self) -> None:
+        # Before the first key: whoever asks from now on may know of more.
+        self._resync_wanted.clear()
+        for key in self._all_keys():
+            self.queue.add(key)
+            await self._portions.worked()
+
+    async def _let_finish(self, workers: list[asyncio.Task[None]]) -> None:
+        self._is_stopping = True
+        for worker in workers:
+            if worker not in self._busy:
+                worker.cancel()
+        _, late = await asyncio.wait(workers, timeout=self.settings.grace_s)
+        for worker in late:
+            log.warning("controller.stop_overdue", controller=self.name, grace_s=self.settings.grace_s)
+            worker.cancel()
+
+    async def _work(self) -> None:
+        task = asyncio.current_task()
+        assert task is not None
+        while not self._is_stopping:
+            key = await self.queue.get()
+            if key is None:
+                return
+            self._busy.add(task)
+            try:
+                await self._turn(key, task)
+            finally:
+                self._busy.discard(task)
+                self.queue.done(key)
+
+    async def _turn(self, key: K, task: asyncio.Task[None]) -> None:
+        try:
+            outcome = await self._reconcile(key)
+        except asyncio.CancelledError as error:
+            if task.cancelling():
+                # Cut off: whoever runs this again starts with it.
+                self.queue.add(key)
+                raise
+            # Nobody cancelled us: something the reconcile waited for was. Left alone, the worker would be gone.
+            self._is_a_bug(key, error)
+        except NotAllowed as error:
+            self._is_not_allowed(key, error)
+        except Conflict as error:
+            self._is_too_late(key, error)
+        except PlimsollError as error:
+            self._has_failed(key, error)
+        except Exception as error:  # noqa: BLE001 -- one object's bug must not stop the others: see above
+            self._is_a_bug(key, error)
+        else:
+            self._went_well(key, outcome)
+
+    def _went_well(self, key: K, outcome: Done | Again) -> None:
+        self.queue.forget(key)
+        if isinstance(outcome, Again):
+            self._turns["again"] += 1
+            self.queue.add_after(key, outcome.after_s)
+        else:
+            self._turns["done"] += 1
+        if outcome.said:
+            log.info("reconcile.done", controller=self.name, key=str(key), said=outcome.said)
+
+    def _is_not_allowed(self, key: K, error: NotAllowed) -> None:
+        self._turns["not allowed"] += 1
+        self.queue.add_refused(key)
+        log.debug("reconcile.not_allowed", controller=self.name, key=str(key), error=_text_of(error))
+
+    def _is_too_late(self, key: K, error: Conflict) -> None:
+        self._turns["conflict"] += 1
+        wait_s = self.queue.add_rate_limited(key, because=error)
+        log.debug("reconcile.conflict", controller=self.name, key=str(key), again_s=wait_s, error=_text_of(error))
+
+    def _has_failed(self, key: K, error: PlimsollError) -> None:
+        self._turns["failed"] += 1
+        wait_s = self.queue.add_rate_limited(key, because=error)
+        tries = self.queue.failures(key)
+        told = _text_of(error)
+        tell = log.debug if isinstance(error, ToldAlready) else log.warning
+        tell("reconcile.failed", controller=self.name, key=str(key), error=told, tries=tries, again_s=round(wait_s, 3))
+
+    def _is_a_bug(self, key: K, error: BaseException) -> None:
+        self._turns["bug"] += 1
+        wait_s = self.queue.add_rate_limited(key)
+        told = _text_of(error)
+        log.error(
+            "reconcile.crashed",
+            controller=self.name,
+            key=str(key),
+            error=told,
+            again_s=round(wait_s, 3),
+            exc_info=error,
+        )
+
+
+def _text_of(error: BaseException) -> str:
+    return f"{type(error).__name__}: {error}"[:_ERROR_TEXT_LENGTH]

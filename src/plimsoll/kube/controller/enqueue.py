@@ -1,0 +1,79 @@
+"""From "this object changed" to "look at that key": how informers feed controllers.
+
+    enqueue_on(pods, controller, of_owner(KAFKA))
+
+A `Keys` function reads a change and names the keys it concerns; it looks at the state before and after, because an
+object that changed its owner concerns both.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from plimsoll.kube.informer.events import Added, Deleted, Key, TurnedBad, Updated, view_of
+from plimsoll.objects.codec.decoding import RawObject
+from plimsoll.objects.owners import controller_of
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Hashable, Iterable
+
+    from plimsoll.kube.controller.controller import Controller
+    from plimsoll.kube.informer import Informer
+    from plimsoll.kube.informer.events import Change
+    from plimsoll.objects.api.meta import OwnerReference, WireObject
+    from plimsoll.objects.registry import Resource
+
+    Keys = Callable[[Change[Any]], Iterable["H"]]
+
+H = TypeVar("H", bound="Hashable")
+
+
+def enqueue_on(informer: Informer[Any], controller: Controller[H], keys: Keys[H]) -> None:
+    """Have `controller` look at `keys` of every change, and start only when the informer is in sync."""
+
+    def enqueue(change: Change[Any]) -> None:
+        for key in keys(change):
+            controller.queue.add(key)
+
+    controller.starts_after(informer)
+    informer.add_handler(enqueue, name=controller.name)
+
+
+def of_itself(change: Change[Any]) -> Iterable[Key]:
+    """The object's own key; also of one that cannot be read, which is there and wants to be looked at."""
+    return (change.key,)
+
+
+def of_owner(resource: Resource) -> Keys[Key]:
+    """The keys of the objects of kind `resource` that manage the changed one. Any version of the kind will do."""
+
+    def keys(change: Change[Any]) -> Iterable[Key]:
+        names: dict[str, None] = {}
+        for view in states_in(change):
+            owner = controller_of(view.metadata)
+            if owner is not None and _is_of(owner, resource):
+                names[owner.name] = None
+        if not names:
+            return ()
+        namespace = change.key.namespace if resource.namespaced else ""
+        return [Key(namespace, name) for name in names]
+
+    return keys
+
+
+def states_in(change: Change[Any]) -> list[WireObject]:
+    """The readable states a change tells of, the older first."""
+    # Asked for every event by every controller, so by type: see `informer.changes`.
+    if type(change) is Updated:
+        old, new = change.old, change.new
+        # Both are with their bytes, or neither is.
+        return [old.view, new.view] if type(new) is RawObject else [old, new]
+    if type(change) is Added:
+        return [view_of(change.new)]
+    if type(change) is Deleted or type(change) is TurnedBad:
+        return [view_of(change.last)] if change.last is not None else []
+    return []
+
+
+def _is_of(owner: OwnerReference, resource: Resource) -> bool:
+    return owner.kind == resource.kind and owner.api_version.rpartition("/")[0] == resource.group

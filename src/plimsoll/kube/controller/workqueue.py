@@ -1,0 +1,266 @@
+"""The queue between "something about this key changed" and "a worker looks at it": keys, never the changes themselves.
+
+Controllers put keys in from informer handlers, timers and failed reconciles, and take them out with their workers. What
+the queue promises:
+
+* A key waits in it once, however often it is added, and in the order in which keys became ready.
+* No two workers have the same key. One that is added while it is worked becomes ready again when its worker is done,
+  so what happened after the worker began to look is always looked at.
+* `add_after` keeps the earliest of several due times for a key. A plain `add` does not touch them: whoever asked for
+  a look at noon gets one at noon.
+* `get` that is cancelled has taken nothing.
+
+There is no task and no thread in it: due keys become ready when anybody touches the queue, and who waits in `get`
+sleeps until the next due time. Retries back off from 0.1 s, doubling to 5 minutes, with a little jitter (client-go:
+5 ms to 1000 s without): our reconciles plan, so retrying 200 times a second would only warm the room, and a
+quarter of an hour is longer than anybody waits to see a mended object taken up.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import heapq
+import itertools
+from collections import OrderedDict, deque
+from typing import TYPE_CHECKING, Final, Generic, TypeVar
+
+from plimsoll.core.values import Value
+from plimsoll.kube.requests.rate_limiter import TokenBucket
+from plimsoll.runtime.backoff import Backoff, BackoffTable
+
+if TYPE_CHECKING:
+    from collections.abc import Hashable
+
+    from plimsoll.core.clock import Clock
+    from plimsoll.core.entropy import Entropy
+
+K = TypeVar("K", bound="Hashable")
+
+RETRIES: Final = Backoff(initial_s=0.1, factor=2.0, cap_s=300.0, jitter=0.1)
+
+# Loop and clock may round a moment differently; a wait shorter than this would only turn the loop.
+_SAME_INSTANT_S: Final = 1e-6
+# A loop's timer overflows somewhere; who wakes early just waits again.
+_LONGEST_TIMER_S: Final = 86_400.0
+# Not worth tidying up.
+_FEW: Final = 64
+
+
+class QueueSettings(Value):
+    """How retries are spaced: by `backoff` for each key, and over all keys at `retries_per_s` (0: no such limit)."""
+
+    backoff: Backoff = RETRIES
+    retries_per_s: float = 10.0
+    retry_burst: int = 100
+
+
+class QueueStatus(Value):
+    """The queue at one moment, and how often it was used so far: what metrics show."""
+
+    depth: int
+    """Ready, and no worker has them."""
+    working: int
+    delayed: int
+    """Not due yet."""
+    oldest_age_s: float
+    """How long the first in line has been ready."""
+    longest_work_s: float
+    adds: int
+    retries: int
+    is_closed: bool
+
+
+class WorkQueue(Generic[K]):
+    """Keys to be looked at. `None` cannot be a key: `get` gives it when the queue is closed and empty."""
+
+    def __init__(self, *, clock: Clock, entropy: Entropy, settings: QueueSettings | None = None) -> None:
+        settings = settings or QueueSettings()
+        self._clock = clock
+        self._failures = _Spacing(settings, entropy)
+        self._refusals = _Spacing(settings, entropy)
+        self._ready: OrderedDict[K, float] = OrderedDict()  # since when
+        self._working: dict[K, float] = {}  # since when
+        self._again: set[K] = set()  # added while worked
+        self._due: dict[K, float] = {}
+        self._timetable: list[tuple[float, int, K]] = []  # may hold entries that _due has forgotten
+        self._numbers = itertools.count()
+        self._waiters: deque[asyncio.Future[None]] = deque()
+        self._is_closed = False
+        self._adds = self._retries = 0
+
+    # ---- putting in
+
+    def add(self, key: K) -> None:
+        """Have `key` looked at as soon as a worker is free. Nothing is taken after `close`."""
+        if self._is_closed:
+            return
+        now_s = self._become_due()
+        self._adds += 1
+        self._make_ready(key, now_s)
+
+    def add_after(self, key: K, seconds: float) -> None:
+        """Have `key` looked at in `seconds`, or at the earlier time it already waits for."""
+        if not seconds > 0:
+            self.add(key)
+            return
+        if self._is_closed:
+            return
+        due_s = self._become_due() + seconds
+        if due_s >= self._due.get(key, float("inf")):
+            return
+        self._due[key] = due_s
+        entry = (due_s, next(self._numbers), key)
+        heapq.heappush(self._timetable, entry)
+        if len(self._timetable) > 2 * len(self._due) + _FEW:
+            self._timetable = [one for one in self._timetable if self._due.get(one[2]) == one[0]]
+            heapq.heapify(self._timetable)
+        if self._timetable[0] is entry:
+            # Whoever waits, waits for a later one.
+            self._wake_one()
+
+    def add_rate_limited(self, key: K, *, because: object = None) -> float:
+        """Have `key` looked at again after a failure; gives the wait in seconds.
+
+        An error that brings `retry_after_s` (`kube.errors.ApiError`) is waited for at least that long.
+        """
+        now_s = self._clock.monotonic_s()
+        self._retries += 1
+        wait_s = self._failures.wait_s(key, now_s, because=because)
+        self.add_after(key, wait_s)
+        return wait_s
+
+    def add_refused(self, key: K) -> None:
+        """Have `key` looked at again after we kept ourselves from acting: spaced like failures, without being one.
+
+        With a budget of its own, so that a follower's many refusals hold up no retry. Who is refused again before its
+        time, because something changed, keeps its turn.
+        """
+        now_s = self._clock.monotonic_s()
+        due_s = self._refusals.table.state(key).ready_at
+        if due_s <= now_s + _SAME_INSTANT_S:
+            due_s = now_s + self._refusals.wait_s(key, now_s)
+        self.add_after(key, due_s - now_s)
+
+    def forget(self, key: K) -> None:
+        """It went well: the next failure of `key` counts as its first."""
+        self._failures.table.succeeded(key)
+        self._refusals.table.succeeded(key)
+
+    def failures(self, key: K) -> int:
+        """How often in a row `key` failed."""
+        return self._failures.table.state(key).failures
+
+    # ---- taking out
+
+    async def get(self) -> K | None:
+        """The next key, for the caller alone until `done`. None: the queue is closed, and nothing is ready."""
+        while True:
+            now_s = self._become_due()
+            if self._ready:
+                key, _ = self._ready.popitem(last=False)
+                self._working[key] = now_s
+                if self._ready or self._timetable:
+                    self._wake_one()
+                return key
+            if self._is_closed:
+                return None
+            await self._something_happens(now_s)
+
+    def done(self, key: K) -> None:
+        """The worker let go of `key`."""
+        if self._working.pop(key, None) is None:
+            raise ValueError(f"nobody works on {key!r}")
+        if key in self._again:
+            self._again.discard(key)
+            self._make_ready(key, self._clock.monotonic_s())
+
+    def close(self) -> None:
+        """Take nothing more, forget what is not due yet; what is ready is still given out, then `get` ends."""
+        self._become_due()
+        self._is_closed = True
+        self._due.clear()
+        self._timetable.clear()
+        for waiter in self._waiters:
+            _wake(waiter)
+
+    # ---- telling
+
+    @property
+    def status(self) -> QueueStatus:
+        now_s = self._become_due()
+        return QueueStatus(
+            depth=len(self._ready),
+            working=len(self._working),
+            delayed=len(self._due),
+            oldest_age_s=now_s - next(iter(self._ready.values()), now_s),
+            longest_work_s=now_s - min(self._working.values(), default=now_s),
+            adds=self._adds,
+            retries=self._retries,
+            is_closed=self._is_closed,
+        )
+
+    # ---- inside
+
+    def _make_ready(self, key: K, now_s: float) -> None:
+        if key in self._working:
+            self._again.add(key)
+        elif key not in self._ready:
+            self._ready[key] = now_s
+            self._wake_one()
+
+    def _become_due(self) -> float:
+        """Make ready what is due, in the order of its due times; gives the time."""
+        now_s = self._clock.monotonic_s()
+        while self._timetable and self._timetable[0][0] <= now_s + _SAME_INSTANT_S:
+            due_s, _, key = heapq.heappop(self._timetable)
+            if self._due.get(key) == due_s:
+                del self._due[key]
+                self._adds += 1
+                self._make_ready(key, min(due_s, now_s))
+        return now_s
+
+    async def _something_happens(self, now_s: float) -> None:
+        """Wait until a key becomes ready, one falls due, or the queue is closed."""
+        waiter = asyncio.get_running_loop().create_future()
+        self._waiters.append(waiter)
+        alarm = None
+        if self._timetable:
+            wait_s = min(self._timetable[0][0] - now_s, _LONGEST_TIMER_S)
+            alarm = asyncio.get_running_loop().call_later(wait_s, _wake, waiter)
+        try:
+            await waiter
+        except asyncio.CancelledError:
+            # The wake-up, or the watch over the next due time, may have been this waiter's: somebody else takes over.
+            self._waiters.remove(waiter)
+            self._wake_one()
+            raise
+        finally:
+            if alarm is not None:
+                alarm.cancel()
+        self._waiters.remove(waiter)
+
+    def _wake_one(self) -> None:
+        for waiter in self._waiters:
+            if not waiter.done():
+                _wake(waiter)
+                return
+
+
+class _Spacing:
+    """How long keys wait before they are looked at again: each by how often it came back, all within a budget."""
+
+    def __init__(self, settings: QueueSettings, entropy: Entropy) -> None:
+        self.table = BackoffTable(settings.backoff, entropy)
+        self._policy = settings.backoff
+        per_s, burst = settings.retries_per_s, settings.retry_burst
+        self._bucket = TokenBucket(per_s=per_s, burst=burst) if per_s else None
+
+    def wait_s(self, key: Hashable, now_s: float, *, because: object = None) -> float:
+        turn_s = self._bucket.reserve_s(now_s) if self._bucket is not None else 0.0
+        at_least_s = max(self._policy.hinted_s(because), turn_s)
+        return self.table.failed(key, now_s, at_least_s=at_least_s).ready_at - now_s
+
+
+def _wake(waiter: asyncio.Future[None]) -> None:
+    if not waiter.done():
+        waiter.set_result(None)

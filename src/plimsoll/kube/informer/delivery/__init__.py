@@ -1,0 +1,1 @@
+"""Delivers cache changes to event handlers, each handler at its own pace."""

@@ -1,0 +1,264 @@
+"""Hands changes to whoever asked for them, each at its own pace.
+
+A feed holds, for each object its handler has not heard the latest of, what it was told last; what it is told next
+follows from that and the cache at the moment of telling. So a slow handler skips versions but never sees one twice or
+out of order, and what waits for it is bounded by the number of objects, not of events. Handlers do not wait for each
+other, and the informer waits for none of them. One that raises is reported, and goes on with the next change. One that
+is cancelled in the middle hears the same change again when the informer runs again: nobody knows how far it came.
+
+A handler that has heard everything shares what comes next with all others of which that is true (`audiences`), and is
+mostly told it in one go. Only one that is interrupted has to remember for itself how far it is.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+from collections import deque
+from itertools import islice
+from typing import TYPE_CHECKING, Final, Generic
+
+import structlog
+
+from plimsoll.kube.informer.delivery.pending import PendingNotifications, is_of_another
+from plimsoll.kube.informer.events import V, changes_between
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable, Sequence
+
+    from plimsoll.kube.informer.delivery.broadcaster import HandlerBroadcaster, Rounds
+    from plimsoll.kube.informer.delivery.pending import Telling
+    from plimsoll.kube.informer.events import Change, Departure, Place
+    from plimsoll.kube.informer.store.cache import Cache
+    from plimsoll.objects.codec.decode_problems import BadObject
+
+    Handler = Callable[[Change[V]], Awaitable[None] | None]
+
+log: structlog.typing.FilteringBoundLogger = structlog.get_logger(__name__)
+
+_UNHEARD_AT_ONCE: Final = 1000
+
+
+class HandlerRunner(Generic[V]):
+    """One handler and what it has still to hear. `add_handler` of an informer gives it, to ask how far it is."""
+
+    def __init__(
+        self, name: str, handler: Handler[V], *, cache: Cache[V], audience: HandlerBroadcaster[V], rounds: Rounds
+    ) -> None:
+        self.name = name
+        self.told = 0
+        """How many changes the handler was called with."""
+        self.failures = 0
+        self._rounds = rounds
+        self._handler = handler
+        self._cache = cache
+        self._audience = audience
+        self._backlog: PendingNotifications[V] = PendingNotifications(cache)
+        self._is_alone = True
+        # The rest is of one that is alone. What it is being told of, and what it knows of each of them.
+        self._in_hand: dict[Place, V | BadObject | None] = {}
+        self._departures: dict[Place, Departure[V]] = {}
+        self._next: deque[Place] = deque()
+        # Follows from what was in hand, and was not heard to its end.
+        self._under_way: deque[Change[V]] = deque()
+        # What was there when the handler came, and it knows nothing of yet: told before anything else.
+        self._unheard = cache.names()
+        self._has_work = bool(self._unheard)
+        self._is_busy = False
+        self._batches_to_sync: int | None = None
+        self._synced = asyncio.Event()
+
+    # ---- asked by everybody
+
+    @property
+    def pending(self) -> int:
+        """How many objects the handler has yet to hear about."""
+        being_told = 1 if self._under_way else 0
+        return being_told + len(self._backlog.known) + len(self._in_hand) + sum(map(len, self._unheard.values()))
+
+    @property
+    def handled(self) -> int:
+        """How many changes the handler was called with and took."""
+        return self.told - self.failures
+
+    @property
+    def has_synced(self) -> bool:
+        """Whether the handler has heard of everything that was there at the start."""
+        return self._synced.is_set()
+
+    async def synced(self) -> None:
+        await self._synced.wait()
+
+    # ---- told by the audience
+
+    def changed(self, place: Place, before: V | BadObject | None, departure: Departure[V] | None) -> None:
+        """Like `PendingNotifications.changed`; a change to an object in hand adds no second event."""
+        if self._in_hand and place in self._in_hand:
+            known = self._in_hand[place]
+            if departure is not None and known is not None and not is_of_another(departure, known):
+                self._departures[place] = departure
+        elif self._unheard and place[1] in self._unheard.get(place[0], ()):
+            if departure is not None:
+                del self._unheard[place[0]][place[1]]
+        else:
+            self._backlog.changed(place, before, departure)
+            if not self._has_work:
+                self._announce_work()
+
+    def all_known(self) -> None:
+        """The cache is complete for the first time: when all that waits now is heard, the handler is in sync."""
+        if self._batches_to_sync is None:
+            self._batches_to_sync = 1 + self._is_busy
+            self._announce_work()
+
+    def _announce_work(self) -> None:
+        self._has_work = True
+        self._rounds.want((self,))
+
+    # ---- told by the rounds
+
+    @property
+    def has_work(self) -> bool:
+        if not self._is_alone:
+            return bool(self._backlog.known)
+        return self._has_work or bool(self._under_way or self._in_hand)
+
+    def begin(self) -> None:
+        """Somebody goes round now. After an earlier run that was cancelled there may be work that nobody announces."""
+        self._next = deque(self._in_hand)
+        self._announce_work()
+
+    def tell_some(self, most: int) -> Awaitable[None] | None:
+        """Call the handler with so many changes; up to one that it wants to be awaited for, which `heard` is for."""
+        if not self._is_alone:
+            backlog, tellings = self._backlog, self._backlog.tellings()
+            self._backlog = self._audience.keep_step(self, backlog)
+            if len(tellings) <= most:
+                return self._tell_all(backlog, tellings)
+            self._fall_behind(backlog, tellings)
+        outcome = self._tell_next(most)
+        if outcome is None and self.has_synced and not self.has_work:
+            self._is_alone = False
+            self._backlog = self._audience.keep_step(self, self._backlog)
+        return outcome
+
+    def _tell_all(self, backlog: PendingNotifications[V], tellings: Sequence[Telling[V]]) -> Awaitable[None] | None:
+        """What it has in common with others, in one go; from an interruption on it is alone with the rest."""
+        for number, (_, change) in enumerate(tellings):
+            try:
+                outcome = self._handler(change)
+            except (asyncio.CancelledError, Exception) as error:  # noqa: BLE001 - a handler is somebody else's code; its bug must not stop the informer
+                self._report(change, error)
+            except BaseException:  # whatever it was goes on up; what was not told must not be lost behind it
+                self._fall_behind(backlog, tellings[number:])
+                raise
+            else:
+                # Most handlers are plain functions: whether it can be awaited is asked of what is something.
+                if outcome is not None and inspect.isawaitable(outcome):
+                    self._fall_behind(backlog, tellings[number:])
+                    return outcome
+            self.told += 1
+        return None
+
+    def _fall_behind(self, backlog: PendingNotifications[V], rest: Sequence[Telling[V]]) -> None:
+        """Be alone with what of `backlog` was not told, of which the first may be under way."""
+        first, _ = rest[0]
+        self._under_way = deque(change for place, change in rest if place == first)
+        self._in_hand = {place: backlog.known.get(place) for place, _ in rest if place != first}
+        self._departures = {place: how for place, how in backlog.departures.items() if place in self._in_hand}
+        self._next = deque(self._in_hand)
+        self._is_busy = self._is_alone = True
+        self._backlog = self._audience.go_alone(self, self._backlog)
+        self._has_work = bool(self._backlog.known)
+
+    def _tell_next(self, most: int) -> Awaitable[None] | None:
+        for _ in range(most):
+            if not self._under_way and not self._take_next():
+                return None
+            change = self._under_way[0]
+            try:
+                outcome = self._handler(change)
+            except (asyncio.CancelledError, Exception) as error:  # noqa: BLE001 - as above
+                self._report(change, error)
+            else:
+                if outcome is not None and inspect.isawaitable(outcome):
+                    return outcome
+            self.told += 1
+            self._under_way.popleft()
+        if not self._under_way and not self._in_hand:
+            self._batch_told()
+        return None
+
+    async def heard(self, outcome: Awaitable[None]) -> None:
+        """Wait for what the last call of the handler gave."""
+        change = self._under_way[0]
+        try:
+            await outcome
+        except asyncio.CancelledError as error:
+            task = asyncio.current_task()
+            if task is None or task.cancelling():
+                raise
+            # Something the handler waited for was cancelled, not we.
+            self._report(change, error)
+        except Exception as error:  # noqa: BLE001 - as above
+            self._report(change, error)
+        self.told += 1
+        self._under_way.popleft()
+
+    def _take_next(self) -> bool:
+        """Put the next changes under way; False when there are none, for now."""
+        while True:
+            while self._next:
+                # Popped one by one: a change of what is still in hand needs no second telling.
+                place = self._next.popleft()
+                known = self._in_hand.pop(place)
+                changes = changes_between(known, self._cache.state(place), self._departures.pop(place, None))
+                if changes:
+                    self._under_way.extend(changes)
+                    return True
+            self._batch_told()
+            if not self._has_work:
+                return False
+            self._take_in_hand()
+            self._next.extend(self._in_hand)
+
+    def _take_in_hand(self) -> None:
+        """Some of what was never heard of; when there is no more of that, everything that waits."""
+        while self._unheard:
+            namespace, names = next(iter(self._unheard.items()))
+            some = tuple(islice(names, _UNHEARD_AT_ONCE))
+            if len(some) == len(names):
+                del self._unheard[namespace]
+            else:
+                for name in some:
+                    del names[name]
+            if some:
+                self._in_hand = {(namespace, name): None for name in some}
+                return
+        self._has_work = False
+        self._in_hand, self._departures = self._backlog.known, self._backlog.departures
+        self._backlog = PendingNotifications(self._cache)
+        self._is_busy = True
+
+    def _batch_told(self) -> None:
+        if not self._is_busy:
+            return
+        self._is_busy = False
+        if self._batches_to_sync:
+            self._batches_to_sync -= 1
+            if self._batches_to_sync:
+                # The next may be empty, and must come all the same.
+                self._has_work = True
+            else:
+                self._synced.set()
+
+    def _report(self, change: Change[V], error: BaseException) -> None:
+        self.failures += 1
+        log.error(
+            "informer.handler_failed",
+            handler=self.name,
+            change=type(change).__name__,
+            object=str(change.key),
+            error=f"{type(error).__name__}: {error}"[:500],
+            failures=self.failures,
+        )

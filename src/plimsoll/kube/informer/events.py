@@ -1,0 +1,205 @@
+"""What handlers are told, and how it follows from two states of one object.
+
+For every object a handler hears a history without gaps: `Added`, any number of `Updated`, `Deleted`; `Updated.old` is
+what it was told last. An object of another uid under the same name is a `Deleted` and an `Added`.
+
+An object that is there but cannot be read is neither added nor deleted: it is `TurnedBad` (whether or not it was
+readable before), then `Added` when it can be read again, or `BadGone` when it is no more. Handlers that only know the
+first three kinds of change lose nothing but that.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Generic, NamedTuple, TypeAlias, TypeVar
+
+from plimsoll.core.values import Value
+from plimsoll.objects.codec.decode_problems import BadObject
+from plimsoll.objects.codec.decoding import RawObject
+
+if TYPE_CHECKING:
+    from typing import Any
+
+    from plimsoll.objects.api.meta import WireObject
+
+V = TypeVar("V", bound="WireObject | RawObject[Any]")
+
+# Types are compared, not asked for by `isinstance`, in what is done for every event and handler: with the metaclass of
+# our structs that takes four times as long, and none of the types meant has subclasses.
+
+
+class Key(NamedTuple):
+    """What an object is found by. The namespace is empty where the kind has none."""
+
+    namespace: str
+    name: str
+
+    def __str__(self) -> str:
+        return f"{self.namespace}/{self.name}" if self.namespace else self.name
+
+
+# The same inside the informer. A `Key` equals it and may be given for it, but the garbage collector never lets go of
+# named tuples, and walks a hundred thousand of them again and again; plain ones of texts it forgets.
+Place: TypeAlias = tuple[str, str]
+
+
+class Identity(NamedTuple):
+    """Which object it is and in which version, of anything that can be in a cache. Empty: not known."""
+
+    uid: str
+    version: str
+
+
+class Added(Value, Generic[V]):
+    """An object the handler did not know, or could not be told of because nobody could read it."""
+
+    new: V
+
+    @property
+    def key(self) -> Key:
+        return key_of(self.new)
+
+
+class Updated(Value, Generic[V]):
+    """`old` is what the handler was told last; versions between the two may have been passed over."""
+
+    old: V
+    new: V
+
+    @property
+    def key(self) -> Key:
+        return key_of(self.new)
+
+
+class Deleted(Value, Generic[V]):
+    """`last` is the last known state, which may be newer than what the handler was told.
+
+    `is_inferred`: nobody saw it go; it was missing when all objects were listed again, or another had taken its name.
+    """
+
+    last: V
+    is_inferred: bool = False
+
+    @property
+    def key(self) -> Key:
+        return key_of(self.last)
+
+
+class TurnedBad(Value, Generic[V]):
+    """The object is there and cannot be read. `last` is what the handler knew of it, if anything."""
+
+    bad: BadObject
+    last: V | None = None
+
+    @property
+    def key(self) -> Key:
+        return Key(self.bad.namespace, self.bad.name)
+
+
+class BadGone(Value):
+    """An object that could not be read is no more."""
+
+    bad: BadObject
+
+    @property
+    def key(self) -> Key:
+        return Key(self.bad.namespace, self.bad.name)
+
+
+Change: TypeAlias = Added[V] | Updated[V] | Deleted[V] | TurnedBad[V] | BadGone
+
+
+class Departure(NamedTuple, Generic[V]):
+    """How an object left: the state it was in, and whether that was seen or only follows."""
+
+    last: V | BadObject | None
+    is_inferred: bool
+
+
+def changes_between(
+    before: V | BadObject | None, after: V | BadObject | None, departure: Departure[V] | None = None
+) -> tuple[Change[V], ...]:
+    """What a handler that was told of `before` must hear now that there is `after`; None is an object not there."""
+    if before is None:
+        return () if after is None else (_arrival(after),)
+    if after is None:
+        return (_leaving(before, departure),)
+    if type(before) is not BadObject and type(after) is not BadObject and _is_next_version(before, after):
+        return (Updated(old=before, new=after),)
+    if is_other_object(before, after):
+        return (_leaving(before, departure), _arrival(after))
+    if is_unchanged(before, after):
+        return ()
+    if type(before) is BadObject:
+        return (_arrival(after),)
+    if type(after) is BadObject:
+        return (TurnedBad(bad=after, last=before),)
+    return (Updated(old=before, new=after),)
+
+
+def _is_next_version(before: V, after: V) -> bool:
+    """Whether it is what nearly every change is: another version of one object."""
+    old, new = before.metadata, after.metadata
+    return old.uid == new.uid and old.resource_version != new.resource_version
+
+
+def is_unchanged(old: V | BadObject, new: V | BadObject) -> bool:
+    """Whether it is the same state of the same object.
+
+    The version alone does not say so: a server that was restored from a backup gives versions a second time, and a
+    custom kind whose schema got a default has new content in an old version. That list and watch give equal states for
+    equal objects is seen to by `type_marks`.
+    """
+    version = version_of(old)
+    return bool(version) and version == version_of(new) and not is_other_object(old, new) and old == new
+
+
+def is_other_object(one: V | BadObject, other: V | BadObject) -> bool:
+    """Whether they are known to be two objects, of one name perhaps."""
+    uid = one.uid if type(one) is BadObject else one.metadata.uid
+    other_uid = other.uid if type(other) is BadObject else other.metadata.uid
+    return uid != other_uid and bool(uid and other_uid)
+
+
+def _arrival(after: V | BadObject) -> Added[V] | TurnedBad[V]:
+    return TurnedBad(bad=after) if type(after) is BadObject else Added(new=after)
+
+
+def _leaving(before: V | BadObject, departure: Departure[V] | None) -> Deleted[V] | BadGone:
+    if type(before) is BadObject:
+        return BadGone(bad=before)
+    if departure is None:
+        return Deleted(last=before, is_inferred=True)
+    last = departure.last
+    if last is None or type(last) is BadObject or is_other_object(last, before):
+        last = before
+    return Deleted(last=last, is_inferred=departure.is_inferred)
+
+
+def view_of(value: V) -> WireObject:
+    """The struct, whether or not its bytes are kept with it."""
+    return value.view if isinstance(value, RawObject) else value
+
+
+def key_of(value: V | BadObject) -> Key:
+    if type(value) is BadObject:
+        return Key(value.namespace, value.name)
+    metadata = value.metadata
+    return Key(metadata.namespace, metadata.name)
+
+
+def place_of(value: V | BadObject) -> Place:
+    if type(value) is BadObject:
+        return (value.namespace, value.name)
+    metadata = value.metadata
+    return (metadata.namespace, metadata.name)
+
+
+def identity_of(value: V | BadObject) -> Identity:
+    if type(value) is BadObject:
+        return Identity(value.uid, value.resource_version)
+    metadata = value.metadata
+    return Identity(metadata.uid, metadata.resource_version)
+
+
+def version_of(value: V | BadObject) -> str:
+    return value.resource_version if type(value) is BadObject else value.metadata.resource_version

@@ -1,0 +1,1 @@
+"""Lists and watches one kind of object and decodes what the API server sends."""

@@ -1,0 +1,82 @@
+"""Lists everything, page by page, and lets others run between any two portions of it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final, Generic
+
+import structlog
+
+from plimsoll.kube.errors import Expired, UnreadableAnswer
+from plimsoll.kube.informer.events import V
+from plimsoll.kube.informer.reflector.list_decoder import ListReader
+from plimsoll.runtime.yielding import OBJECTS_AT_ONCE, CooperativeYield
+
+if TYPE_CHECKING:
+    from plimsoll.kube.informer.reflector.lister_watcher import ListerWatcher
+    from plimsoll.kube.informer.settings import InformerSettings
+    from plimsoll.kube.informer.status import Progress
+    from plimsoll.kube.informer.store.tracker import Tracker
+    from plimsoll.objects.api.meta import ListMeta
+
+log: structlog.typing.FilteringBoundLogger = structlog.get_logger(__name__)
+
+# When pages expire so often, reading takes longer than the server keeps a version: everything at once, then.
+_MOST_EXPIRED: Final = 2
+
+
+class Lister(Generic[V]):
+    """Gives the tracker what is listed as it comes, so that no second copy of 100,000 objects is ever held."""
+
+    def __init__(
+        self, origin: ListerWatcher, tracker: Tracker[V], *, settings: InformerSettings, progress: Progress
+    ) -> None:
+        self._origin = origin
+        self._tracker = tracker
+        self._settings = settings
+        self._progress = progress
+        self._turns = CooperativeYield()
+
+    async def list(self) -> None:
+        """Everything, of one moment. Starts over when its pages expire on the way."""
+        for attempt in range(_MOST_EXPIRED + 1):
+            try:
+                await self._list_once(limit=self._settings.page_size if attempt < _MOST_EXPIRED else 0)
+            except Expired:
+                if attempt == _MOST_EXPIRED:
+                    raise
+                log.info("informer.list_expired", resource=self._origin.name, attempt=attempt + 1)
+            else:
+                return
+
+    async def newest_version(self) -> str:
+        """Where the server is now, by the smallest list there is."""
+        reader: ListReader[V] = ListReader(self._origin.struct, await self._origin.page(limit=1))
+        for portion in reader.portions():
+            await self._turns.worked(objects=len(portion.values), size_bytes=portion.size_bytes)
+        return reader.metadata.resource_version
+
+    async def _list_once(self, *, limit: int) -> None:
+        self._tracker.list_begins()
+        listed = await self._page(limit, "")
+        while token := listed.continue_:
+            listed = await self._page(limit, token)
+            if listed.continue_ == token:
+                raise UnreadableAnswer("a list without end: the server continues it where it began")
+        for place in self._tracker.not_listed():
+            self._tracker.infer_deletion(place)
+            await self._turns.worked()
+        self._tracker.list_ended(listed.resource_version)
+
+    async def _page(self, limit: int, token: str) -> ListMeta:
+        body = await self._origin.page(limit=limit, token=token)
+        self._progress.bytes_read += len(body)
+        # Receiving the page was one portion of work, reading it is another, putting it into the cache one or more.
+        await self._turns.step_aside()
+        reader: ListReader[V] = ListReader(self._origin.struct, body, keep_raw=self._origin.keep_raw)
+        for portion in reader.portions():
+            await self._turns.step_aside()
+            for start in range(0, len(portion.values), OBJECTS_AT_ONCE):
+                some = portion.values[start : start + OBJECTS_AT_ONCE]
+                self._tracker.listed(some)
+                await self._turns.worked(objects=len(some))
+        return reader.metadata

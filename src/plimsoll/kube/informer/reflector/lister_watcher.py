@@ -1,0 +1,57 @@
+"""Where the objects of one informer come from: a client, a kind and a selection, as the few calls that are made."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from plimsoll.kube.informer.status import Progress
+
+if TYPE_CHECKING:
+    from plimsoll.kube.client import Client
+    from plimsoll.kube.requests.options import Selection
+    from plimsoll.kube.transport import Stream
+    from plimsoll.objects.api.meta import WireObject
+    from plimsoll.objects.registry import Resource
+
+
+class ListerWatcher:
+    """One kind and selection on one server, and what is counted about talking to it."""
+
+    def __init__(
+        self, client: Client, of: type[Any] | Resource, *, selection: Selection, keep_raw: bool, list_timeout_s: float
+    ) -> None:
+        self._client = client
+        self._of = of
+        self._selection = selection
+        self._list_timeout_s = list_timeout_s
+        resource = client.calls.resource(of)
+        self._path = client.calls.listing(resource, selection)
+        self.name = resource.full_name
+        self.struct: type[WireObject] = resource.struct
+        self.keep_raw = keep_raw
+        self.progress = Progress()
+
+    async def page(self, *, limit: int, token: str = "") -> bytes:
+        """One page of the newest state, as it came; after the first by the `continue` token of the one before."""
+        query = [*self._selection.query]
+        if limit:
+            query.append(("limit", str(limit)))
+        if token:
+            query.append(("continue", token))
+        call = self._client.calls.get(self._path, query)._replace(timeout_s=self._list_timeout_s)
+        return (await self._client.call(call)).body
+
+    async def watch(self, version: str, *, timeout_seconds: int, bookmarks: bool) -> Stream:
+        return await self._client.watch(
+            self._of,
+            self._selection,
+            resource_version=version,
+            timeout_seconds=timeout_seconds,
+            bookmarks=bookmarks,
+        )
+
+    async def watch_list(self, *, timeout_seconds: int) -> Stream:
+        """A watch that begins with everything there is."""
+        return await self._client.watch(
+            self._of, self._selection, timeout_seconds=timeout_seconds, send_initial_events=True
+        )

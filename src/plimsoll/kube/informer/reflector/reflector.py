@@ -1,0 +1,262 @@
+"""Talks to the server: lists, watches, resumes, and starts over where it must. What it hears goes to `tracking`.
+
+    list ──→ watch from the list's version ──→ ends or breaks ──→ watch from the last version heard
+      ↑                                                                      │
+      └── the version is gone (410), the server went back, something was unreadable ──┘
+
+Failures never end it and never empty the cache: it waits, tries again, and its `progress` says why. A list is always a
+consistent read (no resourceVersion), so it is never older than what was known; only a server that was restored from a
+backup goes back. Before every watch that does not follow a list a look at the server's version tells, the smallest call
+there is: a restored server takes a watch from a version it has yet to come to, and would be silent until then.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Final, Generic
+
+import structlog
+
+from plimsoll.core.errors import Unreachable
+from plimsoll.kube.errors import (
+    AnswerLost,
+    ApiError,
+    BadRequest,
+    CredentialsFailed,
+    Expired,
+    Forbidden,
+    Invalid,
+    ServerFailed,
+    TimedOut,
+    TooManyRequests,
+    Unauthorized,
+    UnreadableAnswer,
+)
+from plimsoll.kube.informer.events import V
+from plimsoll.kube.informer.reflector.idle_timeout import Silence
+from plimsoll.kube.informer.reflector.lister import Lister
+from plimsoll.kube.informer.reflector.watch_decoder import (
+    Bookmark,
+    FrameReader,
+    FrameSplitter,
+    Garbled,
+    Gone,
+    Present,
+    Refused,
+)
+from plimsoll.kube.informer.reflector.watch_list import InitialEvents, NoInitialEvents
+from plimsoll.kube.informer.store.tracker import went_back
+from plimsoll.runtime.backoff import BackoffState
+from plimsoll.runtime.yielding import CooperativeYield
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from plimsoll.core.clock import Clock
+    from plimsoll.core.entropy import Entropy
+    from plimsoll.kube.informer.reflector.lister_watcher import ListerWatcher
+    from plimsoll.kube.informer.settings import InformerSettings
+    from plimsoll.kube.informer.store.tracker import Tracker
+    from plimsoll.kube.transport import Stream
+
+log: structlog.typing.FilteringBoundLogger = structlog.get_logger(__name__)
+
+_TROUBLE: Final = (Unreachable, ApiError, UnreadableAnswer, CredentialsFailed)
+# After these the version we have is still good to go on from.
+_PASSING: Final = (Unauthorized, Forbidden, TooManyRequests, ServerFailed)
+
+
+class Reflector(Generic[V]):
+    """One kind, one selection. `on_synced` is called after each complete list."""
+
+    def __init__(
+        self,
+        origin: ListerWatcher,
+        tracker: Tracker[V],
+        *,
+        settings: InformerSettings,
+        clock: Clock,
+        entropy: Entropy,
+        on_synced: Callable[[], None],
+    ) -> None:
+        self._origin = origin
+        self._progress = origin.progress
+        self._tracker = tracker
+        self._settings = settings
+        self._clock = clock
+        self._entropy = entropy
+        self._on_synced = on_synced
+        self._frames: FrameReader[V] = FrameReader(origin.struct, keep_raw=origin.keep_raw)
+        self._lister: Lister[V] = Lister(origin, tracker, settings=settings, progress=origin.progress)
+        self._turns = CooperativeYield()
+        self._must_list = True
+        self._may_stream_initial = settings.uses_watch_list
+        self._last_suspicion_s: float | None = None
+
+    async def run(self) -> None:
+        """For ever, until cancelled. Begins with a list, also after an earlier run."""
+        self._must_list = True
+        backoff = BackoffState(policy=self._settings.backoff)
+        while True:
+            try:
+                await self._list_and_watch()
+            except NoInitialEvents as error:
+                self._may_stream_initial = False
+                log.info("informer.no_watch_list", resource=self._origin.name, why=str(error))
+            except _TROUBLE as error:
+                self._learn_from(error)
+                now_s = self._clock.monotonic_s()
+                at_least_s = self._settings.backoff.hinted_s(error)
+                backoff = backoff.after_failure(now_s, self._entropy, at_least_s=at_least_s)
+                await self._clock.sleep(backoff.ready_at - now_s)
+
+    async def _list_and_watch(self) -> None:
+        if self._must_list and self._may_stream_initial:
+            await self._watch(InitialEvents(self._tracker))
+            return
+        if not self._must_list:
+            self._must_list = went_back(await self._lister.newest_version(), self._tracker.position)
+        if self._must_list:
+            await self._lister.list()
+            self._complete()
+        await self._watch(None)
+
+    def _complete(self) -> None:
+        """Everything was listed."""
+        self._must_list = False
+        if not self._tracker.is_suspect:
+            self._progress.suspect_since_s = math.inf
+        self._note_suspicion()
+        self._heard()
+        self._progress.lists += 1
+        if self._progress.synced_at is None:
+            self._progress.synced_at = self._clock.now()
+        self._on_synced()
+
+    # ---- watching
+
+    async def _watch(self, initial: InitialEvents[V] | None) -> None:
+        """One connection, to its end; returns where it may be opened again at once."""
+        opened_s = self._clock.monotonic_s()
+        stream = await self._open(initial)
+        # It takes us from where we are: nothing is known to be missing.
+        self._heard()
+        try:
+            said_something = await self._read(stream, initial)
+        finally:
+            await stream.aclose()
+        if self._must_list:
+            return
+        self._progress.reconnects += 1
+        lived_s = self._clock.monotonic_s() - opened_s
+        if lived_s < self._settings.reopen_after_s:
+            if not said_something:
+                raise AnswerLost("the watch ended as soon as it was opened")
+            await self._clock.sleep(self._settings.reopen_after_s - lived_s)
+
+    async def _open(self, initial: InitialEvents[V] | None) -> Stream:
+        settings = self._settings
+        seconds = int(self._entropy.uniform(settings.shortest_watch_s, settings.longest_watch_s + 1))
+        if initial is None:
+            return await self._origin.watch(
+                self._tracker.position, timeout_seconds=seconds, bookmarks=settings.wants_bookmarks
+            )
+        try:
+            return await self._origin.watch_list(timeout_seconds=seconds)
+        except (BadRequest, Invalid) as error:
+            raise NoInitialEvents(str(error)) from error
+
+    async def _read(self, stream: Stream, initial: InitialEvents[V] | None) -> bool:
+        settings = self._settings
+        try:
+            async with Silence(settings.silence_s if initial is None else settings.watch_list_patience_s) as silence:
+                return await self._read_on(stream, initial, silence)
+        except TimeoutError:
+            if initial is not None and self._must_list:
+                patience_s = settings.watch_list_patience_s
+                raise NoInitialEvents(f"no end of the first events within {patience_s:g} s") from None
+            # Not a word, not even a bookmark: the other end is gone, and nobody told us.
+            told = f"the watch of {self._origin.name} said nothing for {settings.silence_s:g} s"
+            raise TimedOut(told) from None
+
+    async def _read_on(self, stream: Stream, initial: InitialEvents[V] | None, silence: Silence) -> bool:
+        splitter = FrameSplitter()
+        said_something = False
+        while (chunk := await anext(stream, None)) is not None:
+            said_something = True
+            silence.broken()
+            self._heard()
+            self._progress.bytes_read += len(chunk)
+            for frame in splitter.feed(chunk):
+                if initial is None:
+                    self._take(frame)
+                elif (initial := await self._take_initial(frame, initial)) is None:
+                    silence.may_last(self._settings.silence_s)
+                if self._turns.are_over(size_bytes=len(frame)):
+                    await self._turns.step_aside()
+            if initial is None and self._is_suspicion_due():
+                self._must_list = True
+                break
+        if initial is not None:
+            raise NoInitialEvents("the watch ended before it told that the first events were over")
+        return said_something
+
+    def _take(self, frame: bytes) -> None:
+        match self._frames.read(frame):
+            case Present(value):
+                self._tracker.present(value)
+            case Gone(value):
+                self._tracker.gone(value)
+            case Bookmark(version):
+                self._tracker.bookmarked(version)
+            case Refused(error):
+                raise error
+            case Garbled(problem):
+                self._tracker.could_not_read(problem)
+        self._note_suspicion()
+
+    async def _take_initial(self, frame: bytes, initial: InitialEvents[V]) -> InitialEvents[V] | None:
+        """The same before the first events are over; None when they are."""
+        if not initial.take(self._frames.read(frame)):
+            return initial
+        for place in self._tracker.not_listed():
+            self._tracker.infer_deletion(place)
+            await self._turns.worked()
+        self._tracker.list_ended(initial.version)
+        self._complete()
+        return None
+
+    def _note_suspicion(self) -> None:
+        if self._tracker.is_suspect:
+            self._progress.suspect_since_s = min(self._progress.suspect_since_s, self._clock.monotonic_s())
+
+    def _is_suspicion_due(self) -> bool:
+        """Whether it is time for a list because something could not be read; not again and again."""
+        if not self._tracker.is_suspect:
+            return False
+        now_s = self._clock.monotonic_s()
+        if self._last_suspicion_s is not None and now_s - self._last_suspicion_s < self._settings.suspicion_s:
+            return False
+        self._last_suspicion_s = now_s
+        return True
+
+    # ---- learning
+
+    def _heard(self) -> None:
+        self._progress.heard_s = self._clock.monotonic_s()
+        if self._progress.trouble:
+            log.info("informer.recovered", resource=self._origin.name, from_trouble=self._progress.trouble)
+            self._progress.trouble = ""
+
+    def _learn_from(self, error: Exception) -> None:
+        """What to do next, by what went wrong."""
+        if isinstance(error, ApiError) and not isinstance(error, _PASSING):
+            self._must_list = True
+        self._progress.reconnects += 1
+        if isinstance(error, Expired):
+            log.info("informer.expired", resource=self._origin.name, version=self._tracker.position)
+            return
+        trouble = f"{type(error).__name__}: {error}"[:500]
+        if trouble != self._progress.trouble:
+            self._progress.trouble = trouble
+            log.warning("informer.trouble", resource=self._origin.name, problem=trouble)

@@ -1,0 +1,219 @@
+"""From the chunks of a watch to events: cuts them into frames, and reads each frame as far as it can be read.
+
+A frame is one line of JSON: `{"type": "ADDED", "object": {…}}`. The fast path is one typed parse of the whole frame;
+what does not fit (an object with nulls, an odd object, a bookmark, an error) is taken apart. Nothing here raises on
+what a server sends, except for a frame without end.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import TYPE_CHECKING, Any, Final, Generic, NamedTuple, TypeVar
+
+import msgspec
+from msgspec import Raw
+
+from plimsoll.core.values import Wire
+from plimsoll.kube.errors import ApiError, Status, UnreadableAnswer, error_of
+from plimsoll.kube.informer.events import V, place_of
+from plimsoll.kube.informer.reflector.type_meta import unmarked, unmarked_with_raw
+from plimsoll.kube.requests.status_errors import status_error
+from plimsoll.objects.api.meta import MicroTime, WireObject
+from plimsoll.objects.codec.decode_problems import BadObject, problem_of
+from plimsoll.objects.codec.decoding import RawObject, decode_object, decode_with_raw
+from plimsoll.objects.codec.json_spans import members
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+T = TypeVar("T", bound=WireObject)
+
+_UNREADABLE: Final = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
+_LONGEST_FRAME_BYTES: Final = 256 * 1024 * 1024
+INITIAL_EVENTS_END: Final = "k8s.io/initial-events-end"
+
+
+class Present(NamedTuple, Generic[V]):
+    """The object is there, in this state: ADDED or MODIFIED, which of them does not matter."""
+
+    value: V | BadObject
+
+
+class Gone(NamedTuple, Generic[V]):
+    """The object is no more; this was its last state."""
+
+    value: V | BadObject
+
+
+class Bookmark(NamedTuple):
+    """Nothing happened up to `version`. `ends_initial`: the objects that were there at the start have all been told."""
+
+    version: str
+    ends_initial: bool = False
+
+
+class Refused(NamedTuple):
+    """The server ends the watch, and says why."""
+
+    error: ApiError
+
+
+class Garbled(NamedTuple):
+    """A frame that nothing can be learnt from: something happened, and we do not know what."""
+
+    problem: str
+
+
+class FrameSplitter:
+    """Joins chunks and cuts them at line ends. One for each connection: what is left when it breaks is worthless."""
+
+    def __init__(self, *, longest_bytes: int = _LONGEST_FRAME_BYTES) -> None:
+        self._longest_bytes = longest_bytes
+        self._begun: list[bytes] = []
+        self._begun_bytes = 0
+
+    def feed(self, chunk: bytes) -> list[bytes]:
+        """The frames that `chunk` completes. Raises `UnreadableAnswer` when one grows beyond all measure."""
+        *complete, rest = chunk.split(b"\n")
+        if complete:
+            # Joined once, when the frame is whole: a frame of megabytes comes in a thousand chunks.
+            complete[0] = b"".join((*self._begun, complete[0]))
+            self._begun, self._begun_bytes = [], 0
+        if rest:
+            self._begun.append(rest)
+            self._begun_bytes += len(rest)
+            if self._begun_bytes > self._longest_bytes:
+                raise UnreadableAnswer(f"a watch event of more than {self._longest_bytes} bytes")
+        return [frame for frame in complete if frame and not frame.isspace()]
+
+
+class _Frame(Wire, Generic[T]):
+    type: str = ""
+    object: T | None = None
+
+
+class _RawFrame(Wire):
+    type: str = ""
+    object: Raw = Raw(b"null")
+
+
+class _Metadata(Wire):
+    resource_version: str | None = None
+    annotations: dict[str, str] | None = None
+
+
+class _Marked(Wire):
+    """Of a bookmark only the metadata is meant; the rest is an empty object, nulls where lists should be."""
+
+    metadata: _Metadata | None = None
+
+
+class FrameReader(Generic[V]):
+    """Reads the frames of one kind. With `keep_raw` objects come with their bytes."""
+
+    def __init__(self, struct: type[WireObject], *, keep_raw: bool = False) -> None:
+        self._struct = struct
+        self._kinds = ("", struct.kind_name())
+        self._fast = None if keep_raw else _frame_decoder(struct)
+        self._decode = item_decoder(keep_raw=keep_raw)
+
+    def read(self, frame: bytes) -> Present[V] | Gone[V] | Bookmark | Refused | Garbled:
+        if self._fast is not None:
+            try:
+                event = self._fast.decode(frame)
+            except _UNREADABLE:
+                return self._read_apart(frame)
+            value: Any = event.object
+            if value is not None and value.kind in self._kinds and value.metadata.name:
+                if event.type in ("ADDED", "MODIFIED"):
+                    return Present(unmarked(value))
+                if event.type == "DELETED":
+                    return Gone(unmarked(value))
+            if event.type == "BOOKMARK" and value is not None:
+                return _bookmark_at(value.metadata.resource_version, value.metadata.annotations)
+        return self._read_apart(frame)
+
+    def _read_apart(self, frame: bytes) -> Present[V] | Gone[V] | Bookmark | Refused | Garbled:
+        try:
+            event = msgspec.json.decode(frame, type=_RawFrame)
+        except RecursionError as error:
+            # The object is nested too deeply, and still says who it is.
+            parts = members(frame)
+            kind = parts.get("type", b"").strip(b'"').decode(errors="replace")
+            if "object" not in parts:
+                return Garbled(problem_of(error))
+            event = _RawFrame(type=kind, object=Raw(parts["object"]))
+        except _UNREADABLE as error:
+            return Garbled(problem_of(error))
+        match event.type:
+            case "ADDED" | "MODIFIED":
+                return self._about(event, Present)
+            case "DELETED":
+                return self._about(event, Gone)
+            case "BOOKMARK":
+                return _bookmark(event.object)
+            case "ERROR":
+                return _refused(event.object)
+            case unknown:
+                return Garbled(f"type: unknown kind of event {unknown[:64]!r}")
+
+    def _about(self, event: _RawFrame, kind: type[Present[V] | Gone[V]]) -> Present[V] | Gone[V] | Garbled:
+        value = self._decode(self._struct, event.object)
+        if not place_of(value)[1]:
+            return Garbled(value.problem if isinstance(value, BadObject) else "metadata.name: missing")
+        return kind(value)
+
+
+def _bookmark(data: Raw) -> Bookmark | Garbled:
+    try:
+        marked = msgspec.json.decode(data, type=_Marked)
+    except _UNREADABLE as error:
+        return Garbled(f"bookmark: {problem_of(error)}")
+    metadata = marked.metadata or _Metadata()
+    return _bookmark_at(metadata.resource_version or "", metadata.annotations or {})
+
+
+def _bookmark_at(version: str, annotations: Mapping[str, str]) -> Bookmark:
+    return Bookmark(version, ends_initial=annotations.get(INITIAL_EVENTS_END) == "true")
+
+
+def _refused(data: Raw) -> Refused:
+    error = status_error(bytes(data))
+    if error is None:
+        # client-go, too, takes an error that is no Status for one of the server's own.
+        message = "the watch ended with an error that is no Status"
+        error = error_of(Status(kind="Status", status="Failure", code=500, reason="InternalError", message=message))
+    return Refused(error)
+
+
+def from_wire(kind: type[Any], value: Any) -> Any:
+    """Msgspec's hook for the one type it does not know."""
+    if kind is MicroTime and isinstance(value, str):
+        return MicroTime.parse(value)
+    # Told as msgspec tells it, so that the slow path has its say.
+    raise ValueError(f"cannot read {kind.__name__}")
+
+
+def item_decoder(*, keep_raw: bool) -> Callable[[type[WireObject], bytes | Raw], Any]:
+    """Reads one object, the slow way that takes everything; without the marks of its type."""
+    return _unmarked_with_raw if keep_raw else _unmarked
+
+
+def _unmarked_with_raw(struct: type[WireObject], data: bytes | Raw) -> RawObject[Any] | BadObject:
+    return unmarked_with_raw(decode_with_raw(struct, data))
+
+
+def _unmarked(struct: type[WireObject], data: bytes | Raw) -> WireObject | BadObject:
+    decoded = decode_object(struct, data)
+    return decoded if isinstance(decoded, BadObject) else unmarked(decoded)
+
+
+@cache
+def _frame_decoder(struct: type[T]) -> msgspec.json.Decoder[_Frame[T]]:
+    return msgspec.json.Decoder(_Frame[struct], dec_hook=from_wire)  # type: ignore[valid-type] # made at run time
+
+
+@cache
+def items_decoder(struct: type[T]) -> msgspec.json.Decoder[tuple[T, ...]]:
+    """An array of objects in one parse; raises whatever msgspec raises."""
+    return msgspec.json.Decoder(tuple[struct, ...], dec_hook=from_wire)  # type: ignore[valid-type] # made at run time

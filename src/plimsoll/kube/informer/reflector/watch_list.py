@@ -1,0 +1,43 @@
+"""A watch that begins with everything there is (WatchList), up to the bookmark that ends the beginning."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Generic
+
+from plimsoll.core.errors import PlimsollError
+from plimsoll.kube.informer.events import V
+from plimsoll.kube.informer.reflector.watch_decoder import Bookmark, Garbled, Gone, Present, Refused
+
+if TYPE_CHECKING:
+    from plimsoll.kube.informer.store.tracker import Tracker
+
+
+class NoInitialEvents(PlimsollError):
+    """The server does not do this: pages must do."""
+
+
+class InitialEvents(Generic[V]):
+    """Takes the place of a list for the tracker: begins one, and gives it every object as listed."""
+
+    def __init__(self, tracker: Tracker[V]) -> None:
+        self._tracker = tracker
+        self.version = ""
+        tracker.list_begins()
+
+    def take(self, event: Present[V] | Gone[V] | Bookmark | Refused | Garbled) -> bool:
+        """Whether this was the last of the beginning; `version` is then what the state is of."""
+        match event:
+            case Present(value):
+                self._tracker.listed((value,))
+            case Gone(value):
+                self._tracker.gone_while_listing(value)
+            case Bookmark(version, ends_initial=ends_initial):
+                if not ends_initial:
+                    raise NoInitialEvents("a bookmark without the mark that ends the first events")
+                self.version = version
+                return True
+            case Refused(error):
+                raise error
+            case Garbled(problem):
+                raise NoInitialEvents(f"an event that cannot be read: {problem}")
+        return False

@@ -1,0 +1,162 @@
+"""The objects of one kind as far as we know them: read by everybody, written by `tracking` alone.
+
+Objects lie in a map of maps, by namespace and by name, whose keys are texts the objects hold anyway: that takes the
+least memory, and what lies in a namespace is known without an index. Objects that could not be read are apart, in
+`bad`: they are present and nobody may act as if they were not, but there is no object to give.
+"""
+
+from __future__ import annotations
+
+from itertools import chain
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Generic
+
+from plimsoll.core.errors import InvalidInput
+from plimsoll.kube.informer.events import Key, V
+from plimsoll.kube.informer.store.changed_keys import ChangedKeys
+from plimsoll.kube.informer.store.indexer import Index, ident_of
+from plimsoll.objects.codec.decode_problems import BadObject
+
+if TYPE_CHECKING:
+    from collections.abc import Hashable, Iterator, Mapping
+
+    from plimsoll.kube.informer.events import Place
+    from plimsoll.kube.informer.store.indexer import KeysOf
+
+
+class Cache(Generic[V]):
+    """Reading. What comes out is immutable and may be kept; it does not change when the cache does."""
+
+    def __init__(self) -> None:
+        self._by_namespace: dict[str, dict[str, V]] = {}
+        self._bad: dict[Key, BadObject] = {}
+        self._indexes: dict[str, Index[V]] = {}
+        self._trails: list[ChangedKeys] = []
+        self._count = 0
+
+    def get(self, name: str, namespace: str = "") -> V | None:
+        """The object; None if it is not there, or is `bad`."""
+        same = self._by_namespace.get(namespace)
+        return None if same is None else same.get(name)
+
+    def list(self, namespace: str | None = None) -> tuple[V, ...]:
+        """All objects, or those of one namespace."""
+        if namespace is not None:
+            return tuple(self._by_namespace.get(namespace, {}).values())
+        return tuple(chain.from_iterable([same.values() for same in self._by_namespace.values()]))
+
+    def by_index(self, index: str, value: Hashable) -> tuple[V, ...]:
+        """The objects filed under `value`. Raises `InvalidInput` for an index that nobody added."""
+        found = self._indexes.get(index)
+        if found is None:
+            raise InvalidInput(f"there is no index {index!r}", path="index")
+        return found.get(value)
+
+    @property
+    def bad(self) -> Mapping[Key, BadObject]:
+        """Those that are there and cannot be read."""
+        return MappingProxyType(self._bad)
+
+    @property
+    def namespaces(self) -> tuple[str, ...]:
+        return tuple(self._by_namespace)
+
+    def names(self) -> dict[str, dict[str, None]]:
+        """Of all objects, bad ones too, by namespace. Maps, because those copy fastest and keep their order."""
+        names = {namespace: dict.fromkeys(same) for namespace, same in self._by_namespace.items()}
+        for key in self._bad:
+            names.setdefault(key.namespace, {})[key.name] = None
+        return names
+
+    def keys(self) -> Iterator[Key]:
+        """Of all objects there are now, bad ones too: what a controller looks at when it looks at everything.
+
+        One by one: a hundred thousand keys at once would hold the event loop for some tenths of a second.
+        """
+        return (Key(namespace, name) for namespace, same in self.names().items() for name in same)
+
+    def state(self, place: Place) -> V | BadObject | None:
+        """The object, in whatever state it is."""
+        namespace, name = place
+        same = self._by_namespace.get(namespace)
+        found = None if same is None else same.get(name)
+        if found is not None or not self._bad:
+            return found
+        return self._bad.get(Key(namespace, name))
+
+    def follow(self) -> ChangedKeys:
+        """What changes from now on, for somebody who looks at everything now and then."""
+        trail = ChangedKeys()
+        self._trails.append(trail)
+        return trail
+
+    def __len__(self) -> int:
+        """How many can be read."""
+        return self._count
+
+    def __iter__(self) -> Iterator[V]:
+        return iter(self.list())
+
+    def __contains__(self, key: object) -> bool:
+        return isinstance(key, Key) and self.state(key) is not None
+
+
+class WritableCache(Cache[V]):
+    """The same with writing."""
+
+    def add_index(self, name: str, keys_of: KeysOf[V]) -> None:
+        """Raises `InvalidInput` for a name that is taken. Over a full cache it is filled at once."""
+        if name in self._indexes:
+            raise InvalidInput(f"there is an index {name!r} already", path="name")
+        index = self._indexes[name] = Index(name, keys_of)
+        for one in self.list():
+            index.file(one, ident_of(one))
+
+    def put(self, place: Place, new: V | BadObject) -> None:
+        for trail in self._trails:
+            trail.note(place)
+        namespace, name = place
+        if type(new) is BadObject:
+            self._remove_good(place)
+            self._bad[Key(namespace, name)] = new
+            return
+        if self._bad:
+            self._bad.pop(Key(namespace, name), None)
+        same = self._by_namespace.get(namespace)
+        if same is None:
+            same = self._by_namespace[namespace] = {}
+        old = same.get(name)
+        self._count += old is None
+        same[name] = new
+        ident = ident_of(new)
+        if old is not None and ident_of(old) == ident:
+            for index in self._indexes.values():
+                index.refile(old, new, ident)
+            return
+        if old is not None:
+            self._unfile(old)
+        for index in self._indexes.values():
+            index.file(new, ident)
+
+    def remove(self, place: Place) -> None:
+        for trail in self._trails:
+            trail.note(place)
+        self._remove_good(place)
+        if self._bad:
+            self._bad.pop(Key(*place), None)
+
+    def _remove_good(self, place: Place) -> None:
+        namespace, name = place
+        same = self._by_namespace.get(namespace, {})
+        old = same.pop(name, None)
+        if old is None:
+            return
+        self._count -= 1
+        if not same:
+            del self._by_namespace[namespace]
+        self._unfile(old)
+
+    def _unfile(self, old: V) -> None:
+        ident = ident_of(old)
+        for index in self._indexes.values():
+            index.unfile(old, ident)

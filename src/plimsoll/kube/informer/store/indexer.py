@@ -1,0 +1,103 @@
+"""Objects found by what they say: pods by node, replica sets by owner. Kept up to date object by object.
+
+An index function is somebody else's code and meets odd objects: if it fails on one, the object is left out of that
+index, this is told once, and everything else goes on. It must give the same keys for the same object each time it is
+asked, because an object's old keys are not kept but asked for again when it goes.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final, Generic
+
+import structlog
+
+from plimsoll.kube.informer.events import V, key_of
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Collection, Hashable, Iterable
+
+    KeysOf = Callable[[V], Iterable[Hashable]]
+
+log: structlog.typing.FilteringBoundLogger = structlog.get_logger(__name__)
+
+
+# What index functions give, for the most part with one key or none; anything else may only be gone through.
+_PLAIN: Final = frozenset({list, tuple})
+
+
+class Index(Generic[V]):
+    """One index. `keys_of` says under which keys an object is to be found; none is fine."""
+
+    def __init__(self, name: str, keys_of: KeysOf[V]) -> None:
+        self.name = name
+        self.failures = 0
+        self._keys_of = keys_of
+        # By uid, a text that the object holds anyway: a key of namespace and name would be one more for each object.
+        self._filed: dict[Hashable, dict[str, V]] = {}
+
+    def get(self, key: Hashable) -> tuple[V, ...]:
+        return tuple(self._filed.get(key, {}).values())
+
+    def keys(self) -> tuple[Hashable, ...]:
+        return tuple(self._filed)
+
+    def file(self, new: V, ident: str) -> None:
+        """`new` is in the cache now; `ident` is its `ident_of`, which all indexes of a cache are given."""
+        self._put(self._keys(new), new, ident)
+
+    def unfile(self, old: V, ident: str) -> None:
+        """`old` is in the cache no more."""
+        self._drop(self._keys(old), ident)
+
+    def refile(self, old: V, new: V, ident: str) -> None:
+        """`new` has taken the place of `old`, which was filed by the same `ident`."""
+        before, after = self._keys(old), self._keys(new)
+        if before != after:
+            self._drop(before, ident)
+            self._put(after, new, ident)
+            return
+        for key in after:
+            filed = self._filed.get(key)
+            if filed is None:
+                self._filed[key] = {ident: new}
+                continue
+            # As if it came last: what changed lately stands at the end.
+            filed.pop(ident, None)
+            filed[ident] = new
+
+    def _put(self, keys: Iterable[Hashable], new: V, ident: str) -> None:
+        for key in keys:
+            filed = self._filed.get(key)
+            if filed is None:
+                self._filed[key] = {ident: new}
+            else:
+                filed[ident] = new
+
+    def _drop(self, keys: Iterable[Hashable], ident: str) -> None:
+        for key in keys:
+            filed = self._filed.get(key)
+            if filed is not None:
+                filed.pop(ident, None)
+                if not filed:
+                    del self._filed[key]
+
+    def _keys(self, value: V) -> Collection[Hashable]:
+        try:
+            keys = self._keys_of(value)
+            # As keys of a dict: which finds out at once whether they can be.
+            if type(keys) in _PLAIN and len(keys) <= 1:  # type: ignore[arg-type] # they are
+                return {keys[0]: None} if keys else ()  # type: ignore[index] # as above
+            return dict.fromkeys(keys)
+        except Exception as error:  # noqa: BLE001 - whatever an index function raises, the informer must go on
+            self._report(value, error)
+            return ()
+
+    def _report(self, value: Any, error: Exception) -> None:
+        self.failures += 1
+        if self.failures == 1:
+            log.warning("informer.index_failed", index=self.name, object=str(key_of(value)), error=repr(error)[:500])
+
+
+def ident_of(value: V) -> str:
+    """What an object is filed by."""
+    return value.metadata.uid or str(key_of(value))

@@ -1,0 +1,180 @@
+"""Keeps the cache as the server's answers say it must be, and tells the feeds: without I/O, time or tasks.
+
+Two sources speak here. A list is the truth: what it holds is put in, whatever version the cache had (a server restored
+from a backup goes back), and what it does not hold is deleted, without anybody having seen it go. A watch tells what
+happened since, in the order of versions; an event not newer than where the watch stands does nothing, and an older one
+is suspect.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final, Generic
+
+import structlog
+
+from plimsoll.kube.informer.events import Departure, V, is_unchanged, key_of, place_of, version_of
+from plimsoll.objects.codec.decode_problems import BadObject
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from plimsoll.kube.informer.delivery.broadcaster import HandlerBroadcaster
+    from plimsoll.kube.informer.events import Place
+    from plimsoll.kube.informer.store.cache import WritableCache
+
+log: structlog.typing.FilteringBoundLogger = structlog.get_logger(__name__)
+
+# Complaints remembered so as not to be repeated.
+_MOST_COMPLAINTS: Final = 1000
+
+
+class Tracker(Generic[V]):
+    """`position` is the version up to which everything is known: where a watch goes on. Empty before the first list."""
+
+    def __init__(self, resource: str, *, cache: WritableCache[V], audience: HandlerBroadcaster[V]) -> None:
+        self.position = ""
+        self.is_suspect = False
+        """Something could not be read at all, or the server went back: only a list can tell what we missed."""
+        self.unreadable = 0
+        self.replays = 0
+        self._resource = resource
+        self._cache = cache
+        self._audience = audience
+        self._unlisted: dict[str, dict[str, None]] = {}
+        self._has_nameless = False
+        self._complaints: dict[tuple[str, str], None] = {}
+
+    # ---- a list
+
+    def list_begins(self) -> None:
+        """From here on count what of the cache is not in the list; once more from the start, if it was broken off."""
+        self._has_nameless = False
+        self._unlisted = self._cache.names()
+
+    def listed(self, values: Iterable[V | BadObject]) -> None:
+        for value in values:
+            place = place_of(value)
+            namespace, name = place
+            if not name:
+                self._has_nameless = True
+                self.could_not_read(value.problem if isinstance(value, BadObject) else "metadata.name: missing")
+                continue
+            if namespace in self._unlisted:
+                self._unlisted[namespace].pop(name, None)
+            self._put(place, value)
+
+    def not_listed(self) -> Iterator[Place]:
+        """What the whole list did not hold, to be given to `infer_deletion` one by one.
+
+        Nothing, if it held something that could not be told apart: that may be any of them, and what we cannot see
+        must not shrink anything.
+        """
+        unlisted, self._unlisted = self._unlisted, {}
+        if self._has_nameless:
+            missing = sum(map(len, unlisted.values()))
+            log.warning("informer.deletions_not_inferred", resource=self._resource, missing=missing)
+            return
+        for namespace, names in unlisted.items():
+            for name in sorted(names):
+                yield (namespace, name)
+
+    def infer_deletion(self, place: Place) -> None:
+        self._remove(place, last=None, is_inferred=True)
+
+    def list_ended(self, version: str) -> None:
+        """Everything up to `version` is known now, even if that is less than before."""
+        self.position = version
+        self.is_suspect = self._has_nameless
+
+    # ---- a watch
+
+    def present(self, value: V | BadObject) -> None:
+        """ADDED or MODIFIED: which of them is the server's view of a history that we may not share."""
+        if self._advance(version_of(value)):
+            self._put(place_of(value), value)
+
+    def gone(self, value: V | BadObject) -> None:
+        if self._advance(version_of(value)):
+            self._remove(place_of(value), last=value, is_inferred=False)
+
+    def gone_while_listing(self, value: V | BadObject) -> None:
+        """Deleted while the first events of a watch are still coming."""
+        namespace, name = place = place_of(value)
+        self._unlisted.get(namespace, {}).pop(name, None)
+        self._remove(place, last=value, is_inferred=False)
+
+    def bookmarked(self, version: str) -> None:
+        self._advance(version)
+
+    def could_not_read(self, problem: str) -> None:
+        """Something happened to we do not know whom."""
+        self.unreadable += 1
+        self.is_suspect = True
+        self._complain("", problem)
+
+    def _advance(self, version: str) -> bool:
+        """Whether this is news. Versions that are no numbers cannot be compared, and always are."""
+        if not version:
+            return True
+        if version == self.position:
+            # What bookmarks of a quiet watch say, again and again.
+            self.replays += 1
+            return False
+        if not is_newer(version, self.position):
+            self.replays += 1
+            self._look_back(version)
+            return False
+        self.position = version
+        return True
+
+    def _look_back(self, version: str) -> None:
+        """No watch tells of what lies before its start: a server that does was restored from a backup since."""
+        if went_back(version, self.position) and not self.is_suspect:
+            self.is_suspect = True
+            log.warning("informer.went_back", resource=self._resource, version=version, position=self.position)
+
+    # ---- both
+
+    def _put(self, place: Place, new: V | BadObject) -> None:
+        old = self._cache.state(place)
+        if old is not None and is_unchanged(old, new):
+            return
+        if isinstance(new, BadObject):
+            self._complain(new.uid or str(key_of(new)), new.problem, name=str(key_of(new)))
+        self._cache.put(place, new)
+        self._audience.changed(place, old)
+
+    def _remove(self, place: Place, *, last: V | BadObject | None, is_inferred: bool) -> None:
+        old = self._cache.state(place)
+        if old is None:
+            return
+        self._cache.remove(place)
+        self._audience.changed(place, old, Departure(last=last, is_inferred=is_inferred))
+
+    def _complain(self, whose: str, problem: str, *, name: str = "") -> None:
+        """Once for each object and problem, however many versions of it come."""
+        if (whose, problem) in self._complaints:
+            return
+        if len(self._complaints) >= _MOST_COMPLAINTS:
+            self._complaints.clear()
+        self._complaints[whose, problem] = None
+        log.warning("informer.bad_object", resource=self._resource, object=name, problem=problem[:500])
+
+
+def is_newer(version: str, than: str) -> bool:
+    """Whether the version is after the other; also where they cannot be compared, unless they are the same."""
+    if len(version) == len(than) and version.isascii() and version.isdigit() and than.isdigit():
+        # Nearly all are: as texts of one length they compare as the numbers do.
+        return version > than
+    if _is_number(version) and _is_number(than):
+        return int(version) > int(than)
+    return version != than
+
+
+def went_back(version: str, position: str) -> bool:
+    """Whether a server that is at `version` cannot be the one that was at `position`."""
+    return _is_number(version) and _is_number(position) and int(version) < int(position)
+
+
+def _is_number(version: str) -> bool:
+    return version.isascii() and version.isdigit() and len(version) < 40

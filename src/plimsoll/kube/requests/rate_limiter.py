@@ -1,0 +1,102 @@
+"""The client's side of fairness: not more calls than agreed, in the order they were asked for.
+
+A `TokenBucket` and a line before it. It starts no task: whoever is first in line sleeps until its token is there, the
+others queue behind it. So a caller that is cancelled while it waits leaves the line without a trace.
+
+A budget that refills with time, as plain arithmetic: the reader of the clock says what time it is.
+
+The work queue spreads retries over it, the event recorder stops chatter about one object with it, the client keeps to
+its rate by it. It never waits: `take` answers at once, `missing_s` and `reserve_s` say how long the caller has to.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import math
+from typing import TYPE_CHECKING, Final
+
+import structlog
+
+from plimsoll.core.errors import InvalidInput
+
+if TYPE_CHECKING:
+    from plimsoll.core.clock import Clock
+
+
+log: structlog.typing.FilteringBoundLogger = structlog.get_logger(__name__)
+
+LONG_WAIT_S: Final = 1.0
+# A wait computed in floats may end a hair too early; another of a millisecond ends that, one of zero would spin.
+_SHORTEST_WAIT_S: Final = 0.001
+
+
+class RateLimit:
+    """At most `burst` calls at once and `qps` a second on the average; `qps` 0 lets everything pass."""
+
+    def __init__(self, *, qps: float, burst: int, clock: Clock) -> None:
+        self._qps = qps
+        self._burst = burst
+        self._clock = clock
+        self._bucket = TokenBucket(per_s=qps, burst=burst) if qps else None
+        self._line = asyncio.Lock()
+        self._has_told = False
+
+    async def turn(self) -> None:
+        """Return when it is the caller's turn."""
+        if self._bucket is None:
+            return
+        asked_at = self._clock.monotonic_s()
+        async with self._line:
+            # Taken after the wait, not reserved before it: a caller that is cancelled in its sleep has taken none.
+            while not self._bucket.take(self._clock.monotonic_s()):
+                missing_s = self._bucket.missing_s(self._clock.monotonic_s())
+                await self._clock.sleep(max(missing_s, _SHORTEST_WAIT_S))
+        self._tell(self._clock.monotonic_s() - asked_at)
+
+    def _tell(self, waited_s: float) -> None:
+        """Once for each time of congestion: it ends when somebody did not have to wait."""
+        if waited_s >= LONG_WAIT_S and not self._has_told:
+            self._has_told = True
+            log.warning("client.throttled", waited_s=round(waited_s, 3), qps=self._qps, burst=self._burst)
+        elif not waited_s:
+            self._has_told = False
+
+
+class TokenBucket:
+    """Holds up to `burst` tokens, full at first, and gains `per_s` of them a second."""
+
+    def __init__(self, *, per_s: float, burst: int) -> None:
+        if not 0 < per_s < math.inf:
+            raise InvalidInput(f"must be more than 0, is {per_s}", path="per_s")
+        if burst < 1:
+            raise InvalidInput(f"must be at least 1, is {burst}", path="burst")
+        self._per_s = per_s
+        self._burst = burst
+        self._tokens = float(burst)
+        self._at_s = -math.inf
+
+    def take(self, now_s: float) -> bool:
+        """Take a token if there is one."""
+        self._refill(now_s)
+        # Ten refills of 0.1 token make one token, whatever binary fractions say.
+        if self._tokens < 1 - 1e-9:
+            return False
+        self._tokens -= 1
+        return True
+
+    def missing_s(self, now_s: float) -> float:
+        """How long until there is a token to take."""
+        self._refill(now_s)
+        return max(0.0, (1 - self._tokens) / self._per_s)
+
+    def reserve_s(self, now_s: float) -> float:
+        """Take a token that may not be there yet: how long until it is."""
+        self._refill(now_s)
+        self._tokens -= 1
+        return max(0.0, -self._tokens / self._per_s)
+
+    def _refill(self, now_s: float) -> None:
+        if now_s > self._at_s:
+            passed_s = now_s - self._at_s
+            self._tokens = min(float(self._burst), self._tokens + passed_s * self._per_s)
+            self._at_s = now_s

@@ -1,0 +1,217 @@
+"""Sends one call as often as it needs and may: in turn, guarded, within a deadline.
+
+`Sender` is what a client sends everything with. Which failures are worth another attempt depends on what a second
+arrival of the call would do (`Effect`) and on how sure it is that the first one did nothing:
+
+| failure                              | changes nothing | repeats itself | only once |
+|--------------------------------------|-----------------|----------------|-----------|
+| not sent (refused, no route)         | again           | again          | again     |
+| not sent (certificate not accepted,  | no              | no             | no        |
+| or our transport is closed)          |                 |                |           |
+| answer lost, timed out               | again           | again          | no        |
+| 429, unless a disruption budget's    | again           | again          | again     |
+| 502, 503, 504                        | again           | no             | no        |
+| 503 with Retry-After                 | again           | again          | again     |
+| any other 5xx with Retry-After       | again           | again          | no        |
+| everything else                      | no              | no             | no        |
+"""
+
+from __future__ import annotations
+
+import enum
+from typing import TYPE_CHECKING, Any, Final
+
+import msgspec
+
+from plimsoll.core.errors import Unreachable
+from plimsoll.kube.errors import ApiError, Closed, NotAllowed, NotSent, ServerFailed, TlsRefused, TooManyRequests
+from plimsoll.kube.requests.options import DRY_RUN
+from plimsoll.kube.requests.status_errors import refusal
+from plimsoll.kube.transport import APPLY_PATCH, MERGE_PATCH
+
+if TYPE_CHECKING:
+    from plimsoll.core.clock import Clock
+    from plimsoll.core.entropy import Entropy
+    from plimsoll.kube.requests.options import ClientSettings
+    from plimsoll.kube.requests.rate_limiter import RateLimit
+    from plimsoll.kube.requests.warnings import ServerWarnings
+    from plimsoll.kube.transport import Guard, Request, Response, Transport
+
+# POSTs that only ask: may I, who am I, whose token is this.
+_REVIEWS: Final = (
+    "/apis/authorization.k8s.io/",
+    "/apis/authentication.k8s.io/v1/tokenreviews",
+    "/apis/authentication.k8s.io/v1/selfsubjectreviews",
+)
+_TOO_BUSY: Final = 503
+_PASSING_TROUBLE: Final = frozenset({502, 503, 504})
+# With less time left an attempt would only replace a telling error by "timed out".
+_SHORTEST_ATTEMPT_S: Final = 1.0
+
+
+class Effect(enum.Enum):
+    """What it does if a call arrives a second time."""
+
+    NONE = "changes nothing"
+    REPEATS = "leaves things as the first arrival left them"
+    ONCE = "may do harm, or hide that the first one succeeded"
+
+
+def effect_of(call: Request) -> Effect:
+    """Told by the call itself, so that raw calls are treated as carefully as typed ones."""
+    if call.is_safe or _only_tries(call) or (call.method == "POST" and call.path.startswith(_REVIEWS)):
+        return Effect.NONE
+    if call.method == "PATCH" and _content_type(call) in {APPLY_PATCH, MERGE_PATCH}:
+        return Effect.ONCE if _names_a_version(call.body) else Effect.REPEATS
+    if call.method == "DELETE" and _mapping(_object_in(call.body).get("preconditions")).get("uid"):
+        # Without the uid a second arrival could hit a new object of the same name.
+        return Effect.REPEATS
+    return Effect.ONCE
+
+
+def _only_tries(call: Request) -> bool:
+    """A dry run; with a body, a server does not look for a deletion's options anywhere else."""
+    if call.method == "DELETE" and call.body:
+        return _object_in(call.body).get("dryRun") == ["All"]
+    return DRY_RUN in call.query
+
+
+def _names_a_version(body: bytes) -> bool:
+    """If so, a second arrival would answer "conflict" about our own success. YAML is not read: it might."""
+    patch = _object_in(body)
+    return not patch or "resourceVersion" in _mapping(patch.get("metadata"))
+
+
+def _content_type(call: Request) -> str:
+    return next((value for name, value in call.headers.items() if name.lower() == "content-type"), "")
+
+
+def _object_in(body: bytes) -> dict[str, Any]:
+    """The JSON object that a body is; nothing, if it is none."""
+    try:
+        return _mapping(msgspec.json.decode(body))
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        return {}
+
+
+def _mapping(value: Any) -> dict[str, Any]:
+    return value if isinstance(value, dict) else {}
+
+
+def is_worth_another(error: Unreachable | ApiError, effect: Effect) -> bool:
+    """The table above."""
+    match error:
+        case TlsRefused() | Closed():
+            return False
+        case NotSent():
+            return True
+        case Unreachable():
+            return effect is not Effect.ONCE
+        case TooManyRequests():
+            return not is_budgets_no(error)
+        case ServerFailed():
+            if error.retry_after_s is not None:
+                # A server that is too busy to begin says 503; any other failure may have come after the deed.
+                return effect is not Effect.ONCE or error.status.code == _TOO_BUSY
+            return error.status.code in _PASSING_TROUBLE and effect is Effect.NONE
+        case _:
+            return False
+
+
+def is_budgets_no(error: TooManyRequests) -> bool:
+    """Whether a disruption budget said no to an eviction: an answer, not a sign of load."""
+    return any(cause.reason == "DisruptionBudget" for cause in error.causes)
+
+
+class Sender:
+    """Everything between a client and its transport. Guards differ, the rest is shared (`guarded`)."""
+
+    def __init__(
+        self,
+        transport: Transport,
+        *,
+        clock: Clock,
+        entropy: Entropy,
+        settings: ClientSettings,
+        shared: Shared,
+        guard: Guard | None,
+    ) -> None:
+        self._transport = transport
+        self._clock = clock
+        self._entropy = entropy
+        self._settings = settings
+        self._shared = shared
+        self._guard = guard
+
+    def guarded(self, guard: Guard | None) -> Sender:
+        return Sender(
+            self._transport,
+            clock=self._clock,
+            entropy=self._entropy,
+            settings=self._settings,
+            shared=self._shared,
+            guard=guard,
+        )
+
+    async def send(self, call: Request) -> Response:
+        """The successful reply. Raises the last attempt's error, with a note of how many there were."""
+        await self._shared.limit.turn()
+        started_s = self._clock.monotonic_s()
+        attempts = 0
+        last: Unreachable | ApiError | None = None
+        while True:
+            attempts += 1
+            try:
+                return await self._attempt(call, self._left_s(started_s))
+            except NotAllowed as error:
+                # What became of the attempt before is still what the caller must know.
+                raise error from last
+            except (Unreachable, ApiError) as error:
+                wait_s = self._wait_s(error, call, attempts)
+                if wait_s is None or self._left_s(started_s) < wait_s + _SHORTEST_ATTEMPT_S:
+                    self._note(error, attempts, started_s)
+                    raise
+                last = error
+            await self._clock.sleep(wait_s)
+            await self._shared.limit.turn()
+            if self._left_s(started_s) <= 0:
+                self._note(last, attempts, started_s)
+                raise last
+
+    async def send_once(self, call: Request) -> Response:
+        """The successful reply to the only attempt: for watches, whose callers come back in their own time."""
+        await self._shared.limit.turn()
+        return await self._attempt(call, call.timeout_s)
+
+    async def _attempt(self, call: Request, left_s: float) -> Response:
+        timeout_s = min(call.timeout_s, left_s)
+        if self._guard is not None and effect_of(call) is not Effect.NONE:
+            # Nothing may be awaited between this answer and the sending.
+            timeout_s = min(timeout_s, self._guard.allowed_s(timeout_s))
+        reply = await self._transport.send(call if timeout_s == call.timeout_s else call._replace(timeout_s=timeout_s))
+        self._shared.warnings.hear(call, reply)
+        if not reply.is_success:
+            raise refusal(reply, call, now=self._clock.now())
+        return reply
+
+    def _left_s(self, started_s: float) -> float:
+        return started_s + self._settings.deadline_s - self._clock.monotonic_s()
+
+    def _wait_s(self, error: Unreachable | ApiError, call: Request, failures: int) -> float | None:
+        """How long to wait before the next attempt; None: there shall be none."""
+        policy = self._settings.retry
+        if policy.is_used_up(failures) or not is_worth_another(error, effect_of(call)):
+            return None
+        return max(policy.delay_s(failures, self._entropy), policy.hinted_s(error))
+
+    def _note(self, error: Unreachable | ApiError, attempts: int, started_s: float) -> None:
+        if attempts > 1:
+            error.add_note(f"after {attempts} attempts in {self._clock.monotonic_s() - started_s:.1f} s")
+
+
+class Shared:
+    """What all senders to one server have in common, whoever guards them."""
+
+    def __init__(self, *, limit: RateLimit, warnings: ServerWarnings) -> None:
+        self.limit = limit
+        self.warnings = warnings

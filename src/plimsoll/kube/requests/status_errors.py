@@ -1,0 +1,139 @@
+"""From a reply that says no to the typed error it means.
+
+API servers answer with a `Status`; what stands before them (proxies, load balancers, a mux that knows no such path)
+with text or HTML. Either way the caller gets an `ApiError` of the right kind with a message a person can use: the
+server's own, word for word, or what can be made of the page.
+"""
+
+from __future__ import annotations
+
+import html
+import re
+from datetime import UTC, datetime
+from email.utils import parsedate_to_datetime
+from functools import cache
+from typing import TYPE_CHECKING, Final
+
+import msgspec
+
+from plimsoll.kube.errors import Status, StatusDetails, error_of
+from plimsoll.objects.codec.nulls import Shape, without_nulls
+
+if TYPE_CHECKING:
+    from plimsoll.kube.errors import ApiError
+    from plimsoll.kube.transport import Request, Response
+
+_TITLE: Final = re.compile(rb"<title[^>]*>(.{1,300}?)</title", re.IGNORECASE | re.DOTALL)
+_LOOKS_LIKE_HTML: Final = re.compile(rb"\s*<(!doctype|html|head|body)", re.IGNORECASE)
+_LONGEST_TEXT: Final = 500
+_UNREADABLE: Final = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
+
+# What apimachinery calls the codes when a body does not say.
+_REASONS: Final = {
+    400: "BadRequest",
+    401: "Unauthorized",
+    403: "Forbidden",
+    404: "NotFound",
+    405: "MethodNotAllowed",
+    406: "NotAcceptable",
+    409: "Conflict",
+    410: "Gone",
+    413: "RequestEntityTooLarge",
+    415: "UnsupportedMediaType",
+    422: "Invalid",
+    429: "TooManyRequests",
+    500: "InternalError",
+    503: "ServiceUnavailable",
+    504: "Timeout",
+}
+
+
+def refusal(reply: Response, call: Request, *, now: datetime) -> ApiError:
+    """The error that a reply without success is."""
+    status = _status_in(reply.body) or _told_otherwise(reply, call)
+    # The code of the exchange counts: what is in the body may have been made for another one.
+    status = msgspec.structs.replace(status, code=reply.status)
+    return error_of(status, retry_after_s=retry_after_s(reply, status, now=now))
+
+
+def status_error(body: bytes, *, retry_after_s: float | None = None) -> ApiError | None:
+    """The error in a `Status` that came as data, as in the ERROR event of a watch; None if it is not a Status."""
+    status = _status_in(body)
+    return None if status is None else error_of(status, retry_after_s=retry_after_s or _asked_in(status))
+
+
+def retry_after_s(reply: Response, status: Status, *, now: datetime) -> float | None:
+    """How long the server asks us to wait: by the header, in seconds or as a date, or by the details."""
+    header = reply.headers.get("retry-after", "").strip()
+    if header.isascii() and header.isdigit() and len(header) < 10:
+        return float(header)
+    until = _date(header)
+    if until is None:
+        return _asked_in(status)
+    # Against the server's own clock where it tells it: ours may be minutes away.
+    here = _date(reply.headers.get("date", "")) or now
+    return max(0.0, (until - here).total_seconds())
+
+
+def _asked_in(status: Status) -> float | None:
+    seconds = status.details.retry_after_seconds
+    return float(seconds) if seconds > 0 else None
+
+
+def _date(text: str) -> datetime | None:
+    if not text:
+        return None
+    try:
+        date = parsedate_to_datetime(text)
+    except (ValueError, OverflowError):
+        return None
+    return date if date.tzinfo is not None else date.replace(tzinfo=UTC)
+
+
+def _status_in(body: bytes) -> Status | None:
+    status: Status | None
+    try:
+        status = msgspec.json.decode(body, type=Status)
+    except _UNREADABLE:
+        status = _salvaged(body)
+    return status if status is not None and status.kind == "Status" else None
+
+
+def _salvaged(body: bytes) -> Status | None:
+    """A Status with nulls in it, or with details nobody can read: its message still counts."""
+    try:
+        value = msgspec.json.decode(body)
+    except _UNREADABLE:
+        return None
+    if not isinstance(value, dict):
+        return None
+    for candidate in (value, {**value, "details": None}):
+        try:
+            return msgspec.convert(without_nulls(candidate, _shape()), Status)
+        except _UNREADABLE:
+            continue
+    return None
+
+
+@cache
+def _shape() -> Shape:
+    return msgspec.inspect.type_info(Status)
+
+
+def _told_otherwise(reply: Response, call: Request) -> Status:
+    reason = _REASONS.get(reply.status, "")
+    message = _page_text(reply) or f"the server answered {reply.status} to {call.method} {call.path}, without a word"
+    return Status(kind="Status", status="Failure", message=message, reason=reason, details=StatusDetails())
+
+
+def _page_text(reply: Response) -> str:
+    if "html" in reply.headers.get("content-type", "") or _LOOKS_LIKE_HTML.match(reply.body):
+        title = _TITLE.search(reply.body)
+        said = f": {html.unescape(_readable(title[1]))}" if title else ""
+        return f"the server answered {reply.status} with a page of HTML, as proxies do{said}"
+    return _readable(reply.body)
+
+
+def _readable(data: bytes) -> str:
+    text = " ".join(data[: 4 * _LONGEST_TEXT].decode("utf-8", "replace").split())
+    return text if len(text) <= _LONGEST_TEXT else f"{text[:_LONGEST_TEXT]}…"

@@ -1,0 +1,59 @@
+"""TLS as a Secret says it: whom to believe, and the certificate to show. For external services and for PD.
+
+What a Secret holds never leaves this module but as a context; messages name the Secret and its keys.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final, Protocol
+
+from plimsoll.core.errors import InvalidInput, Unreachable
+from plimsoll.kube.access import Credential, Tls
+from plimsoll.kube.errors import ApiError, CredentialsFailed, UnreadableAnswer
+from plimsoll.kube.http.tls_contexts import TlsContexts
+from plimsoll.objects.api.core import Secret
+
+if TYPE_CHECKING:
+    import ssl
+    from collections.abc import Collection
+
+    from plimsoll.kube.client import Client
+
+AUTHORITY_KEY: Final = "ca.crt"
+CERTIFICATE_KEY: Final = "tls.crt"
+PRIVATE_KEY: Final = "tls.key"
+
+
+class Secrets(Protocol):
+    """Reads what a Secret holds; None if there is none, or it cannot be had."""
+
+    async def data(self, namespace: str, name: str) -> dict[str, bytes] | None: ...
+
+
+class SecretsOfCluster:
+    """`Secrets` as the API server has them now: never cached, because they are rotated."""
+
+    def __init__(self, client: Client) -> None:
+        self._client = client
+
+    async def data(self, namespace: str, name: str) -> dict[str, bytes] | None:
+        try:
+            return (await self._client.get(Secret, name, namespace=namespace)).data
+        except (ApiError, Unreachable, UnreadableAnswer):
+            return None
+
+
+def context_from(data: dict[str, bytes] | None, where: str, *, needed: Collection[str] = ()) -> ssl.SSLContext:
+    """Raises `InvalidInput`: no call is made with less than what the Secret should have given."""
+    if data is None:
+        raise InvalidInput(f"{where} cannot be read")
+    if missing := [key for key in needed if not data.get(key)]:
+        raise InvalidInput(f"{where} holds no {missing[0]}")
+    if not data.get(AUTHORITY_KEY) and not data.get(CERTIFICATE_KEY):
+        raise InvalidInput(f"{where} holds neither {AUTHORITY_KEY} nor {CERTIFICATE_KEY}")
+    trusted = Tls(ca_pem=data.get(AUTHORITY_KEY, b""), ca_file=f"{AUTHORITY_KEY} of {where}")
+    shown = Credential(certificate_pem=data.get(CERTIFICATE_KEY, b""), key_pem=data.get(PRIVATE_KEY, b""))
+    try:
+        return TlsContexts(trusted).context_for(shown)
+    except CredentialsFailed as error:
+        raise InvalidInput(f"{where}: {error.problem}") from None

@@ -1,0 +1,62 @@
+"""How much a pod asks for as a whole, in exact quantities: what LimitRanges and ResourceQuotas are compared with.
+
+The formula is the scheduler's (see `plimsoll.scheduling.rules.resources_fit`): containers and sidecars run together, an
+init container runs beside the sidecars started before it, the larger counts; what the pod says as a whole goes before
+it. Here it is needed for limits too, and in the units the objects were written in.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Literal
+
+from plimsoll.core.quantity import Quantity
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+Json = dict[str, Any]
+Amounts = dict[str, Quantity]
+Field = Literal["requests", "limits"]
+
+
+def quantities(written: Mapping[str, Any] | None) -> Amounts:
+    return {name: Quantity.parse(amount) for name, amount in (written or {}).items()}
+
+
+def container_amounts(container: Json, field: Field) -> Amounts:
+    return quantities((container.get("resources") or {}).get(field))
+
+
+def pod_amounts(spec: Json, field: Field, *, overhead: bool) -> Amounts:
+    """Requests or limits of the whole pod; overhead adds to a limit only where there is one."""
+    running: Amounts = {}
+    for container in spec.get("containers") or ():
+        running = plus(running, container_amounts(container, field))
+    starting: Amounts = {}
+    sidecars: Amounts = {}
+    for container in spec.get("initContainers") or ():
+        own = plus(container_amounts(container, field), sidecars)
+        if container.get("restartPolicy") == "Always":
+            sidecars = own
+        else:
+            starting = _larger(starting, own)
+    total = _larger(plus(running, sidecars), starting)
+    for name, amount in container_amounts(spec, field).items():
+        if name in {"cpu", "memory"} or name.startswith("hugepages-"):
+            total[name] = amount
+    if overhead:
+        extra = quantities(spec.get("overhead"))
+        total = plus(total, extra if field == "requests" else {name: extra[name] for name in extra if total.get(name)})
+    return total
+
+
+def plus(one: Amounts, other: Amounts) -> Amounts:
+    return one | {name: one[name] + amount if name in one else amount for name, amount in other.items()}
+
+
+def minus(one: Amounts, other: Amounts) -> Amounts:
+    return one | {name: one.get(name, Quantity(0)) - amount for name, amount in other.items()}
+
+
+def _larger(one: Amounts, other: Amounts) -> Amounts:
+    return one | {name: amount for name, amount in other.items() if name not in one or amount > one[name]}

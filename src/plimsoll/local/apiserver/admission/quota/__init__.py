@@ -1,0 +1,1 @@
+"""ResourceQuota admission: scopes, usage and reservations."""

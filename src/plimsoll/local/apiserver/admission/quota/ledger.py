@@ -1,0 +1,177 @@
+"""How much of a quota is used: a running sum over the stored objects it is about, and over writes on their way.
+
+The sum follows the store's watches, so a judgement costs as much as has changed since the last one, not as much as
+there is. Kubernetes keeps this number in the quota's status and has a controller mend it; here the objects themselves
+are the truth, and what is freed by a deletion is free at once.
+
+A write that was let in is reserved until its object is seen in the store, or until somebody says it came to nothing.
+Even then it may still be on its way to the disk, when only its caller was cancelled; so it counts until it is settled.
+What a write will free is free once it is durable, not before.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from plimsoll.core.quantity import Quantity
+from plimsoll.core.values import Value
+from plimsoll.local.apiserver.admission.pod_resources import Amounts, minus, plus
+from plimsoll.local.apiserver.admission.quota.scopes import Scope, in_scope, scopes_of
+from plimsoll.local.apiserver.admission.quota.usage import names_about, overdue_at, resource_of, usage
+from plimsoll.local.apiserver.storage import Event, EventType, Expired, Key, Watch
+
+if TYPE_CHECKING:
+    from datetime import datetime
+
+    from plimsoll.local.apiserver.admission.attributes import Attributes
+    from plimsoll.local.apiserver.storage import Store
+
+Json = dict[str, Any]
+
+
+class Terms(Value):
+    """What a quota is about; a ledger is good as long as they stay."""
+
+    uid: str
+    names: frozenset[str]
+    scopes: tuple[Scope, ...]
+
+
+def terms_of(quota: Json) -> Terms:
+    hard = (quota.get("spec") or {}).get("hard") or {}
+    return Terms(uid=quota["metadata"].get("uid", ""), names=frozenset(hard), scopes=scopes_of(quota))
+
+
+class _Reservation(NamedTuple):
+    attempt: Attributes
+    key: Key
+    since: int
+    amounts: Amounts
+
+
+class Ledger:
+    """The use of one quota."""
+
+    def __init__(self, store: Store, namespace: str, terms: Terms) -> None:
+        self.terms = terms
+        self._store = store
+        self._namespace = namespace
+        self._stored: dict[Key, Amounts] = {}
+        self._overdue_at: dict[Key, datetime] = {}
+        self._reserved: dict[int, _Reservation] = {}
+        self._abandoned: set[int] = set()
+        """Reservations whose caller has gone while the write was on its way to the disk."""
+        self._total: Amounts = {name: Quantity(0) for name in sorted(terms.names)}
+        resources = sorted({found for name in terms.names if (found := resource_of(name)) is not None})
+        self._watches: dict[str, Watch] = {}
+        for resource in resources:
+            self._follow(resource)
+
+    def used(self) -> Amounts:
+        """By name of `hard`; what is reserved counts."""
+        return {name: self._total[name] for name in sorted(self.terms.names)}
+
+    def foreseen(self) -> Amounts:
+        """The use once all writes on their way have come about, for people to read: what they free is freed."""
+        total = self._total
+        for reservation in self._reserved.values():
+            total = plus(total, self._mine(_freed(reservation.amounts)))
+        return {name: total[name] for name in sorted(self.terms.names)}
+
+    def about(self, stored_as: str, obj: Json) -> frozenset[str]:
+        """The names of `hard` that this object counts against; none if the quota is not about it."""
+        return names_about(stored_as, self.terms.names) if in_scope(stored_as, obj, self.terms.scopes) else frozenset()
+
+    async def catch_up(self, now: datetime) -> None:
+        """Take in what has happened. Waits for nothing, so nobody else runs before the caller goes on."""
+        for resource in tuple(self._watches):
+            try:
+                await self._take_in(resource, now)
+            except Expired:
+                self._follow(resource)
+                await self._take_in(resource, now)
+        for identity in tuple(self._abandoned):
+            if not self._store.is_under_way(self._reserved[identity].key):
+                self._drop(identity)
+        for key in [key for key, due in self._overdue_at.items() if due < now]:
+            stored = self._store.get(key)
+            self._count(key, None if stored is None else stored.body(), now=now)
+
+    def reserve(self, attempt: Attributes, key: Key, amounts: Amounts) -> None:
+        self._hold(_Reservation(attempt, key, self._store.revision, amounts))
+
+    def release(self, attempt: Attributes) -> None:
+        """Harmless for an attempt that is settled already."""
+        reservation = self._reserved.get(id(attempt))
+        if reservation is None:
+            return
+        if self._store.is_under_way(reservation.key):
+            self._abandoned.add(id(attempt))
+        else:
+            self._drop(id(attempt))
+
+    def inherit(self, other: Ledger) -> None:
+        """Take over what is on its way, from a ledger that was kept under other terms."""
+        for reservation in other._reserved.values():
+            assert reservation.attempt.obj is not None
+            if self.about(reservation.key.resource, reservation.attempt.obj):
+                self._hold(reservation)
+        self._abandoned |= other._abandoned & self._reserved.keys()
+
+    def close(self) -> None:
+        for watch in self._watches.values():
+            watch.close()
+
+    def _hold(self, reservation: _Reservation) -> None:
+        self._reserved[id(reservation.attempt)] = reservation
+        self._total = plus(self._total, self._mine(_claimed(reservation.amounts)))
+
+    def _drop(self, identity: int) -> None:
+        reservation = self._reserved.pop(identity)
+        self._abandoned.discard(identity)
+        self._total = minus(self._total, self._mine(_claimed(reservation.amounts)))
+
+    def _mine(self, amounts: Amounts) -> Amounts:
+        return {name: amount for name, amount in amounts.items() if name in self.terms.names}
+
+    def _follow(self, resource: str) -> None:
+        for key in [key for key in self._stored if key.resource == resource]:
+            self._total = minus(self._total, self._stored.pop(key))
+            self._overdue_at.pop(key, None)
+        self._watches[resource] = self._store.watch(resource, namespace=self._namespace)
+
+    async def _take_in(self, resource: str, now: datetime) -> None:
+        watch = self._watches[resource]
+        while watch.initial_left or watch.revision < self._store.revision:
+            for event in await watch.next_batch():
+                self._see(event, now)
+
+    def _see(self, event: Event, now: datetime) -> None:
+        key = event.object.key
+        self._count(key, None if event.type is EventType.DELETED else event.object.body(), now=now)
+        if event.type is EventType.DELETED:
+            return  # whoever makes the object anew is still on the way
+        for reservation in tuple(self._reserved.values()):
+            if reservation.key == key and event.revision > reservation.since:
+                self._drop(id(reservation.attempt))
+
+    def _count(self, key: Key, obj: Json | None, *, now: datetime) -> None:
+        """Put what the object uses now in the place of what it used."""
+        before = self._stored.pop(key, {})
+        self._overdue_at.pop(key, None)
+        after: Amounts = {}
+        if obj is not None and self.about(key.resource, obj):
+            found = usage(key.resource, obj, now=now)
+            after = self._stored[key] = self._mine(found)
+            due = overdue_at(obj) if key.resource == "pods" else None
+            if due is not None and due >= now:
+                self._overdue_at[key] = due
+        self._total = plus(minus(self._total, before), after)
+
+
+def _claimed(amounts: Amounts) -> Amounts:
+    return {name: amount for name, amount in amounts.items() if amount.nano > 0}
+
+
+def _freed(amounts: Amounts) -> Amounts:
+    return {name: amount for name, amount in amounts.items() if amount.nano < 0}

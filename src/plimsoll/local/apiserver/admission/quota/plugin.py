@@ -1,0 +1,145 @@
+"""ResourceQuota: a namespace does not get more than its quotas give, however many ask at the same moment.
+
+The judgement and the reservation of what was let in happen in one go, without anybody else running in between; only
+then is the new use written into the quotas' status, where people look for it.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+from plimsoll.local.apiserver.admission.attributes import CREATE, UPDATE, forbidden
+from plimsoll.local.apiserver.admission.pod_resources import Amounts, minus, quantities
+from plimsoll.local.apiserver.admission.quota.ledger import Ledger, terms_of
+from plimsoll.local.apiserver.admission.quota.usage import unsaid, usage
+from plimsoll.local.apiserver.admission.server_status import write_status
+from plimsoll.local.apiserver.storage import Key, ListQuery
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from plimsoll.core.clock import Clock
+    from plimsoll.local.apiserver.admission.attributes import Attributes
+    from plimsoll.local.apiserver.storage import Store
+
+Json = dict[str, Any]
+
+_QUOTAS: Final = "resourcequotas"
+# What can grow by an update; of everything else only the number of objects is measured.
+_MEASURED_ON_UPDATE: Final = frozenset({"services", "persistentvolumeclaims"})
+
+
+class ResourceQuotas:
+    """Keeps a ledger for every quota that was ever asked about, for as long as the quota is there and the same."""
+
+    def __init__(self, store: Store, clock: Clock) -> None:
+        self._store = store
+        self._clock = clock
+        self._ledgers: dict[Key, Ledger] = {}
+
+    async def validate(self, attempt: Attributes) -> None:
+        if not _is_judged(attempt) or not self._store.count(_QUOTAS, attempt.namespace):
+            return
+        quotas = [one.body() for one in self._store.list(_QUOTAS, ListQuery(namespace=attempt.namespace)).items]
+        ledgers = [(quota, self._ledger(quota)) for quota in quotas]
+        now = self._clock.now()
+        for _, ledger in ledgers:
+            await ledger.catch_up(now)
+        charged = self._judge(attempt, ledgers)
+        if not attempt.dry_run:
+            await self._tell_all(attempt, charged)
+
+    def release(self, attempt: Attributes) -> None:
+        for ledger in self._ledgers.values():
+            ledger.release(attempt)
+
+    def _judge(self, attempt: Attributes, ledgers: list[tuple[Json, Ledger]]) -> list[tuple[Json, Ledger]]:
+        """Refuse, or reserve what is asked for; returns the quotas that were charged. Nothing here may wait."""
+        assert attempt.obj is not None
+        stored_as = attempt.resource.stored_as
+        pertinent = [(quota, ledger) for quota, ledger in ledgers if ledger.about(stored_as, attempt.obj)]
+        for quota, ledger in pertinent:
+            told = unsaid(attempt.obj, ledger.about(stored_as, attempt.obj)) if stored_as == "pods" else None
+            if told is not None:
+                raise forbidden(attempt, f"failed quota: {quota['metadata']['name']}: {told}")
+        asked = self._asked(attempt) if pertinent else {}
+        charged = [(quota, ledger) for quota, ledger in pertinent if ledger.terms.names.intersection(asked)]
+        for quota, ledger in charged:
+            _check(attempt, quota, used=ledger.used(), asked=asked)
+        if not attempt.dry_run:
+            key = Key(stored_as, attempt.namespace, attempt.obj["metadata"].get("name") or attempt.name)
+            for _, ledger in charged:
+                ledger.reserve(attempt, key, asked)
+        return charged
+
+    def _asked(self, attempt: Attributes) -> Amounts:
+        """What the write adds, without zeros."""
+        assert attempt.obj is not None
+        stored_as, now = attempt.resource.stored_as, self._clock.now()
+        asked = usage(stored_as, attempt.obj, now=now)
+        negative = sorted(name for name, amount in asked.items() if amount.nano < 0)
+        if negative:
+            raise forbidden(attempt, f"quota usage is negative for resource(s): {','.join(negative)}")
+        if attempt.operation == UPDATE and attempt.old is not None:
+            asked = minus(asked, usage(stored_as, attempt.old, now=now))
+        return {name: amount for name, amount in asked.items() if amount}
+
+    def _ledger(self, quota: Json) -> Ledger:
+        metadata = quota["metadata"]
+        key, terms = Key(_QUOTAS, metadata["namespace"], metadata["name"]), terms_of(quota)
+        known = self._ledgers.get(key)
+        if known is not None and known.terms == terms:
+            return known
+        made = Ledger(self._store, key.namespace, terms)
+        if known is not None:
+            made.inherit(known)
+        for gone in [one for one in self._ledgers if one == key or self._store.get(one) is None]:
+            self._ledgers.pop(gone).close()
+        self._ledgers[key] = made
+        return made
+
+    async def _tell_all(self, attempt: Attributes, charged: list[tuple[Json, Ledger]]) -> None:
+        """Whoever is not let in after all, because telling failed or was cancelled, is not charged either."""
+        is_told = False
+        try:
+            for quota, ledger in charged:
+                await self._tell(quota, ledger)
+            is_told = True
+        finally:
+            if not is_told:
+                self.release(attempt)
+
+    async def _tell(self, quota: Json, ledger: Ledger) -> None:
+        metadata = quota["metadata"]
+
+        def status(current: Json) -> Json:
+            used = {name: str(amount) for name, amount in ledger.foreseen().items()}
+            return {**(current.get("status") or {}), "hard": current["spec"].get("hard") or {}, "used": used}
+
+        key = Key(_QUOTAS, metadata["namespace"], metadata["name"])
+        await write_status(self._store, key, status, now=self._clock.now())
+
+
+def _is_judged(attempt: Attributes) -> bool:
+    if attempt.obj is None or attempt.subresource or not attempt.namespace or not attempt.resource.namespaced:
+        return False
+    return attempt.operation == CREATE or attempt.resource.stored_as in _MEASURED_ON_UPDATE
+
+
+def _check(attempt: Attributes, quota: Json, *, used: Amounts, asked: Amounts) -> None:
+    hard = quantities((quota.get("spec") or {}).get("hard"))
+    exceeded = [
+        name
+        for name in sorted(hard)
+        if name in asked and asked[name].nano > 0 and (used[name] + asked[name]) > hard[name]
+    ]
+    if exceeded:
+        parts = (
+            f"{called}: {','.join(_shown(amounts, exceeded))}"
+            for called, amounts in (("requested", asked), ("used", used), ("limited", hard))
+        )
+        raise forbidden(attempt, f"exceeded quota: {quota['metadata']['name']}, {', '.join(parts)}")
+
+
+def _shown(amounts: Amounts, names: list[str]) -> Iterator[str]:
+    return (f"{name}={amounts[name]}" for name in names)

@@ -1,0 +1,1 @@
+"""Field paths and sets of field paths, as `managedFields` stores them."""

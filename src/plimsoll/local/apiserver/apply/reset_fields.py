@@ -1,0 +1,32 @@
+"""Fields that an endpoint never writes, and whose ownership it therefore never records.
+
+The main resource leaves `status` alone, its status subresource `spec`; a few kinds say more. Facts of the kinds' own
+strategies in Kubernetes; `field_management` asks for them through `reset_fields`.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from plimsoll.local.apiserver.apply.fieldpath.sets import FieldSet
+
+_STATUS_SUBRESOURCE: Final = {
+    "Pod": FieldSet.of_paths(("spec",), ("metadata", "deletionTimestamp"), ("metadata", "ownerReferences")),
+    "Deployment": FieldSet.of_paths(("spec",), ("metadata", "labels")),
+    "CustomResourceDefinition": FieldSet.of_paths(("metadata",), ("spec",)),
+    "VolumeAttachment": FieldSet.of_paths(("metadata",), ("spec",)),
+}
+_SPEC: Final = FieldSet.of_paths(("spec",))
+_STATUS: Final = FieldSet.of_paths(("status",))
+_NOTHING: Final = FieldSet()
+
+
+def reset_fields(kind: str, subresource: str = "", *, has_status: bool) -> FieldSet:
+    """`has_status` says whether the kind has a status subresource; other subresources reset nothing."""
+    if not has_status:
+        return _NOTHING
+    if subresource == "":
+        return _STATUS
+    if subresource == "status":
+        return _STATUS_SUBRESOURCE.get(kind, _SPEC)
+    return _NOTHING

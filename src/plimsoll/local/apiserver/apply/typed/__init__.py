@@ -1,0 +1,1 @@
+"""Typed values for server-side apply: schemas, comparing, merging and removing fields."""

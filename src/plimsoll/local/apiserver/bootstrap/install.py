@@ -1,0 +1,46 @@
+"""A fresh store gets what a real server makes when it starts: namespaces, roles and bindings, priority classes.
+
+A store that holds a namespace is not fresh: what somebody has changed or deleted there stays as it is.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from plimsoll.local.apiserver import bootstrap
+from plimsoll.local.apiserver.storage import Decision, Keep, Key, Put, Stored
+from plimsoll.objects.api.meta import written_time
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from plimsoll.local.apiserver.server import Server
+
+Json = dict[str, Any]
+
+
+async def put_first_objects(server: Server, *, ca_certificate: str) -> None:
+    """All of them or none: a server that ends half-way leaves a store that is still fresh."""
+    if not server.store.count("namespaces"):
+        await put_missing(server, bootstrap.objects(ca_certificate=ca_certificate))
+
+
+async def put_missing(server: Server, objects: Iterable[Json]) -> None:
+    """Store those that are not there, in one write."""
+    made = dict(_keyed(server, obj) for obj in objects)
+
+    def decide(found: Sequence[Stored | None]) -> Sequence[Decision]:
+        return [Keep() if one is not None else Put(obj) for one, obj in zip(found, made.values(), strict=True)]
+
+    await server.store.update_all(list(made), decide)
+
+
+def _keyed(server: Server, obj: Json) -> tuple[Key, Json]:
+    resource = server.catalogue.of_kind(obj["apiVersion"], obj["kind"])
+    assert resource is not None, f"{obj['kind']} is not served"
+    metadata = {
+        **obj["metadata"],
+        "uid": server.entropy.uid(),
+        "creationTimestamp": written_time(server.clock.now()),
+    }
+    return Key(resource.stored_as, metadata.get("namespace", ""), metadata["name"]), {**obj, "metadata": metadata}

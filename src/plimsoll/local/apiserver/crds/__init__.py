@@ -1,0 +1,1 @@
+"""CustomResourceDefinitions: accepted names, the lifecycle of a definition, and serving its objects."""

@@ -1,0 +1,70 @@
+"""What a server has under way for its definitions: one follow-up at a time, and the watches that end with a definition.
+
+Used by `definitions`, by dispatching and by watches. Work that was begun is carried out even if the client that caused
+it goes, because what is served has to end as the store says. Knows nothing of what the work is.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING, Any, Final, Protocol, TypeVar
+
+import structlog
+
+from plimsoll.local.apiserver.status_errors import StatusError
+
+if TYPE_CHECKING:
+    from collections.abc import Coroutine
+
+T = TypeVar("T")
+
+_log: Final = structlog.get_logger()
+
+
+class Endable(Protocol):
+    """A watch under way."""
+
+    def end(self) -> None:
+        """Let it deliver what it has and then end."""
+
+
+class DefinitionWork:
+    """Of one server."""
+
+    def __init__(self) -> None:
+        self.turn = asyncio.Lock()
+        """Held for the whole of a follow-up: names are given by what other definitions have at that moment."""
+        self._tasks: set[asyncio.Task[Any]] = set()
+        self._watches: dict[str, dict[Endable, None]] = {}
+
+    async def carry_out(self, work: Coroutine[Any, Any, T]) -> T:
+        """Wait for the work; if the one who waits is cancelled, it is done all the same."""
+        task = asyncio.get_running_loop().create_task(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+        try:
+            return await asyncio.shield(task)
+        except asyncio.CancelledError:
+            if not task.done():
+                task.add_done_callback(_tell_failure)
+            raise
+
+    def watches(self, definition: str, session: Endable) -> None:
+        self._watches.setdefault(definition, {})[session] = None
+
+    def leaves(self, definition: str, session: Endable) -> None:
+        sessions = self._watches.get(definition, {})
+        sessions.pop(session, None)
+        if not sessions:
+            self._watches.pop(definition, None)
+
+    def end_watches(self, definition: str) -> None:
+        for session in tuple(self._watches.get(definition, ())):
+            session.end()
+
+
+def _tell_failure(task: asyncio.Task[Any]) -> None:
+    """Nobody waits any more, so nobody else would."""
+    error = None if task.cancelled() else task.exception()
+    if error is not None and not isinstance(error, StatusError):
+        _log.warning("apiserver.definition_work_failed", error=str(error))

@@ -1,0 +1,135 @@
+"""Which resources a stored CustomResourceDefinition makes the server serve.
+
+Used by `definitions`. A definition with the plural or the kind of a built-in resource is never served, whatever its
+status says: a client may write that. Watches end here with what they were opened for. Writes nothing to the store.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from plimsoll.local.apiserver.crds.names import is_reserved
+from plimsoll.local.apiserver.resources.registry import ALL_VERBS, ResourceRegistry, ServedResource, Subresource
+from plimsoll.local.apiserver.strategies.field_labels import reader, selectable
+from plimsoll.objects.schema.api import compile_definition
+from plimsoll.objects.schema.definition.version_priority import priority
+
+if TYPE_CHECKING:
+    from plimsoll.local.apiserver.server import Server
+    from plimsoll.objects.schema.api import CompiledDefinition
+
+Json = dict[str, Any]
+
+
+def serve(server: Server, definition: Json) -> None:
+    """Put the versions of an established definition into the catalogue; take those of any other out."""
+    name = definition["metadata"]["name"]
+    before = served_now(server.catalogue, name)
+    if not _may_be_served(server.catalogue, definition):
+        withdraw(server, name)
+        return
+    compiled = (
+        before.compiled if before is not None and _is_same(before, definition) else compile_definition(definition)
+    )
+    resources = _served_versions(definition, compiled)
+    server.catalogue.serve(name, resources)
+    if resources:
+        fields = {path: absent for one in resources for path, absent in selectable(one).items()}
+        server.store.select_fields(resources[0].stored_as, reader(fields.items()))
+    if before is not None and before.compiled is not compiled:
+        server.definition_work.end_watches(name)
+
+
+def withdraw(server: Server, name: str) -> None:
+    """Serve nothing of this definition any more."""
+    if served_now(server.catalogue, name) is not None:
+        server.catalogue.serve(name, ())
+        server.definition_work.end_watches(name)
+
+
+def served_now(catalogue: ResourceRegistry, name: str) -> ServedResource | None:
+    """One of the versions that are served of a definition, if any is."""
+    return next((one for one in catalogue if one.is_custom and one.full_name == name), None)
+
+
+def builtin_names(catalogue: ResourceRegistry, group: str) -> list[Json]:
+    """The names that built-in resources have in a group, in the form in which a definition has its own."""
+    return [
+        {
+            "plural": one.plural,
+            "singular": one.singular,
+            "shortNames": list(one.short_names),
+            "kind": one.kind,
+            "listKind": one.list_kind,
+        }
+        for one in catalogue
+        if one.group == group and not one.is_custom
+    ]
+
+
+def stored_resource(definition: Json) -> ServedResource:
+    """The resource in the version its objects are stored in, whether or not that is served."""
+    names, spec = definition["spec"]["names"], definition["spec"]
+    version = next(one for one in spec["versions"] if one.get("storage"))
+    return _described(definition, version, compile_definition(definition), names=names)
+
+
+def _may_be_served(catalogue: ResourceRegistry, definition: Json) -> bool:
+    status = definition.get("status") or {}
+    accepted = status.get("acceptedNames") or {}
+    conditions = status.get("conditions") or []
+    if not any(one["type"] == "Established" and one["status"] == "True" for one in conditions):
+        return False
+    spec = definition["spec"]
+    builtin = builtin_names(catalogue, spec["group"])
+    # Its objects lie under the plural it is named after; another definition's are none of its business.
+    is_itself = accepted.get("plural") == spec["names"]["plural"]
+    return is_itself and not is_reserved(spec["names"], builtin) and not is_reserved(accepted, builtin)
+
+
+def _is_same(before: ServedResource, definition: Json) -> bool:
+    """Whether what was compiled is still good. Conditions and metadata make no difference to it."""
+    old = before.definition
+    assert old is not None
+    names = old["status"].get("acceptedNames") == definition["status"].get("acceptedNames")
+    return names and bool(old["spec"] == definition["spec"])
+
+
+def _served_versions(definition: Json, compiled: CompiledDefinition) -> list[ServedResource]:
+    served = [version for version in definition["spec"]["versions"] if version.get("served")]
+    served.sort(key=lambda version: priority(version["name"]), reverse=True)
+    names = definition["status"]["acceptedNames"]
+    return [_described(definition, version, compiled, names=names) for version in served]
+
+
+def _described(definition: Json, version: Json, compiled: CompiledDefinition, *, names: Json) -> ServedResource:
+    spec = definition["spec"]
+    storage = next(one["name"] for one in spec["versions"] if one.get("storage"))
+    return ServedResource(
+        group=spec["group"],
+        version=version["name"],
+        kind=names["kind"],
+        plural=names["plural"],
+        singular=names.get("singular", ""),
+        namespaced=spec["scope"] == "Namespaced",
+        stored_as=f"{spec['group']}/{names['plural']}",
+        storage_version=f"{spec['group']}/{storage}",
+        list_kind=names.get("listKind") or f"{names['kind']}List",
+        verbs=ALL_VERBS,
+        short_names=tuple(names.get("shortNames") or ()),
+        categories=tuple(names.get("categories") or ()),
+        subresources=_subresources(version, names["kind"]),
+        definition=definition,
+        compiled=compiled,
+    )
+
+
+def _subresources(version: Json, kind: str) -> tuple[Subresource, ...]:
+    declared = version.get("subresources") or {}
+    parts = []
+    verbs = ("get", "patch", "update")
+    if declared.get("status") is not None:
+        parts.append(Subresource(name="status", verbs=verbs, kind=kind))
+    if declared.get("scale") is not None:
+        parts.append(Subresource(name="scale", verbs=verbs, kind="Scale", group="autoscaling", version="v1"))
+    return tuple(parts)

@@ -1,0 +1,43 @@
+"""POST and PUT of whole objects."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from plimsoll.local.apiserver.handlers.request.kinds import decoded_object
+from plimsoll.local.apiserver.handlers.request.responses import form_of, object_answer
+from plimsoll.local.apiserver.handlers.write.guarded_write import change_object, change_or_create_object, create_object
+from plimsoll.local.apiserver.handlers.write.identity import check_identity, check_uid, settle_namespace
+from plimsoll.local.apiserver.strategies.finding import strategy_of
+from plimsoll.objects.schema.json_values import copy
+
+if TYPE_CHECKING:
+    from plimsoll.local.apiserver.handlers.request.context import RequestContext
+    from plimsoll.local.apiserver.http_types import Answer
+    from plimsoll.local.apiserver.server import Server
+
+Json = dict[str, Any]
+
+
+async def create(server: Server, call: RequestContext) -> Answer:
+    form_of(call)
+    obj = await create_object(server, call, decoded_object(call))
+    return object_answer(server, call, obj, status=201)
+
+
+async def update(server: Server, call: RequestContext) -> Answer:
+    """PUT, of an object or of its status. A few kinds are created by it."""
+    form_of(call)
+    value = decoded_object(call)
+    value.setdefault("metadata", {})
+    settle_namespace(value, call)
+    check_identity(value, call)
+
+    def replaced(current: Json) -> Json:
+        check_uid(value, current, call)
+        return {**value, "metadata": dict(value["metadata"])}
+
+    if call.subresource or not strategy_of(call.resource).creates_on_update:
+        return object_answer(server, call, await change_object(server, call, replaced, subresource=call.subresource))
+    obj, status = await change_or_create_object(server, call, replaced, lambda: copy(value))
+    return object_answer(server, call, obj, status=status)

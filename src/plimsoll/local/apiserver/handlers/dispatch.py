@@ -1,0 +1,96 @@
+"""From an understood request to the handler that answers it, with what a change of definitions brings about."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+from plimsoll.local.apiserver import reviews
+from plimsoll.local.apiserver.crds import lifecycle
+from plimsoll.local.apiserver.handlers import create, delete, get_list, patch, watch
+from plimsoll.local.apiserver.handlers.delete import delete_object
+from plimsoll.local.apiserver.handlers.patch import APPLY_PATCH
+from plimsoll.local.apiserver.handlers.request.bodies import media_type, read_object
+from plimsoll.local.apiserver.handlers.request.context import RequestContext
+from plimsoll.local.apiserver.handlers.request.options import delete_options, write_options
+from plimsoll.local.apiserver.handlers.request.responses import form_of, object_answer
+from plimsoll.local.apiserver.handlers.subresources import answer_part
+from plimsoll.local.apiserver.http_types import Answer
+from plimsoll.local.apiserver.strategies.custom import custom_strategy
+from plimsoll.local.apiserver.subresources import binding
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
+
+    from plimsoll.local.apiserver.auth_types import User
+    from plimsoll.local.apiserver.http_types import Request
+    from plimsoll.local.apiserver.routing import ResourceRoute
+    from plimsoll.local.apiserver.server import Server
+
+    Handler = Callable[[Server, RequestContext], Awaitable[Answer]]
+
+Json = dict[str, Any]
+
+_WRITES: Final = frozenset({"create", "update", "patch"})
+_CHANGES: Final = _WRITES | {"delete", "deletecollection"}
+_REVIEW_GROUPS: Final = frozenset({"authentication.k8s.io", "authorization.k8s.io"})
+
+
+def call_of(request: Request, route: ResourceRoute, user: User) -> RequestContext:
+    """The call, with its options read and judged."""
+    warnings: list[str] = []
+    if route.resource.is_custom:
+        deprecation = custom_strategy(route.resource).deprecation_warning
+        warnings += [deprecation] if deprecation else []
+    if route.verb not in _WRITES:
+        return RequestContext(
+            request, route, user, dry_run=False, field_manager="", field_validation="Warn", warnings=warnings
+        )
+    options = write_options(request, route.verb, is_apply=media_type(request) == APPLY_PATCH)
+    return RequestContext(
+        request,
+        route,
+        user,
+        dry_run=options.dry_run,
+        field_manager=options.field_manager,
+        field_validation=options.field_validation,
+        warnings=warnings,
+    )
+
+
+async def answer(server: Server, call: RequestContext) -> Answer:
+    if call.verb not in _CHANGES:
+        return await _answered(server, call)
+    lifecycle.refuse_if_terminating(server, call)
+    return await lifecycle.changing(server, call, lambda: _answered(server, call))
+
+
+async def _answered(server: Server, call: RequestContext) -> Answer:
+    if call.subresource:
+        return await answer_part(server, call)
+    if call.verb == "create" and call.resource.group in _REVIEW_GROUPS:
+        body = read_object(call.request, kind=call.resource.kind, api_version=call.resource.api_version).value
+        return object_answer(server, call, reviews.review(server, call, body), status=201)
+    if call.resource.stored_as == "bindings":
+        body = read_object(call.request, kind="Binding", api_version="v1").value
+        return Answer.json(await binding.bind(server, call, body), status=201)
+    return await _HANDLERS[call.verb](server, call)
+
+
+async def _delete(server: Server, call: RequestContext) -> Answer:
+    form_of(call)
+    body, status = await delete_object(server, call, delete_options(call.request))
+    if body.get("kind") == "Status":
+        return Answer.json(body, status=status)
+    return object_answer(server, call, body, status=status)
+
+
+_HANDLERS: Final[dict[str, Handler]] = {
+    "get": get_list.get,
+    "list": get_list.list_objects,
+    "watch": watch.watch,
+    "create": create.create,
+    "update": create.update,
+    "patch": patch.patch,
+    "delete": _delete,
+    "deletecollection": delete.delete_collection,
+}

@@ -1,0 +1,133 @@
+"""GET of one object, and lists: pages, selectors, and the meaning of resourceVersion in both."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+from plimsoll.local.apiserver import status_errors
+from plimsoll.local.apiserver.handlers.request.continue_tokens import NEWEST, Continuation, decoded, encoded
+from plimsoll.local.apiserver.handlers.request.options import list_options, parse_revision
+from plimsoll.local.apiserver.handlers.request.responses import form_of, list_answer, stored_answer
+from plimsoll.local.apiserver.handlers.request.selectors import selection
+from plimsoll.local.apiserver.handlers.write.identity import key_of
+from plimsoll.local.apiserver.storage import Compacted, ListQuery, Page, RevisionAhead
+
+if TYPE_CHECKING:
+    from plimsoll.local.apiserver.handlers.request.context import RequestContext
+    from plimsoll.local.apiserver.handlers.request.options import ListOptions
+    from plimsoll.local.apiserver.http_types import Answer
+    from plimsoll.local.apiserver.server import Server
+
+Json = dict[str, Any]
+
+# How long a reader may wait for a revision that was not there yet, as in the real server's cache.
+_WAIT_S: Final = 3.0
+_TOO_OLD_TO_CONTINUE: Final = (
+    "The provided continue parameter is too old to display a consistent list result. You can start a new list without "
+    "the continue parameter, or use the continue token in this response to retrieve the remainder of the results. "
+    "Continuing with the provided token results in an inconsistent list - objects that were created, modified, or "
+    "deleted between the time the first chunk was returned and now may show up in the list."
+)
+
+
+async def get(server: Server, call: RequestContext) -> Answer:
+    form_of(call)
+    said = call.request.parameter("resourceVersion") or ""
+    if said:
+        number = parse_revision(said)
+        if isinstance(number, str):
+            raise status_errors.unexpected(f'resourceVersion: Invalid value: "{said}": {number}')
+        await not_older_than(server, number)
+    stored = server.store.get(key_of(call))
+    if stored is None:
+        raise status_errors.not_found(call.name, group=call.resource.group, resource=call.resource.plural)
+    return stored_answer(server, call, stored)
+
+
+async def list_objects(server: Server, call: RequestContext) -> Answer:
+    form_of(call)
+    options = list_options(call.request, watch=False)
+    page = await find(server, call, options)
+    return list_answer(server, call, page.items, _metadata(page, call))
+
+
+async def find(server: Server, call: RequestContext, options: ListOptions) -> Page:
+    """The objects a list or a deletion of a collection means."""
+    matches = selection(options, call.resource)
+    namespace = call.namespace if call.resource.namespaced else ""
+    if options.continue_:
+        query = _continued(options, namespace)
+    else:
+        query = ListQuery(namespace=namespace or None, limit=_limit(options), at=await _revision(server, options))
+        if options.resource_version == "0":
+            query = ListQuery(namespace=namespace or None)  # from the cache, which does not page
+    try:
+        return server.store.list(call.resource.stored_as, query, matches=matches)
+    except Compacted as error:
+        raise _expired(options, namespace) from error
+    except RevisionAhead as error:
+        raise too_large(error.requested, error.newest) from error
+
+
+def _limit(options: ListOptions) -> int | None:
+    return options.limit if options.limit > 0 else None
+
+
+def _continued(options: ListOptions, namespace: str) -> ListQuery:
+    place = decoded(options.continue_)
+    if options.resource_version and options.resource_version != "0":
+        raise status_errors.bad_request("specifying resource version is not allowed when using continue")
+    at = None if place.revision == NEWEST else place.revision
+    start = f"{namespace}/{place.start}" if namespace else place.start
+    return ListQuery(namespace=namespace or None, start=start, limit=_limit(options), at=at)
+
+
+async def _revision(server: Server, options: ListOptions) -> int | None:
+    """The exact revision a list is asked for, or none for the newest; waits for one that is still to come."""
+    said = options.resource_version
+    if not said:
+        return None
+    number = parse_revision(said)
+    if isinstance(number, str):
+        raise status_errors.bad_request(f'invalid resource version: resourceVersion: Invalid value: "{said}": {number}')
+    await not_older_than(server, number)
+    if options.match == "Exact" or (options.limit > 0 and not options.match and number > 0):
+        return number
+    return None
+
+
+async def not_older_than(server: Server, revision: int) -> None:
+    if not await server.store.wait_for(revision, timeout_s=_WAIT_S):
+        raise too_large(revision, server.store.revision)
+
+
+def too_large(requested: int, newest: int) -> status_errors.StatusError:
+    cause = {"reason": "ResourceVersionTooLarge", "message": "Too large resource version"}
+    return status_errors.failure(
+        504,
+        "Timeout",
+        f"Timeout: Too large resource version: {requested}, current: {newest}",
+        details={"causes": [cause], "retryAfterSeconds": 1},
+        headers=(("Retry-After", "1"),),
+    )
+
+
+def _expired(options: ListOptions, namespace: str) -> status_errors.StatusError:
+    if not options.continue_:
+        return status_errors.failure(410, "Expired", "The resourceVersion for the provided list is too old.")
+    place = decoded(options.continue_)
+    refusal = status_errors.failure(410, "Expired", _TOO_OLD_TO_CONTINUE)
+    start = place.start.removeprefix(f"{namespace}/") if namespace else place.start
+    refusal.status["metadata"] = {"continue": encoded(Continuation(NEWEST, start))}
+    return refusal
+
+
+def _metadata(page: Page, call: RequestContext) -> Json:
+    metadata: Json = {"resourceVersion": str(page.revision)}
+    if page.next is not None:
+        namespace = call.namespace if call.resource.namespaced else ""
+        start = page.next.removeprefix(f"{namespace}/") if namespace else page.next
+        metadata["continue"] = encoded(Continuation(page.revision, start))
+        if page.remaining:
+            metadata["remainingItemCount"] = page.remaining
+    return metadata

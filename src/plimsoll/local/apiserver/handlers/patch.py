@@ -1,0 +1,230 @@
+"""PATCH in its four formats: JSON patch, merge patch, strategic merge patch and server-side apply."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Any, Final
+
+import msgspec
+
+from plimsoll.core.errors import UnreadableDocument
+from plimsoll.local.apiserver import status_errors
+from plimsoll.local.apiserver.apply.conflicts import ApplyRefused
+from plimsoll.local.apiserver.handlers.request.bodies import media_type, unknown_format
+from plimsoll.local.apiserver.handlers.request.json import NotJson, Read, read_json
+from plimsoll.local.apiserver.handlers.request.responses import form_of, object_answer
+from plimsoll.local.apiserver.handlers.request.yaml import read_yaml
+from plimsoll.local.apiserver.handlers.write.guarded_write import change_object, change_or_create_object
+from plimsoll.local.apiserver.handlers.write.identity import check_identity
+from plimsoll.local.apiserver.patches.json_patch import apply_json_patch
+from plimsoll.local.apiserver.patches.merge_patch import apply_merge_patch
+from plimsoll.local.apiserver.patches.outcomes import PatchRefused
+from plimsoll.local.apiserver.patches.patch_schema import PatchSchema
+from plimsoll.local.apiserver.patches.strategic_merge import apply_strategic_merge_patch
+from plimsoll.local.apiserver.patches.values import go_kind
+from plimsoll.local.apiserver.strategies.finding import strategy_of
+from plimsoll.local.apiserver.strategies.interface import Undecodable
+from plimsoll.objects.schema import field_errors as fields
+from plimsoll.objects.schema import go_text
+from plimsoll.objects.schema.json_values import Refused, take_over
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from plimsoll.local.apiserver.handlers.request.context import RequestContext
+    from plimsoll.local.apiserver.http_types import Answer
+    from plimsoll.local.apiserver.patches.outcomes import Patched
+    from plimsoll.local.apiserver.server import Server
+
+Json = dict[str, Any]
+
+JSON_PATCH: Final = "application/json-patch+json"
+MERGE_PATCH: Final = "application/merge-patch+json"
+STRATEGIC_PATCH: Final = "application/strategic-merge-patch+json"
+APPLY_PATCH: Final = "application/apply-patch+yaml"
+_ALL: Final = (JSON_PATCH, MERGE_PATCH, STRATEGIC_PATCH, APPLY_PATCH)
+_OF_CUSTOM: Final = (JSON_PATCH, MERGE_PATCH, APPLY_PATCH)
+_decoder: Final = msgspec.json.Decoder()
+_sorting_encoder: Final = msgspec.json.Encoder(order="sorted")
+
+
+async def patch(server: Server, call: RequestContext) -> Answer:
+    form_of(call)
+    media = patch_media(call)
+    if media == APPLY_PATCH:
+        return await _apply(server, call)
+    read = read_patch(call)
+    noted: list[str] = []
+
+    def patched(current: Json) -> Json:
+        noted.clear()
+        value, warnings = carried_out(call, media, current, read)
+        noted.extend(warnings)
+        return value
+
+    obj = await change_object(server, call, patched, subresource=call.subresource)
+    call.warnings[:0] = noted
+    return object_answer(server, call, obj)
+
+
+def patch_media(call: RequestContext, *, is_of_custom: bool | None = None) -> str:
+    """The format of the patch; `is_of_custom` says whether a custom object is patched, where the resource does not."""
+    media = media_type(call.request)
+    if media not in _ALL:
+        raise status_errors.failure(415, "UnsupportedMediaType", "415: Unsupported Media Type", details={})
+    custom = call.resource.is_custom if is_of_custom is None else is_of_custom
+    if custom and media not in _OF_CUSTOM:
+        raise unknown_format(", ".join(_OF_CUSTOM))
+    return media
+
+
+def read_patch(call: RequestContext) -> Read:
+    read = read_json(call.request.body)
+    if isinstance(read, NotJson):
+        raise status_errors.bad_request(f"error decoding patch: {read.problem}")
+    return read
+
+
+def carried_out(call: RequestContext, media: str, current: Json, read: Read) -> tuple[Json, list[str]]:
+    """The patched object, decoded, with what is worth a warning; raises the refusals of a patch that does not fit."""
+    outcome = patched_value(media, current, read.value)
+    if isinstance(outcome, PatchRefused):
+        raise patch_refusal(outcome)
+    value = outcome.value
+
+    def refusal(problem: str) -> status_errors.StatusError:
+        # Of a strategic patch the patch is shown, else the patched object; either is long, so spelled only now.
+        shown = go_text.plain(read.value) if media == STRATEGIC_PATCH else go_text.as_json(value)
+        return _does_not_decode(shown, problem)
+
+    if not isinstance(value, dict):
+        raise refusal(f"json: cannot unmarshal {go_kind(value)}")
+    # The real server decodes the text of the patched object, whose keys are sorted: problems come in that order. What
+    # the patch did not touch has none.
+    typed = {**value, "kind": call.resource.kind, "apiVersion": call.resource.api_version}
+    value = {name: item if current.get(name) is item else _sorted(item) for name, item in sorted(typed.items())}
+    decoded = strategy_of(call.resource).decode_changed(value, current)
+    if isinstance(decoded, Undecodable):
+        problem = _converter_problem(decoded.problem) if media == STRATEGIC_PATCH else decoded.problem
+        raise refusal(problem)
+    duplicates = [f'duplicate field "{path}"' for path in read.duplicates]
+    problems = [*outcome.strict_problems, *duplicates, *(f'unknown field "{path}"' for path in decoded.unknown_fields)]
+    if problems and call.field_validation == "Strict":
+        raise refusal(f"strict decoding error: {', '.join(problems)}")
+    return decoded.value, problems if call.field_validation == "Warn" else []
+
+
+def _sorted(value: Any) -> Any:
+    return _decoder.decode(_sorting_encoder.encode(value)) if isinstance(value, (dict, list)) else value
+
+
+_MISTYPED: Final = re.compile(r"json: cannot unmarshal (\w+).* into Go .* of type (\S+)")
+_GO_KINDS: Final = {"array": "slice", "object": "map", "number": "int64"}
+
+
+def _converter_problem(problem: str) -> str:
+    """A strategic patch is not decoded as text but converted, and the converter has words of its own."""
+    found = _MISTYPED.fullmatch(problem)
+    if found is None:
+        return problem
+    sent, wanted = _GO_KINDS.get(found[1], found[1]), found[2]
+    if wanted.startswith("[]"):
+        return f"cannot restore slice from {sent}"
+    if wanted.startswith("map["):
+        return f"cannot restore map from {sent}"
+    return f"cannot restore struct from: {sent}" if "." in wanted else f"cannot convert {sent} to {wanted}"
+
+
+def patched_value(media: str, current: Json, patch_value: Any) -> Patched | PatchRefused:
+    if media == JSON_PATCH:
+        return apply_json_patch(current, patch_value)
+    if media == MERGE_PATCH:
+        return apply_merge_patch(current, patch_value)
+    # Built-in objects, and the Scale of any.
+    schema = PatchSchema.of_kind(current["apiVersion"], current["kind"])
+    assert schema is not None, "strategic patches of custom resources are refused before"
+    return apply_strategic_merge_patch(current, patch_value, schema=schema)
+
+
+def patch_refusal(outcome: PatchRefused) -> status_errors.StatusError:
+    details: Json | None = {} if outcome.code == 422 else None
+    return status_errors.failure(outcome.code, outcome.reason, outcome.message, details=details)
+
+
+def _does_not_decode(shown: str, problem: str) -> status_errors.StatusError:
+    """The 422 that prints the whole patched object."""
+    error = fields.invalid("patch", shown, problem)
+    return status_errors.invalid("", group="", kind="", errors=[error])
+
+
+# ---- server-side apply
+
+
+async def _apply(server: Server, call: RequestContext) -> Answer:
+    applied = read_applied(call)
+    strategy = strategy_of(call.resource)
+    force = is_forced(call)
+    ownership = strategy.field_management(call.subresource)
+
+    def merged(current: Json | None) -> Json:
+        _check_name(call, applied)
+        outcome = ownership.apply(current, applied, manager=call.field_manager, force=force, now=server.clock.now())
+        if isinstance(outcome, ApplyRefused):
+            details = {"causes": list(outcome.causes)} if outcome.causes else None
+            raise status_errors.failure(outcome.code, outcome.reason, outcome.message, details=details)
+        decoded = strategy.decode(outcome.value)
+        if isinstance(decoded, Undecodable):
+            raise status_errors.unexpected(
+                f"failed to convert merged object to last applied version: {decoded.problem}"
+            )
+        return decoded.value
+
+    if call.subresource:
+        obj = await change_object(server, call, merged, subresource=call.subresource, is_tracked=False)
+        return object_answer(server, call, obj)
+
+    def new() -> Json:
+        return _new(call, applied, merged)
+
+    obj, status = await change_or_create_object(server, call, merged, new, is_tracked=False)
+    return object_answer(server, call, obj, status=status)
+
+
+def is_forced(call: RequestContext) -> bool:
+    return (call.request.parameter("force") or "").lower() in {"true", "1"}
+
+
+def _new(call: RequestContext, applied: Any, merged: Callable[[Json | None], Json]) -> Json:
+    value = merged(None)
+    metadata = value["metadata"] = dict(value.get("metadata") or {})
+    metadata.setdefault("name", call.name)
+    check_identity(value, call)
+    uid = applied.get("metadata", {}).get("uid")
+    if uid:
+        why = f"uid mismatch: the provided object specified uid {uid}, and no existing object was found"
+        raise status_errors.conflict(call.name, group=call.resource.group, resource=call.resource.plural, why=why)
+    return value
+
+
+def _check_name(call: RequestContext, applied: Any) -> None:
+    """The name of the URL, unless the configuration says another one."""
+    metadata = applied.get("metadata") if isinstance(applied, dict) else None
+    name = metadata.get("name") if isinstance(metadata, dict) else None
+    if isinstance(name, str) and name and name != call.name:
+        raise status_errors.bad_request(
+            f"the name of the object ({name}) does not match the name on the URL ({call.name})"
+        )
+
+
+def read_applied(call: RequestContext) -> Any:
+    try:
+        value = read_yaml(call.request.body.decode(errors="replace")).value
+    except UnreadableDocument as error:
+        text = f"error decoding YAML: error converting YAML to JSON: yaml: {error.problem}"
+        raise status_errors.bad_request(text) from error
+    taken = take_over(value)
+    if isinstance(taken, Refused):
+        raise status_errors.bad_request(f"error decoding YAML: {taken.path}: {taken.problem}")
+    if taken is None:
+        return {}
+    return taken

@@ -1,0 +1,58 @@
+"""pods/resize and pods/ephemeralcontainers: the two parts of a pod's spec that change after all."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from plimsoll.local.apiserver import status_errors
+from plimsoll.local.apiserver.handlers import patch
+from plimsoll.local.apiserver.handlers.request.kinds import decoded_object
+from plimsoll.local.apiserver.handlers.write.guarded_write import change_object
+from plimsoll.objects.builtin.defaults.pods import qos_class
+from plimsoll.objects.schema import field_errors as fields
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from plimsoll.local.apiserver.handlers.request.context import RequestContext
+    from plimsoll.local.apiserver.server import Server
+
+Json = dict[str, Any]
+
+
+async def change_pod_part(server: Server, call: RequestContext) -> Json:
+    asked = _replacement(call) if call.verb == "update" else _patched(call)
+    part = _resized if call.subresource == "resize" else _with_ephemeral
+    return await change_object(
+        server, call, lambda current: part(current, asked(current)), subresource=call.subresource
+    )
+
+
+def _replacement(call: RequestContext) -> Callable[[Json], Json]:
+    sent = decoded_object(call)
+    return lambda _current: sent
+
+
+def _patched(call: RequestContext) -> Callable[[Json], Json]:
+    media, read = patch.patch_media(call), patch.read_patch(call)
+    return lambda current: patch.carried_out(call, media, current, read)[0]
+
+
+def _with_ephemeral(current: Json, asked: Json) -> Json:
+    containers = asked.get("spec", {}).get("ephemeralContainers")
+    return {**current, "spec": {**current["spec"], **({"ephemeralContainers": containers} if containers else {})}}
+
+
+def _resized(current: Json, asked: Json) -> Json:
+    """The pod with the resources that were asked for; its quality of service must stay what it is."""
+    spec = dict(current["spec"])
+    for group in ("containers", "initContainers"):
+        wanted = {one.get("name"): one.get("resources", {}) for one in asked.get("spec", {}).get(group) or ()}
+        if group in spec:
+            spec[group] = [{**one, "resources": wanted.get(one["name"], one["resources"])} for one in spec[group]]
+    before, after = qos_class(current["spec"]), qos_class(spec)
+    if before != after:
+        error = fields.invalid("spec", before, "Pod QOS Class may not change as a result of resizing")
+        name = current["metadata"]["name"]
+        raise status_errors.invalid(name, group="", kind="Pod", errors=[error])
+    return {**current, "spec": spec}

@@ -1,0 +1,1 @@
+"""Parsing of one request: body, options, selectors, continue tokens."""

@@ -1,0 +1,82 @@
+"""A request for a resource, understood: what every handler, subresource and review gets to know about it.
+
+Made by the application after routing and authorisation. Nothing here acts; `warnings` is the one part that grows.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from plimsoll.local.apiserver.routing import ResourceRoute
+
+if TYPE_CHECKING:
+    from plimsoll.local.apiserver.auth_types import User
+    from plimsoll.local.apiserver.http_types import Request
+    from plimsoll.local.apiserver.presentation import Form
+    from plimsoll.local.apiserver.resources.registry import ServedResource
+
+__all__ = ["RequestContext", "ResourceRoute"]
+
+
+class RequestContext:
+    """Everything a handler needs to know about this request.
+
+    The parts of the route are attributes of its own: handlers ask for them thirty times in every write.
+    """
+
+    __slots__ = (
+        "dry_run",
+        "field_manager",
+        "field_validation",
+        "form",
+        "name",
+        "namespace",
+        "request",
+        "resource",
+        "route",
+        "subresource",
+        "user",
+        "verb",
+        "warnings",
+    )
+
+    def __init__(  # noqa: PLR0913 - the fields of a value, each named where it is made
+        self,
+        request: Request,
+        route: ResourceRoute,
+        user: User,
+        *,
+        dry_run: bool,
+        field_manager: str,
+        field_validation: str,
+        warnings: list[str],
+    ) -> None:
+        self.request = request
+        self.route = route
+        self.user = user
+        self.dry_run = dry_run
+        self.field_manager = field_manager
+        """Who writes: the parameter `fieldManager`, or the client's program."""
+        self.field_validation = field_validation
+        """`Strict`, `Warn` or `Ignore`."""
+        self.warnings = warnings
+        """Collected; the application makes Warning headers of them."""
+        self.resource: ServedResource = route.resource
+        self.namespace = route.namespace
+        self.name = route.name
+        self.subresource = route.subresource
+        self.verb = route.verb
+        self.form: Form | None = None
+        """How the client wants its answer, once somebody has asked (`answers.form_of`)."""
+
+    def to_delete(self, name: str, *, dry_run: bool) -> RequestContext:
+        """The deletion of one object that this request comes to: an eviction's, or one of a collection's."""
+        return RequestContext(
+            self.request,
+            self.route._replace(name=name, subresource="", verb="delete"),
+            self.user,
+            dry_run=dry_run,
+            field_manager=self.field_manager,
+            field_validation=self.field_validation,
+            warnings=self.warnings,
+        )

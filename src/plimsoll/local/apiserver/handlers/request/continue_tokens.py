@@ -1,0 +1,63 @@
+"""Continue tokens: where a list goes on, and at which revision. Base64url of a small JSON object, as recorded.
+
+`start` is the key of the next object below the prefix of the list, with a leading slash when the list is consistent.
+A revision of -1 means: go on with whatever is there now.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import json
+from typing import Final, NamedTuple
+
+from plimsoll.local.apiserver import status_errors
+from plimsoll.local.apiserver.handlers.request.json import go_problem
+
+_VERSION: Final = "meta.k8s.io/v1"
+NEWEST: Final = -1
+
+
+class Continuation(NamedTuple):
+    """A place in a list. `start` is a path below the list's namespace."""
+
+    revision: int
+    start: str
+
+
+def encoded(place: Continuation) -> str:
+    slash = "" if place.revision == NEWEST else "/"
+    text = json.dumps({"v": _VERSION, "rv": place.revision, "start": f"{slash}{place.start}"}, separators=(",", ":"))
+    return base64.urlsafe_b64encode(text.encode()).decode().rstrip("=")
+
+
+def decoded(token: str) -> Continuation:
+    """Raises the 400 for what is no token."""
+    try:
+        raw = base64.b64decode(token + "=" * (-len(token) % 4), altchars=b"-_", validate=True)
+    except (binascii.Error, ValueError) as error:
+        raise _invalid(f"illegal base64 data at input byte {_first_bad(token)}") from error
+    text = raw.decode("latin-1")
+    try:
+        content = json.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise _invalid(go_problem(text)) from error
+    if not isinstance(content, dict) or content.get("v") != _VERSION:
+        raise _invalid("server does not recognize this encoded version")
+    revision, start = content.get("rv"), content.get("start")
+    if not isinstance(revision, int) or isinstance(revision, bool) or revision == 0:
+        raise _invalid("incorrect encoded start resourceVersion (version meta.k8s.io/v1)")
+    if not isinstance(start, str) or not start:
+        raise _invalid("encoded start key empty (version meta.k8s.io/v1)")
+    if ".." in start.split("/"):
+        raise _invalid(start)
+    return Continuation(revision, start.removeprefix("/"))
+
+
+def _invalid(problem: str) -> status_errors.StatusError:
+    return status_errors.bad_request(f"invalid continue token: continue key is not valid: {problem}")
+
+
+def _first_bad(token: str) -> int:
+    allowed = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_")
+    return next((place for place, character in enumerate(token) if character not in allowed), len(token))

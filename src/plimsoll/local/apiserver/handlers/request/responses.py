@@ -1,0 +1,88 @@
+"""Answers with objects and lists, in the form the client asked for.
+
+The plain form is joined from stored bytes, without decoding; `presentation` makes every other one. Items of built-in
+lists do not repeat their kind and apiVersion, those of custom resources do.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+import msgspec
+
+from plimsoll.local.apiserver import presentation
+from plimsoll.local.apiserver.http_types import JSON, Answer
+from plimsoll.local.apiserver.strategies.finding import strategy_of
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from plimsoll.local.apiserver.handlers.request.context import RequestContext
+    from plimsoll.local.apiserver.presentation import Form
+    from plimsoll.local.apiserver.resources.registry import ServedResource
+    from plimsoll.local.apiserver.server import Server
+    from plimsoll.local.apiserver.storage import Stored
+
+Json = dict[str, Any]
+
+_encoder: Final = msgspec.json.Encoder()
+
+
+def form_of(call: RequestContext, *, watch: bool = False) -> Form:
+    """What is asked before anything is done, so that a refusal leaves no trace, and again for the answer."""
+    if call.form is None:
+        call.form = presentation.negotiate(call.request, watch=watch, custom=call.resource.is_custom)
+    return call.form
+
+
+def object_answer(server: Server, call: RequestContext, obj: Json, *, status: int = 200) -> Answer:
+    form = form_of(call)
+    if form.is_plain:
+        data = server.store.data_of(obj)
+        return Answer.json(obj, status=status) if data is None else Answer(status=status, body=data + b"\n")
+    body = presentation.present_object(form, obj, call.resource, now=server.clock.now())
+    return Answer(status=status, body=body, content_type=form.content_type)
+
+
+def stored_answer(server: Server, call: RequestContext, stored: Stored) -> Answer:
+    strategy = strategy_of(call.resource)
+    if strategy.is_stored_as_shown and form_of(call).is_plain:
+        return Answer(status=200, body=stored.data + b"\n", content_type=JSON)
+    return object_answer(server, call, strategy.present(stored.body()))
+
+
+def list_answer(server: Server, call: RequestContext, items: Sequence[Stored], metadata: Json) -> Answer:
+    form = form_of(call)
+    resource = call.resource
+    strategy = strategy_of(resource)
+    if resource.is_custom and form.kind == "object":
+        metadata = {"continue": "", **metadata}  # Go's untyped list always has it
+    if form.is_plain:
+        body = _joined_list(resource, items, metadata)
+        return Answer(status=200, body=body, content_type=JSON)
+    shown = [strategy.present(one.body()) for one in items]
+    body = presentation.present_list(form, shown, metadata, resource, now=server.clock.now())
+    return Answer(status=200, body=body, content_type=form.content_type)
+
+
+def _joined_list(resource: ServedResource, items: Sequence[Stored], metadata: Json) -> bytes:
+    strategy = strategy_of(resource)
+    if strategy.is_stored_as_shown:
+        prefix = _encoder.encode({"kind": resource.kind, "apiVersion": resource.storage_version})[:-1] + b","
+        parts: Iterable[bytes] = (_without(one.data, prefix) for one in items)
+    elif resource.is_custom:
+        parts = (_encoder.encode(strategy.present(one.body())) for one in items)
+    else:
+        parts = (_encoder.encode(_untyped(strategy.present(one.body()))) for one in items)
+    head = {"kind": resource.list_kind, "apiVersion": resource.api_version, "metadata": metadata}
+    return b'%b,"items":[%b]}\n' % (_encoder.encode(head)[:-1], b",".join(parts))
+
+
+def _without(data: bytes, prefix: bytes) -> bytes:
+    if data.startswith(prefix):
+        return b"{" + data[len(prefix) :]
+    return _encoder.encode(_untyped(msgspec.json.decode(data)))
+
+
+def _untyped(obj: Json) -> Json:
+    return {name: value for name, value in obj.items() if name not in {"kind", "apiVersion"}}

@@ -1,0 +1,95 @@
+"""Subresources: who answers for which part of an object.
+
+Status is an ordinary read or write of the object (the strategies isolate it); everything else is done by
+`subresources` and `reviews`, and only its body is read here.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from plimsoll.local.apiserver import reviews, status_errors
+from plimsoll.local.apiserver.handlers import create, get_list, patch
+from plimsoll.local.apiserver.handlers.pod_subresources import change_pod_part
+from plimsoll.local.apiserver.handlers.request.bodies import read_object
+from plimsoll.local.apiserver.handlers.request.responses import object_answer
+from plimsoll.local.apiserver.handlers.write.identity import key_of
+from plimsoll.local.apiserver.http_types import Answer
+from plimsoll.local.apiserver.patches.outcomes import PatchRefused
+from plimsoll.local.apiserver.subresources import binding, eviction, finalize, scale
+
+if TYPE_CHECKING:
+    from plimsoll.local.apiserver.handlers.request.context import RequestContext
+    from plimsoll.local.apiserver.server import Server
+
+Json = dict[str, Any]
+
+
+async def answer_part(server: Server, call: RequestContext) -> Answer:
+    """A request below an object's name."""
+    part = call.subresource
+    if part == "status":
+        return await _status(server, call)
+    if part == "scale":
+        return Answer.json(await _scale(server, call))
+    if part in {"resize", "ephemeralcontainers"}:
+        if call.verb == "get":
+            return await get_list.get(server, call)
+        return object_answer(server, call, await change_pod_part(server, call))
+    if part == "log":
+        raise _no_logs(server, call)
+    body = _body(call)
+    if part == "finalize":
+        return Answer.json(await finalize.finalize(server, call, body))
+    if part == "binding":
+        return Answer.json(await binding.bind(server, call, body), status=201)
+    if part == "eviction":
+        return Answer.json(await eviction.evict(server, call, body), status=201)
+    assert part == "token", f"{part} is in the table and has no handler"
+    return Answer.json(reviews.create_token(server, call, body), status=201)
+
+
+def _body(call: RequestContext) -> Json:
+    part = call.resource.subresource(call.subresource)
+    assert part is not None
+    group, version = part.group or call.resource.group, part.version or call.resource.version
+    return read_object(call.request, kind=part.kind, api_version=f"{group}/{version}" if group else version).value
+
+
+async def _status(server: Server, call: RequestContext) -> Answer:
+    if call.verb == "get":
+        return await get_list.get(server, call)
+    if call.verb == "update":
+        return await create.update(server, call)
+    return await patch.patch(server, call)
+
+
+async def _scale(server: Server, call: RequestContext) -> Json:
+    if call.verb == "get":
+        return await scale.get_scale(server, call)
+    if call.verb == "update":
+        return await scale.put_scale(server, call, _body(call))
+    media = patch.patch_media(call, is_of_custom=False)
+    if media == patch.APPLY_PATCH:
+        return await scale.apply_scale(server, call, patch.read_applied(call), force=patch.is_forced(call))
+    read = patch.read_patch(call)
+
+    def patched(current: Json) -> Json:
+        outcome = patch.patched_value(media, current, read.value)
+        if isinstance(outcome, PatchRefused):
+            raise patch.patch_refusal(outcome)
+        return outcome.value if isinstance(outcome.value, dict) else {}
+
+    return await scale.patch_scale(server, call, patched)
+
+
+def _no_logs(server: Server, call: RequestContext) -> status_errors.StatusError:
+    """Logs come from a node's kubelet, and there is none behind this server."""
+    stored = server.store.get(key_of(call))
+    if stored is None:
+        return status_errors.not_found(call.name, group="", resource="pods")
+    node = stored.body().get("spec", {}).get("nodeName")
+    if not node:
+        return status_errors.bad_request(f"pod {call.name} does not have a host assigned")
+    # The real server looks for the node among the pods when it says that it is not there.
+    return status_errors.not_found(node, group="", resource="pods")

@@ -1,0 +1,224 @@
+"""Watches: a stream of events from the store, with bookmarks, until its time is up or the client goes.
+
+A watch of custom resources also ends, after what it has, with the definition it was opened under.
+
+The plain form sends the bytes that the store encoded once for all watchers. Everything is one asynchronous generator
+without tasks of its own: closing it closes the watch.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any, Final
+
+import msgspec
+
+from plimsoll.local.apiserver import presentation, status_errors
+from plimsoll.local.apiserver.crds.serving import served_now
+from plimsoll.local.apiserver.handlers.get_list import not_older_than
+from plimsoll.local.apiserver.handlers.request.options import ListOptions, list_options, parse_revision
+from plimsoll.local.apiserver.handlers.request.responses import form_of
+from plimsoll.local.apiserver.handlers.request.selectors import selection
+from plimsoll.local.apiserver.http_types import JSON, Answer
+from plimsoll.local.apiserver.storage import Compacted, Expired
+from plimsoll.local.apiserver.strategies.finding import strategy_of
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Callable, Iterator
+
+    from plimsoll.local.apiserver.handlers.request.context import RequestContext
+    from plimsoll.local.apiserver.presentation import Form
+    from plimsoll.local.apiserver.server import Server
+    from plimsoll.local.apiserver.storage import Event, Stored, Watch
+
+Json = dict[str, Any]
+
+_BOOKMARK_EVERY_S: Final = 60.0
+# A watch gets its last bookmarks so long before its end.
+_BOOKMARKS_BEFORE_END_S: Final = (2.0, 1.0)
+# An alarm set in floats may ring a hair too early.
+_SAME_INSTANT_S: Final = 1e-6
+_SHORTEST_S, _LONGEST_S = 1800.0, 3600.0
+_INITIAL_EVENTS_END: Final = "k8s.io/initial-events-end"
+_encoder: Final = msgspec.json.Encoder()
+
+
+async def watch(server: Server, call: RequestContext) -> Answer:
+    form = form_of(call, watch=True)
+    options = list_options(call.request, watch=True)
+    matches = selection(options, call.resource)
+    if call.name:
+        matches = _named(call.name, matches)
+    try:
+        stream = await _joined(server, call, options, matches)
+    except Compacted as error:
+        return Answer(status=200, body=_only(_gone(error.requested, error.oldest)), content_type=JSON)
+    session = _Session(server, call, form=form, options=options, stream=stream)
+    return Answer(status=200, body=session.frames(), content_type=JSON)
+
+
+def _named(name: str, matches: Callable[[Stored], bool] | None) -> Callable[[Stored], bool]:
+    return lambda one: one.name == name and (matches is None or matches(one))
+
+
+async def _joined(
+    server: Server, call: RequestContext, options: ListOptions, matches: Callable[[Stored], bool] | None
+) -> Watch:
+    said = options.resource_version
+    number = parse_revision(said or "0")
+    if isinstance(number, str):
+        raise status_errors.unexpected(f'resourceVersion: Invalid value: "{said}": {number}')
+    since: int | None = number or None
+    if options.send_initial_events:
+        await not_older_than(server, number)
+        since = None
+    elif options.send_initial_events is False and since is None:
+        since = server.store.revision
+    namespace = call.namespace if call.resource.namespaced else ""
+    return server.store.watch(call.resource.stored_as, namespace=namespace or None, since=since, matches=matches)
+
+
+def _gone(requested: int, oldest: int) -> bytes:
+    status = status_errors.failure(410, "Expired", f"too old resource version: {requested} ({oldest})").status
+    return _encoder.encode({"type": "ERROR", "object": status}) + b"\n"
+
+
+async def _only(frame: bytes) -> AsyncIterator[bytes]:
+    yield frame
+
+
+class _Session:
+    """One watch under way."""
+
+    def __init__(
+        self, server: Server, call: RequestContext, *, form: Form, options: ListOptions, stream: Watch
+    ) -> None:
+        self._server = server
+        self._resource = call.resource
+        self._strategy = strategy_of(call.resource)
+        self._form = form
+        self._options = options
+        self._stream = stream
+        self._sends_columns = True
+        # How a stored object is shown may change with its definition.
+        self._generation = server.catalogue.generation
+        timeout_s = options.timeout_s
+        if timeout_s is None or timeout_s <= 0:
+            timeout_s = int(server.entropy.uniform(_SHORTEST_S, _LONGEST_S))
+        self._ends_s = server.clock.monotonic_s() + timeout_s
+        self._next_bookmark_s = server.clock.monotonic_s() + _BOOKMARK_EVERY_S
+        is_long = timeout_s > _BOOKMARKS_BEFORE_END_S[0]
+        self._last_bookmarks_s = [self._ends_s - before for before in _BOOKMARKS_BEFORE_END_S] if is_long else []
+        self._alarm: asyncio.TimerHandle | None = None
+        self._alarm_s = 0.0
+
+    def end(self) -> None:
+        """Its time is up now: what is at hand is still delivered."""
+        self._ends_s = self._server.clock.monotonic_s()
+        self._stream.nudge()
+
+    @contextmanager
+    def _tied_to_definition(self) -> Iterator[None]:
+        if not self._resource.is_custom:
+            yield
+            return
+        work, definition = self._server.definition_work, self._resource.full_name
+        current = served_now(self._server.catalogue, definition)
+        if current is None or current.compiled is not self._resource.compiled:
+            self.end()
+        work.watches(definition, self)
+        try:
+            yield
+        finally:
+            work.leaves(definition, self)
+
+    async def frames(self) -> AsyncIterator[bytes]:
+        owes_end_of_initial = bool(self._options.send_initial_events)
+        with self._stream as stream, self._tied_to_definition(), self._with_alarm():
+            while True:
+                if owes_end_of_initial and not stream.initial_left:
+                    owes_end_of_initial = False
+                    if self._options.bookmarks:
+                        yield self._bookmark(stream.revision, initial_end=True)
+                try:
+                    batch = await self._next_batch(stream)
+                except Expired as error:
+                    yield _gone(error.at, error.oldest)
+                    return
+                except StopAsyncIteration:
+                    return
+                if batch is None:
+                    if self._server.clock.monotonic_s() >= self._ends_s - _SAME_INSTANT_S:
+                        return
+                    if self._options.bookmarks and self._is_bookmark_due() and (revision := stream.revision):
+                        yield self._bookmark(revision)
+                    continue
+                yield b"".join(map(self._frame, batch))
+
+    async def _next_batch(self, stream: Watch) -> list[Event] | None:
+        """Events, or none if it is time for something else."""
+        wakes_s = self._ends_s
+        if self._options.bookmarks:
+            wakes_s = min(wakes_s, self._next_bookmark_s, *self._last_bookmarks_s)
+        self._set_alarm(wakes_s)
+        return await stream.next_batch() or None
+
+    def _set_alarm(self, wakes_s: float) -> None:
+        """One timer from bookmark to bookmark, not one for every batch."""
+        if self._alarm is not None:
+            if self._alarm_s == wakes_s:
+                return
+            self._alarm.cancel()
+        loop = asyncio.get_running_loop()
+        after_s = max(0.0, wakes_s - self._server.clock.monotonic_s())
+        self._alarm_s = wakes_s
+        self._alarm = loop.call_at(loop.time() + after_s, self._ring)
+
+    def _ring(self) -> None:
+        self._alarm = None
+        self._stream.nudge()
+
+    @contextmanager
+    def _with_alarm(self) -> Iterator[None]:
+        try:
+            yield
+        finally:
+            if self._alarm is not None:
+                self._alarm.cancel()
+
+    def _is_bookmark_due(self) -> bool:
+        now_s = self._server.clock.monotonic_s()
+        reached_s = now_s + _SAME_INSTANT_S
+        passed = [moment for moment in self._last_bookmarks_s if moment <= reached_s]
+        self._last_bookmarks_s = self._last_bookmarks_s[len(passed) :]
+        due = bool(passed) or reached_s >= self._next_bookmark_s
+        if due:
+            self._next_bookmark_s = now_s + _BOOKMARK_EVERY_S
+        return due
+
+    def _frame(self, event: Event) -> bytes:
+        if self._form.is_plain and self._strategy.is_stored_as_shown:
+            return event.wire
+        if self._form.is_plain:
+            return event.encoded((self._resource.api_version, self._generation), self._plain)
+        columns, self._sends_columns = self._sends_columns, False
+        return self._presented(event.type.value, self._strategy.present(event.object.body()), with_columns=columns)
+
+    def _plain(self, event: Event) -> bytes:
+        shown = self._strategy.present(event.object.body())
+        return _encoder.encode({"type": event.type.value, "object": shown}) + b"\n"
+
+    def _bookmark(self, revision: int, *, initial_end: bool = False) -> bytes:
+        metadata: Json = {"resourceVersion": str(revision)}
+        if initial_end:
+            metadata["annotations"] = {_INITIAL_EVENTS_END: "true"}
+        blank = {"kind": self._resource.kind, "apiVersion": self._resource.api_version, "metadata": metadata}
+        if self._form.is_plain:
+            return _encoder.encode({"type": "BOOKMARK", "object": blank}) + b"\n"
+        return self._presented("BOOKMARK", blank, with_columns=False)
+
+    def _presented(self, kind: str, obj: Json, *, with_columns: bool) -> bytes:
+        return presentation.present_event(
+            self._form, kind, obj, self._resource, now=self._server.clock.now(), with_columns=with_columns
+        )

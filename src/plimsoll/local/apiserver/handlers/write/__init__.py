@@ -1,0 +1,1 @@
+"""The write path: identity, parent checks, per-key locks and the guarded update."""

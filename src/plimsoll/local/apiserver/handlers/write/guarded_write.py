@@ -1,0 +1,343 @@
+"""The one guarded read-modify-write behind PUT, PATCH, apply, scale, binding, eviction and finalize; and creation.
+
+The order of steps is the real server's: ownership of fields, mutating admission, what the kind keeps and counts,
+validation, validating admission, and the write under the condition that nobody wrote in between. A write that changes
+nothing is none.
+
+A stored object in the version of a request, for those who make a change of it: `writing` and `deleting`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+import msgspec
+
+from plimsoll.core.errors import PlimsollError
+from plimsoll.local.apiserver import authorization, status_errors
+from plimsoll.local.apiserver.admission import Attributes
+from plimsoll.local.apiserver.apply.field_manager import with_kept_times
+from plimsoll.local.apiserver.handlers.delete import delete_object
+from plimsoll.local.apiserver.handlers.write.identity import check_identity, check_revision, key_of, settle_namespace
+from plimsoll.local.apiserver.handlers.write.key_lock import turn
+from plimsoll.local.apiserver.handlers.write.parent_checks import write_inside
+from plimsoll.local.apiserver.routing import attributes_of
+from plimsoll.local.apiserver.storage import Decision, Delete, Key, Put, Stored
+from plimsoll.local.apiserver.strategies.finding import strategy_of
+from plimsoll.local.apiserver.strategies.interface import Undecodable
+from plimsoll.objects.api.meta import written_time
+from plimsoll.objects.schema.json_values import copy, same
+
+if TYPE_CHECKING:
+    from plimsoll.local.apiserver.handlers.request.context import RequestContext
+    from plimsoll.local.apiserver.server import Server
+    from plimsoll.local.apiserver.strategies.interface import Judgement, Strategy
+
+
+__all__ = ["change_object", "change_or_create_object", "create_object", "delete_object"]
+
+Json = dict[str, Any]
+Change = Callable[[Json], Json]
+
+_encoder: Final = msgspec.json.Encoder()
+
+# How often a generated name may be taken before the client is told.
+_NAMES_TRIED: Final = 8
+# Written by the server itself, so that nobody comes to own it; scale keeps its own books.
+_UNTRACKED: Final = frozenset({"binding", "eviction", "scale"})
+
+
+class _Moved(PlimsollError):
+    """The object is not what it was when the change was made; never leaves this module."""
+
+
+class _Current(NamedTuple):
+    """The object that is to be changed, and as it is shown in the version of the request."""
+
+    stored: Stored
+    shown: Json
+
+
+async def change_object(
+    server: Server, call: RequestContext, change: Change, *, subresource: str = "", is_tracked: bool = True
+) -> Json:
+    """Let `change` make the new object of the current one; returns what is stored now (or would be, on a dry run).
+
+    `change` leaves the object it gets as it is and shares with it what stays; it is called again whenever somebody
+    else wrote in between, and may raise a `Refusal`. A missing object is the 404 refusal. Preparation, defaulting,
+    admission, validation, managedFields and generation follow by themselves; `is_tracked` is false where `change` has
+    put managedFields right itself (apply).
+    """
+    async with turn(server, key_of(call)):
+        changed = await _changed_if_there(server, call, change, subresource=subresource, is_tracked=is_tracked)
+    if changed is None:
+        raise status_errors.not_found(call.name, group=call.resource.group, resource=call.resource.plural)
+    return changed
+
+
+async def change_or_create_object(
+    server: Server, call: RequestContext, change: Change, make: Callable[[], Json], *, is_tracked: bool = True
+) -> tuple[Json, int]:
+    """`change_object` where there is one, else `create_object` of what `make` gives; with the status to answer.
+
+    Somebody who creates or deletes the object in between is no reason to fail: it goes round again.
+    """
+    async with turn(server, key_of(call)):
+        while True:
+            changed = await _changed_if_there(server, call, change, subresource="", is_tracked=is_tracked)
+            if changed is not None:
+                return changed, 200
+            made = await _created(server, call, _newly_owned(server, call, make(), is_tracked=is_tracked))
+            if made is not None:
+                return made, 201
+
+
+async def _changed_if_there(
+    server: Server, call: RequestContext, change: Change, *, subresource: str, is_tracked: bool
+) -> Json | None:
+    """Tries until nobody was faster: a client that named the version it means is told by `check_revision`."""
+    strategy = strategy_of(call.resource)
+    while (stored := server.store.get(key_of(call))) is not None:
+        current = _Current(stored, shown(server, strategy, stored))
+        new = _sharing(change(current.shown), current.shown)
+        settle_namespace(new, call)
+        check_identity(new, call)
+        check_revision(new, current.shown, call, allows_unconditional=strategy.allows_unconditional_update)
+        if is_tracked and subresource not in _UNTRACKED:
+            ownership = strategy.field_management(subresource)
+            new = ownership.update(current.shown, new, manager=call.field_manager, now=server.clock.now())
+        try:
+            return await _changed(server, call, strategy, current=current, new=new, subresource=subresource)
+        except _Moved:
+            continue
+    return None
+
+
+def _sharing(new: Json, old: Json) -> Json:
+    """The new object with the old one's own fields where they are the same: from here on, comparing them is free."""
+    shared = {name: old[name] if name in old and same(item, old[name]) else item for name, item in new.items()}
+    if isinstance(shared.get("metadata"), dict):
+        shared["metadata"] = dict(shared["metadata"])
+    return shared
+
+
+async def _changed(
+    server: Server, call: RequestContext, strategy: Strategy, *, current: _Current, new: Json, subresource: str
+) -> Json:
+    old = current.shown
+    # Admission changes whole objects in place, and never what is written through a part.
+    given = new if subresource else copy(new)
+    attempt = _attempt(call, "UPDATE", name=call.name, obj=given, old=old, subresource=subresource)
+    new = _redecoded(strategy, new, await server.admission.mutate(attempt))
+    new = strategy.prepare_update(new, old, subresource=subresource)
+    asked, new = new, strategy.allocate(new, old, server.store)
+    _judge(call, strategy.judge_update(new, old, subresource=subresource), new)
+    new = with_kept_times(old, new)
+    new["metadata"]["resourceVersion"] = old["metadata"]["resourceVersion"]
+    if same(new, old) and not should_vanish(new):
+        return old
+    attempt = _attempt(call, "UPDATE", name=call.name, obj=new, old=old, subresource=subresource)
+    await server.admission.validate(attempt)
+    if call.dry_run:
+        return new
+
+    def decide(found: Stored | None) -> Decision:
+        nonlocal new
+        if found is None or found.revision != current.stored.revision:
+            raise _Moved
+        if should_vanish(new):
+            return Delete()
+        new = strategy.allocate_again(new, old, server.store, asked=asked)
+        return Put(strategy.to_storage(new))
+
+    result = await _written(server, server.store.update(key_of(call), decide), attempt=attempt)
+    return _shown(server, strategy, new, result)
+
+
+async def create_object(server: Server, call: RequestContext, value: Json) -> Json:
+    """Create the decoded `value`, which is used up; returns what is stored (or would be, on a dry run)."""
+    value = _newly_owned(server, call, value, is_tracked=True)
+    generates = not value["metadata"].get("name") and bool(value["metadata"].get("generateName"))
+    if not generates:
+        made = await _created(server, call, value)
+        if made is None:
+            raise _exists(server, call, value, generated=False)
+        return made
+    prefix = value["metadata"]["generateName"][:_LONGEST_PREFIX]
+    # As text: what is tried is used up, and hardly ever is a name taken.
+    spare = _encoder.encode(value)
+    for attempt in range(_NAMES_TRIED):
+        name = prefix + server.entropy.suffix()
+        made = await _created(server, call, msgspec.json.decode(spare) if attempt else value, generated=name)
+        if made is not None:
+            return made
+    named = {"metadata": {"name": name}}
+    raise _exists(server, call, named, generated=True)
+
+
+# A generated name is at most 63 characters, five of them the suffix.
+_LONGEST_PREFIX: Final = 58
+
+
+def _newly_owned(server: Server, call: RequestContext, value: Json, *, is_tracked: bool) -> Json:
+    value = _with_identity(server, call, value)
+    if not is_tracked:
+        return value
+    ownership = strategy_of(call.resource).field_management("")
+    return ownership.update(None, value, manager=call.field_manager, now=server.clock.now())
+
+
+def _with_identity(server: Server, call: RequestContext, value: Json) -> Json:
+    metadata = dict(value.get("metadata") or {})
+    metadata["uid"] = server.entropy.uid()
+    metadata["creationTimestamp"] = written_time(server.clock.now())
+    for name in ("selfLink", "deletionTimestamp", "deletionGracePeriodSeconds"):
+        metadata.pop(name, None)
+    made = {**value, "metadata": metadata}
+    settle_namespace(made, call)
+    return made
+
+
+async def _created(server: Server, call: RequestContext, obj: Json, *, generated: str = "") -> Json | None:
+    """The object as it is stored now; None if its name is taken.
+
+    A `generated` name is given to it after mutating admission, whose refusals call the object by its prefix.
+    """
+    strategy = strategy_of(call.resource)
+    attempt = _attempt(call, "CREATE", name=obj["metadata"].get("name") or "", obj=obj)
+    obj = await server.admission.mutate(attempt)
+    if generated:
+        obj["metadata"]["name"] = generated
+    name = obj["metadata"].get("name") or ""
+    obj = strategy.prepare_create(obj)
+    judgement = strategy.judge_create(obj)
+    asked = obj
+    if not judgement.errors:
+        obj = strategy.allocate(obj, None, server.store)
+    _judge(call, judgement, obj)
+    _check_may_create(server, call)
+    attempt = _attempt(call, "CREATE", name=name, obj=obj)
+    await server.admission.validate(attempt)
+    if obj["metadata"].get("resourceVersion"):
+        server.admission.release(attempt)
+        raise status_errors.unexpected("resourceVersion should not be set on objects to be created")
+    key = Key(call.resource.stored_as, _namespace(call), name)
+    if call.dry_run:
+        return obj if server.store.get(key) is None else None
+
+    def decide(found: Stored | None) -> Decision:
+        nonlocal obj
+        if found is not None:
+            raise _Moved
+        obj = strategy.allocate_again(obj, None, server.store, asked=asked)
+        return Put(strategy.to_storage(obj))
+
+    try:
+        result = await _written(server, write_inside(server, key, decide, attempt=attempt), attempt=attempt)
+    except _Moved:
+        return None
+    return _shown(server, strategy, obj, result)
+
+
+def _check_may_create(server: Server, call: RequestContext) -> None:
+    """Who creates by PUT or by apply was asked for `update` or `patch` so far, and needs `create` as well."""
+    if call.verb == "create":
+        return
+    attributes = attributes_of(call.user, call.request)
+    asked = msgspec.structs.replace(attributes, verb="create")
+    decision = server.authorizer.decide(asked)
+    if not decision.allowed:
+        raise authorization.forbidden(asked, decision)
+
+
+async def _written(server: Server, writing: Awaitable[Stored | None], *, attempt: Attributes) -> Stored:
+    """The write itself. If it does not come about, what admission charged for it is given back."""
+    done = False
+    try:
+        result = await writing
+        done = True
+    finally:
+        if not done:
+            server.admission.release(attempt)
+    assert result is not None, "a decision to put or delete an object that is there leaves one"
+    return result
+
+
+def should_vanish(obj: Json) -> bool:
+    """Whether an object that is being deleted waits for nothing any more."""
+    metadata = obj["metadata"]
+    if not metadata.get("deletionTimestamp") or metadata.get("finalizers"):
+        return False
+    if obj.get("kind") == "Namespace" and obj.get("apiVersion") == "v1":
+        return not obj.get("spec", {}).get("finalizers")
+    return not metadata.get("deletionGracePeriodSeconds")
+
+
+def _namespace(call: RequestContext) -> str:
+    return call.namespace if call.resource.namespaced else ""
+
+
+def _attempt(
+    call: RequestContext,
+    operation: Any,
+    *,
+    name: str,
+    obj: Json | None = None,
+    old: Json | None = None,
+    subresource: str = "",
+) -> Attributes:
+    return Attributes(
+        operation=operation,
+        resource=call.resource,
+        user=call.user,
+        subresource=subresource,
+        namespace=call.namespace,
+        name=name,
+        obj=obj,
+        old=old,
+        dry_run=call.dry_run,
+    )
+
+
+def _redecoded(strategy: Strategy, before: Json, after: Json) -> Json:
+    """What admission added gets its defaults too."""
+    if same(before, after):
+        return before
+    decoded = strategy.decode(after)
+    return after if isinstance(decoded, Undecodable) else decoded.value
+
+
+def _judge(call: RequestContext, judgement: Judgement, obj: Json) -> None:
+    if judgement.errors:
+        resource = call.resource
+        # Events are validated by the core group whatever the request's group is.
+        group = "" if resource.stored_as == "events" else resource.group
+        name = obj["metadata"].get("name") or ""
+        raise status_errors.invalid(name, group=group, kind=obj.get("kind") or resource.kind, errors=judgement.errors)
+    call.warnings.extend(judgement.warnings)
+
+
+def _shown(server: Server, strategy: Strategy, obj: Json, result: Stored) -> Json:
+    """The object with the revision of its write: the very dict that was stored, if that is how it is shown."""
+    if strategy.is_stored_as_shown and not should_vanish(obj):
+        return shown(server, strategy, result)
+    return {**obj, "metadata": {**obj["metadata"], "resourceVersion": str(result.revision)}}
+
+
+def _exists(server: Server, call: RequestContext, obj: Json, *, generated: bool) -> status_errors.StatusError:
+    name = obj["metadata"].get("name") or ""
+    refusal = status_errors.already_exists(name, group=call.resource.group, resource=call.resource.plural)
+    found = server.store.get(Key(call.resource.stored_as, _namespace(call), name))
+    if generated:
+        refusal.status["message"] += ", the server was not able to generate a unique name for the object"
+    elif found is not None and found.body()["metadata"].get("deletionTimestamp"):
+        refusal.status["message"] = f"object is being deleted: {refusal.status['message']}"
+    return refusal
+
+
+def shown(server: Server, strategy: Strategy, stored: Stored) -> Json:
+    """Nobody's to change: what is stored as it is shown is one dict for all who ask."""
+    if strategy.is_stored_as_shown:
+        return server.store.shared_body(stored)
+    return strategy.present(stored.body())

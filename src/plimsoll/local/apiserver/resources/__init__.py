@@ -1,0 +1,1 @@
+"""The registry of served resources, built-in and custom."""

@@ -1,0 +1,132 @@
+"""What is served: built-in resources from a table, custom ones from the definitions that exist at the moment.
+
+Routing, discovery, OpenAPI, tables and RBAC reviews all ask here, so that a new definition shows everywhere at once.
+The catalogue only describes; what a resource does is in its strategy.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from plimsoll.core.values import Value
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from plimsoll.objects.schema.api import CompiledDefinition
+
+ALL_VERBS = ("create", "delete", "deletecollection", "get", "list", "patch", "update", "watch")
+
+
+class Subresource(Value):
+    """A part of an object with an address of its own. Group, version and kind of its body where they differ."""
+
+    name: str
+    verbs: tuple[str, ...]
+    kind: str
+    group: str = ""
+    version: str = ""
+
+
+class ServedResource(Value):
+    """One resource in one version.
+
+    `stored_as` names the objects in the store; versions of one resource, and the two groups of Event, share it.
+    `storage_version` is the apiVersion they are stored under. `definition` is the CustomResourceDefinition's body for
+    custom resources and `compiled` what was compiled from it.
+    """
+
+    group: str
+    version: str
+    kind: str
+    plural: str
+    singular: str
+    namespaced: bool
+    stored_as: str
+    storage_version: str
+    list_kind: str
+    verbs: tuple[str, ...] = ALL_VERBS
+    short_names: tuple[str, ...] = ()
+    categories: tuple[str, ...] = ()
+    subresources: tuple[Subresource, ...] = ()
+    definition: dict[str, Any] | None = None
+    compiled: Any = None
+    storage_version_hash: str = ""
+
+    @property
+    def api_version(self) -> str:
+        return f"{self.group}/{self.version}" if self.group else self.version
+
+    @property
+    def full_name(self) -> str:
+        """`deployments.apps`, `pods`: how errors call it."""
+        return f"{self.plural}.{self.group}" if self.group else self.plural
+
+    @property
+    def is_custom(self) -> bool:
+        return self.definition is not None
+
+    def subresource(self, name: str) -> Subresource | None:
+        return next((one for one in self.subresources if one.name == name), None)
+
+
+class ResourceRegistry:
+    """The resources that are served now.
+
+    Custom ones come and go, and never take the place of a built-in one, whatever their definition says. Whoever caches
+    something made from it asks `generation` whether it is still good.
+    """
+
+    def __init__(self, builtin: Iterable[ServedResource]) -> None:
+        self._builtin = tuple(builtin)
+        self._builtin_names = frozenset((one.group, one.plural) for one in self._builtin)
+        self._builtin_stores = frozenset(one.stored_as for one in self._builtin)
+        self._custom: dict[str, tuple[ServedResource, ...]] = {}
+        self._by_path: dict[tuple[str, str, str], ServedResource] = {}
+        self._groups: tuple[str, ...] = ()
+        self.generation = 0
+        self._index()
+
+    def __iter__(self) -> Iterator[ServedResource]:
+        yield from self._builtin
+        for name in sorted(self._custom):
+            yield from self._custom[name]
+
+    def find(self, group: str, version: str, plural: str) -> ServedResource | None:
+        return self._by_path.get((group, version, plural))
+
+    def of_kind(self, api_version: str, kind: str) -> ServedResource | None:
+        return next((one for one in self if (one.api_version, one.kind) == (api_version, kind)), None)
+
+    def groups(self) -> tuple[str, ...]:
+        """Names of the groups, the core group as an empty text, in the order of the table."""
+        return self._groups
+
+    def serve(self, definition_name: str, resources: Iterable[ServedResource]) -> None:
+        """Serve the versions of a definition, in place of what it defined before; none of them ends serving it.
+
+        Those that have the name of a built-in resource, in any version, or would lie among its objects are left out.
+        """
+        served = tuple(one for one in resources if not self._is_builtin(one))
+        if served:
+            self._custom[definition_name] = served
+        else:
+            self._custom.pop(definition_name, None)
+        self._index()
+
+    def _is_builtin(self, resource: ServedResource) -> bool:
+        return (resource.group, resource.plural) in self._builtin_names or resource.stored_as in self._builtin_stores
+
+    def _index(self) -> None:
+        custom = (one for resources in self._custom.values() for one in resources)
+        # Built-in ones last: of two with one address the later stays.
+        self._by_path = {(one.group, one.version, one.plural): one for one in (*custom, *self._builtin)}
+        self._groups = tuple(dict.fromkeys(one.group for one in self))
+        self.generation += 1
+
+
+def compiled_of(resource: ServedResource) -> CompiledDefinition:
+    """The compiled definition of a custom resource."""
+    assert resource.compiled is not None, f"{resource.full_name} is no custom resource"
+    compiled: CompiledDefinition = resource.compiled
+    return compiled

@@ -1,0 +1,203 @@
+"""A whole API server: its parts put together, and run from a data directory until it is cancelled.
+
+`embedded` is for whoever has a store already (scenarios under virtual time, tests); `run` is what `plimsoll apiserver`
+and `plimsoll up` do; the latter has services of its own run beside it. Nothing here decides about a request.
+"""
+
+from __future__ import annotations
+
+from contextlib import aclosing
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+import structlog
+
+from plimsoll.core.errors import InvalidInput
+from plimsoll.local.apiserver.admission import Admission
+from plimsoll.local.apiserver.application import Application
+from plimsoll.local.apiserver.authentication import (
+    ServiceAccountTokens,
+    TokenAuthenticator,
+    administrator,
+    read_token_file,
+)
+from plimsoll.local.apiserver.authorization import RbacAuthorizer
+from plimsoll.local.apiserver.bootstrap.namespace_controller import NamespaceContents
+from plimsoll.local.apiserver.data_directory import DataDirectory
+from plimsoll.local.apiserver.resources.builtin import builtin_resources
+from plimsoll.local.apiserver.resources.registry import ResourceRegistry
+from plimsoll.local.apiserver.server import Server
+from plimsoll.local.apiserver.storage import Durability, SqliteDriver, Store
+from plimsoll.local.apiserver.transport.certificates import server_certificates
+from plimsoll.local.apiserver.transport.kubeconfig import kubeconfig, url_of
+from plimsoll.local.apiserver.transport.limits import Limits
+from plimsoll.local.apiserver.transport.listening import Listener, raise_descriptor_limit
+from plimsoll.runtime.services import RestartPolicy, Service
+from plimsoll.runtime.supervisor import Supervisor
+
+if TYPE_CHECKING:
+    import ssl
+    from collections.abc import Awaitable, Callable, Mapping, Sequence
+    from pathlib import Path
+
+    from plimsoll.core.clock import Clock
+    from plimsoll.core.entropy import Entropy
+    from plimsoll.local.apiserver.auth_types import User
+
+log: structlog.typing.FilteringBoundLogger = structlog.get_logger(__name__)
+
+DEFAULT_PORT: Final = 6443
+_CERTIFICATE_CHECK_S: Final = 12 * 3600.0
+# What stopping takes beyond the grace of requests: goodbyes of connections.
+_GOODBYES_S: Final = 5.0
+
+
+class Settings(NamedTuple):
+    """What a person may choose."""
+
+    data: Path
+    host: str = "127.0.0.1"
+    port: int = DEFAULT_PORT
+    durability: Durability = Durability.PROCESS
+    token_file: Path | None = None
+    fresh: bool = False
+    limits: Limits = Limits()
+
+
+class Ready(NamedTuple):
+    """Where a running server is found."""
+
+    url: str
+    kubeconfig: Path
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Serving:
+    """A server that is about to serve, for who works with it in the same process, without TLS."""
+
+    application: Application
+    token: str = field(repr=False)
+    """The administrator's."""
+    ready: Ready
+
+
+async def nothing_beside(_serving: Serving) -> Sequence[Service]:
+    """Only the server."""
+    return ()
+
+
+class Credentials(NamedTuple):
+    """Who is known from the start, and what tokens are signed with."""
+
+    users: Mapping[str, User]
+    signing_key: bytes
+    ca_pem: bytes = b""
+
+
+def embedded(store: Store, *, clock: Clock, entropy: Entropy, credentials: Credentials) -> Application:
+    """An application over a store, without any transport."""
+    authorizer = RbacAuthorizer.over(store)
+    tokens = ServiceAccountTokens(credentials.signing_key, entropy=entropy)
+    server = Server(
+        store=store,
+        catalogue=ResourceRegistry(builtin_resources()),
+        clock=clock,
+        entropy=entropy,
+        authenticator=TokenAuthenticator.over(
+            store, static=credentials.users, service_accounts=tokens, clock=clock, authorizer=authorizer
+        ),
+        authorizer=authorizer,
+        admission=Admission(store=store, clock=clock, entropy=entropy, authorizer=authorizer),
+        tokens=tokens,
+    )
+    return Application(server, ca_certificate=credentials.ca_pem.decode("ascii"))
+
+
+async def run(
+    settings: Settings,
+    *,
+    clock: Clock,
+    entropy: Entropy,
+    on_ready: Callable[[Ready], None],
+    beside: Callable[[Serving], Awaitable[Sequence[Service]]] = nothing_beside,
+) -> None:
+    """Serve until cancelled. Raises, before anything is served, what keeps it from being so.
+
+    The services that `beside` gives are started after the server and stopped before it.
+    """
+    users = _users_of(settings.token_file)
+    directory = DataDirectory(settings.data)
+    if settings.fresh:
+        directory.forget_objects()
+    driver = SqliteDriver(directory.root, durability=settings.durability)
+    async with aclosing(Store.open(driver, clock=clock)) as store:
+        # From here on the directory is ours alone.
+        token = directory.admin_token(entropy)
+        certificates = server_certificates(directory, host=settings.host, now=clock.now())
+        credentials = Credentials(
+            users={**users, token: administrator()},
+            signing_key=directory.signing_key(entropy),
+            ca_pem=certificates.ca_pem,
+        )
+        application = embedded(store, clock=clock, entropy=entropy, credentials=credentials)
+        raise_descriptor_limit()
+        tls = certificates.tls()
+        listener = Listener(
+            application, host=settings.host, port=settings.port, tls=tls, limits=settings.limits, clock=clock
+        )
+        try:
+            url = url_of(settings.host, listener.listen())
+            await application.start()
+            content = kubeconfig(url=url, ca_pem=certificates.ca_pem, token=token)
+            ready = Ready(url=url, kubeconfig=directory.write_kubeconfig(content))
+            more = await beside(Serving(application=application, token=token, ready=ready))
+            on_ready(ready)
+            renewal = Renewal(directory, host=settings.host, tls=tls, clock=clock)
+            services = [
+                Service(name="certificate-renewal", run=renewal.run),
+                Service(name="namespace-contents", run=_namespace_contents(application, credentials).run),
+                Service(name="https", run=listener.serve, policy=RestartPolicy(escalate_after=5)),
+                *more,
+            ]
+            grace_s = settings.limits.grace_s + _GOODBYES_S
+            await Supervisor(services, clock=clock, entropy=entropy, grace_s=grace_s).run()
+        finally:
+            listener.close()
+
+
+def _users_of(token_file: Path | None) -> dict[str, User]:
+    if token_file is None:
+        return {}
+    try:
+        text = token_file.read_text(encoding="utf-8")
+    except OSError as error:
+        raise InvalidInput(f"cannot be read: {error.strerror}", path=str(token_file)) from error
+    except UnicodeDecodeError:
+        raise InvalidInput("is not text", path=str(token_file)) from None
+    return read_token_file(text, path=str(token_file))
+
+
+def _namespace_contents(application: Application, credentials: Credentials) -> NamespaceContents:
+    return NamespaceContents(application.server, ca_certificate=credentials.ca_pem.decode("ascii"))
+
+
+class Renewal:
+    """Gives a server that runs for a year the certificate of the next one."""
+
+    def __init__(self, directory: DataDirectory, *, host: str, tls: ssl.SSLContext, clock: Clock) -> None:
+        self._directory = directory
+        self._host = host
+        self._tls = tls
+        self._clock = clock
+
+    async def run(self) -> None:
+        while True:
+            await self._clock.sleep(_CERTIFICATE_CHECK_S)
+            self.renew_if_due()
+
+    def renew_if_due(self) -> bool:
+        certificates = server_certificates(self._directory, host=self._host, now=self._clock.now())
+        if certificates.renewed:
+            certificates.load_into(self._tls)
+            log.info("certificate.renewed", file=str(certificates.certificate_file))
+        return certificates.renewed

@@ -1,0 +1,1 @@
+"""The watch cache: decoded objects, ordered events, history and watchers."""

@@ -1,0 +1,1 @@
+"""Storage drivers with one contract: SQLite and memory."""

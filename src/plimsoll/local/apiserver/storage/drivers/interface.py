@@ -1,0 +1,90 @@
+"""The port between the store and what makes writes durable; `memory` and `sqlite` implement it.
+
+A driver is a log: rows come in with rising revisions, are told of in the same order, and are forgotten by number. It
+knows nothing of objects, selectors or watchers, and never looks into the bytes.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, ClassVar, NamedTuple, Protocol
+
+if TYPE_CHECKING:
+    import asyncio
+    from collections.abc import Callable, Iterable, Mapping, Sequence
+
+    from plimsoll.local.apiserver.storage.cache.events import Change
+    from plimsoll.local.apiserver.storage.errors import NotStored, StoreClosed
+    from plimsoll.local.apiserver.storage.objects import Key
+
+    Problem = NotStored | StoreClosed
+    Settle = Callable[[Sequence[tuple["Write", Problem | None]]], None]
+
+EVERYTHING = ""
+"""The resource under which the floor of an explicit compaction is kept; it holds for all."""
+
+
+class Row(NamedTuple):
+    """The state of one object from `revision` on; without data it was deleted."""
+
+    revision: int
+    resource: str
+    namespace: str
+    name: str
+    data: bytes | None
+
+
+class Recovered(NamedTuple):
+    """What a driver found: rows in the order of their revisions, and floors by resource."""
+
+    rows: Iterable[Row]
+    floors: Mapping[str, int]
+    revision: int
+    """The greatest that may have been given before."""
+
+
+class Forgotten(NamedTuple):
+    """Rows that nobody needs any more, and the floors that say so."""
+
+    revisions: Sequence[int]
+    floors: Mapping[str, int]
+
+
+class Write:
+    """Changes that become durable together or not at all, and who waits for them."""
+
+    __slots__ = ("changes", "keys", "settled")
+
+    def __init__(self, keys: Sequence[Key], changes: Sequence[Change], settled: asyncio.Future[None]) -> None:
+        self.keys = keys
+        self.changes = changes
+        self.settled = settled
+
+    def rows(self) -> Iterable[Row]:
+        for change in self.changes:
+            data = change.current.data if change.current is not None else None
+            yield Row(change.revision, *change.key, data)
+
+
+class Driver(Protocol):
+    """Owned by one store, used from one event loop's thread."""
+
+    is_inline: ClassVar[bool]
+    """Whether `submit` settles before it returns."""
+
+    def recover(self) -> Recovered:
+        """Read everything; called once, before anything else, and may block."""
+        ...
+
+    def start(self, settle: Settle) -> None:
+        """From now on tell `settle`, on the loop's thread and in order, what became of each write."""
+        ...
+
+    def submit(self, write: Write) -> None: ...
+
+    def forget(self, forgotten: Forgotten) -> None:
+        """Drop rows. If that fails they are found, and dropped, at the next recovery."""
+        ...
+
+    async def aclose(self, revision: int) -> None:
+        """Finish what was submitted, remember the greatest revision given, and let go of everything."""
+        ...

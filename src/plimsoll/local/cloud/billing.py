@@ -1,0 +1,124 @@
+"""The cost meter: what machines have cost, to the microsecond and without floats.
+
+A machine costs from its start until its removal begins; one whose price is unknown costs nothing, its hours count.
+While it is there, its cost follows from the machine itself; when it goes, its cost is written into the cloud's books
+(`Cloud.status.spent`) together with its uid (`settled`), in one write, before the machine is removed. So a crash at any
+point neither loses nor doubles it.
+"""
+
+from __future__ import annotations
+
+from decimal import ROUND_HALF_EVEN, Decimal
+from typing import TYPE_CHECKING, Any, Final
+
+from plimsoll.core.values import Value
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+    from datetime import datetime
+
+    from plimsoll.objects.api.simulated_cloud import CloudStatus, Machine
+
+_HOUR_S: Final = Decimal(3600)
+_BOOKED: Final = Decimal("1e-12")
+_SHOWN: Final = Decimal("1e-6")
+
+
+class Cost(Value):
+    """Of one group (or of all, where it is empty) in one currency."""
+
+    group: str
+    currency: str
+    machine_seconds: Decimal = Decimal(0)
+    amount: Decimal = Decimal(0)
+
+    def __add__(self, other: Cost) -> Cost:
+        return Cost(
+            group=self.group,
+            currency=self.currency,
+            machine_seconds=self.machine_seconds + other.machine_seconds,
+            amount=self.amount + other.amount,
+        )
+
+    @property
+    def machine_hours(self) -> Decimal:
+        return self.machine_seconds / _HOUR_S
+
+
+def cost_of(machine: Machine, *, now: datetime) -> Cost:
+    """What one machine has cost up to `now`, or up to its end."""
+    started, ended = machine.status.started_time, machine.status.deleted_time or now
+    seconds = Decimal(0)
+    if started is not None and ended > started:
+        lived = ended - started
+        seconds = Decimal(lived.days * 86_400 + lived.seconds) + Decimal(lived.microseconds).scaleb(-6)
+    amount = (Decimal(str(machine.spec.price or 0)) * seconds / _HOUR_S).quantize(_BOOKED, ROUND_HALF_EVEN)
+    return Cost(group=machine.spec.group, currency=machine.spec.currency, machine_seconds=seconds, amount=amount)
+
+
+def costs_by_group(status: CloudStatus, machines: Iterable[Machine], *, now: datetime) -> tuple[Cost, ...]:
+    """Everything spent, machines that are gone included, in the order of group and currency."""
+    booked = [
+        Cost(
+            group=one.group,
+            currency=one.currency,
+            machine_seconds=Decimal(one.machine_seconds),
+            amount=Decimal(one.amount),
+        )
+        for one in status.spent
+    ]
+    settled = set(status.settled)
+    running = [cost_of(one, now=now) for one in machines if one.metadata.uid not in settled]
+    return _summed([*booked, *running])
+
+
+def costs_in_all(costs: Iterable[Cost]) -> tuple[Cost, ...]:
+    """By currency alone."""
+    return _summed(
+        Cost(group="", currency=one.currency, machine_seconds=one.machine_seconds, amount=one.amount) for one in costs
+    )
+
+
+def settlement(status: CloudStatus, leaving: Iterable[Machine], *, present: set[str], now: datetime) -> dict[str, Any]:
+    """The books with the cost of machines that are about to go; `present` are the uids of all that are there."""
+    leaving = [one for one in leaving if one.metadata.uid not in status.settled]
+    booked = costs_by_group(status, leaving, now=now)
+    uids = [uid for uid in status.settled if uid in present] + [one.metadata.uid for one in leaving]
+    return {
+        "spent": [
+            {
+                "group": one.group,
+                "currency": one.currency,
+                "machineSeconds": _text(one.machine_seconds),
+                "amount": _text(one.amount),
+            }
+            for one in booked
+        ],
+        "settled": sorted(set(uids)),
+    }
+
+
+def bills(costs: Iterable[Cost]) -> list[dict[str, str]]:
+    """What people read in the cloud's status."""
+    return [
+        {
+            "currency": one.currency,
+            "machineHours": _text(one.machine_hours.quantize(_SHOWN)),
+            "amount": _text(one.amount.quantize(_SHOWN)),
+        }
+        for one in costs_in_all(costs)
+    ]
+
+
+def _summed(costs: Iterable[Cost]) -> tuple[Cost, ...]:
+    sums: dict[tuple[str, str], Cost] = {}
+    for one in costs:
+        key = (one.group, one.currency)
+        sums[key] = sums[key] + one if key in sums else one
+    return tuple(sums[key] for key in sorted(sums))
+
+
+def _text(amount: Decimal) -> str:
+    """Without exponent and without idle zeros."""
+    plain = f"{amount:f}"
+    return plain.rstrip("0").rstrip(".") if "." in plain else plain

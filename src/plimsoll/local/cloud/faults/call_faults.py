@@ -1,0 +1,66 @@
+"""Which fault strikes a call to the cloud, and how often it has struck already.
+
+Faults are fields of the `Cloud` object, so that a scenario, a person with kubectl and a test inject them alike. Those
+that strike a number of times are counted in its status before they strike: a crash may lose a strike, never repeat one.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from plimsoll.kube.errors import NotFound
+from plimsoll.local.cloud.conflicts import retry_on_conflict
+from plimsoll.objects.api.simulated_cloud import THE_CLOUD, Cloud, FaultKind
+
+if TYPE_CHECKING:
+    from datetime import datetime
+
+    from plimsoll.kube.client import Client
+    from plimsoll.objects.api.simulated_cloud import CallFault
+
+
+def matching_fault(cloud: Cloud, call: str, group: str, *, now: datetime) -> CallFault | None:
+    struck = {one.name: one.times for one in cloud.status.faults}
+    for fault in cloud.spec.faults:
+        if (
+            fault.call in {"", call}
+            and fault.group in {"", group}
+            and (fault.until is None or now < fault.until)
+            and (fault.times is None or struck.get(fault.name, 0) < fault.times)
+        ):
+            return fault
+    return None
+
+
+async def strike(client: Client, call: str, group: str, *, now: datetime) -> CallFault | None:
+    """The fault of this call, counted. None: all is well."""
+
+    async def attempt() -> CallFault | None:
+        try:
+            cloud = await client.get(Cloud, THE_CLOUD)
+        except NotFound:
+            return None
+        fault = matching_fault(cloud, call, group, now=now)
+        if fault is not None and fault.times is not None:
+            await _count(client, cloud, fault)
+        return fault
+
+    return await retry_on_conflict(attempt, "the cloud")
+
+
+async def _count(client: Client, cloud: Cloud, fault: CallFault) -> None:
+    names = {one.name for one in cloud.spec.faults}
+    struck = {one.name: one.times for one in cloud.status.faults if one.name in names}
+    struck[fault.name] = struck.get(fault.name, 0) + 1
+    body = {
+        "metadata": {"resourceVersion": cloud.metadata.resource_version},
+        "status": {"faults": [{"name": name, "times": times} for name, times in struck.items()]},
+    }
+    await client.merge_patch(Cloud, THE_CLOUD, body, subresource="status")
+
+
+def told(fault: CallFault, call: str) -> str:
+    """What the caller hears."""
+    if fault.message:
+        return fault.message
+    return f"{call} timed out" if fault.kind == FaultKind.TIME_OUT else f"{call} failed (fault {fault.name})"

@@ -1,0 +1,1 @@
+"""Machine shapes of the simulated cloud and the Node objects they register."""

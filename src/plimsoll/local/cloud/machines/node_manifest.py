@@ -1,0 +1,62 @@
+"""The Node object a machine becomes when it has booted.
+
+Pure. A node comes as a kubelet registers it: with its capacity, labels and taints, and not ready, for the virtual
+kubelet to take over. Where no kubelet runs (a stepped scenario, a boot time of 0) it comes ready. The server taints
+every new node as not ready; taking that taint away is the actuator's business.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+import msgspec
+
+from plimsoll.local.cloud.machines.shapes import HOSTNAME, ZONE
+from plimsoll.objects.api.deprecated_labels import with_old_labels
+from plimsoll.objects.api.meta import written_time
+
+if TYPE_CHECKING:
+    from datetime import datetime
+
+    from plimsoll.local.cloud.machines.shapes import Shape
+
+NOT_READY: Final = "node.kubernetes.io/not-ready"
+# What a kubelet says of itself when nothing is wrong, in its order.
+_PRESSURES: Final = (
+    ("MemoryPressure", "KubeletHasSufficientMemory", "kubelet has sufficient memory available"),
+    ("DiskPressure", "KubeletHasNoDiskPressure", "kubelet has no disk pressure"),
+    ("PIDPressure", "KubeletHasSufficientPID", "kubelet has sufficient PID available"),
+)
+
+
+def node_body(shape: Shape, name: str, *, zone: str, provider_id: str, ready: bool, now: datetime) -> dict[str, Any]:
+    taints = [msgspec.to_builtins(taint) for taint in shape.taints]
+    where = {ZONE: zone} if zone else {}
+    return {
+        "apiVersion": "v1",
+        "kind": "Node",
+        "metadata": {"name": name, "labels": with_old_labels({**shape.labels, **where, HOSTNAME: name})},
+        "spec": {"providerID": provider_id, **({"taints": taints} if taints else {})},
+        "status": {
+            "capacity": _as_text(shape.capacity),
+            "allocatable": _as_text(shape.allocatable),
+            "conditions": _conditions(ready=ready, now=written_time(now)),
+        },
+    }
+
+
+def _as_text(amounts: dict[str, Any]) -> dict[str, str]:
+    return {resource: str(amount) for resource, amount in amounts.items()}
+
+
+def _conditions(*, ready: bool, now: str) -> list[dict[str, str]]:
+    times = {"lastHeartbeatTime": now, "lastTransitionTime": now}
+    pressures = [
+        {"type": kind, "status": "False", **times, "reason": reason, "message": message}
+        for kind, reason, message in _PRESSURES
+    ]
+    if ready:
+        last = {"status": "True", "reason": "KubeletReady", "message": "kubelet is posting ready status"}
+    else:
+        last = {"status": "False", "reason": "KubeletNotReady", "message": "the machine has only just booted"}
+    return [*pressures, {"type": "Ready", **times, **last}]

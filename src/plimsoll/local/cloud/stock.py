@@ -1,0 +1,116 @@
+"""What is left: stock and quotas, counted over the machines that there are.
+
+Pure bookkeeping. Nothing is written down between two turns: what is left follows from the machines, so that it cannot
+be lost or counted twice. A machine holds its place from its start until it is gone.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from plimsoll.core.errors import InvalidInput
+from plimsoll.core.quantity import Quantity
+from plimsoll.objects.api.simulated_cloud import ErrorClass, MachineError
+
+if TYPE_CHECKING:
+    from collections.abc import Container
+    from datetime import datetime
+
+    from plimsoll.local.cloud.machines.shapes import Shape
+    from plimsoll.objects.api.simulated_cloud import CloudSpec, Quota, Stock
+
+# As the GCE provider of Cluster Autoscaler names them.
+STOCKOUT: Final = "RESOURCE_POOL_EXHAUSTED"
+QUOTA_EXCEEDED: Final = "QUOTA_EXCEEDED"
+NOT_SOLD: Final = "MACHINE_TYPE_NOT_FOUND"
+
+
+class Ledger:
+    """Takes machines in and says what may still come."""
+
+    def __init__(self, cloud: CloudSpec, *, now: datetime) -> None:
+        self._stock = [one for one in cloud.stock if one.until is None or now < one.until]
+        self._quotas = [(one, limit) for one in cloud.quotas if (limit := _limit(one)) is not None]
+        self._machines = [0] * len(self._stock)
+        self._used = [0] * len(self._quotas)
+        self._amounts: dict[tuple[str, str], list[tuple[int, int]]] = {}
+
+    def hold(self, shape: Shape, zone: str) -> None:
+        for number, stock in enumerate(self._stock):
+            self._machines[number] += _is_of(stock, shape, zone)
+        for number, amount in self._amounts_of(shape):
+            self._used[number] += amount
+
+    def refusal(self, shape: Shape, zone: str) -> MachineError | None:
+        """Why the cloud does not give one more of these in this zone; None: it does."""
+        if zone not in shape.sold_in:
+            return _error(NOT_SOLD, f"{shape.machine_type or shape.group} is not sold in zone {zone}")
+        for number, stock in enumerate(self._stock):
+            if _is_of(stock, shape, zone) and self._machines[number] >= stock.machines:
+                where = f" in zone {stock.zone}" if stock.zone else ""
+                return _error(STOCKOUT, f"out of stock: {stock.machine_type}{where}, {stock.machines} in all")
+        for number, amount in self._amounts_of(shape):
+            quota, limit = self._quotas[number]
+            if self._used[number] + amount > limit:
+                return _error(QUOTA_EXCEEDED, f"quota {quota.name} exceeded: limit {quota.limit} {quota.resource}")
+        return None
+
+    def place(self, shape: Shape, zones: list[str]) -> str | MachineError:
+        """Hold one in the first of `zones` that has room; otherwise what is wrong with the first."""
+        first: MachineError | None = None
+        for zone in zones:
+            refused = self.refusal(shape, zone)
+            if refused is None:
+                self.hold(shape, zone)
+                return zone
+            first = first or refused
+        return first or _error(NOT_SOLD, f"{shape.machine_type or shape.group} is sold in no zone")
+
+    def _amounts_of(self, shape: Shape) -> list[tuple[int, int]]:
+        """Quotas that count a machine, and how much of each it takes."""
+        key = (shape.group, shape.machine_type)
+        if key not in self._amounts:
+            self._amounts[key] = [
+                (number, shape.amount(quota.resource).nano)
+                for number, (quota, _) in enumerate(self._quotas)
+                if quota.machine_type in {"", shape.machine_type} and quota.family in {"", shape.family}
+            ]
+        return self._amounts[key]
+
+
+def quota_problems(cloud: CloudSpec) -> list[str]:
+    """Quotas that bind nothing, because their limit is not a quantity."""
+    return [
+        f"spec.quotas[{position}].limit: {one.limit!r} is not a quantity"
+        for position, one in enumerate(cloud.quotas)
+        if _limit(one) is None
+    ]
+
+
+def unsold_problems(cloud: CloudSpec, sold: Container[str]) -> list[str]:
+    """What speaks of machine types that nobody sells, and so binds nothing."""
+    named = [
+        *((f"stock[{position}]", one.machine_type) for position, one in enumerate(cloud.stock)),
+        *((f"quotas[{position}]", one.machine_type) for position, one in enumerate(cloud.quotas)),
+        *((f"boots[{position}]", one.machine_type) for position, one in enumerate(cloud.boots)),
+    ]
+    return [
+        f"spec.{path}.machineType: machine type {name!r} is not sold here"
+        for path, name in named
+        if name and name not in sold
+    ]
+
+
+def _limit(quota: Quota) -> int | None:
+    try:
+        return Quantity.parse(quota.limit).nano
+    except InvalidInput:
+        return None
+
+
+def _is_of(stock: Stock, shape: Shape, zone: str) -> bool:
+    return stock.machine_type == shape.machine_type and stock.zone in {"", zone}
+
+
+def _error(code: str, message: str) -> MachineError:
+    return MachineError(class_=ErrorClass.OUT_OF_RESOURCES, code=code, message=message)

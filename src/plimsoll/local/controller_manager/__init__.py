@@ -1,0 +1,1 @@
+"""The embedded kube-controller-manager, one folder per controller."""

@@ -1,0 +1,119 @@
+"""How many pods the controllers of some pods want: the whole of which a disruption budget spares a part.
+
+Deployments, replica sets, stateful sets and replication controllers are known from caches; of any other kind the scale
+is asked for, as custom workloads have one. A controller that cannot be found or has no scale is an answer, not an
+error: the budget then allows nothing.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from plimsoll.core.values import Value
+from plimsoll.kube.discovery import resources
+from plimsoll.kube.errors import NotFound
+from plimsoll.objects.api.workloads import Deployment, ReplicaSet, ReplicationController, StatefulSet
+from plimsoll.objects.owners import controller_of
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from plimsoll.local.components import Component
+    from plimsoll.objects.api.meta import OwnerReference
+    from plimsoll.objects.api.pods import Pod
+
+
+class Scale(Value):
+    """Pods that are wanted in all, and the pods that nobody manages."""
+
+    wanted: int
+    unmanaged: tuple[str, ...] = ()
+
+
+class NoScale(Value):
+    """It cannot be told, and why."""
+
+    why: str
+
+
+class PodScales:
+    """Asks caches first; its informers are shared with the controllers of these kinds."""
+
+    def __init__(self, component: Component) -> None:
+        informers = component.informers
+        self._client = component.client
+        self._deployments = informers.with_raw(Deployment)
+        self._replica_sets = informers.with_raw(ReplicaSet)
+        self._stateful_sets = informers.with_raw(StatefulSet)
+        self._replication_controllers = informers.of(ReplicationController)
+        self.sources = (
+            self._deployments,
+            self._replica_sets,
+            self._stateful_sets,
+            self._replication_controllers,
+        )
+
+    async def of(self, pods: Sequence[Pod]) -> Scale | NoScale:
+        wanted: dict[str, int] = {}
+        unmanaged: list[str] = []
+        seen: set[str] = set()
+        for pod in pods:
+            owner = controller_of(pod.metadata)
+            if owner is None:
+                unmanaged.append(pod.metadata.name)
+            elif owner.uid not in seen:
+                seen.add(owner.uid)
+                found = await self._scale(owner, pod.metadata.namespace)
+                if isinstance(found, NoScale):
+                    return found
+                wanted[found[0]] = found[1]
+        return Scale(wanted=sum(wanted.values()), unmanaged=tuple(unmanaged))
+
+    async def _scale(self, owner: OwnerReference, namespace: str) -> tuple[str, int] | NoScale:
+        """Whose scale counts, by uid, and how much it is."""
+        known = self._known(owner, namespace)
+        if known is not None:
+            return known
+        return await self._asked(owner, namespace)
+
+    def _known(self, owner: OwnerReference, namespace: str) -> tuple[str, int] | None:
+        found: Any = None
+        match owner.api_version, owner.kind:
+            case "apps/v1", "ReplicaSet":
+                found = self._replica_sets.cache.get(owner.name, namespace)
+            case "apps/v1", "StatefulSet":
+                found = self._stateful_sets.cache.get(owner.name, namespace)
+            case "apps/v1", "Deployment":
+                found = self._deployments.cache.get(owner.name, namespace)
+            case "v1", "ReplicationController":
+                replication = self._replication_controllers.cache.get(owner.name, namespace)
+                is_it = replication is not None and replication.metadata.uid == owner.uid
+                return (owner.uid, _replicas(replication.spec)) if replication is not None and is_it else None
+            case _:
+                return None
+        if found is None or found.view.metadata.uid != owner.uid:
+            return None
+        above = controller_of(found.view.metadata)
+        if above is not None and above.kind == "Deployment":
+            return self._known(above, namespace) or (owner.uid, _replicas(found.view.spec))
+        return owner.uid, _replicas(found.view.spec)
+
+    async def _asked(self, owner: OwnerReference, namespace: str) -> tuple[str, int] | NoScale:
+        version = owner.api_version
+        served = await resources(self._client, version)
+        plural = next((one.name for one in served if one.kind == owner.kind and "/" not in one.name), "")
+        group = version.rpartition("/")[0]
+        full_name = f"{plural or owner.kind.lower()}.{group}" if group else plural or owner.kind.lower()
+        if not any(one.name == f"{plural}/scale" for one in served):
+            return NoScale(why=f"{full_name} does not implement the scale subresource")
+        prefix = f"/apis/{version}" if group else f"/api/{version}"
+        try:
+            scale = await self._client.get_json(f"{prefix}/namespaces/{namespace}/{plural}/{owner.name}/scale")
+        except NotFound as error:
+            return NoScale(why=str(error))
+        replicas = (scale.get("spec") or {}).get("replicas") if isinstance(scale, dict) else None
+        return owner.uid, replicas if isinstance(replicas, int) else 0
+
+
+def _replicas(spec: Any) -> int:
+    return 1 if spec.replicas is None else int(spec.replicas)

@@ -1,0 +1,346 @@
+"""The garbage collector: objects go with their owners, in the background, in the foreground, or not at all.
+
+It follows the metadata of every kind that is served, custom ones as their definitions come and go, and keeps a graph
+of owners. Keys are uids; one turn brings one object to where its owners want it. An owner that the graph does not know
+is asked for at the server before it counts as absent: a cache that is late is no evidence.
+
+Events are left out, as in Kubernetes: nobody owns through them, and there are too many.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any, Final
+
+import structlog
+
+from plimsoll.kube.controller.controller import Controller, ControllerSettings, Done
+from plimsoll.kube.discovery import resources
+from plimsoll.kube.errors import NotFound
+from plimsoll.kube.informer.events import Added, Deleted, Updated, view_of
+from plimsoll.kube.informer.informer import Informer
+from plimsoll.kube.requests.options import DeleteOptions
+from plimsoll.local.controller_manager.garbage_collector.decisions import (
+    FOREGROUND,
+    ORPHAN,
+    Delete,
+    DropOwners,
+    OwnerState,
+    is_orphaning,
+    is_waiting,
+    may_finish,
+    plan,
+    state_of,
+    unblocked,
+    without_owner,
+)
+from plimsoll.local.controller_manager.garbage_collector.graph import OwnerGraph
+from plimsoll.local.controller_manager.garbage_collector.resources import (
+    EVENTS,
+    custom_resource,
+    metadata_resource,
+    served_resources,
+)
+from plimsoll.objects.api.apiextensions import CustomResourceDefinition
+from plimsoll.objects.api.workloads import DaemonSet, Deployment, Job, ReplicaSet, StatefulSet
+from plimsoll.objects.registry import KINDS
+
+if TYPE_CHECKING:
+    from collections.abc import Container, Iterable, Iterator
+
+    from plimsoll.kube.informer.events import Change
+    from plimsoll.local.components import Component
+    from plimsoll.local.controller_manager.garbage_collector.graph import Entry
+    from plimsoll.objects.api.meta import ObjectMeta, OwnerReference
+    from plimsoll.objects.registry import Resource
+
+log: structlog.typing.FilteringBoundLogger = structlog.get_logger(__name__)
+
+NAME: Final = "garbage-collector"
+_DEFINITIONS: Final = ""
+"""The key that stands for the custom kinds."""
+_PASSED_OVER_AT_ONCE: Final = 64
+# Their informers keep the bytes, for the workload controllers: theirs are shared.
+_WITH_BYTES: Final = frozenset({DaemonSet, Deployment, Job, ReplicaSet, StatefulSet})
+
+
+class GarbageCollection:
+    """`run` is the service. Of `spared_owners`, by uid, nothing is concluded from their absence."""
+
+    def __init__(self, component: Component, *, workers: int = 8, spared_owners: Container[str] = frozenset()) -> None:
+        self._spared_owners = spared_owners
+        self._component = component
+        self._client = component.client
+        self._graph = OwnerGraph()
+        self._shared: dict[str, Informer[Any]] = {}
+        self._followed: dict[str, asyncio.Task[None]] = {}
+        self._group: asyncio.TaskGroup | None = None
+        self._definitions = component.informers.of(CustomResourceDefinition)
+        self.controller: Controller[str] = Controller(
+            NAME,
+            self.reconcile,
+            clock=component.clock,
+            entropy=component.entropy,
+            all_keys=self._keys_to_look_at,
+            settings=ControllerSettings(workers=workers),
+        )
+        for resource in KINDS:
+            if (resource.group, resource.plural) not in EVENTS:
+                self._share(resource)
+        self._definitions.add_handler(self._definition_changed, name=f"{NAME}: kinds")
+        self.controller.starts_after(self._definitions)
+
+    def _share(self, resource: Resource) -> None:
+        informers = self._component.informers
+        with_bytes = resource.struct in _WITH_BYTES
+        informer: Informer[Any] = informers.with_raw(resource) if with_bytes else informers.of(resource)
+        self._shared[resource.full_name] = informer
+        informer.add_handler(lambda change: self._changed(resource, change), name=NAME)
+
+    async def run(self) -> None:
+        async with asyncio.TaskGroup() as group:
+            self._group = group
+            try:
+                self._forget_followed()
+                await self._follow_served()
+                await self.controller.run()
+            finally:
+                self._stop_following(list(self._followed))
+
+    # ---- which kinds
+
+    async def _follow_served(self) -> None:
+        for resource in await served_resources(self._client, "list", "watch", "delete"):
+            known = self._shared.get(resource.full_name)
+            if known is not None:
+                await known.synced()
+            elif (resource.group, resource.plural) not in EVENTS:
+                self._follow(resource)
+
+    def _follow(self, resource: Resource) -> None:
+        if resource.full_name in self._followed or self._group is None:
+            return
+        component = self._component
+        informer: Informer[Any] = Informer(
+            self._client,
+            resource,
+            clock=component.clock,
+            entropy=component.entropy,
+            settings=component.informer_settings,
+        )
+        informer.add_handler(lambda change: self._changed(resource, change), name=NAME)
+        self._followed[resource.full_name] = self._group.create_task(
+            informer.run(), name=f"{NAME}: {resource.full_name}"
+        )
+
+    def _stop_following(self, names: list[str]) -> None:
+        for name in names:
+            self._followed.pop(name).cancel()
+
+    def _forget_followed(self) -> None:
+        """Nobody looks after the objects of kinds that are not followed any more."""
+        for uid in self._graph.uids():
+            entry = self._graph.get(uid)
+            if entry is not None and entry.resource.full_name not in {*self._shared, *self._followed}:
+                self._gone(entry.metadata)
+
+    def _definition_changed(self, _change: Change[CustomResourceDefinition]) -> None:
+        self.controller.queue.add(_DEFINITIONS)
+
+    def _follow_definitions(self) -> None:
+        wanted = [custom_resource(one) for one in self._definitions.cache]
+        by_name = {one.full_name: one for one in wanted if one is not None and one.full_name not in self._shared}
+        groups = {one.spec.group for one in self._definitions.cache}
+        for name, resource in by_name.items():
+            if name not in self._followed:
+                log.info("garbage.following", resource=name)
+                self._follow(resource)
+        gone = [name for name in self._followed if name.partition(".")[2] in groups and name not in by_name]
+        if gone:
+            self._stop_following(gone)
+            self._forget_followed()
+
+    # ---- what changed
+
+    def _changed(self, resource: Resource, change: Change[Any]) -> None:
+        match change:
+            case Added(new=new):
+                self._put(resource, view_of(new).metadata)
+            case Updated(old=old, new=new):
+                if _counted(view_of(old).metadata) != _counted(view_of(new).metadata):
+                    self._put(resource, view_of(new).metadata)
+                else:
+                    self._graph.refresh(view_of(new).metadata)
+            case Deleted(last=last):
+                self._gone(view_of(last).metadata)
+            case _:
+                # An object that cannot be read is there; whom it owns stays as it was.
+                return
+
+    def _put(self, resource: Resource, metadata: ObjectMeta) -> None:
+        before = self._graph.get(metadata.uid)
+        self._graph.put(resource, metadata)
+        if not self._is_settled(metadata):
+            self.controller.queue.add(metadata.uid)
+        if is_waiting(metadata):
+            self._look_at(self._graph.dependents(metadata.uid))
+        if before is not None:
+            # Owners that it no longer holds up, or no longer names.
+            self._look_at_waiting(owner for owner in before.metadata.owner_references if owner.block_owner_deletion)
+
+    def _gone(self, metadata: ObjectMeta) -> None:
+        self._graph.remove(metadata.uid)
+        self._look_at(self._graph.dependents(metadata.uid))
+        self._look_at_waiting(metadata.owner_references)
+
+    def _look_at_waiting(self, owners: Iterable[OwnerReference]) -> None:
+        """Whether a dependent is there matters to nobody else: not to the set whose pods come and go."""
+        for owner in owners:
+            entry = self._graph.get(owner.uid)
+            if entry is not None and is_waiting(entry.metadata):
+                self.controller.queue.add(owner.uid)
+
+    def _look_at(self, uids: list[str]) -> None:
+        for uid in uids:
+            if self._graph.get(uid) is not None:
+                self.controller.queue.add(uid)
+
+    # ---- what is worth a look
+
+    def _keys_to_look_at(self) -> Iterator[str]:
+        """Of thousands of pods that have their owners a turn each would find nothing: they are passed over here."""
+        yield _DEFINITIONS
+        for number, uid in enumerate(self._graph.uids()):
+            entry = self._graph.get(uid)
+            # Some come all the same: whoever takes the keys lets others run after so many of them.
+            if entry is not None and (number % _PASSED_OVER_AT_ONCE == 0 or not self._is_settled(entry.metadata)):
+                yield uid
+
+    def _is_settled(self, metadata: ObjectMeta) -> bool:
+        """Whether `reconcile` would find nothing to do, as far as the graph alone can tell."""
+        if metadata.deletion_timestamp is not None:
+            return not (is_orphaning(metadata) or is_waiting(metadata))
+        for owner in metadata.owner_references:
+            known = self._graph.owner(owner, metadata.namespace)
+            if known is None or is_waiting(known):
+                return False
+        return True
+
+    # ---- one object
+
+    async def reconcile(self, uid: str) -> Done:
+        if uid == _DEFINITIONS:
+            self._follow_definitions()
+            return Done()
+        entry = self._graph.get(uid)
+        if entry is None:
+            return Done()
+        metadata = entry.metadata
+        if is_orphaning(metadata):
+            return await self._orphan(entry)
+        if is_waiting(metadata):
+            return await self._finish(entry)
+        if metadata.deletion_timestamp is not None or not metadata.owner_references:
+            return Done()
+        owners = [await self._state(entry, owner) for owner in metadata.owner_references]
+        decided = plan(metadata, owners, self._graph.dependents_of(uid))
+        match decided:
+            case DropOwners(left=left):
+                await self._write_owners(entry, left)
+            case Delete():
+                return await self._delete(entry, decided)
+            case _:
+                pass
+        return Done()
+
+    async def _state(self, entry: Entry, owner: OwnerReference) -> OwnerState:
+        namespace = entry.metadata.namespace
+        known = self._graph.owner(owner, namespace)
+        if known is not None:
+            return state_of(known)
+        if owner.uid in self._spared_owners:
+            return OwnerState.UNKNOWN
+        resource = await self._resource_of(owner)
+        if resource is None or (resource.namespaced and not namespace):
+            return OwnerState.UNKNOWN
+        try:
+            found: Any = await self._client.get(resource, owner.name, namespace=namespace)
+        except NotFound:
+            return OwnerState.ABSENT
+        return state_of(found.metadata) if found.metadata.uid == owner.uid else OwnerState.ABSENT
+
+    async def _resource_of(self, owner: OwnerReference) -> Resource | None:
+        known = KINDS.by_kind(owner.api_version, owner.kind)
+        if known is not None:
+            return known
+        served = await resources(self._client, owner.api_version)
+        found = next((one for one in served if one.kind == owner.kind and "/" not in one.name), None)
+        return None if found is None else metadata_resource(owner.api_version, found)
+
+    async def _delete(self, entry: Entry, decided: Delete) -> Done:
+        """Only in the version that was looked at: with a later one it may have lost, or changed, its owners."""
+        resource, metadata = entry
+        version = metadata.resource_version
+        if decided.unblock:
+            version = await self._write_owners(entry, unblocked(metadata))
+        options = DeleteOptions(uid=metadata.uid, resource_version=version, propagation=decided.propagation)
+        with suppress(NotFound):
+            await self._client.delete(resource, metadata.name, namespace=metadata.namespace, options=options)
+        where = f"{metadata.namespace}/{metadata.name}".lstrip("/")
+        return Done(said=f"deleted {resource.full_name} {where}: its owners are gone")
+
+    async def _orphan(self, entry: Entry) -> Done:
+        uid = entry.metadata.uid
+        for dependent in self._graph.dependents(uid):
+            held = self._graph.get(dependent)
+            if held is not None:
+                await self._write_owners(held, without_owner(held.metadata, uid))
+        await self._let_go(entry, ORPHAN)
+        return Done()
+
+    async def _finish(self, entry: Entry) -> Done:
+        dependents = self._graph.dependents_of(entry.metadata.uid)
+        if may_finish(dependents):
+            await self._let_go(entry, FOREGROUND)
+        else:
+            self._look_at([one.uid for one in dependents if not one.is_waiting])
+        return Done()
+
+    async def _let_go(self, entry: Entry, finalizer: str) -> None:
+        left = [one for one in entry.metadata.finalizers if one != finalizer]
+        await self._patch(entry, {"finalizers": left or None})
+
+    async def _write_owners(self, entry: Entry, owners: tuple[OwnerReference, ...]) -> str:
+        bodies = [_owner_body(one) for one in owners]
+        return await self._patch(entry, {"ownerReferences": bodies or None})
+
+    async def _patch(self, entry: Entry, fields: dict[str, Any]) -> str:
+        """Gives the version that came of it; that of before for an object that is gone."""
+        resource, metadata = entry
+        identity = {"uid": metadata.uid, "resourceVersion": metadata.resource_version}
+        try:
+            written: Any = await self._client.merge_patch(
+                resource, metadata.name, {"metadata": {**identity, **fields}}, namespace=metadata.namespace
+            )
+        except NotFound:
+            return metadata.resource_version
+        return str(written.metadata.resource_version)
+
+
+def _counted(metadata: ObjectMeta) -> tuple[Any, ...]:
+    return metadata.owner_references, metadata.finalizers, metadata.deletion_timestamp
+
+
+def _owner_body(owner: OwnerReference) -> dict[str, Any]:
+    body: dict[str, Any] = {
+        "apiVersion": owner.api_version,
+        "kind": owner.kind,
+        "name": owner.name,
+        "uid": owner.uid,
+    }
+    if owner.controller:
+        body["controller"] = True
+    if owner.block_owner_deletion:
+        body["blockOwnerDeletion"] = True
+    return body

@@ -1,0 +1,77 @@
+"""Every kind a server serves, as far as objects of it can be listed and deleted: for who works on all kinds alike.
+
+Garbage collection and namespace deletion read only metadata, so a kind that is in no table of structs is as good as
+any other.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+from types import new_class
+from typing import TYPE_CHECKING, Final
+
+from plimsoll.kube.discovery import groups, resources
+from plimsoll.objects.api.meta import WireObject
+from plimsoll.objects.registry import Resource
+
+if TYPE_CHECKING:
+    from plimsoll.kube.client import Client
+    from plimsoll.kube.discovery import ServedResource
+    from plimsoll.objects.api.apiextensions import CustomResourceDefinition
+
+EVENTS: Final = frozenset({("", "events"), ("events.k8s.io", "events")})
+
+
+async def served_resources(client: Client, *verbs: str) -> list[Resource]:
+    """Kinds that take all `verbs`, each in its group's preferred version that has it, in the server's order."""
+    found: dict[tuple[str, str], Resource] = {}
+    for group in await groups(client):
+        for version in group.versions:
+            api_version = f"{group.name}/{version}" if group.name else version
+            for served in await resources(client, api_version):
+                if "/" not in served.name and set(verbs) <= set(served.verbs):
+                    found.setdefault((group.name, served.name), metadata_resource(api_version, served))
+    return list(found.values())
+
+
+def custom_resource(definition: CustomResourceDefinition) -> Resource | None:
+    """The kind a definition brings; None while it is not served."""
+    is_served = any(one.type == "Established" and one.status == "True" for one in definition.status.conditions)
+    versions = [one for one in definition.spec.versions if one.served]
+    if not is_served or not versions or definition.metadata.deletion_timestamp is not None:
+        return None
+    version = next((one for one in versions if one.storage), versions[0])
+    names = definition.spec.names
+    return Resource(
+        group=definition.spec.group,
+        version=version.name,
+        kind=names.kind,
+        plural=names.plural,
+        singular=names.singular,
+        namespaced=definition.spec.scope == "Namespaced",
+        struct=_metadata_of(names.kind),
+    )
+
+
+def metadata_resource(api_version: str, served: ServedResource) -> Resource:
+    """A line of discovery as a kind of which only the metadata is read."""
+    group, _, version = api_version.rpartition("/")
+    return Resource(
+        group=group,
+        version=version,
+        kind=served.kind,
+        plural=served.name,
+        singular=served.kind.lower(),
+        namespaced=served.namespaced,
+        struct=_metadata_of(served.kind),
+    )
+
+
+@cache
+def _metadata_of(kind: str) -> type[WireObject]:
+    """A struct that reads objects of a kind and nothing of them but their metadata."""
+
+    def fill(namespace: dict[str, object]) -> None:
+        namespace |= {"KIND": kind, "__module__": __name__}
+
+    return new_class(f"{kind}Metadata", (WireObject,), exec_body=fill)

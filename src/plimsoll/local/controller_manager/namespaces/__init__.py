@@ -1,0 +1,1 @@
+"""The namespace controller: empties and finalizes namespaces that are being deleted."""

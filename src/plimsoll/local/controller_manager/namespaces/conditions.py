@@ -1,0 +1,86 @@
+"""What a namespace that is being deleted says about it: five conditions, in the words of Kubernetes. Pure."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import TYPE_CHECKING, Any, Final
+
+from plimsoll.core.values import Value
+from plimsoll.objects.api.meta import written_time
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from datetime import datetime
+
+    from plimsoll.objects.api.core import Namespace
+
+_FINE: Final = {
+    "NamespaceDeletionDiscoveryFailure": ("ResourcesDiscovered", "All resources successfully discovered"),
+    "NamespaceDeletionGroupVersionParsingFailure": (
+        "ParsedGroupVersions",
+        "All legacy kube types successfully parsed",
+    ),
+    "NamespaceDeletionContentFailure": (
+        "ContentDeleted",
+        "All content successfully deleted, may be waiting on finalization",
+    ),
+    "NamespaceContentRemaining": ("ContentRemoved", "All content successfully removed"),
+    "NamespaceFinalizersRemaining": ("ContentHasNoFinalizers", "All content-preserving finalizers finished"),
+}
+
+
+class Remains(Value):
+    """What is left in a namespace: objects by kind (`configmaps.`, `deployments.apps`), their finalizers, failures."""
+
+    objects: dict[str, int] = {}
+    finalizers: dict[str, int] = {}
+    failures: tuple[str, ...] = ()
+
+    @property
+    def is_empty(self) -> bool:
+        return not self.objects and not self.failures
+
+
+def conditions(namespace: Namespace, remains: Remains, now: datetime) -> list[dict[str, Any]]:
+    """All five, whether they hold or not; one keeps its time as long as it keeps its status."""
+    troubles = _troubles(remains)
+    before = {one.type: one for one in namespace.status.conditions}
+    result: list[dict[str, Any]] = []
+    for type_, fine in _FINE.items():
+        status = "True" if type_ in troubles else "False"
+        reason, message = troubles.get(type_, fine)
+        known = before.get(type_)
+        since = known.last_transition_time if known is not None and known.status == status else None
+        result.append(
+            {
+                "type": type_,
+                "status": status,
+                "lastTransitionTime": written_time(since or now),
+                "reason": reason,
+                "message": message,
+            }
+        )
+    return result
+
+
+def are_told(namespace: Namespace, wanted: list[dict[str, Any]]) -> bool:
+    told = [(one.type, one.status, one.reason, one.message) for one in namespace.status.conditions]
+    return told == [(one["type"], one["status"], one["reason"], one["message"]) for one in wanted]
+
+
+def _troubles(remains: Remains) -> dict[str, tuple[str, str]]:
+    found: dict[str, tuple[str, str]] = {}
+    if remains.failures:
+        said = f"Failed to delete all resource types, {len(remains.failures)} remaining: {', '.join(remains.failures)}"
+        found["NamespaceDeletionContentFailure"] = ("ContentDeletionFailed", said)
+    if remains.objects:
+        said = f"Some resources are remaining: {_listed(remains.objects, 'has')}"
+        found["NamespaceContentRemaining"] = ("SomeResourcesRemain", said)
+    if remains.finalizers:
+        said = f"Some content in the namespace has finalizers remaining: {_listed(remains.finalizers, 'in')}"
+        found["NamespaceFinalizersRemaining"] = ("SomeFinalizersRemain", said)
+    return found
+
+
+def _listed(counts: Mapping[str, int], verb: str) -> str:
+    return ", ".join(f"{name} {verb} {count} resource instances" for name, count in sorted(Counter(counts).items()))

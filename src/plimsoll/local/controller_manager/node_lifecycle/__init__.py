@@ -1,0 +1,1 @@
+"""The node lifecycle controller: node health, zone health and taint-based eviction."""

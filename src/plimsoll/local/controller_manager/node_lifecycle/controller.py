@@ -1,0 +1,284 @@
+"""The node lifecycle controller: who has not been heard of gets conditions that say so, and taints that act on it.
+
+One turn for a node: learn when it was last heard of, write Unknown conditions if that is too long ago, keep the taints
+that its conditions ask for, mark its pods not ready. Pods are driven off by `taint_eviction`, which looks at the taints
+alone. Nothing is polled: a node is looked at when it changes, when its liveness does, and when its grace ends.
+
+What is in memory only is when a report was last seen; after a restart every node has its grace again, as in Kubernetes.
+Grace is measured on the clock that only goes on, and the server is asked before a node is told silent: neither a step
+of the wall clock nor a late cache makes a node unreachable.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import inf
+from typing import TYPE_CHECKING, Any, Final
+
+from plimsoll.core.values import Value
+from plimsoll.kube.controller.controller import Again, Controller, ControllerSettings, Done
+from plimsoll.kube.controller.enqueue import enqueue_on
+from plimsoll.kube.errors import NotFound
+from plimsoll.kube.informer.events import Added, Deleted
+from plimsoll.kube.recorder import EventType, reference_to
+from plimsoll.local.controller_manager.node_lifecycle.health import (
+    NEVER_REPORTED,
+    NO_EXECUTE,
+    NO_SCHEDULE,
+    READY,
+    STOPPED_REPORTING,
+    Patience,
+    condition,
+    evicting_key,
+    evicting_now,
+    is_silent,
+    missing_metadata,
+    readiness,
+    silent_conditions,
+    silent_from_s,
+    taints_body,
+    unschedulable_keys,
+    with_taints,
+)
+from plimsoll.local.controller_manager.node_lifecycle.zones import EvictionRates, Place, Zones
+from plimsoll.local.controller_manager.pod_conditions import is_ready, mark_not_ready
+from plimsoll.local.controller_manager.pod_indexes import pods_by_node, pods_on
+from plimsoll.objects.api.meta import ObjectReference
+from plimsoll.objects.api.nodes import Node
+from plimsoll.objects.api.pods import Pod
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+    from datetime import datetime
+
+    from plimsoll.kube.informer.events import Change
+    from plimsoll.local.components import Component
+    from plimsoll.local.liveness import Liveness
+    from plimsoll.objects.api.nodes import NodeCondition
+
+NAME: Final = "node-controller"
+
+_INSTANT_S: Final = 1e-6
+"""What may be left of a wait by rounding: it is over."""
+_LEFT_OUT: Final = "node.kubernetes.io/exclude-disruption"
+
+
+class NodeLifecycleSettings(Value, frozen=True):
+    """How patient the controller is, and how fast it empties nodes."""
+
+    patience: Patience = Patience()
+    rates: EvictionRates = EvictionRates()
+    workers: int = 4
+
+
+@dataclass(slots=True)
+class _Report:
+    """The last report seen of a node, and when it was."""
+
+    uid: str
+    ready: NodeCondition | None
+    at_s: float
+
+
+class NodeLifecycle:
+    """`controller` is what runs; its keys are names of nodes."""
+
+    def __init__(self, component: Component, liveness: Liveness, settings: NodeLifecycleSettings) -> None:
+        self._component = component
+        self._client = component.client
+        self._clock = component.clock
+        self._liveness = liveness
+        self._patience = settings.patience
+        self._zones = Zones(settings.rates)
+        self._nodes = component.informers.of(Node)
+        self._pods = component.informers.of(Pod)
+        self._resource = component.client.calls.resource(Node)
+        self._pod_resource = component.client.calls.resource(Pod)
+        self._reports: dict[str, _Report] = {}
+        self._amnesty_s = -inf
+        self._timed: set[str] = set()
+        pods_by_node(self._pods)
+        self.controller: Controller[str] = Controller(
+            NAME,
+            self.reconcile,
+            clock=component.clock,
+            entropy=component.entropy,
+            all_keys=self._all_counted,
+            settings=ControllerSettings(workers=settings.workers),
+        )
+        enqueue_on(self._nodes, self.controller, self._changed)
+        self.controller.starts_after(self._pods)
+        self.controller.starts_after(liveness)
+        liveness.on_change(self._heard)
+
+    async def reconcile(self, name: str) -> Done | Again:
+        node = self._nodes.cache.get(name)
+        if node is None:
+            self._forget(name)
+            return Done()
+        self._timed.discard(name)
+        now = self._clock.now()
+        if self._counts_as_silent(node) and silent_conditions(node, now):
+            try:
+                node = await self._tell_silent(await self._asked(node), now)
+            except NotFound:
+                # Deleted meanwhile: its going is an event of its own.
+                return Done()
+        self._put(name, _place(node))
+        if is_silent(node):
+            await self._mark_pods(node)
+        turn_s = await self._taint(node, now)
+        return self._next_look(node, turn_s)
+
+    # ---- when it was heard of
+
+    def _counts_as_silent(self, node: Node) -> bool:
+        is_over = self._silent_s(node) - self._clock.monotonic_s() <= _INSTANT_S
+        return is_over and not self._liveness.is_steady(node.metadata.name)
+
+    def _silent_s(self, node: Node) -> float:
+        heard_s = self._liveness.last_heard_s(node.metadata.name)
+        known_s = max(self._seen(node).at_s, self._amnesty_s)
+        return silent_from_s(node, known_s if heard_s is None else max(heard_s, known_s), self._patience)
+
+    async def _asked(self, node: Node) -> Node:
+        """The node as the server has it now; what it knows of its lease is learnt too."""
+        await self._liveness.ask(node.metadata.name, self._client)
+        found: Node = await self._client.get(Node, node.metadata.name)
+        return found
+
+    def _seen(self, node: Node) -> _Report:
+        """The last report; a new one if the Ready condition was written by anybody but us."""
+        name, uid = node.metadata.name, node.metadata.uid
+        ready = condition(node, READY)
+        known = self._reports.get(name)
+        if known is None or known.uid != uid:
+            created = node.metadata.creation_timestamp
+            now, now_s = self._clock.now(), self._clock.monotonic_s()
+            age_s = 0.0 if ready is not None or created is None else (now - min(created, now)).total_seconds()
+            self._reports[name] = known = _Report(uid, ready, now_s - age_s)
+        elif ready != known.ready:
+            if ready is not None and ready.reason not in {NEVER_REPORTED, STOPPED_REPORTING}:
+                known.at_s = self._clock.monotonic_s()
+            known.ready = ready
+        return known
+
+    def _heard(self, name: str) -> None:
+        # A node whose grace is being watched is looked at when it ends; news until then change nothing.
+        if name not in self._timed:
+            self.controller.queue.add(name)
+
+    def _next_look(self, node: Node, turn_s: float | None) -> Done | Again:
+        name = node.metadata.name
+        waits = [] if turn_s is None else [turn_s]
+        if not self._liveness.is_steady(name) and readiness(node) != "Unknown":
+            waits.append(self._silent_s(node) - self._clock.monotonic_s())
+            self._timed.add(name)
+        return Again(after_s=max(0.0, min(waits))) if waits else Done()
+
+    # ---- acting
+
+    async def _tell_silent(self, node: Node, now: datetime) -> Node:
+        conditions = silent_conditions(node, now)
+        if not conditions or not self._counts_as_silent(node):
+            return node
+        was_ready = readiness(node) == "True"
+        metadata = node.metadata
+        # The version holds it to what was looked at: a report that came meanwhile must not be overwritten.
+        identity = {"uid": metadata.uid, "resourceVersion": metadata.resource_version}
+        body = {"metadata": identity, "status": {"conditions": conditions}}
+        told = await self._client.strategic_patch(Node, metadata.name, body, subresource="status")
+        if was_ready:
+            self._record(told, "NodeNotReady", f"Node {metadata.name} status is now: NodeNotReady")
+        return told
+
+    async def _mark_pods(self, node: Node) -> None:
+        for pod in pods_on(self._pods, node.metadata.name):
+            if is_ready(pod) and await mark_not_ready(self._client, pod, self._clock.now()):
+                about = reference_to(self._pod_resource, pod)
+                self._component.recorder.record(
+                    about, EventType.WARNING, reason="NodeNotReady", message="Node is not ready"
+                )
+
+    async def _taint(self, node: Node, now: datetime) -> float | None:
+        """Keep taints and metadata as they should be; gives the seconds until the node's turn to be emptied."""
+        wanted = with_taints(node.spec.taints, unschedulable_keys(node), NO_SCHEDULE, now)
+        key, turn_s = self._evicting(node)
+        wanted = with_taints(wanted, [key] if key else [], NO_EXECUTE, now)
+        body: dict[str, Any] = {"metadata": missing_metadata(node, len(self._nodes.cache))}
+        if wanted != node.spec.taints:
+            body["spec"] = {"taints": taints_body(wanted)}
+        if not body["metadata"] and "spec" not in body:
+            return turn_s
+        body["metadata"] |= {"uid": node.metadata.uid, "resourceVersion": node.metadata.resource_version}
+        try:
+            await self._client.merge_patch(Node, node.metadata.name, body)
+        except NotFound:
+            return None
+        return turn_s
+
+    def _evicting(self, node: Node) -> tuple[str, float | None]:
+        """The evicting taint to have now, and in how many seconds it may get another."""
+        key, present = evicting_key(node), evicting_now(node)
+        if not key or self._zones.is_all_disrupted:
+            return "", None
+        if present:
+            return key, None
+        turn_s = self._zones.turn_s(node.metadata.name, self._clock.monotonic_s())
+        return (key, None) if turn_s == 0 else ("", turn_s)
+
+    # ---- the whole
+
+    def _all_counted(self) -> list[str]:
+        """All nodes, counted before the first is looked at: half a count might say that none is ready.
+
+        Those that were counted are left as they are: their last turn may know more than the cache.
+        """
+        was_disrupted = self._zones.is_all_disrupted
+        for node in self._nodes.cache:
+            if node.metadata.name not in self._zones:
+                self._zones.put(node.metadata.name, _place(node))
+        self._forgive(was_disrupted=was_disrupted)
+        return [node.metadata.name for node in self._nodes.cache]
+
+    def _forget(self, name: str) -> None:
+        self._reports.pop(name, None)
+        self._timed.discard(name)
+        self._put(name, None)
+
+    def _put(self, name: str, place: Place | None) -> None:
+        was_disrupted = self._zones.is_all_disrupted
+        if self._zones.put(name, place):
+            self._forgive(was_disrupted=was_disrupted)
+            self.controller.resync()
+
+    def _forgive(self, *, was_disrupted: bool) -> None:
+        """After nobody was heard of, we were cut off, not they: everybody has the whole grace again."""
+        if was_disrupted and not self._zones.is_all_disrupted:
+            self._amnesty_s = self._clock.monotonic_s()
+
+    def _changed(self, change: Change[Node]) -> Iterable[str]:
+        name = change.key.name
+        match change:
+            case Added(new=new):
+                self._record(new, "RegisteredNode", f"Node {name} event: Registered Node {name} in Controller")
+            case Deleted(last=last):
+                self._record(last, "RemovingNode", f"Node {name} event: Removing Node {name} from Controller")
+            case _:
+                pass
+        return (name,)
+
+    def _record(self, node: Node, reason: str, message: str) -> None:
+        about = ObjectReference(
+            api_version=self._resource.api_version,
+            kind=self._resource.kind,
+            name=node.metadata.name,
+            uid=node.metadata.uid,
+        )
+        self._component.recorder.record(about, EventType.NORMAL, reason=reason, message=message)
+
+
+def _place(node: Node) -> Place:
+    labels = node.metadata.labels
+    zone = labels.get("topology.kubernetes.io/region", "") + "/" + labels.get("topology.kubernetes.io/zone", "")
+    return Place(None if _LEFT_OUT in labels else zone, readiness(node) == "True")

@@ -1,0 +1,159 @@
+"""What follows from a node's state: conditions of a silent one, the taints its conditions ask for. Pure.
+
+Used by the node lifecycle controller; texts and orders are those of Kubernetes 1.34. Nothing here knows who heard of
+the node: it is told when that was last.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+from plimsoll.core.values import Value
+from plimsoll.objects.api.deprecated_labels import OLD_SYSTEM_LABELS
+from plimsoll.objects.api.meta import written_time
+from plimsoll.objects.api.nodes import Taint
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+    from datetime import datetime
+
+    from plimsoll.objects.api.nodes import Node, NodeCondition
+
+READY: Final = "Ready"
+NO_SCHEDULE: Final = "NoSchedule"
+NO_EXECUTE: Final = "NoExecute"
+NOT_READY: Final = "node.kubernetes.io/not-ready"
+UNREACHABLE: Final = "node.kubernetes.io/unreachable"
+NEVER_REPORTED: Final = "NodeStatusNeverUpdated"
+STOPPED_REPORTING: Final = "NodeStatusUnknown"
+
+_UNSCHEDULABLE: Final = "node.kubernetes.io/unschedulable"
+_REPORTED: Final = (READY, "MemoryPressure", "DiskPressure", "PIDPressure")
+_TAINT_OF: Final = {
+    (READY, "False"): NOT_READY,
+    (READY, "Unknown"): UNREACHABLE,
+    ("MemoryPressure", "True"): "node.kubernetes.io/memory-pressure",
+    ("DiskPressure", "True"): "node.kubernetes.io/disk-pressure",
+    ("NetworkUnavailable", "True"): "node.kubernetes.io/network-unavailable",
+    ("PIDPressure", "True"): "node.kubernetes.io/pid-pressure",
+}
+_OURS: Final = {
+    NO_SCHEDULE: frozenset({*_TAINT_OF.values(), _UNSCHEDULABLE}),
+    NO_EXECUTE: frozenset({NOT_READY, UNREACHABLE}),
+}
+_TTL: Final = "node.alpha.kubernetes.io/ttl"
+# How long kubelets may keep secrets and config maps, by the size of the cluster.
+_TTL_SECONDS: Final = ((100, 0), (500, 15), (1_000, 30), (2_000, 60))
+_LONGEST_TTL_S: Final = 300
+
+
+class Patience(Value, frozen=True):
+    """How long a node may be silent: one that reported before, and one that never did."""
+
+    grace_s: float = 40.0
+    startup_grace_s: float = 60.0
+
+
+def condition(node: Node, type_: str) -> NodeCondition | None:
+    return next((one for one in node.status.conditions if one.type == type_), None)
+
+
+def readiness(node: Node) -> str:
+    """True, False or Unknown; empty for a node that never said."""
+    ready = condition(node, READY)
+    return ready.status if ready is not None else ""
+
+
+def silent_from_s(node: Node, heard_s: float, patience: Patience) -> float:
+    """When a node that was last heard of at `heard_s` counts as silent."""
+    has_reported = condition(node, READY) is not None
+    return heard_s + (patience.grace_s if has_reported else patience.startup_grace_s)
+
+
+def silent_conditions(node: Node, now: datetime) -> list[dict[str, Any]]:
+    """What to write about a silent node: of each condition that matters and does not say so yet."""
+    created = node.metadata.creation_timestamp or now
+    conditions: list[dict[str, Any]] = []
+    for type_ in _REPORTED:
+        known = condition(node, type_)
+        if known is None:
+            conditions.append(
+                {
+                    "type": type_,
+                    "status": "Unknown",
+                    "reason": NEVER_REPORTED,
+                    "message": "Kubelet never posted node status.",
+                    "lastHeartbeatTime": written_time(created),
+                    "lastTransitionTime": written_time(now),
+                }
+            )
+        elif known.status != "Unknown":
+            conditions.append(
+                {
+                    "type": type_,
+                    "status": "Unknown",
+                    "reason": STOPPED_REPORTING,
+                    "message": "Kubelet stopped posting node status.",
+                    "lastTransitionTime": written_time(now),
+                }
+            )
+    return conditions
+
+
+def is_silent(node: Node) -> bool:
+    """Whether its conditions say that it stopped reporting."""
+    ready = condition(node, READY)
+    return ready is not None and ready.status == "Unknown" and ready.reason == STOPPED_REPORTING
+
+
+def unschedulable_keys(node: Node) -> list[str]:
+    """The taints that keep new pods away, as its conditions and its cordon ask for."""
+    keys = (_TAINT_OF.get((one.type, one.status)) for one in node.status.conditions)
+    cordon = [_UNSCHEDULABLE] if node.spec.unschedulable else []
+    return [*(key for key in keys if key is not None), *cordon]
+
+
+def evicting_key(node: Node) -> str:
+    """The taint that drives pods off; empty for a node that is ready or has never said."""
+    return _TAINT_OF.get((READY, readiness(node)), "")
+
+
+def evicting_now(node: Node) -> str:
+    """The one it has."""
+    found = (one.key for one in node.spec.taints if one.effect == NO_EXECUTE and one.key in _OURS[NO_EXECUTE])
+    return next(found, "")
+
+
+def with_taints(taints: tuple[Taint, ...], keys: Iterable[str], effect: str, now: datetime) -> tuple[Taint, ...]:
+    """`taints` with exactly `keys` of those that the controller keeps at this effect; others stay where they are."""
+    wanted = dict.fromkeys(keys)
+    present = {one.key for one in taints if one.effect == effect}
+    added = (Taint(key=key, effect=effect, time_added=now) for key in wanted if key not in present)
+    kept = (one for one in taints if one.effect != effect or one.key not in _OURS[effect] or one.key in wanted)
+    return (*kept, *added)
+
+
+def taints_body(taints: tuple[Taint, ...]) -> list[dict[str, Any]] | None:
+    """As they stand in a patch; None takes the field away."""
+    bodies = [
+        {
+            "key": one.key,
+            **({"value": one.value} if one.value else {}),
+            "effect": one.effect,
+            **({"timeAdded": written_time(one.time_added)} if one.time_added is not None else {}),
+        }
+        for one in taints
+    ]
+    return bodies or None
+
+
+def missing_metadata(node: Node, cluster_size: int) -> dict[str, dict[str, str]]:
+    """The labels of older names, and how long kubelets may cache: what every node gets. Empty if it is all there."""
+    labels = node.metadata.labels
+    told = {old: labels[new] for old, new in OLD_SYSTEM_LABELS.items() if new in labels}
+    copied = {old: value for old, value in told.items() if labels.get(old) != value}
+    body: dict[str, dict[str, str]] = {"labels": copied} if copied else {}
+    if _TTL not in node.metadata.annotations:
+        ttl_s = next((seconds for size, seconds in _TTL_SECONDS if cluster_size <= size), _LONGEST_TTL_S)
+        body["annotations"] = {_TTL: str(ttl_s)}
+    return body

@@ -1,0 +1,74 @@
+"""What upkeep writes onto pods before it acts: that their node is not ready, and why they are about to go.
+
+Strategic patches on the status, which touch one condition and nothing else, carrying the pod's uid: a pod of the same
+name that came later is left alone.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from plimsoll.kube.errors import Conflict, NotFound
+from plimsoll.objects.api.meta import written_time
+from plimsoll.objects.api.pods import Pod
+
+if TYPE_CHECKING:
+    from datetime import datetime
+
+    from plimsoll.kube.client import Client
+    from plimsoll.objects.api.pods import PodCondition
+
+
+def pod_condition(pod: Pod, type_: str) -> PodCondition | None:
+    return next((one for one in pod.status.conditions if one.type == type_), None)
+
+
+def is_ready(pod: Pod) -> bool:
+    ready = pod_condition(pod, "Ready")
+    return ready is not None and ready.status == "True"
+
+
+def is_finished(pod: Pod) -> bool:
+    return pod.status.phase in {"Succeeded", "Failed"}
+
+
+async def mark_not_ready(client: Client, pod: Pod, now: datetime) -> bool:
+    """Its node does not report. False if the pod was gone."""
+    condition = {"type": "Ready", "status": "False", "lastTransitionTime": written_time(now)}
+    return await _patch_status(client, pod, {"conditions": [condition]})
+
+
+async def mark_doomed(
+    client: Client, pod: Pod, now: datetime, *, reason: str, message: str, has_failed: bool = False
+) -> bool:
+    """Say why the pod is about to be deleted, and with `has_failed` that it will not run again. False: it was gone."""
+    condition = {
+        "type": "DisruptionTarget",
+        "status": "True",
+        "reason": reason,
+        "message": message,
+        "observedGeneration": pod.metadata.generation,
+        "lastTransitionTime": written_time(now),
+    }
+    known = pod_condition(pod, "DisruptionTarget")
+    status: dict[str, Any] = {}
+    if known is None or (known.status, known.reason, known.message) != ("True", reason, message):
+        # A strategic patch puts what is new first, unless it says where: a real controller writes at the end.
+        types = dict.fromkeys([*(one.type for one in pod.status.conditions), condition["type"]])
+        status |= {"conditions": [condition], "$setElementOrder/conditions": [{"type": one} for one in types]}
+    if has_failed and not is_finished(pod):
+        status |= {"phase": "Failed", "observedGeneration": pod.metadata.generation}
+    return await _patch_status(client, pod, status) if status else True
+
+
+async def _patch_status(client: Client, pod: Pod, status: dict[str, Any]) -> bool:
+    metadata = pod.metadata
+    body = {"metadata": {"uid": metadata.uid}, "status": status}
+    try:
+        await client.strategic_patch(Pod, metadata.name, body, namespace=metadata.namespace, subresource="status")
+    except NotFound:
+        return False
+    except Conflict:
+        # Only the uid can conflict: another pod has taken the name.
+        return False
+    return True

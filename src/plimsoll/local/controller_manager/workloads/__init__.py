@@ -1,0 +1,1 @@
+"""The workload controllers: ReplicaSets, Deployments, StatefulSets, DaemonSets and Jobs."""

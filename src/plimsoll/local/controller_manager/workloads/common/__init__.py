@@ -1,0 +1,1 @@
+"""What workload controllers share: controller references, pod creation, revisions and readiness."""

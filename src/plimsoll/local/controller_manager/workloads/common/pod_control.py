@@ -1,0 +1,166 @@
+"""Pods from templates: what replica sets, daemon sets, jobs and stateful sets make, and how they tell of it.
+
+Templates are plain JSON, taken from the bytes of their owner, so that no field is lost on the way. A pod that could not
+be made is a value (`PlimsollError`), because the owner has to tell it in its status before it tries again.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING, Any, Final
+
+import msgspec
+
+from plimsoll.core.errors import PlimsollError
+from plimsoll.core.names import subdomain_problems
+from plimsoll.kube.errors import ApiError, NotFound
+from plimsoll.kube.recorder import EventType
+from plimsoll.kube.requests.options import DeleteOptions
+from plimsoll.objects.api.meta import ObjectReference
+from plimsoll.objects.api.pods import Pod
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable, Mapping
+
+    from plimsoll.local.components import Component
+    from plimsoll.local.own_writes import OwnWrites
+    from plimsoll.objects.api.meta import ObjectMeta
+    from plimsoll.objects.registry import Resource
+
+# Never more in one turn, whatever is wanted: kube-controller-manager's burst.
+BURST: Final = 500
+_NAMESPACE_TERMINATING: Final = "NamespaceTerminating"
+
+
+def template_in(raw: bytes) -> dict[str, Any]:
+    """`spec.template` of an owner's bytes."""
+    template: dict[str, Any] = msgspec.json.decode(raw)["spec"]["template"]
+    return template
+
+
+def controller_reference(resource: Resource, owner: ObjectMeta) -> dict[str, Any]:
+    """The owner reference of an object that `owner` manages."""
+    return {
+        "apiVersion": resource.api_version,
+        "kind": resource.kind,
+        "name": owner.name,
+        "uid": owner.uid,
+        "controller": True,
+        "blockOwnerDeletion": True,
+    }
+
+
+def event_subject(resource: Resource, owner: ObjectMeta) -> ObjectReference:
+    """Whom an event about `owner` names."""
+    return ObjectReference(
+        api_version=resource.api_version,
+        kind=resource.kind,
+        namespace=owner.namespace,
+        name=owner.name,
+        uid=owner.uid,
+        resource_version=owner.resource_version,
+    )
+
+
+def pod_from(template: Mapping[str, Any], resource: Resource, owner: ObjectMeta, *, name: str = "") -> dict[str, Any]:
+    """The pod a template stands for: of its metadata only labels, annotations and finalizers are taken over.
+
+    Without a `name` the server makes one from the owner's.
+    """
+    given = template.get("metadata") or {}
+    kept = {field: given[field] for field in ("labels", "annotations", "finalizers") if given.get(field)}
+    named = {"name": name} if name else {"generateName": name_prefix(owner.name)}
+    metadata = {**named, **kept, "ownerReferences": [controller_reference(resource, owner)]}
+    return {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": template.get("spec") or {}}
+
+
+def name_prefix(owner: str) -> str:
+    """What the names of an owner's pods begin with; the dash only where it leaves a valid name."""
+    return f"{owner}-" if not subdomain_problems(f"{owner}-a") else owner
+
+
+class PodMaking:
+    """Makes and deletes the pods of owners of one kind, tells events about it, and remembers it until it is seen."""
+
+    def __init__(self, component: Component, resource: Resource, own_writes: OwnWrites[Pod]) -> None:
+        self._component = component
+        self._resource = resource
+        self._own_writes = own_writes
+
+    async def create(
+        self, template: Mapping[str, Any], owner: ObjectMeta, *, name: str = "", change: Mapping[str, Any] | None = None
+    ) -> PlimsollError | None:
+        """Make one pod; what went wrong, if anything did. `change` replaces top-level fields of its spec."""
+        body = pod_from(template, self._resource, owner, name=name)
+        if change:
+            body["spec"] = {**body["spec"], **change}
+        return await self.create_as(body, owner)
+
+    async def create_as(self, body: Mapping[str, Any], owner: ObjectMeta) -> PlimsollError | None:
+        """The same for a pod that is written out: daemon sets and indexed jobs add to what `pod_from` gives."""
+        try:
+            pod = await self._component.client.create(Pod, dict(body), namespace=owner.namespace)
+        except PlimsollError as error:
+            if is_end_of_namespace(error):
+                # Nothing can be made there any more, and nobody needs to be told.
+                return None
+            self._tell(owner, EventType.WARNING, "FailedCreate", f"Error creating: {error}")
+            return error
+        self._own_writes.wrote(owner.uid, pod)
+        self._tell(owner, EventType.NORMAL, "SuccessfulCreate", f"Created pod: {pod.metadata.name}")
+        return None
+
+    async def delete(self, pod: Pod, owner: ObjectMeta) -> PlimsollError | None:
+        """Delete this very pod; one that is gone already counts as deleted."""
+        metadata = pod.metadata
+        try:
+            await self._component.client.delete(
+                Pod, metadata.name, namespace=metadata.namespace, options=DeleteOptions(uid=metadata.uid)
+            )
+        except NotFound:
+            self._own_writes.deleted(owner.uid, pod)
+            return None
+        except PlimsollError as error:
+            self._tell(owner, EventType.WARNING, "FailedDelete", f"Error deleting: {error}")
+            return error
+        self._own_writes.deleted(owner.uid, pod)
+        self._tell(owner, EventType.NORMAL, "SuccessfulDelete", f"Deleted pod: {metadata.name}")
+        return None
+
+    def _tell(self, owner: ObjectMeta, event_type: EventType, reason: str, message: str) -> None:
+        subject = event_subject(self._resource, owner)
+        self._component.recorder.record(subject, event_type, reason=reason, message=message)
+
+
+def is_end_of_namespace(error: PlimsollError) -> bool:
+    """Whether something was refused because its namespace is being deleted."""
+    return isinstance(error, ApiError) and any(cause.reason == _NAMESPACE_TERMINATING for cause in error.causes)
+
+
+async def in_growing_batches(count: int, act: Callable[[int], Awaitable[PlimsollError | None]]) -> PlimsollError | None:
+    """Do `act(0)` to `act(count - 1)`, first one, then two, four… at once; stop after a batch that met an error.
+
+    So a template that the server refuses costs one request a turn, not a hundred. Gives the first error.
+    """
+    done, size = 0, 1
+    while done < count:
+        size = min(size, count - done)
+        error = await all_at_once([act(number) for number in range(done, done + size)])
+        if error is not None:
+            return error
+        done += size
+        size *= 2
+    return None
+
+
+async def all_at_once(acts: list[Awaitable[PlimsollError | None]]) -> PlimsollError | None:
+    """Do all of them side by side; the first error, by their order."""
+    if len(acts) == 1:
+        return await acts[0]
+    async with asyncio.TaskGroup() as group:
+        tasks = [group.create_task(_awaited(act)) for act in acts]
+    return next((task.result() for task in tasks if task.result() is not None), None)
+
+
+async def _awaited(act: Awaitable[PlimsollError | None]) -> PlimsollError | None:
+    return await act

@@ -1,0 +1,76 @@
+"""Whether a pod counts: active, ready, available. The words every workload controller uses in its status. Pure."""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta
+from typing import TYPE_CHECKING, Final
+
+from plimsoll.kube.informer.events import Updated
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from plimsoll.kube.informer.events import Change
+    from plimsoll.objects.api.pods import Pod, PodCondition
+
+_ENDED: Final = frozenset({"Succeeded", "Failed"})
+
+
+def is_active(pod: Pod) -> bool:
+    """Neither ended nor on its way out. Where its node is plays no role: whoever cleans up after nodes deletes it."""
+    return pod.metadata.deletion_timestamp is None and pod.status.phase not in _ENDED
+
+
+def active_pods(pods: Iterable[Pod]) -> list[Pod]:
+    """Those that are active. Spelled out, because every turn of a set asks it of all its pods."""
+    return [pod for pod in pods if pod.metadata.deletion_timestamp is None and pod.status.phase not in _ENDED]
+
+
+def ready_condition(pod: Pod) -> PodCondition | None:
+    for one in pod.status.conditions:
+        if one.type == "Ready":
+            return one
+    return None
+
+
+def is_ready(pod: Pod) -> bool:
+    # Spelled out as well: asked of all pods of a set as often.
+    for one in pod.status.conditions:
+        if one.type == "Ready":
+            return one.status == "True"
+    return False
+
+
+def ready_since(pod: Pod) -> datetime | None:
+    """Since when the pod has been ready; None if it is not, or nobody says."""
+    condition = ready_condition(pod)
+    return condition.last_transition_time if condition is not None and condition.status == "True" else None
+
+
+def is_available(pod: Pod, *, min_ready_s: int, now: datetime) -> bool:
+    """Ready for as long as its owner asks."""
+    if min_ready_s == 0:
+        return is_ready(pod)
+    since = ready_since(pod)
+    return since is not None and since + timedelta(seconds=min_ready_s) <= now
+
+
+def next_availability_s(pods: Iterable[Pod], *, min_ready_s: int, now: datetime) -> float | None:
+    """In how many seconds the next pod that is ready becomes available; None if there is none to wait for."""
+    if min_ready_s == 0:
+        return None
+    since = [since for pod in pods if (since := ready_since(pod)) is not None]
+    waits = [(one + timedelta(seconds=min_ready_s) - now).total_seconds() for one in since]
+    return min((wait for wait in waits if wait > 0), default=None)
+
+
+def is_more_than_status(change: Change[Pod]) -> bool:
+    """Whether a change may call for other pods; otherwise only counts of ready and available ones may differ."""
+    if not isinstance(change, Updated):
+        return True
+    old, new = change.old, change.new
+    return (
+        is_active(old) != is_active(new)
+        or old.metadata.labels != new.metadata.labels
+        or old.metadata.owner_references != new.metadata.owner_references
+    )

@@ -1,0 +1,166 @@
+"""The templates a stateful or daemon set had: one ControllerRevision for each, numbered, the old ones forgotten.
+
+Both controllers ask `Revisions.established` for the revision of the template they have now, which makes one where there
+is none, or gives an older one the highest number when somebody went back to it. A revision's name follows from what is
+in it, so making it twice finds the first. What a set's pods are does not matter here.
+"""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any, Final
+
+import msgspec
+
+from plimsoll.core.values import Value
+from plimsoll.kube.errors import AlreadyExists, NotFound
+from plimsoll.kube.requests.options import DeleteOptions
+from plimsoll.local.controller_manager.workloads.common.controller_refs import index_by_controller, managed_by
+from plimsoll.local.controller_manager.workloads.common.pod_control import controller_reference
+from plimsoll.local.controller_manager.workloads.common.template_hash import safe_text, without_nulls
+from plimsoll.objects.api.meta import ObjectMeta  # noqa: TC001 -- msgspec resolves the annotations of Values at run time
+from plimsoll.objects.api.workloads import ControllerRevision
+from plimsoll.objects.owners import controller_of
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Collection, Mapping, Sequence
+
+    from plimsoll.kube.informer import Informer
+    from plimsoll.local.components import Component
+    from plimsoll.objects.registry import Resource
+
+    HashOf = Callable[[Mapping[str, Any], int], str]
+    """Of a revision's data, and of how many names were found taken before."""
+
+REVISION_LABEL: Final = "controller-revision-hash"
+_LONGEST_PREFIX: Final = 223
+_FNV_OFFSET: Final = 0x811C9DC5
+_FNV_PRIME: Final = 0x01000193
+
+_canonical = msgspec.json.Encoder(order="sorted")
+
+
+class Established(Value):
+    """The revision of the present template, and how many of its names were taken by something else."""
+
+    revision: ControllerRevision
+    collisions: int = 0
+
+
+class Owner(Value):
+    """A set as far as its revisions are concerned: `template` as it stands in its bytes."""
+
+    metadata: ObjectMeta
+    template: dict[str, Any]
+    collisions: int = 0
+
+
+def revision_data(template: Mapping[str, Any]) -> dict[str, Any]:
+    """The patch that brings a set back to this template."""
+    return {"spec": {"template": {**without_nulls(template), "$patch": "replace"}}}
+
+
+def template_of(revision: ControllerRevision) -> dict[str, Any]:
+    """The template a revision stands for."""
+    template = revision.data["spec"]["template"]
+    return {name: value for name, value in template.items() if name != "$patch"}
+
+
+def data_hash(data: Mapping[str, Any], collisions: int) -> str:
+    """As Kubernetes has it, to the letter: FNV-1 over the sorted JSON and the count in decimal digits."""
+    number = _FNV_OFFSET
+    for byte in _canonical.encode(data) + str(collisions).encode():
+        number = ((number * _FNV_PRIME) & 0xFFFFFFFF) ^ byte
+    return safe_text(str(number))
+
+
+def equal_revision(history: Sequence[ControllerRevision], data: Mapping[str, Any]) -> ControllerRevision | None:
+    """The newest revision that holds the same; `history` has the newest last."""
+    return next((one for one in reversed(history) if one.data == data), None)
+
+
+def superfluous(
+    history: Sequence[ControllerRevision], *, live: Collection[str], limit: int
+) -> tuple[ControllerRevision, ...]:
+    """The oldest of those that nothing refers to by name, as far as there are more than `limit`."""
+    unused = [one for one in history if one.metadata.name not in live]
+    return tuple(unused[: max(0, len(unused) - limit)])
+
+
+class Revisions:
+    """Keeps the revisions of sets of one kind. `hash_label` is under which they carry their hash."""
+
+    def __init__(self, component: Component, resource: Resource, *, hash_label: str, hash_of: HashOf) -> None:
+        self._client = component.client
+        self._resource = resource
+        self._hash_label = hash_label
+        self._hash_of = hash_of
+        self.informer: Informer[ControllerRevision] = component.informers.of(ControllerRevision)
+        index_by_controller(self.informer)
+
+    def history(self, owner: ObjectMeta) -> list[ControllerRevision]:
+        """The newest last."""
+        return sorted(managed_by(self.informer, owner.uid), key=lambda one: (one.revision, one.metadata.name))
+
+    async def established(self, owner: Owner) -> Established:
+        """The revision of the present template, made or brought to the front where that is needed."""
+        history = self.history(owner.metadata)
+        data = revision_data(owner.template)
+        number = history[-1].revision + 1 if history else 1
+        found = equal_revision(history, data)
+        if found is None:
+            return await self._made(owner, data, number)
+        if found.revision != history[-1].revision:
+            found = await self._renumbered(found, number)
+        return Established(revision=found, collisions=owner.collisions)
+
+    async def trim(self, owner: ObjectMeta, *, live: Collection[str], limit: int) -> None:
+        """Forget what nobody can go back to any more."""
+        for one in superfluous(self.history(owner), live=live, limit=limit):
+            options = DeleteOptions(uid=one.metadata.uid)
+            with suppress(NotFound):
+                await self._client.delete(
+                    ControllerRevision, one.metadata.name, namespace=owner.namespace, options=options
+                )
+
+    async def _made(self, owner: Owner, data: Mapping[str, Any], number: int) -> Established:
+        collisions = owner.collisions
+        while True:
+            body = self._body(owner, data, number=number, collisions=collisions)
+            try:
+                made = await self._client.create(ControllerRevision, body, namespace=owner.metadata.namespace)
+            except AlreadyExists:
+                found = await self._ours(owner, body)
+                if found is not None:
+                    return Established(revision=found, collisions=collisions)
+                collisions += 1
+            else:
+                return Established(revision=made, collisions=collisions)
+
+    async def _ours(self, owner: Owner, body: Mapping[str, Any]) -> ControllerRevision | None:
+        """What has the name already, if it is what we were about to make and only the cache does not show it yet."""
+        found: ControllerRevision = await self._client.get(
+            ControllerRevision, body["metadata"]["name"], namespace=owner.metadata.namespace
+        )
+        controller = controller_of(found.metadata)
+        is_ours = controller is not None and controller.uid == owner.metadata.uid
+        return found if is_ours and found.data == body["data"] else None
+
+    async def _renumbered(self, found: ControllerRevision, number: int) -> ControllerRevision:
+        patch = {"metadata": {"resourceVersion": found.metadata.resource_version}, "revision": number}
+        return await self._client.merge_patch(
+            ControllerRevision, found.metadata.name, patch, namespace=found.metadata.namespace
+        )
+
+    def _body(self, owner: Owner, data: Mapping[str, Any], *, number: int, collisions: int) -> dict[str, Any]:
+        digest = self._hash_of(data, collisions)
+        labels = (owner.template.get("metadata") or {}).get("labels") or {}
+        metadata: dict[str, Any] = {
+            "name": f"{owner.metadata.name[:_LONGEST_PREFIX]}-{digest}",
+            "namespace": owner.metadata.namespace,
+            "labels": {**labels, self._hash_label: digest},
+            "ownerReferences": [controller_reference(self._resource, owner.metadata)],
+        }
+        if owner.metadata.annotations:
+            metadata["annotations"] = dict(owner.metadata.annotations)
+        return {"metadata": metadata, "data": data, "revision": number}

@@ -1,0 +1,223 @@
+"""The daemon set controller: one pod on every node that is fit for it, replaced node by node when the template changes.
+
+One turn: look at the set, its pods and the nodes, have a revision for the template, create and delete what the plan
+says, forget old revisions, write the status. While writes of an earlier turn are not in the cache yet nothing is
+created or deleted.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+from plimsoll.kube.controller.controller import Again, Controller, Done
+from plimsoll.kube.controller.enqueue import enqueue_on, of_itself, of_owner
+from plimsoll.kube.errors import NotFound
+from plimsoll.kube.informer.events import Key, Updated, key_of
+from plimsoll.kube.recorder import EventType
+from plimsoll.local.controller_manager.workloads.common.controller_refs import Adoption, candidates, index_by_controller
+from plimsoll.local.controller_manager.workloads.common.pod_control import (
+    PodMaking,
+    all_at_once,
+    event_subject,
+    in_growing_batches,
+    template_in,
+)
+from plimsoll.local.controller_manager.workloads.common.pod_readiness import next_availability_s
+from plimsoll.local.controller_manager.workloads.common.revisions import REVISION_LABEL, Owner, Revisions, template_of
+from plimsoll.local.controller_manager.workloads.common.status_patches import count_fields
+from plimsoll.local.controller_manager.workloads.common.template_hash import template_hash
+from plimsoll.local.controller_manager.workloads.daemon_sets.placement import daemon_pod, revision_labels, target_node
+from plimsoll.local.controller_manager.workloads.daemon_sets.plan import DaemonView, daemon_plan, daemon_status
+from plimsoll.local.own_writes import LOOK_AGAIN_S, OwnWrites
+from plimsoll.objects.api.nodes import Node
+from plimsoll.objects.api.pods import Pod
+from plimsoll.objects.api.workloads import DaemonSet
+from plimsoll.runtime.backoff import Backoff, BackoffTable
+from plimsoll.runtime.services import Service
+from plimsoll.scheduling.selectors import label_selector
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from plimsoll.core.errors import PlimsollError
+    from plimsoll.kube.informer.events import Change
+    from plimsoll.local.components import Component, Components
+    from plimsoll.local.controller_manager.workloads.common.revisions import Established
+    from plimsoll.local.controller_manager.workloads.daemon_sets.plan import DaemonPlan
+    from plimsoll.objects.api.workloads import DaemonSetStatus
+
+NAME: Final = "daemonset-controller"
+_DEFAULT_HISTORY: Final = 10
+# A node that refuses a pod makes it fail at once, and would do so with the next one.
+_FAILED_PODS: Final = Backoff(initial_s=1.0, factor=2.0, cap_s=900.0, jitter=0.0, reset_after_s=1800.0)
+
+
+def daemon_set_services(components: Components) -> list[Service]:
+    controller = DaemonSetController(components.component(NAME)).controller
+    return [Service(name=controller.name, run=controller.run)]
+
+
+class DaemonSetController:
+    """`controller` is what runs."""
+
+    def __init__(self, component: Component) -> None:
+        self._client = component.client
+        self._clock = component.clock
+        self._recorder = component.recorder
+        self._resource = component.client.calls.resource(DaemonSet)
+        self._sets = component.informers.with_raw(DaemonSet)
+        self._nodes = component.informers.of(Node)
+        self._pods = component.informers.of(Pod)
+        index_by_controller(self._pods)
+        self._revisions = Revisions(component, self._resource, hash_label=REVISION_LABEL, hash_of=_template_hash)
+        self._own_writes = OwnWrites(self._pods, clock=component.clock)
+        self._making = PodMaking(component, self._resource, self._own_writes)
+        self._adoption = Adoption(component.client, Pod, self._resource)
+        self._failures = BackoffTable(_FAILED_PODS, component.entropy)
+        self.controller: Controller[Key] = Controller(
+            NAME,
+            self.reconcile,
+            clock=component.clock,
+            entropy=component.entropy,
+            all_keys=self._all_keys,
+        )
+        enqueue_on(self._sets, self.controller, of_itself)
+        enqueue_on(self._pods, self.controller, of_owner(self._resource))
+        enqueue_on(self._nodes, self.controller, self._concerned_by_node)
+        enqueue_on(self._revisions.informer, self.controller, of_owner(self._resource))
+
+    async def reconcile(self, key: Key) -> Done | Again:
+        found = self._sets.cache.get(key.name, key.namespace)
+        if found is None or found.view.metadata.deletion_timestamp is not None:
+            return Done()
+        metadata = found.view.metadata
+        if not self._own_writes.are_seen(metadata.uid):
+            return Again(after_s=LOOK_AGAIN_S)
+        established = await self._revisions.established(
+            Owner(
+                metadata=metadata,
+                template=template_in(found.raw),
+                collisions=found.view.status.collision_count or 0,
+            )
+        )
+        selector = label_selector(found.view.spec.selector)
+        pods = await self._adoption.claimed(metadata, selector, candidates(self._pods, metadata))
+        view = self._view(found.view, pods, established)
+
+        error = await self._act(view, established)
+        if error is not None or self._own_writes.are_seen(metadata.uid):
+            await self._tell(view, collisions=established.collisions)
+        if error is not None:
+            raise error
+        return self._next_look(view)
+
+    def _view(self, daemon_set: DaemonSet, pods: Iterable[Pod], established: Established) -> DaemonView:
+        now_s = self._clock.monotonic_s()
+        nodes = self._nodes.cache.list()
+        uid = daemon_set.metadata.uid
+        names = (target_node(pod) for pod in pods if pod.status.phase == "Failed")
+        return DaemonView(
+            daemon_set=daemon_set,
+            nodes=nodes,
+            pods=tuple(pods),
+            revision=established.revision.metadata.labels[REVISION_LABEL],
+            now=self._clock.now(),
+            waiting=frozenset(name for name in names if not self._failures.is_ready((uid, name), now_s)),
+        )
+
+    async def _act(self, view: DaemonView, established: Established) -> PlimsollError | None:
+        plan = daemon_plan(view)
+        owner = view.daemon_set.metadata
+        self._tell_of_ended(view, plan)
+        template = template_of(established.revision)
+        labels = revision_labels(view.revision, view.generation)
+
+        async def create(number: int) -> PlimsollError | None:
+            body = daemon_pod(template, self._resource, owner, node=plan.create_on[number], labels=labels)
+            return await self._making.create_as(body, owner)
+
+        created = await in_growing_batches(len(plan.create_on), create)
+        deleted = await all_at_once([self._making.delete(pod, owner) for pod in plan.delete])
+        if created is None and deleted is None and not plan.create_on and not plan.delete:
+            await self._trim(view, established)
+        return created or deleted
+
+    def _tell_of_ended(self, view: DaemonView, plan: DaemonPlan) -> None:
+        subject = event_subject(self._resource, view.daemon_set.metadata)
+        for pod in plan.ended:
+            where = f"daemon pod {pod.metadata.namespace}/{pod.metadata.name} on node {target_node(pod)}"
+            if pod.status.phase == "Failed":
+                self._failures.failed((view.daemon_set.metadata.uid, target_node(pod)), self._clock.monotonic_s())
+                message = f"Found failed {where}, will try to kill it"
+                self._recorder.record(subject, EventType.WARNING, reason="FailedDaemonPod", message=message)
+            else:
+                message = f"Found succeeded {where}, will try to delete it"
+                self._recorder.record(subject, EventType.NORMAL, reason="SucceededDaemonPod", message=message)
+
+    async def _trim(self, view: DaemonView, established: Established) -> None:
+        hashes = {pod.metadata.labels.get(REVISION_LABEL) for pod in view.pods}
+        history = self._revisions.history(view.daemon_set.metadata)
+        live = {one.metadata.name for one in history if one.metadata.labels.get(REVISION_LABEL) in hashes}
+        limit = view.daemon_set.spec.revision_history_limit
+        await self._revisions.trim(
+            view.daemon_set.metadata,
+            live={*live, established.revision.metadata.name},
+            limit=_DEFAULT_HISTORY if limit is None else limit,
+        )
+
+    async def _tell(self, view: DaemonView, *, collisions: int) -> None:
+        status = daemon_status(view, collisions=collisions)
+        metadata = view.daemon_set.metadata
+        if status == view.daemon_set.status:
+            return
+        body = {"metadata": {"uid": metadata.uid}, "status": _status_body(status)}
+        try:
+            await self._client.merge_patch(
+                DaemonSet, metadata.name, body, namespace=metadata.namespace, subresource="status"
+            )
+        except NotFound:
+            # It was deleted meanwhile.
+            return
+
+    def _next_look(self, view: DaemonView) -> Done | Again:
+        if not self._own_writes.are_seen(view.daemon_set.metadata.uid):
+            return Again(after_s=LOOK_AGAIN_S)
+        uid, now_s = view.daemon_set.metadata.uid, self._clock.monotonic_s()
+        waits = [self._failures.state((uid, name)).ready_at - now_s for name in view.waiting]
+        ready_s = next_availability_s(view.pods, min_ready_s=view.daemon_set.spec.min_ready_seconds, now=view.now)
+        waits += [] if ready_s is None else [ready_s]
+        return Again(after_s=min(waits)) if waits else Done()
+
+    def _concerned_by_node(self, change: Change[Any]) -> Iterable[Key]:
+        """Every set, if the node changed in what decides whether a pod belongs on it."""
+        if isinstance(change, Updated) and _decides(change.old) == _decides(change.new):
+            return ()
+        return self._all_keys()
+
+    def _all_keys(self) -> list[Key]:
+        return [key_of(one) for one in self._sets.cache]
+
+
+def _decides(node: Node) -> object:
+    return (node.metadata.labels, node.spec.taints)
+
+
+def _template_hash(data: Mapping[str, Any], collisions: int) -> str:
+    return template_hash(data["spec"]["template"], collisions or None)
+
+
+def _status_body(status: DaemonSetStatus) -> dict[str, Any]:
+    counts = {
+        "observedGeneration": status.observed_generation,
+        "updatedNumberScheduled": status.updated_number_scheduled,
+        "numberAvailable": status.number_available,
+        "numberUnavailable": status.number_unavailable,
+        "collisionCount": status.collision_count or 0,
+    }
+    return {
+        "currentNumberScheduled": status.current_number_scheduled,
+        "numberMisscheduled": status.number_misscheduled,
+        "desiredNumberScheduled": status.desired_number_scheduled,
+        "numberReady": status.number_ready,
+        **count_fields(counts),
+    }

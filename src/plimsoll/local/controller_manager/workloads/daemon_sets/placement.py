@@ -1,0 +1,135 @@
+"""Where a daemon set's pods belong, and what such a pod looks like. Pure.
+
+A daemon pod is bound to its node by affinity, not by `spec.nodeName`: the scheduler still looks whether it fits. So
+only what the node itself says (labels, taints, its name) decides here; resources do not.
+"""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import TYPE_CHECKING, Any, Final
+
+from plimsoll.local.controller_manager.workloads.common.pod_control import pod_from
+from plimsoll.local.controller_manager.workloads.common.revisions import REVISION_LABEL
+from plimsoll.objects.api.affinity import Toleration
+from plimsoll.scheduling.rules.taints import Tolerations
+from plimsoll.scheduling.selectors import node_selector
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from plimsoll.objects.api.meta import ObjectMeta
+    from plimsoll.objects.api.nodes import Node
+    from plimsoll.objects.api.pods import Pod, PodTemplateSpec
+    from plimsoll.objects.registry import Resource
+
+GENERATION_LABEL: Final = "pod-template-generation"
+_NODE_NAME_FIELD: Final = "metadata.name"
+_REQUIRED: Final = "requiredDuringSchedulingIgnoredDuringExecution"
+# In the order in which Kubernetes adds them.
+_ALWAYS_TOLERATED: Final = (
+    ("node.kubernetes.io/not-ready", "NoExecute"),
+    ("node.kubernetes.io/unreachable", "NoExecute"),
+    ("node.kubernetes.io/disk-pressure", "NoSchedule"),
+    ("node.kubernetes.io/memory-pressure", "NoSchedule"),
+    ("node.kubernetes.io/pid-pressure", "NoSchedule"),
+    ("node.kubernetes.io/unschedulable", "NoSchedule"),
+)
+_TOLERATED_ON_HOST_NETWORK: Final = ("node.kubernetes.io/network-unavailable", "NoSchedule")
+
+
+class Place(StrEnum):
+    """What a node is to a daemon set."""
+
+    RUNS = "runs"
+    STAYS = "stays"
+    """Nothing is started there, but what runs goes on: a NoSchedule taint came later."""
+    LEAVES = "leaves"
+
+
+class Eligibility:
+    """Judges nodes for one template. Raises `InvalidSelector` for an affinity that cannot be read."""
+
+    def __init__(self, template: PodTemplateSpec) -> None:
+        spec = template.spec
+        affinity = None if spec.affinity is None else spec.affinity.node_affinity
+        required = None if affinity is None else affinity.required_during_scheduling_ignored_during_execution
+        self._affinity = None if required is None else node_selector(required)
+        self._labels = tuple(spec.node_selector.items())
+        self._node_name = spec.node_name
+        added = [Toleration(key=key, operator="Exists", effect=effect) for key, effect in _added(spec.host_network)]
+        self._tolerations = Tolerations([*spec.tolerations, *added])
+
+    def place(self, node: Node) -> Place:
+        name, labels = node.metadata.name, node.metadata.labels
+        if self._node_name and self._node_name != name:
+            return Place.LEAVES
+        if any(labels.get(key) != value for key, value in self._labels):
+            return Place.LEAVES
+        if self._affinity is not None and not self._affinity.matches(labels, name=name):
+            return Place.LEAVES
+        taints = node.spec.taints
+        if self._tolerations.untolerated(taints) is None:
+            return Place.RUNS
+        drives_out = [taint for taint in taints if taint.effect == "NoExecute"]
+        return Place.STAYS if self._tolerations.untolerated(drives_out) is None else Place.LEAVES
+
+
+def target_node(pod: Pod) -> str:
+    """The node a daemon pod is on or is meant for; empty if it says neither."""
+    if pod.spec.node_name:
+        return pod.spec.node_name
+    affinity = None if pod.spec.affinity is None else pod.spec.affinity.node_affinity
+    required = None if affinity is None else affinity.required_during_scheduling_ignored_during_execution
+    for term in () if required is None else required.node_selector_terms:
+        for field in term.match_fields:
+            if field.key == _NODE_NAME_FIELD and field.operator == "In" and len(field.values) == 1:
+                return field.values[0]
+    return ""
+
+
+def daemon_pod(
+    template: Mapping[str, Any], resource: Resource, owner: ObjectMeta, *, node: str, labels: Mapping[str, str]
+) -> dict[str, Any]:
+    """The pod of `owner` for one node; `labels` say of which revision it is."""
+    body = pod_from(template, resource, owner)
+    body["metadata"]["labels"] = {**body["metadata"].get("labels", {}), **labels}
+    spec = body["spec"]
+    body["spec"] = {
+        **spec,
+        "affinity": _bound(spec.get("affinity") or {}, node),
+        "tolerations": _tolerating(spec.get("tolerations") or (), bool(spec.get("hostNetwork"))),
+    }
+    return body
+
+
+def revision_labels(digest: str, generation: str) -> dict[str, str]:
+    """By which a pod's template is known: by its hash, and by the older count."""
+    return {REVISION_LABEL: digest, **({GENERATION_LABEL: generation} if generation else {})}
+
+
+def _bound(affinity: Mapping[str, Any], node: str) -> dict[str, Any]:
+    """The node takes the place of required terms, which were looked at already; preferences stay."""
+    term = {"matchFields": [{"key": _NODE_NAME_FIELD, "operator": "In", "values": [node]}]}
+    node_affinity = {**(affinity.get("nodeAffinity") or {}), _REQUIRED: {"nodeSelectorTerms": [term]}}
+    return {**affinity, "nodeAffinity": node_affinity}
+
+
+def _tolerating(own: Sequence[Mapping[str, Any]], host_network: bool) -> list[Mapping[str, Any]]:
+    tolerations = list(own)
+    for key, effect in _added(host_network):
+        ours = {"key": key, "operator": "Exists", "effect": effect}
+        same = [number for number, one in enumerate(tolerations) if _is_same(one, ours)]
+        for number in same:
+            tolerations[number] = ours
+        if not same:
+            tolerations.append(ours)
+    return tolerations
+
+
+def _is_same(one: Mapping[str, Any], other: Mapping[str, Any]) -> bool:
+    return all(one.get(field, "") == other.get(field, "") for field in ("key", "operator", "value", "effect"))
+
+
+def _added(host_network: bool) -> tuple[tuple[str, str], ...]:
+    return (*_ALWAYS_TOLERATED, _TOLERATED_ON_HOST_NETWORK) if host_network else _ALWAYS_TOLERATED

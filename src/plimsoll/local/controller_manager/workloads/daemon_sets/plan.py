@@ -1,0 +1,247 @@
+"""What is to be done about a daemon set, and what its status says. Pure.
+
+First every node gets its pod and loses what it should not have; only when nothing of that is left to do, old pods give
+way to new ones, as many at a time as the update strategy allows. Nodes are looked at in the order of their names.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from datetime import datetime  # noqa: TC003 -- msgspec resolves the annotations of Values at run time
+from typing import TYPE_CHECKING, Final
+
+from plimsoll.core.values import Value
+from plimsoll.local.controller_manager.workloads.common.pod_readiness import is_available, is_ready
+from plimsoll.local.controller_manager.workloads.common.revisions import REVISION_LABEL
+from plimsoll.local.controller_manager.workloads.daemon_sets.placement import (
+    GENERATION_LABEL,
+    Eligibility,
+    Place,
+    target_node,
+)
+from plimsoll.local.controller_manager.workloads.deployments.scaling import scaled
+from plimsoll.objects.api.nodes import Node  # noqa: TC001 -- likewise
+from plimsoll.objects.api.pods import Pod
+from plimsoll.objects.api.workloads import DaemonSet, DaemonSetStatus
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from plimsoll.objects.api.meta import IntOrString
+
+TEMPLATE_GENERATION: Final = "deprecated.daemonset.template.generation"
+
+
+class DaemonView(Value):
+    """A daemon set and the cluster around it at one moment. `waiting`: nodes where a failed pod is left for a while."""
+
+    daemon_set: DaemonSet
+    nodes: tuple[Node, ...]
+    pods: tuple[Pod, ...]
+    revision: str
+    now: datetime
+    waiting: frozenset[str] = frozenset()
+
+    @property
+    def generation(self) -> str:
+        return self.daemon_set.metadata.annotations.get(TEMPLATE_GENERATION, "")
+
+
+class DaemonPlan(Value):
+    """Nodes that need a pod, and pods that have to go; `ended` are those of them that came to an end by themselves."""
+
+    create_on: tuple[str, ...] = ()
+    delete: tuple[Pod, ...] = ()
+    ended: tuple[Pod, ...] = ()
+
+
+def daemon_plan(view: DaemonView) -> DaemonPlan:
+    if view.daemon_set.metadata.deletion_timestamp is not None:
+        return DaemonPlan()
+    by_node = _by_node(view.pods)
+    plan = _manage(view, by_node)
+    if plan.create_on or plan.delete or view.daemon_set.spec.update_strategy.type == "OnDelete":
+        return plan
+    return _roll(view, by_node)
+
+
+def daemon_status(view: DaemonView, *, collisions: int = 0) -> DaemonSetStatus:
+    """What is true of the set now. Of several pods on a node the oldest counts."""
+    eligibility = Eligibility(view.daemon_set.spec.template)
+    by_node = _by_node(view.pods)
+    runs = {node.metadata.name for node in view.nodes if eligibility.place(node) is Place.RUNS}
+    there = [by_node[name][0] for name in sorted(runs) if name in by_node]
+    strays = sum(node.metadata.name in by_node for node in view.nodes if node.metadata.name not in runs)
+    available = sum(_is_available(view, pod) for pod in there)
+    return DaemonSetStatus(
+        observed_generation=view.daemon_set.metadata.generation,
+        desired_number_scheduled=len(runs),
+        current_number_scheduled=len(there),
+        updated_number_scheduled=sum(is_updated(view, pod) for pod in there),
+        number_ready=sum(map(is_ready, there)),
+        number_available=available,
+        number_unavailable=len(runs) - available,
+        number_misscheduled=strays,
+        collision_count=collisions or view.daemon_set.status.collision_count,
+        conditions=view.daemon_set.status.conditions,
+    )
+
+
+def is_updated(view: DaemonView, pod: Pod) -> bool:
+    """Whether a pod is of the present template."""
+    labels = pod.metadata.labels
+    is_same_count = bool(view.generation) and labels.get(GENERATION_LABEL) == view.generation
+    return is_same_count or labels.get(REVISION_LABEL) == view.revision
+
+
+# ---- a pod on every node
+
+
+def _manage(view: DaemonView, by_node: dict[str, list[Pod]]) -> DaemonPlan:
+    eligibility = Eligibility(view.daemon_set.spec.template)
+    create_on: list[str] = []
+    delete: list[Pod] = []
+    for node in sorted(view.nodes, key=lambda node: node.metadata.name):
+        name = node.metadata.name
+        pods = by_node.get(name, [])
+        place = eligibility.place(node)
+        if place is Place.RUNS and not pods:
+            create_on.append(name)
+        elif place is Place.LEAVES:
+            delete += [pod for pod in pods if not _is_leaving(pod)]
+        else:
+            delete += _surplus(view, name, [pod for pod in pods if not _is_leaving(pod)])
+    names = {node.metadata.name for node in view.nodes}
+    lost = [pod for pod in view.pods if not pod.spec.node_name and target_node(pod) not in names]
+    delete += [pod for pod in lost if not _is_leaving(pod)]
+    ended = tuple(pod for pod in delete if pod.status.phase in {"Failed", "Succeeded"} and target_node(pod) in names)
+    return DaemonPlan(create_on=tuple(create_on), delete=tuple(delete), ended=ended)
+
+
+def _surplus(view: DaemonView, node: str, pods: list[Pod]) -> list[Pod]:
+    """What a node has too much: ended pods, and all but the oldest; while surging a new one beside an old one."""
+    delete = [pod for pod in pods if pod.status.phase == "Succeeded"]
+    if node not in view.waiting:
+        delete += [pod for pod in pods if pod.status.phase == "Failed"]
+    running = [pod for pod in pods if pod.status.phase not in {"Failed", "Succeeded"}]
+    if not _surge(view, len(view.nodes)):
+        return [*delete, *running[1:]]
+    new = [pod for pod in running if pod.metadata.labels.get(REVISION_LABEL) == view.revision]
+    old = [pod for pod in running if pod.metadata.labels.get(REVISION_LABEL) != view.revision]
+    delete += [*new[1:], *old[1:]]
+    if new and old and (not is_ready(old[0]) or _is_available(view, new[0])):
+        delete.append(old[0])
+    return delete
+
+
+# ---- new pods for old ones
+
+
+def _roll(view: DaemonView, by_node: dict[str, list[Pod]]) -> DaemonPlan:
+    eligibility = Eligibility(view.daemon_set.spec.template)
+    desired = sum(eligibility.place(node) is Place.RUNS for node in view.nodes)
+    surge = _surge(view, desired)
+    nodes = [(name, _new_and_old(view, by_node[name])) for name in sorted(by_node)]
+    if surge:
+        return _roll_by_surging(view, nodes, surge)
+    return _roll_in_place(view, nodes, max_unavailable=_unavailable(view, desired))
+
+
+_Pair = tuple[Pod | None, Pod | None]
+
+
+def _roll_in_place(view: DaemonView, nodes: Iterable[tuple[str, _Pair | None]], *, max_unavailable: int) -> DaemonPlan:
+    unavailable = 0
+    replaced: list[Pod] = []
+    candidates: list[Pod] = []
+    for _, pair in nodes:
+        new, old = (None, None) if pair is None else pair
+        if (new is None) == (old is None):
+            # None or both: this node's pods are being sorted out.
+            unavailable += 1
+        elif old is None:
+            assert new is not None
+            unavailable += not _is_available(view, new)
+        elif not _is_available(view, old):
+            replaced.append(old)
+            unavailable += 1
+        else:
+            candidates.append(old)
+    return DaemonPlan(delete=(*replaced, *candidates[: max(0, max_unavailable - unavailable)]))
+
+
+def _roll_by_surging(view: DaemonView, nodes: Iterable[tuple[str, _Pair | None]], surge: int) -> DaemonPlan:
+    surged = 0
+    at_once: list[str] = []
+    candidates: list[str] = []
+    delete: list[Pod] = []
+    for name, pair in nodes:
+        if pair is None:
+            surged += 1
+            continue
+        new, old = pair
+        if old is None:
+            continue
+        if new is not None:
+            if _is_available(view, new):
+                delete.append(old)
+            else:
+                surged += 1
+        elif _is_available(view, old):
+            candidates.append(name)
+        else:
+            at_once.append(name)
+    return DaemonPlan(create_on=(*at_once, *candidates[: max(0, surge - surged)]), delete=tuple(delete))
+
+
+def _new_and_old(view: DaemonView, pods: list[Pod]) -> _Pair | None:
+    """The pod of the present template and the one before it on a node; None if there are more of either."""
+    staying = [pod for pod in pods if not _is_leaving(pod)]
+    new = [pod for pod in staying if is_updated(view, pod)]
+    old = [pod for pod in staying if not is_updated(view, pod)]
+    if len(new) > 1 or len(old) > 1:
+        return None
+    return (new[0] if new else None, old[0] if old else None)
+
+
+def _surge(view: DaemonView, desired: int) -> int:
+    rolling = view.daemon_set.spec.update_strategy.rolling_update
+    if view.daemon_set.spec.update_strategy.type == "OnDelete" or rolling is None:
+        return 0
+    return _scaled_up(rolling.max_surge, desired)
+
+
+def _unavailable(view: DaemonView, desired: int) -> int:
+    """At least one where nothing surges, or no update would ever come through."""
+    rolling = view.daemon_set.spec.update_strategy.rolling_update
+    return max(1, _scaled_up(1 if rolling is None else rolling.max_unavailable, desired))
+
+
+def _scaled_up(value: IntOrString | None, total: int) -> int:
+    """A number, or a percentage of `total` rounded up."""
+    return 0 if value is None else scaled(value, total, up=True)
+
+
+# ---- pods
+
+
+def _by_node(pods: Iterable[Pod]) -> dict[str, list[Pod]]:
+    """The oldest first."""
+    by_node: dict[str, list[Pod]] = defaultdict(list)
+    for pod in sorted(pods, key=_age):
+        if name := target_node(pod):
+            by_node[name].append(pod)
+    return dict(by_node)
+
+
+def _age(pod: Pod) -> tuple[float, str]:
+    made = pod.metadata.creation_timestamp
+    return (0.0 if made is None else made.timestamp(), pod.metadata.name)
+
+
+def _is_available(view: DaemonView, pod: Pod) -> bool:
+    return is_available(pod, min_ready_s=view.daemon_set.spec.min_ready_seconds, now=view.now)
+
+
+def _is_leaving(pod: Pod) -> bool:
+    return pod.metadata.deletion_timestamp is not None

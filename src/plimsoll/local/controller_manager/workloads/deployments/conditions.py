@@ -1,0 +1,183 @@
+"""What a deployment's status says: counts, availability, progress, failures. Pure.
+
+Progress is judged by comparing the new status with the one told last; times and the order of conditions are
+Kubernetes', which drops a condition and appends it when it changes.
+"""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import TYPE_CHECKING, Final
+
+import msgspec
+
+from plimsoll.local.controller_manager.workloads.deployments.scaling import max_unavailable, replicas_of
+from plimsoll.local.controller_manager.workloads.replica_sets.plan import REPLICA_FAILURE
+from plimsoll.objects.api.workloads import DeploymentCondition, DeploymentStatus
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from datetime import datetime
+
+    from plimsoll.objects.api.workloads import Deployment, ReplicaSet
+
+    Conditions = tuple[DeploymentCondition, ...]
+
+AVAILABLE: Final = "Available"
+PROGRESSING: Final = "Progressing"
+NEW_SET_AVAILABLE: Final = "NewReplicaSetAvailable"
+TIMED_OUT: Final = "ProgressDeadlineExceeded"
+PAUSED: Final = "DeploymentPaused"
+_NO_DEADLINE: Final = 2**31 - 1
+
+
+def has_deadline(deployment: Deployment) -> bool:
+    return deployment.spec.progress_deadline_seconds not in {None, _NO_DEADLINE}
+
+
+def condition_of(conditions: Conditions, type_: str) -> DeploymentCondition | None:
+    return next((one for one in conditions if one.type == type_), None)
+
+
+def put(conditions: Conditions, new: DeploymentCondition) -> Conditions:
+    """With `new` at the end; unchanged if status and reason are the same. The transition is the status's alone."""
+    current = condition_of(conditions, new.type)
+    if current is not None and (current.status, current.reason) == (new.status, new.reason):
+        return conditions
+    if current is not None and current.status == new.status:
+        new = msgspec.structs.replace(new, last_transition_time=current.last_transition_time)
+    return (*without(conditions, new.type), new)
+
+
+def without(conditions: Conditions, type_: str) -> Conditions:
+    return tuple(one for one in conditions if one.type != type_)
+
+
+def progress(status: str, reason: str, message: str, now: datetime) -> DeploymentCondition:
+    return _condition(PROGRESSING, status, reason, message, now)
+
+
+def counted(
+    deployment: Deployment, sets: Sequence[ReplicaSet], new: ReplicaSet | None, now: datetime
+) -> DeploymentStatus:
+    """The counts, and whether enough pods are available."""
+    available = sum(one.status.available_replicas for one in sets)
+    wanted = sum(replicas_of(one) for one in sets)
+    is_enough = available >= replicas_of(deployment) - max_unavailable(deployment)
+    told = (
+        ("True", "MinimumReplicasAvailable", "Deployment has minimum availability.")
+        if is_enough
+        else ("False", "MinimumReplicasUnavailable", "Deployment does not have minimum availability.")
+    )
+    return DeploymentStatus(
+        observed_generation=deployment.metadata.generation,
+        replicas=sum(one.status.replicas for one in sets),
+        updated_replicas=0 if new is None else new.status.replicas,
+        ready_replicas=sum(one.status.ready_replicas for one in sets),
+        available_replicas=available,
+        unavailable_replicas=max(0, wanted - available),
+        collision_count=deployment.status.collision_count,
+        conditions=put(deployment.status.conditions, _condition(AVAILABLE, *told, now)),
+    )
+
+
+def rollout_status(
+    deployment: Deployment, sets: Sequence[ReplicaSet], new: ReplicaSet | None, now: datetime
+) -> DeploymentStatus:
+    """The status while a rollout goes on or is over: with progress and failures."""
+    status = counted(deployment, sets, new, now)
+    conditions = status.conditions
+    if not has_deadline(deployment):
+        conditions = without(conditions, PROGRESSING)
+    elif not _was_complete(deployment, status):
+        conditions = _progressed(deployment, status, new, now)
+    failure = _failure(sets, new)
+    conditions = without(conditions, REPLICA_FAILURE) if failure is None else put(conditions, failure)
+    return msgspec.structs.replace(status, conditions=conditions)
+
+
+def is_complete(deployment: Deployment, status: DeploymentStatus) -> bool:
+    wanted = replicas_of(deployment)
+    counts = {status.updated_replicas, status.replicas, status.available_replicas}
+    return counts == {wanted} and status.observed_generation >= deployment.metadata.generation
+
+
+def next_check_s(deployment: Deployment, status: DeploymentStatus, now: datetime) -> float | None:
+    """When a rollout without progress is to be looked at again: a second after its deadline."""
+    condition = condition_of(status.conditions, PROGRESSING)
+    if not has_deadline(deployment) or condition is None or condition.last_update_time is None:
+        return None
+    if condition.reason in {TIMED_OUT, PAUSED} or is_complete(deployment, status):
+        return None
+    left_s = (condition.last_update_time - now).total_seconds() + (deployment.spec.progress_deadline_seconds or 0)
+    return max(left_s, 0.0) + 1.0
+
+
+def _condition(type_: str, status: str, reason: str, message: str, now: datetime) -> DeploymentCondition:
+    moment = now.replace(microsecond=0)
+    return DeploymentCondition(
+        type=type_,
+        status=status,
+        last_update_time=moment,
+        last_transition_time=moment,
+        reason=reason,
+        message=message,
+    )
+
+
+def _was_complete(deployment: Deployment, status: DeploymentStatus) -> bool:
+    """A rollout that ended well makes no further progress, whatever becomes of its pods."""
+    told = condition_of(deployment.status.conditions, PROGRESSING)
+    return status.replicas == status.updated_replicas and told is not None and told.reason == NEW_SET_AVAILABLE
+
+
+def _progressed(deployment: Deployment, status: DeploymentStatus, new: ReplicaSet | None, now: datetime) -> Conditions:
+    whose = f'Deployment "{deployment.metadata.name}"' if new is None else f'ReplicaSet "{new.metadata.name}"'
+    conditions = status.conditions
+    if is_complete(deployment, status):
+        message = f"{whose} has successfully progressed."
+        return put(conditions, progress("True", NEW_SET_AVAILABLE, message, now))
+    if _is_progress(deployment.status, status):
+        condition = progress("True", "ReplicaSetUpdated", f"{whose} is progressing.", now)
+        told = condition_of(deployment.status.conditions, PROGRESSING)
+        if told is not None and told.status == "True":
+            condition = msgspec.structs.replace(condition, last_transition_time=told.last_transition_time)
+        # Taken out first: its update time is what the deadline counts from, so it is written anew each time.
+        return put(without(conditions, PROGRESSING), condition)
+    if _is_out_of_time(deployment, status, now):
+        return put(conditions, progress("False", TIMED_OUT, f"{whose} has timed out progressing.", now))
+    return conditions
+
+
+def _is_progress(before: DeploymentStatus, after: DeploymentStatus) -> bool:
+    return (
+        after.updated_replicas > before.updated_replicas
+        or after.replicas - after.updated_replicas < before.replicas - before.updated_replicas
+        or after.ready_replicas > before.ready_replicas
+        or after.available_replicas > before.available_replicas
+    )
+
+
+def _is_out_of_time(deployment: Deployment, status: DeploymentStatus, now: datetime) -> bool:
+    condition = condition_of(status.conditions, PROGRESSING)
+    if condition is None or condition.reason == NEW_SET_AVAILABLE or condition.last_update_time is None:
+        return False
+    deadline = timedelta(seconds=deployment.spec.progress_deadline_seconds or 0)
+    return condition.reason == TIMED_OUT or condition.last_update_time + deadline < now
+
+
+def _failure(sets: Sequence[ReplicaSet], new: ReplicaSet | None) -> DeploymentCondition | None:
+    """The first failure to make or delete pods; the new set's counts before the others'."""
+    ordered = [*([] if new is None else [new]), *sets]
+    found = (one for owner in ordered for one in owner.status.conditions if one.type == REPLICA_FAILURE)
+    condition = next(found, None)
+    if condition is None:
+        return None
+    return DeploymentCondition(
+        type=REPLICA_FAILURE,
+        status=condition.status,
+        last_update_time=condition.last_transition_time,
+        last_transition_time=condition.last_transition_time,
+        reason=condition.reason,
+        message=condition.message,
+    )

@@ -1,0 +1,249 @@
+"""What is to be done about a deployment in one turn, and what its status says then. Pure.
+
+    plan = rollout_plan(deployment, owned, now, new_name="web-5bb5df796c")
+
+A plan is complete in itself: the controller makes the new set, changes and removes sets in the order given, and writes
+the status. Turns follow each other as sets change, until a plan holds nothing.
+"""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta
+from typing import TYPE_CHECKING, Final
+
+import msgspec
+
+from plimsoll.core.values import Value
+from plimsoll.local.controller_manager.workloads.deployments.conditions import (
+    PAUSED,
+    PROGRESSING,
+    TIMED_OUT,
+    condition_of,
+    counted,
+    has_deadline,
+    is_complete,
+    next_check_s,
+    progress,
+    put,
+    rollout_status,
+)
+from plimsoll.local.controller_manager.workloads.deployments.revisions import (
+    REVISION,
+    OwnedSet,
+    new_set_annotations,
+    next_revision,
+    revision_of,
+    size_annotations,
+    split,
+    surplus_history,
+)
+from plimsoll.local.controller_manager.workloads.deployments.scaling import (
+    first_size,
+    is_rolling,
+    is_scaling,
+    recreated,
+    replicas_of,
+    rolled,
+    scaled_sets,
+)
+from plimsoll.objects.api.workloads import (
+    Deployment,  # noqa: TC001
+    DeploymentStatus,  # noqa: TC001
+    ReplicaSet,  # noqa: TC001
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+# How long a set that was just made may be silent before its deployment says that it has no pods.
+_SILENCE: Final = timedelta(seconds=2)
+_SILENCE_CHECK_S: Final = 1.0
+
+
+class NewSet(Value):
+    """A replica set to make."""
+
+    name: str
+    replicas: int
+    annotations: dict[str, str]
+
+
+class SetChange(Value):
+    """What to change of a set; None and empty: leave it."""
+
+    replica_set: ReplicaSet
+    replicas: int | None = None
+    annotations: dict[str, str] = {}
+    min_ready_s: int | None = None
+
+
+class RolloutPlan(Value):
+    """One turn. `status` None: say nothing yet."""
+
+    create: NewSet | None = None
+    changes: tuple[SetChange, ...] = ()
+    remove: tuple[ReplicaSet, ...] = ()
+    status: DeploymentStatus | None = None
+    revision: str = ""
+    """What the deployment's own revision annotation should say; empty: as it is."""
+    look_again_s: float | None = None
+
+
+def rollout_plan(
+    deployment: Deployment,
+    owned: Sequence[OwnedSet],
+    now: datetime,
+    *,
+    new_name: str = "",
+    old_pods_left: bool = False,
+) -> RolloutPlan:
+    """`new_name` is how a new set would be called; `old_pods_left`: pods of old sets are not all gone yet."""
+    if deployment.metadata.deletion_timestamp is not None:
+        new, _ = split(owned)
+        return RolloutPlan(status=counted(deployment, _views(owned), None if new is None else new.view, now))
+    deployment = _with_pause_told(deployment, now)
+    new, old = split(owned)
+    if deployment.spec.paused or is_scaling(deployment, owned):
+        remove = surplus_history(deployment, old) if deployment.spec.paused else []
+        return _plan(deployment, owned, now, sizes=scaled_sets(deployment, new, old), remove=remove, rolls=False)
+    if is_rolling(deployment):
+        sizes = {} if new is None else rolled(deployment, new, old)
+    else:
+        sizes = recreated(old)
+        if not sizes and (old_pods_left or any(one.view.status.replicas for one in old)):
+            return _plan(deployment, owned, now, sizes={})
+        if not sizes and new is not None and replicas_of(new.view) != replicas_of(deployment):
+            sizes = {new.name: replicas_of(deployment)}
+    if new is None and (is_rolling(deployment) or not sizes):
+        return _creation(deployment, old, now, new_name)
+    is_over = not sizes and is_complete(deployment, deployment.status)
+    return _plan(deployment, owned, now, sizes=sizes, remove=surplus_history(deployment, old) if is_over else [])
+
+
+def creation_failed(deployment: Deployment, name: str, problem: str, now: datetime) -> DeploymentStatus:
+    """The status after a set could not be made."""
+    condition = progress("False", "ReplicaSetCreateError", creation_problem(name, problem), now)
+    conditions = put(deployment.status.conditions, condition) if has_deadline(deployment) else ()
+    return msgspec.structs.replace(deployment.status, conditions=conditions or deployment.status.conditions)
+
+
+def creation_problem(name: str, problem: str) -> str:
+    return f'Failed to create new replica set "{name}": {problem}'
+
+
+def _creation(deployment: Deployment, old: Sequence[OwnedSet], now: datetime, name: str) -> RolloutPlan:
+    conditions = deployment.status.conditions
+    if has_deadline(deployment):
+        condition = progress("True", "NewReplicaSetCreated", f'Created new replica set "{name}"', now)
+        conditions = put(conditions, condition)
+    annotations = new_set_annotations(deployment, old, None)
+    return RolloutPlan(
+        create=NewSet(name=name, replicas=first_size(deployment, old), annotations=annotations),
+        status=msgspec.structs.replace(deployment.status, conditions=conditions),
+        revision=str(next_revision(old)),
+    )
+
+
+def _plan(
+    deployment: Deployment,
+    owned: Sequence[OwnedSet],
+    now: datetime,
+    *,
+    sizes: Mapping[str, int],
+    remove: Sequence[OwnedSet] = (),
+    rolls: bool = True,
+) -> RolloutPlan:
+    """The sets as they will be, and what can be said of them. `rolls`: progress is told too."""
+    new, old = split(owned)
+    changes = _changes(deployment, new, old, sizes)
+    revision = ""
+    if new is not None:
+        revision = str(max(revision_of(new.view), next_revision(old)))
+        deployment = _with_new_set_found(deployment, new, now)
+    views = [_resized(one.view, sizes) for one in (*old, *([] if new is None else [new]))]
+    new_view = None if new is None else views[-1]
+    tell = rollout_status if rolls else counted
+    status = tell(deployment, views, new_view, now)
+    if new is not None and _is_silent(new.view, now):
+        # Written now, the status would say "no pods", and the first pod would look like progress.
+        return RolloutPlan(changes=changes, revision=revision, look_again_s=_SILENCE_CHECK_S)
+    return RolloutPlan(
+        changes=changes,
+        remove=tuple(one.view for one in remove),
+        status=status,
+        revision=revision if revision != deployment.metadata.annotations.get(REVISION) else "",
+        look_again_s=next_check_s(deployment, status, now) if rolls else None,
+    )
+
+
+def _changes(
+    deployment: Deployment, new: OwnedSet | None, old: Sequence[OwnedSet], sizes: Mapping[str, int]
+) -> tuple[SetChange, ...]:
+    found = {one.name: one.view for one in (*old, *([] if new is None else [new]))}
+    order = [*sizes, *([new.name] if new is not None and new.name not in sizes else [])]
+    changes = [
+        _change(deployment, found[name], sizes, old if new is not None and name == new.name else None) for name in order
+    ]
+    return tuple(one for one in changes if one is not None)
+
+
+def _change(
+    deployment: Deployment, replica_set: ReplicaSet, sizes: Mapping[str, int], old: Sequence[OwnedSet] | None
+) -> SetChange | None:
+    """`old` is given for the new set: it carries the deployment's annotations, the revision and `minReadySeconds`."""
+    annotations: dict[str, str] = {}
+    min_ready_s = None
+    name = replica_set.metadata.name
+    if old is not None:
+        annotations |= new_set_annotations(deployment, old, replica_set)
+        if replica_set.spec.min_ready_seconds != deployment.spec.min_ready_seconds:
+            min_ready_s = deployment.spec.min_ready_seconds
+    replicas = None
+    if name in sizes:
+        present = replica_set.metadata.annotations
+        annotations |= {key: text for key, text in size_annotations(deployment).items() if present.get(key) != text}
+        replicas = sizes[name] if sizes[name] != replicas_of(replica_set) else None
+    if replicas is None and not annotations and min_ready_s is None:
+        return None
+    return SetChange(replica_set=replica_set, replicas=replicas, annotations=annotations, min_ready_s=min_ready_s)
+
+
+def _with_pause_told(deployment: Deployment, now: datetime) -> Deployment:
+    """Whether it is paused is progress of a kind; a missed deadline stays told."""
+    told = condition_of(deployment.status.conditions, PROGRESSING)
+    if not has_deadline(deployment) or (told is not None and told.reason == TIMED_OUT):
+        return deployment
+    is_told = told is not None and told.reason == PAUSED
+    if deployment.spec.paused and not is_told:
+        return _telling(deployment, "Unknown", PAUSED, "Deployment is paused", now)
+    if not deployment.spec.paused and is_told:
+        return _telling(deployment, "Unknown", "DeploymentResumed", "Deployment is resumed", now)
+    return deployment
+
+
+def _with_new_set_found(deployment: Deployment, new: OwnedSet, now: datetime) -> Deployment:
+    if not has_deadline(deployment) or condition_of(deployment.status.conditions, PROGRESSING) is not None:
+        return deployment
+    return _telling(deployment, "True", "FoundNewReplicaSet", f'Found new replica set "{new.name}"', now)
+
+
+def _telling(deployment: Deployment, status: str, reason: str, message: str, now: datetime) -> Deployment:
+    conditions = put(deployment.status.conditions, progress(status, reason, message, now))
+    told = msgspec.structs.replace(deployment.status, conditions=conditions)
+    return msgspec.structs.replace(deployment, status=told)
+
+
+def _is_silent(new: ReplicaSet, now: datetime) -> bool:
+    made = new.metadata.creation_timestamp
+    return new.status.observed_generation == 0 and made is not None and now - made < _SILENCE
+
+
+def _resized(replica_set: ReplicaSet, sizes: Mapping[str, int]) -> ReplicaSet:
+    size = sizes.get(replica_set.metadata.name)
+    if size is None:
+        return replica_set
+    return msgspec.structs.replace(replica_set, spec=msgspec.structs.replace(replica_set.spec, replicas=size))
+
+
+def _views(owned: Sequence[OwnedSet]) -> list[ReplicaSet]:
+    return [one.view for one in owned]

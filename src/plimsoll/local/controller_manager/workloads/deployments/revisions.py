@@ -1,0 +1,117 @@
+"""Which of a deployment's replica sets is the new one, and the annotations that number them. Pure.
+
+The new set is the oldest whose template is the deployment's; a rollback makes an old set the new one again, which then
+gets the next revision number and remembers the ones it had.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from plimsoll.core.values import Value
+from plimsoll.local.controller_manager.workloads.deployments.scaling import max_surge, replicas_of
+from plimsoll.objects.api.workloads import (
+    Deployment,  # noqa: TC001
+    ReplicaSet,  # noqa: TC001
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+
+REVISION: Final = "deployment.kubernetes.io/revision"
+REVISION_HISTORY: Final = "deployment.kubernetes.io/revision-history"
+DESIRED_REPLICAS: Final = "deployment.kubernetes.io/desired-replicas"
+MAX_REPLICAS: Final = "deployment.kubernetes.io/max-replicas"
+_NOT_COPIED: Final = frozenset(
+    {
+        "kubectl.kubernetes.io/last-applied-configuration",
+        "deprecated.deployment.rollback.to",
+        REVISION,
+        REVISION_HISTORY,
+        DESIRED_REPLICAS,
+        MAX_REPLICAS,
+    }
+)
+_LONGEST_HISTORY: Final = 2_000
+_UNLIMITED: Final = 2**31 - 1
+
+
+class OwnedSet(Value):
+    """A replica set of a deployment. `is_new`: its template is the deployment's."""
+
+    view: ReplicaSet
+    is_new: bool = False
+
+    @property
+    def name(self) -> str:
+        return self.view.metadata.name
+
+    @property
+    def age_key(self) -> tuple[float, str]:
+        made = self.view.metadata.creation_timestamp
+        return (made.timestamp() if made is not None else 0.0, self.name)
+
+
+def split(owned: Sequence[OwnedSet]) -> tuple[OwnedSet | None, list[OwnedSet]]:
+    """The new set, if there is one, and all others, the oldest first."""
+    by_age = sorted(owned, key=lambda one: one.age_key)
+    new = next((one for one in by_age if one.is_new), None)
+    return new, [one for one in by_age if one is not new]
+
+
+def revision_of(replica_set: ReplicaSet) -> int:
+    return number_in(replica_set.metadata.annotations, REVISION) or 0
+
+
+def number_in(annotations: Mapping[str, str], name: str) -> int | None:
+    """The number an annotation holds; None for none and for anything else."""
+    text = annotations.get(name, "")
+    return int(text) if text.isascii() and text.isdigit() and len(text) < 19 else None
+
+
+def next_revision(old: Iterable[OwnedSet]) -> int:
+    return max((revision_of(one.view) for one in old), default=0) + 1
+
+
+def size_annotations(deployment: Deployment) -> dict[str, str]:
+    """What a set remembers of the deployment's size, to be scaled in proportion later."""
+    desired = replicas_of(deployment)
+    return {DESIRED_REPLICAS: str(desired), MAX_REPLICAS: str(desired + max_surge(deployment))}
+
+
+def new_set_annotations(deployment: Deployment, old: Iterable[OwnedSet], existing: ReplicaSet | None) -> dict[str, str]:
+    """Annotations to put on the new set; of one that exists only those that are missing or differ."""
+    present = {} if existing is None else existing.metadata.annotations
+    given = {name: text for name, text in deployment.metadata.annotations.items() if name not in _NOT_COPIED}
+    revision = next_revision(old)
+    before = number_in(present, REVISION)
+    if REVISION not in present or (before or 0) < revision:
+        given[REVISION] = str(revision)
+        if before is not None:
+            given[REVISION_HISTORY] = _history(present.get(REVISION_HISTORY, ""), present[REVISION])
+    if existing is None:
+        given |= size_annotations(deployment)
+    return {name: text for name, text in given.items() if present.get(name) != text}
+
+
+def surplus_history(deployment: Deployment, old: Sequence[OwnedSet]) -> list[OwnedSet]:
+    """Old sets beyond the revision history limit, the lowest revisions first; only those that are empty and at rest."""
+    limit = deployment.spec.revision_history_limit
+    if limit is None or limit == _UNLIMITED:
+        return []
+    alive = [one for one in old if one.view.metadata.deletion_timestamp is None]
+    by_revision = sorted(alive, key=lambda one: (revision_of(one.view), one.age_key))
+    return [one for one in by_revision[: max(0, len(alive) - limit)] if _is_at_rest(one.view)]
+
+
+def _is_at_rest(replica_set: ReplicaSet) -> bool:
+    is_observed = replica_set.status.observed_generation >= replica_set.metadata.generation
+    return is_observed and not replica_set.status.replicas and replica_set.spec.replicas == 0
+
+
+def _history(told: str, revision: str) -> str:
+    """Former revisions, separated by commas; the oldest give way where it grows too long."""
+    revisions = [*(one for one in told.split(",") if one), revision]
+    while len(revisions) > 1 and len(",".join(revisions)) > _LONGEST_HISTORY:
+        del revisions[0]
+    return ",".join(revisions)

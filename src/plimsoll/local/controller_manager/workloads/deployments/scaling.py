@@ -1,0 +1,233 @@
+"""How many replicas each set of a deployment should want next: rolling on, recreating, scaling in proportion. Pure.
+
+Each function gives sizes by set name, holding only sets it has something to say about, in the order in which they are
+to be changed.
+
+How many pods a deployment may have above and below what it wants, and how sets share a change of size. Pure.
+
+`Sizes` is the arithmetic of one turn: how many replicas each set wants by now, as the steps of the turn change it.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Final
+
+from plimsoll.local.controller_manager.workloads.deployments.revisions import DESIRED_REPLICAS, MAX_REPLICAS, number_in
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from plimsoll.local.controller_manager.workloads.deployments.revisions import OwnedSet
+    from plimsoll.objects.api.meta import IntOrString
+    from plimsoll.objects.api.workloads import Deployment, ReplicaSet
+
+    NewSizes = dict[str, int]
+
+
+def first_size(deployment: Deployment, old: Sequence[OwnedSet]) -> int:
+    """How many replicas a set that is made now begins with."""
+    if not is_rolling(deployment):
+        return replicas_of(deployment)
+    return _new_size(deployment, 0, total=sum(replicas_of(one.view) for one in old))
+
+
+def is_scaling(deployment: Deployment, owned: Sequence[OwnedSet]) -> bool:
+    """Whether the wanted number changed since the sets were last sized: then they are scaled before rolling on."""
+    remembered = (number_in(one.view.metadata.annotations, DESIRED_REPLICAS) for one in _active(owned))
+    return any(one is not None and one != replicas_of(deployment) for one in remembered)
+
+
+def rolled(deployment: Deployment, new: OwnedSet, old: Sequence[OwnedSet]) -> NewSizes:
+    """One step of a rolling update: grow the new set as far as the surge lets it; if it does not, shrink old ones."""
+    sizes = Sizes(one.view for one in (*old, new))
+    current = replicas_of(new.view)
+    size = _new_size(deployment, current, total=sizes.total())
+    if size != current:
+        return {new.name: size}
+    return _shrunk(deployment, new, _active(old), sizes)
+
+
+def recreated(old: Sequence[OwnedSet]) -> NewSizes:
+    """Before anything new: nothing old."""
+    return {one.name: 0 for one in _active(old)}
+
+
+def scaled_sets(deployment: Deployment, new: OwnedSet | None, old: Sequence[OwnedSet]) -> NewSizes:
+    """Without rolling on: one set takes the whole change, several in proportion to their sizes."""
+    wanted = replicas_of(deployment)
+    only = _active_or_latest(new, old)
+    if only is not None:
+        return {only.name: wanted}
+    if new is not None and _is_saturated(deployment, new.view):
+        return {one.name: 0 for one in _active(old)}
+    if not is_rolling(deployment):
+        return {}
+    return _in_proportion(deployment, _active([*old, *([] if new is None else [new])]))
+
+
+# ---- rolling
+
+
+def _new_size(deployment: Deployment, current: int, *, total: int) -> int:
+    wanted = replicas_of(deployment)
+    if current >= wanted:
+        return wanted
+    room = wanted + max_surge(deployment) - total
+    return current + min(room, wanted - current) if room > 0 else current
+
+
+def _shrunk(deployment: Deployment, new: OwnedSet, old: Sequence[OwnedSet], sizes: Sizes) -> NewSizes:
+    """Old sets lose first what is not available anyway, then what can be spared."""
+    least = replicas_of(deployment) - max_unavailable(deployment)
+    not_yet = sizes.of(new.name) - _available(new, sizes)
+    spare = sizes.total() - least - not_yet
+    if not old or spare <= 0:
+        return {}
+    before = {one.name: sizes.of(one.name) for one in old}
+    for one in old:
+        unhealthy = sizes.of(one.name) - _available(one, sizes)
+        given_up = min(spare, unhealthy)
+        sizes.put(one.name, sizes.of(one.name) - given_up)
+        spare -= given_up
+    spare = sum(_available(one, sizes) for one in (*old, new)) - least
+    for one in old:
+        given_up = max(0, min(spare, sizes.of(one.name)))
+        sizes.put(one.name, sizes.of(one.name) - given_up)
+        spare -= given_up
+    return {name: sizes.of(name) for name, size in before.items() if sizes.of(name) != size}
+
+
+def _available(one: OwnedSet, sizes: Sizes) -> int:
+    """Not more than the set wants: a status may still count pods that are to go already."""
+    return min(one.view.status.available_replicas, sizes.of(one.name))
+
+
+# ---- scaling
+
+
+def _active(owned: Sequence[OwnedSet]) -> list[OwnedSet]:
+    return [one for one in owned if replicas_of(one.view) > 0]
+
+
+def _active_or_latest(new: OwnedSet | None, old: Sequence[OwnedSet]) -> OwnedSet | None:
+    """The one set to scale: the only active one, or if there is none the newest. None: there are several."""
+    active = _active([*old, *([] if new is None else [new])])
+    if len(active) == 1:
+        return active[0]
+    if active:
+        return None
+    return new if new is not None else (old[-1] if old else None)
+
+
+def _is_saturated(deployment: Deployment, new: ReplicaSet) -> bool:
+    wanted = replicas_of(deployment)
+    remembered = number_in(new.metadata.annotations, DESIRED_REPLICAS)
+    return replicas_of(new) == wanted == remembered == new.status.available_replicas
+
+
+def _in_proportion(deployment: Deployment, active: Sequence[OwnedSet]) -> NewSizes:
+    """Every set keeps its share; what rounding leaves goes to the largest."""
+    wanted = replicas_of(deployment)
+    allowed = wanted + max_surge(deployment) if wanted else 0
+    to_add = allowed - sum(replicas_of(one.view) for one in active)
+    # Growing, the newer of two of the same size comes first; shrinking, the older.
+    by_age = sorted(active, key=lambda one: one.age_key, reverse=to_add > 0)
+    ordered = sorted(by_age, key=lambda one: -replicas_of(one.view)) if to_add else list(active)
+    sizes: NewSizes = {}
+    added = 0
+    for one in ordered:
+        share = _share(deployment, one.view, to_add=to_add, added=added) if to_add else 0
+        sizes[one.name] = replicas_of(one.view) + share
+        added += share
+    if ordered and to_add:
+        largest = ordered[0].name
+        sizes[largest] = max(0, sizes[largest] + to_add - added)
+    return sizes
+
+
+def _share(deployment: Deployment, replica_set: ReplicaSet, *, to_add: int, added: int) -> int:
+    size = replicas_of(replica_set)
+    if to_add == added:
+        return 0
+    fraction = _fraction(deployment, replica_set, size)
+    left = to_add - added
+    return min(fraction, left) if to_add > 0 else max(fraction, left)
+
+
+def _fraction(deployment: Deployment, replica_set: ReplicaSet, size: int) -> int:
+    wanted = replicas_of(deployment)
+    if wanted == 0:
+        return -size
+    before = number_in(replica_set.metadata.annotations, MAX_REPLICAS) or deployment.status.replicas
+    if not before:
+        return 0
+    return rounded(size * (wanted + max_surge(deployment)) / before) - size
+
+
+ROLLING_UPDATE: Final = "RollingUpdate"
+_DEFAULT: Final = "25%"
+# Kubernetes reads 64 bits; what has more is no number there.
+_MOST_DIGITS: Final = 18
+
+
+def replicas_of(owner: Deployment | ReplicaSet) -> int:
+    """Absent means one; the server fills it in, files may not say it."""
+    return 1 if owner.spec.replicas is None else owner.spec.replicas
+
+
+def is_rolling(deployment: Deployment) -> bool:
+    return deployment.spec.strategy.type in {"", ROLLING_UPDATE}
+
+
+def max_surge(deployment: Deployment) -> int:
+    """How many pods there may be above the wanted number."""
+    return _fence_posts(deployment)[0] if is_rolling(deployment) else 0
+
+
+def max_unavailable(deployment: Deployment) -> int:
+    """How many of the wanted pods may be unavailable; never more than are wanted."""
+    wanted = replicas_of(deployment)
+    return min(_fence_posts(deployment)[1], wanted) if is_rolling(deployment) and wanted else 0
+
+
+def scaled(value: IntOrString | None, total: int, *, up: bool) -> int:
+    """A number as it stands, or a share of `total`, rounded up or down. What is neither is nothing."""
+    if isinstance(value, int):
+        return max(0, value)
+    text = _DEFAULT if value is None else value
+    digits = text.removesuffix("%")
+    if digits == text or not (digits.isascii() and digits.isdigit()) or len(digits) > _MOST_DIGITS:
+        return 0
+    share = total * int(digits)
+    return -(-share // 100) if up else share // 100
+
+
+def _fence_posts(deployment: Deployment) -> tuple[int, int]:
+    """Surge rounds up, unavailability down; both 0 would never get anywhere, so then one may be unavailable."""
+    wanted = replicas_of(deployment)
+    rolling = deployment.spec.strategy.rolling_update
+    surge = scaled(rolling.max_surge if rolling else None, wanted, up=True)
+    unavailable = scaled(rolling.max_unavailable if rolling else None, wanted, up=False)
+    return (surge, unavailable) if surge or unavailable else (0, 1)
+
+
+def rounded(number: float) -> int:
+    """Halves away from zero, as Kubernetes rounds here."""
+    return math.floor(number + 0.5) if number >= 0 else math.ceil(number - 0.5)
+
+
+class Sizes:
+    """What each set wants now, by name. Starts with what the sets say, and is changed step by step."""
+
+    def __init__(self, sets: Iterable[ReplicaSet]) -> None:
+        self._sizes = {one.metadata.name: replicas_of(one) for one in sets}
+
+    def of(self, name: str) -> int:
+        return self._sizes.get(name, 0)
+
+    def put(self, name: str, size: int) -> None:
+        self._sizes[name] = size
+
+    def total(self) -> int:
+        return sum(self._sizes.values())

@@ -1,0 +1,331 @@
+"""The job controller: pods until enough of them have succeeded, and an exact count of how they ended.
+
+One turn: look at the job and its pods, make or delete pods, enter ended pods in the status, take their finalizers off,
+count them. Nothing is done while a write of an earlier turn, to a pod or to the job, is not in the cache yet: so a turn
+never counts from an old status, and its writes carry the version they were computed from.
+
+Changes of pods are taken up a second later, together: a job of many pods would otherwise write its status for each.
+"""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from datetime import timedelta
+from typing import TYPE_CHECKING, Any, Final
+
+import msgspec
+
+from plimsoll.kube.controller.controller import Again, Controller, Done
+from plimsoll.kube.controller.enqueue import of_owner
+from plimsoll.kube.errors import NotFound
+from plimsoll.kube.informer.events import Added, Key, Updated, key_of, view_of
+from plimsoll.kube.recorder import EventType
+from plimsoll.kube.requests.options import DeleteOptions
+from plimsoll.local.controller_manager.workloads.common.controller_refs import Adoption, candidates, index_by_controller
+from plimsoll.local.controller_manager.workloads.common.pod_control import event_subject
+from plimsoll.local.controller_manager.workloads.common.status_patches import condition_body, count_fields
+from plimsoll.local.controller_manager.workloads.jobs.failed_indexes import failed_indexes, has_limits, written_indexes
+from plimsoll.local.controller_manager.workloads.jobs.plan import (
+    COMPLETE,
+    FAILED,
+    SUSPENDED,
+    JobView,
+    condition,
+    finished_at,
+    held_of,
+    job_plan,
+    ready_count,
+    with_condition,
+)
+from plimsoll.local.controller_manager.workloads.jobs.pods import JobPods
+from plimsoll.local.controller_manager.workloads.jobs.tracking import (
+    booked,
+    counted,
+    entered,
+    is_indexed,
+    is_tracked,
+    uncounted_in,
+)
+from plimsoll.local.own_writes import LOOK_AGAIN_S, OwnWrites
+from plimsoll.objects.api.meta import written_time
+from plimsoll.objects.api.pods import Pod
+from plimsoll.objects.api.workloads import Job
+from plimsoll.objects.owners import controller_of
+from plimsoll.runtime.services import Service
+from plimsoll.scheduling.selectors import label_selector
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+    from datetime import datetime
+
+    from plimsoll.core.errors import PlimsollError
+    from plimsoll.kube.informer.events import Change
+    from plimsoll.local.components import Component, Components
+    from plimsoll.local.controller_manager.workloads.jobs.plan import JobPlan, Verdict
+    from plimsoll.objects.api.workloads import JobStatus
+    from plimsoll.objects.codec.decoding import RawObject
+
+NAME: Final = "job-controller"
+_OURSELVES: Final = "kubernetes.io/job-controller"
+_TRACKED_BY_JOB: Final = "workloads/jobs/tracked-by-job"
+_TOGETHER_S: Final = 1.0
+
+
+def job_services(components: Components) -> list[Service]:
+    controller = JobController(components.component(NAME)).controller
+    return [Service(name=controller.name, run=controller.run)]
+
+
+class JobController:
+    """`controller` is what runs."""
+
+    def __init__(self, component: Component) -> None:
+        self._client = component.client
+        self._clock = component.clock
+        self._recorder = component.recorder
+        self._resource = component.client.calls.resource(Job)
+        self._jobs = component.informers.with_raw(Job)
+        self._informer = component.informers.of(Pod)
+        index_by_controller(self._informer)
+        self._informer.add_index(_TRACKED_BY_JOB, _job_of_tracked)
+        self._written = OwnWrites(self._jobs, clock=component.clock)
+        self._pods = JobPods(component, self._resource)
+        self._adoption = Adoption(component.client, Pod, self._resource)
+        self.controller: Controller[Key] = Controller(
+            NAME,
+            self.reconcile,
+            clock=component.clock,
+            entropy=component.entropy,
+            all_keys=lambda: [key_of(one) for one in self._jobs.cache],
+        )
+        self.controller.starts_after(self._jobs)
+        self.controller.starts_after(self._informer)
+        self._jobs.add_handler(self._job_changed, name=NAME)
+        self._informer.add_handler(self._pod_changed, name=NAME)
+
+    async def reconcile(self, key: Key) -> Done | Again:
+        await self._let_orphans_go(key)
+        found = self._jobs.cache.get(key.name, key.namespace)
+        if found is None or found.view.spec.managed_by not in {"", _OURSELVES}:
+            return Done()
+        job = found.view
+        metadata = job.metadata
+        if not (self._written.are_seen(metadata.uid) and self._pods.own_writes.are_seen(metadata.uid)):
+            return Again(after_s=LOOK_AGAIN_S)
+        if (end := finished_at(job)) is not None:
+            return await self._after_the_end(job, end + timedelta(seconds=job.spec.ttl_seconds_after_finished or 0))
+        selector = label_selector(job.spec.selector)
+        pods = await self._adoption.claimed(metadata, selector, candidates(self._informer, metadata))
+        view = JobView(job=job, pods=tuple(pods), now=self._clock.now())
+
+        plan = job_plan(view)
+        turn = _Turn(view, plan)
+        error = await self._act(found, turn)
+        await self._count(turn)
+        if error is not None:
+            raise error
+        return Done() if plan.wait_s is None else Again(after_s=plan.wait_s)
+
+    # ---- pods
+
+    async def _act(self, found: RawObject[Job], turn: _Turn) -> PlimsollError | None:
+        """Make and delete pods; `turn` learns how many there are now."""
+        plan, metadata = turn.plan, found.view.metadata
+        if plan.create:
+            made, error = await self._pods.create(found, plan)
+            turn.active += made
+            return error
+        first_error = None
+        for pod in plan.delete:
+            error = await self._pods.delete(pod, metadata, keep_tracking=plan.verdict is not None)
+            first_error = first_error or error
+            if error is None:
+                turn.deleted(pod)
+        if first_error is not None:
+            turn.verdict = None
+        return first_error
+
+    async def _let_orphans_go(self, key: Key) -> None:
+        """Pods of a job that is no more must not be held by a finalizer that nobody would take off."""
+        found = self._jobs.cache.get(key.name, key.namespace)
+        uid = "" if found is None else found.view.metadata.uid
+        for pod in self._informer.cache.by_index(_TRACKED_BY_JOB, key):
+            owner = controller_of(pod.metadata)
+            if owner is not None and owner.uid != uid:
+                await self._pods.release(pod, owner.uid)
+
+    # ---- counting
+
+    async def _count(self, turn: _Turn) -> None:
+        """Enter what ended, let it go, count it: two writes, the second one after the finalizers are off."""
+        view, verdict = turn.view, turn.verdict
+        held = {pod.metadata.uid for pod in held_of(view).values()}
+        book = booked(view.job, view.pods, finish="" if verdict is None else verdict.final, held=held)
+        tracked = {pod.metadata.uid for pod in view.pods if is_tracked(pod)}
+        status = entered(turn.status(), book, tracked=tracked)
+        if is_indexed(view.job):
+            status = msgspec.structs.replace(
+                status,
+                completed_indexes=written_indexes(book.indexes),
+                failed_indexes=written_indexes(failed_indexes(view.job, view.pods)) if has_limits(view.job) else None,
+                succeeded=len(book.indexes),
+            )
+        job = await self._tell(view.job, status)
+        reason, message = turn.suspension
+        if reason:
+            self._tell_event(view.job, EventType.NORMAL, reason, message)
+        for pod in book.release:
+            await self._pods.release(pod, view.job.metadata.uid)
+            tracked.discard(pod.metadata.uid)
+        status = counted(status, tracked=tracked)
+        is_clean = not book.is_full and not turn.terminating and not any(_uids(status))
+        if verdict is None or not is_clean:
+            await self._tell(job, status)
+            return
+        status = _ended(status, verdict, view)
+        await self._tell(job, status)
+        self._tell_end(job, status, verdict)
+
+    async def _tell(self, job: Job, status: JobStatus) -> Job:
+        """Write the status, if it is another; gives the job as it is then."""
+        if status == job.status:
+            return job
+        metadata = job.metadata
+        body = {
+            "metadata": {"uid": metadata.uid, "resourceVersion": metadata.resource_version},
+            "status": _status_body(status),
+        }
+        written = await self._client.merge_patch(
+            Job, metadata.name, body, namespace=metadata.namespace, subresource="status"
+        )
+        self._written.wrote(metadata.uid, written)
+        return written
+
+    def _tell_end(self, job: Job, status: JobStatus, verdict: Verdict) -> None:
+        if verdict.final == FAILED:
+            self._tell_event(job, EventType.WARNING, verdict.reason, verdict.message)
+            return
+        if job.spec.completions is not None and status.succeeded > job.spec.completions:
+            message = "Too many succeeded pods running after completion count reached"
+            self._tell_event(job, EventType.WARNING, "TooManySucceededPods", message)
+        self._tell_event(job, EventType.NORMAL, "Completed", "Job completed")
+
+    def _tell_event(self, job: Job, event_type: EventType, reason: str, message: str) -> None:
+        subject = event_subject(self._resource, job.metadata)
+        self._recorder.record(subject, event_type, reason=reason, message=message)
+
+    async def _after_the_end(self, job: Job, expiry: datetime) -> Done | Again:
+        """Delete it when its time is up."""
+        metadata = job.metadata
+        if job.spec.ttl_seconds_after_finished is None or metadata.deletion_timestamp is not None:
+            return Done()
+        left_s = (expiry - self._clock.now()).total_seconds()
+        if left_s > 0:
+            return Again(after_s=left_s)
+        options = DeleteOptions(uid=metadata.uid, propagation="Foreground")
+        with suppress(NotFound):
+            await self._client.delete(Job, metadata.name, namespace=metadata.namespace, options=options)
+        return Done()
+
+    # ---- what to look at
+
+    def _job_changed(self, change: Change[RawObject[Job]]) -> None:
+        is_news = isinstance(change, Added) or (
+            isinstance(change, Updated)
+            and view_of(change.old).metadata.generation != view_of(change.new).metadata.generation
+        )
+        if is_news:
+            self.controller.queue.add(change.key)
+        else:
+            self.controller.queue.add_after(change.key, _TOGETHER_S)
+
+    def _pod_changed(self, change: Change[Pod]) -> None:
+        for key in of_owner(self._resource)(change):
+            self.controller.queue.add_after(key, _TOGETHER_S)
+
+
+class _Turn:
+    """What becomes of a job in one turn."""
+
+    def __init__(self, view: JobView, plan: JobPlan) -> None:
+        self.view = view
+        self.plan = plan
+        self.verdict = plan.verdict
+        self.active = len(view.active)
+        self.ready = ready_count(view.active)
+        self.terminating = view.terminating
+        self.suspension = ("", "")
+        """Reason and message of the event, if the job was suspended or goes on."""
+
+    def deleted(self, pod: Pod) -> None:
+        self.active -= 1
+        self.ready -= ready_count([pod])
+        self.terminating += 1
+
+    def status(self) -> JobStatus:
+        """The status with everything but the counts of ended pods."""
+        job, now = self.view.job, self.view.now.replace(microsecond=0)
+        status = msgspec.structs.replace(
+            job.status,
+            active=self.active,
+            ready=self.ready,
+            terminating=self.terminating,
+            start_time=job.status.start_time or (None if job.spec.suspend else now),
+            uncounted_terminated_pods=uncounted_in(job),
+        )
+        if self.verdict is not None:
+            told = condition(self.verdict.interim, "True", self.verdict.reason, self.verdict.message, now=now)
+            return msgspec.structs.replace(status, conditions=with_condition(status.conditions, told))
+        if not self.plan.is_managed:
+            return status
+        reason, message, value = ("JobSuspended", "Job suspended", "True")
+        if not job.spec.suspend:
+            reason, message, value = ("JobResumed", "Job resumed", "False")
+        conditions = with_condition(status.conditions, condition(SUSPENDED, value, reason, message, now=now))
+        if conditions == status.conditions:
+            return status
+        self.suspension = ("Suspended" if job.spec.suspend else "Resumed", message)
+        # The deadline counts from when the job goes on.
+        started = status.start_time if job.spec.suspend else now
+        return msgspec.structs.replace(status, conditions=conditions, start_time=started)
+
+
+def _ended(status: JobStatus, verdict: Verdict, view: JobView) -> JobStatus:
+    now = view.now.replace(microsecond=0)
+    final = condition(verdict.final, "True", verdict.reason, verdict.message, now=now)
+    return msgspec.structs.replace(
+        status,
+        conditions=with_condition(status.conditions, final),
+        completion_time=now if verdict.final == COMPLETE else None,
+    )
+
+
+def _uids(status: JobStatus) -> tuple[str, ...]:
+    uncounted = status.uncounted_terminated_pods
+    return () if uncounted is None else (*uncounted.succeeded, *uncounted.failed)
+
+
+def _job_of_tracked(pod: Pod) -> Iterable[Key]:
+    owner = controller_of(pod.metadata)
+    if owner is None or owner.kind != "Job" or not is_tracked(pod):
+        return ()
+    return (Key(pod.metadata.namespace, owner.name),)
+
+
+def _status_body(status: JobStatus) -> dict[str, Any]:
+    uncounted = status.uncounted_terminated_pods
+    counts = {"active": status.active, "succeeded": status.succeeded, "failed": status.failed}
+    return {
+        **count_fields(counts),
+        "ready": status.ready,
+        "terminating": status.terminating,
+        "completedIndexes": status.completed_indexes or None,
+        "failedIndexes": status.failed_indexes,
+        "startTime": None if status.start_time is None else written_time(status.start_time),
+        "completionTime": None if status.completion_time is None else written_time(status.completion_time),
+        "uncountedTerminatedPods": {
+            "succeeded": (list(uncounted.succeeded) or None) if uncounted is not None else None,
+            "failed": (list(uncounted.failed) or None) if uncounted is not None else None,
+        },
+        "conditions": [condition_body(one) for one in status.conditions] or None,
+    }

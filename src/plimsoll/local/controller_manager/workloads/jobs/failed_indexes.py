@@ -1,0 +1,155 @@
+"""Indexes of a job that have a limit of failures each (`backoffLimitPerIndex`). Pure; `jobs_plans` decides with it.
+
+How often an index has failed stands on its pods: each says how many went before it. So the last one that failed is
+held, uncounted and with its finalizer, until there is a successor that says one more.
+
+Sets of completion indexes as Kubernetes writes them, `1,3-5,7`, and the index of a pod. Pure.
+"""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import TYPE_CHECKING, Final
+
+from plimsoll.local.controller_manager.workloads.common.pod_readiness import is_active
+from plimsoll.local.controller_manager.workloads.jobs.policies import FAIL_INDEX, IGNORE, match
+from plimsoll.local.controller_manager.workloads.jobs.tracking import (
+    completions_of,
+    ended_at,
+    is_failed,
+    is_indexed,
+    is_tracked,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterable, Mapping, Sequence
+    from datetime import datetime
+
+    from plimsoll.objects.api.pods import Pod
+    from plimsoll.objects.api.workloads import Job
+
+
+FAILURES: Final = "batch.kubernetes.io/job-index-failure-count"
+IGNORED_FAILURES: Final = "batch.kubernetes.io/job-index-ignored-failure-count"
+_FIRST_BACKOFF_S: Final = 10.0
+_LONGEST_BACKOFF_S: Final = 600.0
+_MOST_FAILURES: Final = (1 << 31) - 1
+
+
+def has_limits(job: Job) -> bool:
+    return is_indexed(job) and job.spec.backoff_limit_per_index is not None
+
+
+def failed_indexes(job: Job, pods: Iterable[Pod]) -> frozenset[int]:
+    """Those the status has, and those that have failed once too often since."""
+    if not has_limits(job):
+        return frozenset()
+    below = completions_of(job)
+    found = (index_of(pod, below=below) for pod in pods if is_tracked(pod) and _is_last_failure(job, pod))
+    known = read_indexes(job.status.failed_indexes or "", below=below)
+    return known | {index for index in found if index is not None}
+
+
+def held_pods(job: Job, pods: Sequence[Pod], *, done: Collection[int]) -> dict[int, Pod]:
+    """By index: the last pod that failed, where no other runs and one is still to come (the index is not in `done`)."""
+    if not has_limits(job):
+        return {}
+    below = completions_of(job)
+    settled = {*done, *(index_of(pod, below=below) for pod in pods if is_active(pod))}
+    held: dict[int, Pod] = {}
+    for pod in pods:
+        index = index_of(pod, below=below)
+        if index is None or index in settled or not is_tracked(pod) or not is_failed(job, pod):
+            continue
+        if index not in held or _order(held[index]) <= _order(pod):
+            held[index] = pod
+    return held
+
+
+def failure_annotations(job: Job, replaced: Pod | None) -> dict[str, str]:
+    """What a new pod says of those that failed before it."""
+    failures, ignored = (0, 0) if replaced is None else (_count(replaced, FAILURES), _count(replaced, IGNORED_FAILURES))
+    if replaced is not None:
+        found = match(job, replaced)
+        is_ignored = found is not None and found.action == IGNORE
+        failures, ignored = failures + (not is_ignored), ignored + is_ignored
+    return {FAILURES: str(failures), **({IGNORED_FAILURES: str(ignored)} if ignored else {})}
+
+
+def index_backoff_s(index: int, held: Mapping[int, Pod], now: datetime) -> float:
+    """How long there may be no new pod of an index: twice as long after each failure of its own."""
+    pod = held.get(index)
+    end = None if pod is None else ended_at(pod)
+    if pod is None or end is None:
+        return 0.0
+    wait_s = min(_FIRST_BACKOFF_S * 2 ** min(_absolute_count(pod), 16), _LONGEST_BACKOFF_S)
+    return max(0.0, (end + timedelta(seconds=wait_s) - now).total_seconds())
+
+
+def _is_last_failure(job: Job, pod: Pod) -> bool:
+    if not is_failed(job, pod):
+        return False
+    found = match(job, pod)
+    if found is not None and found.action in {FAIL_INDEX, IGNORE}:
+        return found.action == FAIL_INDEX
+    return _count(pod, FAILURES) >= (job.spec.backoff_limit_per_index or 0)
+
+
+def _order(pod: Pod) -> tuple[int, float]:
+    end = ended_at(pod)
+    return _absolute_count(pod), 0.0 if end is None else end.timestamp()
+
+
+def _absolute_count(pod: Pod) -> int:
+    return _count(pod, FAILURES) + _count(pod, IGNORED_FAILURES)
+
+
+def _count(pod: Pod, annotation: str) -> int:
+    """Anybody may write it: what is no number of 32 bits is 0."""
+    text = pod.metadata.annotations.get(annotation, "")
+    number = int(text) if text.isascii() and text.isdigit() and len(text) <= len(str(_MOST_FAILURES)) else 0
+    return number if number <= _MOST_FAILURES else 0
+
+
+INDEX_KEY: Final = "batch.kubernetes.io/job-completion-index"
+"""Annotation and label of a pod of an indexed job."""
+_MOST_DIGITS: Final = 19
+
+
+def written_indexes(indexes: Iterable[int]) -> str:
+    """Runs of three and more are written as ranges."""
+    runs: list[list[int]] = []
+    for index in sorted(set(indexes)):
+        if runs and runs[-1][1] == index - 1:
+            runs[-1][1] = index
+        else:
+            runs.append([index, index])
+    return ",".join(_written_run(first, last) for first, last in runs)
+
+
+def _written_run(first: int, last: int) -> str:
+    if first == last:
+        return str(first)
+    return f"{first},{last}" if last == first + 1 else f"{first}-{last}"
+
+
+def read_indexes(text: str, *, below: int) -> frozenset[int]:
+    """Those of them that are below the number of completions. What cannot be read is left out."""
+    indexes: set[int] = set()
+    for part in text.split(",") if text else ():
+        first, _, last = part.partition("-")
+        start, end = _number(first), _number(last or first)
+        if start is not None and end is not None:
+            indexes.update(range(start, min(end, below - 1) + 1))
+    return frozenset(indexes)
+
+
+def index_of(pod: Pod, *, below: int) -> int | None:
+    """The pod's completion index, if it has one and the job still wants it."""
+    index = _number(pod.metadata.annotations.get(INDEX_KEY, ""))
+    return index if index is not None and index < below else None
+
+
+def _number(text: str) -> int | None:
+    """Anybody may write these texts: one too long for a number is none."""
+    return int(text) if len(text) <= _MOST_DIGITS and text.isascii() and text.isdigit() else None

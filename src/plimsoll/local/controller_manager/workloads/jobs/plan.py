@@ -1,0 +1,339 @@
+"""What is to be done about a job: which pods to make or delete, whether it is over and why. Pure.
+
+`job_plan` says what to do with pods. What a turn wrote is put together by `job_status`, in two steps around the removal
+of finalizers, see `jobs_counting`.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from datetime import datetime, timedelta
+from typing import TYPE_CHECKING, Final
+
+import msgspec
+
+from plimsoll.core.values import Value
+from plimsoll.local.controller_manager.workloads.common.deletion_order import pods_to_delete
+from plimsoll.local.controller_manager.workloads.common.pod_control import BURST
+from plimsoll.local.controller_manager.workloads.common.pod_readiness import is_active, is_ready
+from plimsoll.local.controller_manager.workloads.jobs.failed_indexes import (
+    failed_indexes,
+    failure_annotations,
+    has_limits,
+    held_pods,
+    index_backoff_s,
+    index_of,
+)
+from plimsoll.local.controller_manager.workloads.jobs.policies import FAIL_JOB, match, success_message
+from plimsoll.local.controller_manager.workloads.jobs.tracking import (
+    completions_of,
+    ended_at,
+    is_failed,
+    is_indexed,
+    tally,
+)
+from plimsoll.objects.api.pods import Pod  # noqa: TC001 -- msgspec resolves the annotations of Values at run time
+from plimsoll.objects.api.workloads import Job, JobCondition
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+COMPLETE: Final = "Complete"
+FAILED: Final = "Failed"
+SUCCESS_CRITERIA_MET: Final = "SuccessCriteriaMet"
+FAILURE_TARGET: Final = "FailureTarget"
+SUSPENDED: Final = "Suspended"
+_FIRST_BACKOFF_S: Final = 10.0
+_LONGEST_BACKOFF_S: Final = 600.0
+
+
+class Verdict(Value):
+    """A job is over: `final` is the condition it ends with, `interim` the one that says so before all is cleaned up."""
+
+    final: str
+    reason: str
+    message: str
+
+    @property
+    def interim(self) -> str:
+        return SUCCESS_CRITERIA_MET if self.final == COMPLETE else FAILURE_TARGET
+
+
+COMPLETED: Final = Verdict(
+    final=COMPLETE, reason="CompletionsReached", message="Reached expected number of succeeded pods"
+)
+_BACKOFF_LIMIT: Final = Verdict(
+    final=FAILED, reason="BackoffLimitExceeded", message="Job has reached the specified backoff limit"
+)
+_DEADLINE: Final = Verdict(
+    final=FAILED, reason="DeadlineExceeded", message="Job was active longer than specified deadline"
+)
+_MAX_FAILED_INDEXES: Final = Verdict(
+    final=FAILED,
+    reason="MaxFailedIndexesExceeded",
+    message="Job has exceeded the specified maximal number of failed indexes",
+)
+_FAILED_INDEXES: Final = Verdict(final=FAILED, reason="FailedIndexes", message="Job has failed indexes")
+
+
+class JobView(Value):
+    """A job and its pods at one moment."""
+
+    job: Job
+    pods: tuple[Pod, ...]
+    now: datetime
+
+    @property
+    def active(self) -> list[Pod]:
+        return [pod for pod in self.pods if is_active(pod)]
+
+    @property
+    def terminating(self) -> int:
+        ended = {"Succeeded", "Failed"}
+        return sum(pod.metadata.deletion_timestamp is not None and pod.status.phase not in ended for pod in self.pods)
+
+
+class JobPlan(Value):
+    """Pods to make (one for each of `indexes` where the job has them), or pods to delete; and the verdict, if any.
+
+    `delete` of a finished job keep their finalizers, because they are counted; the others lose them first.
+    """
+
+    create: int = 0
+    indexes: tuple[int, ...] = ()
+    annotations: tuple[dict[str, str], ...] = ()
+    """Of the pods of `indexes`, where the job counts failures of each."""
+    delete: tuple[Pod, ...] = ()
+    verdict: Verdict | None = None
+    wait_s: float | None = None
+    is_managed: bool = False
+    """Whether the number of pods was looked at: only then the job is suspended or resumed."""
+
+
+def is_finished(job: Job) -> bool:
+    return finished_at(job) is not None
+
+
+def finished_at(job: Job) -> datetime | None:
+    """When the job came to its end; None while it has not."""
+    ends = [one for one in job.status.conditions if one.type in {COMPLETE, FAILED} and one.status == "True"]
+    return ends[0].last_transition_time or job.metadata.creation_timestamp if ends else None
+
+
+def job_plan(view: JobView) -> JobPlan:
+    verdict = _verdict(view)
+    if verdict is not None:
+        return JobPlan(verdict=verdict, delete=tuple(view.active))
+    wait_s = _until_deadline_s(view)
+    if view.job.metadata.deletion_timestamp is not None:
+        return JobPlan(wait_s=wait_s)
+    plan = _pods(view)
+    waits = [one for one in (wait_s, plan.wait_s) if one is not None]
+    plan = msgspec.structs.replace(plan, wait_s=min(waits, default=None), is_managed=True)
+    if not plan.create and not plan.delete and _is_complete(view):
+        return msgspec.structs.replace(plan, verdict=COMPLETED)
+    return plan
+
+
+def with_condition(conditions: tuple[JobCondition, ...], new: JobCondition) -> tuple[JobCondition, ...]:
+    """Put in or changed in place; a condition that is false and was not there is not worth telling."""
+    for number, old in enumerate(conditions):
+        if old.type == new.type:
+            if (old.status, old.reason, old.message) == (new.status, new.reason, new.message):
+                return conditions
+            return (*conditions[:number], new, *conditions[number + 1 :])
+    return conditions if new.status == "False" else (*conditions, new)
+
+
+def condition(type_: str, status: str, reason: str, message: str, *, now: datetime) -> JobCondition:
+    moment = now.replace(microsecond=0)
+    return JobCondition(
+        type=type_,
+        status=status,
+        last_probe_time=moment,
+        last_transition_time=moment,
+        reason=reason,
+        message=message,
+    )
+
+
+# ---- is it over?
+
+
+def _verdict(view: JobView) -> Verdict | None:
+    """That a job is over is decided once: a condition that says so stands."""
+    job = view.job
+    for final, interim in ((COMPLETE, SUCCESS_CRITERIA_MET), (FAILED, FAILURE_TARGET)):
+        told = next((one for one in job.status.conditions if one.type == interim and one.status == "True"), None)
+        if told is not None:
+            return Verdict(final=final, reason=told.reason, message=told.message)
+    if message := _fail_job_message(view):
+        return Verdict(final=FAILED, reason="PodFailurePolicy", message=message)
+    limit = 6 if job.spec.backoff_limit is None else job.spec.backoff_limit
+    if tally(job, view.pods).failed > limit or _restarted_too_often(view, limit):
+        return _BACKOFF_LIMIT
+    deadline_s = _until_deadline_s(view)
+    if deadline_s is not None and deadline_s <= 0:
+        return _DEADLINE
+    return _verdict_by_indexes(view) if is_indexed(job) else None
+
+
+def _fail_job_message(view: JobView) -> str:
+    """What the pod failure policy says of a pod whose failure is that of the whole job."""
+    if view.job.spec.pod_failure_policy is None:
+        return ""
+    found = (match(view.job, pod) for pod in view.pods if is_failed(view.job, pod))
+    return next((one.message for one in found if one is not None and one.action == FAIL_JOB), "")
+
+
+def _verdict_by_indexes(view: JobView) -> Verdict | None:
+    job = view.job
+    if not has_limits(job) and job.spec.success_policy is None:
+        return None
+    failed, done = failed_indexes(job, view.pods), tally(job, view.pods).indexes
+    if job.spec.max_failed_indexes is not None and len(failed) > job.spec.max_failed_indexes:
+        return _MAX_FAILED_INDEXES
+    if failed and len(failed) + len(done) >= completions_of(job):
+        return _FAILED_INDEXES
+    if message := success_message(job, done):
+        return Verdict(final=COMPLETE, reason="SuccessPolicy", message=message)
+    return None
+
+
+def _is_complete(view: JobView) -> bool:
+    done = tally(view.job, view.pods).succeeded
+    if view.active:
+        return False
+    return done > 0 if view.job.spec.completions is None else done >= completions_of(view.job)
+
+
+def _restarted_too_often(view: JobView, limit: int) -> bool:
+    """Containers that a kubelet restarts count as well."""
+    if view.job.spec.template.spec.restart_policy != "OnFailure":
+        return False
+    running = [pod.status for pod in view.pods if pod.status.phase in {"Running", "Pending"}]
+    statuses = [one for status in running for one in (*status.init_container_statuses, *status.container_statuses)]
+    restarts = sum(one.restart_count for one in statuses)
+    return restarts > 0 if limit == 0 else restarts >= limit
+
+
+def _until_deadline_s(view: JobView) -> float | None:
+    spec = view.job.spec
+    if spec.active_deadline_seconds is None or spec.suspend:
+        return None
+    started = view.job.status.start_time or view.now
+    return (started + timedelta(seconds=spec.active_deadline_seconds) - view.now).total_seconds()
+
+
+# ---- how many pods
+
+
+def _pods(view: JobView) -> JobPlan:
+    job, active = view.job, view.active
+    if job.spec.suspend:
+        return JobPlan(delete=tuple(active))
+    wanted = _wanted_active(view)
+    surplus = _surplus(view, max(0, len(active) - wanted))
+    if surplus:
+        return JobPlan(delete=surplus[:BURST])
+    waiting_for = view.terminating if job.spec.pod_replacement_policy == "Failed" else 0
+    missing = wanted - waiting_for - len(active)
+    if missing <= 0:
+        return JobPlan()
+    missing = min(missing, BURST)
+    if has_limits(job):
+        return _pods_of_limited_indexes(view, missing)
+    wait_s = backoff_s(job, view.pods, view.now)
+    if wait_s > 0:
+        return JobPlan(wait_s=wait_s)
+    if not is_indexed(job):
+        return JobPlan(create=missing)
+    indexes = _free_indexes(view, missing)
+    return JobPlan(create=len(indexes), indexes=indexes)
+
+
+def _pods_of_limited_indexes(view: JobView, missing: int) -> JobPlan:
+    """Each index waits for itself after a failure; those that may begin do."""
+    held = held_of(view)
+    waits = {index: index_backoff_s(index, held, view.now) for index in _free_indexes(view, missing)}
+    indexes = tuple(index for index, wait_s in waits.items() if wait_s <= 0)
+    return JobPlan(
+        create=len(indexes),
+        indexes=indexes,
+        annotations=tuple(failure_annotations(view.job, held.get(index)) for index in indexes),
+        wait_s=min((wait_s for wait_s in waits.values() if wait_s > 0), default=None),
+    )
+
+
+def held_of(view: JobView) -> dict[int, Pod]:
+    """Failed pods that wait for their successors, by index."""
+    if not has_limits(view.job):
+        return {}
+    done = tally(view.job, view.pods).indexes | failed_indexes(view.job, view.pods)
+    return held_pods(view.job, view.pods, done=done)
+
+
+def _wanted_active(view: JobView) -> int:
+    spec = view.job.spec
+    parallelism = 1 if spec.parallelism is None else spec.parallelism
+    done = tally(view.job, view.pods).succeeded
+    if spec.completions is None:
+        # A work queue: once one has succeeded the others run out, and no new one starts.
+        return len(view.active) if done else parallelism
+    return max(0, min(parallelism, spec.completions - done))
+
+
+def _surplus(view: JobView, at_least: int) -> tuple[Pod, ...]:
+    """Pods without an index of their own, and as many more as are too many."""
+    active = view.active
+    misplaced = _misplaced(view) if is_indexed(view.job) else []
+    gone = {pod.metadata.uid for pod in misplaced}
+    left = [pod for pod in active if pod.metadata.uid not in gone]
+    more = max(0, at_least - len(misplaced))
+    return (*misplaced, *(pods_to_delete(left, more, related=active, now=view.now) if more else ()))
+
+
+def _misplaced(view: JobView) -> list[Pod]:
+    by_index: dict[int, list[Pod]] = defaultdict(list)
+    misplaced: list[Pod] = []
+    for pod in view.active:
+        index = index_of(pod, below=completions_of(view.job))
+        if index is None:
+            misplaced.append(pod)
+        else:
+            by_index[index].append(pod)
+    for pods in by_index.values():
+        if len(pods) > 1:
+            misplaced += pods_to_delete(pods, len(pods) - 1, related=pods, now=view.now)
+    return misplaced
+
+
+def _free_indexes(view: JobView, count: int) -> tuple[int, ...]:
+    """The lowest indexes that nobody works on and that are not done."""
+    below = completions_of(view.job)
+    waits_for_leaving = view.job.spec.pod_replacement_policy == "Failed"
+    busy = [pod for pod in view.pods if is_active(pod) or (waits_for_leaving and _is_leaving(pod))]
+    taken = {index_of(pod, below=below) for pod in busy} | tally(view.job, view.pods).indexes
+    taken |= failed_indexes(view.job, view.pods)
+    free = (index for index in range(below) if index not in taken)
+    return tuple(index for index, _ in zip(free, range(count), strict=False))
+
+
+def _is_leaving(pod: Pod) -> bool:
+    return pod.metadata.deletion_timestamp is not None and pod.status.phase not in {"Succeeded", "Failed"}
+
+
+def backoff_s(job: Job, pods: Iterable[Pod], now: datetime) -> float:
+    """How long no new pod may be made: twice as long after each failure since the last success."""
+    ended = [(end, pod) for pod in pods if (end := ended_at(pod)) is not None]
+    successes = [end for end, pod in ended if pod.status.phase == "Succeeded"]
+    since = max(successes, default=None)
+    failures = [end for end, pod in ended if is_failed(job, pod) and (since is None or end > since)]
+    if not failures:
+        return 0.0
+    wait_s = min(_FIRST_BACKOFF_S * 2 ** min(len(failures) - 1, 16), _LONGEST_BACKOFF_S)
+    return max(0.0, (max(failures) + timedelta(seconds=wait_s) - now).total_seconds())
+
+
+def ready_count(pods: Sequence[Pod]) -> int:
+    return sum(map(is_ready, pods))

@@ -1,0 +1,114 @@
+"""The hands of the job controller: makes pods that carry its finalizer, deletes them, and takes the finalizer off."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+from plimsoll.kube.errors import Invalid, NotFound
+from plimsoll.local.controller_manager.workloads.common.pod_control import (
+    PodMaking,
+    in_growing_batches,
+    pod_from,
+    template_in,
+)
+from plimsoll.local.controller_manager.workloads.jobs.failed_indexes import INDEX_KEY
+from plimsoll.local.controller_manager.workloads.jobs.tracking import TRACKING, is_tracked
+from plimsoll.local.own_writes import OwnWrites
+from plimsoll.objects.api.pods import Pod
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from plimsoll.core.errors import PlimsollError
+    from plimsoll.local.components import Component
+    from plimsoll.local.controller_manager.workloads.jobs.plan import JobPlan
+    from plimsoll.objects.api.meta import ObjectMeta
+    from plimsoll.objects.api.workloads import Job
+    from plimsoll.objects.codec.decoding import RawObject
+    from plimsoll.objects.registry import Resource
+
+_INDEX_VARIABLE: Final = "JOB_COMPLETION_INDEX"
+# A generated name is cut to this, its suffix and the dash before the index included.
+_LONGEST_NAME: Final = 63
+_SUFFIX_LENGTH: Final = 5
+
+
+class JobPods:
+    """Pods of jobs."""
+
+    def __init__(self, component: Component, resource: Resource) -> None:
+        self._client = component.client
+        self._resource = resource
+        self.own_writes: OwnWrites[Pod] = OwnWrites(component.informers.of(Pod), clock=component.clock)
+        self._making = PodMaking(component, resource, self.own_writes)
+
+    async def create(self, found: RawObject[Job], plan: JobPlan) -> tuple[int, PlimsollError | None]:
+        """Make the pods of a plan; gives how many there are of them and the first error."""
+        metadata = found.view.metadata
+        template = template_in(found.raw)
+        made = 0
+
+        async def create_one(number: int) -> PlimsollError | None:
+            nonlocal made
+            index = plan.indexes[number] if plan.indexes else None
+            body = job_pod(template, self._resource, metadata, index=index)
+            if plan.annotations:
+                body["metadata"]["annotations"] |= plan.annotations[number]
+            error = await self._making.create_as(body, metadata)
+            made += error is None
+            return error
+
+        error = await in_growing_batches(plan.create, create_one)
+        return made, error
+
+    async def delete(self, pod: Pod, owner: ObjectMeta, *, keep_tracking: bool) -> PlimsollError | None:
+        """Delete a pod; one that is not to be counted loses its finalizer before."""
+        if not keep_tracking:
+            await self.release(pod, owner.uid)
+        return await self._making.delete(pod, owner)
+
+    async def release(self, pod: Pod, owner_uid: str) -> None:
+        """Take the finalizer off. A pod that is gone needs nothing."""
+        if not is_tracked(pod):
+            return
+        metadata = pod.metadata
+        body = {"metadata": {"uid": metadata.uid, "$deleteFromPrimitiveList/finalizers": [TRACKING]}}
+        try:
+            patched = await self._client.strategic_patch(Pod, metadata.name, body, namespace=metadata.namespace)
+        except (NotFound, Invalid):
+            # Gone, or another pod has its name by now.
+            self.own_writes.deleted(owner_uid, pod)
+        else:
+            self.own_writes.wrote(owner_uid, patched)
+
+
+def job_pod(template: Mapping[str, Any], resource: Resource, owner: ObjectMeta, *, index: int | None) -> dict[str, Any]:
+    """A pod of a job; with an index it knows which part of the work is its own."""
+    body = pod_from(template, resource, owner)
+    metadata = body["metadata"]
+    finalizers = [one for one in metadata.get("finalizers", []) if one != TRACKING]
+    metadata["finalizers"] = [*finalizers, TRACKING]
+    if index is None:
+        return body
+    metadata["generateName"] = _indexed_prefix(owner.name, index)
+    metadata["annotations"] = {**metadata.get("annotations", {}), INDEX_KEY: str(index)}
+    metadata["labels"] = {**metadata.get("labels", {}), INDEX_KEY: str(index)}
+    spec = {**body["spec"], "hostname": f"{owner.name}-{index}"}
+    for kind in ("initContainers", "containers"):
+        if spec.get(kind):
+            spec[kind] = [_told_its_index(container) for container in spec[kind]]
+    body["spec"] = spec
+    return body
+
+
+def _indexed_prefix(name: str, index: int) -> str:
+    end = f"-{index}-"
+    return name[: _LONGEST_NAME - _SUFFIX_LENGTH - len(end)] + end
+
+
+def _told_its_index(container: Mapping[str, Any]) -> dict[str, Any]:
+    variables = list(container.get("env") or [])
+    if any(one.get("name") == _INDEX_VARIABLE for one in variables):
+        return dict(container)
+    field = {"fieldPath": f"metadata.labels['{INDEX_KEY}']"}
+    return {**container, "env": [*variables, {"name": _INDEX_VARIABLE, "valueFrom": {"fieldRef": field}}]}

@@ -1,0 +1,233 @@
+"""The replica set controller: as many pods of a template as are wanted, and a status that says how they are.
+
+One turn: look at the set and its pods, take over and let go of pods, create or delete what the plan says, write the
+status. While the cache does not show what an earlier turn wrote nothing is created or deleted: nothing is done twice.
+"""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+from plimsoll.kube.controller.controller import Again, Controller, ControllerSettings, Done
+from plimsoll.kube.controller.enqueue import enqueue_on, of_itself, states_in
+from plimsoll.kube.errors import NotFound
+from plimsoll.kube.informer.events import Deleted, Key, key_of
+from plimsoll.local.controller_manager.workloads.common.controller_refs import (
+    Adoption,
+    candidates_in_any_order,
+    index_by_controller,
+    managed_by,
+    oldest_first,
+)
+from plimsoll.local.controller_manager.workloads.common.pod_control import (
+    PodMaking,
+    all_at_once,
+    in_growing_batches,
+    template_in,
+)
+from plimsoll.local.controller_manager.workloads.common.pod_readiness import active_pods, is_active, is_more_than_status
+from plimsoll.local.controller_manager.workloads.common.status_patches import condition_body, count_fields
+from plimsoll.local.controller_manager.workloads.replica_sets.plan import (
+    Failure,
+    next_look_s,
+    replica_plan,
+    replica_status,
+    wanted,
+)
+from plimsoll.local.own_writes import LOOK_AGAIN_S, OwnWrites
+from plimsoll.objects.api.pods import Pod
+from plimsoll.objects.api.workloads import ReplicaSet
+from plimsoll.objects.owners import controller_of
+from plimsoll.runtime.services import Service
+from plimsoll.scheduling.selectors import label_selector
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from plimsoll.core.errors import PlimsollError
+    from plimsoll.core.selectors import LabelSelector
+    from plimsoll.kube.informer.events import Change
+    from plimsoll.local.components import Component, Components
+    from plimsoll.local.controller_manager.workloads.replica_sets.plan import ReplicaPlan
+    from plimsoll.objects.api.workloads import ReplicaSetStatus
+    from plimsoll.objects.codec.decoding import RawObject
+
+NAME: Final = "replicaset-controller"
+STATUS_DELAY_S: Final = 0.02
+"""How long news of pods' readiness are gathered: pods that start together make one status, not one each."""
+# A turn looks at all pods of a set: the more they are, the more news each turn should be for.
+_DELAY_BY_POD_S: Final = 0.002
+_LONGEST_DELAY_S: Final = 1.0
+_FEW: Final = 10
+
+
+def replica_set_services(components: Components, *, patience_s: float = 0.0) -> list[Service]:
+    """`patience_s`: how long a status may wait for what else happens, so that one write tells of many pods."""
+    controller = ReplicaSetController(components.component(NAME), patience_s=patience_s).controller
+    return [Service(name=controller.name, run=controller.run)]
+
+
+class _Settled(NamedTuple):
+    """A set about which nothing is left to do while it and its pods are these very states of them."""
+
+    found: RawObject[ReplicaSet]
+    active: list[Pod]
+
+
+class ReplicaSetController:
+    """`controller` is what runs."""
+
+    def __init__(self, component: Component, *, workers: int = 5, patience_s: float = 0.0) -> None:
+        self._client = component.client
+        self._clock = component.clock
+        self._patience_s = patience_s
+        self._resource = component.client.calls.resource(ReplicaSet)
+        self._sets = component.informers.with_raw(ReplicaSet)
+        self._pods = component.informers.of(Pod)
+        index_by_controller(self._sets)
+        index_by_controller(self._pods)
+        self._own_writes = OwnWrites(self._pods, clock=component.clock)
+        self._making = PodMaking(component, self._resource, self._own_writes)
+        self._adoption = Adoption(component.client, Pod, self._resource)
+        self._settled: dict[Key, _Settled] = {}
+        self.controller: Controller[Key] = Controller(
+            NAME,
+            self.reconcile,
+            clock=component.clock,
+            entropy=component.entropy,
+            all_keys=lambda: [key_of(one) for one in self._sets.cache],
+            settings=ControllerSettings(workers=workers),
+        )
+        enqueue_on(self._sets, self.controller, of_itself)
+        self.controller.starts_after(self._pods)
+        self._pods.add_handler(self._pod_changed, name=NAME)
+
+    async def reconcile(self, key: Key) -> Done | Again:
+        found = self._sets.cache.get(key.name, key.namespace)
+        if found is None:
+            self._settled.pop(key, None)
+            return Done()
+        replica_set = found.view
+        metadata = replica_set.metadata
+        if not self._own_writes.are_seen(metadata.uid):
+            return Again(after_s=LOOK_AGAIN_S)
+        active = active_pods(candidates_in_any_order(self._pods, metadata))
+        if self._is_settled(key, found, active):
+            return Done()
+        selector = label_selector(replica_set.spec.selector)
+        pods = await self._adoption.claimed(metadata, selector, oldest_first(active))
+
+        plan = replica_plan(replica_set, pods, self._clock.now(), related=self._related(replica_set, pods))
+        error = await self._act(found, plan)
+        if error is None and self._own_writes.has_any(metadata.uid):
+            # The pods are not the ones that are there by now: the status is written when those are seen.
+            return Again(after_s=self._settling_s(key))
+        is_told = await self._tell(replica_set, pods, error)
+        if error is not None:
+            raise error
+        wait_s = next_look_s(replica_set, pods, self._clock.now())
+        if wait_s is not None:
+            return Again(after_s=wait_s)
+        if is_told and len(pods) == len(active):
+            self._settled[key] = _Settled(found, active)
+        return Done()
+
+    def _is_settled(self, key: Key, found: RawObject[ReplicaSet], active: list[Pod]) -> bool:
+        """Every third turn finds what the turn before left: a pod that did not count any more is gone at last."""
+        settled = self._settled.get(key)
+        return settled is not None and settled.found is found and settled.active == active
+
+    async def _act(self, found: RawObject[ReplicaSet], plan: ReplicaPlan) -> PlimsollError | None:
+        metadata = found.view.metadata
+        if plan.create:
+            template = template_in(found.raw)
+            return await in_growing_batches(plan.create, lambda _: self._making.create(template, metadata))
+        if plan.delete:
+            return await all_at_once([self._making.delete(pod, metadata) for pod in plan.delete])
+        return None
+
+    def _related(self, replica_set: ReplicaSet, pods: Sequence[Pod]) -> Sequence[Pod]:
+        """The pods of all sets with the same owner, this one's among them. Only asked for where some have to go."""
+        if len(pods) <= wanted(replica_set):
+            return pods
+        owner = controller_of(replica_set.metadata)
+        siblings = [replica_set] if owner is None else [one.view for one in managed_by(self._sets, owner.uid)]
+        return [pod for one in siblings for pod in managed_by(self._pods, one.metadata.uid)]
+
+    async def _tell(self, replica_set: ReplicaSet, pods: Sequence[Pod], error: PlimsollError | None) -> bool:
+        """Write the status; whether that was not needed."""
+        failure = None if error is None else Failure(message=str(error))
+        status = replica_status(replica_set, pods, self._clock.now(), failure=failure)
+        if status == replica_set.status:
+            return True
+        metadata = replica_set.metadata
+        # Nobody else writes this status, so it need not wait for whoever changes the rest: the uid is enough.
+        body = {"metadata": {"uid": metadata.uid}, "status": _status_body(status, replica_set.status)}
+        with suppress(NotFound):  # it may have been deleted meanwhile
+            await self._client.merge_patch(
+                ReplicaSet, metadata.name, body, namespace=metadata.namespace, subresource="status"
+            )
+        return False
+
+    # ---- which sets a pod's change concerns
+
+    def _pod_changed(self, change: Change[Pod]) -> None:
+        """Where other pods may be needed now nothing is waited for; what only the status tells of is gathered."""
+        keys = self._sets_of(change)
+        if not is_more_than_status(change):
+            delays_s = {key: self._gathering_s(key) for key in keys}
+        elif self._may_need_others(change):
+            delays_s = dict.fromkeys(keys, 0.0)
+        else:
+            delays_s = {key: self._settling_s(key) for key in keys}
+        for key, delay_s in delays_s.items():
+            self.controller.queue.add_after(key, delay_s)
+
+    def _may_need_others(self, change: Change[Pod]) -> bool:
+        # A pod that goes without grace shows its mark only when it is gone: its successor waits as well.
+        did_not_count = isinstance(change, Deleted) and not is_active(change.last)
+        owners = [controller_of(pod.metadata) for pod in states_in(change)]
+        is_own_doing = all(one is not None and self._own_writes.awaits(one.uid, change.key) for one in owners)
+        return not (did_not_count or is_own_doing)
+
+    def _gathering_s(self, key: Key) -> float:
+        """How long news of pods' readiness wait for more of them."""
+        return max(STATUS_DELAY_S, self._settling_s(key))
+
+    def _settling_s(self, key: Key) -> float:
+        """How long what we did ourselves waits to be seen as a whole: a few pods are seen at once."""
+        found = self._sets.cache.get(key.name, key.namespace)
+        size = 0 if found is None else wanted(found.view)
+        by_size_s = min(size * _DELAY_BY_POD_S, _LONGEST_DELAY_S) if size > _FEW else 0.0
+        return max(self._patience_s, by_size_s)
+
+    def _sets_of(self, change: Change[Any]) -> Iterable[Key]:
+        keys: dict[Key, None] = {}
+        for pod in states_in(change):
+            owner = controller_of(pod.metadata)
+            if owner is None:
+                keys.update(dict.fromkeys(self._matching(pod.metadata.namespace, pod.metadata.labels)))
+            elif owner.kind == self._resource.kind and owner.api_version == self._resource.api_version:
+                keys[Key(pod.metadata.namespace, owner.name)] = None
+        return keys
+
+    def _matching(self, namespace: str, labels: dict[str, str]) -> Iterable[Key]:
+        """Sets that might take an orphan over."""
+        for one in self._sets.cache.list(namespace):
+            selector: LabelSelector = label_selector(one.view.spec.selector)
+            if selector.matches(labels):
+                yield key_of(one)
+
+
+def _status_body(status: ReplicaSetStatus, before: ReplicaSetStatus) -> dict[str, Any]:
+    counts = {
+        "fullyLabeledReplicas": status.fully_labeled_replicas,
+        "readyReplicas": status.ready_replicas,
+        "availableReplicas": status.available_replicas,
+        "observedGeneration": status.observed_generation,
+    }
+    body = {"replicas": status.replicas, **count_fields(counts)}
+    if status.conditions != before.conditions:
+        body["conditions"] = [condition_body(one) for one in status.conditions] or None
+    return body

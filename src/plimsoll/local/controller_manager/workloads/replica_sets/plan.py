@@ -1,0 +1,115 @@
+"""What is to be done about a replica set, and what its status says. Pure.
+
+plan = replica_plan(replica_set, pods, now)     # so many to create, or these to delete
+status = replica_status(replica_set, pods, now, failure=…)
+"""
+
+from __future__ import annotations
+
+from datetime import datetime  # noqa: TC003 -- msgspec resolves the annotations of Values at run time
+from typing import TYPE_CHECKING, Final
+
+from plimsoll.core.values import Value
+from plimsoll.local.controller_manager.workloads.common.deletion_order import pods_to_delete
+from plimsoll.local.controller_manager.workloads.common.pod_control import BURST
+from plimsoll.local.controller_manager.workloads.common.pod_readiness import (
+    active_pods,
+    is_available,
+    is_ready,
+    next_availability_s,
+)
+from plimsoll.objects.api.pods import Pod  # noqa: TC001 -- likewise
+from plimsoll.objects.api.workloads import ReplicaSet, ReplicaSetCondition, ReplicaSetStatus
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+REPLICA_FAILURE: Final = "ReplicaFailure"
+
+
+class ReplicaPlan(Value):
+    """So many pods to create, or these to delete: never both. At most `BURST` of either in one turn."""
+
+    create: int = 0
+    delete: tuple[Pod, ...] = ()
+
+
+def wanted(replica_set: ReplicaSet) -> int:
+    """Absent means one; the server fills it in, files may not say it."""
+    replicas = replica_set.spec.replicas
+    return 1 if replicas is None else replicas
+
+
+def replica_plan(
+    replica_set: ReplicaSet, pods: Sequence[Pod], now: datetime, *, related: Sequence[Pod] | None = None
+) -> ReplicaPlan:
+    """`pods` are the set's own; `related` those of all sets with the same owner, which are not to crowd on one node."""
+    if replica_set.metadata.deletion_timestamp is not None:
+        return ReplicaPlan()
+    active = active_pods(pods)
+    missing = wanted(replica_set) - len(active)
+    if missing >= 0:
+        return ReplicaPlan(create=min(missing, BURST))
+    surplus = min(-missing, BURST)
+    return ReplicaPlan(delete=pods_to_delete(active, surplus, related=active if related is None else related, now=now))
+
+
+class Failure(Value):
+    """Why the last turn could not make or delete pods."""
+
+    message: str
+
+
+def replica_status(
+    replica_set: ReplicaSet, pods: Sequence[Pod], now: datetime, *, failure: Failure | None = None
+) -> ReplicaSetStatus:
+    """What is true of the set now. A failure that is told already keeps its first message."""
+    active = active_pods(pods)
+    ready = [pod for pod in active if is_ready(pod)]
+    min_ready_s = replica_set.spec.min_ready_seconds
+    available = ready
+    if min_ready_s:
+        available = [pod for pod in ready if is_available(pod, min_ready_s=min_ready_s, now=now)]
+    return ReplicaSetStatus(
+        observed_generation=replica_set.metadata.generation,
+        replicas=len(active),
+        fully_labeled_replicas=_fully_labeled(active, replica_set.spec.template.metadata.labels),
+        ready_replicas=len(ready),
+        available_replicas=len(available),
+        conditions=_conditions(replica_set, len(active), failure, now),
+    )
+
+
+def _fully_labeled(pods: Sequence[Pod], labels: dict[str, str]) -> int:
+    """How many pods have all labels of the template. Nearly all have these and no others."""
+    count = 0
+    for pod in pods:
+        theirs = pod.metadata.labels
+        count += theirs == labels or labels.items() <= theirs.items()
+    return count
+
+
+def next_look_s(replica_set: ReplicaSet, pods: Sequence[Pod], now: datetime) -> float | None:
+    """When the status changes by itself: a pod has been ready for long enough."""
+    if not replica_set.spec.min_ready_seconds:
+        return None
+    return next_availability_s(active_pods(pods), min_ready_s=replica_set.spec.min_ready_seconds, now=now)
+
+
+def _conditions(
+    replica_set: ReplicaSet, active: int, failure: Failure | None, now: datetime
+) -> tuple[ReplicaSetCondition, ...]:
+    told = replica_set.status.conditions
+    if failure is None:
+        return tuple(one for one in told if one.type != REPLICA_FAILURE)
+    if any(one.type == REPLICA_FAILURE for one in told):
+        return told
+    is_short = active < wanted(replica_set)
+    condition = ReplicaSetCondition(
+        type=REPLICA_FAILURE,
+        status="True",
+        last_transition_time=now.replace(microsecond=0),
+        reason="FailedCreate" if is_short else "FailedDelete",
+        message=failure.message,
+    )
+    return (*told, condition)

@@ -1,0 +1,199 @@
+"""The stateful set controller: pods with names that last, started and ended in order, each with its own claims.
+
+One turn: look at the set and its pods, have a revision for the template, do what the plan says, forget old revisions,
+write the status. While writes of an earlier turn are not in the cache yet nothing is created or deleted. Claims are
+made before the pod that mounts them, and are never deleted here: where the retention policy wants that, the owner
+reference they get leaves it to the garbage collector.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+import msgspec
+
+from plimsoll.kube.controller.controller import Again, Controller, Done
+from plimsoll.kube.controller.enqueue import enqueue_on, of_itself, of_owner
+from plimsoll.kube.errors import NotFound
+from plimsoll.kube.informer.events import Key, key_of
+from plimsoll.local.controller_manager.workloads.common.controller_refs import Adoption, candidates, index_by_controller
+from plimsoll.local.controller_manager.workloads.common.pod_control import template_in
+from plimsoll.local.controller_manager.workloads.common.pod_readiness import next_availability_s
+from plimsoll.local.controller_manager.workloads.common.revisions import (
+    REVISION_LABEL,
+    Owner,
+    Revisions,
+    data_hash,
+    template_of,
+)
+from plimsoll.local.controller_manager.workloads.common.status_patches import count_fields
+from plimsoll.local.controller_manager.workloads.stateful_sets.identity import SetSource, ordinal_of
+from plimsoll.local.controller_manager.workloads.stateful_sets.plan import (
+    SetView,
+    revision_for,
+    stateful_plan,
+    stateful_status,
+)
+from plimsoll.local.controller_manager.workloads.stateful_sets.pods import StatefulPods
+from plimsoll.local.own_writes import LOOK_AGAIN_S
+from plimsoll.objects.api.pods import Pod
+from plimsoll.objects.api.workloads import StatefulSet
+from plimsoll.runtime.services import Service
+from plimsoll.scheduling.selectors import label_selector
+
+if TYPE_CHECKING:
+    from plimsoll.core.errors import PlimsollError
+    from plimsoll.local.components import Component, Components
+    from plimsoll.local.controller_manager.workloads.common.revisions import Established
+    from plimsoll.objects.api.workloads import ControllerRevision, StatefulSetStatus
+    from plimsoll.objects.codec.decoding import RawObject
+
+NAME: Final = "statefulset-controller"
+_HASH_LABEL: Final = "controller.kubernetes.io/hash"
+_DEFAULT_HISTORY: Final = 10
+
+
+def stateful_set_services(components: Components) -> list[Service]:
+    controller = StatefulSetController(components.component(NAME)).controller
+    return [Service(name=controller.name, run=controller.run)]
+
+
+class StatefulSetController:
+    """`controller` is what runs."""
+
+    def __init__(self, component: Component) -> None:
+        self._client = component.client
+        self._clock = component.clock
+        self._resource = component.client.calls.resource(StatefulSet)
+        self._sets = component.informers.with_raw(StatefulSet)
+        self._informer = component.informers.of(Pod)
+        index_by_controller(self._informer)
+        self._revisions = Revisions(component, self._resource, hash_label=_HASH_LABEL, hash_of=data_hash)
+        self._pods = StatefulPods(component, self._resource)
+        self._adoption = Adoption(component.client, Pod, self._resource)
+        self.controller: Controller[Key] = Controller(
+            NAME,
+            self.reconcile,
+            clock=component.clock,
+            entropy=component.entropy,
+            all_keys=lambda: [key_of(one) for one in self._sets.cache],
+        )
+        enqueue_on(self._sets, self.controller, of_itself)
+        enqueue_on(self._informer, self.controller, of_owner(self._resource))
+        enqueue_on(self._revisions.informer, self.controller, of_owner(self._resource))
+        self.controller.starts_after(self._pods.claims)
+
+    async def reconcile(self, key: Key) -> Done | Again:
+        found = self._sets.cache.get(key.name, key.namespace)
+        if found is None:
+            return Done()
+        metadata = found.view.metadata
+        if not self._pods.own_writes.are_seen(metadata.uid):
+            return Again(after_s=LOOK_AGAIN_S)
+        established = await self._established(found)
+        history = self._revisions.history(metadata)
+        current = _named(history, found.view.status.current_revision) or established.revision
+        selector = label_selector(found.view.spec.selector)
+        mine = [pod for pod in candidates(self._informer, metadata) if ordinal_of(pod, metadata) is not None]
+        pods = await self._adoption.claimed(metadata, selector, mine)
+        view = SetView(
+            stateful_set=found.view,
+            pods=tuple(pods),
+            current=current.metadata.name,
+            update=established.revision.metadata.name,
+            now=self._clock.now(),
+            collisions=established.collisions,
+        )
+
+        templates = {one.metadata.name: one for one in (current, established.revision)}
+        error = await self._act(view, found, templates=templates)
+        if error is not None or self._pods.own_writes.are_seen(metadata.uid):
+            await self._tell(view)
+        if error is not None:
+            raise error
+        return self._next_look(view)
+
+    async def _established(self, found: RawObject[StatefulSet]) -> Established:
+        status, metadata = found.view.status, found.view.metadata
+        return await self._revisions.established(
+            Owner(metadata=metadata, template=template_in(found.raw), collisions=status.collision_count or 0)
+        )
+
+    async def _act(
+        self, view: SetView, found: RawObject[StatefulSet], *, templates: dict[str, ControllerRevision]
+    ) -> PlimsollError | None:
+        plan = stateful_plan(view)
+        source = _source_in(found)
+        error = await self._pods.settle_claims(view, source)
+        for ordinal in plan.pending:
+            error = error or await self._pods.ensure_claims(view.stateful_set, source, ordinal)
+        for ordinal in plan.create:
+            revision = revision_for(view, ordinal)
+            template = template_of(templates[revision])
+            error = error or await self._pods.create(
+                view.stateful_set, template, source=source, ordinal=ordinal, revision=revision
+            )
+        for pod in plan.relabel:
+            await self._pods.relabel(view.stateful_set, pod)
+        for pod in plan.delete:
+            error = error or await self._pods.delete(view.stateful_set, pod)
+        if error is None and plan == type(plan)():
+            await self._trim(view)
+        return error
+
+    async def _trim(self, view: SetView) -> None:
+        live = {view.current, view.update, *(pod.metadata.labels.get(REVISION_LABEL, "") for pod in view.pods)}
+        limit = view.stateful_set.spec.revision_history_limit
+        await self._revisions.trim(
+            view.stateful_set.metadata, live=live, limit=_DEFAULT_HISTORY if limit is None else limit
+        )
+
+    async def _tell(self, view: SetView) -> None:
+        status = stateful_status(view)
+        metadata = view.stateful_set.metadata
+        if status == view.stateful_set.status:
+            return
+        body = {"metadata": {"uid": metadata.uid}, "status": _status_body(status)}
+        try:
+            await self._client.merge_patch(
+                StatefulSet, metadata.name, body, namespace=metadata.namespace, subresource="status"
+            )
+        except NotFound:
+            # It was deleted meanwhile.
+            return
+
+    def _next_look(self, view: SetView) -> Done | Again:
+        if not self._pods.own_writes.are_seen(view.stateful_set.metadata.uid):
+            return Again(after_s=LOOK_AGAIN_S)
+        wait_s = next_availability_s(view.pods, min_ready_s=view.stateful_set.spec.min_ready_seconds, now=view.now)
+        return Done() if wait_s is None else Again(after_s=wait_s)
+
+
+def _named(history: list[ControllerRevision], name: str) -> ControllerRevision | None:
+    return next((one for one in history if one.metadata.name == name), None)
+
+
+def _source_in(found: RawObject[StatefulSet]) -> SetSource:
+    spec = msgspec.json.decode(found.raw)["spec"]
+    return SetSource(
+        claims=tuple(spec.get("volumeClaimTemplates") or ()),
+        service_name=spec.get("serviceName") or "",
+        match_labels=(spec.get("selector") or {}).get("matchLabels") or {},
+    )
+
+
+def _status_body(status: StatefulSetStatus) -> dict[str, Any]:
+    counts = {
+        "observedGeneration": status.observed_generation,
+        "readyReplicas": status.ready_replicas,
+        "currentReplicas": status.current_replicas,
+        "updatedReplicas": status.updated_replicas,
+    }
+    return {
+        "replicas": status.replicas,
+        **count_fields(counts),
+        "availableReplicas": status.available_replicas,
+        "currentRevision": status.current_revision,
+        "updateRevision": status.update_revision,
+        "collisionCount": status.collision_count,
+    }

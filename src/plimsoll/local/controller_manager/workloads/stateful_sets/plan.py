@@ -1,0 +1,203 @@
+"""What is to be done about a stateful set, and what its status says. Pure.
+
+An ordered set does one thing at a time: the lowest ordinal that is missing or not well decides, and only when all are
+well the highest one too many goes, and after that the highest one of an old revision. A parallel set does not wait
+between pods when it scales, but updates in the same order.
+"""
+
+from __future__ import annotations
+
+from datetime import datetime  # noqa: TC003 -- msgspec resolves the annotations of Values at run time
+from typing import TYPE_CHECKING, Final
+
+from plimsoll.core.values import Value
+from plimsoll.local.controller_manager.workloads.common.pod_readiness import is_available, is_ready
+from plimsoll.local.controller_manager.workloads.common.revisions import REVISION_LABEL
+from plimsoll.local.controller_manager.workloads.stateful_sets.identity import (
+    Ordinals,
+    has_identity,
+    ordinal_of,
+    wanted_ordinals,
+)
+from plimsoll.objects.api.pods import Pod  # noqa: TC001 -- likewise
+from plimsoll.objects.api.workloads import StatefulSet, StatefulSetStatus
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+_ON_DELETE: Final = "OnDelete"
+
+
+class SetView(Value):
+    """A stateful set and its pods at one moment, with the names of the revisions it comes from and goes to."""
+
+    stateful_set: StatefulSet
+    pods: tuple[Pod, ...]
+    current: str
+    update: str
+    now: datetime
+    collisions: int = 0
+
+    @property
+    def is_ordered(self) -> bool:
+        return self.stateful_set.spec.pod_management_policy != "Parallel"
+
+
+class SetPlan(Value):
+    """Ordinals to make a pod for, pods to delete, pods to give their labels back, pods whose claims may be missing."""
+
+    create: tuple[int, ...] = ()
+    delete: tuple[Pod, ...] = ()
+    relabel: tuple[Pod, ...] = ()
+    pending: tuple[int, ...] = ()
+
+
+def stateful_plan(view: SetView) -> SetPlan:
+    if view.stateful_set.metadata.deletion_timestamp is not None:
+        return SetPlan()
+    pods = pods_by_ordinal(view)
+    wanted = wanted_ordinals(view.stateful_set)
+    work = _Work()
+    is_settled = _tend(view, pods, wanted, work)
+    if is_settled or not view.is_ordered:
+        is_settled = _scale_down(view, pods, wanted, work) and is_settled
+    if is_settled and not work.delete and not work.create:
+        _roll(view, pods, wanted, work)
+    return SetPlan(
+        create=tuple(work.create),
+        delete=tuple(work.delete),
+        relabel=tuple(work.relabel),
+        pending=tuple(work.pending),
+    )
+
+
+def stateful_status(view: SetView) -> StatefulSetStatus:
+    """What is true of the set now."""
+    stateful_set = view.stateful_set
+    ready = [pod for pod in view.pods if _is_running_and_ready(pod)]
+    staying = [pod for pod in view.pods if not _is_leaving(pod)]
+    current, updated = _of_revision(staying, view.current), _of_revision(staying, view.update)
+    revision = view.current
+    is_rolling = stateful_set.spec.update_strategy.type != _ON_DELETE
+    if is_rolling and updated == len(view.pods) == len(ready):
+        current, revision = updated, view.update
+    return StatefulSetStatus(
+        observed_generation=stateful_set.metadata.generation,
+        replicas=len(view.pods),
+        ready_replicas=len(ready),
+        current_replicas=current,
+        updated_replicas=updated,
+        available_replicas=sum(_is_available(view, pod) for pod in ready),
+        current_revision=revision,
+        update_revision=view.update,
+        collision_count=view.collisions,
+        conditions=stateful_set.status.conditions,
+    )
+
+
+def revision_for(view: SetView, ordinal: int) -> str:
+    """Of which revision a pod that is missing has to be: below the partition it stays the one before."""
+    strategy = view.stateful_set.spec.update_strategy
+    start = wanted_ordinals(view.stateful_set).start
+    if strategy.type == _ON_DELETE:
+        return view.update
+    if strategy.rolling_update is None:
+        kept = view.stateful_set.status.current_replicas
+    else:
+        kept = strategy.rolling_update.partition
+    return view.current if ordinal < start + kept else view.update
+
+
+def pods_by_ordinal(view: SetView) -> dict[int, Pod]:
+    found = ((ordinal_of(pod, view.stateful_set.metadata), pod) for pod in view.pods)
+    return {ordinal: pod for ordinal, pod in found if ordinal is not None}
+
+
+class _Work:
+    """What a plan is collected in."""
+
+    def __init__(self) -> None:
+        self.create: list[int] = []
+        self.delete: list[Pod] = []
+        self.relabel: list[Pod] = []
+        self.pending: list[int] = []
+
+
+def _tend(view: SetView, pods: dict[int, Pod], wanted: Ordinals, work: _Work) -> bool:
+    """See to the pods that should be there; whether an ordered set may go on to anything else."""
+    for ordinal in range(wanted.start, wanted.end):
+        pod = pods.get(ordinal)
+        is_well = _tend_one(view, ordinal, pod, work)
+        if view.is_ordered and not is_well:
+            return False
+    return True
+
+
+def _tend_one(view: SetView, ordinal: int, pod: Pod | None, work: _Work) -> bool:
+    if pod is None:
+        work.create.append(ordinal)
+        return False
+    if pod.status.phase in {"Failed", "Succeeded"}:
+        if not _is_leaving(pod):
+            work.delete.append(pod)
+        return False
+    if pod.status.phase in {"", "Pending"}:
+        work.pending.append(ordinal)
+    if _is_leaving(pod) or not _is_running_and_ready(pod) or not _is_available(view, pod):
+        return False
+    if not has_identity(pod, view.stateful_set.metadata, ordinal):
+        work.relabel.append(pod)
+    return True
+
+
+def _scale_down(view: SetView, pods: dict[int, Pod], wanted: Ordinals, work: _Work) -> bool:
+    """From the top; an ordered set waits for each to be gone. Whether nothing is left to do."""
+    condemned = [pods[ordinal] for ordinal in sorted(pods, reverse=True) if ordinal not in wanted]
+    if not view.is_ordered:
+        work.delete += [pod for pod in condemned if not _is_leaving(pod)]
+        return True
+    if not condemned:
+        return True
+    first = condemned[0]
+    lowest_ill = next((pod for pod in reversed(condemned) if _is_ill(view, pod)), None)
+    if not _is_leaving(first) and (not _is_ill(view, first) or first is lowest_ill):
+        work.delete.append(first)
+    return False
+
+
+def _roll(view: SetView, pods: dict[int, Pod], wanted: Ordinals, work: _Work) -> None:
+    """The highest pod of another revision goes, if all above it are well."""
+    strategy = view.stateful_set.spec.update_strategy
+    if strategy.type == _ON_DELETE:
+        return
+    partition = 0 if strategy.rolling_update is None else strategy.rolling_update.partition
+    for ordinal in range(wanted.end - 1, wanted.start + partition - 1, -1):
+        pod = pods.get(ordinal)
+        if pod is None:
+            return
+        if pod.metadata.labels.get(REVISION_LABEL) != view.update and not _is_leaving(pod):
+            work.delete.append(pod)
+            return
+        if _is_ill(view, pod):
+            return
+
+
+def _of_revision(pods: Sequence[Pod] | Iterable[Pod], revision: str) -> int:
+    return sum(pod.metadata.labels.get(REVISION_LABEL) == revision for pod in pods)
+
+
+def _is_leaving(pod: Pod) -> bool:
+    return pod.metadata.deletion_timestamp is not None
+
+
+def _is_running_and_ready(pod: Pod) -> bool:
+    return pod.status.phase == "Running" and is_ready(pod)
+
+
+def _is_available(view: SetView, pod: Pod) -> bool:
+    min_ready_s = view.stateful_set.spec.min_ready_seconds
+    return _is_running_and_ready(pod) and is_available(pod, min_ready_s=min_ready_s, now=view.now)
+
+
+def _is_ill(view: SetView, pod: Pod) -> bool:
+    return _is_leaving(pod) or not _is_available(view, pod)

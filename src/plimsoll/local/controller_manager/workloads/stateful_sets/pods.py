@@ -1,0 +1,185 @@
+"""The hands of the stateful set controller: makes, labels and deletes pods and their claims, and tells events of it.
+
+Every call is safe to make twice: names follow from the ordinal, and what is there already is what was wanted. What a
+call could not do is its answer, so that the turn can still write the status.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from plimsoll.core.errors import PlimsollError
+from plimsoll.kube.errors import AlreadyExists, NotFound
+from plimsoll.kube.recorder import EventType
+from plimsoll.kube.requests.options import DeleteOptions
+from plimsoll.local.controller_manager.workloads.common.pod_control import event_subject, is_end_of_namespace
+from plimsoll.local.controller_manager.workloads.stateful_sets.identity import (
+    claim_bodies,
+    claim_name,
+    claim_owners,
+    foreign_owners,
+    identity_labels,
+    ordinal_of,
+    pod_name,
+    stateful_pod,
+)
+from plimsoll.local.own_writes import OwnWrites
+from plimsoll.objects.api.pods import Pod
+from plimsoll.objects.api.storage import PersistentVolumeClaim
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from plimsoll.kube.informer import Informer
+    from plimsoll.local.components import Component
+    from plimsoll.local.controller_manager.workloads.stateful_sets.identity import SetSource
+    from plimsoll.local.controller_manager.workloads.stateful_sets.plan import SetView
+    from plimsoll.objects.api.workloads import StatefulSet
+    from plimsoll.objects.registry import Resource
+
+
+class ClaimIsLeaving(PlimsollError):
+    """A pod cannot be made while a claim of its name is on its way out."""
+
+
+class StatefulPods:
+    """Pods and claims of stateful sets."""
+
+    def __init__(self, component: Component, resource: Resource) -> None:
+        self._client = component.client
+        self._recorder = component.recorder
+        self._resource = resource
+        self._pod_resource = component.client.calls.resource(Pod)
+        self.claims: Informer[PersistentVolumeClaim] = component.informers.of(PersistentVolumeClaim)
+        self.own_writes: OwnWrites[Pod] = OwnWrites(component.informers.of(Pod), clock=component.clock)
+
+    # ---- pods
+
+    async def create(
+        self, owner: StatefulSet, template: Mapping[str, Any], *, source: SetSource, ordinal: int, revision: str
+    ) -> PlimsollError | None:
+        """Make the claims and then the pod of an ordinal."""
+        metadata = owner.metadata
+        error = await self.ensure_claims(owner, source, ordinal)
+        if error is not None:
+            return error
+        body = stateful_pod(template, self._resource, metadata, source=source, ordinal=ordinal, revision=revision)
+        name = pod_name(metadata, ordinal)
+        try:
+            pod = await self._client.create(Pod, body, namespace=metadata.namespace)
+        except AlreadyExists as error:
+            # Ours from before, which the cache will show, or somebody else's, which has to go first.
+            return error
+        except PlimsollError as error:
+            return self._failed(owner, "create", name, error)
+        self.own_writes.wrote(metadata.uid, pod)
+        self._tell(owner, EventType.NORMAL, "SuccessfulCreate", _done("create", name, owner))
+        return None
+
+    async def delete(self, owner: StatefulSet, pod: Pod) -> PlimsollError | None:
+        metadata = pod.metadata
+        try:
+            await self._client.delete(
+                Pod, metadata.name, namespace=metadata.namespace, options=DeleteOptions(uid=metadata.uid)
+            )
+        except NotFound:
+            self.own_writes.deleted(owner.metadata.uid, pod)
+            return None
+        except PlimsollError as error:
+            return self._failed(owner, "delete", metadata.name, error)
+        self.own_writes.deleted(owner.metadata.uid, pod)
+        self._tell(owner, EventType.NORMAL, "SuccessfulDelete", _done("delete", metadata.name, owner))
+        return None
+
+    async def relabel(self, owner: StatefulSet, pod: Pod) -> None:
+        """Give a pod back the labels by which it is found."""
+        ordinal = ordinal_of(pod, owner.metadata)
+        assert ordinal is not None
+        body = {"metadata": {"uid": pod.metadata.uid, "labels": identity_labels(owner.metadata, ordinal)}}
+        patched = await self._client.merge_patch(Pod, pod.metadata.name, body, namespace=pod.metadata.namespace)
+        self.own_writes.wrote(owner.metadata.uid, patched)
+        self._tell(owner, EventType.NORMAL, "SuccessfulUpdate", _done("update", pod.metadata.name, owner))
+
+    # ---- claims
+
+    async def ensure_claims(self, owner: StatefulSet, source: SetSource, ordinal: int) -> PlimsollError | None:
+        """Make those claims of an ordinal that are not there."""
+        metadata = owner.metadata
+        owners = claim_owners(owner, self._resource, self._pod_resource, None)
+        for body in claim_bodies(source, metadata, ordinal, owners=owners):
+            name = body["metadata"]["name"]
+            found = self.claims.cache.get(name, metadata.namespace)
+            if found is not None and found.metadata.deletion_timestamp is not None:
+                return ClaimIsLeaving(f"pvc {name} is being deleted")
+            error = None if found is not None else await self._make_claim(owner, body, pod_name(metadata, ordinal))
+            if error is not None:
+                return error
+        return None
+
+    async def settle_claims(self, view: SetView, source: SetSource) -> PlimsollError | None:
+        """Have every claim owned by whom the retention policy says."""
+        if not source.claims:
+            return None
+        owner = view.stateful_set
+        for pod in view.pods:
+            ordinal = ordinal_of(pod, owner.metadata)
+            assert ordinal is not None
+            wanted = claim_owners(owner, self._resource, self._pod_resource, pod)
+            for template in source.claims:
+                name = claim_name((template.get("metadata") or {}).get("name", ""), owner.metadata, ordinal)
+                found = self.claims.cache.get(name, owner.metadata.namespace)
+                error = None if found is None else await self._settle_claim(owner, found, ordinal, wanted)
+                if error is not None:
+                    return error
+        return None
+
+    async def _make_claim(self, owner: StatefulSet, body: dict[str, Any], pod: str) -> PlimsollError | None:
+        name = body["metadata"]["name"]
+        try:
+            await self._client.create(PersistentVolumeClaim, body, namespace=owner.metadata.namespace)
+        except AlreadyExists:
+            return None
+        except PlimsollError as error:
+            message = f"create Claim {name} for Pod {pod} in StatefulSet {owner.metadata.name} failed error: {error}"
+            self._tell(owner, EventType.WARNING, "FailedCreate", message)
+            return error
+        message = f"create Claim {name} Pod {pod} in StatefulSet {owner.metadata.name} success"
+        self._tell(owner, EventType.NORMAL, "SuccessfulCreate", message)
+        return None
+
+    async def _settle_claim(
+        self, owner: StatefulSet, claim: PersistentVolumeClaim, ordinal: int, wanted: list[dict[str, Any]]
+    ) -> PlimsollError | None:
+        metadata = claim.metadata
+        foreign = foreign_owners(metadata.owner_references, owner.metadata, ordinal)
+        uids = {one["uid"] for one in wanted} | {one.uid for one in foreign}
+        if uids == {one.uid for one in metadata.owner_references}:
+            return None
+        gone = [one for one in metadata.owner_references if one.uid not in uids]
+        # By key, so that owners which others wrote are neither read nor written here.
+        references = [*({"$patch": "delete", "uid": one.uid} for one in gone), *wanted]
+        body = {"metadata": {"resourceVersion": metadata.resource_version, "ownerReferences": references}}
+        try:
+            await self._client.strategic_patch(PersistentVolumeClaim, metadata.name, body, namespace=metadata.namespace)
+        except NotFound:
+            return None
+        except PlimsollError as error:
+            return error
+        return None
+
+    # ---- telling
+
+    def _failed(self, owner: StatefulSet, verb: str, name: str, error: PlimsollError) -> PlimsollError | None:
+        if is_end_of_namespace(error):
+            return None
+        message = f"{verb} Pod {name} in StatefulSet {owner.metadata.name} failed error: {error}"
+        self._tell(owner, EventType.WARNING, f"Failed{verb.capitalize()}", message)
+        return error
+
+    def _tell(self, owner: StatefulSet, event_type: EventType, reason: str, message: str) -> None:
+        subject = event_subject(self._resource, owner.metadata)
+        self._recorder.record(subject, event_type, reason=reason, message=message)
+
+
+def _done(verb: str, name: str, owner: StatefulSet) -> str:
+    return f"{verb} Pod {name} in StatefulSet {owner.metadata.name} successful"

@@ -1,0 +1,205 @@
+"""Verdicts remembered for pods that ask for the same: replicas, mostly.
+
+The first rules in kube-scheduler's order look at one node only (taints, affinity, ports, resources). For two pods of
+one shape they say the same of a node until something about that node changes, which the board shows by giving it
+another state object. So placing the next replica judges one node anew instead of all, and ranks it anew (`ranking`).
+The rules that look further (`WIDE`) are asked every time, and only about nodes that passed the first ones.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+import msgspec
+
+from plimsoll.local.scheduler.scoring.ranking import Ranking
+from plimsoll.local.scheduler.scoring.scoring import Loads, NodeScores
+from plimsoll.scheduling.cluster_view import ClusterView, NodeState
+from plimsoll.scheduling.feasibility import RULES, Prepared, Profile
+from plimsoll.scheduling.rules.host_ports import NODE_PORTS
+from plimsoll.scheduling.rules.node_affinity import NODE_AFFINITY
+from plimsoll.scheduling.rules.resources_fit import RESOURCES_FIT
+from plimsoll.scheduling.rules.scheduling_gates import SCHEDULING_GATES
+from plimsoll.scheduling.rules.taints import NODE_NAME, NODE_UNSCHEDULABLE, TAINT_TOLERATION
+from plimsoll.scheduling.storage import Storage
+from plimsoll.scheduling.verdicts import FITS
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from plimsoll.local.scheduler.cache import SchedulerCache
+    from plimsoll.objects.api.pods import Container, Pod, PodSpec
+    from plimsoll.scheduling.verdicts import Verdict
+
+_NARROW: Final = frozenset(
+    {
+        SCHEDULING_GATES,
+        NODE_UNSCHEDULABLE,
+        NODE_NAME,
+        TAINT_TOLERATION,
+        NODE_AFFINITY,
+        NODE_PORTS,
+        RESOURCES_FIT,
+    }
+)
+NARROW: Final = Profile(disabled=frozenset(RULES) - _NARROW)
+WIDE: Final = Profile(disabled=_NARROW)
+
+_PODS_OF_A_SHAPE: Final = 64
+
+# The narrow rules look at no view; they are only prepared with one.
+_NO_VIEW: Final = ClusterView({}, namespaces={}, storage=Storage(), anti_affine={})
+
+
+class Judgement(NamedTuple):
+    """What the narrow rules say of one state of a node, and how good it is there."""
+
+    place: NodeState
+    verdict: Verdict
+    score: int
+    siblings: int
+    """Pods on the node that no selector can tell from this one."""
+
+
+class PodClass:
+    """Pods that ask for the same and have the same labels, with what was found out for them.
+
+    What follows from what they ask for alone is shared with other shapes (`Load.answers`): mostly, applications differ
+    in their labels and images more than in what they need.
+    """
+
+    def __init__(self, pod: Pod, loads: Loads) -> None:
+        self._loads = loads
+        self.rules = Prepared(pod, _NO_VIEW, profile=NARROW)
+        self._scores = NodeScores(pod)
+        self._asks = asks_key(pod)
+        self._kin = (pod.metadata.namespace, frozenset(pod.metadata.labels.items()))
+        self._judgements: dict[str, Judgement] = {}
+        self._ranking = Ranking()
+        self._ranked_to = 0
+
+    def judgement(self, place: NodeState) -> Judgement:
+        known = self._judgements.get(place.name)
+        if known is not None and known.place is place:
+            return known
+        return self._judge(place)
+
+    def fitting(self, places: Iterable[NodeState]) -> list[Judgement]:
+        """Those that pass the narrow rules, one by one: for pods whose choice depends on more than `ranking` knows."""
+        judgements = self._judgements
+        found = []
+        for place in places:
+            known = judgements.get(place.name)
+            if known is None or known.place is not place:
+                known = self._judge(place)
+            if known.verdict is FITS:
+                found.append(known)
+        return found
+
+    def ranking(self, board: SchedulerCache) -> Ranking:
+        """All nodes that pass the narrow rules, as they are now: only those that changed are looked at."""
+        changed = board.changed_since(self._ranked_to)
+        if changed is None:
+            self._ranking, changed = Ranking(), board.view.nodes
+        nodes, ranking, judgements = board.view.nodes, self._ranking, self._judgements
+        for name in changed:
+            place = nodes.get(name)
+            if place is None:
+                ranking.drop(name)
+                continue
+            judged = judgements.get(name)
+            if judged is None or judged.place is not place:
+                judged = self._judge(place)
+            if judged.verdict is FITS:
+                ranking.put(judged)
+            else:
+                ranking.drop(name)
+        self._ranked_to = board.changes
+        return self._ranking
+
+    def forget(self, name: str) -> None:
+        self._judgements.pop(name, None)
+
+    def _judge(self, place: NodeState) -> Judgement:
+        name = place.name
+        load = self._loads.known.get(name)
+        if load is None or load.place is not place:
+            load = self._loads.of(place)
+        known = load.answers.get(self._asks)
+        if known is None:
+            verdict = self.rules.verdict(place)
+            known = load.answers[self._asks] = (verdict, self._scores.of(load) if verdict is FITS else 0)
+        found = self._judgements[name] = Judgement(place, known[0], known[1], load.kins.get(self._kin, 0))
+        return found
+
+
+class Shapes:
+    """The shapes used lately."""
+
+    def __init__(self, *, remembered: int = 256) -> None:
+        self._remembered = remembered
+        self._loads = Loads()
+        self._shapes: OrderedDict[bytes, PodClass] = OrderedDict()
+        # A pod waiting for room is asked about again and again: its shape is read once for each version of it.
+        self._of_pods: OrderedDict[str, tuple[PodSpec, PodClass]] = OrderedDict()
+
+    def of(self, pod: Pod) -> PodClass:
+        known = self._of_pods.get(pod.metadata.uid)
+        if known is not None and known[0] is pod.spec:
+            return known[1]
+        shape = self._read(pod)
+        self._of_pods[pod.metadata.uid] = (pod.spec, shape)
+        if len(self._of_pods) > self._remembered * _PODS_OF_A_SHAPE:
+            self._of_pods.popitem(last=False)
+        return shape
+
+    def forget_pod(self, uid: str) -> None:
+        self._of_pods.pop(uid, None)
+
+    def forget_node(self, name: str) -> None:
+        self._loads.forget(name)
+        for shape in self._shapes.values():
+            shape.forget(name)
+
+    def _read(self, pod: Pod) -> PodClass:
+        key = shape_key(pod)
+        shape = self._shapes.get(key)
+        if shape is None:
+            shape = self._shapes[key] = PodClass(pod, self._loads)
+            if len(self._shapes) > self._remembered:
+                self._shapes.popitem(last=False)
+        else:
+            self._shapes.move_to_end(key)
+        return shape
+
+
+_ENCODER: Final = msgspec.json.Encoder(order="deterministic")
+
+
+def shape_key(pod: Pod) -> bytes:
+    """Everything of a pod that the narrow rules and the scores look at."""
+    return _ENCODER.encode((pod.metadata.namespace, pod.metadata.labels)) + asks_key(pod)
+
+
+def asks_key(pod: Pod) -> bytes:
+    """The same without what others think of it: its namespace and labels."""
+    spec = pod.spec
+    return _ENCODER.encode(
+        (
+            [_needs(one) for one in spec.containers],
+            [_needs(one) for one in spec.init_containers],
+            spec.resources,
+            spec.overhead,
+            spec.node_name,
+            spec.node_selector,
+            spec.affinity,
+            spec.tolerations,
+            spec.host_network,
+            [gate.name for gate in spec.scheduling_gates],
+        )
+    )
+
+
+def _needs(container: Container) -> tuple[object, ...]:
+    return container.resources, container.ports, container.restart_policy

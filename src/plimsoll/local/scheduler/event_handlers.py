@@ -1,0 +1,202 @@
+"""From informers to the board and the queue: what the scheduler knows of the cluster, kept up to date change by change.
+
+Every change is worked off in one go, without awaiting, so that board and queue always tell the same story: whoever
+looks at a pod sees the cluster as it was when the pod was last moved. Writes nothing.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+from plimsoll.kube.informer.events import Added, BadGone, Deleted, TurnedBad, Updated
+from plimsoll.local.scheduler.queue.cluster_events import ClusterEvent
+from plimsoll.objects.api.core import Namespace
+from plimsoll.objects.api.nodes import Node
+from plimsoll.objects.api.pods import Pod
+from plimsoll.objects.api.storage import CSINode, PersistentVolume, PersistentVolumeClaim, StorageClass
+from plimsoll.scheduling.cluster_view import PodKey, pod_key
+from plimsoll.scheduling.priorities import priority_of
+from plimsoll.scheduling.rules.scheduling_gates import is_gated
+from plimsoll.scheduling.verdicts import Fits
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, MutableMapping
+
+    from plimsoll.kube.informer import Informer
+    from plimsoll.kube.informer.delivery.handler import HandlerRunner
+    from plimsoll.kube.informer.events import Change
+    from plimsoll.local.components import Component
+    from plimsoll.local.scheduler.cache import SchedulerCache
+    from plimsoll.local.scheduler.equivalence import Shapes
+    from plimsoll.local.scheduler.queue.queue import SchedulingQueue
+
+_ENDED: Final = frozenset({"Succeeded", "Failed"})
+_HANDLER: Final = "scheduler"
+
+
+class Watching:
+    """Wires itself to the informers when made. `on_news` is called when there may be a pod to try."""
+
+    def __init__(
+        self,
+        component: Component,
+        *,
+        scheduler: str,
+        board: SchedulerCache,
+        queue: SchedulingQueue,
+        shapes: Shapes,
+        on_news: Callable[[], None],
+    ) -> None:
+        self._clock = component.clock
+        self._scheduler = scheduler
+        self._board = board
+        self._queue = queue
+        self._shapes = shapes
+        self._on_news = on_news
+        informers = component.informers
+        self.pods = informers.of(Pod)
+        self._feeds: list[HandlerRunner[Any]] = []
+        self._follow(informers.of(Namespace), self._on_namespace)
+        self._follow(informers.of(Node), self._on_node)
+        for kind, known, event in (
+            (StorageClass, board.classes, ClusterEvent.CLASS_CHANGED),
+            (PersistentVolume, board.volumes, ClusterEvent.VOLUME_CHANGED),
+            (CSINode, board.csi_nodes, ClusterEvent.LIMITS_CHANGED),
+            (PersistentVolumeClaim, board.claims, ClusterEvent.CLAIM_CHANGED),
+        ):
+            self._follow(informers.of(kind), self._storage_handler(known, event))
+        self._follow(self.pods, self._on_pod)
+
+    def _follow(self, informer: Informer[Any], handler: Callable[[Change[Any]], None]) -> None:
+        self._feeds.append(informer.add_handler(handler, name=_HANDLER))
+
+    async def synced(self) -> None:
+        for feed in self._feeds:
+            await feed.synced()
+
+    @property
+    def is_behind(self) -> bool:
+        """Whether informers know of something that we have not worked off."""
+        return any(feed.pending for feed in self._feeds)
+
+    def happened(self, event: ClusterEvent, node: str = "") -> None:
+        """Pods that may profit are tried again."""
+        self._queue.happened(event, self._clock.monotonic_s(), helps=self._helps_on(node))
+        self._on_news()
+
+    def _helps_on(self, node: str) -> Callable[[Pod], bool]:
+        """Whether the node takes a pod now, or holds somebody who could be sent away for it."""
+
+        def helps(pod: Pod) -> bool:
+            place = self._board.view.node(node)
+            if place is None:
+                return False
+            verdict = self._shapes.of(pod).judgement(place).verdict
+            if isinstance(verdict, Fits):
+                return True
+            if not verdict.reason.resolvable:
+                return False
+            mine = priority_of(pod)
+            return any(priority_of(placed.pod) < mine for placed in place.pods.values())
+
+        return helps
+
+    # ---- pods
+
+    def _on_pod(self, change: Change[Pod]) -> None:
+        match change:
+            case Added(new=pod):
+                self._board.drop_bad_pod(pod_key(pod))
+                self._pod_seen(None, pod)
+            case Updated(old=old, new=pod):
+                self._pod_seen(old, pod)
+            case Deleted(last=pod):
+                self._shapes.forget_pod(pod.metadata.uid)
+                self._pod_left(pod_key(pod))
+            case TurnedBad(bad=bad):
+                self._queue.drop(PodKey(*change.key))
+                self._board.put_bad_pod(PodKey(*change.key), bad)
+            case BadGone():
+                if node := self._board.drop_bad_pod(PodKey(*change.key)):
+                    self.happened(ClusterEvent.POD_LEFT, node)
+
+    def _pod_seen(self, old: Pod | None, pod: Pod) -> None:
+        if pod.status.phase in _ENDED:
+            self._pod_left(pod_key(pod))
+        elif pod.spec.node_name:
+            self._pod_placed(pod)
+        else:
+            self._pod_pending(old, pod)
+
+    def _pod_placed(self, pod: Pod) -> None:
+        key = pod_key(pod)
+        was_assumed = self._board.is_assumed(key)
+        was_known = bool(self._board.node_of(key)) and not was_assumed
+        is_changed = self._board.put_pod(pod)
+        self._queue.drop(key)
+        if was_known and is_changed:
+            self.happened(ClusterEvent.POD_LEFT, pod.spec.node_name)
+        elif not was_known:
+            self.happened(ClusterEvent.POD_PLACED, pod.spec.node_name)
+
+    def _pod_pending(self, old: Pod | None, pod: Pod) -> None:
+        key = pod_key(pod)
+        if pod.spec.scheduler_name != self._scheduler or pod.metadata.deletion_timestamp is not None or is_gated(pod):
+            self._pod_left(key)
+            return
+        nominated = pod.status.nominated_node_name
+        if nominated or (old is not None and old.status.nominated_node_name):
+            self._board.nominate(pod, nominated)
+        if key not in self._queue and self._board.is_assumed(key):
+            return  # an older state: it is bound, and informers will show it
+        if key not in self._queue or old is None or _asks_for_other_things(old, pod):
+            self._queue.put(pod, self._clock.monotonic_s())
+            self._on_news()
+        else:
+            self._queue.refresh(pod)
+
+    def _pod_left(self, key: PodKey) -> None:
+        self._queue.drop(key)
+        nominated = self._board.node_nominated_for(key)
+        for node in {self._board.drop_pod(key): None, nominated: None}:
+            if node:
+                self.happened(ClusterEvent.POD_LEFT, node)
+
+    # ---- everything else
+
+    def _on_node(self, change: Change[Node]) -> None:
+        match change:
+            case Added(new=node) | Updated(new=node):
+                if self._board.put_node(node):
+                    self.happened(ClusterEvent.NODE_CHANGED, node.metadata.name)
+            case _:
+                # A node that cannot be read is not one to place pods on.
+                self._board.drop_node(change.key.name)
+                self._shapes.forget_node(change.key.name)
+
+    def _on_namespace(self, change: Change[Namespace]) -> None:
+        match change:
+            case Added(new=namespace) | Updated(new=namespace):
+                self._board.namespaces[namespace.metadata.name] = namespace.metadata.labels
+            case _:
+                self._board.namespaces.pop(change.key.name, None)
+        self._board.namespaces_changed()
+        self.happened(ClusterEvent.NAMESPACE_CHANGED)
+
+    def _storage_handler(self, known: MutableMapping[Any, Any], event: ClusterEvent) -> Callable[[Change[Any]], None]:
+        def handle(change: Change[Any]) -> None:
+            key = (change.key.namespace, change.key.name) if change.key.namespace else change.key.name
+            match change:
+                case Added(new=new) | Updated(new=new):
+                    known[key] = new
+                case _:
+                    known.pop(key, None)
+            self._board.storage_changed()
+            self.happened(event)
+
+        return handle
+
+
+def _asks_for_other_things(old: Pod, new: Pod) -> bool:
+    """Whether somebody changed what decides where it can go; what is in its status is our own work."""
+    return old.spec != new.spec or old.metadata.labels != new.metadata.labels

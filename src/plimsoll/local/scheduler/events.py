@@ -1,0 +1,216 @@
+"""The scheduler's events, in the newer style (`events.k8s.io/v1`) that kube-scheduler writes them in.
+
+The recorder in `kube.recorder` writes the older style, which every other component uses; readers and recordings tell
+the two apart (`eventTime`, `action`, no counts). The same thing said again of the same version of an object becomes a
+series: the second time it is written, further ones are counted and written at most every six minutes.
+
+Telling never holds up scheduling: what waits is bounded, what cannot be written is dropped and counted.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter, OrderedDict, deque
+from typing import TYPE_CHECKING, Any, Final
+
+import msgspec
+import structlog
+
+from plimsoll.core.errors import PlimsollError, Unreachable
+from plimsoll.core.values import Value
+from plimsoll.kube.errors import AlreadyExists, ServerFailed, TooManyRequests
+from plimsoll.kube.recorder.texts import EventType, event_name, unix_ns
+from plimsoll.objects.api.events import EventsV1Event
+from plimsoll.objects.api.meta import ObjectReference
+
+if TYPE_CHECKING:
+    from datetime import datetime
+
+    from plimsoll.local.components import Component
+    from plimsoll.local.scheduler.settings import SchedulerSettings
+    from plimsoll.objects.api.pods import Pod
+
+log: structlog.typing.FilteringBoundLogger = structlog.get_logger(__name__)
+
+NOTE_CHARACTERS: Final = 1024
+_ELLIPSIS: Final = " ..."
+_QUEUED: Final = 10_000
+_SERIES: Final = 4_096
+_SERIES_WRITTEN_EVERY_S: Final = 360.0
+_TRIES: Final = 12
+_RETRY_S: Final = 10.0
+_PASSING: Final = (Unreachable, TooManyRequests, ServerFailed)
+
+
+class Announcement(Value, frozen=True):
+    """Something that happened to a pod."""
+
+    about: ObjectReference
+    type: EventType
+    reason: str
+    action: str
+    note: str
+    related: ObjectReference | None = None
+
+
+def reference(pod: Pod) -> ObjectReference:
+    meta = pod.metadata
+    return ObjectReference(
+        api_version="v1",
+        kind="Pod",
+        namespace=meta.namespace,
+        name=meta.name,
+        uid=meta.uid,
+        resource_version=meta.resource_version,
+    )
+
+
+def failed_scheduling(pod: Pod, message: str) -> Announcement:
+    return Announcement(
+        about=reference(pod), type=EventType.WARNING, reason="FailedScheduling", action="Scheduling", note=message
+    )
+
+
+def scheduled(pod: Pod, node: str) -> Announcement:
+    note = f"Successfully assigned {pod.metadata.namespace}/{pod.metadata.name} to {node}"
+    return Announcement(about=reference(pod), type=EventType.NORMAL, reason="Scheduled", action="Binding", note=note)
+
+
+def preempted(victim: Pod, preemptor: Pod, node: str) -> Announcement:
+    return Announcement(
+        about=reference(victim),
+        type=EventType.NORMAL,
+        reason="Preempted",
+        action="Preempting",
+        note=f"Preempted by pod {preemptor.metadata.uid} on node {node}",
+        related=reference(preemptor),
+    )
+
+
+class _Series:
+    """An event that is on the server, and how often it has happened."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self.count = 1
+        self.written_s = -_SERIES_WRITTEN_EVERY_S
+
+
+class Announcer:
+    """Takes announcements at any time, and writes them while `run` runs or when `flush` is called."""
+
+    def __init__(self, component: Component, settings: SchedulerSettings) -> None:
+        self._client = component.client
+        self._clock = component.clock
+        self._entropy = component.entropy
+        self._reporter = settings.name
+        self._instance = f"{settings.name}-{settings.host}"
+        self._pending: deque[tuple[Announcement, datetime]] = deque()
+        self._has_news = asyncio.Event()
+        self._series: OrderedDict[tuple[object, ...], _Series] = OrderedDict()
+        self._last_name_ns = 0
+        self.dropped: Counter[str] = Counter()
+
+    def announce(self, announcement: Announcement) -> None:
+        """Never waits, never fails."""
+        if len(self._pending) >= _QUEUED:
+            self._drop(self._pending.popleft()[0], "overflow")
+        self._pending.append((announcement, self._clock.now()))
+        self._has_news.set()
+
+    async def run(self) -> None:
+        """Until cancelled."""
+        while True:
+            await self._has_news.wait()
+            self._has_news.clear()
+            while self._pending:
+                await self._write(*self._pending.popleft(), tries=_TRIES)
+
+    async def flush(self) -> None:
+        """Write what waits, once: for worlds that stand still between two steps."""
+        while self._pending:
+            await self._write(*self._pending.popleft(), tries=1)
+
+    # ---- inside
+
+    async def _write(self, announcement: Announcement, at: datetime, *, tries: int) -> None:
+        key = _key(announcement)
+        series = self._series.get(key)
+        name = self._new_name(announcement, at) if series is None else series.name
+        for attempt in range(1, tries + 1):
+            try:
+                if series is None:
+                    await self._create(announcement, at, name)
+                    self._remember(key, _Series(name))
+                else:
+                    await self._count_up(series, announcement, at)
+            except _PASSING as error:
+                if attempt == tries:
+                    self._drop(announcement, "unreachable", error)
+                else:
+                    await self._clock.sleep(_RETRY_S)
+            except PlimsollError as error:
+                self._drop(announcement, "refused", error)
+                return
+            else:
+                return
+
+    async def _create(self, announcement: Announcement, at: datetime, name: str) -> None:
+        body: dict[str, Any] = {
+            "apiVersion": "events.k8s.io/v1",
+            "kind": "Event",
+            "metadata": {"name": name, "namespace": announcement.about.namespace},
+            "eventTime": _micro(at),
+            "reportingController": self._reporter,
+            "reportingInstance": self._instance,
+            "action": announcement.action,
+            "reason": announcement.reason,
+            "regarding": msgspec.to_builtins(announcement.about),
+            "note": cut(announcement.note),
+            "type": announcement.type.value,
+        }
+        if announcement.related is not None:
+            body["related"] = msgspec.to_builtins(announcement.related)
+        try:
+            await self._client.create(EventsV1Event, body, namespace=announcement.about.namespace)
+        except AlreadyExists:
+            # Names hold the time to the nanosecond and the pod: it is ours, and only the answer was lost.
+            log.debug("event.was_there", name=name)
+
+    async def _count_up(self, series: _Series, announcement: Announcement, at: datetime) -> None:
+        series.count += 1
+        if self._clock.monotonic_s() - series.written_s < _SERIES_WRITTEN_EVERY_S:
+            return
+        body = {"series": {"count": series.count, "lastObservedTime": _micro(at)}}
+        await self._client.merge_patch(EventsV1Event, series.name, body, namespace=announcement.about.namespace)
+        series.written_s = self._clock.monotonic_s()
+
+    def _remember(self, key: tuple[object, ...], series: _Series) -> None:
+        self._series[key] = series
+        if len(self._series) > _SERIES:
+            self._series.popitem(last=False)
+
+    def _new_name(self, announcement: Announcement, at: datetime) -> str:
+        """No two alike: a clock that stands still is helped on."""
+        self._last_name_ns = max(unix_ns(at), self._last_name_ns + 1)
+        return event_name(announcement.about.name, self._last_name_ns, self._entropy)
+
+    def _drop(self, announcement: Announcement, cause: str, error: PlimsollError | None = None) -> None:
+        self.dropped[cause] += 1
+        if self.dropped[cause] == 1:
+            told = "" if error is None else str(error)
+            log.warning("event.dropped", cause=cause, about=announcement.about.name, error=told)
+
+
+def cut(note: str) -> str:
+    """kube-scheduler's way of shortening what is too long."""
+    return note if len(note) <= NOTE_CHARACTERS else note[: NOTE_CHARACTERS - len(_ELLIPSIS)] + _ELLIPSIS
+
+
+def _key(one: Announcement) -> tuple[object, ...]:
+    about, related = one.about, one.related
+    return (one.type, one.reason, one.action, about.uid, about.resource_version, related.uid if related else "")
+
+
+def _micro(moment: datetime) -> str:
+    return moment.strftime("%Y-%m-%dT%H:%M:%S.%fZ")

@@ -1,0 +1,86 @@
+"""Making room: which pods of lower priority would have to go, searched in slices on a snapshot of the cluster.
+
+The rules of the choice are `plimsoll.scheduling.preemption`; this module asks it about a few nodes at a time and lets
+others run between. Budgets are not weighed, and nobody is deleted here.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from itertools import islice
+from typing import TYPE_CHECKING, Final
+
+from plimsoll.core.values import Value
+from plimsoll.local.scheduler.equivalence import WIDE
+from plimsoll.scheduling.cluster_view import ClusterView
+from plimsoll.scheduling.feasibility import prepared
+from plimsoll.scheduling.messages import NO_CLAIMS, counted
+from plimsoll.scheduling.preemption import Candidate, Preemption, ineligible, search
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from plimsoll.local.scheduler.cache import SchedulerCache
+    from plimsoll.objects.api.pods import Pod
+    from plimsoll.scheduling.verdicts import Verdict
+
+_NODES_AT_ONCE: Final = 16
+# kube-scheduler stops looking once it has a tenth of the nodes, but at least this many.
+_CANDIDATES_AT_LEAST: Final = 100
+
+
+class Room(Value, frozen=True):
+    """What the search came to. `may_keep_nomination`: room is on its way, the pod only has to wait."""
+
+    choice: Candidate | None = None
+    said: str = ""
+    """What the message says of it; nothing where room can be made."""
+    may_keep_nomination: bool = False
+
+
+async def find_room(pod: Pod, board: SchedulerCache, answers: Mapping[str, Verdict]) -> Room:
+    view = _with_nominated(pod, board)
+    reason = ineligible(pod, view, answers)
+    if reason:
+        return Room(said=f"{NO_CLAIMS}, preemption: {reason}", may_keep_nomination=True)
+    found = await _searched(pod, view, answers)
+    if found.candidates:
+        return Room(choice=found.choice)
+    return Room(said=f"{NO_CLAIMS}, preemption: {counted(found.refusals.values())}")
+
+
+def _with_nominated(pod: Pod, board: SchedulerCache) -> ClusterView:
+    """They do not outrank each other, so they are nobody's victims; they take what they will need."""
+    view = board.snapshot()
+    for name, coming in board.nominated_against(pod).items():
+        for one in coming:
+            view = view.with_pod(one, name)
+    return view
+
+
+async def _searched(pod: Pod, view: ClusterView, answers: Mapping[str, Verdict]) -> Preemption:
+    looks_wide = bool(prepared(pod, view, profile=WIDE).rules)
+    enough = max(_CANDIDATES_AT_LEAST, len(view.nodes) // 10)
+    candidates: list[Candidate] = []
+    refusals: dict[str, tuple[str, ...]] = {}
+    for some in _slices(answers):
+        for name, verdict in some.items():
+            # Trying costs as much as the view is large, so the pod is shown no more than its rules look at.
+            seen = view if looks_wide else _only(view, name)
+            found = search(pod, seen, {name: verdict})
+            candidates += found.candidates
+            refusals |= found.refusals
+        if len(candidates) >= enough:
+            break
+        await asyncio.sleep(0)
+    return Preemption(candidates=tuple(candidates[:enough]), refusals=refusals)
+
+
+def _only(view: ClusterView, name: str) -> ClusterView:
+    return ClusterView({name: view.nodes[name]}, namespaces=view.namespaces, storage=view.storage, anti_affine={})
+
+
+def _slices(answers: Mapping[str, Verdict]) -> Iterator[dict[str, Verdict]]:
+    left = iter(answers.items())
+    while some := dict(islice(left, _NODES_AT_ONCE)):
+        yield some

@@ -1,0 +1,262 @@
+"""Which pod is next. Pure: pods, times and events in, the next pod out.
+
+A pod is in one of three places. *Active*: to be tried, the highest priority first, then who has waited longest.
+*Backing off*: something has changed since it failed, but it failed lately; such pods are tried when no active one is
+left (as kube-scheduler does since 1.33) or when their time has come. *Unschedulable*: nothing has changed that could
+help; an event brings it back, or the flush after five minutes. A pod that failed through an error of ours waits out its
+back-off whatever else there is to do.
+
+Pods with scheduling gates are not put in by the caller. Nothing here outlives the process: a pod that is pending is
+active again after a restart.
+"""
+
+from __future__ import annotations
+
+import heapq
+from datetime import UTC, datetime
+from enum import Enum
+from typing import TYPE_CHECKING, Final
+
+from plimsoll.local.scheduler.queue.cluster_events import is_about_a_node, may_help
+from plimsoll.scheduling.cluster_view import PodKey, pod_key
+from plimsoll.scheduling.priorities import priority_of
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from plimsoll.local.scheduler.queue.cluster_events import ClusterEvent
+    from plimsoll.local.scheduler.settings import SchedulerSettings
+    from plimsoll.objects.api.pods import Pod
+
+    Helps = Callable[[Pod], bool]
+    """Whether the node an event is about would take the pod now."""
+
+_LONG_AGO: Final = datetime.min.replace(tzinfo=UTC)
+
+
+class _Place(Enum):
+    ACTIVE = "active"
+    BACKING_OFF = "backing off"
+    IN_ERROR = "in error"
+    UNSCHEDULABLE = "unschedulable"
+    IN_HAND = "in hand"
+
+
+class Queued:
+    """A pod that has no node yet."""
+
+    __slots__ = ("entry", "failed_s", "failures", "is_dirty", "missed", "place", "pod", "queued_s", "refused_by")
+
+    def __init__(self, pod: Pod, queued_s: float) -> None:
+        self.pod = pod
+        self.queued_s = queued_s
+        self.failed_s = 0.0
+        self.failures = 0
+        self.entry = 0
+        """The number of the one entry in a heap that counts."""
+        self.refused_by: frozenset[str] = frozenset()
+        self.place = _Place.ACTIVE
+        self.missed: list[tuple[ClusterEvent, Helps]] = []
+        """What happened while it was in hand."""
+        self.is_dirty = False
+
+    @property
+    def order(self) -> tuple[int, float, datetime, str, str]:
+        """Ends with the name, so that two runs go alike."""
+        meta = self.pod.metadata
+        created = meta.creation_timestamp or _LONG_AGO
+        return (-priority_of(self.pod), self.queued_s, created, meta.namespace, meta.name)
+
+
+class SchedulingQueue:
+    """The pods without a node. Times are seconds of one monotonic clock."""
+
+    def __init__(self, settings: SchedulerSettings) -> None:
+        self._settings = settings
+        self._queued: dict[PodKey, Queued] = {}
+        # Heaps are not searched: an entry that has moved on stays until it comes up, and is left out then.
+        self._active: list[tuple[tuple[int, float, datetime, str, str], int, Queued]] = []
+        self._waiting: list[tuple[float, tuple[int, float, datetime, str, str], int, Queued]] = []
+        # In the order in which they failed: whoever waits for the longest is the first.
+        self._unschedulable: dict[PodKey, Queued] = {}
+        self._in_hand: dict[PodKey, Queued] = {}
+        self._number = 0
+
+    def __len__(self) -> int:
+        return len(self._queued)
+
+    def __contains__(self, key: object) -> bool:
+        return key in self._queued
+
+    # ---- pods come, change and go
+
+    def put(self, pod: Pod, now_s: float) -> None:
+        """A pod that is new to us, or one that was changed by somebody in a way that may matter."""
+        key = pod_key(pod)
+        queued = self._queued.get(key)
+        if queued is None:
+            self._queued[key] = queued = Queued(pod, now_s)
+            self._activate(queued)
+            return
+        queued.pod = pod
+        match queued.place:
+            case _Place.UNSCHEDULABLE:
+                del self._unschedulable[key]
+                self._wait_or_activate(queued, now_s)
+            case _Place.IN_HAND:
+                queued.is_dirty = True
+            case _Place.ACTIVE:
+                self._activate(queued)  # its priority may have changed
+            case _:
+                pass
+
+    def refresh(self, pod: Pod) -> None:
+        """The same pod in a newer version that changes nothing for us."""
+        queued = self._queued.get(pod_key(pod))
+        if queued is not None:
+            queued.pod = pod
+
+    def drop(self, key: PodKey) -> None:
+        """It has its node, is gone, or is none of ours any more."""
+        self._queued.pop(key, None)
+        self._unschedulable.pop(key, None)
+        self._in_hand.pop(key, None)
+
+    # ---- one pod at a time
+
+    def pop(self, now_s: float) -> Queued | None:
+        """The next pod, which is in hand until it is `parked` or `dropped`."""
+        while self._active:
+            _, number, queued = heapq.heappop(self._active)
+            if self._is_current(queued, number):
+                return self._taken(queued)
+        return self._popped_from_waiting(now_s)
+
+    def all_in_order(self) -> list[Queued]:
+        """Every pod that could be tried, whatever it waits for, in the order of the queue."""
+        return sorted(
+            (one for one in self._queued.values() if one.place is not _Place.IN_HAND), key=lambda one: one.order
+        )
+
+    def take(self, queued: Queued) -> None:
+        """Have a pod of `all_in_order` in hand."""
+        self._unschedulable.pop(pod_key(queued.pod), None)
+        self._taken(queued)
+
+    def park(self, queued: Queued, refused_by: frozenset[str], now_s: float) -> None:
+        """No node took it. It waits for something that may help, or for less if that has happened meanwhile."""
+        if not self._gave_back(queued, now_s):
+            return
+        queued.refused_by = refused_by
+        missed, queued.missed = queued.missed, []
+        if queued.is_dirty or any(_helps(queued, event, helps) for event, helps in missed):
+            queued.is_dirty = False
+            self._wait(queued, _Place.BACKING_OFF)
+        else:
+            queued.place, queued.entry = _Place.UNSCHEDULABLE, 0
+            self._unschedulable[pod_key(queued.pod)] = queued
+
+    def park_in_error(self, queued: Queued, now_s: float) -> None:
+        """Something of ours went wrong: it is tried again after its back-off, no sooner."""
+        if self._gave_back(queued, now_s):
+            queued.missed, queued.is_dirty = [], False
+            self._wait(queued, _Place.IN_ERROR)
+
+    def give_back_all(self) -> None:
+        """Whoever had pods in hand is no more."""
+        for queued in (*self._in_hand.values(),):
+            self._activate(queued)
+        self._in_hand.clear()
+
+    # ---- what brings pods back
+
+    def happened(self, event: ClusterEvent, now_s: float, *, helps: Helps) -> int:
+        """Move the pods that may profit; gives how many."""
+        for queued in self._in_hand.values():
+            queued.missed.append((event, helps))
+        moved = [key for key, queued in self._unschedulable.items() if _helps(queued, event, helps)]
+        for key in moved:
+            self._wait_or_activate(self._unschedulable.pop(key), now_s)
+        return len(moved)
+
+    def tick(self, now_s: float) -> None:
+        """Back-offs that are over, and pods that have waited so long that they are tried anyhow."""
+        while self._waiting and self._waiting[0][0] <= now_s:
+            _, _, number, queued = heapq.heappop(self._waiting)
+            if self._is_current(queued, number):
+                self._activate(queued)
+        due_s = now_s - self._settings.flush_after_s
+        while (first := next(iter(self._unschedulable.values()), None)) is not None and first.failed_s <= due_s:
+            self._activate(self._unschedulable.pop(pod_key(first.pod)))
+
+    def next_tick_s(self) -> float | None:
+        """When `tick` has something to do; None: never, as things are."""
+        times = [one[0] for one in self._waiting[:1]]
+        first = next(iter(self._unschedulable.values()), None)
+        if first is not None:
+            times.append(first.failed_s + self._settings.flush_after_s)
+        return min(times, default=None)
+
+    def backoff_s(self, failures: int) -> float:
+        settings = self._settings
+        # Doubling ends where the cap is reached: a pod may fail for years.
+        return float(min(settings.initial_backoff_s * 2 ** min(failures - 1, 32), settings.max_backoff_s))
+
+    # ---- inside
+
+    def _taken(self, queued: Queued) -> Queued:
+        queued.place, queued.entry = _Place.IN_HAND, 0
+        queued.missed, queued.is_dirty = [], False
+        self._in_hand[pod_key(queued.pod)] = queued
+        return queued
+
+    def _gave_back(self, queued: Queued, now_s: float) -> bool:
+        key = pod_key(queued.pod)
+        if self._queued.get(key) is not queued:
+            return False
+        self._in_hand.pop(key, None)
+        queued.failures += 1
+        queued.failed_s = queued.queued_s = now_s
+        return True
+
+    def _activate(self, queued: Queued) -> None:
+        heapq.heappush(self._active, (queued.order, self._numbered(queued, _Place.ACTIVE), queued))
+
+    def _wait_or_activate(self, queued: Queued, now_s: float) -> None:
+        if queued.failed_s + self.backoff_s(max(queued.failures, 1)) <= now_s:
+            self._activate(queued)
+        else:
+            self._wait(queued, _Place.BACKING_OFF)
+
+    def _wait(self, queued: Queued, place: _Place) -> None:
+        until_s = queued.failed_s + self.backoff_s(queued.failures)
+        heapq.heappush(self._waiting, (until_s, queued.order, self._numbered(queued, place), queued))
+
+    def _numbered(self, queued: Queued, place: _Place) -> int:
+        self._number += 1
+        queued.place, queued.entry = place, self._number
+        return self._number
+
+    def _popped_from_waiting(self, now_s: float) -> Queued | None:
+        """The pod whose back-off ends first; one in error only once it has ended."""
+        held = []
+        found = None
+        while self._waiting and found is None:
+            entry = heapq.heappop(self._waiting)
+            until_s, _, number, queued = entry
+            if not self._is_current(queued, number):
+                continue
+            if queued.place is _Place.BACKING_OFF or until_s <= now_s:
+                found = queued
+            else:
+                held.append(entry)
+        for entry in held:
+            heapq.heappush(self._waiting, entry)
+        return None if found is None else self._taken(found)
+
+    def _is_current(self, queued: Queued, number: int) -> bool:
+        return queued.entry == number and self._queued.get(pod_key(queued.pod)) is queued
+
+
+def _helps(queued: Queued, event: ClusterEvent, helps: Helps) -> bool:
+    return may_help(event, queued.refused_by) or (is_about_a_node(event) and helps(queued.pod))

@@ -1,0 +1,1 @@
+"""Node scoring: preferences, plugin scores and the final ranking."""

@@ -1,0 +1,149 @@
+"""What a pod would like about the company it gets: soft spreading, and preferred affinity between pods.
+
+Scores beyond one node, added to those of `scoring` for the nodes a pod fits on. Pods of a controller that say nothing
+about spreading are spread over hosts and zones as kube-scheduler's default constraints do. Nothing here refuses a node,
+and terms that cannot be read are passed over.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import TYPE_CHECKING, Any, Final
+
+from plimsoll.core.errors import InvalidSelector
+from plimsoll.local.scheduler.scoring.scoring import BEST
+from plimsoll.scheduling.rules.inter_pod_affinity import AffinityTerm
+from plimsoll.scheduling.selectors import label_selector, with_label_keys
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+
+    from plimsoll.core.selectors import LabelSelector
+    from plimsoll.local.scheduler.equivalence import Judgement
+    from plimsoll.objects.api.pods import Pod
+    from plimsoll.scheduling.cluster_view import ClusterView
+
+HOSTNAME: Final = "kubernetes.io/hostname"
+ZONE: Final = "topology.kubernetes.io/zone"
+_WEIGHT: Final = 2
+_SOFT: Final = "ScheduleAnyway"
+
+
+def best_of(pod: Pod, fitting: Sequence[Judgement], view: ClusterView) -> str:
+    """The node with the highest score; among equals the first by name."""
+    scores = [one.score for one in fitting]
+    _add(scores, _spread_scores(pod, fitting, view))
+    terms = _preferred_terms(pod)
+    if terms:
+        _add(scores, _company_scores(terms, fitting, view))
+    highest = max(scores)
+    return min(one.place.name for one, score in zip(fitting, scores, strict=True) if score == highest)
+
+
+def spreads(pod: Pod) -> bool:
+    """Whether the pod is kept from its siblings though it says nothing about spreading."""
+    return not pod.spec.topology_spread_constraints and any(one.controller for one in pod.metadata.owner_references)
+
+
+def has_wishes(pod: Pod) -> bool:
+    """Whether it says itself what company it would like."""
+    affinity = pod.spec.affinity
+    return bool(pod.spec.topology_spread_constraints) or (
+        affinity is not None and (affinity.pod_affinity is not None or affinity.pod_anti_affinity is not None)
+    )
+
+
+def spread_score(crowding: int, most: int) -> int:
+    """What a node's crowding adds to its score, where the most crowded one has `most`."""
+    return _WEIGHT * ((most - crowding) * BEST // most) if most else 0
+
+
+def _add(scores: list[int], more: Sequence[int]) -> None:
+    for index, score in enumerate(more):
+        scores[index] += score
+
+
+# ---- spreading
+
+
+def _spread_scores(pod: Pod, fitting: Sequence[Judgement], view: ClusterView) -> Sequence[int]:
+    constraints = [one for one in pod.spec.topology_spread_constraints if one.when_unsatisfiable == _SOFT]
+    crowding = [0] * len(fitting)
+    for one in constraints:
+        try:
+            selector = label_selector(one.label_selector)
+        except InvalidSelector:
+            continue
+        selector = with_label_keys(selector, pod.metadata.labels, match=one.match_label_keys)
+        counts = _matching(selector, pod.metadata.namespace, one.topology_key, view)
+        _crowd(crowding, fitting, one.topology_key, counts)
+    if spreads(pod):
+        for key in (HOSTNAME, ZONE):
+            siblings: Counter[str | None] = Counter()
+            for judged in fitting:
+                siblings[judged.place.labels.get(key)] += judged.siblings
+            _crowd(crowding, fitting, key, siblings)
+    most = max(crowding, default=0)
+    return [spread_score(one, most) for one in crowding]
+
+
+def _matching(selector: LabelSelector, namespace: str, key: str, view: ClusterView) -> Counter[str]:
+    counts: Counter[str] = Counter()
+    for place in view.nodes.values():
+        if key in place.labels:
+            counts[place.labels[key]] += sum(
+                placed.namespace == namespace and not placed.leaving and selector.matches(placed.labels)
+                for placed in place.pods.values()
+            )
+    return counts
+
+
+def _crowd(crowding: list[int], fitting: Sequence[Judgement], key: str, counts: Mapping[Any, int]) -> None:
+    """A node without the key is the last choice."""
+    most = max(counts.values(), default=0) + 1
+    for index, one in enumerate(fitting):
+        domain = one.place.labels.get(key)
+        crowding[index] += most if domain is None else counts.get(domain, 0)
+
+
+# ---- company
+
+
+def _preferred_terms(pod: Pod) -> list[tuple[int, AffinityTerm]]:
+    affinity = pod.spec.affinity
+    if affinity is None:
+        return []
+    wanted = affinity.pod_affinity
+    unwanted = affinity.pod_anti_affinity
+    weighted = [
+        *((one.weight, one) for one in (wanted.preferred_during_scheduling_ignored_during_execution if wanted else ())),
+        *(
+            (-one.weight, one)
+            for one in (unwanted.preferred_during_scheduling_ignored_during_execution if unwanted else ())
+        ),
+    ]
+    terms = []
+    for weight, one in weighted:
+        try:
+            terms.append((weight, AffinityTerm(one.pod_affinity_term, pod, path="podAffinityTerm")))
+        except InvalidSelector:
+            continue
+    return terms
+
+
+def _company_scores(
+    terms: Iterable[tuple[int, AffinityTerm]], fitting: Sequence[Judgement], view: ClusterView
+) -> Sequence[int]:
+    liking = [0] * len(fitting)
+    for weight, term in terms:
+        counts: Counter[str] = Counter()
+        for place in view.nodes.values():
+            if term.topology_key in place.labels:
+                counts[place.labels[term.topology_key]] += sum(
+                    term.means(placed.namespace, placed.labels, view.namespaces.get(placed.namespace, {}))
+                    for placed in place.pods.values()
+                )
+        for index, one in enumerate(fitting):
+            liking[index] += weight * counts.get(one.place.labels.get(term.topology_key, ""), 0)
+    least, most = min(liking, default=0), max(liking, default=0)
+    return [_WEIGHT * ((one - least) * BEST // (most - least)) for one in liking] if most > least else ()

@@ -1,0 +1,124 @@
+"""The best node for the next pod of a shape, without looking at all nodes again.
+
+`preferences.best_of` goes through every node that fits, for every pod: at a thousand nodes that is most of what
+scheduling costs. What it finds for a pod without wishes of its own depends on little, though: how good the node is in
+itself, how many siblings it has, and how many its zone has. So nodes are kept in tiers of the same zone and the same
+siblings, each with its best one on top, and only the tops are compared. The answer is that of `best_of`, to the point;
+a test holds the two together. Who has wishes (spread constraints, company) goes the long way.
+"""
+
+from __future__ import annotations
+
+import heapq
+from collections import Counter
+from typing import TYPE_CHECKING, Final
+
+from plimsoll.local.scheduler.scoring.preferences import HOSTNAME, ZONE, spread_score
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from plimsoll.local.scheduler.equivalence import Judgement
+
+    Tier = tuple[str | None, int]
+    """A zone, and how many siblings a node has."""
+    _Entry = tuple[int, str]
+    """How good a node is, the best first, and its name."""
+
+# Not worth tidying up.
+_FEW: Final = 64
+
+
+class Ranking:
+    """Nodes that fit pods of one shape."""
+
+    def __init__(self) -> None:
+        self._fitting: dict[str, Judgement] = {}
+        self._sizes: Counter[Tier] = Counter()
+        self._heaps: dict[Tier, list[_Entry]] = {}  # may hold nodes that have changed since
+        self._siblings: Counter[str | None] = Counter()  # by zone
+        self._hosts: Counter[str | None] = Counter()
+        self._shared = 0
+
+    def __len__(self) -> int:
+        return len(self._fitting)
+
+    @property
+    def knows_hosts(self) -> bool:
+        """Whether every node is a host of its own; otherwise a node's siblings are not only its own."""
+        return not self._shared and not self._hosts[None]
+
+    def put(self, judged: Judgement) -> None:
+        """The node fits, and this is what is known of it."""
+        place = judged.place
+        name = place.name
+        before = self._fitting.get(name)
+        if before is judged:
+            return
+        if before is not None and before.place.labels is place.labels and before.siblings == judged.siblings:
+            # Most changes of a node are pods of other shapes: then it is at most better or worse than it was.
+            self._fitting[name] = judged
+            if before.score != judged.score:
+                self._push(_tier(judged), judged)
+            return
+        self.drop(name)
+        tier, host = _tier(judged), place.labels.get(HOSTNAME)
+        self._sizes[tier] += 1
+        self._siblings[tier[0]] += judged.siblings
+        self._hosts[host] += 1
+        self._shared += host is not None and self._hosts[host] == 2
+        self._fitting[name] = judged
+        self._push(tier, judged)
+
+    def _push(self, tier: Tier, judged: Judgement) -> None:
+        heap = self._heaps.setdefault(tier, [])
+        heapq.heappush(heap, (-judged.score, judged.place.name))
+        if len(heap) > 2 * self._sizes[tier] + _FEW:
+            self._heaps[tier] = heap = [one for one in dict.fromkeys(heap) if self._is_current(tier, one)]
+            heapq.heapify(heap)
+
+    def drop(self, name: str) -> None:
+        """The node is gone, or does not fit any more."""
+        before = self._fitting.pop(name, None)
+        if before is None:
+            return
+        tier = _tier(before)
+        self._sizes[tier] -= 1
+        self._siblings[tier[0]] -= before.siblings
+        host = before.place.labels.get(HOSTNAME)
+        self._hosts[host] -= 1
+        self._shared -= host is not None and self._hosts[host] == 1
+        if not self._hosts[host]:
+            del self._hosts[host]
+        if not self._sizes[tier]:
+            del self._sizes[tier], self._heaps[tier]
+
+    def best(self, *, spreads: bool) -> str:
+        """The name of the best one, the first by name among equals. There must be one.
+
+        `spreads`: pods of the shape shun their siblings, as those of a controller do.
+        """
+        crowding = {tier: self._crowding(tier) if spreads else 0 for tier in self._sizes}
+        most = max(crowding.values())
+        tops = ((one, spread_score(crowding[tier], most)) for tier, one in self._tops())
+        return min((-one.score - spread, one.place.name) for one, spread in tops)[1]
+
+    def _crowding(self, tier: Tier) -> int:
+        """A node without a zone is the last choice."""
+        zone, siblings = tier
+        in_zone = max(self._siblings.values()) + 1 if zone is None else self._siblings[zone]
+        return siblings + in_zone
+
+    def _tops(self) -> Iterator[tuple[Tier, Judgement]]:
+        for tier, heap in self._heaps.items():
+            while not self._is_current(tier, heap[0]):
+                heapq.heappop(heap)
+            yield tier, self._fitting[heap[0][1]]
+
+    def _is_current(self, tier: Tier, entry: _Entry) -> bool:
+        known = self._fitting.get(entry[1])
+        return known is not None and known.score == -entry[0] and _tier(known) == tier
+
+
+def _tier(judged: Judgement) -> Tier:
+    return judged.place.labels.get(ZONE), judged.siblings

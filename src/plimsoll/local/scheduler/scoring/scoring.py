@@ -1,0 +1,141 @@
+"""How good a node is for a pod, looking at the node alone: kube-scheduler's scores of its default profile.
+
+Least allocated and balanced resources, PreferNoSchedule taints, preferred node affinity, each out of 100 with
+kube-scheduler's weights; whole numbers throughout. Scores that kube-scheduler scales by the best node are here out of
+what could be reached, so that a node's score does not depend on others and can be remembered. What looks beyond the
+node is in `preferences`. Images are not looked at.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from plimsoll.core.errors import InvalidQuantity, InvalidSelector
+from plimsoll.core.resources import CPU, MEMORY, ZERO
+from plimsoll.objects.api.affinity import NodeSelector
+from plimsoll.scheduling.rules.resources_fit import pod_demand
+from plimsoll.scheduling.rules.taints import Tolerations
+from plimsoll.scheduling.selectors import node_selector
+
+if TYPE_CHECKING:
+    from plimsoll.core import node_selectors
+    from plimsoll.objects.api.pods import Pod
+    from plimsoll.scheduling.cluster_view import Kin, NodeState
+    from plimsoll.scheduling.verdicts import Verdict
+
+BEST: Final = 100
+_TAINTS_WEIGHT: Final = 3
+_AFFINITY_WEIGHT: Final = 2
+# What a pod that asks for nothing is taken to use, so that such pods do not all go to one node.
+_UNASKED: Final = {CPU: 100, MEMORY: 200 * 1024 * 1024}
+
+
+class Load(NamedTuple):
+    """What stands on one state of a node."""
+
+    place: NodeState
+    used: dict[str, int]
+    """With what pods that ask for nothing are taken to use."""
+    kins: Counter[Kin]
+    """How many pods stay there that no selector can tell apart."""
+    answers: dict[bytes, tuple[Verdict, int]]
+    """What was found out about the place for pods that ask for the same: the verdict, and the score."""
+
+
+class Loads:
+    """Sums over the pods of nodes, made once for each state of a node, however many shapes are judged there."""
+
+    def __init__(self) -> None:
+        self.known: dict[str, Load] = {}
+        """Of some state of a node each, by its name: who asks for thousands looks here before `of`."""
+
+    def of(self, place: NodeState) -> Load:
+        known = self.known.get(place.name)
+        if known is None or known.place is not place:
+            pods = place.pods.values()
+            used = {
+                name: sum([placed.demand[name] or unasked for placed in pods]) for name, unasked in _UNASKED.items()
+            }
+            kins = Counter([placed.kin for placed in pods if not placed.leaving])
+            known = self.known[place.name] = Load(place, used, kins, {})
+        return known
+
+    def forget(self, name: str) -> None:
+        self.known.pop(name, None)
+
+
+class NodeScores:
+    """Scores for pods of one shape."""
+
+    def __init__(self, pod: Pod) -> None:
+        try:
+            self._demand = pod_demand(pod)
+        except InvalidQuantity:
+            self._demand = ZERO  # nothing is scored for it: the rules refuse it everywhere
+        self._tolerations = Tolerations(one for one in pod.spec.tolerations if one.effect in {"", "PreferNoSchedule"})
+        self._preferred = _preferred_terms(pod)
+        self._reachable = sum(weight for weight, _ in self._preferred)
+        self._asked = {name: self._demand[name] for name in _UNASKED}
+        self._taken = {name: self._demand[name] or unasked for name, unasked in _UNASKED.items()}
+
+    def of(self, load: Load) -> int:
+        place = load.place
+        return (
+            self._least_allocated(load)
+            + self._balanced(place)
+            + _TAINTS_WEIGHT * self._untainted(place)
+            + _AFFINITY_WEIGHT * self._affine(place)
+        )
+
+    def _least_allocated(self, load: Load) -> int:
+        scores = []
+        for name, taken in self._taken.items():
+            offered = load.place.allocatable[name]
+            if offered <= 0:
+                continue
+            left = offered - load.used[name] - taken
+            scores.append(max(left, 0) * BEST // offered)
+        return sum(scores) // len(scores) if scores else 0
+
+    def _balanced(self, place: NodeState) -> int:
+        """How evenly cpu and memory would be used; the same everywhere for a pod that asks for neither."""
+        if not any(self._asked.values()):
+            return 0
+        parts = []
+        for name, asked in self._asked.items():
+            offered = place.allocatable[name]
+            if offered > 0:
+                parts.append(min((place.used[name] + asked) * BEST // offered, BEST))
+        return BEST - abs(parts[0] - parts[-1]) // 2 if parts else 0
+
+    def _untainted(self, place: NodeState) -> int:
+        if not place.node.spec.taints:
+            return BEST
+        disliked = sum(
+            taint.effect == "PreferNoSchedule" and not self._tolerations.accept(taint)
+            for taint in place.node.spec.taints
+        )
+        return BEST // (1 + disliked)
+
+    def _affine(self, place: NodeState) -> int:
+        if not self._reachable:
+            return 0
+        reached = sum(weight for weight, nodes in self._preferred if nodes.matches(place.labels, name=place.name))
+        return reached * BEST // self._reachable
+
+
+def _preferred_terms(pod: Pod) -> list[tuple[int, node_selectors.NodeSelector]]:
+    affinity = pod.spec.affinity
+    if affinity is None or affinity.node_affinity is None:
+        return []
+    terms = []
+    for one in affinity.node_affinity.preferred_during_scheduling_ignored_during_execution:
+        if one.weight <= 0 or not (one.preference.match_expressions or one.preference.match_fields):
+            continue
+        try:
+            nodes = node_selector(NodeSelector(node_selector_terms=(one.preference,)), path="preference")
+        except InvalidSelector:
+            continue  # a preference nobody can read is no reason to keep a pod waiting
+        terms.append((one.weight, nodes))
+    return terms

@@ -1,0 +1,1 @@
+"""What the scheduler writes: bindings, pod status and claims."""

@@ -1,0 +1,93 @@
+"""Claims that wait for their first consumer: says on which node it will run, and whether they are bound yet.
+
+The binding itself is the volume controller's. A claim to be provisioned is annotated with the node; a volume that is
+there already is reserved for its claim. Both can be done twice without harm, so after a crash it is simply done again.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from plimsoll.kube.errors import Conflict, NotFound
+from plimsoll.objects.api.storage import PersistentVolume, PersistentVolumeClaim
+from plimsoll.scheduling.rules.volume_binding import volume_choices
+
+if TYPE_CHECKING:
+    from plimsoll.kube.client import Client
+    from plimsoll.objects.api.pods import Pod
+    from plimsoll.scheduling.cluster_view import ClusterView
+
+SELECTED_NODE: Final = "volume.kubernetes.io/selected-node"
+_BOUND_BY_CONTROLLER: Final = "pv.kubernetes.io/bound-by-controller"
+
+
+def unbound_claims(pod: Pod, node: str, view: ClusterView) -> dict[str, str]:
+    """Claims still to be bound before the pod can go there, with the volume each gets; empty: to be provisioned."""
+    if not any(one.persistent_volume_claim or one.ephemeral for one in pod.spec.volumes):
+        return {}
+    place = view.node(node)
+    return {} if place is None else volume_choices(pod, place, view)
+
+
+class ClaimWrites:
+    """Tells the volume controller what was chosen."""
+
+    def __init__(self, client: Client) -> None:
+        self._client = client
+
+    async def choose(self, claim: PersistentVolumeClaim, node: str, volume: PersistentVolume | None) -> bool:
+        """False if claim or volume are not as they were: the pod has to be looked at again."""
+        try:
+            await self._tell(claim, node, volume)
+        except Conflict:
+            # Others write into claims too, and an attempt before may have told this already.
+            return await self._told_anew(claim, node, volume)
+        except NotFound:
+            return False
+        return True
+
+    async def _tell(self, claim: PersistentVolumeClaim, node: str, volume: PersistentVolume | None) -> None:
+        if volume is None:
+            await self._annotate(claim, node)
+        else:
+            await self._reserve(volume, claim)
+
+    async def _told_anew(self, claim: PersistentVolumeClaim, node: str, volume: PersistentVolume | None) -> bool:
+        """With both as they are now, unless somebody has chosen otherwise meanwhile."""
+        meta = claim.metadata
+        try:
+            current = await self._client.get(PersistentVolumeClaim, meta.name, namespace=meta.namespace)
+            if current.metadata.uid != meta.uid or current.metadata.annotations.get(SELECTED_NODE, node) != node:
+                return False
+            if volume is not None:
+                volume = await self._client.get(PersistentVolume, volume.metadata.name)
+            await self._tell(current, node, volume)
+        except (NotFound, Conflict):
+            return False
+        return True
+
+    async def _annotate(self, claim: PersistentVolumeClaim, node: str) -> None:
+        meta = claim.metadata
+        if meta.annotations.get(SELECTED_NODE) == node:
+            return
+        identity = {"uid": meta.uid, "resourceVersion": meta.resource_version}
+        body = {"metadata": {**identity, "annotations": {SELECTED_NODE: node}}}
+        await self._client.merge_patch(PersistentVolumeClaim, meta.name, body, namespace=meta.namespace)
+
+    async def _reserve(self, volume: PersistentVolume, claim: PersistentVolumeClaim) -> None:
+        meta = claim.metadata
+        reference = volume.spec.claim_ref
+        if reference is not None and reference.uid == meta.uid:
+            return
+        wanted = {
+            "kind": "PersistentVolumeClaim",
+            "apiVersion": "v1",
+            "namespace": meta.namespace,
+            "name": meta.name,
+            "uid": meta.uid,
+            "resourceVersion": meta.resource_version,
+        }
+        identity = {"uid": volume.metadata.uid, "resourceVersion": volume.metadata.resource_version}
+        by_us = {"annotations": {_BOUND_BY_CONTROLLER: "yes"}} if reference is None else {}
+        body = {"metadata": {**identity, **by_us}, "spec": {"claimRef": wanted}}
+        await self._client.merge_patch(PersistentVolume, volume.metadata.name, body)

@@ -1,0 +1,1 @@
+"""Load on a simulated TiDB cluster: curves, and how load spreads over instances."""

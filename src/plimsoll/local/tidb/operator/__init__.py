@@ -1,0 +1,1 @@
+"""The simulated TiDB Operator: turns TidbCluster objects into StatefulSets and status."""

@@ -1,0 +1,187 @@
+"""A small TiDB operator: what TidbClusters describe becomes StatefulSets and services, and their status tells of it.
+
+One turn: make or mend the objects of every component, size the sets, tell. A TiKV set shrinks by one, and only when PD
+has buried the store of its last pod: what nobody has drained is taken offline here, and waited for, as the real
+operator does. Objects go with their TidbCluster by their owner references. Nothing is decided about scaling.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+import msgspec
+
+from plimsoll.kube.controller.controller import Again, Controller, Done
+from plimsoll.kube.controller.enqueue import enqueue_on, of_itself, of_owner
+from plimsoll.kube.errors import AlreadyExists, NotFound
+from plimsoll.kube.informer.events import Key, key_of
+from plimsoll.kube.recorder import EventType
+from plimsoll.local.controller_manager.workloads.common.pod_control import controller_reference, event_subject
+from plimsoll.local.tidb.instances import TIKV, base_key, set_name
+from plimsoll.local.tidb.operator.manifests import APPLIED, components_in, service_bodies, stateful_set_body
+from plimsoll.local.tidb.operator.shrinking import Shrink, TakeOffline, next_step
+from plimsoll.local.tidb.operator.statuses import Observed, merge_between, status_of
+from plimsoll.local.tidb.pd.api import Request
+from plimsoll.objects.api.services import Service
+from plimsoll.objects.api.tidb import TidbCluster
+from plimsoll.objects.api.workloads import StatefulSet
+
+if TYPE_CHECKING:
+    from plimsoll.local.components import Component
+    from plimsoll.local.tidb.pd.pds import SimulatedPds
+    from plimsoll.local.tidb.topology import Topology
+    from plimsoll.objects.codec.decoding import RawObject
+
+NAME: Final = "tidb-controller-manager"
+_LOOK_AGAIN_S: Final = 10.0
+
+Json = dict[str, Any]
+
+
+class TidbClusters:
+    """`controller` is what runs."""
+
+    def __init__(self, component: Component, topology: Topology, pds: SimulatedPds) -> None:
+        self._client = component.client
+        self._clock = component.clock
+        self._recorder = component.recorder
+        self._topology = topology
+        self._pds = pds
+        self._resource = component.client.calls.resource(TidbCluster)
+        self._clusters = topology.clusters
+        # The set's controller keeps their bytes, so those informers are there anyway.
+        self._sets = component.informers.with_raw(StatefulSet)
+        self._services = component.informers.of(Service)
+        self.controller: Controller[Key] = Controller(
+            NAME,
+            self.reconcile,
+            clock=component.clock,
+            entropy=component.entropy,
+            all_keys=lambda: [key_of(one) for one in self._clusters.cache],
+        )
+        enqueue_on(self._clusters, self.controller, of_itself)
+        enqueue_on(self._sets, self.controller, of_owner(self._resource))
+        enqueue_on(self._services, self.controller, of_owner(self._resource))
+        pds.on_change = self._of_base
+
+    def _of_base(self, base: Key) -> None:
+        for member in self._topology.members(base):
+            self.controller.queue.add(Key(member.metadata.namespace, member.metadata.name))
+
+    async def reconcile(self, key: Key) -> Done | Again:
+        """Make, size, tell."""
+        found = self._clusters.cache.get(key.name, key.namespace)
+        if found is None or found.view.metadata.deletion_timestamp is not None:
+            return Done()
+        body = msgspec.json.decode(found.raw)
+        is_waiting = False
+        if not found.view.spec.paused:
+            for component in components_in(body["spec"]):
+                await self._make(found, body, component)
+                is_waiting |= await self._size(found, body, component)
+        await self._tell(found, body)
+        return Again(after_s=_LOOK_AGAIN_S) if is_waiting else Done()
+
+    # ---- act
+
+    async def _make(self, found: RawObject[TidbCluster], body: Json, component: str) -> None:
+        owner = controller_reference(self._resource, found.view.metadata)
+        for service in service_bodies(body["metadata"], component, owner=owner):
+            if self._services.cache.get(service["metadata"]["name"], service["metadata"]["namespace"]) is None:
+                await self._create(Service, service)
+        wanted = stateful_set_body(body["metadata"], body["spec"], component, owner=owner)
+        metadata = wanted["metadata"]
+        known = self._sets.cache.get(metadata["name"], metadata["namespace"])
+        if known is None:
+            await self._create(StatefulSet, wanted)
+        elif known.view.metadata.annotations.get(APPLIED) != metadata["annotations"][APPLIED]:
+            await self._mend(wanted)
+
+    async def _create(self, kind: type[Service | StatefulSet], body: Json) -> None:
+        try:
+            await self._client.create(kind, body)
+        except AlreadyExists:
+            # Our cache does not show it yet.
+            return
+
+    async def _mend(self, wanted: Json) -> None:
+        """All that a StatefulSet may change; what its claims are like it may not."""
+        metadata, spec = wanted["metadata"], wanted["spec"]
+        escaped = APPLIED.replace("/", "~1")
+        retention = "persistentVolumeClaimRetentionPolicy"
+        changes = [
+            {"op": "add", "path": f"/metadata/annotations/{escaped}", "value": metadata["annotations"][APPLIED]},
+            {"op": "replace", "path": "/spec/template", "value": spec["template"]},
+            {"op": "add", "path": f"/spec/{retention}", "value": spec[retention]},
+        ]
+        await self._client.json_patch(StatefulSet, metadata["name"], changes, namespace=metadata["namespace"])
+
+    async def _size(self, found: RawObject[TidbCluster], body: Json, component: str) -> bool:
+        """Whether there is something to wait for."""
+        name, namespace = set_name(found.view.metadata.name, component), found.view.metadata.namespace
+        known = self._sets.cache.get(name, namespace)
+        wanted = int(body["spec"][component].get("replicas", 0))
+        if known is None:
+            return False
+        replicas = known.view.spec.replicas or 0
+        if component == TIKV and wanted < replicas:
+            return await self._shrink(found.view, known.view)
+        if wanted != replicas:
+            await self._resize(known.view, wanted)
+        return False
+
+    async def _shrink(self, cluster: TidbCluster, known: StatefulSet) -> bool:
+        """One store less, if it may be; there may be more to go, so look again in any case."""
+        base, replicas = base_key(cluster), known.spec.replicas or 0
+        pod = f"{known.metadata.name}-{replicas - 1}"
+        state = self._pds.state(base)
+        is_running = any(one.pod == pod and one.is_ready for one in self._topology.instances_in(cluster))
+        store = state.of_pod(cluster.metadata.namespace, pod) if state is not None else None
+        step = next_step(store, knows_pd=state is not None, is_running=is_running)
+        if isinstance(step, Shrink):
+            await self._resize(known, replicas - 1)
+        elif isinstance(step, TakeOffline):
+            await self._take_offline(cluster, base, step.store_id)
+        return True
+
+    async def _take_offline(self, cluster: TidbCluster, base: Key, store_id: int) -> None:
+        asked = Request(method="DELETE", target=f"/pd/api/v1/store/{store_id}")
+        answer = await self._pds.answer(base, asked)
+        if answer is None or answer.status >= 400:
+            said = "PD does not answer" if answer is None else answer.body.decode(errors="replace")
+            subject = event_subject(self._resource, cluster.metadata)
+            self._recorder.record(subject, EventType.WARNING, reason="FailedScaleIn", message=said)
+
+    async def _resize(self, known: StatefulSet, replicas: int) -> None:
+        body = {"metadata": {"uid": known.metadata.uid}, "spec": {"replicas": replicas}}
+        try:
+            await self._client.merge_patch(StatefulSet, known.metadata.name, body, namespace=known.metadata.namespace)
+        except NotFound:
+            # It was deleted meanwhile, and is made anew.
+            return
+
+    # ---- tell
+
+    async def _tell(self, found: RawObject[TidbCluster], body: Json) -> None:
+        metadata = found.view.metadata
+        components = components_in(body["spec"])
+        sets = {one: self._sets.cache.get(set_name(metadata.name, one), metadata.namespace) for one in components}
+        observed = Observed(
+            namespace=metadata.namespace,
+            name=metadata.name,
+            wanted={one: int(body["spec"][one].get("replicas", 0)) for one in components},
+            sets={name: one.view for name, one in sets.items() if one is not None},
+            instances=self._topology.instances_in(found.view),
+            pd=self._pds.state(base_key(found.view)),
+        )
+        before = body.get("status") or {}
+        patch = merge_between(before, status_of(observed, before, now=self._clock.now()))
+        if not patch:
+            return
+        try:
+            # As with the real operator there is no status subresource.
+            told = {"metadata": {"uid": metadata.uid}, "status": patch}
+            await self._client.merge_patch(TidbCluster, metadata.name, told, namespace=metadata.namespace)
+        except NotFound:
+            # It was deleted meanwhile.
+            return

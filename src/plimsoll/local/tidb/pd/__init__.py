@@ -1,0 +1,1 @@
+"""The simulated PD: stores, region scheduling and its HTTP API."""

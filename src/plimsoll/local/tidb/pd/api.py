@@ -1,0 +1,336 @@
+"""PD's HTTP API over a simulated state: what is asked, answered in PD's words, with the state that follows. Pure.
+
+`pds` keeps the state and calls this for every request. Shapes and refusals are those of PD; what nobody here asks for
+(members of etcd, regions one by one) is answered shortly or with 404.
+"""
+
+from __future__ import annotations
+
+from base64 import b64decode, b64encode
+from datetime import datetime  # noqa: TC003 - msgspec reads annotations at run time
+from http import HTTPStatus
+from typing import TYPE_CHECKING, Any, Final
+from urllib.parse import parse_qs, unquote
+
+import msgspec
+import re2
+from msgspec.structs import replace
+
+from plimsoll.core.values import Value
+from plimsoll.local.tidb.instances import Instance  # noqa: TC001 - msgspec reads annotations at run time
+from plimsoll.local.tidb.pd.store_json import store_body
+from plimsoll.local.tidb.pd.stores import OFFLINE, TOMBSTONE, UP, PdState, StoreState
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+_API: Final = "/pd/api/v1"
+_EVICT: Final = "evict-leader-scheduler"
+_STANDING: Final = ("balance-region-scheduler", "balance-leader-scheduler", "balance-hot-region-scheduler")
+_NOT_BOOTSTRAPPED: Final = "[PD:cluster:ErrNotBootstrapped]TiKV cluster not bootstrapped, please start TiKV first"
+_LONGEST_PATTERN: Final = 1000
+
+
+class Request(Value):
+    """`target` is path and query."""
+
+    method: str
+    target: str
+    body: bytes = b""
+
+
+class Response(Value):
+    """An answer, and the state after it."""
+
+    status: int
+    body: bytes
+    state: PdState
+
+
+class Around(Value):
+    """What PD hears of besides its stores. `used_bytes` is what all peers together take up."""
+
+    now: datetime
+    tidb: tuple[Instance, ...] = ()
+    used_bytes: float = 0.0
+    metric_storage: str = ""
+
+
+def answered(state: PdState, request: Request, around: Around) -> Response:
+    """To any request."""
+    path, _, query = request.target.partition("?")
+    asked = _Asked(
+        method=request.method,
+        parts=tuple(unquote(part) for part in path.removeprefix(_API).strip("/").split("/")),
+        query=parse_qs(query, keep_blank_values=True),
+        body=request.body,
+    )
+    if path == "/v3/kv/range":
+        return _json(state, _key_range(asked, around))
+    if not path.startswith(f"{_API}/"):
+        return _text(state, HTTPStatus.NOT_FOUND, "404 page not found")
+    if asked.parts[0] in _NEED_STORES and not state.is_bootstrapped:
+        return _text(state, HTTPStatus.INTERNAL_SERVER_ERROR, _NOT_BOOTSTRAPPED)
+    handler = _HANDLERS.get((request.method, asked.parts[0]))
+    return (
+        _text(state, HTTPStatus.NOT_FOUND, "404 page not found") if handler is None else handler(state, asked, around)
+    )
+
+
+class _Asked(Value):
+    method: str
+    parts: tuple[str, ...]
+    query: dict[str, list[str]]
+    body: bytes
+
+    def one(self, name: str) -> str:
+        return (self.query.get(name) or [""])[0]
+
+
+# ---- stores
+
+
+def _stores(state: PdState, asked: _Asked, around: Around) -> Response:
+    if asked.parts[1:] == ("progress",):
+        return _progress(state, asked)
+    wanted = asked.query.get("state") or ["0", "1"]
+    found = [one for one in state.stores if str(one.state) in wanted]
+    return _json(state, _listed(state, found, around))
+
+
+def _listed(state: PdState, stores: Sequence[StoreState], around: Around) -> dict[str, Any]:
+    per_peer = around.used_bytes / max(1, sum(one.regions for one in state.stores))
+    bodies = [store_body(one, now=around.now, used_bytes=per_peer * one.regions) for one in stores]
+    return {"count": len(bodies), "stores": bodies}
+
+
+def _progress(state: PdState, asked: _Asked) -> Response:
+    wanted = asked.one("id")
+    leaving = [one for one in state.stores if one.state == OFFLINE and wanted in {"", str(one.id)}]
+    if not leaving:
+        return _text(state, HTTPStatus.NOT_FOUND, "no progress found for the given action")
+    share = 1 - leaving[0].regions / max(1, state.regions)
+    told = {"action": "removing", "store_id": leaving[0].id, "progress": round(share, 2)}
+    return _json(state, {**told, "current_speed": 0, "left_seconds": 0})
+
+
+def _store(state: PdState, asked: _Asked, around: Around) -> Response:
+    number = asked.parts[1] if len(asked.parts) > 1 else ""
+    store = state.store(int(number)) if number.isascii() and number.isdecimal() and len(number) < 19 else None
+    if store is None:
+        status = HTTPStatus.NOT_FOUND if number.isdecimal() else HTTPStatus.BAD_REQUEST
+        return _text(state, status, f"store {number} not found")
+    match asked.method, asked.parts[2:]:
+        case "GET", ():
+            return _json(state, _listed(state, [store], around)["stores"][0])
+        case "DELETE", ():
+            return _taken_offline(state, store, around)
+        case "POST", ("state",):
+            return _put_into(state, store, asked.one("state"), around)
+        case "POST", ("label",):
+            return _relabelled(state, store, asked)
+    return _text(state, HTTPStatus.NOT_FOUND, "404 page not found")
+
+
+def _taken_offline(state: PdState, store: StoreState, around: Around) -> Response:
+    if store.state == TOMBSTONE:
+        return _text(state, HTTPStatus.GONE, f"store {store.id} has been removed")
+    if store.state == UP:
+        left = sum(one.is_healthy(around.now) for one in state.stores if one.id != store.id)
+        if left < state.max_replicas:
+            told = (
+                f"can not remove store {store.id} since the number of up stores would be {left} "
+                f"while need {state.max_replicas}"
+            )
+            return _text(state, HTTPStatus.BAD_REQUEST, told)
+    return _json(state.with_store(replace(store, state=OFFLINE)), "The store is set as Offline.")
+
+
+def _put_into(state: PdState, store: StoreState, wanted: str, around: Around) -> Response:
+    if wanted == "Offline":
+        return _taken_offline(state, store, around)
+    if wanted != "Up":
+        return _text(state, HTTPStatus.BAD_REQUEST, f"invalid state {wanted}")
+    if store.state == TOMBSTONE:
+        return _text(state, HTTPStatus.GONE, f"store {store.id} has been removed")
+    return _json(state.with_store(replace(store, state=UP)), "The store's state is updated.")
+
+
+def _relabelled(state: PdState, store: StoreState, asked: _Asked) -> Response:
+    labels = _decoded(asked.body)
+    if not isinstance(labels, dict) or not all(isinstance(one, str) for one in labels.values()):
+        return _text(state, HTTPStatus.BAD_REQUEST, "labels are a map of text")
+    changed = replace(store, labels={**store.labels, **labels})
+    return _json(state.with_store(changed), "The store's label is updated.")
+
+
+def _labels(state: PdState, asked: _Asked, around: Around) -> Response:
+    """Both parameters are patterns that may match anywhere, in any case."""
+    patterns = asked.one("name"), asked.one("value")
+    if asked.parts[1:] != ("stores",) or any(len(one) > _LONGEST_PATTERN for one in patterns):
+        return _text(state, HTTPStatus.NOT_FOUND, "404 page not found")
+    try:
+        name, value = (re2.compile(f"(?i){one}") for one in patterns)
+    except re2.error as error:
+        return _text(state, HTTPStatus.BAD_REQUEST, f"error parsing regexp: {error}")
+    found = [
+        one
+        for one in state.stores
+        if one.state != TOMBSTONE and any(name.search(key) and value.search(text) for key, text in one.labels.items())
+    ]
+    return _json(state, _listed(state, found, around))
+
+
+# ---- configuration, schedulers
+
+
+def _config(state: PdState, asked: _Asked, around: Around) -> Response:
+    replication = {
+        "max-replicas": state.max_replicas,
+        "location-labels": "",
+        "enable-placement-rules": "false",
+        "strictly-match-label": "false",
+        "isolation-level": "",
+    }
+    match asked.parts[1:]:
+        case ():
+            server = {"metric-storage": around.metric_storage}
+            return _json(state, {"replication": replication, "pd-server": server})
+        case ("replicate",):
+            return _json(state, replication)
+        case ("rules",):
+            return _text(state, HTTPStatus.PRECONDITION_FAILED, "placement rules feature is disabled")
+    return _text(state, HTTPStatus.NOT_FOUND, "404 page not found")
+
+
+def _schedulers(state: PdState, asked: _Asked, _around: Around) -> Response:
+    if asked.method == "GET":
+        return _json(state, [*_STANDING, *([_EVICT] if state.evicting else [])])
+    wanted = _decoded(asked.body)
+    store_id = wanted.get("store_id") if isinstance(wanted, dict) else None
+    if not isinstance(wanted, dict) or wanted.get("name") != _EVICT or state.store(_whole(store_id)) is None:
+        return _text(state, HTTPStatus.BAD_REQUEST, "unknown scheduler or store")
+    evicting = tuple(sorted({*state.evicting, _whole(store_id)}))
+    return _json(replace(state, evicting=evicting), "The scheduler is created.")
+
+
+def _scheduler_gone(state: PdState, asked: _Asked, _around: Around) -> Response:
+    name = asked.parts[1] if len(asked.parts) > 1 else ""
+    if name == _EVICT and state.evicting:
+        return _json(replace(state, evicting=()), "The scheduler is removed.")
+    number = name.removeprefix(f"{_EVICT}-")
+    if not number.isdecimal() or int(number[:18]) not in state.evicting:
+        return _text(state, HTTPStatus.NOT_FOUND, "scheduler not found")
+    left = tuple(one for one in state.evicting if one != int(number))
+    return _json(replace(state, evicting=left), "The scheduler is removed.")
+
+
+def _scheduler_config(state: PdState, asked: _Asked, _around: Around) -> Response:
+    if asked.parts[1:] != (_EVICT, "list") or not state.evicting:
+        return _text(state, HTTPStatus.NOT_FOUND, "scheduler not found")
+    everything = [{"start-key": "", "end-key": ""}]
+    return _json(state, {"store-id-ranges": {str(one): everything for one in state.evicting}})
+
+
+# ---- regions, health, etcd
+
+
+def _regions(state: PdState, asked: _Asked, around: Around) -> Response:
+    match asked.parts[1:]:
+        case ("count",):
+            count = state.regions
+        case ("store", number) if number.isdecimal():
+            store = state.store(int(number[:18]))
+            count = store.regions if store else 0
+        case ("check", "miss-peer"):
+            count = min(state.regions, state.peers_missing)
+        case ("check", "down-peer"):
+            lost = [one for one in state.stores if one.state_name(around.now) in {"Disconnected", "Down"}]
+            count = min(state.regions, sum(one.regions for one in lost))
+        case ("check", "offline-peer"):
+            leaving = [one for one in state.stores if one.state == OFFLINE]
+            count = min(state.regions, sum(one.regions for one in leaving))
+        case ("check", "pending-peer" | "extra-peer"):
+            count = 0
+        case _:
+            return _text(state, HTTPStatus.NOT_FOUND, "404 page not found")
+    return _json(state, {"count": count, "regions": None})
+
+
+def _health(state: PdState, asked: _Asked, _around: Around) -> Response:
+    member = {"name": "pd-0", "member_id": 1, "client_urls": []}
+    if asked.parts[0] == "leader":
+        return _json(state, member)
+    if asked.parts[0] == "members":
+        return _json(state, {"members": [member], "leader": member})
+    return _json(state, [{**member, "health": True}])
+
+
+def _key_range(asked: _Asked, around: Around) -> dict[str, Any]:
+    """As etcd's gateway says it: numbers are text, and what is empty is left out."""
+    wanted = _decoded(asked.body)
+    wanted = wanted if isinstance(wanted, dict) else {}
+    first = _from_base64(wanted.get("key"))
+    after = _from_base64(wanted.get("range_end")) or first + b"\0"
+    found = sorted((key, value) for key, value in _topology(around) if first <= key < after)
+    kvs = [{"key": b64encode(key).decode(), "value": b64encode(value).decode()} for key, value in found]
+    return {"header": {"revision": "1"}, **({"kvs": kvs, "count": str(len(kvs))} if kvs else {})}
+
+
+def _topology(around: Around) -> list[tuple[bytes, bytes]]:
+    keys = []
+    for one in around.tidb:
+        started = int((one.since or around.now).timestamp())
+        info = {"version": "v7.5.0", "start_timestamp": started, "labels": one.labels}
+        place = f"/topology/tidb/{one.address}".encode()
+        keys.append((place + b"/info", msgspec.json.encode(info)))
+        keys.append((place + b"/ttl", str(int(around.now.timestamp() * 1e9)).encode()))
+    return keys
+
+
+def _from_base64(text: Any) -> bytes:
+    try:
+        return b64decode(text, validate=True) if isinstance(text, str) else b""
+    except ValueError:
+        return b""
+
+
+# ---- the wire
+
+
+def _decoded(body: bytes) -> Any:
+    try:
+        return msgspec.json.decode(body)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        return None
+
+
+def _whole(number: Any) -> int:
+    return number if isinstance(number, int) else 0
+
+
+def _json(state: PdState, body: Any) -> Response:
+    return Response(status=HTTPStatus.OK, body=msgspec.json.encode(body), state=state)
+
+
+def _text(state: PdState, status: HTTPStatus, said: str) -> Response:
+    return Response(status=status, body=msgspec.json.encode(said), state=state)
+
+
+_HANDLERS: Final[dict[tuple[str, str], Callable[[PdState, _Asked, Around], Response]]] = {
+    ("GET", "stores"): _stores,
+    ("GET", "store"): _store,
+    ("DELETE", "store"): _store,
+    ("POST", "store"): _store,
+    ("GET", "labels"): _labels,
+    ("GET", "config"): _config,
+    ("GET", "schedulers"): _schedulers,
+    ("POST", "schedulers"): _schedulers,
+    ("DELETE", "schedulers"): _scheduler_gone,
+    ("GET", "scheduler-config"): _scheduler_config,
+    ("GET", "regions"): _regions,
+    ("GET", "health"): _health,
+    ("GET", "members"): _health,
+    ("GET", "leader"): _health,
+}
+_NEED_STORES: Final = frozenset({"stores", "store", "labels", "schedulers", "scheduler-config", "regions"})

@@ -1,0 +1,158 @@
+"""How a simulated PD moves regions and leaders about, one of each per step, at a steady speed. Pure.
+
+As the real one: peers that are missing are made first, then those of leaving and lost stores are moved, then stores are
+balanced. Stores for hot regions get a few of them and are never a place for anything else, so what leaves one must find
+room on ordinary stores; where there is none it stays. An Offline store without regions is buried.
+"""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta
+from typing import TYPE_CHECKING, Final
+
+from msgspec.structs import replace
+
+from plimsoll.local.tidb.pd.stores import OFFLINE, TOMBSTONE, UP
+
+if TYPE_CHECKING:
+    from plimsoll.local.tidb.pd.stores import PdState, StoreState
+
+MOVES_PER_SECOND: Final = 10.0
+# One region in so many is hot, and moves to a store that is meant for hot ones.
+_HOT_ONE_IN: Final = 10
+_MOST_STEPS: Final = 100_000
+_IMBALANCE: Final = 2
+
+
+def advanced(state: PdState, *, now: datetime, speed: float = MOVES_PER_SECOND) -> PdState:
+    """The state at `now`."""
+    due = min(_MOST_STEPS, int(max(0.0, (now - state.as_of).total_seconds()) * speed + 1e-9))
+    board = _Board(state, now=now)
+    taken = 0
+    while taken < due and board.step():
+        taken += 1
+    # What has nothing to do does not save up time for later.
+    as_of = state.as_of + timedelta(seconds=taken / speed) if taken == due else now
+    return _buried(board.told(), as_of=max(as_of, state.as_of))
+
+
+def seconds_to_settle(state: PdState, *, now: datetime, speed: float = MOVES_PER_SECOND) -> float:
+    """How long until nothing moves any more, if nothing else happens. 0: it has settled."""
+    board = _Board(state, now=now)
+    steps = 0
+    while steps < _MOST_STEPS and board.step():
+        steps += 1
+    return steps / speed
+
+
+def _buried(state: PdState, *, as_of: datetime) -> PdState:
+    gone = {one.id for one in state.stores if one.state == OFFLINE and one.regions == 0}
+    if not gone:
+        return replace(state, as_of=as_of)
+    stores = tuple(replace(one, state=TOMBSTONE, leaders=0) if one.id in gone else one for one in state.stores)
+    return replace(state, stores=stores, as_of=as_of)
+
+
+class _Board:
+    """Counts by store, while they are moved."""
+
+    def __init__(self, state: PdState, *, now: datetime) -> None:
+        self._state = state
+        self._now = now
+        self._stores = [one for one in state.stores if one.state != TOMBSTONE]
+        self._regions = {one.id: one.regions for one in self._stores}
+        self._leaders = {one.id: one.leaders for one in self._stores}
+        healthy = [one for one in self._stores if one.is_healthy(now)]
+        self._normal = [one.id for one in healthy if not one.is_special]
+        self._special = [one.id for one in healthy if one.is_special]
+        self._leaving = [one.id for one in self._stores if self._is_leaving(one)]
+        evicting = set(state.evicting)
+        self._led = [one for one in (*self._normal, *self._special) if one not in evicting]
+        self._unled = [one.id for one in self._stores if one.id not in self._led]
+
+    def step(self) -> bool:
+        """Move a peer and a leader, as far as there is something to move."""
+        has_moved = self._make_missing_peer() or self._move_from_leaving() or self._heat() or self._balance()
+        return self._move_leader() or has_moved
+
+    def told(self) -> PdState:
+        changed = tuple(
+            replace(one, regions=self._regions[one.id], leaders=self._leaders[one.id])
+            if one.id in self._regions
+            else one
+            for one in self._state.stores
+        )
+        return replace(self._state, stores=changed)
+
+    def _is_leaving(self, store: StoreState) -> bool:
+        return store.state == OFFLINE or (store.state == UP and store.state_name(self._now) == "Down")
+
+    # ---- peers
+
+    def _emptiest(self) -> int | None:
+        """The ordinary store with the fewest regions that does not have them all."""
+        open_ones = [one for one in self._normal if self._regions[one] < self._state.regions]
+        return min(open_ones, key=lambda one: (self._regions[one], one), default=None)
+
+    def _make_missing_peer(self) -> bool:
+        target = self._emptiest()
+        wanted = self._state.regions * self._state.max_replicas
+        if target is None or sum(self._regions.values()) >= wanted:
+            return False
+        self._regions[target] += 1
+        return True
+
+    def _move_from_leaving(self) -> bool:
+        source = next((one for one in self._leaving if self._regions[one]), None)
+        target = self._emptiest()
+        return source is not None and target is not None and self._move_peer(source, target)
+
+    def _heat(self) -> bool:
+        hot = max(1, self._state.regions // _HOT_ONE_IN)
+        cold = next((one for one in self._special if self._regions[one] < hot), None)
+        source = max(self._normal, key=lambda one: (self._regions[one], -one), default=None)
+        if cold is None or source is None or self._regions[source] == 0:
+            return False
+        return self._move_peer(source, cold)
+
+    def _balance(self) -> bool:
+        target = self._emptiest()
+        source = max(self._normal, key=lambda one: (self._regions[one], -one), default=None)
+        if target is None or source is None or self._regions[source] - self._regions[target] < _IMBALANCE:
+            return False
+        return self._move_peer(source, target)
+
+    def _move_peer(self, source: int, target: int) -> bool:
+        self._regions[source] -= 1
+        self._regions[target] += 1
+        if self._leaders[source] > self._regions[source]:
+            # It led the region that left.
+            self._leaders[source] -= 1
+            self._leaders[target] += 1
+        return True
+
+    # ---- leaders
+
+    def _move_leader(self) -> bool:
+        target = self._follower()
+        source = self._misplaced_leader(target)
+        if source is None or target is None or target == source:
+            return False
+        self._leaders[source] -= 1
+        self._leaders[target] += 1
+        return True
+
+    def _misplaced_leader(self, target: int | None) -> int | None:
+        """A store that must not lead and does; if there is none, one that leads more than its share."""
+        must_not = next((one for one in self._unled if self._leaders[one]), None)
+        if must_not is not None or target is None:
+            return must_not
+        ordinary = [one for one in self._normal if one in self._led]
+        busiest = max(ordinary, key=lambda one: (self._leaders[one], -one), default=None)
+        is_busy = busiest is not None and self._leaders[busiest] - self._leaders[target] >= _IMBALANCE
+        return busiest if is_busy else None
+
+    def _follower(self) -> int | None:
+        """Who may lead one region more, and leads the fewest."""
+        able = [one for one in self._led if self._leaders[one] < self._regions[one]]
+        return min(able, key=lambda one: (self._leaders[one], one), default=None)

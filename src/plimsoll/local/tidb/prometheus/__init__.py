@@ -1,0 +1,1 @@
+"""The simulated Prometheus: scraped series and the query API."""

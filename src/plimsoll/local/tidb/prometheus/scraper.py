@@ -1,0 +1,85 @@
+"""Scrapes simulated TiDB clusters as a TidbMonitor would, every 15 s while there are any; otherwise it sleeps."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING, Final
+
+from plimsoll.kube.errors import ApiError
+from plimsoll.local.tidb.instances import TIKV
+from plimsoll.local.tidb.pd.stores import TOMBSTONE
+from plimsoll.local.tidb.prometheus.series import SCRAPE_S, AllSeries
+from plimsoll.runtime.services import Service
+
+if TYPE_CHECKING:
+    from plimsoll.core.clock import Clock
+    from plimsoll.kube.informer.events import Key
+    from plimsoll.local.tidb.instances import Instance
+    from plimsoll.local.tidb.load.loads import Loads
+    from plimsoll.local.tidb.pd.pds import SimulatedPds
+    from plimsoll.local.tidb.topology import Topology
+
+NAME: Final = "simulated-tidb-monitor"
+
+
+class Monitoring:
+    """`series` is what it has measured."""
+
+    def __init__(self, topology: Topology, pds: SimulatedPds, loads: Loads, *, clock: Clock) -> None:
+        self._topology = topology
+        self._pds = pds
+        self._loads = loads
+        self._clock = clock
+        self._has_work = asyncio.Event()
+        self.series = AllSeries()
+        topology.clusters.add_handler(lambda _change: self._has_work.set(), name=NAME)
+
+    def service(self) -> Service:
+        return Service(name=NAME, run=self.run)
+
+    async def run(self) -> None:
+        """Until cancelled."""
+        await self._topology.clusters.synced()
+        await self._topology.pods.synced()
+        while True:
+            await self._has_work.wait()
+            await self.scrape()
+            if not self.series and not self._topology.bases():
+                self._has_work.clear()
+            await self._clock.sleep(SCRAPE_S)
+
+    async def scrape(self) -> None:
+        """Look at everything once."""
+        now = self._clock.now()
+        instances: list[Instance] = []
+        cores: dict[tuple[str, str], float] = {}
+        sizes: dict[tuple[str, str], dict[str, float]] = {}
+        for key in self._topology.bases():
+            base = self._topology.base(key)
+            if base is None:
+                continue
+            try:
+                await self._loads.read(key, base, now=now)
+            except ApiError:
+                # The server does not answer just now: what was read last goes on.
+                continue
+            found = self._topology.instances(key)
+            instances += found
+            cores |= self._loads.cores(key, found)
+            sizes |= self._sizes(key, found)
+        self.series.scraped(instances, cores=cores, sizes=sizes, at_s=now.timestamp())
+
+    def _sizes(self, key: Key, instances: tuple[Instance, ...]) -> dict[tuple[str, str], dict[str, float]]:
+        state = self._pds.state(key)
+        if state is None:
+            return {}
+        per_peer = self._loads.used_bytes(key) / max(1, sum(one.regions for one in state.stores))
+        sizes = {}
+        for one in instances:
+            store = state.of_pod(one.namespace, one.pod) if one.component == TIKV else None
+            if store is not None and store.state != TOMBSTONE:
+                used = min(float(store.capacity_bytes), per_peer * store.regions)
+                available = store.capacity_bytes - used
+                told = {"capacity": float(store.capacity_bytes), "used": used, "available": available}
+                sizes[one.namespace, one.pod] = told
+        return sizes

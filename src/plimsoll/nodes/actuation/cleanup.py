@@ -1,0 +1,95 @@
+"""Takes marks off nodes that nobody removes: after a crash, a lost lease, or an undo that did not get through.
+
+At the start, and as often as the loop likes: nodes that this process is removing are told to it and left alone, and so
+are nodes whose machines the cloud is deleting or has deleted already. Nothing is taken off while the provider does not
+tell: a mark that stays a turn longer does no harm.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import structlog
+
+from plimsoll.core.plans import Reason
+from plimsoll.kube.errors import NotAllowed
+from plimsoll.nodes.actuation.provider_deletions import is_running
+from plimsoll.nodes.actuation.taints import SoftTaints, is_candidate, is_marked, unmark
+from plimsoll.nodes.providers.values import NodeRef, ProviderFailed
+
+if TYPE_CHECKING:
+    from collections.abc import Container, Iterable
+
+    from plimsoll.core.clock import Clock
+    from plimsoll.nodes.actuation.node_writer import NodeWriter
+    from plimsoll.nodes.config.policy import ScaleDown
+    from plimsoll.nodes.providers.ports import Provider
+    from plimsoll.nodes.providers.values import Instance
+    from plimsoll.objects.api.nodes import Node
+
+log = structlog.get_logger(__name__)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Cleaned:
+    """A node whose mark was to come off; `failure` None: it did."""
+
+    node: str
+    failure: Reason | None = None
+
+
+class Cleaner:
+    """`provider` is asked as of its last refresh."""
+
+    def __init__(self, writer: NodeWriter, provider: Provider, *, clock: Clock) -> None:
+        self._writer = writer
+        self._provider = provider
+        self._soft = SoftTaints(writer, clock=clock)
+
+    async def take_off_marks(
+        self, nodes: Iterable[Node], options: ScaleDown, *, leaving: Container[str] = frozenset()
+    ) -> tuple[Cleaned, ...]:
+        """Taints of deletion and the cordons that came with them, of nodes that are not `leaving`."""
+        left_behind = [one for one in nodes if is_marked(one) and one.metadata.name not in leaving]
+        if not left_behind:
+            return ()
+        try:
+            staying = await self._with_machines(left_behind)
+        except (ProviderFailed, NotAllowed) as error:
+            log.warning("cleaning.blind", nodes=len(left_behind), problem=str(error))
+            return ()
+        return tuple([await self._take_off(one, options) for one in staying])
+
+    async def _take_off(self, node: Node, options: ScaleDown) -> Cleaned:
+        written = await unmark(self._writer, node, uncordon=options.cordon_first)
+        return _cleaned(node, written, "deletion taint")
+
+    async def _with_machines(self, nodes: Iterable[Node]) -> list[Node]:
+        """Those whose machines run, and those that are none of the provider's."""
+        instances: dict[str, tuple[Instance, ...]] = {}
+        found = []
+        for node in nodes:
+            ref = NodeRef.of_node(node)
+            group = await self._provider.node_group_for_node(ref)
+            if group is not None and group.id not in instances:
+                instances[group.id] = await group.nodes()
+            if group is None or any(is_running(one, ref) for one in instances[group.id]):
+                found.append(node)
+        return found
+
+    async def take_off_soft_taints(self, nodes: Iterable[Node], options: ScaleDown) -> tuple[Cleaned, ...]:
+        """At the start only, and not where timers are restored from them."""
+        if options.candidate_ttl_s > 0:
+            return ()
+        candidates = [one for one in nodes if is_candidate(one)]
+        return tuple([_cleaned(one, await self._soft.take_off(one), "soft taint") for one in candidates])
+
+
+def _cleaned(node: Node, written: object, what: str) -> Cleaned:
+    failure = written if isinstance(written, Reason) else None
+    if failure is None:
+        log.info("cleaning.done", node=node.metadata.name, what=what)
+    else:
+        log.warning("cleaning.failed", node=node.metadata.name, what=what, problem=failure.message)
+    return Cleaned(node=node.metadata.name, failure=failure)

@@ -1,0 +1,71 @@
+"""Pods that were evicted and are not made again yet: plans leave room for them, or it would be given away twice.
+
+Memory of one process, and short: a controller makes its pod anew within seconds, and then that one counts.
+"""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import TYPE_CHECKING
+
+from plimsoll.nodes.planning.state.node_pods import off_its_node
+from plimsoll.objects.owners import controller_of
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+    from datetime import datetime
+
+    from plimsoll.objects.api.pods import Pod
+
+_ENDED = frozenset({"Succeeded", "Failed"})
+
+
+class RecentEvictions:
+    """What was evicted, by uid, and which new pods stand for others of them already."""
+
+    def __init__(self) -> None:
+        self._pods: dict[str, tuple[datetime, Pod]] = {}
+        self._replacing: set[str] = set()
+
+    def note(self, pod: Pod, at: datetime) -> None:
+        """Only of pods that somebody makes again."""
+        if controller_of(pod.metadata) is not None and pod.status.phase not in _ENDED:
+            self._pods[pod.metadata.uid] = (at, pod)
+
+    def clock_was_set(self, by: timedelta) -> None:
+        self._pods = {uid: (at + by, pod) for uid, (at, pod) in self._pods.items()}
+
+    def missing(self, now: datetime, pods: Iterable[Pod], *, for_s: float) -> tuple[Pod, ...]:
+        """As their controllers would make them again, without a node. `pods` are all that there are.
+
+        Each is waited for `for_s` seconds.
+        """
+        oldest = now - timedelta(seconds=for_s)
+        self._pods = {uid: (at, pod) for uid, (at, pod) in self._pods.items() if at > oldest}
+        if self._pods:
+            self._forget_replaced(pods)
+        else:
+            self._replacing.clear()
+        return tuple(off_its_node(pod) for _, pod in self._pods.values())
+
+    def _forget_replaced(self, pods: Iterable[Pod]) -> None:
+        """Each pod that is younger than an eviction of its controller stands for one of them, the oldest first."""
+        waiting: dict[str, list[tuple[datetime, str]]] = {}
+        for uid, (at, pod) in self._pods.items():
+            waiting.setdefault(_owner(pod), []).append((at, uid))
+        for pod in pods:
+            uid, line = pod.metadata.uid, waiting.get(_owner(pod))
+            if line and uid not in self._pods and uid not in self._replacing and _made_after(pod, line[0][0]):
+                self._replacing.add(uid)
+                del self._pods[line.pop(0)[1]]
+
+
+def _owner(pod: Pod) -> str:
+    owner = controller_of(pod.metadata)
+    return "" if owner is None else owner.uid or f"{pod.metadata.namespace}/{owner.kind}/{owner.name}"
+
+
+def _made_after(pod: Pod, at: datetime) -> bool:
+    """Kubernetes cuts the fraction off the time of creation."""
+    made = pod.metadata.creation_timestamp
+    return made is not None and made >= at.replace(microsecond=0)

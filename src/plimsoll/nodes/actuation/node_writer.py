@@ -1,0 +1,81 @@
+"""Writes to node objects that lose nobody else's: `NodeWriter.change`.
+
+`spec.taints` is one list to the API server, so a patch of it replaces what others put there. Every write names the
+version it was made from; where somebody was faster, or no answer came, the node is read again and the change is made
+of what is there now. A change that is made already is found so, and not written.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
+
+from plimsoll.core.plans import Reason
+from plimsoll.kube.errors import AnswerLost, Conflict, NotFound, ServerFailed
+from plimsoll.nodes.acting.kube_trouble import CALL_FAILED
+from plimsoll.objects.api.nodes import Node
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from plimsoll.core.clock import Clock
+    from plimsoll.kube.client import Client
+    from plimsoll.nodes.actuation.timing import Pacing
+
+WRITE_FAILED: Final = "NodeWriteFailed"
+_ATTEMPTS: Final = 12
+
+
+@dataclass(frozen=True, slots=True)
+class NodeGone:
+    """There is no such node any more, or only another one of its name."""
+
+    name: str
+
+
+class NodeWriter:
+    """One caller's hand on nodes."""
+
+    def __init__(self, client: Client, *, clock: Clock, pacing: Pacing) -> None:
+        self._client = client
+        self._clock = clock
+        self._pacing = pacing
+
+    async def change(self, node: Node, change: Callable[[Node], dict[str, Any] | None]) -> Node | NodeGone | Reason:
+        """The node as it is afterwards. `change` gives a merge patch, or None for a node that needs none.
+
+        The node may come from a cache: that it needs no change is believed only after a look at the server.
+        """
+        current, is_fresh = node, False
+        trouble: Exception | None = None
+        for attempt in range(_ATTEMPTS):
+            try:
+                if not is_fresh and attempt:
+                    current, is_fresh = await self._client.get(Node, node.metadata.name), True
+                if current.metadata.uid != node.metadata.uid:
+                    return NodeGone(node.metadata.name)
+                body = change(current)
+                if body is None and is_fresh:
+                    return current
+                if body is not None:
+                    return await self._write(current, body)
+                continue
+            except NotFound:
+                return NodeGone(node.metadata.name)
+            except (Conflict, AnswerLost, ServerFailed) as error:
+                trouble = error
+            except CALL_FAILED as error:
+                return _failed(node, error)
+            is_fresh = False
+            await self._clock.sleep(self._pacing.conflict_s * (attempt + 1))
+        return _failed(node, trouble)
+
+    async def _write(self, current: Node, body: dict[str, Any]) -> Node:
+        meta = current.metadata
+        version = {"uid": meta.uid, "resourceVersion": meta.resource_version}
+        patch = {**body, "metadata": {**body.get("metadata", {}), **version}}
+        return await self._client.merge_patch(Node, meta.name, patch)
+
+
+def _failed(node: Node, error: Exception | None) -> Reason:
+    return Reason(code=WRITE_FAILED, message=f"node {node.metadata.name} could not be written: {error}")

@@ -1,0 +1,130 @@
+"""Hands nodes to the provider: one call for each node, or for all of a group that are ready within the batch time.
+
+A call that was not answered may have been done. Then the cloud is asked anew, and only what still runs is asked for
+again, by its own name: nobody goes in its place.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Final
+
+import structlog
+
+from plimsoll.kube.errors import NotAllowed
+from plimsoll.nodes.actuation.timing import Looks
+from plimsoll.nodes.providers.values import CallFailed, FailureKind, InstanceState, ProviderFailed, failure_of
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from plimsoll.core.clock import Clock
+    from plimsoll.nodes.actuation.timing import Pacing
+    from plimsoll.nodes.providers.ports import Group, Provider
+    from plimsoll.nodes.providers.values import Instance, NodeRef
+
+    Results = Mapping[str, CallFailed | None]
+    """By name of the node; None: it is gone, or going."""
+
+log = structlog.get_logger(__name__)
+
+_CALLS: Final = 3
+_LOOKS: Final = 6
+"""So often the cloud has to show a machine as running before it is asked once more to delete it."""
+
+
+@dataclass(slots=True, eq=False)
+class _Bucket:
+    """Nodes of a group that go by one call."""
+
+    refs: list[NodeRef] = field(default_factory=list)
+    results: asyncio.Future[Results] = field(default_factory=asyncio.Future)
+
+
+class NodeDeletions:
+    """For all removals of a process: it is where their nodes meet."""
+
+    def __init__(self, provider: Provider, *, clock: Clock) -> None:
+        self._provider = provider
+        self._clock = clock
+        self._buckets: dict[str, _Bucket] = {}
+
+    async def delete_soon(self, group: str, ref: NodeRef, pacing: Pacing) -> CallFailed | None:
+        """With whatever else of the group is ready within the batch time."""
+        if pacing.batch_s <= 0:
+            return (await self.delete(group, [ref], pacing))[ref.name]
+        bucket = self._buckets.get(group)
+        if bucket is not None:
+            bucket.refs.append(ref)
+            return (await asyncio.shield(bucket.results))[ref.name]
+        bucket = self._buckets[group] = _Bucket([ref])
+        try:
+            await self._clock.sleep(pacing.batch_s)
+            del self._buckets[group]
+            bucket.results.set_result(await self.delete(group, bucket.refs, pacing))
+        finally:
+            if not bucket.results.done():
+                self._buckets.pop(group, None)
+                bucket.results.cancel()
+        return bucket.results.result()[ref.name]
+
+    async def delete(self, group: str, refs: Sequence[NodeRef], pacing: Pacing) -> Results:
+        """All by one call. The kind UNKNOWN is left only where the provider would not tell what became of it."""
+        results: dict[str, CallFailed | None] = {}
+        left = list(refs)
+        message = ""
+        for _ in range(_CALLS):
+            failure = await self._call(group, left)
+            results |= dict.fromkeys((ref.name for ref in left), failure)
+            if failure is None or failure.kind is not FailureKind.UNKNOWN:
+                return results
+            message = failure.message
+            log.warning("node_deletion.unanswered", group=group, nodes=len(left), problem=message)
+            running = await self._still_running(group, left, pacing)
+            if running is None:
+                return results
+            results |= dict.fromkeys((ref.name for ref in left if ref not in running), None)
+            if not running:
+                return results
+            left = running
+        still = CallFailed(kind=FailureKind.FAILED, message=f"it still runs after {_CALLS} calls: {message}")
+        return results | dict.fromkeys((ref.name for ref in left), still)
+
+    async def _call(self, group: str, refs: Sequence[NodeRef]) -> CallFailed | None:
+        try:
+            found = await self._group(group)
+            if found is None:
+                return CallFailed(kind=FailureKind.NO_SUCH_GROUP, message=f"there is no node group {group} any more")
+            return failure_of(await found.delete_nodes(refs))
+        except (ProviderFailed, NotAllowed) as error:
+            return CallFailed(kind=FailureKind.FAILED, message=str(error))
+
+    async def _group(self, group: str) -> Group | None:
+        return next((one for one in await self._provider.node_groups() if one.id == group), None)
+
+    async def _still_running(self, group: str, refs: Sequence[NodeRef], pacing: Pacing) -> list[NodeRef] | None:
+        """Those whose machines the cloud still wants after a few looks: it may take its time. None: it did not tell."""
+        looks = Looks(self._clock, pacing, for_s=pacing.provider_stuck_s)
+        seen = 0
+        while await looks.again():
+            try:
+                await self._provider.refresh()
+                found = await self._group(group)
+                there = () if found is None else await found.nodes()
+            except (ProviderFailed, NotAllowed) as error:
+                log.warning("node_deletion.blind", group=group, problem=str(error))
+                if pacing.is_stepped:
+                    break
+                continue
+            running = [ref for ref in refs if any(is_running(one, ref) for one in there)]
+            seen += 1
+            if not running or seen == _LOOKS:
+                return running
+        return None
+
+
+def is_running(instance: Instance, ref: NodeRef) -> bool:
+    """Whether this is the machine behind the node, and is not going."""
+    is_it = instance.id == ref.provider_id if ref.provider_id else instance.name == ref.name
+    return is_it and instance.state is not InstanceState.DELETING

@@ -1,0 +1,381 @@
+"""One turn of the node autoscaler: observe, plan, act, tell. The main flow of specs/nodes.md 6.1.
+
+`Autoscaler.run_once()` is called by the controller's timer when live, and by `{loop: …}` in a scenario. Between turns
+only time is remembered (timers, back-offs, what growth was asked for); everything else is read anew, so that a process
+that dies at any point is followed by one that goes on from the world alone. Only time that passed while somebody looked
+counts: a clock that is set, or a time in which nothing could be seen, makes no node overdue.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, replace
+from datetime import timedelta
+from typing import TYPE_CHECKING, Any, Final, Protocol, TypeVar
+
+import structlog
+
+from plimsoll.core.errors import Unreachable
+from plimsoll.core.plans import Reason
+from plimsoll.nodes.actuation.node_groups import EmptiedGroups, delete_groups, raise_to_minimum, repair
+from plimsoll.nodes.actuation.taints import restored
+from plimsoll.nodes.actuation.timing import Pacing
+from plimsoll.nodes.brakes import ActionGuard
+from plimsoll.nodes.cluster_state.node_readiness import StartupTaints, readiness_of
+from plimsoll.nodes.cluster_state.registry import ClusterState
+from plimsoll.nodes.cluster_state.templates import GroupTemplates
+from plimsoll.nodes.model.loop_result import CANNOT_SEE, DeletedGroup, LoopResult
+from plimsoll.nodes.observing.pod_filters import CONSUMING, PodSorter, Viewpoint
+from plimsoll.nodes.observing.provider_state import look_at_cloud
+from plimsoll.nodes.observing.snapshots import Snapshots, with_places
+from plimsoll.nodes.reporting.timings import Stopwatch
+from plimsoll.nodes.requests.controller import RequestContext
+from plimsoll.nodes.scaledown.consolidation import Consolidator
+from plimsoll.nodes.scaledown.orchestrator import NodeActuators, ScaleDownContext, ScaleDownOrchestrator
+from plimsoll.nodes.scaleup.executor import ScaleUpExecutor
+from plimsoll.nodes.scaleup.orchestrator import PODS_TOO_NEW, ScaleUpContext, ScaleUpOrchestrator
+from plimsoll.objects.owners import controller_of
+
+if TYPE_CHECKING:
+    from datetime import datetime
+
+    from plimsoll.core.clock import Clock
+    from plimsoll.nodes.actuation.cleanup import Cleaned, Cleaner
+    from plimsoll.nodes.config.policy import Policy
+    from plimsoll.nodes.config.source import ActiveConfig, ConfigSource
+    from plimsoll.nodes.model.loop_result import Repaired, ScaleUpPart, ScaleUpResult
+    from plimsoll.nodes.model.snapshot import Snapshot
+    from plimsoll.nodes.observing.listers import ClusterRead, Stale, Watching
+    from plimsoll.nodes.observing.provider_state import CloudRead
+    from plimsoll.nodes.providers.ports import Provider
+    from plimsoll.nodes.requests.controller import RequestController
+    from plimsoll.nodes.requests.transaction import RequestTransaction
+    from plimsoll.nodes.scaleup.orchestrator import Asking
+    from plimsoll.objects.api.pods import Pod
+
+log = structlog.get_logger(__name__)
+
+T = TypeVar("T", LoopResult, ScaleDownContext)
+
+_CLOCK_WAS_SET: Final = timedelta(seconds=1)
+"""What a clock goes wrong by between two turns while it is kept right slowly is far less."""
+
+Planning = Callable[[Callable[[], Any]], Awaitable[Any]]
+"""Runs a pure planner: in a worker thread when live, inline in virtual time."""
+
+
+class Teller(Protocol):
+    """Says what a turn did: `telling`."""
+
+    async def tell(self, turn: LoopResult) -> None: ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AutoscalerDependencies:
+    """What an autoscaler is made of."""
+
+    watching: Watching
+    provider: Provider
+    configuration: ConfigSource
+    hands: NodeActuators
+    cleaner: Cleaner
+    teller: Teller
+    clock: Clock
+    measuring: Clock
+    """What measures how long things take; nothing is decided by it."""
+    planning: Planning
+    expander: Asking | None = None
+    """One outside this program, where the operator named it."""
+    desk: RequestController | None = None
+    """Where ProvisioningRequests are served; None: they are not."""
+    stepped: bool = False
+    """A scenario takes the steps: nothing waits for timers, and no scheduler runs by itself."""
+
+
+class Autoscaler:
+    """One a process. Turns must not overlap."""
+
+    def __init__(self, parts: AutoscalerDependencies) -> None:
+        self._parts = parts
+        wishes = parts.configuration.wishes()
+        self._state = ClusterState(wishes.policy)
+        self._templates = GroupTemplates(wishes.policy)
+        grower = ScaleUpExecutor(parts.provider, self._state)
+        self._expanding = ScaleUpOrchestrator(grower, parts.planning, parts.expander)
+        saving = Consolidator(grower, parts.planning)
+        self._shrinking = ScaleDownOrchestrator(parts.hands, parts.planning, saving, stepped=parts.stepped)
+        self._emptied = EmptiedGroups()
+        self._sorter = PodSorter()
+        self._snapshots = Snapshots()
+        self._turns = 0
+        self._looked_at = (parts.clock.now(), parts.clock.monotonic_s())
+        self._blind_since_s: float | None = None
+        self._has_begun = False
+        self._stopwatch = Stopwatch(parts.measuring)
+
+    async def synced(self) -> None:
+        """Return once everything that a turn looks at has been seen."""
+        await self._parts.watching.synced()
+        await self._parts.configuration.synced()
+        if self._parts.desk is not None:
+            await self._parts.desk.synced()
+
+    async def run_once(self) -> LoopResult:
+        wishes = self._parts.configuration.wishes()
+        self._state.policy = self._templates.policy = wishes.policy
+        self._turns += 1
+        self._stopwatch = Stopwatch(self._parts.measuring)
+        with self._stopwatch.timing("main"):
+            turn = await self._turn(wishes, self._now())
+        turn = _with(turn, function_seconds=dict(self._stopwatch.seconds), priority_problem=wishes.priority_problem)
+        await self._parts.teller.tell(turn)
+        return turn
+
+    async def _turn(self, wishes: ActiveConfig, now: datetime) -> LoopResult:
+        """Whatever cannot be seen ends the turn before anything is done."""
+        if (stale := self._stale()) is not None:
+            why = f"the cluster cannot be seen: {stale}"
+            return self._blinded(wishes, now, why, error_type="apiCallError", for_s=stale.age_s)
+        cluster = self._parts.watching.read()
+        if (hollow := _nothing_to_begin_with(cluster, wishes)) is not None:
+            return self._ended(wishes, now, hollow)
+        try:
+            cloud = await self._cloud(cluster, wishes, now)
+        except Unreachable as error:
+            return self._blinded(wishes, now, str(error), error_type="cloudProviderError")
+        self._sees_again()
+        return await self._seen(cluster, cloud, wishes, now)
+
+    async def _cloud(self, cluster: ClusterRead, wishes: ActiveConfig, now: datetime) -> CloudRead:
+        provider = self._parts.provider
+        with self._stopwatch.timing("cloudProviderRefresh"):
+            await provider.refresh()
+        pods = cluster.pods.on_nodes
+        return await look_at_cloud(
+            provider, cluster.nodes, pods, policy=wishes.policy, templates=self._templates, now=now
+        )
+
+    async def _seen(self, cluster: ClusterRead, cloud: CloudRead, wishes: ActiveConfig, now: datetime) -> LoopResult:
+        """Everything is known: judge it, put right what is wrong, then grow and shrink."""
+        brakes = ActionGuard.of(wishes.policy, paused=wishes.paused)
+        cleaned = () if brakes.reason else await self._cleaned(cluster, cloud, wishes, now)
+        with self._stopwatch.timing("updateClusterState"):
+            changes = self._state.observe(cloud.observed(cluster.nodes, wishes.policy), now)
+        if self._parts.desk is not None:
+            self._parts.desk.note(changes)
+        repaired = () if brakes.reason else await repair(self._parts.provider, changes)
+        turn = LoopResult(
+            number=self._turns,
+            at=now,
+            policy=wishes.policy,
+            standing=self._state.standing(now),
+            changes=changes,
+            repaired=repaired,
+            cleaned=cleaned,
+        )
+        assert turn.standing is not None
+        if (unhealthy := turn.standing.unhealthy_reason()) is not None:
+            self._shrinking.forget()
+            return _with(turn, ended_early=unhealthy)
+        if any(one.after is not None and one.failure is None for one in repaired):
+            told = Reason(code="SizesRepaired", message="sizes of groups were put right; the next turn looks anew")
+            return _with(turn, ended_early=told)
+        return await self._planned(turn, cluster, cloud, brakes)
+
+    async def _planned(
+        self, turn: LoopResult, cluster: ClusterRead, cloud: CloudRead, brakes: ActionGuard
+    ) -> LoopResult:
+        assert turn.standing is not None
+        policy, now, standing = turn.policy, turn.at, turn.standing
+        viewpoint = Viewpoint(rules=policy.pods, now=now, waits_for_scheduler=not self._parts.stepped)
+        pods = self._sorter.sorted(cluster.pods, viewpoint, guests=self._evicted(cluster, now))
+        snapshot = self._snapshots.next(cluster, cloud, pods, standing=standing, policy=policy, number=turn.number)
+        snapshot = self._expanding.with_promises(snapshot)
+        sitting = RequestContext(
+            snapshot=snapshot,
+            nodes=cluster.nodes,
+            sizes={name: one.target for name, one in cloud.groups.items()},
+            policy=policy,
+            now=now,
+            brakes=brakes,
+            consuming=[one.pod for one in pods.set_aside if one.reason.code == CONSUMING],
+        )
+        session = await self._opened(sitting)
+        if session is not None:
+            snapshot = session.snapshot
+            turn = _with(turn, requests=session.part)
+            if session.ended is not None:
+                return _with(turn, ended_early=session.ended, pods_by_state=pods.by_state, set_aside=pods.set_aside)
+        up = await self._expanded(snapshot, turn, brakes, session)
+        if self._parts.desk is not None and session is not None:
+            turn = _with(turn, requests=await self._parts.desk.close(session, up))
+            if session.kept is not None and session.kept is not up.plan:
+                places = session.places(up)
+                self._expanding.promise(snapshot, places.existing, places.grown)
+        situation = _situation(turn, cluster, with_places(snapshot, up.plan.existing), up)
+        booked = frozenset() if session is None else session.booked_nodes
+        with self._stopwatch.timing("scaleDown"):
+            down = await self._shrinking.step(_with(situation, booked=booked), brakes)
+        grown = (*up.grown, *down.replacing)
+        gone = () if brakes.reason or down.under_way else await self._tidied(cloud, snapshot, grown, now)
+        raised = () if brakes.reason or grown else await self._raised(cloud, policy, now)
+        return _with(
+            turn,
+            snapshot=snapshot,
+            pods_by_state=pods.by_state,
+            set_aside=pods.set_aside,
+            scale_up=up,
+            scale_down=down,
+            repaired=(*turn.repaired, *raised),
+            groups_gone=gone,
+        )
+
+    # ---- steps
+
+    async def _opened(self, sitting: RequestContext) -> RequestTransaction | None:
+        """Requests are read, booked and checked; those that nodes may be added for are planned with pending pods."""
+        desk = self._parts.desk
+        return await desk.open(sitting) if desk is not None and sitting.policy.requests.enabled else None
+
+    async def _expanded(
+        self, snapshot: Snapshot, turn: LoopResult, brakes: ActionGuard, session: RequestTransaction | None
+    ) -> ScaleUpPart:
+        assert turn.standing is not None
+        occasion = ScaleUpContext(
+            snapshot=snapshot,
+            policy=turn.policy,
+            now=turn.at,
+            ready_nodes=len(turn.standing.total.ready),
+            stopwatch=self._stopwatch,
+            waits_for_more=not self._parts.stepped,
+            gate=None if session is None else session.intend,
+        )
+        with self._stopwatch.timing("scaleUp"):
+            up = await self._expanding.step(occasion, brakes)
+        for one in up.grown:
+            if one.is_done:
+                self._shrinking.times.note(self._shrinking.times.added, one.group, turn.at)
+        return up
+
+    async def _cleaned(
+        self, cluster: ClusterRead, cloud: CloudRead, wishes: ActiveConfig, now: datetime
+    ) -> tuple[Cleaned, ...]:
+        """Marks on nodes that nobody is removing: of a process that died, or of a removal that could not undo them."""
+        remover, cleaner = self._parts.hands.remover, self._parts.cleaner
+        remover.policy = wishes.policy
+        remover.pacing = Pacing.STEPPED if self._parts.stepped else Pacing.of(wishes.policy)
+        remover.seen({one.metadata.name: one for one in cluster.nodes}, cloud.has_instance)
+        options = wishes.policy.scale_down
+        cleaned = await cleaner.take_off_marks(cluster.nodes, options, leaving=remover.under_way.nodes)
+        if not self._has_begun:
+            self._shrinking.restore(restored(cluster.nodes, options, now))
+            await cleaner.take_off_soft_taints(cluster.nodes, options)
+            self._has_begun = True
+        return cleaned
+
+    def _evicted(self, cluster: ClusterRead, now: datetime) -> list[Pod]:
+        """Pods that were evicted and that their owners have not made again yet wait for a place too."""
+        evicted = self._parts.hands.remover.recently_evicted(now, cluster.pods)
+        return [one for one in evicted if _will_be_made_again(one, cluster)]
+
+    async def _raised(self, cloud: CloudRead, policy: Policy, now: datetime) -> tuple[Repaired, ...]:
+        """Groups below their minimum are raised to it, where the operator wants that."""
+        if not policy.groups.enforce_min_size:
+            return ()
+        raised = await raise_to_minimum(cloud, policy)
+        for one in raised:
+            if one.failure is None and one.before is not None and one.after is not None:
+                self._state.grown(one.group, one.after - one.before, now)
+        return raised
+
+    async def _tidied(
+        self, cloud: CloudRead, snapshot: Snapshot, grown: tuple[ScaleUpResult, ...], now: datetime
+    ) -> tuple[DeletedGroup, ...]:
+        used = {one.group for one in grown}
+        due = self._emptied.due(cloud, snapshot, self._state.policy, used=used, now=now)
+        return await delete_groups(due, cloud.groups)
+
+    # ---- what is not seen
+
+    def _stale(self) -> Stale | None:
+        desk = self._parts.desk
+        return self._parts.watching.stale() or (None if desk is None else desk.stale())
+
+    def _blinded(
+        self, wishes: ActiveConfig, now: datetime, why: str, *, error_type: str, for_s: float = 0.0
+    ) -> LoopResult:
+        since_s = self._parts.clock.monotonic_s() - for_s
+        self._blind_since_s = min(since_s, since_s if self._blind_since_s is None else self._blind_since_s)
+        log.warning("turn.blind", problem=why)
+        return self._ended(wishes, now, Reason(code=CANNOT_SEE, message=why, facts={"errorType": error_type}))
+
+    def _sees_again(self) -> None:
+        """Time in which nobody could look counts against nobody."""
+        if self._blind_since_s is not None:
+            gap = timedelta(seconds=self._parts.clock.monotonic_s() - self._blind_since_s)
+            self._blind_since_s = None
+            self._state.was_blind(gap)
+            self._shrinking.put_off(gap)
+            self._emptied.put_off(gap)
+
+    def _ended(self, wishes: ActiveConfig, now: datetime, why: Reason) -> LoopResult:
+        return LoopResult(number=self._turns, at=now, policy=wishes.policy, ended_early=why)
+
+    def _now(self) -> datetime:
+        """The wall clock's time, as objects tell theirs. When it is set, what is remembered moves along."""
+        wall_before, steady_before_s = self._looked_at
+        wall, steady_s = self._looked_at = (self._parts.clock.now(), self._parts.clock.monotonic_s())
+        by = wall - wall_before - timedelta(seconds=steady_s - steady_before_s)
+        if abs(by) >= _CLOCK_WAS_SET:
+            log.warning("clock.was_set", by_s=by.total_seconds())
+            self._state.clock_was_set(by)
+            self._shrinking.clock_was_set(by)
+            self._emptied.put_off(by)
+        return wall
+
+
+def _with(whole: T, **parts: Any) -> T:
+    return replace(whole, **parts)
+
+
+def _situation(turn: LoopResult, cluster: ClusterRead, snapshot: Snapshot, up: ScaleUpPart) -> ScaleDownContext:
+    assert turn.standing is not None
+    return ScaleDownContext(
+        snapshot=snapshot,
+        policy=turn.policy,
+        now=turn.at,
+        nodes={one.metadata.name: one for one in cluster.nodes},
+        controllers=cluster.controllers,
+        unready=frozenset(turn.standing.total.unready),
+        groups_coming=frozenset(turn.standing.upcoming),
+        hindrance=_hindrance(up),
+    )
+
+
+def _will_be_made_again(pod: Pod, cluster: ClusterRead) -> bool:
+    owner = controller_of(pod.metadata)
+    if owner is None:
+        return False
+    known = cluster.controllers.get((pod.metadata.namespace, owner.kind, owner.name))
+    return known is not None and known.exists
+
+
+def _nothing_to_begin_with(cluster: ClusterRead, wishes: ActiveConfig) -> Reason | None:
+    if wishes.policy.groups.scale_up_from_zero:
+        return None
+    startup = StartupTaints(wishes.policy.pods)
+    if any(readiness_of(one, startup).is_ready for one in cluster.nodes):
+        return None
+    what = "ready nodes" if cluster.nodes else "nodes"
+    return Reason(code="ClusterUnhealthy", message=f"the cluster has no {what}, and scale-up-from-zero is false")
+
+
+def _hindrance(up: ScaleUpPart) -> Reason | None:
+    """What of growing keeps a turn from shrinking."""
+    grown = [one for one in up.grown if one.is_done]
+    if grown:
+        told = ", ".join(f"{one.group} {one.before}->{one.after}" for one in grown)
+        return Reason(code="ScaledUp", message=f"this turn scaled up: {told}")
+    if up.skipped is not None and up.skipped.code == PODS_TOO_NEW:
+        return up.skipped
+    return None

@@ -1,0 +1,193 @@
+"""The parts of a node autoscaler put together: the same for scenarios, `plimsoll up` and a real cluster.
+
+Who runs it gives a client, informers, a provider and a configuration; `services()` go to a supervisor, and `autoscaler`
+is there for whoever takes turns by hand. Nothing here decides.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+import structlog
+
+from plimsoll.journal.last_plans_map import LAST_PLANS_OF_NODES, LastPlansWriter
+from plimsoll.nodes.actuation.cleanup import Cleaner
+from plimsoll.nodes.actuation.deletion_controller import NodeDeletionController, RemovalTools
+from plimsoll.nodes.actuation.node_pods import CachedPods, ListedPods
+from plimsoll.nodes.actuation.node_writer import NodeWriter
+from plimsoll.nodes.actuation.taints import SoftTaints
+from plimsoll.nodes.actuation.timing import Pacing
+from plimsoll.nodes.autoscaler import Autoscaler, AutoscalerDependencies
+from plimsoll.nodes.controller import LoopTimer
+from plimsoll.nodes.observing.listers import Watching
+from plimsoll.nodes.observing.profiled_pods import ProfiledPods
+from plimsoll.nodes.observing.requests_watched import RequestsWatched
+from plimsoll.nodes.planning.scaledown.drainability import DrainRules
+from plimsoll.nodes.planning.scaledown.pdbs import RemainingPdbs
+from plimsoll.nodes.reporting.events.emitter import EventEmitter
+from plimsoll.nodes.reporting.reporter import Reporter
+from plimsoll.nodes.reporting.status.configmap import StatusWriter
+from plimsoll.nodes.requests.classes import condition_types_of, registered_classes
+from plimsoll.nodes.requests.controller import RequestController, RequestDependencies
+from plimsoll.nodes.requests.rollback.rollback import RollBack
+from plimsoll.nodes.requests.status_writer import RequestWriter
+from plimsoll.nodes.scaledown.orchestrator import NodeActuators
+from plimsoll.operator.action_rate import HourlyActionLimit
+from plimsoll.operator.health import Health, Patience
+from plimsoll.runtime.services import Service
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from plimsoll.core.clock import Clock
+    from plimsoll.journal.ports import Journal
+    from plimsoll.kube.client import Client
+    from plimsoll.kube.informer.factory import SharedInformerFactory
+    from plimsoll.kube.recorder import EventRecorder
+    from plimsoll.nodes.autoscaler import Planning
+    from plimsoll.nodes.config.scheduler_profiles import Profile
+    from plimsoll.nodes.config.source import ConfigSource
+    from plimsoll.nodes.providers.ports import Provider
+    from plimsoll.nodes.scaleup.orchestrator import Asking
+    from plimsoll.objects.api.pods import Pod
+
+log = structlog.get_logger(__name__)
+
+_FAREWELL_S: Final = 5.0
+"""A process that is told to end is not waited for long."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Dependencies:
+    """What an autoscaler lives in."""
+
+    client: Client
+    informers: SharedInformerFactory
+    recorder: EventRecorder
+    provider: Provider
+    configuration: ConfigSource
+    clock: Clock
+    planning: Planning
+    journal: Journal | None = None
+    expander: Asking | None = None
+    measuring: Clock | None = None
+    """What measures how long things take, where that is another one than `clock`."""
+    stepped: bool = False
+    profiles: Sequence[Profile] = ()
+    """Of the cluster's scheduler, where it is not the default one."""
+    knows_owner: Callable[[str], bool] = lambda _uid: True
+    """Whether the owner of this uid would be seen if it were there."""
+
+
+class NodeAutoscaler:
+    """Made before the informers run."""
+
+    def __init__(self, around: Dependencies) -> None:
+        policy = around.configuration.wishes().policy
+        as_scheduled = ProfiledPods(around.profiles).of if around.profiles else None
+        self.watching = Watching(around.informers, knows_owners=around.knows_owner, as_scheduled=as_scheduled)
+        pacing = Pacing.STEPPED if around.stepped else Pacing.of(policy)
+        self._around = around
+        self._pods = CachedPods(self.watching.pods) if around.stepped else ListedPods(around.client)
+        self._classes = registered_classes() if policy.requests.enabled else {}
+        self.requests = self._requests(as_scheduled) if policy.requests.enabled else None
+        self._remover = NodeDeletionController(self._removal_tools(), pacing)
+        writer = NodeWriter(around.client, clock=around.clock, pacing=pacing)
+        self.teller = Reporter(
+            emitter=EventEmitter(around.recorder),
+            status=StatusWriter(around.client),
+            journal=around.journal,
+            last_plans=None if around.stepped else LastPlansWriter(around.client, LAST_PLANS_OF_NODES),
+        )
+        self.health = Health(Patience.of(policy.operation))
+        self._cleaner = Cleaner(writer, around.provider, clock=around.clock)
+        namespace = policy.operation.namespace
+        self.autoscaler = Autoscaler(
+            AutoscalerDependencies(
+                watching=self.watching,
+                provider=around.provider,
+                configuration=around.configuration,
+                hands=NodeActuators(
+                    remover=self._remover,
+                    soft_taints=SoftTaints(writer, clock=around.clock),
+                    ledger=HourlyActionLimit(around.client, clock=around.clock, namespace=namespace),
+                ),
+                cleaner=self._cleaner,
+                teller=self.teller,
+                clock=around.clock,
+                measuring=around.measuring or around.clock,
+                planning=around.planning,
+                expander=around.expander,
+                desk=self._desk(),
+                stepped=around.stepped,
+            )
+        )
+
+    def _removal_tools(self) -> RemovalTools:
+        around = self._around
+        return RemovalTools(
+            client=around.client,
+            provider=around.provider,
+            pods=self._pods,
+            rules=self._drain_rules,
+            clock=around.clock,
+        )
+
+    def _requests(self, as_scheduled: Callable[[Pod], Pod] | None) -> RequestsWatched:
+        around = self._around
+        registered = condition_types_of(self._classes)
+        return RequestsWatched(around.informers, clock=around.clock, registered=registered, as_scheduled=as_scheduled)
+
+    def _desk(self) -> RequestController | None:
+        """Where requests are served, if they are."""
+        if self.requests is None:
+            return None
+        around = self._around
+        return RequestController(
+            RequestDependencies(
+                watched=self.requests,
+                writer=RequestWriter(around.client),
+                roll_back=RollBack(around.provider, self._pods),
+                provider=around.provider,
+                planning=around.planning,
+                classes=self._classes,
+            )
+        )
+
+    def services(self) -> list[Service]:
+        """Its own timer and its removals. A stepped world runs neither: it takes turns."""
+        if self._around.stepped:
+            return []
+        timer = LoopTimer(self.autoscaler, self.watching, self.health, clock=self._around.clock)
+        return [
+            Service(name="node removals", run=self._remover.run),
+            Service(name="node autoscaler", run=timer.run),
+        ]
+
+    async def settled(self) -> None:
+        """Until every removal that was begun has come to its end."""
+        await self._remover.settled()
+
+    async def leave(self) -> None:
+        """A clean exit: from now on nobody looks after the status, nor after marks of nodes that may be needed."""
+        policy = self._around.configuration.wishes().policy
+        await self.teller.leave(policy)
+        if policy.operation.dry_run or self.teller.last is None:
+            return
+        try:
+            async with asyncio.timeout(_FAREWELL_S):
+                await self._cleaner.take_off_soft_taints(self.watching.read().nodes, policy.scale_down)
+        except TimeoutError:
+            log.warning("leaving.overdue", problem="soft taints are left; the next start takes them off")
+
+    def _drain_rules(self) -> DrainRules:
+        """As of now: budgets and owners may have changed since a removal was planned."""
+        known = self.watching.read_owners()
+        return DrainRules(
+            options=self._around.configuration.wishes().policy.scale_down,
+            now=self._around.clock.now(),
+            slots=RemainingPdbs(self.watching.budgets()),
+            controllers=known,
+        )

@@ -1,0 +1,130 @@
+"""How the cluster and each group stand now: counts, health, what is upcoming, what is in back-off. Pure.
+
+Made by the registry, read by the planner's snapshot (`not_usable`, `creation_backoffs`), by metrics and by the status
+ConfigMap. It says nothing about what to do.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from plimsoll.core.plans import Reason
+from plimsoll.nodes.cluster_state.readiness import Readiness
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from datetime import datetime
+
+    from plimsoll.nodes.cluster_state.backoffs import BackedOff, CreationKey
+    from plimsoll.nodes.cluster_state.growth_requests import GrowthRequest
+    from plimsoll.nodes.cluster_state.observed import ObservedGroup
+    from plimsoll.nodes.config.policy import GroupRules
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GroupStanding:
+    """One group."""
+
+    group: ObservedGroup
+    target_size: int
+    """The provider's, with growth that was asked for since it was read."""
+    readiness: Readiness
+    growth: GrowthRequest | None
+    backoff: BackedOff | None
+    is_healthy: bool
+
+    @property
+    def upcoming(self) -> int:
+        return self.readiness.upcoming(self.target_size)
+
+    @property
+    def is_growing(self) -> bool:
+        return self.growth is not None and self.target_size > self.readiness.arrived
+
+    @property
+    def missing(self) -> int:
+        return missing_nodes(self.target_size, self.readiness, self.growth)
+
+    @property
+    def not_usable(self) -> str:
+        """Why it cannot grow now, as `planning.world.Group` has it; empty when it can."""
+        if not self.is_healthy:
+            return "not ready"
+        return "" if self.backoff is None else str(self.backoff)
+
+    @property
+    def reason(self) -> Reason | None:
+        """The same with all it rests on, for `plimsoll why nodegroup/…`."""
+        if not self.is_healthy:
+            message = f"group {self.group.id} is not ready: {self.missing} of {self.target_size} nodes are missing"
+            return Reason(code="NotReady", message=message, facts={"missing": self.missing, "target": self.target_size})
+        if self.backoff is None:
+            return None
+        error = self.backoff.error
+        return Reason(
+            code="InBackoff",
+            message=f"group {self.group.id} is {self.backoff} after {error}: {error.message}",
+            facts={
+                "until": self.backoff.until.isoformat(),
+                "errorClass": str(error.error_class),
+                "errorCode": error.code,
+            },
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Standing:
+    """All groups by id, and the cluster as a whole."""
+
+    at: datetime
+    groups: Mapping[str, GroupStanding] = field(default_factory=dict)
+    total: Readiness = field(default_factory=Readiness)
+    is_healthy: bool = True
+    creation_backoffs: Mapping[CreationKey, BackedOff] = field(default_factory=dict)
+
+    @property
+    def upcoming(self) -> dict[str, int]:
+        """Groups with nodes still to come; their nodes that registered but did not start are among those counted."""
+        return {name: group.upcoming for name, group in self.groups.items() if group.upcoming}
+
+    @property
+    def not_started(self) -> frozenset[str]:
+        """Nodes to leave out of the snapshot and of the candidates: fake ready ones stand for them."""
+        return frozenset(name for group in self.groups.values() for name in group.readiness.not_started)
+
+    def why_not_created(self) -> dict[CreationKey, str]:
+        """`Snapshot.creation_backoffs`."""
+        return {key: str(wait) for key, wait in self.creation_backoffs.items()}
+
+    def unhealthy_reason(self) -> Reason | None:
+        if self.is_healthy:
+            return None
+        unready, nodes = len(self.total.unready), self.total.registered
+        return Reason(
+            code="ClusterUnhealthy",
+            message=f"{unready} of {nodes} nodes are unready",
+            facts={"unready": unready, "nodes": nodes},
+        )
+
+
+def cluster_is_healthy(total: Readiness, rules: GroupRules) -> bool:
+    return not _is_too_many(len(total.unready), total.registered, rules)
+
+
+def group_is_healthy(target: int, readiness: Readiness, growth: GrowthRequest | None, rules: GroupRules) -> bool:
+    nodes = len(readiness.ready) + len(readiness.unready) + len(readiness.not_started)
+    return not _is_too_many(missing_nodes(target, readiness, growth), nodes, rules)
+
+
+def missing_nodes(target: int, readiness: Readiness, growth: GrowthRequest | None) -> int:
+    """Ready nodes that should be there: the target without what is on its way, given up or suspended."""
+    expected = target - len(readiness.long_unregistered) - len(readiness.suspended)
+    if growth is not None:
+        expected -= growth.increase
+    return max(0, expected - len(readiness.ready))
+
+
+def _is_too_many(bad: int, nodes: int, rules: GroupRules) -> bool:
+    # Compared without dividing, so that 45 % of 20 is 9 and not a hair more.
+    return bad > rules.unready_count and bad * 100 > rules.unready_percentage * nodes

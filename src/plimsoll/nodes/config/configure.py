@@ -1,0 +1,206 @@
+"""How people steer an autoscaler that runs: options and the pause, in the program's ConfigMap.
+
+`plimsoll nodes configure`, `pause` and `resume` write what `configuring` reads turn by turn. Options are judged
+together with those in force before anything is written, and a change that somebody else made meanwhile is never written
+over: it is read, and judged, anew.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Final
+
+import msgspec
+
+from plimsoll.core.errors import GaveUp, InvalidInput
+from plimsoll.kube.errors import Conflict, NotFound
+from plimsoll.nodes.brakes import PAUSED_ANNOTATION
+from plimsoll.nodes.config.flags import InvalidOptions
+from plimsoll.nodes.config.options import known_flag, read_options
+from plimsoll.nodes.config.source import CONFIG_MAP, OPTIONS_KEY, options_in
+from plimsoll.objects.api.core import ConfigMap
+from plimsoll.objects.api.meta import Time, written_time
+from plimsoll.objects.codec.yaml import dump
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+    from datetime import datetime
+
+    from plimsoll.kube.client import Client
+    from plimsoll.nodes.config.flags import Flag
+
+CONFIGURED_AT: Final = "plimsoll.io/configured-at"
+"""When options were changed last by `plimsoll nodes configure`: who ran a turn since then has read them."""
+_ATTEMPTS: Final = 5
+ONLY_AT_START: Final = frozenset(
+    {
+        *("address", "kubeconfig", "kubernetes", "namespace", "cloud-provider", "cloud-config", "cluster-name"),
+        *("clusterapi-cloud-config-authoritative", "node-group-auto-discovery", "profiling", "scheduler-config-file"),
+        *("kube-client-qps", "kube-client-burst", "leader-elect", "leader-elect-lease-duration"),
+        *("leader-elect-renew-deadline", "leader-elect-retry-period", "leader-elect-resource-name"),
+        *("leader-elect-resource-namespace", "grpc-expander-url", "grpc-expander-cert", "status-config-map-name"),
+    }
+)
+"""Flags that a running program does not read again."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RuntimeConfig:
+    """What the ConfigMap says now. `problem`: why its options cannot be used."""
+
+    options: Mapping[str, Any] = field(default_factory=dict)
+    paused: str = ""
+    """Empty: it is not; "true", or who paused it and why."""
+    problem: str = ""
+    configured_at: datetime | None = None
+    """None: nobody said; somebody wrote the ConfigMap by other means."""
+    version: str = ""
+    """Empty: there is no ConfigMap yet."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Wanted:
+    """A change: flags to set, flags to forget. `in_force` are the options of the running program, as far as known.
+
+    `now` is noted with the change.
+    """
+
+    options: Mapping[str, Any] = field(default_factory=dict)
+    unset: Sequence[str] = ()
+    in_force: Mapping[str, Any] = field(default_factory=dict)
+    now: datetime | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Changed:
+    """Options of the ConfigMap before and after."""
+
+    before: Mapping[str, Any]
+    after: Mapping[str, Any]
+
+    def differences(self) -> list[tuple[str, Any, Any]]:
+        """Flag, value before and after; None where there was or is none."""
+        names = sorted({*self.before, *self.after})
+        found = [(name, self.before.get(name), self.after.get(name)) for name in names]
+        return [one for one in found if one[1] != one[2]]
+
+
+async def read_steering(client: Client, namespace: str) -> RuntimeConfig:
+    try:
+        found = await client.get(ConfigMap, CONFIG_MAP, namespace=namespace)
+    except NotFound:
+        return RuntimeConfig()
+    paused = found.metadata.annotations.get(PAUSED_ANNOTATION, "")
+    options: Mapping[str, Any] = {}
+    problem = ""
+    try:
+        options = options_in(found)
+        read_options(options, path=OPTIONS_KEY)
+    except (InvalidInput, InvalidOptions) as error:
+        problem = str(error)
+    return RuntimeConfig(
+        options=options,
+        paused="" if paused == "false" else paused,
+        problem=problem,
+        configured_at=_moment(found.metadata.annotations.get(CONFIGURED_AT, "")),
+        version=found.metadata.resource_version,
+    )
+
+
+def _moment(written: str) -> datetime | None:
+    try:
+        return msgspec.convert(written, Time)
+    except msgspec.ValidationError:
+        return None
+
+
+async def set_pause(client: Client, namespace: str, why: str | None) -> RuntimeConfig:
+    """Paused for this reason ("" counts as one), or with None no longer; what it was before is given back."""
+    annotation = None if why is None else why.strip() or "true"
+    for _ in range(_ATTEMPTS):
+        before = await read_steering(client, namespace)
+        if annotation is None and not before.paused:
+            return before
+        patch = {"metadata": {"annotations": {PAUSED_ANNOTATION: annotation}}}
+        if await _written(client, namespace, patch, version=before.version):
+            return before
+    raise _overtaken(namespace)
+
+
+async def configure(client: Client, namespace: str, wanted: Wanted) -> Changed:
+    """Sets and forgets options; raises `InvalidOptions` or `InvalidInput`, and then nothing is changed."""
+    changes = canonical(wanted.options)
+    _check_running(changes)
+    unset = [_known(name).name for name in wanted.unset]
+    for _ in range(_ATTEMPTS):
+        before = await read_steering(client, namespace)
+        if before.problem and not before.options:
+            raise InvalidInput(f"{before.problem}; mend or delete it first", path=f"ConfigMap {namespace}/{CONFIG_MAP}")
+        held = canonical(before.options)
+        after = {name: value for name, value in {**held, **changes}.items() if name not in unset}
+        others = {name: value for name, value in wanted.in_force.items() if name not in held and name not in after}
+        read_options({**others, **after}, path="")
+        changed = Changed(before=held, after=dict(sorted(after.items())))
+        if not changed.differences():
+            return changed
+        patch: dict[str, Any] = {"data": {OPTIONS_KEY: dump(dict(changed.after)) if changed.after else ""}}
+        when = None if wanted.now is None else written_time(wanted.now)
+        patch["metadata"] = {"annotations": {CONFIGURED_AT: when}}
+        if await _written(client, namespace, patch, version=before.version):
+            return changed
+    raise _overtaken(namespace)
+
+
+def canonical(options: Mapping[str, Any]) -> dict[str, Any]:
+    """By the one name of each flag, whatever its spelling; values as a YAML writer shows them best."""
+    found: dict[str, Any] = {}
+    for spelling, value in options.items():
+        flag = known_flag(spelling)
+        found[spelling if flag is None else flag.name] = value if flag is None else _plain(flag, value)
+    return found
+
+
+def _plain(flag: Flag, value: Any) -> Any:
+    """Numbers and switches as such; what cannot be read stays as it is, and is complained about where it is judged."""
+    if isinstance(value, str) and flag.kind == "count" and value.strip().isdecimal():
+        return int(value)
+    if isinstance(value, str) and flag.kind == "true or false" and value in {"true", "false"}:
+        return value == "true"
+    return value
+
+
+def _known(name: str) -> Flag:
+    flag = known_flag(name)
+    if flag is None:
+        raise InvalidInput("unknown option; plimsoll run nodes --list-flags lists them", path=name)
+    return flag
+
+
+def _check_running(options: Mapping[str, Any]) -> None:
+    fixed = [name for name in options if name in ONLY_AT_START]
+    if fixed:
+        told = "is read at the start only; give it to plimsoll run nodes, and start that anew"
+        raise InvalidOptions((f"--{name}", told) for name in fixed)
+
+
+async def _written(client: Client, namespace: str, patch: dict[str, Any], *, version: str) -> bool:
+    """False: somebody else was faster."""
+    metadata = patch.get("metadata", {})
+    try:
+        if version:
+            body = {**patch, "metadata": {**metadata, "resourceVersion": version}}
+            await client.merge_patch(ConfigMap, CONFIG_MAP, body, namespace=namespace)
+        else:
+            body = {**patch, "metadata": {**metadata, "name": CONFIG_MAP, "namespace": namespace}}
+            await client.create(ConfigMap, body, namespace=namespace)
+    except Conflict:  # AlreadyExists is one
+        return False
+    except NotFound:
+        if not version:  # it is the namespace that is missing
+            raise
+        return False
+    return True
+
+
+def _overtaken(namespace: str) -> GaveUp:
+    return GaveUp(f"ConfigMap {namespace}/{CONFIG_MAP} was changed by others {_ATTEMPTS} times meanwhile; try again")

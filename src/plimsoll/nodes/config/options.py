@@ -1,0 +1,279 @@
+"""From what people wrote to a `Policy`: all flags by name, and every mistake at once with its fix.
+
+Scenario files, the command line and the configuration ConfigMap all come through `read_options`. `FLAGS` is the table
+the reference is made of: what is declared in `policy`, and what Cluster Autoscaler has and we only accept.
+
+Public: `read_options(mapping, path="options") -> Policy`, `accepted_only(mapping)` (what to warn about at start),
+`FLAGS`, `InvalidOptions`.
+
+A policy written down as the flags that make it, and read back: for recordings, and for the status of a running one.
+
+Only what differs from the defaults is written, so that a flag of a newer Plimsoll does not stand in the way of reading
+an old policy. `read_flags_of_policy` judges each flag by itself: a policy that was in force is not judged anew. Pure.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import difflib
+from decimal import Decimal
+from typing import TYPE_CHECKING, Any, Final
+
+from plimsoll.core.errors import InvalidInput
+from plimsoll.nodes.actuation.drain import parse_drain_tiers
+from plimsoll.nodes.config import flags
+from plimsoll.nodes.config.flags import Bounds, Flag, InvalidOptions, NamedBounds, State
+from plimsoll.nodes.config.policy import (
+    COST,
+    OPTIMAL_CHAINS,
+    PRIORITY,
+    AutoProvisioning,
+    Balancing,
+    Choosing,
+    GroupRules,
+    Limits,
+    Operation,
+    Planner,
+    PodRules,
+    Policy,
+    Requests,
+    ScaleDown,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+
+__all__ = ["FLAGS", "InvalidOptions", "Policy", "accepted_only", "known_flag", "read_options"]
+
+PARTS: Final[Mapping[str, type]] = {
+    "limits": Limits,
+    "groups": GroupRules,
+    "choosing": Choosing,
+    "balancing": Balancing,
+    "nap": AutoProvisioning,
+    "pods": PodRules,
+    "scale_down": ScaleDown,
+    "requests": Requests,
+    "operation": Operation,
+}
+_COUNTED: Final = "effort is counted here, never timed, so that a plan can be replayed"
+_ALWAYS_FAST: Final = "pods are always planned by class, which is what this asks for"
+_ONE_PLAN: Final = "one plan covers all pods and groups of a loop"
+_DURATION: Final = ("duration", flags.parse_duration_s)
+_SWITCH: Final = ("true or false", flags.parse_switch)
+_COUNT: Final = ("count", flags.parse_count)
+_TEXT: Final = ("text", flags.parse_text)
+_ACCEPTED: Final = (
+    ("fastpath-binpacking-enabled", _SWITCH, False, _ALWAYS_FAST),
+    ("max-nodegroup-binpacking-duration", _DURATION, 10.0, _COUNTED),
+    ("max-binpacking-time", _DURATION, 300.0, _COUNTED),
+    ("predicate-parallelism", _COUNT, 4, "predicates are evaluated for all classes at once"),
+    ("provisioning-request-max-backoff-cache-size", _COUNT, 1000, "back-off is kept in the request, not in a cache"),
+    ("async-node-groups", _SWITCH, False, "creating a group never blocks the loop"),
+    ("enable-proactive-scaleup", _SWITCH, False, "pods are not injected ahead of their controllers"),
+    ("pod-injection-limit", _COUNT, 5000, "pods are not injected ahead of their controllers"),
+    ("salvo-scale-up", _SWITCH, False, _ONE_PLAN),
+    ("salvo-scale-up-budget", _DURATION, 60.0, _ONE_PLAN),
+    ("enable-graceful-degradation", _SWITCH, False, "a loop's work does not grow with the number of pods"),
+    ("pending-pods-batching-timeout", _DURATION, 240.0, "a loop's work does not grow with the number of pods"),
+    ("dynamic-node-delete-delay-after-taint-enabled", _SWITCH, False, "node-delete-delay-after-taint is used as it is"),
+    ("capacity-quotas-enabled", _SWITCH, False, "limits come from options only"),
+    ("parallel-scale-up", _SWITCH, False, "groups of one plan are always grown side by side"),
+    ("estimator", _TEXT, "binpacking", "there is one estimator"),
+)
+
+
+_WITHOUT_EFFECT: Final = {
+    "scale-from-unschedulable": "templates never take over that a node is cordoned",
+    "scaleup-simulation-for-skipped-node-groups-enabled": "reasons of skipped groups are always told",
+    "scale-down-simulation-timeout": _COUNTED,
+    "plan-time-limit": _COUNTED,
+    "provreq-reservation-pods": "bookings hold in plans only; no pods are made that hold the room on nodes",
+}
+"""Declared like the others, so that their values are judged and kept; nothing is done with them."""
+
+
+def _declared() -> Iterator[Flag]:
+    for part in PARTS.values():
+        for _, flag in flags.flags_of(part):
+            note = _WITHOUT_EFFECT.get(flag.name)
+            yield flag if note is None else dataclasses.replace(flag, state=State.ACCEPTED, note=note)
+    for name, (kind, parse), default, note in _ACCEPTED:
+        yield Flag(name=name, kind=kind, default=default, parse=parse, state=State.ACCEPTED, note=note)
+
+
+FLAGS: Final[Mapping[str, Flag]] = {flag.name: flag for flag in sorted(_declared(), key=lambda one: one.name)}
+"""By canonical name, in order."""
+_BY_SPELLING: Final[Mapping[str, Flag]] = {
+    spelling: flag for flag in FLAGS.values() for spelling in (flag.name, *flag.aliases)
+}
+
+
+def read_options(mapping: Mapping[str, Any], *, path: str = "options") -> Policy:
+    """The policy these options make; `InvalidOptions` holds every mistake. A null is an option not given."""
+    reading = _Reading(path)
+    for name, value in mapping.items():
+        if value is not None:
+            reading.take(name, value)
+    policy = reading.policy()
+    reading.check(policy)
+    if reading.problems:
+        raise InvalidOptions(reading.problems)
+    return policy
+
+
+def known_flag(name: str) -> Flag | None:
+    """By any of its spellings, with or without dashes."""
+    return _BY_SPELLING.get(_bare(name))
+
+
+def accepted_only(mapping: Mapping[str, Any]) -> tuple[Flag, ...]:
+    """The given flags that have no effect here, for a warning at start."""
+    known = (_BY_SPELLING.get(_bare(name)) for name, value in mapping.items() if value is not None)
+    return tuple(flag for flag in known if flag is not None and flag.state is State.ACCEPTED)
+
+
+class _Reading:
+    """Values by canonical name, and what is wrong so far."""
+
+    def __init__(self, path: str) -> None:
+        self._path = path
+        self._values: dict[str, Any] = {}
+        self._spelled: dict[str, str] = {}
+        self.problems: list[tuple[str, str]] = []
+
+    def wrong(self, name: str, problem: str) -> None:
+        self.problems.append((f"{self._path}.{name}" if self._path else name, problem))
+
+    def take(self, name: Any, value: Any) -> None:
+        spelling = _bare(name)
+        flag = _BY_SPELLING.get(spelling)
+        if flag is None:
+            near = difflib.get_close_matches(spelling, _BY_SPELLING, n=1)
+            self.wrong(str(name), f"unknown option; did you mean {near[0]}?" if near else "unknown option")
+            return
+        problem = flags.problem_of(flag, value)
+        if problem is not None:
+            self.wrong(spelling, problem)
+            return
+        read = flag.parse(value)
+        if flag.name in self._values and self._values[flag.name] != read:
+            other = self._spelled[flag.name]
+            self.wrong(spelling, f"is the same option as {other}, which says something else; give one of them")
+            return
+        self._values[flag.name] = read
+        self._spelled[flag.name] = spelling
+
+    def policy(self) -> Policy:
+        parts: dict[str, Any] = {}
+        for part, struct in PARTS.items():
+            own = {field: flag.name for field, flag in flags.flags_of(struct) if flag.name in self._values}
+            parts[part] = struct(**{field: self._values[name] for field, name in own.items()})
+        return dataclasses.replace(Policy(), **parts)
+
+    # ---- what only shows when options are seen together
+
+    def check(self, policy: Policy) -> None:
+        limits = policy.limits
+        self._check_pair(limits.cores_total, "cores-total", least="min-cpu", most="max-cpu")
+        self._check_pair(limits.memory_total, "memory-total", least="min-memory", most="max-memory")
+        self._check_names("nodes", [one.name for one in policy.groups.nodes], "node group")
+        self._check_names("gpu-total", [one.name for one in limits.gpu_total], "accelerator")
+        self._check_names("expander", list(policy.choosing.expander), "expander")
+        self._check_choosing(policy.choosing)
+        if not policy.nap.prefix:
+            self.wrong("autoprovisioning-prefix", "must not be empty: it tells our groups from others")
+        self._check_tiers(policy.scale_down.drain_priority_config)
+        if policy.groups.first_backoff_s > policy.groups.longest_backoff_s:
+            self.wrong("initial-node-group-backoff-duration", "is longer than max-node-group-backoff-duration")
+
+    def _check_tiers(self, tiers: str) -> None:
+        if not tiers:
+            return
+        if "max-graceful-termination-sec" in self._values:
+            self.wrong("drain-priority-config", "excludes max-graceful-termination-sec; give one of them")
+        try:
+            parse_drain_tiers(tiers)
+        except InvalidInput as error:
+            self.wrong("drain-priority-config", error.problem)
+
+    def _check_pair(self, total: Bounds | None, name: str, *, least: str, most: str) -> None:
+        lower, upper = self._values.get(least), self._values.get(most)
+        if total is not None:
+            for single, given, there in ((least, lower, total.least), (most, upper, total.most)):
+                if given is not None and given != there:
+                    self.wrong(single, f"is {given}, but {name} says {there}; give one of them, or the same")
+        elif lower is not None and upper is not None and lower > upper:
+            self.wrong(least, f"is {lower}, above {most}, which is {upper}")
+
+    def _check_names(self, option: str, names: list[str], what: str) -> None:
+        for twice in sorted({name for name in names if names.count(name) > 1}):
+            self.wrong(option, f"names the {what} {twice} more than once")
+
+    def _check_choosing(self, choosing: Choosing) -> None:
+        chain = choosing.expander
+        if choosing.planner == Planner.OPTIMAL and chain and chain not in OPTIMAL_CHAINS:
+            self.wrong(
+                "planner",
+                f"optimal cannot follow the expander {','.join(chain)}; "
+                f"give the expander {COST} or {PRIORITY},{COST}, or the planner {Planner.COMPATIBLE}",
+            )
+        if "grpc" in chain and not choosing.grpc_url:
+            self.wrong("expander", "grpc needs grpc-expander-url")
+
+
+def _bare(name: Any) -> str:
+    """Without dashes in front, which people copy from command lines."""
+    return str(name).lstrip("-")
+
+
+ACCELERATORS: Final = "gpu-total"
+
+
+def flags_of_policy(policy: Policy) -> dict[str, Any]:
+    """Canonical names with plain JSON values, in the order of names."""
+    found: dict[str, Any] = {}
+    for part, struct in PARTS.items():
+        for field, flag in flags.flags_of(struct):
+            value = getattr(getattr(policy, part), field)
+            if value != flag.default:
+                found[flag.name] = _written(flag, value)
+    return dict(sorted(found.items()))
+
+
+def read_flags_of_policy(written: Mapping[str, Any], *, path: str = "flags") -> Policy:
+    """The policy again. Raises `InvalidOptions` with every flag that cannot be read."""
+    problems: list[tuple[str, str]] = []
+    values: dict[str, Any] = {}
+    for name, value in written.items():
+        flag = known_flag(name)
+        problem = "unknown option" if flag is None else flags.problem_of(flag, value)
+        if flag is None or problem is not None:
+            problems.append((f"{path}.{name}", problem or ""))
+        else:
+            values[flag.name] = flag.parse(value)
+    if problems:
+        raise InvalidOptions(problems)
+    parts = {
+        part: struct(**{field: values[flag.name] for field, flag in flags.flags_of(struct) if flag.name in values})
+        for part, struct in PARTS.items()
+    }
+    return dataclasses.replace(Policy(), **parts)
+
+
+def _written(flag: Flag, value: Any) -> Any:
+    if isinstance(value, tuple):
+        return [_item(flag, one) for one in value]
+    if isinstance(value, Bounds):
+        return f"{value.least}:{value.most}"
+    if flag.kind == "duration":
+        return f"{Decimal(repr(value)):f}s"
+    return value
+
+
+def _item(flag: Flag, value: Any) -> Any:
+    if not isinstance(value, NamedBounds):
+        return value
+    sizes = f"{value.bounds.least}:{value.bounds.most}"
+    return f"{value.name}:{sizes}" if flag.name == ACCELERATORS else f"{sizes}:{value.name}"

@@ -1,0 +1,160 @@
+"""Where the operator's wishes come from, turn by turn: flags, then the program's ConfigMap, which is re-read.
+
+`ConfigSource` is what the loop asks; `ConfigMapConfig` answers from a mapping (flags, or a scenario's options, which
+may change under it) and ConfigMaps. A ConfigMap that cannot be read changes nothing: what was in force before stays so,
+and the problem is told. specs/nodes.md 5.1, 6.7, 10.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, Final, Protocol
+
+import structlog
+
+from plimsoll.core.errors import InvalidInput
+from plimsoll.core.plans import Reason
+from plimsoll.kube.requests.options import Selection
+from plimsoll.nodes.brakes import PAUSED_ANNOTATION
+from plimsoll.nodes.config.flags import InvalidOptions
+from plimsoll.nodes.config.options import known_flag, read_options
+from plimsoll.nodes.planning.scaleup.expanders import CONFIG_MAP as PRIORITIES
+from plimsoll.nodes.planning.scaleup.expanders import KEY as PRIORITIES_KEY
+from plimsoll.nodes.planning.scaleup.expanders import read_priorities
+from plimsoll.objects.api.core import ConfigMap
+from plimsoll.objects.codec.manifests import read_documents
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from plimsoll.kube.informer.factory import SharedInformerFactory
+    from plimsoll.kube.informer.informer import Informer
+    from plimsoll.nodes.config.policy import Policy
+    from plimsoll.nodes.model.group_names import Naming
+    from plimsoll.nodes.model.prices import Overlay
+
+log = structlog.get_logger(__name__)
+
+CONFIG_MAP: Final = "plimsoll"
+"""In the namespace of the program: options of each subsystem, and the pause."""
+OPTIONS_KEY: Final = "nodes"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ActiveConfig:
+    """What holds for one turn."""
+
+    policy: Policy
+    paused: str = ""
+    problems: tuple[str, ...] = ()
+    """What of the configuration could not be used, for people."""
+    priority_problem: Reason | None = None
+    """What is wrong with the priority expander's ConfigMap: then all groups pass."""
+
+
+class ConfigSource(Protocol):
+    """Asked at the beginning of every turn."""
+
+    async def synced(self) -> None:
+        """Return once it is known what was wished before the program started: a pause, above all."""
+        ...
+
+    def wishes(self) -> ActiveConfig: ...
+
+
+class ConfigMapConfig:
+    """Options of a mapping that its owner may change, with what ConfigMaps of the cluster add to them."""
+
+    def __init__(
+        self,
+        options: Mapping[str, Any],
+        informers: SharedInformerFactory,
+        *,
+        naming: Naming | None = None,
+        overlay: Mapping[str, Overlay] | None = None,
+    ) -> None:
+        self._options = options
+        # Each by its name: the program needs no right to read other ConfigMaps of its namespace.
+        self._namespace = str(options.get("namespace", "kube-system"))
+        self._ours = _named(CONFIG_MAP, informers, namespace=self._namespace)
+        self._preferred = _named(PRIORITIES, informers, namespace=self._namespace)
+        self._naming = naming
+        self._overlay = overlay or {}
+        self._read: tuple[dict[str, Any], Policy] | None = None
+        self._told: dict[str, None] = {}
+
+    async def synced(self) -> None:
+        await self._ours.synced()
+        await self._preferred.synced()
+
+    def wishes(self) -> ActiveConfig:
+        problems: list[str] = []
+        policy = self._policy(problems)
+        ours = self._ours.cache.get(CONFIG_MAP, self._namespace)
+        paused = "" if ours is None else ours.metadata.annotations.get(PAUSED_ANNOTATION, "")
+        priorities, priority_problem = self._priorities(problems)
+        for problem in problems:
+            if problem not in self._told:
+                log.warning("configuration.not_used", problem=problem)
+        self._told = dict.fromkeys(problems)
+        chosen = replace(policy, priorities=priorities, naming=self._naming, overlay=self._overlay)
+        return ActiveConfig(
+            policy=chosen,
+            paused="" if paused == "false" else paused,
+            problems=tuple(problems),
+            priority_problem=priority_problem,
+        )
+
+    def _policy(self, problems: list[str]) -> Policy:
+        """By flags and the ConfigMap together; what the ConfigMap says goes before."""
+        known = self._read
+        given = dict(self._options)
+        written = self._ours.cache.get(CONFIG_MAP, self._namespace)
+        try:
+            asked = _overridden(given, options_in(written))
+            if known is None or known[0] != asked:
+                known = (asked, read_options(asked))
+        except (InvalidInput, InvalidOptions) as error:
+            if written is None or not written.data.get(OPTIONS_KEY):
+                raise
+            problems.append(f"ConfigMap {self._namespace}/{CONFIG_MAP}: {error}")
+            known = known or (given, read_options(given))
+        self._read = known
+        return known[1]
+
+    def _priorities(self, problems: list[str]) -> tuple[dict[int, tuple[str, ...]], Reason | None]:
+        written = self._preferred.cache.get(PRIORITIES, self._namespace)
+        text = "" if written is None else written.data.get(PRIORITIES_KEY, "")
+        if not text:
+            return {}, None
+        try:
+            documents = [document for _, document in read_documents(text.encode(), source=PRIORITIES)]
+            return (read_priorities(documents[0]) if documents else {}), None
+        except InvalidInput as error:
+            problem = f"ConfigMap {self._namespace}/{PRIORITIES}: {error}"
+            problems.append(problem)
+            return {}, Reason(code="PriorityConfigMapInvalid", message=problem)
+
+
+def _named(name: str, informers: SharedInformerFactory, *, namespace: str) -> Informer[ConfigMap]:
+    return informers.of(ConfigMap, Selection(namespace=namespace, fields=f"metadata.name={name}"))
+
+
+def _overridden(given: dict[str, Any], added: dict[str, Any]) -> dict[str, Any]:
+    """Whatever the spelling: `enable-node-autoprovisioning` of the ConfigMap goes before `node-autoprovisioning`."""
+    names = {flag.name for flag in map(known_flag, added) if flag is not None}
+    kept = {
+        name: value for name, value in given.items() if (flag := known_flag(name)) is None or flag.name not in names
+    }
+    return {**kept, **added}
+
+
+def options_in(written: ConfigMap | None) -> dict[str, Any]:
+    """What the program's ConfigMap says of nodes; raises `InvalidInput` where that cannot be read."""
+    text = "" if written is None else written.data.get(OPTIONS_KEY, "")
+    if not text.strip():
+        return {}
+    documents = [document for _, document in read_documents(text.encode(), source=CONFIG_MAP)]
+    if len(documents) != 1 or not isinstance(documents[0], dict):
+        raise InvalidInput("must hold one mapping of flag names to values", path=OPTIONS_KEY)
+    return {str(key): value for key, value in documents[0].items()}

@@ -1,0 +1,92 @@
+"""Ids of groups that auto-provisioning makes, and the hash by which a profile is known. Pure.
+
+An id tells its prefix and its machine type; the rest is a hash of what the group is for and of the second it is made
+in, so that two groups of one type made together differ, and the same plan gives the same ids.
+
+Public: `group_id`, `profile_hash`, `suffix`, `is_ours`, `Naming`.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    from collections.abc import Container, Iterable, Mapping
+
+    from plimsoll.objects.api.nodes import Taint
+
+_DIGITS: Final = "0123456789abcdefghijklmnopqrstuvwxyz"
+_SUFFIX_LENGTH: Final = 8
+_REFUSED: Final = re.compile(r"[^a-z0-9-]+")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Naming:
+    """What ids a provider takes."""
+
+    underscores: bool = True
+    longest: int = 253
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Making:
+    """What a group is made for."""
+
+    labels: Mapping[str, str]
+    taints: Iterable[Taint]
+    zone: str
+    second: int
+    """When, in whole seconds."""
+
+
+def group_id(prefix: str, machine_type: str, making: Making, *, naming: Naming, taken: Container[str] = ()) -> str:
+    """An id that nobody has: where a hash collides, the next one is taken."""
+    attempt = 0
+    while (found := _written(prefix, machine_type, suffix(making, attempt), naming)) in taken:
+        attempt += 1
+    return found
+
+
+def suffix(making: Making, attempt: int = 0) -> str:
+    again = (attempt,) if attempt else ()
+    return _hashed((_plain(making.labels, making.taints), making.zone, making.second, *again))
+
+
+def profile_hash(labels: Mapping[str, str], taints: Iterable[Taint]) -> str:
+    """Short enough for a label's value."""
+    return _hashed(_plain(labels, taints))
+
+
+def is_ours(group: str, prefix: str) -> bool:
+    """Whether an id says that auto-provisioning made the group: by the name at its end, where it is a path."""
+    return group.rpartition("/")[2].startswith((f"{prefix}_", f"{prefix}-"))
+
+
+def _written(prefix: str, machine_type: str, ending: str, naming: Naming) -> str:
+    """Prefix and suffix stay whole; a type's name that is too long is cut."""
+    room = max(0, naming.longest - len(prefix) - len(ending) - 2)
+    if naming.underscores:
+        return f"{prefix}_{machine_type[:room]}_{ending}"
+    kind = _REFUSED.sub("-", machine_type.lower())[:room].strip("-")
+    return f"{prefix.lower()}-{kind}-{ending}"
+
+
+def _plain(labels: Mapping[str, str], taints: Iterable[Taint]) -> tuple[object, ...]:
+    named = sorted((taint.key, taint.value, taint.effect) for taint in taints)
+    return tuple(sorted(labels.items())), tuple(named)
+
+
+@lru_cache(maxsize=1024)
+def _hashed(content: tuple[object, ...]) -> str:
+    """Hundreds of machine types share a few profiles."""
+    number = int.from_bytes(hashlib.sha256(json.dumps(content).encode()).digest()[:16])
+    digits = []
+    for _ in range(_SUFFIX_LENGTH):
+        number, digit = divmod(number, len(_DIGITS))
+        digits.append(_DIGITS[digit])
+    return "".join(digits)

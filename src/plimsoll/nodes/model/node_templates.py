@@ -1,0 +1,111 @@
+"""What the next node of a group would be, as an object: from the group's own template, or from a machine type. Pure.
+
+Offers hold these; planned nodes are copies with names and hostnames of their own. They carry the label by which Cluster
+Autoscaler's users tell such nodes from real ones.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from msgspec import structs
+
+from plimsoll.nodes.planning.autoprovisioning.label_sets import INSTANCE_TYPE
+from plimsoll.nodes.planning.autoprovisioning.requirements import ARCH, HOSTNAME, OS, REGION, ZONE
+from plimsoll.nodes.planning.autoprovisioning.taints import CONDITIONS
+from plimsoll.objects.api.deprecated_labels import OLD_SYSTEM_LABELS, with_old_labels
+from plimsoll.objects.api.meta import ObjectMeta
+from plimsoll.objects.api.nodes import Node, NodeSpec, NodeStatus
+from plimsoll.objects.api.simulated_cloud import CAPACITY_TYPE_LABEL
+from plimsoll.scheduling.storage import ATTACHES_LIKE
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from plimsoll.nodes.model.scale_up_options import Profile
+    from plimsoll.nodes.model.snapshot import MachineType, NodeGroup
+    from plimsoll.nodes.planning.autoprovisioning.taints import Passing
+
+TEMPLATE_LABEL: Final = "cluster-autoscaler.kubernetes.io/template-node"
+AUTOPROVISIONED_LABEL: Final = "autoscaling.x-k8s.io/autoprovisioned"
+PROFILE_LABEL: Final = "autoscaling.x-k8s.io/profile"
+
+
+def template_of_group(group: NodeGroup, passing: Passing, *, attaches_like: str = "") -> Node:
+    """Without what was only passing on the node it was made from: its name, and taints of its state and its life.
+
+    `attaches_like` is the node whose attach limits hold for it: unless given, the one it was made from.
+    """
+    template = group.template
+    like = attaches_like or template.metadata.name
+    annotations = {**template.metadata.annotations, ATTACHES_LIKE: like} if like else template.metadata.annotations
+    name = _name(group.id)
+    own = template.metadata.labels
+    told = {ZONE: group.zone, INSTANCE_TYPE: group.machine_type}
+    labels = {
+        **with_old_labels({key: value for key, value in told.items() if value and key not in own}),
+        **with_old_labels(own, OLD_SYSTEM_LABELS),
+        HOSTNAME: name,
+        TEMPLATE_LABEL: "true",
+    }
+    taints = tuple(taint for taint in template.spec.taints if taint.key not in passing and taint.key not in CONDITIONS)
+    return structs.replace(
+        template,
+        metadata=structs.replace(template.metadata, name=name, labels=labels, annotations=annotations, uid=""),
+        spec=structs.replace(template.spec, taints=taints, unschedulable=False, provider_id=""),
+    )
+
+
+def regions_of_zones(nodes: Iterable[Node]) -> dict[str, str]:
+    """As these nodes, real ones or templates, say; a zone that they say different things of has none."""
+    told: dict[str, set[str]] = {}
+    for node in nodes:
+        labels = node.metadata.labels
+        if ZONE in labels and REGION in labels:
+            told.setdefault(labels[ZONE], set()).add(labels[REGION])
+    return {zone: next(iter(regions)) for zone, regions in told.items() if len(regions) == 1}
+
+
+class MachineTemplate:
+    """A machine type, written as node objects for any group, zone and profile; `regions` are those of zones."""
+
+    __slots__ = ("_regions", "_status", "kind")
+
+    def __init__(self, kind: MachineType, regions: Mapping[str, str] | None = None) -> None:
+        self.kind = kind
+        self._regions = regions or {}
+        self._status = NodeStatus(capacity={**kind.capacity.to_json()}, allocatable={**kind.allocatable.to_json()})
+
+    def system_labels(self, zone: str) -> dict[str, str]:
+        """What such a machine says of itself; its catalogue's words go before ours."""
+        return with_old_labels(
+            {
+                OS: "linux",
+                ARCH: self.kind.architecture,
+                INSTANCE_TYPE: self.kind.name,
+                CAPACITY_TYPE_LABEL: str(self.kind.capacity_type),
+                **({ZONE: zone} if zone else {}),
+                **({REGION: self._regions[zone]} if zone in self._regions else {}),
+                **self.kind.labels,
+            }
+        )
+
+    def node(self, group: str, zone: str, profile: Profile) -> Node:
+        name = _name(group)
+        labels = {
+            **profile.labels,
+            **self.system_labels(zone),
+            AUTOPROVISIONED_LABEL: "true",
+            PROFILE_LABEL: profile.hash,
+            HOSTNAME: name,
+            TEMPLATE_LABEL: "true",
+        }
+        return Node(
+            metadata=ObjectMeta(name=name, labels=labels),
+            spec=NodeSpec(taints=(*self.kind.taints, *profile.taints)),
+            status=self._status,
+        )
+
+
+def _name(group: str) -> str:
+    return f"template-node-for-{group}"

@@ -1,0 +1,127 @@
+"""What a node planner is asked about: the cluster as it stands, the pods without a place, and what may be changed.
+
+Made by the controller from informers and the provider, or by `plimsoll plan` from a file; read by everything in
+`planning`. A snapshot is immutable and numbered: the same one gives the same plan, byte for byte.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from datetime import datetime
+
+    from plimsoll.core.resources import ResourceVector
+    from plimsoll.nodes.planning.state.planner_cache import PlannerCache
+    from plimsoll.objects.api.nodes import Node, Taint
+    from plimsoll.objects.api.pods import Pod
+    from plimsoll.objects.api.policy import PodDisruptionBudget
+    from plimsoll.objects.api.workloads import DaemonSet
+    from plimsoll.scheduling import ClusterView
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PendingPods:
+    """So many pods without a place that are alike but for their names: one owner's pods, or one pod set."""
+
+    key: str
+    """How outputs name them: NAMESPACE/NAME, for a pod set NAMESPACE/REQUEST/INDEX."""
+    pod: Pod
+    """One of them, or what each of them would be."""
+    count: int
+    created: datetime | None = None
+    """The oldest of them; who waits longest is served first when limits bind."""
+    bundle: str = ""
+    """Pods of one bundle get a place all together or not at all: NAMESPACE/NAME of their ProvisioningRequest."""
+    names: tuple[str, ...] = ()
+    """Their own names where they exist as objects; empty for what is only asked for."""
+    rank: int = 0
+    """The least is served first, whatever priority and age say: below 0 where an earlier turn has begun to serve it."""
+
+
+class CapacityType(StrEnum):
+    """Whether the cloud may take a machine back."""
+
+    ON_DEMAND = "on-demand"
+    SPOT = "spot"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MachineType:
+    """What auto-provisioning may make groups of."""
+
+    name: str
+    capacity: ResourceVector
+    allocatable: ResourceVector
+    price_per_hour: float | None = None
+    zones: tuple[str, ...] = ()
+    labels: Mapping[str, str] = field(default_factory=dict)
+    taints: tuple[Taint, ...] = ()
+    architecture: str = "amd64"
+    capacity_type: CapacityType = CapacityType.ON_DEMAND
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ShrinkRules:
+    """When nodes of one group may go, where the provider says otherwise than the operator's options."""
+
+    utilization_threshold: float
+    gpu_utilization_threshold: float
+    unneeded_time_s: float
+    unready_time_s: float
+    ignore_daemon_sets: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NodeGroup:
+    """A node group of the provider, as the cluster state knows it."""
+
+    id: str
+    min_size: int
+    max_size: int
+    target_size: int
+    template: Node
+    """What its next node would be; its name and hostname are replaced for every node planned."""
+    daemons: tuple[Pod, ...] = ()
+    """Pods that such a node brings with it: daemon sets and mirror pods."""
+    daemons_are_known: bool = False
+    """True when `daemons` came from a real node; otherwise every daemon set that would run there is added."""
+    price_per_hour: float | None = None
+    machine_type: str = ""
+    zone: str = ""
+    autoprovisioned: bool = False
+    autoscaled: bool = True
+    """False: left as it is, counted and used, never grown nor shrunk."""
+    zero_or_max: bool = False
+    atomic_resize: bool = False
+    not_usable: str = ""
+    """Why it cannot grow now: "in backoff until 02:10", "not ready"; empty when it can."""
+    capacity_type: CapacityType = CapacityType.ON_DEMAND
+    shrinking: ShrinkRules | None = None
+    """None: as the options say."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Snapshot:
+    """Everything one plan rests on."""
+
+    number: int
+    at: datetime
+    view: ClusterView
+    """Existing nodes (upcoming ones too) with the pods that hold them; expendable pods are left out."""
+    pending: tuple[PendingPods, ...] = ()
+    groups: tuple[NodeGroup, ...] = ()
+    machine_types: tuple[MachineType, ...] = ()
+    daemon_sets: tuple[DaemonSet, ...] = ()
+    budgets: tuple[PodDisruptionBudget, ...] = ()
+    group_of: Mapping[str, str] = field(default_factory=dict)
+    """Node name to group id; nodes of no group are missing."""
+    creation_backoffs: Mapping[tuple[str, str, str], str] = field(default_factory=dict)
+    """(machine type, zone, profile hash) to why no such group can be made now; "" as profile means any."""
+    promises: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
+    """Node name to pods by key: places that an earlier plan keeps for them, checked against this cluster."""
+    memory: PlannerCache | None = field(default=None, compare=False, repr=False)
+    """What planners may remember from the snapshots before; no plan depends on it, only how long it takes."""

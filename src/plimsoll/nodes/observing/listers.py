@@ -1,0 +1,162 @@
+"""The cluster as informers show it: one consistent read of everything a turn looks at, and how old it may be.
+
+`Watching` asks for the informers, once, before they run; `read()` takes what their caches hold at that moment. Objects
+that could not be decoded are in it too: an odd pod must not make its node look empty.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Final
+
+from plimsoll.nodes.observing.named_owners import NamedOwners
+from plimsoll.nodes.observing.pod_store import PodBook
+from plimsoll.nodes.planning.scaledown.drainability import Controller
+from plimsoll.objects.api.core import Namespace
+from plimsoll.objects.api.nodes import Node
+from plimsoll.objects.api.pods import Pod
+from plimsoll.objects.api.policy import PodDisruptionBudget, PriorityClass
+from plimsoll.objects.api.storage import CSINode, PersistentVolume, PersistentVolumeClaim, StorageClass
+from plimsoll.objects.api.workloads import DaemonSet, Job, ReplicaSet, ReplicationController, StatefulSet
+from plimsoll.scheduling import Storage
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from plimsoll.kube.informer.factory import SharedInformerFactory
+    from plimsoll.kube.informer.informer import Informer
+    from plimsoll.nodes.planning.scaledown.drainability import ControllerKey
+    from plimsoll.objects.api.meta import WireObject
+    from plimsoll.objects.codec.decode_problems import BadObject
+
+_CONTROLLERS: Final[tuple[type[WireObject], ...]] = (ReplicaSet, ReplicationController, StatefulSet, Job)
+_KINDS: Final = tuple(kind.kind_name() for kind in _CONTROLLERS)
+_STALE_AFTER_S: Final = 180.0
+"""A quiet watch is heard about once a minute; what is older than a few of these is not known any more."""
+_TROUBLED_AFTER_S: Final = 15.0
+"""Where the server refuses or does not answer, silence is no quiet: nothing is known soon. About as long as a leader
+goes on without renewing its lease."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClusterRead:
+    """Everything at one moment, in the order of the caches."""
+
+    nodes: tuple[Node, ...] = ()
+    pods: PodBook
+    """Until the next read."""
+    bad_pods: tuple[BadObject, ...] = ()
+    bad_nodes: tuple[BadObject, ...] = ()
+    daemon_sets: tuple[DaemonSet, ...] = ()
+    budgets: tuple[PodDisruptionBudget, ...] = ()
+    controllers: Mapping[ControllerKey, Controller] = field(default_factory=dict)
+    namespaces: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+    storage: Storage = field(default_factory=Storage)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Stale:
+    """What is not known any more."""
+
+    resource: str
+    age_s: float
+
+    def __str__(self) -> str:
+        return f"{self.resource} were last heard of {self.age_s:.0f} s ago"
+
+
+def is_stale(informer: Informer[Any]) -> bool:
+    """Whether it has not been heard of for too long, or for long enough beside trouble."""
+    age_s = informer.age_s()
+    return age_s > _STALE_AFTER_S or (age_s > _TROUBLED_AFTER_S and bool(informer.status.trouble))
+
+
+class Watching:
+    """The informers of a node autoscaler. `knows_owners`: an owner that no cache holds is gone, not merely unknown.
+
+    `as_scheduled` gives pods as the cluster's scheduler sees them, where that differs from what they say.
+    """
+
+    def __init__(
+        self,
+        informers: SharedInformerFactory,
+        *,
+        knows_owners: Callable[[str], bool] | None = None,
+        as_scheduled: Callable[[Pod], Pod] | None = None,
+    ) -> None:
+        self._knows = knows_owners or (lambda _uid: True)
+        self._nodes = informers.of(Node)
+        self.pods = informers.of(Pod)
+        self._book = PodBook(self.pods.cache, as_scheduled=as_scheduled)
+        self._named_owners = NamedOwners(self.pods.cache, _KINDS)
+        self._daemon_sets = informers.of(DaemonSet)
+        self._budgets = informers.of(PodDisruptionBudget)
+        self._controllers = [informers.of(kind) for kind in _CONTROLLERS]
+        self._namespaces = informers.of(Namespace)
+        self._claims = informers.of(PersistentVolumeClaim)
+        self._volumes = informers.of(PersistentVolume)
+        self._classes = informers.of(StorageClass)
+        self._csi_nodes = informers.of(CSINode)
+        self.priority_classes = informers.of(PriorityClass)
+
+    @property
+    def _all(self) -> tuple[Informer[Any], ...]:
+        return (
+            self._nodes,
+            self.pods,
+            self._daemon_sets,
+            self._budgets,
+            *self._controllers,
+            self._namespaces,
+            self._claims,
+            self._volumes,
+            self._classes,
+            self._csi_nodes,
+        )
+
+    async def synced(self) -> None:
+        for informer in self._all:
+            await informer.synced()
+
+    def stale(self) -> Stale | None:
+        """The kind that has not been heard of for too long; None while all are fresh."""
+        oldest = max((one for one in self._all if is_stale(one)), key=lambda one: one.age_s(), default=None)
+        return None if oldest is None else Stale(resource=oldest.resource, age_s=oldest.age_s())
+
+    def node(self, name: str) -> Node | None:
+        return self._nodes.cache.get(name)
+
+    def budgets(self) -> tuple[PodDisruptionBudget, ...]:
+        return self._budgets.cache.list()
+
+    def read_owners(self) -> dict[ControllerKey, Controller]:
+        """Those that there are, with their replicas; and those that pods still name though they are gone."""
+        found: dict[ControllerKey, Controller] = {}
+        for informer, kind in zip(self._controllers, _KINDS, strict=True):
+            for one in informer.cache:
+                spec: Any = getattr(one, "spec", None)
+                key = (one.metadata.namespace, kind, one.metadata.name)
+                found[key] = Controller(replicas=getattr(spec, "replicas", None))
+        for key, uid in self._named_owners.now():
+            if key not in found and self._knows(uid):
+                found[key] = Controller(exists=False)
+        return found
+
+    def read(self) -> ClusterRead:
+        self._book.renew()
+        return ClusterRead(
+            nodes=self._nodes.cache.list(),
+            pods=self._book,
+            bad_pods=tuple(self.pods.cache.bad.values()),
+            bad_nodes=tuple(self._nodes.cache.bad.values()),
+            daemon_sets=self._daemon_sets.cache.list(),
+            budgets=self._budgets.cache.list(),
+            controllers=self.read_owners(),
+            namespaces={one.metadata.name: one.metadata.labels for one in self._namespaces.cache},
+            storage=Storage(
+                claims=self._claims.cache.list(),
+                volumes=self._volumes.cache.list(),
+                classes=self._classes.cache.list(),
+                csi_nodes=self._csi_nodes.cache.list(),
+            ),
+        )

@@ -1,0 +1,251 @@
+"""Every pod where a turn wants it: on a node, waiting to be planned for, set aside. Sorted again only where it changed.
+
+`PodSorter` follows the book of pods (`pod_books`); what `waiting_pods` says of a pod stands until the pod is another
+one, the rules are, or the time comes that it waits for. The result is the same as if all had been looked at.
+
+Which pods wait for a node, which of them a turn plans for, and why not for the others. Pure.
+
+specs/nodes.md 4.1, 6.1, 6.4. What runs, has ended or is leaving waits for nothing. A pod that the scheduler has not
+looked at yet may find its place by itself, so it is not planned for, unless its scheduler is one that is bypassed.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import timedelta
+from enum import Enum
+from typing import TYPE_CHECKING, Final, TypeGuard, Union
+
+from msgspec import structs
+
+from plimsoll.core.plans import Reason
+from plimsoll.kube.informer.store.changed_keys import ChangedKeys
+from plimsoll.nodes.config.flags import read_duration_s
+from plimsoll.nodes.model.loop_result import PodState, SetAside
+from plimsoll.nodes.planning.scaledown.drainability import has_mirror, is_daemon_pod
+from plimsoll.scheduling.priorities import is_expendable
+from plimsoll.scheduling.rules.scheduling_gates import is_gated
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+    from datetime import datetime
+
+    from plimsoll.kube.informer.events import Place
+    from plimsoll.nodes.config.policy import PodRules
+    from plimsoll.nodes.observing.pod_store import PodBook
+    from plimsoll.objects.api.pods import Pod
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sorted:
+    """All pods, each in at most one place; what has ended is in none."""
+
+    counted: Mapping[Place, Pod]
+    """For planners: on a node, or promised one; and those that wait, without one. No expendable ones. Good until the
+    next sorting."""
+    news: ChangedKeys
+    """Where `counted` is another; for the one who makes snapshots of it."""
+    guests: tuple[Pod, ...] = ()
+    """The same of pods that the cluster does not show so: they stand for any of their name."""
+    pending: int
+    """How many of both wait."""
+    unprocessed: int
+    """Waiting pods that the scheduler has not looked at yet."""
+    set_aside: tuple[SetAside, ...]
+    """In the order of their names."""
+
+    @property
+    def by_state(self) -> dict[PodState, int]:
+        return {
+            PodState.UNSCHEDULABLE: self.pending + len(self.set_aside),
+            PodState.UNPROCESSED: self.unprocessed,
+        }
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Viewpoint:
+    """What pods are judged by. `waits_for_scheduler` is False in a world where none runs by itself."""
+
+    rules: PodRules
+    now: datetime
+    waits_for_scheduler: bool = True
+
+    def fate_of(self, pod: Pod) -> Fate:
+        return fate_of(pod, self.rules, now=self.now, waits_for_scheduler=self.waits_for_scheduler)
+
+    def judges_like(self, before: Viewpoint | None) -> bool:
+        """Whether what was found before stands, but for pods that are waited with until some time."""
+        if before is None or self.now < before.now:
+            return False
+        return self.waits_for_scheduler == before.waits_for_scheduler and self.rules == before.rules
+
+
+class PodSorter:
+    """One a controller."""
+
+    def __init__(self) -> None:
+        self._book: PodBook | None = None
+        self._trail = ChangedKeys()
+        self._news = ChangedKeys()
+        self._from: Viewpoint | None = None
+        self._counted: dict[Place, Pod] = {}
+        self._pending: dict[Place, None] = {}
+        self._unprocessed: dict[Place, None] = {}
+        self._set_aside: dict[Place, SetAside] = {}
+
+    def sorted(self, book: PodBook, viewpoint: Viewpoint, *, guests: Iterable[Pod] = ()) -> Sorted:
+        """`guests` are pods that the cluster does not show, or not as they are to be seen; few."""
+        if book is not self._book:
+            self._book, self._trail = book, book.follow()
+        for place in self._to_look_at(book, viewpoint):
+            pod = book.get(place)
+            self._put(place, None if pod is None else viewpoint.fate_of(pod))
+        self._from = viewpoint
+        self._trail.caught_up()
+        fates = [viewpoint.fate_of(one) for one in guests]
+        aside = [self._set_aside[place] for place in sorted(self._set_aside)]
+        return Sorted(
+            counted=self._counted,
+            news=self._news,
+            guests=tuple([one for one in fates if _is_counted(one)]),
+            pending=len(self._pending) + sum(_is_counted(one) and not one.spec.node_name for one in fates),
+            unprocessed=len(self._unprocessed) + fates.count(UNPROCESSED),
+            set_aside=(*aside, *(one for one in fates if isinstance(one, SetAside))),
+        )
+
+    def _to_look_at(self, book: PodBook, viewpoint: Viewpoint) -> list[Place]:
+        changed = self._trail.changed if viewpoint.judges_like(self._from) else None
+        if changed is None:
+            known = (*self._counted, *self._unprocessed, *self._set_aside)
+            return [*dict.fromkeys((*known, *book.places()))]
+        waited_with = [place for place, one in self._set_aside.items() if one.reason.code == TOO_NEW]
+        return [*changed, *waited_with]
+
+    def _put(self, place: Place, fate: Fate) -> None:
+        for elsewhere in (self._pending, self._unprocessed, self._set_aside):
+            elsewhere.pop(place, None)
+        if isinstance(fate, SetAside):
+            self._set_aside[place] = fate
+        elif fate is UNPROCESSED:
+            self._unprocessed[place] = None
+        counted = fate if _is_counted(fate) else None
+        if counted is not None and not counted.spec.node_name:
+            self._pending[place] = None
+        before = self._counted.pop(place, None)
+        if counted is not None:
+            self._counted[place] = counted
+        if counted is not before:
+            self._news.note(place)
+
+
+def _is_counted(fate: Fate) -> TypeGuard[Pod]:
+    return fate is not None and fate is not UNPROCESSED and not isinstance(fate, SetAside)
+
+
+CONSUME: Final = (
+    "autoscaling.x-k8s.io/consume-provisioning-request",
+    "cluster-autoscaler.kubernetes.io/consume-provisioning-request",
+)
+SCALE_UP_DELAY: Final = "cluster-autoscaler.kubernetes.io/pod-scale-up-delay"
+CONSUMING: Final = "ConsumesProvisioningRequest"
+DAEMON: Final = "DaemonPod"
+EXPENDABLE: Final = "Expendable"
+GATED: Final = "SchedulingGated"
+NOMINATED: Final = "Nominated"
+TOO_NEW: Final = "PodTooNew"
+_ENDED: Final = ("Succeeded", "Failed")
+_DEFAULT_SCHEDULER: Final = "default-scheduler"
+
+
+class _Unprocessed(Enum):
+    """One value."""
+
+    UNPROCESSED = "unprocessed"
+
+
+UNPROCESSED: Final = _Unprocessed.UNPROCESSED
+"""A waiting pod that the scheduler has not looked at yet."""
+
+Fate = Union["Pod", SetAside, _Unprocessed, None]
+"""A pod as planners see it, on a node or waiting for one; or why they do not, which for most is nobody's business."""
+
+
+def fate_of(pod: Pod, rules: PodRules, *, now: datetime, waits_for_scheduler: bool) -> Fate:
+    """`waits_for_scheduler` is False in a world where none runs by itself: every waiting pod counts then."""
+    if pod.status.phase in _ENDED:
+        return None
+    if is_expendable(pod, below=rules.expendable_below):
+        return None if pod.spec.node_name else SetAside(pod=pod, reason=_expendable(rules))
+    if pod.spec.node_name or pod.status.nominated_node_name:
+        return _on_its_node(pod)
+    if pod.metadata.deletion_timestamp is not None or is_gated(pod):
+        return None
+    if (reason := _why_not_planned(pod, rules) or _too_new(pod, rules, now)) is not None:
+        return SetAside(pod=pod, reason=reason)
+    if waits_for_scheduler and not was_refused(pod) and not _is_bypassed(pod, rules):
+        return UNPROCESSED
+    return pod
+
+
+def is_waiting(pod: Pod) -> bool:
+    """Without a node, and still to run."""
+    return not pod.spec.node_name and pod.status.phase not in _ENDED and pod.metadata.deletion_timestamp is None
+
+
+def why_set_aside(pod: Pod, rules: PodRules) -> Reason | None:
+    """Of a waiting pod, at any time and whoever schedules: why no node is added for it; None: one may be."""
+    if pod.status.nominated_node_name:
+        return Reason(code=NOMINATED, message=f"it is promised room on node {pod.status.nominated_node_name}")
+    if is_gated(pod):
+        return Reason(code=GATED, message="it is held back by scheduling gates")
+    if is_expendable(pod, below=rules.expendable_below):
+        return _expendable(rules)
+    return _why_not_planned(pod, rules)
+
+
+def _on_its_node(pod: Pod) -> Pod:
+    if pod.spec.node_name:
+        return pod
+    return structs.replace(pod, spec=structs.replace(pod.spec, node_name=pod.status.nominated_node_name))
+
+
+def _why_not_planned(pod: Pod, rules: PodRules) -> Reason | None:
+    if has_mirror(pod) or is_daemon_pod(pod):
+        return Reason(code=DAEMON, message="it belongs to a daemon set, for which no node is added")
+    if any(pod.metadata.annotations.get(key) for key in CONSUME):
+        return Reason(code=CONSUMING, message="it is covered by a ProvisioningRequest")
+    scheduler = pod.spec.scheduler_name or _DEFAULT_SCHEDULER
+    if rules.allowed_schedulers and scheduler not in rules.allowed_schedulers:
+        return Reason(code="SchedulerNotAllowed", message=f"its scheduler {scheduler} is not an allowed one")
+    return None
+
+
+def _too_new(pod: Pod, rules: PodRules, now: datetime) -> Reason | None:
+    created = pod.metadata.creation_timestamp
+    delay_s = scale_up_delay_s(pod, rules)
+    if created is not None and delay_s > 0 and created + timedelta(seconds=delay_s) > now:
+        return Reason(code=TOO_NEW, message=f"it is younger than its scale-up delay of {delay_s:g} s")
+    return None
+
+
+def scale_up_delay_s(pod: Pod, rules: PodRules) -> float:
+    """The flag's, or what the pod's annotation makes it: longer, never shorter."""
+    written = pod.metadata.annotations.get(SCALE_UP_DELAY, "")
+    written_s = read_duration_s(written) if written else None
+    return rules.new_pod_delay_s if written_s is None else max(rules.new_pod_delay_s, written_s)
+
+
+def _expendable(rules: PodRules) -> Reason:
+    return Reason(code=EXPENDABLE, message=f"its priority is below {rules.expendable_below}: it is expendable")
+
+
+def was_refused(pod: Pod) -> bool:
+    """Whether the scheduler found no place for it."""
+    return any(
+        one.type == "PodScheduled" and one.status == "False" and one.reason == "Unschedulable"
+        for one in pod.status.conditions
+    )
+
+
+def _is_bypassed(pod: Pod, rules: PodRules) -> bool:
+    return (pod.spec.scheduler_name or _DEFAULT_SCHEDULER) in rules.bypassed_schedulers

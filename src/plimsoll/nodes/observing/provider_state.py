@@ -1,0 +1,237 @@
+"""The cloud as its provider tells it, once a turn: groups with sizes and machines, whose node is whose, what is sold.
+
+`look_at_cloud` comes right after `refresh`, so providers may answer from what they read there. It raises
+`ProviderFailed` where the provider does not tell: a turn that knows only half of the cloud must not act.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from datetime import timedelta
+from typing import TYPE_CHECKING
+
+from plimsoll.nodes.cluster_state.observed import Observed, ObservedGroup, observed_instance
+from plimsoll.nodes.cluster_state.templates import NodesOfGroups, from_provider, nodes_by_group
+from plimsoll.nodes.model.group_names import is_ours
+from plimsoll.nodes.model.node_templates import PROFILE_LABEL
+from plimsoll.nodes.model.snapshot import CapacityType, MachineType, NodeGroup, ShrinkRules
+from plimsoll.nodes.planning.autoprovisioning.label_sets import INSTANCE_TYPE
+from plimsoll.nodes.planning.autoprovisioning.requirements import ZONE
+from plimsoll.nodes.planning.scaleup.candidates import sizes_of
+from plimsoll.nodes.providers.ports import KnowsOwners
+from plimsoll.nodes.providers.values import GroupOptions, Instance, NodeRef, NotImplementedByProvider, Span
+from plimsoll.objects.api.simulated_cloud import CAPACITY_TYPE_LABEL
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Mapping, Sequence
+    from datetime import datetime
+
+    from plimsoll.nodes.cluster_state.health import Standing
+    from plimsoll.nodes.cluster_state.templates import GroupTemplate, GroupTemplates
+    from plimsoll.nodes.config.policy import Policy
+    from plimsoll.nodes.providers.ports import Group as GroupPort
+    from plimsoll.nodes.providers.ports import Provider
+    from plimsoll.objects.api.nodes import Node
+    from plimsoll.objects.api.pods import Pod
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GroupRead:
+    """One group. `port` is for whoever acts on it."""
+
+    port: GroupPort
+    target: int
+    instances: tuple[Instance, ...]
+    options: GroupOptions
+    is_atomic: bool
+    template: GroupTemplate | None
+    price_per_hour: float | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CloudRead:
+    """All of it."""
+
+    groups: Mapping[str, GroupRead] = field(default_factory=dict)
+    group_of: Mapping[str, str] = field(default_factory=dict)
+    """Node name to group id; nodes of no group are missing."""
+    has_instance: Mapping[str, bool] = field(default_factory=dict)
+    machine_types: tuple[MachineType, ...] = ()
+    gpu_label: str = ""
+
+    def observed(self, nodes: Sequence[Node], policy: Policy) -> Observed:
+        """For the cluster state."""
+        return Observed(
+            nodes=tuple(nodes),
+            group_of=self.group_of,
+            groups=tuple(_observed_group(one, policy) for one in self.groups.values()),
+            has_instance=self.has_instance,
+            gpu_label=self.gpu_label,
+        )
+
+    def planned_groups(self, standing: Standing, policy: Policy) -> tuple[NodeGroup, ...]:
+        """For planners: those of which a template is known, as the cluster state judges them."""
+        return tuple(
+            _planned_group(one, policy, standing=standing)
+            for one in self.groups.values()
+            if one.template is not None and one.port.id in standing.groups
+        )
+
+
+async def look_at_cloud(
+    provider: Provider,
+    nodes: Sequence[Node],
+    pods: Mapping[str, Collection[Pod]],
+    *,
+    policy: Policy,
+    templates: GroupTemplates,
+    now: datetime,
+) -> CloudRead:
+    ports = {one.id: one for one in await provider.node_groups()}
+    group_of, has_instance = await _owners(provider, nodes)
+    gpu_label = await provider.gpu_label()
+    found = NodesOfGroups(nodes=nodes_by_group(nodes, group_of), pods=pods, gpu_label=gpu_label)
+    made = await _templates(ports, found, templates, now)
+    types = await provider.machine_types()
+    groups = {
+        name: await _group(provider, port, template=made.get(name), policy=policy, now=now)
+        for name, port in sorted(ports.items())
+    }
+    return CloudRead(
+        groups=groups,
+        group_of=group_of,
+        has_instance=has_instance,
+        machine_types=() if isinstance(types, NotImplementedByProvider) else types,
+        gpu_label=gpu_label,
+    )
+
+
+async def _owners(provider: Provider, nodes: Sequence[Node]) -> tuple[dict[str, str], dict[str, bool]]:
+    refs = [NodeRef.of_node(node) for node in nodes]
+    if isinstance(provider, KnowsOwners):
+        owners = await provider.owners(refs)
+        known_machines = {name: one.has_instance for name, one in owners.items() if one.has_instance is not None}
+        return {name: one.group for name, one in owners.items()}, known_machines
+    group_of: dict[str, str] = {}
+    has_instance: dict[str, bool] = {}
+    for ref in refs:
+        group = await provider.node_group_for_node(ref)
+        if group is None:
+            continue
+        group_of[ref.name] = group.id
+        known = await provider.has_instance(ref)
+        if isinstance(known, bool):
+            has_instance[ref.name] = known
+    return group_of, has_instance
+
+
+async def _templates(
+    ports: Mapping[str, GroupPort], found: NodesOfGroups, templates: GroupTemplates, now: datetime
+) -> dict[str, GroupTemplate]:
+    """The provider is asked only for groups that no node can speak for."""
+    offered: dict[str, GroupTemplate] = {}
+    for name, port in ports.items():
+        if templates.is_wanting(name, found, now):
+            node = await port.template_node_info()
+            if not isinstance(node, NotImplementedByProvider):
+                offered[name] = from_provider(node)
+    return templates.update(found, ports, offered, now)
+
+
+async def _group(
+    provider: Provider, port: GroupPort, *, template: GroupTemplate | None, policy: Policy, now: datetime
+) -> GroupRead:
+    defaults = _defaults(policy)
+    options = await port.get_options(defaults)
+    return GroupRead(
+        port=port,
+        target=await port.target_size(),
+        instances=await port.nodes(),
+        options=defaults if isinstance(options, NotImplementedByProvider) else options,
+        is_atomic=await port.grows_atomically(),
+        template=template,
+        price_per_hour=await _price(provider, template, now),
+    )
+
+
+async def _price(provider: Provider, template: GroupTemplate | None, now: datetime) -> float | None:
+    if template is None:
+        return None
+    hour = Span(start=now, end=now + timedelta(hours=1))
+    price = await provider.node_price(NodeRef.of_node(template.node), hour)
+    return None if isinstance(price, NotImplementedByProvider) else price
+
+
+def _defaults(policy: Policy) -> GroupOptions:
+    down = policy.scale_down
+    return GroupOptions(
+        utilization_threshold=down.utilization_threshold,
+        gpu_utilization_threshold=down.gpu_utilization_threshold,
+        unneeded_s=down.unneeded_time_s,
+        unready_s=down.unready_time_s,
+        provision_s=policy.groups.provision_time_s,
+        startup_s=policy.groups.startup_time_s,
+        ignore_daemon_sets=down.ignore_daemon_sets,
+    )
+
+
+def _observed_group(read: GroupRead, policy: Policy) -> ObservedGroup:
+    bare = _planned_group(read, policy) if read.template is not None else None
+    sizes = None if bare is None else sizes_of(bare, policy)
+    labels = read.template.node.metadata.labels if read.template is not None else {}
+    return ObservedGroup(
+        id=read.port.id,
+        min_size=read.port.min_size if sizes is None else sizes.least,
+        max_size=read.port.max_size if sizes is None else sizes.most,
+        target_size=read.target,
+        instances=tuple(observed_instance(one) for one in read.instances),
+        provision_time_s=read.options.provision_s,
+        startup_time_s=read.options.startup_s,
+        machine_type=labels.get(INSTANCE_TYPE, ""),
+        zone=labels.get(ZONE, ""),
+        autoscaled=sizes is not None,
+        profile=labels.get(PROFILE_LABEL, ""),
+    )
+
+
+def _planned_group(read: GroupRead, policy: Policy, *, standing: Standing | None = None) -> NodeGroup:
+    assert read.template is not None, "asked only about groups with a template"
+    port, labels = read.port, read.template.node.metadata.labels
+    stands = None if standing is None else standing.groups[port.id]
+    is_spot = labels.get(CAPACITY_TYPE_LABEL) == CapacityType.SPOT
+    made_by_us = is_ours(port.id, policy.nap.prefix)
+    return NodeGroup(
+        id=port.id,
+        min_size=port.min_size,
+        max_size=port.max_size,
+        target_size=read.target if stands is None else stands.target_size,
+        template=read.template.node,
+        daemons=read.template.daemons,
+        daemons_are_known=read.template.daemons_are_known,
+        price_per_hour=read.price_per_hour,
+        machine_type=labels.get(INSTANCE_TYPE, ""),
+        zone=labels.get(ZONE, ""),
+        autoprovisioned=made_by_us if port.autoprovisioned is None else port.autoprovisioned,
+        autoscaled=port.autoscaled,
+        zero_or_max=read.options.zero_or_max,
+        atomic_resize=read.is_atomic,
+        not_usable="" if stands is None else stands.not_usable,
+        capacity_type=CapacityType.SPOT if is_spot else CapacityType.ON_DEMAND,
+        shrinking=_shrink_rules(read.options, _defaults(policy)),
+    )
+
+
+def _shrink_rules(told: GroupOptions, defaults: GroupOptions) -> ShrinkRules | None:
+    """None where the provider leaves it to the options: most do, and then nobody has to look."""
+    rules = _as_rules(told)
+    return None if rules == _as_rules(defaults) else rules
+
+
+def _as_rules(options: GroupOptions) -> ShrinkRules:
+    return ShrinkRules(
+        utilization_threshold=options.utilization_threshold,
+        gpu_utilization_threshold=options.gpu_utilization_threshold,
+        unneeded_time_s=options.unneeded_s,
+        unready_time_s=options.unready_s,
+        ignore_daemon_sets=options.ignore_daemon_sets,
+    )

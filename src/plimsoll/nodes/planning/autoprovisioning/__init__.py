@@ -1,0 +1,1 @@
+"""Node groups that do not exist yet: which machine types, labels and taints could serve pending pods."""

@@ -1,0 +1,376 @@
+"""Groups that auto-provisioning could make: for each profile and machine type that would help some pod. Pure.
+
+specs/nodes.md 5.5-5.8. Pods are parted by what they ask of a node; for every machine type the labels are chosen that
+serve most of those who would fit it, then again for the rest; each set of labels and taints is a profile, and makes
+one offer a zone where zones matter, else one. Work grows with machine types and distinct wishes, not with pods.
+
+Only `candidates` calls `new_groups`.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import itertools
+import json
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+
+from plimsoll.core.resources import CPU
+from plimsoll.nodes.model.gpus import gpu_count, is_gpu
+from plimsoll.nodes.model.group_names import Making, Naming, group_id, profile_hash
+from plimsoll.nodes.model.node_templates import MachineTemplate, regions_of_zones
+from plimsoll.nodes.model.prices import price_of
+from plimsoll.nodes.model.scale_up_options import NotOffered, Profile, ScaleUpOption
+from plimsoll.nodes.planning.autoprovisioning.label_sets import (
+    MACHINE_TYPE_ALIAS,
+    Asked,
+    in_order,
+    machine_type_of,
+    merged_label_set,
+    single_label_set,
+    without_machine_type,
+)
+from plimsoll.nodes.planning.autoprovisioning.requirements import (
+    ARCH,
+    OS,
+    Ask,
+    RequirementReader,
+    RequirementSets,
+    homes,
+    wishes_of,
+)
+from plimsoll.nodes.planning.scaleup.resource_limits import Counted, ResourceLimit, exhausted, growth
+
+if TYPE_CHECKING:
+    from collections.abc import Hashable, Iterator, Mapping, Sequence
+
+    from plimsoll.core.plans import Reason
+    from plimsoll.core.resources import ResourceVector
+    from plimsoll.nodes.config.policy import Policy
+    from plimsoll.nodes.model.scale_up_plan import LabelSet
+    from plimsoll.nodes.model.snapshot import MachineType, PendingPods, Snapshot
+    from plimsoll.nodes.planning.autoprovisioning.taints import TaintSet
+    from plimsoll.nodes.planning.state.daemon_overhead import DaemonSets
+    from plimsoll.objects.api.nodes import Node
+    from plimsoll.solver.problem import Flags, Ints
+
+IN_BACKOFF: Final = "InBackoff"
+LARGEST_GROUP: Final = (1 << 31) - 1
+"""A group without a limit of its own: what the providers' protocols can still say."""
+_CPU_OF_A_POD_WITHOUT: Final = 50
+"""Millicores, for nap-popularity=cpu."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NewGroups:
+    """What could be made, what not, and the label sets on the way. `impossible`: pods that no group can be made for."""
+
+    offers: tuple[ScaleUpOption, ...] = ()
+    not_offered: tuple[NotOffered, ...] = ()
+    label_sets: tuple[LabelSet, ...] = ()
+    impossible: Mapping[str, Reason] = dataclasses.field(default_factory=dict)
+    regions: Mapping[str, str] = dataclasses.field(default_factory=dict)
+    """By zone."""
+
+
+def new_groups(
+    snapshot: Snapshot, policy: Policy, limits: Sequence[ResourceLimit], daemons: DaemonSets, *, most: int
+) -> NewGroups:
+    """`most` is how many groups may be made in all."""
+    nodes = (state.node for state in snapshot.view.nodes.values())
+    regions = regions_of_zones((*nodes, *(group.template for group in snapshot.groups)))
+    types, left_out = _usable_types(snapshot, policy, limits, regions)
+    wishes = wishes_of(snapshot.pending, RequirementReader(policy, snapshot.machine_types))
+    demands = Demands(snapshot.pending, wishes, policy.nap.popularity)
+    maker = _Maker(snapshot, policy, limits=limits, daemons=daemons)
+    for part in _parts(wishes, policy):
+        candidates = [_Candidate(kind, part, demands, daemons) for kind in types]
+        _spare_gpus(candidates, part)
+        for candidate in candidates:
+            choices = candidate.choices(merge=policy.nap.label_merge)
+            made = (1 for choice in choices if maker.take(candidate, choice))
+            # Of one type no more kinds of groups are of use than may be made; who is not served yet waits a loop.
+            sum(itertools.islice(made, most))
+    return NewGroups(
+        offers=tuple(maker.offers),
+        not_offered=(*left_out, *maker.not_offered.values()),
+        label_sets=tuple(maker.label_sets.values()),
+        impossible=wishes.impossible,
+        regions=regions,
+    )
+
+
+def _usable_types(
+    snapshot: Snapshot, policy: Policy, limits: Sequence[ResourceLimit], regions: Mapping[str, str]
+) -> tuple[list[MachineTemplate], list[NotOffered]]:
+    """Those the operator allows and of which the cluster's limits leave room for one."""
+    wanted = policy.nap.machine_types
+    known = {kind.name: kind for kind in snapshot.machine_types}
+    left_out = [
+        NotOffered(group="", machine_type=name, code="UnknownMachineType", reason="the provider has no such type")
+        for name in wanted
+        if name not in known
+    ]
+    usable: list[MachineTemplate] = []
+    for kind in known.values():
+        if wanted and kind.name not in wanted:
+            continue
+        broken = exhausted(limits, Counted(capacity=kind.capacity, labels=kind.labels))
+        left_out += [
+            NotOffered(group="", machine_type=kind.name, code=limit.code, reason=str(limit)) for limit in broken
+        ]
+        if not broken:
+            usable.append(MachineTemplate(kind, regions))
+    return usable, left_out
+
+
+# ---- who asks for what
+
+
+class Demands:
+    """Requests of all pending entries as numbers, and how much each entry weighs when labels are chosen."""
+
+    def __init__(self, pending: Sequence[PendingPods], wishes: RequirementSets, popularity: str) -> None:
+        self.names = tuple(dict.fromkeys(name for demand in wishes.demands for name in demand))
+        shape = (len(pending), len(self.names))
+        rows = [[demand[name] for name in self.names] for demand in wishes.demands]
+        self._requests: Ints = np.array(rows, dtype=np.int64).reshape(shape)
+        counts = [entry.count for entry in pending]
+        if popularity == "cpu":
+            cpu = (demand[CPU] or _CPU_OF_A_POD_WITHOUT for demand in wishes.demands)
+            counts = [count * each for count, each in zip(counts, cpu, strict=True)]
+        self.weights: Ints = np.array(counts, dtype=np.int64)
+
+    def fitting(self, free: ResourceVector) -> Flags:
+        """[entries]: whether one pod fits an empty node with so much to give."""
+        room = np.array([free[name] for name in self.names], dtype=np.int64)
+        return np.asarray(((self._requests <= room) | (self._requests <= 0)).all(axis=1), dtype=np.bool_)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Part:
+    """Asks that could share nodes if labels allow: same taints, same kinds of resources, same architecture."""
+
+    asks: tuple[Ask, ...]
+    taints: TaintSet
+
+    @property
+    def asks_for_gpus(self) -> bool:
+        return any(is_gpu(name) for name in self.asks[0].wish.extended)
+
+
+def _parts(wishes: RequirementSets, policy: Policy) -> list[_Part]:
+    home = homes(wishes.asks, policy)
+    parts: dict[Hashable, list[Ask]] = {}
+    for ask in wishes.asks:
+        wish = ask.wish
+        key = (home[wish.taints], wish.extended, wish.pinned.get(ARCH), wish.pinned.get(OS))
+        parts.setdefault(key, []).append(ask)
+    return [_Part(asks=tuple(found), taints=home[found[0].wish.taints]) for found in parts.values()]
+
+
+# ---- labels for one part on one machine type
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Choice:
+    """Labels for a group, and who is served by it."""
+
+    label_set: LabelSet
+    labels: Mapping[str, str]
+    """Those of the label set that are put on the group."""
+    served: tuple[Ask, ...]
+
+
+class _Candidate:
+    """One machine type, looked at for one part of the pods."""
+
+    def __init__(self, template: MachineTemplate, part: _Part, demands: Demands, daemons: DaemonSets) -> None:
+        self.template = template
+        self.kind: MachineType = template.kind
+        self.part = part
+        self.demands = demands
+        self.taints = (*self.kind.taints, *part.taints)
+        bare = template.node("", "", Profile(taints=part.taints))
+        self.fits = demands.fitting(self.kind.allocatable - daemons.on(bare).demand)
+        self._systems = [template.system_labels(zone) for zone in self.kind.zones or ("",)]
+
+    def serves(self, ask: Ask, labels: Mapping[str, str]) -> bool:
+        """In some zone, with these labels."""
+        return ask.node_wish.tolerates(self.taints) and any(
+            ask.node_wish.allows({**labels, **system}) for system in self._systems
+        )
+
+    def choices(self, *, merge: str) -> Iterator[_Choice]:
+        """Label sets until everybody who could run on this type has one, those that serve most first."""
+        left = self._ranked([ask for ask in self.part.asks if self._would_fit(ask)])
+        while left:
+            chosen = self._chosen(left, merge)
+            if machine_type_of(chosen.label_set.labels) not in {None, self.kind.name}:
+                left = [ask for ask in left if machine_type_of(ask.wish.selector) in {None, self.kind.name}]
+                if not left:
+                    return
+                chosen = self._chosen(left, merge)
+            if not chosen.served:
+                # Merged labels can forbid what each selector alone allows ("b NotIn x" beside "b=x").
+                chosen = self._chosen(left, "alpha")
+            if not chosen.served:
+                return
+            yield chosen
+            done = set(chosen.served)
+            left = [ask for ask in left if ask not in done]
+
+    def _ranked(self, found: Sequence[Ask]) -> list[Ask]:
+        """In falling popularity of their selectors, which taking some away does not change."""
+        asked = [Asked(selector=ask.wish.selector, popularity=self._popularity(ask)) for ask in found]
+        by_selector: dict[tuple[tuple[str, str], ...], list[Ask]] = {}
+        for ask in found:
+            by_selector.setdefault(_plain(ask.wish.selector), []).append(ask)
+        return [ask for one in in_order(asked) for ask in by_selector[_plain(one.selector)]]
+
+    def _would_fit(self, ask: Ask) -> bool:
+        """Were it labelled as asked; when merging, the machine type is taken for just another label."""
+        if not self.fits[ask.members].any() or not ask.node_wish.tolerates(self.taints):
+            return False
+        return any(ask.node_wish.allows({**system, **ask.wish.selector}) for system in self._systems)
+
+    def _chosen(self, left: Sequence[Ask], merge: str) -> _Choice:
+        selectors = list({_plain(ask.wish.selector): ask.wish.selector for ask in left}.values())
+        label_set = single_label_set(selectors) if merge == "alpha" else merged_label_set(selectors)
+        labels = without_machine_type(label_set.labels)
+        among = left
+        if merge == "alpha":
+            among = [ask for ask in left if without_machine_type(ask.wish.selector) == labels]
+        if any(MACHINE_TYPE_ALIAS in selector for selector in label_set.merged):
+            labels[MACHINE_TYPE_ALIAS] = self.kind.name
+        served = tuple(ask for ask in among if self.serves(ask, labels))
+        truly = {_plain(ask.wish.selector) for ask in served}
+        told = tuple(selector for selector in label_set.served if _plain(selector) in truly)
+        return _Choice(label_set=dataclasses.replace(label_set, served=told), labels=labels, served=served)
+
+    def _popularity(self, ask: Ask) -> int:
+        fitting = ask.members[self.fits[ask.members]]
+        return int(self.demands.weights[fitting].sum())
+
+
+def _plain(selector: Mapping[str, str]) -> tuple[tuple[str, str], ...]:
+    return tuple(sorted(selector.items()))
+
+
+def _spare_gpus(candidates: Sequence[_Candidate], part: _Part) -> None:
+    """Types with accelerators are left to pods that fit no other, unless accelerators are what is asked for."""
+    if part.asks_for_gpus:
+        return
+    with_gpus = [one for one in candidates if gpu_count(one.kind.capacity) > 0]
+    others = [one for one in candidates if gpu_count(one.kind.capacity) == 0]
+    if not with_gpus or not others:
+        return
+    for ask in part.asks:
+        members = ask.members
+        elsewhere = np.zeros(len(members), dtype=np.bool_)
+        for one in others:
+            if one.serves(ask, ask.wish.selector):
+                elsewhere |= one.fits[members]
+        for one in with_gpus:
+            one.fits[members] &= ~elsewhere
+
+
+# ---- offers
+
+
+class _Maker:
+    """Offers so far; one for each machine type, profile and zone."""
+
+    def __init__(
+        self, snapshot: Snapshot, policy: Policy, *, limits: Sequence[ResourceLimit], daemons: DaemonSets
+    ) -> None:
+        self.offers: list[ScaleUpOption] = []
+        self.not_offered: dict[Hashable, NotOffered] = {}
+        self.label_sets: dict[str, LabelSet] = {}
+        self._snapshot = snapshot
+        self._policy = policy
+        self._limits = limits
+        self._daemons = daemons
+        self._second = int(snapshot.at.timestamp())
+        self._taken = {group.id for group in snapshot.groups}
+        self._made: set[Hashable] = set()
+
+    def take(self, candidate: _Candidate, choice: _Choice) -> bool:
+        """Whether anything is offered for it."""
+        told = choice.label_set
+        self.label_sets.setdefault(json.dumps([told.labels, told.merged, told.served], sort_keys=True), told)
+        taints = candidate.part.taints
+        profile = Profile(labels=choice.labels, taints=taints, hash=profile_hash(choice.labels, taints))
+        matter = any(ask.wish.zones_matter for ask in choice.served)
+        found = False
+        for zone in candidate.kind.zones or ("",):
+            if self._is_backed_off(candidate.kind.name, zone, profile):
+                continue
+            found = self._offer(candidate, choice, profile, zone) or found
+            if found and not matter:
+                break
+        return found
+
+    def _is_backed_off(self, machine_type: str, zone: str, profile: Profile) -> bool:
+        backoffs = self._snapshot.creation_backoffs
+        why = backoffs.get((machine_type, zone, profile.hash)) or backoffs.get((machine_type, zone, ""))
+        if not why:
+            return False
+        where = f"{machine_type} in {zone}" if zone else machine_type
+        self.not_offered.setdefault(
+            (machine_type, zone, why),
+            NotOffered(group="", machine_type=machine_type, code=IN_BACKOFF, reason=f"a new group of {where}: {why}"),
+        )
+        return True
+
+    def _offer(self, candidate: _Candidate, choice: _Choice, profile: Profile, zone: str) -> bool:
+        """Whether there is an offer of this kind now; there is none where nobody it serves fits the zone."""
+        kind = candidate.kind
+        key = (kind.name, profile.hash, zone)
+        if key in self._made:
+            return True
+        name = self._name(kind, profile, zone)
+        node = candidate.template.node(name, zone, profile)
+        carried = self._daemons.on(node)
+        free = kind.allocatable - carried.demand
+        fits = candidate.demands.fitting(free)
+        if not any(_runs_on(ask, node) and fits[ask.members].any() for ask in choice.served):
+            return False
+        price = price_of(
+            kind.name, kind.capacity, given=kind.price_per_hour, exists=False, overlay=self._policy.overlay
+        )
+        max_size = self._policy.nap.max_group_size or LARGEST_GROUP
+        room = min(max_size, growth(self._limits, Counted(capacity=kind.capacity, labels=node.metadata.labels)))
+        self._made.add(key)
+        self._taken.add(name)
+        self.offers.append(
+            ScaleUpOption(
+                group=name,
+                node=node,
+                daemons=carried.pods,
+                free=free,
+                capacity=kind.capacity,
+                price_per_hour=price.per_hour,
+                planning_price=price.planning,
+                size=0,
+                max_size=max_size,
+                room=room,
+                machine_type=kind.name,
+                zone=zone,
+                exists=False,
+                profile=profile,
+                capacity_type=kind.capacity_type,
+            )
+        )
+        return True
+
+    def _name(self, kind: MachineType, profile: Profile, zone: str) -> str:
+        policy = self._policy
+        making = Making(labels=profile.labels, taints=profile.taints, zone=zone, second=self._second)
+        return group_id(policy.nap.prefix, kind.name, making, naming=policy.naming or Naming(), taken=self._taken)
+
+
+def _runs_on(ask: Ask, node: Node) -> bool:
+    return ask.node_wish.allows(node.metadata.labels) and ask.node_wish.tolerates(node.spec.taints)

@@ -1,0 +1,97 @@
+"""Which labels the nodes of a new group get, so that they serve as many pods as can share them. Pure.
+
+Selectors that contradict each other in nothing are merged, the most popular first (specs/nodes.md 5.6). The machine
+type never counts as a contradiction when merging; a node has only one type though, so `served` may be less than
+`merged`, and only pods in `served` are planned on such nodes.
+
+Public: `in_order`, `merged_label_set`, `single_label_set` (nap-label-merge=alpha), `machine_type_of`.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from plimsoll.nodes.model.scale_up_plan import LabelSet
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+
+INSTANCE_TYPE: Final = "node.kubernetes.io/instance-type"
+MACHINE_TYPE_ALIAS: Final = "machine_type"
+MACHINE_TYPE_KEYS: Final = frozenset({INSTANCE_TYPE, "beta.kubernetes.io/instance-type", MACHINE_TYPE_ALIAS})
+# Keys of the system and of the cloud: a selector is not merged for the sake of one more of them.
+_GUARDED: Final = ("kubernetes.io", "cloud.google.com")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Asked:
+    """A selector, and how much asks for it: pods, or millicores."""
+
+    selector: Mapping[str, str]
+    popularity: int
+
+
+def merged_label_set(selectors: Sequence[Mapping[str, str]]) -> LabelSet:
+    """The labels that the most popular selectors share; these stand in order (`in_order`), and there is one."""
+    labels = dict(selectors[0])
+    merged = [selectors[0]]
+    for selector in selectors[1:]:
+        added = _addition(labels, selector)
+        if added is not None:
+            labels.update(added)
+            merged.append(selector)
+    served = [selector for selector in selectors if satisfies(labels, selector)]
+    return LabelSet(labels=labels, merged=tuple(merged), served=tuple(served))
+
+
+def single_label_set(selectors: Sequence[Mapping[str, str]]) -> LabelSet:
+    """Without merging: the first selector alone."""
+    first = selectors[0]
+    return LabelSet(labels=dict(first), merged=(first,), served=(first,))
+
+
+def in_order(asked: Iterable[Asked]) -> list[Asked]:
+    """One entry a selector, the most popular first, ties by what is written."""
+    popularity: dict[str, int] = {}
+    selectors: dict[str, Mapping[str, str]] = {}
+    for one in asked:
+        text = json.dumps(one.selector, sort_keys=True)
+        popularity[text] = popularity.get(text, 0) + one.popularity
+        selectors.setdefault(text, one.selector)
+    ranked = sorted(selectors, key=lambda text: (-popularity[text], text))
+    return [Asked(selector=selectors[text], popularity=popularity[text]) for text in ranked]
+
+
+def machine_type_of(selector: Mapping[str, str]) -> str | None:
+    """The type a selector names under any of the keys."""
+    return next((selector[key] for key in sorted(MACHINE_TYPE_KEYS) if key in selector), None)
+
+
+def without_machine_type(labels: Mapping[str, str]) -> dict[str, str]:
+    return {key: value for key, value in labels.items() if key not in MACHINE_TYPE_KEYS}
+
+
+def satisfies(labels: Mapping[str, str], selector: Mapping[str, str]) -> bool:
+    wanted = machine_type_of(selector)
+    if wanted is not None and wanted != machine_type_of(labels):
+        return False
+    return all(labels.get(key) == value for key, value in selector.items() if key not in MACHINE_TYPE_KEYS)
+
+
+def _addition(labels: Mapping[str, str], selector: Mapping[str, str]) -> dict[str, str] | None:
+    """What merging adds; None where the two contradict each other or the selector is not merged."""
+    added: dict[str, str] = {}
+    for key, value in selector.items():
+        if key in MACHINE_TYPE_KEYS:
+            if machine_type_of(labels) is None and machine_type_of(added) is None:
+                added[key] = value
+        elif key in labels:
+            if labels[key] != value:
+                return None
+        elif any(part in key for part in _GUARDED):
+            return None
+        else:
+            added[key] = value
+    return added

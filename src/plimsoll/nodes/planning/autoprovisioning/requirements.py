@@ -1,0 +1,281 @@
+"""What pods ask of the nodes that are made for them, and which pods ask alike. Pure.
+
+A selector is what a pod pins: its nodeSelector, and required node affinity of the form "key In (one value)". Labels
+that a machine or its place has by itself (type, zone, architecture, ...) are conditions on candidates; the others can
+be put on a new group. What cannot be met by making labels up ("any value of k") leaves the pod without a new group,
+with the reason (specs/nodes.md 5.6).
+
+Public: `RequirementReader(policy, machine_types).wish_of(pod) -> Wish`, `wishes_of(pending, reader) -> Wishes`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+
+from plimsoll.core.errors import InvalidQuantity, InvalidSelector
+from plimsoll.core.node_selectors import node_requirement
+from plimsoll.core.plans import Reason
+from plimsoll.core.resources import CPU, EPHEMERAL_STORAGE, MEMORY, PODS, ResourceVector
+from plimsoll.nodes.model.gpus import GPU_LABELS
+from plimsoll.nodes.planning.autoprovisioning.label_sets import MACHINE_TYPE_ALIAS, MACHINE_TYPE_KEYS
+from plimsoll.nodes.planning.autoprovisioning.taints import Passing, TaintSet, joined, taints_for
+from plimsoll.objects.api.simulated_cloud import CAPACITY_TYPE_LABEL
+from plimsoll.scheduling.rules.resources_fit import pod_demand
+from plimsoll.scheduling.rules.taints import Tolerations
+from plimsoll.scheduling.selectors import node_selector
+from plimsoll.scheduling.storage import claim_names
+
+if TYPE_CHECKING:
+    from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
+
+    from plimsoll.core.node_selectors import NodeSelector
+    from plimsoll.nodes.config.policy import Policy
+    from plimsoll.nodes.model.snapshot import MachineType, PendingPods
+    from plimsoll.objects.api import affinity as placement
+    from plimsoll.objects.api.nodes import Taint
+    from plimsoll.objects.api.pods import Pod
+    from plimsoll.solver.problem import Ints
+
+ZONE: Final = "topology.kubernetes.io/zone"
+REGION: Final = "topology.kubernetes.io/region"
+ARCH: Final = "kubernetes.io/arch"
+OS: Final = "kubernetes.io/os"
+HOSTNAME: Final = "kubernetes.io/hostname"
+ZONE_KEYS: Final = frozenset({ZONE, "failure-domain.beta.kubernetes.io/zone"})
+CAPACITY_TYPE_KEYS: Final = frozenset(
+    {
+        CAPACITY_TYPE_LABEL,
+        "karpenter.sh/capacity-type",
+        "eks.amazonaws.com/capacityType",
+        "cloud.google.com/gke-spot",
+        "cloud.google.com/gke-preemptible",
+        "kubernetes.azure.com/scalesetpriority",
+    }
+)
+SYSTEM_KEYS: Final = (
+    frozenset(
+        {
+            REGION,
+            "failure-domain.beta.kubernetes.io/region",
+            ARCH,
+            "beta.kubernetes.io/arch",
+            OS,
+            "beta.kubernetes.io/os",
+        }
+    )
+    | {HOSTNAME}
+    | ZONE_KEYS
+    | CAPACITY_TYPE_KEYS
+    | frozenset(GPU_LABELS)
+    | (MACHINE_TYPE_KEYS - {MACHINE_TYPE_ALIAS})
+)
+"""Labels that come with a machine and its place, and that nobody puts on a group."""
+_ORDINARY: Final = frozenset({CPU, MEMORY, EPHEMERAL_STORAGE, PODS})
+_NO_GROUP: Final = "NoGroupCanBeMade"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NodeRequirements:
+    """What one pod asks of a new node. `impossible` says why there can be none for it."""
+
+    selector: Mapping[str, str] = field(default_factory=dict)
+    """Labels to put on a group, and the machine type under the key the pod names it by."""
+    pinned: Mapping[str, str] = field(default_factory=dict)
+    """Everything the pod pins, system labels too."""
+    taints: TaintSet = ()
+    extended: tuple[str, ...] = ()
+    demand: ResourceVector = field(default_factory=ResourceVector)
+    zones_matter: bool = False
+    impossible: Reason | None = None
+
+
+class NodeWish:
+    """A pod's nodeSelector, node affinity and tolerations, ready to be asked about nodes that do not exist yet."""
+
+    __slots__ = ("_affinity", "_selector", "_tolerations")
+
+    def __init__(self, pod: Pod) -> None:
+        required = _required(pod)
+        self._selector = tuple(pod.spec.node_selector.items())
+        self._affinity: NodeSelector | None = None if required is None else node_selector(required)
+        self._tolerations = Tolerations(pod.spec.tolerations)
+
+    def allows(self, labels: Mapping[str, str]) -> bool:
+        if any(labels.get(key) != value for key, value in self._selector):
+            return False
+        return self._affinity is None or self._affinity.matches(labels)
+
+    def tolerates(self, taints: Iterable[Taint]) -> bool:
+        return self._tolerations.untolerated(taints) is None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Ask:
+    """Pending entries that ask the same of a node, but for how much of it."""
+
+    wish: NodeRequirements
+    """Of one of them."""
+    node_wish: NodeWish
+    members: Ints
+    """Their positions among the pending entries."""
+
+
+class RequirementReader:
+    """Reads wishes under one policy, for the machine types of one provider."""
+
+    def __init__(self, policy: Policy, machine_types: Iterable[MachineType]) -> None:
+        types = tuple(machine_types)
+        self.system_keys = SYSTEM_KEYS | {key for one in types for key in one.labels}
+        self._provided_taints = frozenset(taint.key for one in types for taint in one.taints)
+        self._passing = Passing(policy.pods)
+        self._how = policy.nap.taints
+
+    def wish_of(self, pod: Pod) -> NodeRequirements:
+        try:
+            demand = pod_demand(pod)
+            pinned, problem = self._pinned(pod)
+        except (InvalidQuantity, InvalidSelector) as error:
+            return NodeRequirements(impossible=_impossible(str(error)))
+        taints = taints_for(
+            pod.spec.tolerations,
+            selector=pinned,
+            how=self._how,
+            passing=self._passing,
+            provided=self._provided_taints,
+        )
+        return NodeRequirements(
+            selector={key: value for key, value in pinned.items() if self._is_put_on_groups(key)},
+            pinned=pinned,
+            taints=taints,
+            extended=tuple(name for name in demand if name not in _ORDINARY),
+            demand=demand,
+            zones_matter=bool(ZONE_KEYS & _keys_of_place(pod)) or bool(claim_names(pod)),
+            impossible=None if problem is None else _impossible(problem),
+        )
+
+    def _is_put_on_groups(self, key: str) -> bool:
+        return key in MACHINE_TYPE_KEYS or key not in self.system_keys
+
+    def _pinned(self, pod: Pod) -> tuple[dict[str, str], str | None]:
+        """What the pod pins, and what is wrong with it. Of several terms, the first that can be met counts."""
+        own = pod.spec.node_selector
+        required = _required(pod)
+        if pod.spec.node_name:
+            return dict(own), f"the pod names its node, {pod.spec.node_name}"
+        if required is None:
+            return dict(own), None
+        problem: str | None = "its node affinity has no terms"
+        pinned = dict(own)
+        for term in required.node_selector_terms:
+            pinned, problem = self._pinned_by_term(term, own)
+            if problem is None:
+                break
+        return pinned, problem
+
+    def _pinned_by_term(
+        self, term: placement.NodeSelectorTerm, own: Mapping[str, str]
+    ) -> tuple[dict[str, str], str | None]:
+        pinned = dict(own)
+        for one in term.match_expressions:
+            if one.operator == "In" and len(one.values) == 1:
+                pinned.setdefault(one.key, one.values[0])
+        if any(one.operator == "In" for one in term.match_fields):
+            return pinned, "the pod names its node by a field"
+        for one in term.match_expressions:
+            if one.key not in pinned and not self._is_put_on_groups(one.key):
+                continue
+            condition = node_requirement(one.key, one.operator, one.values)
+            if one.key in MACHINE_TYPE_KEYS and one.key not in pinned:
+                continue
+            if not condition.matches(pinned):
+                return pinned, _unmet(one, pinned)
+        return pinned, None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RequirementSets:
+    """All that is pending, by what it asks. `impossible`: keys of entries that no group can be made for, and why."""
+
+    asks: tuple[Ask, ...]
+    demands: tuple[ResourceVector, ...]
+    """Of each entry, by position."""
+    impossible: Mapping[str, Reason]
+
+
+def wishes_of(pending: Sequence[PendingPods], reader: RequirementReader) -> RequirementSets:
+    members: dict[Hashable, list[int]] = {}
+    firsts: dict[Hashable, NodeRequirements] = {}
+    impossible: dict[str, Reason] = {}
+    demands: list[ResourceVector] = []
+    for index, entry in enumerate(pending):
+        wish = reader.wish_of(entry.pod)
+        demands.append(wish.demand)
+        if wish.impossible is not None:
+            impossible[entry.key] = wish.impossible
+            continue
+        key = _key(entry.pod, wish)
+        members.setdefault(key, []).append(index)
+        firsts.setdefault(key, wish)
+    found = (
+        Ask(wish=wish, node_wish=NodeWish(pending[members[key][0]].pod), members=np.array(members[key], dtype=np.int64))
+        for key, wish in firsts.items()
+    )
+    return RequirementSets(asks=tuple(found), demands=tuple(demands), impossible=impossible)
+
+
+def homes(found: Iterable[Ask], policy: Policy) -> dict[TaintSet, TaintSet]:
+    """The taints of the nodes that each set of custom taints is served by."""
+    sets = {ask.wish.taints for ask in found}
+    return joined(sets) if policy.nap.taints_merge else {one: one for one in sets}
+
+
+def _key(pod: Pod, wish: NodeRequirements) -> Hashable:
+    return (
+        tuple(sorted(pod.spec.node_selector.items())),
+        _required(pod),
+        tuple(sorted(set(pod.spec.tolerations), key=repr)),
+        wish.extended,
+        wish.zones_matter,
+    )
+
+
+def _required(pod: Pod) -> placement.NodeSelector | None:
+    affinity = None if pod.spec.affinity is None else pod.spec.affinity.node_affinity
+    return None if affinity is None else affinity.required_during_scheduling_ignored_during_execution
+
+
+def _keys_of_place(pod: Pod) -> set[str]:
+    """Every label key by which the pod's place is bound."""
+    return {*pod.spec.node_selector, *_affinity_keys(pod), *_topology_keys(pod)}
+
+
+def _affinity_keys(pod: Pod) -> Iterator[str]:
+    required = _required(pod)
+    for term in () if required is None else required.node_selector_terms:
+        yield from (one.key for one in term.match_expressions)
+
+
+def _topology_keys(pod: Pod) -> Iterator[str]:
+    for constraint in pod.spec.topology_spread_constraints:
+        if constraint.when_unsatisfiable != "ScheduleAnyway":
+            yield constraint.topology_key
+    affinity = pod.spec.affinity
+    if affinity is None:
+        return
+    for terms in (affinity.pod_affinity, affinity.pod_anti_affinity):
+        if terms is not None:
+            yield from (term.topology_key for term in terms.required_during_scheduling_ignored_during_execution)
+
+
+def _unmet(one: placement.NodeSelectorRequirement, pinned: Mapping[str, str]) -> str:
+    condition = " ".join(filter(None, (one.key, one.operator, ", ".join(one.values))))
+    if one.key in pinned:
+        return f"what it asks for contradicts itself: {one.key}={pinned[one.key]}, and {condition}"
+    return f"no label is made up to meet its node affinity: {condition}"
+
+
+def _impossible(problem: str) -> Reason:
+    return Reason(code=_NO_GROUP, message=f"no group can be made for it: {problem}")

@@ -1,0 +1,121 @@
+"""Taints for the nodes of a group that is made: from the tolerations of the pods it is made for. Pure.
+
+A toleration is no demand, but people who write a custom one mean "there are nodes for these pods alone"; so it becomes
+a taint (specs/nodes.md 5.7; the option nap-taints chooses). Tolerations of Kubernetes' own taints, of ours, and of what
+the provider puts on nodes by itself never do.
+
+Public: `taints_for`, `joined` (nap-taints-merge), `Passing`.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from plimsoll.nodes.model.gpus import is_gpu
+from plimsoll.objects.api.nodes import Taint
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterable, Mapping
+
+    from plimsoll.nodes.config.policy import PodRules
+    from plimsoll.objects.api.affinity import Toleration
+
+TaintSet = tuple[Taint, ...]
+"""In order of key, effect and value."""
+
+STARTUP_PREFIX: Final = "startup-taint.cluster-autoscaler.kubernetes.io/"
+STATUS_PREFIX: Final = "status-taint.cluster-autoscaler.kubernetes.io/"
+IGNORED_PREFIX: Final = "ignore-taint.cluster-autoscaler.kubernetes.io/"
+_OF_THE_SYSTEM: Final = ("node.kubernetes.io/", "node.cloudprovider.kubernetes.io/", "node-role.kubernetes.io/")
+_OURS: Final = frozenset({"ToBeDeletedByClusterAutoscaler", "DeletionCandidateOfClusterAutoscaler"})
+CONDITIONS: Final = frozenset(
+    {
+        *(
+            f"node.kubernetes.io/{condition}"
+            for condition in (
+                "not-ready",
+                "unreachable",
+                "unschedulable",
+                "memory-pressure",
+                "disk-pressure",
+                "pid-pressure",
+                "network-unavailable",
+                "out-of-service",
+            )
+        ),
+        "node.cloudprovider.kubernetes.io/uninitialized",
+        "node.cloudprovider.kubernetes.io/shutdown",
+    }
+)
+"""Taints by which Kubernetes says how one node is just now."""
+_KEEPS_OFF: Final = frozenset({"", "NoSchedule", "NoExecute"})
+
+
+class Passing:
+    """Keys of taints that come and go on a node, and so say nothing about its group."""
+
+    __slots__ = ("_keys", "_prefixes")
+
+    def __init__(self, rules: PodRules) -> None:
+        self._prefixes = (STARTUP_PREFIX, STATUS_PREFIX, IGNORED_PREFIX, *rules.startup_taint_prefixes)
+        self._keys = _OURS | {*rules.startup_taints, *rules.status_taints, *rules.ignored_taints}
+
+    def __contains__(self, key: object) -> bool:
+        return isinstance(key, str) and (key in self._keys or key.startswith(self._prefixes))
+
+
+def taints_for(
+    tolerations: Iterable[Toleration],
+    *,
+    selector: Mapping[str, str],
+    how: str,
+    passing: Passing,
+    provided: Collection[str] = (),
+) -> TaintSet:
+    """`how` is the option nap-taints; `provided` are keys of taints that machine types bring along."""
+    if how == "none":
+        return ()
+    found: dict[tuple[str, str], Taint] = {}
+    custom = (_as_taint(one) for one in tolerations if _is_custom(one, passing) and one.key not in provided)
+    for taint in sorted(custom, key=_order):
+        if how == "matched" and selector.get(taint.key) != taint.value:
+            continue
+        # A node has one taint a key and effect: of a pod that tolerates several values, the first is taken.
+        found.setdefault((taint.key, taint.effect), taint)
+    return tuple(sorted(found.values(), key=_order))
+
+
+def joined(sets: Iterable[TaintSet]) -> dict[TaintSet, TaintSet]:
+    """With nap-taints-merge: each set to the smallest of the others within it, whose nodes its pods tolerate too.
+
+    No taints at all is within every set, and yet not joined: it would undo what the tolerations were written for.
+    """
+    known = sorted(
+        {frozenset(one): one for one in sets if one}.items(), key=lambda pair: (len(pair[1]), _orders(pair[1]))
+    )
+    homes: dict[TaintSet, TaintSet] = {(): ()}
+    for content, own in known:
+        homes[own] = next(smaller for within, smaller in known if within <= content)
+    return homes
+
+
+def _is_custom(toleration: Toleration, passing: Passing) -> bool:
+    key = toleration.key
+    if not key or toleration.effect not in _KEEPS_OFF or toleration.operator not in {"", "Equal", "Exists"}:
+        return False
+    if toleration.toleration_seconds is not None:
+        return False  # such a taint would drive the pod out again after these seconds
+    return not (key.startswith(_OF_THE_SYSTEM) or key in passing or is_gpu(key))
+
+
+def _as_taint(toleration: Toleration) -> Taint:
+    value = "" if toleration.operator == "Exists" else toleration.value
+    return Taint(key=toleration.key, value=value, effect=toleration.effect or "NoSchedule")
+
+
+def _order(taint: Taint) -> tuple[str, str, str]:
+    return taint.key, taint.effect, taint.value
+
+
+def _orders(taints: TaintSet) -> list[tuple[str, str, str]]:
+    return [_order(taint) for taint in taints]

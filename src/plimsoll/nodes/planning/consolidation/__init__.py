@@ -1,0 +1,1 @@
+"""Consolidation: which nodes to replace by cheaper ones or to remove, within disruption budgets."""

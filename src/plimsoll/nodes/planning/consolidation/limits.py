@@ -1,0 +1,182 @@
+"""What removals for money draw from together, as columns of numbers: sizes, minima, budgets, disruption budgets.
+
+For `consolidation`: `Shares.use[N, L]` is what removing a node takes, `left[L]` what is left of each limit. Also what a
+node costs, and how much removing it disturbs (Karpenter's weights of deletion cost and priority).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+
+from plimsoll.core.resources import ResourceVector
+from plimsoll.nodes.model.prices import price_of
+from plimsoll.nodes.planning.consolidation.budgets import EMPTY, UNDERUTILIZED, UNLIMITED, Asked, allowed
+from plimsoll.nodes.planning.scaledown.drainability import Drain
+from plimsoll.nodes.planning.scaleup.resource_limits import Counted, floors, usage_of_rows
+from plimsoll.nodes.planning.state.node_pods import DELETION_COST
+from plimsoll.scheduling.priorities import priority_of
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from plimsoll.nodes.config.policy import Policy
+    from plimsoll.nodes.planning.consolidation.budgets import DisruptionBudget
+    from plimsoll.nodes.planning.scaledown.eligibility import EligibilityChecker
+    from plimsoll.nodes.planning.scaledown.problem import ScaleDownProblem
+    from plimsoll.objects.api.pods import Pod
+    from plimsoll.solver.problem import Flags, Floats, Ints
+
+_COST_SCALE: Final = 2.0**27
+_PRIORITY_SCALE: Final = 2.0**25
+_MOST_DISTURBING: Final = 10.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Shares:
+    """The limits. `left` is used up in place; everything else stays."""
+
+    use: Ints
+    left: Ints
+    names: tuple[str, ...]
+    group: Ints
+    """[N]: number of each node's group, -1 without."""
+
+    def allows(self, row: int) -> bool:
+        use = self.use[row]
+        return bool(((use <= 0) | (use <= self.left)).all())
+
+    def use_up(self, row: int) -> None:
+        np.subtract(self.left, self.use[row], out=self.left)
+
+    def why_not(self, row: int) -> str:
+        use = self.use[row]
+        over = np.flatnonzero((use > 0) & (use > self.left))
+        return self.names[int(over[0])] if len(over) else ""
+
+    def copied(self) -> Shares:
+        return replace(self, left=self.left.copy())
+
+    def by_group(self, amounts: Floats) -> Floats:
+        """[N]: the sum over the group of each node."""
+        groups = self.group + 1
+        totals = np.bincount(groups, weights=amounts, minlength=int(groups.max(initial=0)) + 1)
+        return np.asarray(totals[groups], dtype=np.float64)
+
+
+def shared_limits(
+    occupancy: ScaleDownProblem, screening: EligibilityChecker, budgets: Iterable[DisruptionBudget]
+) -> Shares:
+    columns = [
+        *_disruption_budgets(occupancy),
+        *_group_limits(occupancy, screening, tuple(budgets)),
+        *_minima(occupancy, screening.policy),
+    ]
+    numbers = {group.id: number for number, group in enumerate(screening.snapshot.groups)}
+    group_of = screening.snapshot.group_of
+    return Shares(
+        use=np.column_stack([use for _, use, _ in columns])
+        if columns
+        else np.zeros((len(occupancy.arrays), 0), dtype=np.int64),
+        left=np.array([left for _, _, left in columns], dtype=np.int64),
+        names=tuple(name for name, _, _ in columns),
+        group=np.array([numbers.get(group_of.get(name, ""), -1) for name in occupancy.arrays.names], dtype=np.int64),
+    )
+
+
+_Column = tuple[str, "Ints", int]
+
+
+def _disruption_budgets(occupancy: ScaleDownProblem) -> list[_Column]:
+    slots = occupancy.rules.slots
+    return [
+        (f"disruption budget {slots.name(index)} is used up", occupancy.slot_use[:, index], int(slots.allowed[index]))
+        for index in range(len(slots.allowed))
+    ]
+
+
+def _group_limits(
+    occupancy: ScaleDownProblem, screening: EligibilityChecker, budgets: tuple[DisruptionBudget, ...]
+) -> list[_Column]:
+    names = occupancy.arrays.names
+    group_of = screening.snapshot.group_of
+    columns: list[_Column] = []
+    empty: Flags = occupancy.moving == 0
+    for room in screening.rooms.values():
+        name = room.group.id
+        ours = np.array([group_of.get(node) == name for node in names], dtype=np.bool_)
+        columns.append((f"group {name} would fall below its minimum size", ours.astype(np.int64), room.spare))
+        going = sum(
+            1
+            for row in np.flatnonzero(ours).tolist()
+            if occupancy.homes.homes[row].standing.leaving or names[row] in screening.known.leaving
+        )
+        for reason, rows in ((EMPTY, ours & empty), (UNDERUTILIZED, ours & ~empty)):
+            most = allowed(budgets, Asked(group=name, size=int(ours.sum()), reason=reason), screening.now)
+            if most < UNLIMITED:
+                what = f"no more than {most} nodes of group {name} are disturbed at once"
+                columns.append((what, rows.astype(np.int64), max(most - going, 0)))
+    return columns
+
+
+def _minima(occupancy: ScaleDownProblem, policy: Policy) -> list[_Column]:
+    found = floors(usage_of_rows(occupancy.arrays), policy)
+    if not found:
+        return []
+    nodes = [Counted.of(state.node) for state in occupancy.arrays.states]
+    return [
+        (
+            str(floor),
+            np.array([node.amount(floor.resource) for node in nodes], dtype=np.int64),
+            max(floor.used - floor.least, 0),
+        )
+        for floor in found
+    ]
+
+
+def node_prices(occupancy: ScaleDownProblem, policy: Policy) -> Floats:
+    """[N]: an hour's, as its group's nodes cost; of nodes without a group as estimated."""
+    groups = {group.id: group for group in occupancy.snapshot.groups}
+    prices: list[float] = []
+    for state in occupancy.arrays.states:
+        group = groups.get(occupancy.snapshot.group_of.get(state.name, ""))
+        capacity = Counted.of(state.node).capacity if group is None or group.price_per_hour is None else _NOTHING
+        prices.append(
+            price_of(
+                "" if group is None else group.machine_type,
+                capacity,
+                given=None if group is None else group.price_per_hour,
+                exists=True,
+                overlay=policy.overlay,
+            ).per_hour
+        )
+    return np.array(prices, dtype=np.float64)
+
+
+_NOTHING: Final = ResourceVector()
+
+
+def disturbance(occupancy: ScaleDownProblem) -> Floats:
+    """[N]: 1 for the node, and for each pod that moves."""
+    by_kind = np.array(
+        [
+            pod_disturbance(kind.pod) if verdict.drain is Drain.MOVE else 0.0
+            for kind, verdict in zip(occupancy.homes.kinds, occupancy.verdicts, strict=True)
+        ],
+        dtype=np.float64,
+    )
+    homes = occupancy.homes
+    pods = np.bincount(homes.row, weights=by_kind[homes.kind], minlength=len(occupancy.arrays))
+    return np.asarray(1.0 + pods, dtype=np.float64)
+
+
+def pod_disturbance(pod: Pod) -> float:
+    """1, more for important pods and those that say they are dear to delete, never less than nothing."""
+    try:
+        cost = float(pod.metadata.annotations.get(DELETION_COST, "0"))
+    except ValueError:
+        cost = 0.0
+    worth = 1.0 + cost / _COST_SCALE + priority_of(pod) / _PRIORITY_SCALE
+    return min(max(worth, 0.0), _MOST_DISTURBING)

@@ -1,0 +1,319 @@
+"""Pods that wait, grouped so that no scheduling rule can tell the members of a group apart (specs/nodes.md 7.2).
+
+Everything the engine does costs by class, not by pod. `ClassTable.of(pending, view)` makes the classes; a plan counts
+members of a class, and `ClassTable.named` gives the counts back by `PendingPods.key`, oldest entries first in line.
+
+* `ClassTable.classes[c]` - a `PodClass`: its representative pod, demand, members, flags, and `problem` when no node at
+  all could take it (a malformed field, a device claim, a claim nobody can bind): a named refusal, never an exception.
+* `ClassTable.class_of[p]` - the class of each Pending; `ClassTable.counts[c]` - pods in each class.
+* `Forms` (from `scheduling_keys`), kept between turns and passed as `forms`, makes the second turn cheap.
+
+Owner, names, images, environment and preferences are not looked at; two controllers with pods of one shape merge.
+
+Which labels, and whether namespaces, can make a difference between two pods that wait.
+
+A label nobody selects by tells nobody apart: pods of two Deployments merge into one class unless some term can see
+`app`. In play are the terms and constraints of the pods that wait (each may come to meet the others) and the required
+anti-affinity of pods that run (it binds newcomers without terms, too). A term sees the keys its selector names,
+whatever the operator, and the keys of matchLabelKeys and mismatchLabelKeys, nothing else; so classes are split by the
+values of just these keys. Used by `classes`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+
+from plimsoll.nodes.planning.equivalence.scheduling_keys import Forms, SpecForm, term_label_keys, visible_labels
+from plimsoll.nodes.planning.equivalence.volume_keys import VolumeForms, touches_storage
+from plimsoll.scheduling.cluster_view import ClusterView
+from plimsoll.scheduling.feasibility import DEFAULT_PROFILE, Prepared, Profile
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+    from plimsoll.core.resources import ResourceVector
+    from plimsoll.nodes.model.snapshot import PendingPods
+    from plimsoll.objects.api.pods import Pod
+    from plimsoll.scheduling.verdicts import Refusal
+    from plimsoll.solver.problem import Ints
+
+
+Key = tuple[Any, ...]
+
+_FAR_AHEAD: Final = datetime.max.replace(tzinfo=UTC)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Member:
+    """All pods of one Pending belong to one class."""
+
+    pending: int
+    """Its index in the snapshot."""
+    count: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PodClass:
+    """Pods alike to every rule. `pod` stands for each of them."""
+
+    index: int
+    pod: Pod
+    form: SpecForm
+    volumes: tuple[Any, ...]
+    """Normal form of what its volumes ask; empty when they ask nothing."""
+    members: tuple[Member, ...]
+    """Who waits longest comes first."""
+    count: int
+    created: datetime | None
+    """The oldest of them."""
+    problem: Refusal | None
+    """Why no node whatever can take it."""
+    one_pod_only: bool
+    """It uses a ReadWriteOncePod claim: at most one pod of the class can run."""
+
+    @property
+    def demand(self) -> ResourceVector:
+        return self.form.demand
+
+    @property
+    def priority(self) -> int:
+        return self.form.priority
+
+    @property
+    def has_spread(self) -> bool:
+        return bool(self.form.spread)
+
+    @property
+    def has_affinity(self) -> bool:
+        return bool(self.form.affinity)
+
+    @property
+    def has_anti_affinity(self) -> bool:
+        return bool(self.form.anti_affinity)
+
+    @property
+    def has_volumes(self) -> bool:
+        return bool(self.volumes)
+
+    @property
+    def is_simple(self) -> bool:
+        """How many fit on a node is a matter of resources alone, as far as the class itself is concerned."""
+        return not (self.form.meets_others or self.form.ports or self.volumes)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class ClassTable:
+    """The classes of one snapshot, in the order in which their first members stand in it."""
+
+    pending: tuple[PendingPods, ...]
+    classes: tuple[PodClass, ...]
+    class_of: Ints
+    """[P]: class of each Pending."""
+    in_play: SelectorsInPlay
+    keys: Mapping[Key, int] = field(default_factory=dict, repr=False)
+    """What the members of a class have in common, to the class."""
+
+    @classmethod
+    def of(
+        cls,
+        pending: Sequence[PendingPods],
+        view: ClusterView,
+        *,
+        forms: Forms | None = None,
+        seen_by_running: SelectorsInPlay | None = None,
+        profile: Profile = DEFAULT_PROFILE,
+    ) -> ClassTable:
+        """`seen_by_running` is what anti-affinity of running pods can see; left out, the view is searched for it."""
+        known = Forms() if forms is None else forms
+        made = [known.of(one.pod) for one in pending]
+        running = SelectorsInPlay.of_view(view) if seen_by_running is None else seen_by_running
+        in_play = SelectorsInPlay.of_forms(dict.fromkeys(made)) | running
+        maker = _Maker(tuple(pending), view, in_play=in_play, profile=profile, forms=known)
+        table = maker.table(made)
+        known.forget()
+        return table
+
+    def extended(
+        self, more: Sequence[PendingPods], view: ClusterView, *, forms: Forms, profile: Profile = DEFAULT_PROFILE
+    ) -> ClassTable | None:
+        """With more entries behind the others, none of them with claims; forms, view and profile as it was made with.
+
+        None where the new ones look at others: then classes there are might have to be told apart by more.
+        """
+        made = [forms.of(one.pod) for one in more]
+        if any(form.meets_others for form in made):
+            return None
+        maker = _Maker((*self.pending, *more), view, in_play=self.in_play, profile=profile, forms=forms)
+        return maker.joined(self, made)
+
+    def __len__(self) -> int:
+        return len(self.classes)
+
+    def __iter__(self) -> Iterator[PodClass]:
+        return iter(self.classes)
+
+    @property
+    def counts(self) -> Ints:
+        """[C]: pods in each class."""
+        return np.array([one.count for one in self.classes], dtype=np.int64)
+
+    @property
+    def resources(self) -> tuple[str, ...]:
+        """Names of all resources that any class asks for."""
+        return tuple(sorted({name for one in self.classes for name in one.demand}))
+
+    def named(self, index: int, pods: int, *, after: int = 0) -> dict[str, int]:
+        """`pods` members of a class by the key of their Pending, leaving out the `after` first in line."""
+        named: dict[str, int] = {}
+        for member in self.classes[index].members:
+            skipped = min(after, member.count)
+            taken = min(pods, member.count - skipped)
+            after -= skipped
+            pods -= taken
+            if taken:
+                key = self.pending[member.pending].key
+                named[key] = named.get(key, 0) + taken
+        return named
+
+
+class _Maker:
+    """Sorts pods into classes and describes each class once."""
+
+    def __init__(
+        self,
+        pending: tuple[PendingPods, ...],
+        view: ClusterView,
+        *,
+        in_play: SelectorsInPlay,
+        profile: Profile,
+        forms: Forms,
+    ) -> None:
+        self._pending = pending
+        self._forms = forms
+        self._in_play = in_play
+        self._profile = profile
+        with_storage = any(one.pod.spec.volumes and touches_storage(one.pod) for one in pending)
+        self._volumes = VolumeForms(view, pending) if with_storage else None
+        # Refusals that no node can change follow from the pod, its claims and its namespace: no node is asked.
+        self._nowhere = ClusterView.of(namespaces=view.namespaces, storage=view.storage)
+
+    def table(self, forms: Sequence[SpecForm]) -> ClassTable:
+        found: dict[Key, int] = {}
+        members: list[list[int]] = []
+        volumes: list[tuple[Any, ...]] = []
+        class_of = np.empty(len(self._pending), dtype=np.int64)
+        for index, (one, form) in enumerate(zip(self._pending, forms, strict=True)):
+            asked = self._volumes_of(one.pod)
+            number = found.setdefault(self._key(one.pod, form, asked), len(members))
+            if number == len(members):
+                members.append([])
+                volumes.append(asked)
+            members[number].append(index)
+            class_of[index] = number
+        classes = tuple(
+            self._described(number, forms[listed[0]], volumes[number], listed) for number, listed in enumerate(members)
+        )
+        return ClassTable(pending=self._pending, classes=classes, class_of=class_of, in_play=self._in_play, keys=found)
+
+    def joined(self, before: ClassTable, forms: Sequence[SpecForm]) -> ClassTable:
+        """The table before with the entries behind it, of these forms."""
+        keys = dict(before.keys)
+        classes = list(before.classes)
+        class_of = [*before.class_of.tolist()]
+        for index, form in enumerate(forms, start=len(before.pending)):
+            one = self._pending[index]
+            number = keys.setdefault(self._key(one.pod, form, ()), len(classes))
+            if number == len(classes):
+                classes.append(self._described(number, form, (), [index]))
+            else:
+                known = classes[number]
+                members = (*known.members, Member(pending=index, count=one.count))
+                classes[number] = replace(known, members=members, count=known.count + one.count)
+            class_of.append(number)
+        return ClassTable(
+            pending=self._pending,
+            classes=tuple(classes),
+            class_of=np.array(class_of, dtype=np.int64),
+            in_play=self._in_play,
+            keys=keys,
+        )
+
+    def _volumes_of(self, pod: Pod) -> tuple[Any, ...]:
+        return () if self._volumes is None or not pod.spec.volumes else self._volumes.of(pod)
+
+    def _key(self, pod: Pod, form: SpecForm, volumes: tuple[Any, ...]) -> Key:
+        meta = pod.metadata
+        play = self._in_play
+        labels = visible_labels(meta.labels, play.label_keys) if play.label_keys else ()
+        return (form.number, labels, meta.namespace if play.namespaces else "", volumes)
+
+    def _described(self, number: int, form: SpecForm, volumes: tuple[Any, ...], listed: list[int]) -> PodClass:
+        if len(listed) > 1:
+            listed.sort(key=lambda index: (self._created(index) or _FAR_AHEAD, index))
+        pod = self._pending[listed[0]].pod
+        return PodClass(
+            index=number,
+            pod=pod,
+            form=form,
+            volumes=volumes,
+            members=tuple(Member(pending=index, count=self._pending[index].count) for index in listed),
+            count=sum(self._pending[index].count for index in listed),
+            created=self._created(listed[0]),
+            problem=self._problem(pod, form, volumes),
+            one_pod_only=bool(volumes) and self._volumes is not None and self._volumes.one_pod_only(pod),
+        )
+
+    def _problem(self, pod: Pod, form: SpecForm, volumes: tuple[Any, ...]) -> Refusal | None:
+        """Why no node can take it. What is known to be sound without claims is not asked about again."""
+        if not volumes and self._forms.is_sound(pod, form, self._profile.disabled):
+            return None
+        everywhere = Prepared(pod, self._nowhere, profile=self._profile).everywhere
+        if everywhere:
+            return everywhere[0]
+        if not volumes:
+            self._forms.found_sound(pod, form, self._profile.disabled)
+        return None
+
+    def _created(self, index: int) -> datetime | None:
+        one = self._pending[index]
+        return one.created or one.pod.metadata.creation_timestamp
+
+
+@dataclass(frozen=True, slots=True)
+class SelectorsInPlay:
+    """`namespaces` is false where no term is in play at all: every term means pods of some namespaces only."""
+
+    label_keys: frozenset[str] = frozenset()
+    namespaces: bool = False
+
+    @classmethod
+    def of_forms(cls, forms: Iterable[SpecForm]) -> SelectorsInPlay:
+        meeting = [one for one in forms if one.meets_others]
+        return cls(frozenset().union(*(one.label_keys for one in meeting)), bool(meeting))
+
+    @classmethod
+    def of_view(cls, view: ClusterView) -> SelectorsInPlay:
+        """Of the pods that run. `Neighbours` knows the same without looking at every pod again."""
+        return cls.of_avoiding(
+            placed.pod for place in view.anti_affine_nodes for placed in place.pods.values() if placed.anti_affinity
+        )
+
+    @classmethod
+    def of_avoiding(cls, pods: Iterable[Pod]) -> SelectorsInPlay:
+        """Of pods that run and have required anti-affinity."""
+        keys: set[str] = set()
+        seen = False
+        for pod in pods:
+            affinity = pod.spec.affinity
+            if affinity is not None and affinity.pod_anti_affinity is not None:
+                for term in affinity.pod_anti_affinity.required_during_scheduling_ignored_during_execution:
+                    keys |= term_label_keys(term)
+                    seen = True
+        return cls(frozenset(keys), seen)
+
+    def __or__(self, other: SelectorsInPlay) -> SelectorsInPlay:
+        return SelectorsInPlay(self.label_keys | other.label_keys, self.namespaces or other.namespaces)

@@ -1,0 +1,142 @@
+"""Kinds of running pods sorted into classes, and kept so while kinds come and go: `sorted_kinds(...) -> Sorted`.
+
+Homes tell kinds apart by everything that bears on moving a pod; classes by what bears on where it may go. Sorting all
+kinds of a large cluster takes longer than all the rest of a turn, so a turn sorts only kinds that are new. Kinds that
+are gone stay in the table and count for nothing, until one of them had a say in how the others are told apart. Used by
+`occupancy`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+from plimsoll.nodes.model.snapshot import PendingPods
+from plimsoll.nodes.planning.equivalence.pod_classes import ClassTable
+from plimsoll.nodes.planning.equivalence.volume_keys import touches_storage
+from plimsoll.nodes.planning.predicates.affinity_counts import means
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+
+    from plimsoll.nodes.planning.equivalence.pod_classes import PodClass
+    from plimsoll.nodes.planning.equivalence.scheduling_keys import Forms
+    from plimsoll.nodes.planning.state.node_arrays import Kinds, NodeArrays
+    from plimsoll.nodes.planning.state.node_pods import Kinds as HomeKinds
+    from plimsoll.nodes.planning.state.node_pods import PodKind, PodsByNode
+    from plimsoll.scheduling.cluster_view import ClusterView
+    from plimsoll.scheduling.rules.inter_pod_affinity import AffinityTerm
+    from plimsoll.scheduling.storage import Storage
+    from plimsoll.solver.problem import Flags, Ints
+
+
+class MadeFrom(NamedTuple):
+    """Everything but the kinds that classes of running pods follow from."""
+
+    numbered_by: HomeKinds
+    neighbours: Kinds
+    avoiders: tuple[int, ...]
+    storage: Storage
+    namespaces: Mapping[str, Mapping[str, str]]
+
+    def is_like(self, other: MadeFrom) -> bool:
+        """By content, though mostly the objects are the very same ones."""
+        return (
+            self.numbered_by is other.numbered_by
+            and self.neighbours is other.neighbours
+            and self.avoiders == other.avoiders
+            and (self.storage is other.storage or _same_storage(self.storage, other.storage))
+            and self.namespaces == other.namespaces
+        )
+
+    @property
+    def terms(self) -> list[AffinityTerm]:
+        """Of running pods that keep others away."""
+        return [term for number in self.avoiders for term in self.neighbours.avoiders[number].terms]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Sorted:
+    """Kinds sorted into classes."""
+
+    table: ClassTable
+    class_of: Ints
+    """[K]; -1 for kinds that belong to their node, and for those that were gone already."""
+    looks: Flags
+    """[C]: how many fit is not a matter of resources alone: terms, ports, volumes, or somebody who keeps them away."""
+    telling: Ints
+    """Kinds with terms or storage: while they are there, others are told apart by what these can see."""
+    made_from: MadeFrom
+
+
+def sorted_kinds(
+    view: ClusterView, arrays: NodeArrays, homes: PodsByNode, *, forms: Forms, before: Sorted | None
+) -> Sorted:
+    avoiders = tuple(arrays.neighbours.avoider_rows)
+    made_from = MadeFrom(homes.numbers, arrays.neighbours.kinds, avoiders, view.storage, view.namespaces)
+    there = np.bincount(homes.kind, minlength=len(homes.kinds)) > 0
+    if before is not None and before.made_from.is_like(made_from) and there[before.telling].all():
+        found = _extended(before, view, homes, there, forms)
+        if found is not None:
+            return found
+    ours = [kind for kind, is_there in zip(homes.kinds, there.tolist(), strict=True) if is_there and not kind.stays]
+    avoided = arrays.neighbours.selectors_in_play()
+    table = ClassTable.of(_entries(ours), view, forms=forms, seen_by_running=avoided)
+    class_of = np.full(len(homes.kinds), -1, dtype=np.int64)
+    class_of[[one.number for one in ours]] = table.class_of
+    telling = [
+        one.number
+        for one, number in zip(ours, table.class_of.tolist(), strict=True)
+        if table.classes[number].form.meets_others or _has_storage(one)
+    ]
+    return Sorted(
+        table=table,
+        class_of=class_of,
+        looks=_looks(table.classes, made_from, view),
+        telling=np.array(telling, dtype=np.int64),
+        made_from=made_from,
+    )
+
+
+def _extended(before: Sorted, view: ClusterView, homes: PodsByNode, there: Flags, forms: Forms) -> Sorted | None:
+    """With the kinds that are new; None where these could change how the others are sorted."""
+    class_of = np.full(len(homes.kinds), -1, dtype=np.int64)
+    class_of[: len(before.class_of)] = before.class_of
+    unsorted = np.flatnonzero(there & (class_of < 0)).tolist()
+    new = [kind for kind in map(homes.kinds.__getitem__, unsorted) if not kind.stays]
+    if not new:
+        return before if len(class_of) == len(before.class_of) else replace(before, class_of=class_of)
+    if any(_has_storage(one) for one in new):
+        return None
+    table = before.table.extended(_entries(new), view, forms=forms)
+    if table is None:
+        return None
+    class_of[[one.number for one in new]] = table.class_of[len(before.table.class_of) :]
+    fresh = table.classes[len(before.looks) :]
+    looks = np.concatenate((before.looks, _looks(fresh, before.made_from, view)))
+    return replace(before, table=table, class_of=class_of, looks=looks)
+
+
+def _entries(kinds: Iterable[PodKind]) -> list[PendingPods]:
+    return [PendingPods(key=str(one.number), pod=one.pod, count=1) for one in kinds]
+
+
+def _looks(classes: Sequence[PodClass], made_from: MadeFrom, view: ClusterView) -> Flags:
+    terms = made_from.terms
+    found = [not one.is_simple or any(means(term, one.pod, view.namespaces) for term in terms) for one in classes]
+    return np.array(found, dtype=np.bool_)
+
+
+def _has_storage(kind: PodKind) -> bool:
+    return bool(kind.pod.spec.volumes) and touches_storage(kind.pod)
+
+
+def _same_storage(before: Storage, now: Storage) -> bool:
+    return (
+        before.claims == now.claims
+        and before.volumes == now.volumes
+        and before.classes == now.classes
+        and before.csi_nodes == now.csi_nodes
+    )

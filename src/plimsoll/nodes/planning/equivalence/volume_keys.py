@@ -1,0 +1,134 @@
+"""What a pod's volumes come down to for scheduling, in a form in which equal constraints are equal values.
+
+Pods of a StatefulSet each have a claim of their own; those whose claims are bound in one zone, or wait for the same
+storage class, still belong together, and those bound in different zones do not. A claim that several pods use, or that
+a volume is reserved for, is known by name: there the claims are not exchangeable. Used by `classes`.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+import msgspec
+from msgspec import structs
+
+from plimsoll.scheduling.storage import claim_name, class_name, is_bound, owned_by_pod
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from plimsoll.nodes.model.snapshot import PendingPods
+    from plimsoll.objects.api.pods import Pod
+    from plimsoll.objects.api.storage import PersistentVolumeClaim, Volume
+    from plimsoll.scheduling.cluster_view import ClusterView
+
+Form = tuple[Any, ...]
+ClaimKey = tuple[str, str]
+
+ONE_POD_ONLY: Final = "ReadWriteOncePod"
+
+SELECTED_NODE: Final = "volume.kubernetes.io/selected-node"
+_ZONE_LABELS: Final = (
+    "failure-domain.beta.kubernetes.io/zone",
+    "failure-domain.beta.kubernetes.io/region",
+    "topology.kubernetes.io/zone",
+    "topology.kubernetes.io/region",
+)
+_ENCODER: Final = msgspec.msgpack.Encoder(order="deterministic")
+
+
+def touches_storage(pod: Pod) -> bool:
+    """Whether any volume of the pod matters for placement: a claim, or a disk that mounts once."""
+    return any(_is_claim(one) or _is_disk(one) for one in pod.spec.volumes)
+
+
+def _is_claim(volume: Volume) -> bool:
+    return volume.persistent_volume_claim is not None or volume.ephemeral is not None
+
+
+def _is_disk(volume: Volume) -> bool:
+    sources = (volume.gce_persistent_disk, volume.aws_elastic_block_store, volume.iscsi, volume.rbd)
+    return any(source is not None for source in sources)
+
+
+def pod_claims(pod: Pod) -> tuple[ClaimKey, ...]:
+    names = (claim_name(pod, one) for one in pod.spec.volumes)
+    return tuple((pod.metadata.namespace, name) for name in names if name is not None)
+
+
+class VolumeForms:
+    """Forms under one state of the storage, for one list of pods that wait."""
+
+    def __init__(self, view: ClusterView, pending: Iterable[PendingPods]) -> None:
+        self._view = view
+        self._storage = view.storage
+        self._named = _claims_known_by_name(view, pending)
+
+    def of(self, pod: Pod) -> Form:
+        parts: list[Form] = []
+        for volume in pod.spec.volumes:
+            if _is_claim(volume):
+                parts.append(self._claim_form(pod, volume))
+            elif _is_disk(volume):
+                sources = (volume.gce_persistent_disk, volume.aws_elastic_block_store, volume.iscsi, volume.rbd)
+                parts.append(("disk", _ENCODER.encode(sources)))
+        return tuple(parts)
+
+    def one_pod_only(self, pod: Pod) -> bool:
+        """Whether the pod shares a claim with others that a single pod in the cluster may use."""
+        found = (self._storage.claims.get(key) for key in pod_claims(pod) if key in self._named)
+        return any(claim is not None and ONE_POD_ONLY in claim.spec.access_modes for claim in found)
+
+    def _claim_form(self, pod: Pod, volume: Volume) -> Form:
+        own = volume.ephemeral is not None
+        name = claim_name(pod, volume) or ""
+        key = (pod.metadata.namespace, name)
+        claim = self._storage.claims.get(key)
+        if claim is None:
+            return ("missing", own, name)
+        usable = claim.status.phase != "Lost" and claim.metadata.deletion_timestamp is None
+        if not usable or (own and not owned_by_pod(claim, pod)):
+            return ("unusable", own, key, pod.metadata.name)
+        identity = key if key in self._named else None
+        modes = ONE_POD_ONLY in claim.spec.access_modes
+        if is_bound(claim):
+            return ("bound", own, modes, identity, *self._volume_form(claim.spec.volume_name))
+        return ("waiting", own, identity, *_waiting_form(claim))
+
+    def _volume_form(self, name: str) -> Form:
+        volume = self._storage.volumes.get(name)
+        if volume is None:
+            return ("gone", name)
+        affinity = volume.spec.node_affinity
+        labels = tuple(volume.metadata.labels.get(key) for key in _ZONE_LABELS)
+        driver = "" if volume.spec.csi is None else volume.spec.csi.driver
+        return (driver, labels, b"" if affinity is None else _ENCODER.encode(affinity))
+
+
+def _waiting_form(claim: PersistentVolumeClaim) -> Form:
+    spec = structs.replace(claim.spec, storage_class_name=class_name(claim))
+    return (claim.metadata.annotations.get(SELECTED_NODE), _ENCODER.encode(spec))
+
+
+def _claims_known_by_name(view: ClusterView, pending: Iterable[PendingPods]) -> set[ClaimKey]:
+    """Claims that more than one pod uses or would use, and those a volume is reserved for."""
+    asked: set[ClaimKey] = set()
+    named: set[ClaimKey] = set()
+    for one in pending:
+        for key in pod_claims(one.pod):
+            if key in asked or one.count > 1:
+                named.add(key)
+            asked.add(key)
+    if not asked:
+        return named
+    for place in view.nodes.values():
+        for placed in place.pods.values():
+            if placed.claims:
+                named.update((placed.namespace, name) for name in placed.claims if (placed.namespace, name) in asked)
+    for volume in view.storage.volumes.values():
+        reference = volume.spec.claim_ref
+        if reference is not None and (reference.namespace, reference.name) in asked:
+            claim = view.storage.claims.get((reference.namespace, reference.name))
+            if claim is not None and not is_bound(claim):
+                named.add((reference.namespace, reference.name))
+    return named

@@ -1,0 +1,305 @@
+"""Constraints between pods, turned into numbers: each class of a layer as shares that can be packed in bulk.
+
+Host ports and avoidance on a node become keys of which a node takes one, spread over nodes a cap (`node_terms`);
+company picks a home or glues pods together (`gatherings`); spread and avoidance over zones become quotas, one share a
+zone. What cannot be said so is left to the estimator, pod by pod. The traps are those of specs/nodes.md 7.4.
+
+What constraints between pods are turned into: shares, of which many can be packed at once. Data only.
+
+A share is so many pods of a class, where they may go, and how many of them one node takes. `folding` makes them,
+`packing` places them, and what a try has shown is kept in `Feedback`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+
+from plimsoll.core.plans import Reason
+from plimsoll.nodes.planning.autoprovisioning.requirements import HOSTNAME
+from plimsoll.nodes.planning.packing.colocation import Colocation, PodPrices
+from plimsoll.nodes.planning.packing.node_caps import NodeTerms, hopeful_caps, over_nodes, risen
+from plimsoll.nodes.planning.packing.zone_quotas import Quotas, Spreading, quotas, thrifty
+from plimsoll.solver.problem import UNBOUNDED
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterable, Mapping, Sequence
+
+    from plimsoll.nodes.planning.packing.placement_view import PlacementView, Places
+    from plimsoll.nodes.planning.predicates.spread_counts import SpreadCount
+    from plimsoll.solver.problem import Ints
+
+
+def lower_constraints(scene: PlacementView, demand: Mapping[int, int], learned: Feedback) -> Folded:
+    """`demand`: pods by class of one layer."""
+    folder = _Folder(scene, demand, learned)
+    places = scene.open_places_of(list(demand))
+    for number, pods in demand.items():
+        folder.take(number, pods, places[number])
+    return folder.folded
+
+
+class _Folder:
+    def __init__(self, scene: PlacementView, demand: Mapping[int, int], learned: Feedback) -> None:
+        self.folded = Folded()
+        self._scene = scene
+        self._meetings = scene.meetings
+        self._learned = learned
+        self._on_node = NodeTerms(scene, demand)
+        self._gatherings = Colocation(scene, demand, learned, self.folded)
+        self._prices = PodPrices(scene.board)
+        self._running: dict[int, dict[str, int]] = {}
+        """Pods shared out so far in this layer, by party and domain."""
+        self._taken: dict[tuple[tuple[int, ...], str], set[str]] = {}
+        """By clique and topology key: domains that have their one pod."""
+
+    def take(self, number: int, pods: int, places: Places) -> None:
+        """Pods of a class that may be in these places, as far as nodes are concerned."""
+        one = self._scene.board.table.classes[number]
+        if one.is_simple and not self._meetings.shunned[self._meetings.party_of[number]]:
+            self.folded.shares.append(DemandSlice(number=number, pods=pods, places=places))
+            return
+        if one.one_pod_only and pods > 1:
+            self.folded.refuse(number, ONE_POD_ONLY, "its ReadWriteOncePod claim lets one pod run at a time")
+            pods = 1
+        near = self._gatherings.near(number, places) if one.has_affinity else places
+        if near is None:
+            return
+        plain = DemandSlice(
+            number=number,
+            pods=pods,
+            places=near,
+            per_node=self._on_node.cap(one),
+            keys=self._on_node.keys(one),
+            caps=self._on_node.caps(one),
+        )
+        if self._gatherings.is_on_a_node(number) and self._scene.company(number) is None:
+            self._gatherings.glue(plain, own_keys=self._on_node.own_keys(number))
+        else:
+            self._spread_out(plain)
+
+    # ---- over domains
+
+    def _spread_out(self, share: DemandSlice) -> None:
+        number = share.number
+        spreads = [one for one in self._scene.board.rules.spreads(number) if one.key != HOSTNAME]
+        apart = [key for key in self._on_node.own_keys(number) if key != HOSTNAME]
+        keys = {*apart, *(one.key for one in spreads)}
+        if len(keys) > 1 or (spreads and apart) or len(spreads) > 1:
+            self.folded.complex.append(number)
+        elif apart:
+            self._one_per_domain(share, apart[0])
+        elif spreads:
+            self._level(share, spreads[0])
+        else:
+            self._level_nodes(share)
+
+    def _level_nodes(self, share: DemandSlice) -> None:
+        even = risen(self._scene, share, self._learned.heights.get(share.number)) if self._may_rise(share) else []
+        stays = not any(one.places.offers.any() for one in even)
+        # Existing nodes are filled before new ones join, and so rise whoever opens these.
+        self.folded.shares += even if even and (stays or not self._learned.held_down) else [share]
+
+    def _may_rise(self, share: DemandSlice) -> bool:
+        """Whether it is spread over nodes, and nothing else keeps its pods from filling these evenly."""
+        spreads = over_nodes(self._scene, share.number)
+        lone = len(spreads) == 1 and spreads[0].counts_itself and share.number not in self._learned.uneven
+        return lone and share.per_node == spreads[0].max_skew and not share.keys
+
+    def _level(self, share: DemandSlice, one: SpreadCount) -> None:
+        scene, number = self._scene, share.number
+        levels = scene.spread_levels(number, one)
+        for party in {self._meetings.party_of[other] for other in self._meetings.meant(one)}:
+            for name, pods in self._running.get(party, {}).items():
+                levels[name] = levels.get(name, 0) + pods
+        if self._may_rise(share) and one.counts_itself and not self._learned.held_down:
+            share = replace(share, caps=hopeful_caps(scene, share), rises=True)
+        for name in self._learned.present.get(number, ()):
+            levels.setdefault(name, 0)
+        places = self._by_domain(share, one.key)
+        spreading = Spreading(
+            max_skew=one.max_skew, min_domains=one.min_domains, counts_itself=one.counts_itself, counts=levels
+        )
+        most = {name: pods for (of, name), pods in self._learned.most.items() if of == number}
+        # A domain without nodes that gets none in this plan does not come to be, and so holds nobody back.
+        able = [name for name in places if name in levels or most.get(name, 1)]
+        if not one.counts_itself:
+            self._where_even(share, spreading, able)
+            return
+        answer = self._without_growing(share, spreading, places, most) or self._by_price(
+            share, spreading, {name: places[name] for name in able}, most
+        )
+        self._share_out(share, answer, places)
+        if answer.left:
+            self.folded.refuse(number, SPREAD_HELD, _held(one, answer, domains={*levels, *able}))
+
+    def _by_price(
+        self, share: DemandSlice, of: Spreading, places: Mapping[str, Places], most: Mapping[str, int]
+    ) -> Quotas:
+        """Even quotas; where the skew leaves freedom, fewer for domains in which new nodes are dear."""
+        even = quotas(share.pods, of, open_domains=list(places), most=most)
+        if self._learned.evenly or of.max_skew == 1:
+            return even
+        free = self._scene.room(share.number)
+        new = {name: one for name, one in places.items() if one.offers.any() and not free[one.rows].any()}
+        prices = {name: self._prices.of(share.number, one) for name, one in new.items()}
+        found = thrifty(even, of, prices=prices, most=most)
+        self.folded.shifted |= found.pods != even.pods
+        return found
+
+    def _without_growing(
+        self, share: DemandSlice, of: Spreading, places: Mapping[str, Places], most: Mapping[str, int]
+    ) -> Quotas | None:
+        """Quotas that all pods find room for on nodes that stand; None if they do not. No domain is opened for them."""
+        if not share.places.rows.any():
+            return None
+        free = self._scene.room(share.number)
+        room = {name: int(free[one.rows].sum()) for name, one in places.items() if one.rows.any()}
+        limits = {name: min(pods, most.get(name, pods)) for name, pods in room.items()}
+        answer = quotas(share.pods, of, open_domains=[name for name in limits if limits[name]], most=limits)
+        return None if answer.left else answer
+
+    def _where_even(self, share: DemandSlice, of: Spreading, names: Sequence[str]) -> None:
+        """Pods their own constraint does not count change nothing: where one may go, all may."""
+        key = next(one.key for one in self._scene.board.rules.spreads(share.number) if one.key != HOSTNAME)
+        standing = _even_among([name for name in names if name in of.counts], of.counts, of)
+        inside = share.places.within(self._scene.inside(key, standing))
+        if int(self._scene.room(share.number)[inside.rows].sum()) >= share.pods:
+            allowed = standing
+        else:
+            allowed = _even_among(names, {**dict.fromkeys(names, 0), **of.counts}, of)
+        if not allowed:
+            self.folded.refuse(
+                share.number, SPREAD_HELD, f"no domain of {key} is within maxSkew {of.max_skew} of the lowest"
+            )
+            return
+        self._level_nodes(replace(share, places=share.places.within(self._scene.inside(key, allowed))))
+
+    def _by_domain(self, share: DemandSlice, key: str) -> dict[str, Places]:
+        """Open domains: those with existing nodes first, then where pods seem to cost least."""
+        places = {name: share.places.within(self._scene.inside(key, {name})) for name in self._scene.domains(key)}
+        order = sorted((not one.rows.any(), self._prices.of(share.number, one), name) for name, one in places.items())
+        return {name: places[name] for _, _, name in order if places[name].any}
+
+    def _share_out(self, share: DemandSlice, answer: Quotas, places: Mapping[str, Places]) -> None:
+        running = self._running.setdefault(self._meetings.party_of[share.number], {})
+        for name, pods in answer.pods.items():
+            if pods:
+                self.folded.shares.append(replace(share, pods=pods, places=places[name], domain=name))
+                running[name] = running.get(name, 0) + pods
+
+    def _one_per_domain(self, share: DemandSlice, key: str) -> None:
+        clique = self._meetings.clique(self._meetings.party_of[share.number])
+        if not clique:
+            self.folded.complex.append(share.number)
+            return
+        taken = self._taken.setdefault((clique, key), set())
+        places = {
+            name: one
+            for name, one in self._by_domain(share, key).items()
+            if name not in taken and self._learned.most.get((share.number, name), 1)
+        }
+        there = [name for name, one in places.items() if one.rows.any()][: share.pods]
+        # Nodes without the label are in no domain: as many may be there as find room, and what stands goes first.
+        beyond = share.places.within(self._scene.outside(key))
+        outside = replace(beyond, batches=np.zeros_like(beyond.batches), offers=np.zeros_like(beyond.offers))
+        room = int(self._scene.room(share.number)[outside.rows].sum()) if outside.any else 0
+        standing = min(share.pods - len(there), room)
+        new = [name for name in places if name not in there][: share.pods - len(there) - standing]
+        chosen = [*there, *new]
+        taken |= set(chosen)
+        for name in chosen:
+            self.folded.shares.append(replace(share, pods=1, places=places[name], domain=name))
+        if standing:
+            self.folded.shares.append(replace(share, pods=standing, places=outside))
+        left = share.pods - len(chosen) - standing
+        if left and beyond.any:
+            self.folded.shares.append(replace(share, pods=left, places=beyond))
+        elif left:
+            told = f"its pods avoid each other over {key}: {len(chosen)} more can be placed, one in each free domain"
+            self.folded.refuse(share.number, ONE_PER_DOMAIN, told)
+
+
+def _even_among(names: Iterable[str], levels: Mapping[str, int], of: Spreading) -> set[str]:
+    """Domains that are within the skew of the lowest."""
+    lowest = min(levels.values(), default=0) if len(levels) >= of.min_domains else 0
+    return {name for name in names if levels[name] - lowest <= of.max_skew}
+
+
+def _held(one: SpreadCount, answer: Quotas, *, domains: Collection[str]) -> str:
+    many = f"{answer.left} pod{'s' * (answer.left != 1)} cannot be spread over {one.key} with maxSkew {one.max_skew}"
+    if answer.held_by:
+        verb = "holds" if len(answer.held_by) == 1 else "hold"
+        return f"{many}: {', '.join(answer.held_by)} can take no more and {verb} the others back"
+    if not domains:
+        return f"{many}: no node that is there or could be added has that label"
+    few = f"{len(domains)} domain{'s' * (len(domains) != 1)}, which may hold {one.max_skew} each"
+    return f"{many} and minDomains {one.min_domains}: there can be but {few}"
+
+
+NO_COMPANY: Final = "NoCompany"
+SPREAD_HELD: Final = "SpreadHeld"
+ONE_PER_DOMAIN: Final = "OnePerDomain"
+ONE_POD_ONLY: Final = "OnePodOnly"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DemandSlice:
+    """Pods of one class that are packed as one kind of item; `glued` of them stay together on a node."""
+
+    number: int
+    pods: int
+    places: Places
+    glued: int = 1
+    per_node: int = UNBOUNDED
+    caps: Ints | None = None
+    """[N + B]: at most so many on each node that stands or is planned."""
+    keys: tuple[str, ...] = ()
+    """A node takes one pod of all that share a key."""
+    domain: str = ""
+    even: bool = False
+    """One of the shares that fill nodes evenly."""
+    rises: bool = False
+    """Its caps hope that existing nodes all rise together; `per_node` is for new ones."""
+
+    @property
+    def items(self) -> int:
+        return self.pods // self.glued
+
+
+@dataclass(slots=True, kw_only=True)
+class Folded:
+    """A layer as shares; `refused` says why pods of a class are in none; `complex` classes are for the estimator."""
+
+    shares: list[DemandSlice] = field(default_factory=list)
+    refused: dict[int, tuple[Reason, ...]] = field(default_factory=dict)
+    complex: list[int] = field(default_factory=list)
+    homes: dict[tuple[int, ...], list[str]] = field(default_factory=dict)
+    """Families that need a home, and where it could be, the most likely first."""
+    shifted: bool = False
+    """Quotas are uneven for the sake of prices, as far as the skew allows."""
+
+    def refuse(self, number: int, code: str, message: str) -> None:
+        self.refused[number] = (*self.refused.get(number, ()), Reason(code=code, message=message))
+
+
+@dataclass(slots=True, kw_only=True)
+class Feedback:
+    """What earlier tries of a layer have shown."""
+
+    most: dict[tuple[int, str], int] = field(default_factory=dict)
+    """What a domain turned out to take of a class."""
+    homes: dict[tuple[int, ...], str] = field(default_factory=dict)
+    """The domain to be tried for a family."""
+    heights: dict[int, int] = field(default_factory=dict)
+    """Of a class spread over nodes: so many pods on each new one."""
+    uneven: set[int] = field(default_factory=set)
+    """Classes spread over nodes that did not come out even."""
+    evenly: bool = False
+    """Quotas over domains are even, whatever these cost."""
+    held_down: bool = False
+    """Others open nodes, too: of classes spread over nodes, no new one may hold more than the skew."""
+    present: dict[int, set[str]] = field(default_factory=dict)
+    """By class: domains that others bring into being, and that so hold its minimum down."""

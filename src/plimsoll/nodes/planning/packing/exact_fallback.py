@@ -1,0 +1,240 @@
+"""Little is left over: an exact search says whether everybody has a place after all (specs/nodes.md 7.6).
+
+`ExactFallback.on(draft, ...)` follows every `place` of a plan of growth. Where a draft leaves few pods, and limits or
+nodes that stand are what they lack, an integer program places anew all pods that look at nobody and whom nobody looks
+at; the others stay where they are. A bundle is refused only after it. Where all have a place, but few of them need new
+nodes for it, the same search says whether nodes that stand take these after all: free capacity comes first (8.2). Its
+searches are counted, over the whole plan.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+
+from plimsoll.nodes.planning.packing.placement_view import PlacementView
+from plimsoll.nodes.planning.scaleup.placement import NodeBatch, Placement, joined
+from plimsoll.solver.exact.assignment_milp import Impossible, Opening, Placed, Proof, settle, worth_settling
+from plimsoll.solver.filling.fill import Demand, Standing
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from plimsoll.nodes.planning.packing.binpacking import PackingOptions
+    from plimsoll.nodes.planning.packing.pod_relations import PodRelations
+    from plimsoll.nodes.planning.scaleup.problem import ScaleUpProblem
+    from plimsoll.solver.filling.fill import Filled
+    from plimsoll.solver.problem import Flags, Ints
+
+SEARCHES: Final = 4
+"""So many in one plan: each may take as long as the rest of it."""
+SAVINGS: Final = 4
+"""So many searches in one plan for a way to do without new nodes."""
+_SAVING_BRANCHES: Final = 500
+"""Of one such search at most: it only saves money."""
+_MOST_PAIRS: Final = 200_000
+"""Pairs of a class and a node that a question is made of."""
+
+
+class ExactFallback:
+    """Of one plan. Counts its searches; everything else it is told."""
+
+    def __init__(self, board: ScaleUpProblem, meetings: PodRelations) -> None:
+        self._board = board
+        self._meetings = meetings
+        self._left = SEARCHES
+        self._savings = SAVINGS
+
+    def on(self, draft: Placement, wanted: Ints, means: PackingOptions) -> Placement:
+        """The draft, or one in which all of `wanted` [C] that can be moved have a place."""
+        board = self._board
+        missing = np.maximum(wanted - draft.placed(len(wanted)), 0)
+        if not missing.any():
+            return self._on_standing(draft, wanted, means)
+        if not self._left:
+            return draft
+        movable = self._movable(means)
+        numbers = np.flatnonzero(movable & (wanted > 0))
+        scene = PlacementView(board, _without(board, draft, movable), self._meetings)
+        lost = [number for number in numbers.tolist() if missing[number] and not scene.open_places(number).any]
+        numbers = np.setdiff1d(numbers, lost)
+        size = len(numbers) * (len(board.arrays) + len(scene.draft.batches) + len(board.offers))
+        if not worth_settling(wanted[numbers], missing[numbers]) or size > _MOST_PAIRS:
+            return draft
+        question = _Question.of(scene, numbers, wanted, means)
+        found = settle(question.demand, question.standing, means.effort, question.opening)
+        self._left -= not (isinstance(found, Impossible) and found.proof is Proof.SUMS)
+        if not isinstance(found, Placed):
+            return draft
+        settled = question.answered(found.filled)
+        return settled if _is_within(board, settled) else draft
+
+    def _on_standing(self, draft: Placement, wanted: Ints, means: PackingOptions) -> Placement:
+        """The draft, or a cheaper one in which nodes that stand take all pods that they take at all."""
+        board = self._board
+        new = draft.on_new_nodes(len(wanted))
+        if not self._savings or not len(board.arrays) or not worth_settling(wanted, new):
+            return draft
+        movable = self._movable(means)
+        scene = PlacementView(board, _without(board, draft, movable), self._meetings)
+        for number in np.flatnonzero(movable & (new > 0)).tolist():
+            movable[number] = scene.open_places(number).rows.any()
+        new = new * movable
+        free = np.maximum(draft.free_rows(board), 0).sum(axis=0)
+        numbers = np.flatnonzero(movable & (wanted > 0))
+        size = len(numbers) * (len(board.arrays) + len(draft.batches))
+        if not new.any() or (new @ board.requests > free).any() or size > _MOST_PAIRS:
+            return draft
+        scene = PlacementView(board, _without(board, draft, movable), self._meetings)
+        closed = replace(means, usable=np.zeros_like(means.usable))
+        question = _Question.of(scene, numbers, wanted, closed)
+        effort = replace(means.effort, branch_nodes=min(means.effort.branch_nodes, _SAVING_BRANCHES))
+        found = settle(question.demand, question.standing, effort)
+        self._savings -= not (isinstance(found, Impossible) and found.proof is Proof.SUMS)
+        if not isinstance(found, Placed):
+            return draft
+        settled = question.answered(found.filled)
+        return settled if settled.cost(board) < draft.cost(board) else draft
+
+    def _movable(self, means: PackingOptions) -> Flags:
+        """[C]: classes of concern to nobody but the nodes they are on."""
+        board, meetings = self._board, self._meetings
+        alone = ~board.rules.interacts
+        for number, one in enumerate(board.table):
+            alone[number] &= one.problem is None and number not in means.doubts.one_by_one | means.doubts.given_up
+        looked_at = {other for parties in (*meetings.company, *meetings.counted) for other in parties}
+        looked_at |= {party for party, shunned in enumerate(meetings.shunned) if shunned}
+        return alone & np.array([party not in looked_at for party in meetings.party_of], dtype=np.bool_)
+
+
+def _without(board: ScaleUpProblem, draft: Placement, movable: Flags) -> Placement:
+    """What stays: pods that cannot be moved, and the new nodes these are on; groups that grow whole stay grown."""
+    existing = {row: kept for row, content in draft.existing.items() if (kept := _kept(content, movable))}
+    batches = [
+        replace(one, content=kept)
+        for one in draft.batches
+        if (kept := _kept(one.content, movable)) or board.offers[one.offer].zero_or_max
+    ]
+    return replace(draft, existing=existing, batches=tuple(batches))
+
+
+def _kept(content: Mapping[int, int], movable: Flags) -> dict[int, int]:
+    return {number: pods for number, pods in content.items() if not movable[number]}
+
+
+def _is_within(board: ScaleUpProblem, draft: Placement) -> bool:
+    """Counted again: of rows that stand for many nodes a search knows sums only."""
+    nodes = draft.nodes_of(len(board.offers))
+    return bool((nodes <= board.available).all() and (nodes @ board.limits.use <= board.limits.room).all())
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Question:
+    """Rows are nodes that stand, batches of planned ones, offers; those that are the same to everybody are one row."""
+
+    board: ScaleUpProblem
+    base: Placement
+    numbers: Ints
+    """Classes that are placed anew."""
+    offers: Ints
+    """Those that may be opened."""
+    demand: Demand
+    standing: Standing
+    members: list[Ints]
+    """Of each row: the nodes, batches or offers it stands for, as they are numbered one after the other."""
+    opening: Opening
+
+    @classmethod
+    def of(cls, scene: PlacementView, numbers: Ints, wanted: Ints, means: PackingOptions) -> _Question:
+        board, base = scene.board, scene.draft
+        places = [scene.open_places(number) for number in numbers.tolist()]
+        growing = means.usable & scene.in_existing_domains() & ~_grow_whole(board)
+        rooms = np.minimum(board.available - base.nodes_of(len(board.offers)), int(wanted[numbers].sum()))
+        offers = np.flatnonzero(growing & (rooms > 0))
+        allowed = np.stack([np.concatenate((one.rows, one.batches, one.offers[offers])) for one in places], axis=1)
+        free = np.concatenate((base.free_rows(board), base.free_batches(board), board.capacity[offers]))
+        standing = len(board.arrays) + len(base.batches)
+        sizes = [*[1] * len(board.arrays), *(one.nodes for one in base.batches), *rooms[offers].tolist()]
+        # Offers stay apart: each has its own price.
+        apart = np.concatenate((np.zeros(standing, dtype=np.int64), 1 + np.arange(len(offers))))
+        members = _alike(np.column_stack((apart, free, allowed)))
+        first = np.array([one[0] for one in members], dtype=np.int64)
+        return cls(
+            board=board,
+            base=base,
+            numbers=numbers,
+            offers=offers,
+            demand=Demand(requests=board.requests[numbers], counts=wanted[numbers], allowed=allowed[first]),
+            standing=Standing(
+                free=np.maximum(free[first], 0),
+                kind=np.arange(len(first), dtype=np.int64),
+                multiplicity=np.array([sum(sizes[one] for one in alike) for alike in members], dtype=np.int64),
+            ),
+            members=members,
+            opening=Opening(
+                first=len(first) - len(offers),
+                price=board.planning_prices[offers],
+                use=board.limits.use[offers],
+                room=base.room_left(board),
+            ),
+        )
+
+    def answered(self, filled: Filled) -> Placement:
+        """What was found, as a draft: rows are dealt out to the nodes, batches and offers they stand for."""
+        added: dict[int, dict[int, int]] = {}
+        for part, index, pods in filled.placements.tolist():
+            added.setdefault(part, {})[int(self.numbers[index])] = pods
+        existing = dict(self.base.existing)
+        batches: list[NodeBatch] = []
+        rows, planned = len(self.board.arrays), len(self.base.batches)
+        for at, nodes, part in self._dealt(filled):
+            more = added.get(part, {})
+            if at < rows:
+                existing[at] = joined(existing.get(at, {}), more)
+            elif at < rows + planned:
+                batch = self.base.batches[at - rows]
+                batches.append(replace(batch, nodes=nodes, content=joined(batch.content, more)))
+            elif more:
+                batches.append(NodeBatch(offer=self._offer(at), nodes=nodes, content=joined(more, {})))
+        kept = {row: existing[row] for row in sorted(existing) if existing[row]}
+        return replace(self.base, existing=kept, batches=tuple(batches))
+
+    def _dealt(self, filled: Filled) -> Iterator[tuple[int, int, int]]:
+        """(node, batch or offer; how many nodes of it; part that they are filled as)."""
+        rows, planned = len(self.board.arrays), len(self.base.batches)
+        waiting = {row: [[int(at), 0] for at in alike] for row, alike in enumerate(self.members)}
+        for row, alike in waiting.items():
+            for one in alike:
+                batch = one[0] - rows
+                one[1] = 1 if batch < 0 else self.base.batches[batch].nodes if batch < planned else self._size(row)
+        for part, row in enumerate(filled.origin.tolist()):
+            nodes = int(filled.multiplicity[part])
+            while nodes:
+                head = waiting[row][0]
+                step = min(nodes, head[1])
+                yield head[0], step, part
+                nodes -= step
+                head[1] -= step
+                if not head[1]:
+                    waiting[row].pop(0)
+
+    def _size(self, row: int) -> int:
+        return int(self.standing.multiplicity[row]) if self.standing.multiplicity is not None else 1
+
+    def _offer(self, at: int) -> int:
+        return int(self.offers[at - len(self.board.arrays) - len(self.base.batches)])
+
+
+def _grow_whole(board: ScaleUpProblem) -> Flags:
+    return np.array([one.zero_or_max for one in board.offers], dtype=np.bool_)
+
+
+def _alike(table: Ints) -> list[Ints]:
+    """Numbers of rows that are equal, in the order of the first of each."""
+    _, kind = np.unique(table, axis=0, return_inverse=True)
+    found: dict[int, list[int]] = {}
+    for row, one in enumerate(kind.reshape(-1).tolist()):
+        found.setdefault(one, []).append(row)
+    return [np.array(rows, dtype=np.int64) for rows in found.values()]

@@ -1,0 +1,269 @@
+"""Spread over nodes (topology key hostname) as caps: how many pods of a class each node may take. For `folding`.
+
+Every eligible node is a domain, the idle ones too: they hold the minimum down, and with it everybody else. Existing
+nodes rise together as far as all of them can; new ones are filled evenly, so high as the lowest node allows. What was
+hoped for may not come true, because others take the room: `is_level` looks at the result, and a class that came out
+uneven is planned again with caps that hold whatever happens to the other nodes.
+
+What one node takes of a class: host ports, avoidance and spread over nodes as caps and keys. For `folding`.
+
+A cap is a number of pods; a key is something of which a node has one, for all classes that share it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from plimsoll.nodes.planning.autoprovisioning.requirements import HOSTNAME
+from plimsoll.nodes.planning.packing.zone_quotas import Spreading, quotas
+from plimsoll.scheduling.rules.host_ports import ANY_ADDRESS
+from plimsoll.solver.problem import UNBOUNDED
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from plimsoll.nodes.planning.equivalence.pod_classes import PodClass
+    from plimsoll.nodes.planning.packing.constraints import DemandSlice
+    from plimsoll.nodes.planning.packing.placement_view import PlacementView, Places
+    from plimsoll.nodes.planning.predicates.spread_counts import SpreadCount
+    from plimsoll.solver.problem import Ints
+
+
+def over_nodes(scene: PlacementView, number: int) -> tuple[SpreadCount, ...]:
+    """The hard constraints of a class over nodes."""
+    return tuple(one for one in scene.board.rules.spreads(number) if one.key == HOSTNAME)
+
+
+def safe_caps(scene: PlacementView, number: int) -> Ints | None:
+    """[N + B]: what each node that stands or is planned takes, even if no other node rises; None: any number."""
+    spreads = over_nodes(scene, number)
+    if not spreads:
+        return None
+    rows, batches = len(scene.board.arrays), len(scene.draft.batches)
+    caps = np.full(rows + batches, UNBOUNDED, dtype=np.int64)
+    for one in spreads:
+        levels = _row_levels(scene, number, one)
+        room = one.max_skew + _least(levels[one.eligible], one, more=0) - levels
+        caps[:rows] = np.minimum(caps[:rows], _cap(room, one) * one.eligible)
+        # New nodes come empty: for whoever is on them the minimum may be nothing.
+        caps[rows:] = np.minimum(caps[rows:], _cap(one.max_skew - scene.levels_of_batches(one), one))
+    return caps
+
+
+def _cap(room: Ints, one: SpreadCount) -> Ints:
+    """Pods the constraint does not count change no level: where one may go, all may."""
+    if one.counts_itself:
+        return np.maximum(room, 0)
+    return np.where(room >= 0, UNBOUNDED, 0)
+
+
+def _least(levels: Ints, one: SpreadCount, *, more: int) -> int:
+    """The minimum over these domains, of which `more` are not among the levels."""
+    if len(levels) + more < one.min_domains:
+        return 0
+    return int(levels.min(initial=UNBOUNDED))
+
+
+def _row_levels(scene: PlacementView, number: int, one: SpreadCount) -> Ints:
+    """[N]: pods the constraint counts on each existing node."""
+    found = scene.spread_levels(number, one)
+    values, ids = scene.board.arrays.label_values(HOSTNAME), scene.board.arrays.label_ids(HOSTNAME)
+    return np.array([found.get(values[one], 0) if one >= 0 else 0 for one in ids.tolist()], dtype=np.int64)
+
+
+# ---- as high as all can rise
+
+
+def risen(scene: PlacementView, share: DemandSlice, height: int | None) -> list[DemandSlice]:
+    """A share as an even load on existing nodes, and on new ones; `height`: so many pods on a new node."""
+    one = over_nodes(scene, share.number)[0]
+    rows = len(scene.board.arrays)
+    existing, lowest = _risen_rows(scene, share, one)
+    held = scene.levels_of_batches(one)[scene.counts_batches(share.number, one)]
+    most = min(lowest, int(held.min(initial=UNBOUNDED))) + one.max_skew
+    caps = np.zeros(rows + len(scene.draft.batches), dtype=np.int64)
+    caps[:rows] = existing
+    here = int(existing.sum())
+    there = replace(share, pods=here, places=_only(share.places, new=False), per_node=UNBOUNDED, caps=caps, even=True)
+    found = [there] if here else []
+    if share.pods > here:
+        found += _evenly(share, share.pods - here, _height(scene, share, most) if height is None else min(height, most))
+    return found
+
+
+def hopeful_caps(scene: PlacementView, share: DemandSlice) -> Ints:
+    """[N + B]: as `safe_caps`, but for existing nodes as if all of them rose together."""
+    one = over_nodes(scene, share.number)[0]
+    caps = np.full(len(scene.board.arrays) + len(scene.draft.batches), UNBOUNDED) if share.caps is None else share.caps
+    given, _ = _risen_rows(scene, share, one)
+    return np.concatenate((given, caps[len(given) :]))
+
+
+def _risen_rows(scene: PlacementView, share: DemandSlice, one: SpreadCount) -> tuple[Ints, int]:
+    """[N] pods for existing nodes, and the level of the lowest eligible one afterwards."""
+    arrays = scene.board.arrays
+    room = scene.room(share.number)
+    values, ids = arrays.label_values(HOSTNAME), arrays.label_ids(HOSTNAME)
+    open_rows = np.flatnonzero(share.places.rows & one.eligible & (room > 0)).tolist()
+    names = {values[int(ids[row])]: row for row in open_rows}
+    spreading = Spreading(
+        max_skew=one.max_skew,
+        min_domains=one.min_domains,
+        counts_itself=True,
+        counts=scene.spread_levels(share.number, one),
+    )
+    answer = quotas(
+        share.pods, spreading, open_domains=list(names), most={name: int(room[row]) for name, row in names.items()}
+    )
+    given = np.zeros(len(arrays), dtype=np.int64)
+    for name, pods in answer.pods.items():
+        given[names[name]] = pods
+    levels = (_row_levels(scene, share.number, one) + given)[one.eligible]
+    return given, int(levels.min(initial=UNBOUNDED))
+
+
+def tallest(scene: PlacementView, share: DemandSlice) -> int:
+    """How many pods of the share the largest new node has space for."""
+    return int(_space(scene, share).max(initial=0))
+
+
+def _space(scene: PlacementView, share: DemandSlice) -> Ints:
+    """For each offer it may be on: how many fit on an empty node."""
+    board, offers = scene.board, np.flatnonzero(share.places.offers)
+    asked = board.requests[share.number] > 0
+    space: Ints = board.capacity[offers][:, asked] // board.requests[share.number][asked]
+    least: Ints = space.min(axis=1, initial=UNBOUNDED)
+    return least
+
+
+def _height(scene: PlacementView, share: DemandSlice, most: int) -> int:
+    """How many pods a new node gets where they cost least each."""
+    board, offers = scene.board, np.flatnonzero(share.places.offers)
+    fits = np.minimum(_space(scene, share), min(most, share.pods))
+    able = np.flatnonzero(fits > 0)
+    if not len(able):
+        return 1
+    price = np.round(board.planning_prices[offers][able] / fits[able], 9)
+    return int(fits[able][np.lexsort((-fits[able], price))[0]])
+
+
+def _evenly(share: DemandSlice, pods: int, height: int) -> list[DemandSlice]:
+    """So many pods over the fewest nodes of that height, none of which gets two more than another."""
+    nodes = -(-pods // max(1, height))
+    low, higher = divmod(pods, nodes)
+    keys = (*share.keys, f"level {share.number}")
+    return [
+        replace(
+            share,
+            pods=each * many,
+            glued=each,
+            per_node=each,
+            places=_only(share.places, new=True),
+            keys=keys,
+            caps=None,
+            even=True,
+        )
+        for each, many in ((low + 1, higher), (low, nodes - higher))
+        if each * many
+    ]
+
+
+def _only(places: Places, *, new: bool) -> Places:
+    """Offers alone, or existing nodes alone."""
+    return replace(
+        places,
+        rows=places.rows & (not new),
+        batches=np.zeros_like(places.batches),
+        offers=places.offers & new,
+    )
+
+
+# ---- what came of it
+
+
+def is_level(scene: PlacementView, number: int) -> bool:
+    """Whether the constraints over nodes hold for a class with everything where the draft has it."""
+    for one in over_nodes(scene, number):
+        if not one.counts_itself:
+            continue
+        levels = _row_levels(scene, number, one)
+        placed = scene.rows_with(number)
+        lowest = _least(levels[one.eligible], one, more=0)
+        if (levels[placed] > lowest + one.max_skew).any():
+            return False
+        new = scene.levels_of_batches(one)
+        eligible = scene.counts_batches(number, one)
+        nodes = sum(batch.nodes for batch, counts in zip(scene.draft.batches, eligible, strict=True) if counts)
+        among = np.concatenate((levels[one.eligible], new[eligible]))
+        lowest = int(among.min(initial=UNBOUNDED)) if int(one.eligible.sum()) + nodes >= one.min_domains else 0
+        if (new[scene.batches_with(number)] > lowest + one.max_skew).any():
+            return False
+    return True
+
+
+class NodeTerms:
+    """For the classes of one layer."""
+
+    def __init__(self, scene: PlacementView, demand: Mapping[int, int]) -> None:
+        self._scene = scene
+        self._meetings = scene.meetings
+        self._demand = demand
+
+    def caps(self, one: PodClass) -> Ints | None:
+        """Of nodes that stand or are planned, where these differ."""
+        caps = safe_caps(self._scene, one.index)
+        if not one.has_volumes:
+            return caps
+        rows, batches = len(self._scene.board.arrays), len(self._scene.draft.batches)
+        room = np.concatenate((self._scene.room(one.index), np.full(batches, UNBOUNDED, dtype=np.int64)))
+        return room if caps is None else np.minimum(caps, room) if rows + batches else caps
+
+    def cap(self, one: PodClass) -> int:
+        cap = UNBOUNDED
+        for spread in self._scene.board.rules.spreads(one.index):
+            if spread.key == HOSTNAME and spread.counts_itself:
+                cap = min(cap, spread.max_skew)
+        if one.form.ports or HOSTNAME in self.own_keys(one.index) or one.one_pod_only:
+            cap = 1
+        return min(cap, 1) if one.has_volumes and self._scene.board.rules.rules.excludes_itself(one.index) else cap
+
+    def keys(self, one: PodClass) -> tuple[str, ...]:
+        party = self._meetings.party_of[one.index]
+        keys = self._port_keys(one)
+        if HOSTNAME in self.own_keys(one.index):
+            keys = (*keys, f"apart {min(self._meetings.clique(party) or (party,))}")
+        if self._is_levelled_with_others(one.index):
+            keys = (*keys, f"level {party}")
+        return keys
+
+    def _is_levelled_with_others(self, number: int) -> bool:
+        """Whether other sizes of the same app are spread over nodes in the same go: a node then takes one of all."""
+        party = self._meetings.party_of[number]
+        counts_itself = any(one.counts_itself for one in over_nodes(self._scene, number))
+        return counts_itself and sum(other in self._demand for other in self._meetings.members[party]) > 1
+
+    def _port_keys(self, one: PodClass) -> tuple[str, ...]:
+        """A key for each address; a port on every address takes the keys of all that are asked for."""
+        found: dict[str, None] = {}
+        for port in one.form.ports:
+            known = self._addresses.get((port.protocol, port.port), set())
+            addresses = sorted(known) if port.address == ANY_ADDRESS else [port.address]
+            found |= dict.fromkeys(f"port {port.protocol} {address} {port.port}" for address in addresses)
+        return tuple(found)
+
+    @cached_property
+    def _addresses(self) -> dict[tuple[str, int], set[str]]:
+        found: dict[tuple[str, int], set[str]] = {}
+        for number in self._demand:
+            for port in self._scene.board.table.classes[number].form.ports:
+                found.setdefault((port.protocol, port.port), set()).add(port.address)
+        return found
+
+    def own_keys(self, number: int) -> tuple[str, ...]:
+        """Topology keys over which the class keeps its own pods apart."""
+        party = self._meetings.party_of[number]
+        return self._meetings.shunned[party].get(party, ())

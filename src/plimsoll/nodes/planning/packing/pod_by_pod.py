@@ -1,0 +1,313 @@
+"""Pods placed one by one with the plain rules: for the few that cannot be said in numbers, or whose bulk plan failed.
+
+First fit on existing and planned nodes, else on a new node of the offer that takes such pods for the least money. Slow
+and exact; the number of questions asked is counted, and who comes after is told so.
+
+Small plans whose pods look at each other are drafted in other ways, too, and the best that holds is taken.
+
+Pods in bulk are spread and gathered by rules of thumb; for a few pods it costs little to ask how else it could be: pod
+by pod, with the plain rules, in several manners. `bettered` follows `hosting`. Never larger problems, never a draft
+that the verifier would refuse, and never one that does without a zone that the first one spreads pods over.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from itertools import chain
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+
+from plimsoll.core.plans import Reason
+from plimsoll.nodes.planning.autoprovisioning.requirements import HOSTNAME
+from plimsoll.nodes.planning.packing.placement_view import PlacementView
+from plimsoll.nodes.planning.scaleup.placement import NodeBatch, Placement, joined
+from plimsoll.nodes.planning.scaleup.priorities import served_at_once
+from plimsoll.nodes.planning.scaleup.pruning import keeps_zones
+from plimsoll.nodes.planning.scaleup.result_builder import assembled
+from plimsoll.nodes.planning.scaleup.verifier import planned_node, verify
+from plimsoll.scheduling import Fits, feasible
+from plimsoll.scheduling.replay import Replay
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from plimsoll.nodes.planning.equivalence.pod_classes import PodClass
+    from plimsoll.nodes.planning.packing.binpacking import PackingOptions
+    from plimsoll.nodes.planning.packing.pod_relations import PodRelations
+    from plimsoll.nodes.planning.scaleup.problem import ScaleUpProblem
+    from plimsoll.objects.api.nodes import Node
+    from plimsoll.scheduling.replay import Alike
+    from plimsoll.solver.problem import Flags, Ints
+
+
+QUESTIONS: Final = 200_000
+"""So many pairs of pod and node are looked at in one plan."""
+TOO_MANY: Final = "TooManyToCheck"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Manner:
+    """How places are looked for."""
+
+    careful: bool = True
+    """New nodes hold no more than if an empty node stood beside them in the end; else whoever asks verifies."""
+    youngest_first: bool = False
+    """Nodes are tried from the last one: those that stand come after the planned ones."""
+    smallest_price: bool = False
+    """A new node is the cheapest that takes the pod; else the one that is cheapest for the share the pod takes."""
+
+
+def place_one_by_one(
+    board: ScaleUpProblem, wanted: Mapping[int, int], draft: Placement, *, usable: Flags, manner: Manner | None = None
+) -> Placement:
+    """`wanted`: pods by class. The most important first, then as they stand."""
+    stage = _Stage(board, draft, usable, manner or Manner())
+    left = {
+        number: wanted[number] for number in sorted(wanted, key=lambda one: (-board.table.classes[one].priority, one))
+    }
+    progress = True
+    while progress and left:
+        # Who wants company may have to wait for it.
+        taken = {number: stage.take(number, pods) for number, pods in left.items()}
+        progress = any(taken.values())
+        left = {number: pods - taken[number] for number, pods in left.items() if pods > taken[number]}
+    return stage.draft()
+
+
+@dataclass(slots=True, kw_only=True)
+class _Spot:
+    """A node with what is placed on it here; `offer` is -1 for one that exists."""
+
+    name: str
+    row: int = -1
+    offer: int = -1
+    content: dict[int, int]
+
+
+class _Stage:
+    def __init__(self, board: ScaleUpProblem, draft: Placement, usable: Flags, manner: Manner) -> None:
+        self._board = board
+        self._manner = manner
+        self._before = draft
+        self._usable = usable
+        self._refused: dict[int, Reason] = {}
+        self._questions = QUESTIONS
+        self._named = 0
+        self._replay = Replay(board.snapshot.view)
+        self._groups: dict[tuple[int, int], Alike] = {}
+        self._put: dict[int, int] = {}
+        self._nodes = np.zeros(len(board.offers), dtype=np.int64)
+        whole = np.array([offer.zero_or_max for offer in board.offers], dtype=np.bool_)
+        self._step = np.where(whole, board.available, 1)
+        self._spots = [_Spot(name=name, row=row, content={}) for row, name in enumerate(board.arrays.names)]
+        for row, content in draft.existing.items():
+            self._put_all(self._spots[row], content)
+        for batch in draft.batches:
+            for _ in range(batch.nodes):
+                self._put_all(self._opened(batch.offer), batch.content)
+
+    def take(self, number: int, pods: int) -> int:
+        """How many of them found a place."""
+        static = self._board.rules.rules.codes(number, self._board.arrays.free, {}) == 0
+        allowed = self._board.allowed[:, number]
+        spots = [one for one in self._spots if (static[one.row] if one.row >= 0 else allowed[one.offer])]
+        if self._manner.youngest_first:
+            spots.reverse()
+        first = 0
+        for taken in range(pods):
+            found = self._first_fit(number, spots, first)
+            if found is None:
+                opened = self._open_for(number)
+                if not opened:
+                    return taken
+                found = len(spots)
+                spots += opened
+            self._put_all(spots[found], {number: 1})
+            # Who follows is alike: what refused this pod mostly refuses the next one.
+            first = found
+        return pods
+
+    def draft(self) -> Placement:
+        existing = {one.row: one.content for one in self._spots if one.row >= 0 and one.content}
+        batches: dict[tuple[int, tuple[tuple[int, int], ...]], int] = {}
+        for one in self._spots:
+            if one.offer >= 0:
+                key = (one.offer, tuple(sorted(one.content.items())))
+                batches[key] = batches.get(key, 0) + 1
+        made = replace(
+            self._before,
+            existing=existing,
+            batches=tuple(
+                NodeBatch(offer=offer, nodes=nodes, content=dict(content))
+                for (offer, content), nodes in batches.items()
+            ),
+        )
+        for number, reason in self._refused.items():
+            made = made.with_refusal(number, reason)
+        return made
+
+    def _first_fit(self, number: int, spots: list[_Spot], first: int) -> int | None:
+        group = self._group(number)
+        for place in chain(range(first, len(spots)), range(first)):
+            self._questions -= 1
+            if self._questions < 0:
+                self._refused[number] = Reason(
+                    code=TOO_MANY, message=f"not looked at: more than {QUESTIONS} places to try"
+                )
+                return None
+            if self._is_low(number, spots[place]) and isinstance(self._replay.verdict(group, spots[place].name), Fits):
+                return place
+        return None
+
+    def _is_low(self, number: int, spot: _Spot) -> bool:
+        """Of a new node: whether one more is within the skew even if an empty node stands beside it in the end."""
+        classes = self._board.table.classes
+        return (
+            not self._manner.careful
+            or spot.offer < 0
+            or all(
+                sum(pods for other, pods in spot.content.items() if one.means(classes[other].pod)) + one.counts_itself
+                <= one.max_skew
+                for one in self._board.rules.spreads(number)
+                if one.key == HOSTNAME
+            )
+        )
+
+    def _open_for(self, number: int) -> list[_Spot]:
+        """A new node of the cheapest offer that takes the pod now; of one that grows whole, all of its nodes."""
+        if self._questions < 0:
+            return []
+        board = self._board
+        free = self._usable & board.allowed[:, number] & (self._nodes < board.available) & self._within_limits()
+        share = (board.requests[number] / np.maximum(board.capacity, 1)).max(axis=1)
+        cost = np.round((1 if self._manner.smallest_price else share) * board.planning_prices, 9)
+        view = self._replay.view()
+        for offer in sorted(np.flatnonzero(free).tolist(), key=lambda one: (board.offers[one].tier, cost[one], one)):
+            if isinstance(feasible(self._group(number).pod, self._node(offer), view), Fits):
+                return [self._opened(offer) for _ in range(int(self._step[offer]))]
+        return []
+
+    def _within_limits(self) -> Flags:
+        limits = self._board.limits
+        left: Ints = limits.room - self._nodes @ limits.use
+        return np.asarray((limits.use * self._step[:, None] <= left[None, :]).all(axis=1), dtype=np.bool_)
+
+    def _node(self, offer: int) -> Node:
+        return planned_node(self._board.offers[offer], int(self._nodes[offer]))
+
+    def _opened(self, offer: int) -> _Spot:
+        node = self._node(offer)
+        self._replay.add_node(node, self._board.offers[offer].daemons)
+        self._nodes[offer] += 1
+        spot = _Spot(name=node.metadata.name, offer=offer, content={})
+        self._spots.append(spot)
+        return spot
+
+    def _put_all(self, spot: _Spot, content: Mapping[int, int]) -> None:
+        for number, pods in content.items():
+            for _ in range(pods):
+                self._named += 1
+                self._replay.place(self._group(number), spot.name, f"planned-{self._named}")
+                self._put[number] = self._put.get(number, 0) + 1
+        spot.content = joined(spot.content, content)
+
+    def _group(self, number: int) -> Alike:
+        """The next pod of a class. Members are exchangeable, but where they have volumes, these are not the same."""
+        pods = self._board.table.classes[number]
+        pending = self._next_member(pods) if pods.volumes else pods.members[0].pending
+        found = self._groups.get((number, pending))
+        if found is None:
+            pod = self._board.table.pending[pending].pod if pods.volumes else pods.pod
+            found = self._groups[number, pending] = self._replay.alike(pod)
+        return found
+
+    def _next_member(self, pods: PodClass) -> int:
+        passed = self._put.get(pods.index, 0)
+        for member in pods.members:
+            if passed < member.count:
+                return member.pending
+            passed -= member.count
+        return pods.members[-1].pending
+
+
+_FEW_PODS: Final = 100
+_FEW_NODES: Final = 50
+_FEW_CLASSES: Final = 20
+_FEW_OFFERS: Final = 50
+_MANNERS: Final = tuple(
+    Manner(careful=careful, youngest_first=youngest, smallest_price=smallest)
+    for youngest, smallest in ((False, False), (True, False), (False, True))
+    for careful in (True, False)
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Asked:
+    """What a draft is to answer: pods by class [C], on top of what, by which means."""
+
+    board: ScaleUpProblem
+    meetings: PodRelations
+    demand: Ints
+    onto: Placement | None
+    means: PackingOptions
+
+    @property
+    def wanted(self) -> dict[int, int]:
+        classes = self.board.table.classes
+        return {
+            number: int(self.demand[number])
+            for number in np.flatnonzero(self.demand).tolist()
+            if classes[number].problem is None
+        }
+
+
+def bettered(asked: Asked, draft: Placement) -> Placement:
+    """The draft, or one that helps more pods, or as many for less money."""
+    if not _is_worth_it(asked, draft):
+        return draft
+    board = asked.board
+    best = draft
+    for manner in _MANNERS:
+        tried = place_one_by_one(
+            board, asked.wanted, asked.onto or Placement(), usable=asked.means.usable, manner=manner
+        )
+        if merit(board, tried) > merit(board, best) and _keeps_zones(asked, draft, tried) and _holds(asked, tried):
+            best = tried
+    return best
+
+
+def merit(board: ScaleUpProblem, draft: Placement) -> tuple[int, float]:
+    """More pods, then less money."""
+    return int(draft.placed(len(board.table)).sum()), -round(draft.cost(board), 9)
+
+
+def _is_worth_it(asked: Asked, draft: Placement) -> bool:
+    """Whether it is a small question, somebody looks at others, and there is something to gain."""
+    board, doubts = asked.board, asked.means.doubts
+    placed = draft.placed(len(board.table))
+    if doubts.one_by_one or doubts.given_up or len({one.tier for one in board.offers}) > 1:
+        return False
+    small = (
+        max(int(board.table.counts.sum()), int(placed.sum())) <= _FEW_PODS
+        and len(board.arrays) <= _FEW_NODES
+        and len(board.table) <= _FEW_CLASSES
+        and len(board.offers) <= _FEW_OFFERS
+    )
+    if not small or not any(board.table.classes[number].form.meets_others for number in asked.wanted):
+        return False
+    before = 0 if asked.onto is None else asked.onto.placed(len(board.table))
+    paid = 0.0 if asked.onto is None else asked.onto.cost(board)
+    return bool((asked.demand + before > placed).any()) or draft.cost(board) > paid
+
+
+def _keeps_zones(asked: Asked, draft: Placement, tried: Placement) -> bool:
+    """Fewer zones would be cheaper, but less of a spread. Where they help more, `fewer_zones` says so."""
+    first, second = (PlacementView(asked.board, one, asked.meetings) for one in (draft, tried))
+    return keeps_zones(first, second, asked.wanted)
+
+
+def _holds(asked: Asked, draft: Placement) -> bool:
+    board = asked.board
+    plan = assembled(board, served_at_once(board, draft), usable=asked.means.usable, effort=asked.means.effort)
+    return not verify(board.snapshot, plan)

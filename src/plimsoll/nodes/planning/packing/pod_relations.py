@@ -1,0 +1,226 @@
+"""Which waiting classes look at which others, and in what order they are so best placed.
+
+Terms and selectors see labels, namespaces and each other, never sizes: classes that differ in size only form one
+`party`, and every question is asked once a party. A class is placed in a layer after those whose company it wants, and
+not in one layer with a class that keeps it away: what was placed in earlier layers is known when a layer is planned.
+
+Which classes of a layer are placed in one go, and which one after the other. For `placing`.
+
+Who is counted by a spread constraint comes before who counts. Spread over nodes is hardest: a class that is alone on
+its nodes may fill them as high as it likes if it fills them evenly, while every node that somebody else opens holds it
+down. A few such classes so go apart, one after the other; of many none would have much of that, and all go together.
+"""
+
+from __future__ import annotations
+
+from functools import cached_property
+from itertools import count, groupby
+from typing import TYPE_CHECKING, Any, Final
+
+from plimsoll.nodes.planning.autoprovisioning.requirements import HOSTNAME
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+    from plimsoll.core.selectors import LabelSelector
+    from plimsoll.nodes.planning.equivalence.pod_classes import ClassTable, PodClass
+    from plimsoll.nodes.planning.predicates.predicates import Predicates
+    from plimsoll.nodes.planning.predicates.spread_counts import SpreadCount
+    from plimsoll.nodes.planning.scaleup.problem import ScaleUpProblem
+    from plimsoll.scheduling.cluster_view import ClusterView
+
+
+class PodRelations:
+    """Among the classes of one table."""
+
+    def __init__(self, table: ClassTable, rules: Predicates, view: ClusterView) -> None:
+        self._table = table
+        self._rules = rules
+        self._namespaces = view.namespaces
+        numbers: dict[tuple[Any, ...], int] = {}
+        self.party_of = [numbers.setdefault(self._key(one), len(numbers)) for one in table]
+        self.members: list[list[int]] = [[] for _ in numbers]
+        for index, party in enumerate(self.party_of):
+            self.members[party].append(index)
+        self._pods = [table.classes[members[0]].pod for members in self.members]
+        self._meant: dict[SpreadCount, frozenset[int]] = {}
+
+    def _key(self, one: PodClass) -> tuple[Any, ...]:
+        meta, form = one.pod.metadata, one.form
+        seen = sorted((key, value) for key, value in meta.labels.items() if key in self._table.in_play.label_keys)
+        return meta.namespace, tuple(seen), form.affinity, form.anti_affinity, form.spread
+
+    @property
+    def parties(self) -> range:
+        return range(len(self.members))
+
+    def sample(self, party: int) -> PodClass:
+        return self._table.classes[self.members[party][0]]
+
+    # ---- between parties
+
+    @cached_property
+    def company(self) -> list[tuple[int, ...]]:
+        """Of each party: those whose pods it wants near it, itself among them if it matches its own terms."""
+        return [self._company(party) for party in self.parties]
+
+    def _company(self, party: int) -> tuple[int, ...]:
+        if not self.sample(party).has_affinity:
+            return ()
+        terms = self._rules.terms(self.members[party][0])
+        possible = self._candidates(term.selector for term in terms.wanted)
+        return tuple(other for other in possible if terms.wants(self._pods[other], self._namespaces))
+
+    @cached_property
+    def shunned(self) -> list[dict[int, tuple[str, ...]]]:
+        """Of each party: those that keep it away or that it keeps away, by topology keys; maybe itself."""
+        found: list[dict[int, tuple[str, ...]]] = [{} for _ in self.parties]
+        for party in self.parties:
+            if not self.sample(party).has_anti_affinity:
+                continue
+            terms = self._rules.terms(self.members[party][0])
+            for other in self._candidates(term.selector for term in terms.unwanted):
+                if keys := terms.keys_avoiding(self._pods[other], self._namespaces):
+                    for one, two in ((party, other), (other, party)):
+                        found[one][two] = tuple(sorted({*found[one].get(two, ()), *keys}))
+        return found
+
+    @cached_property
+    def counted(self) -> list[tuple[int, ...]]:
+        """Of each party: those whose pods its spread constraints count."""
+        return [self._counted(party) for party in self.parties]
+
+    def _counted(self, party: int) -> tuple[int, ...]:
+        spreads = self._rules.spreads(self.members[party][0])
+        return tuple(sorted({self.party_of[number] for one in spreads for number in self.meant(one)}))
+
+    def meant(self, one: SpreadCount) -> frozenset[int]:
+        """Classes whose pods a constraint counts."""
+        if one not in self._meant:
+            parties = [other for other in self._candidates([one.selector]) if one.means(self._pods[other])]
+            self._meant[one] = frozenset(number for party in parties for number in self.members[party])
+        return self._meant[one]
+
+    def _candidates(self, selectors: Iterable[LabelSelector]) -> Sequence[int]:
+        """Parties that one of the selectors can mean: mostly it leaves a label one value, and few have that."""
+        found: set[int] = set()
+        for selector in selectors:
+            exact = [(one.key, selector.exact(one.key)) for one in selector]
+            label = next(((key, value) for key, value in exact if value is not None), None)
+            if label is None:
+                return self.parties
+            found.update(self._by_label.get(label, ()))
+        return sorted(found)
+
+    @cached_property
+    def _by_label(self) -> dict[tuple[str, str], list[int]]:
+        found: dict[tuple[str, str], list[int]] = {}
+        for party, pod in enumerate(self._pods):
+            for label in pod.metadata.labels.items():
+                found.setdefault(label, []).append(party)
+        return found
+
+    def clique(self, party: int) -> tuple[int, ...]:
+        """Parties whose pods all avoid each other and themselves over the same keys: one per domain of them all.
+
+        Empty where it is not so simple.
+        """
+        shunned = self.shunned[party]
+        keys = shunned.get(party, ())
+        if not keys:
+            return ()
+        alike = all(self.shunned[one].keys() == shunned.keys() for one in shunned)
+        same = all(found == keys for one in shunned for found in self.shunned[one].values())
+        return tuple(sorted(shunned)) if alike and same else ()
+
+    def family(self, party: int) -> tuple[int, ...]:
+        """Parties that all want each other's company and their own; empty for one that is no company to itself."""
+        company = self.company[party]
+        return company if party in company and all(self.company[one] == company for one in company) else ()
+
+
+def layers(classes: Sequence[int], meetings: PodRelations) -> tuple[list[list[int]], list[int]]:
+    """Classes in the order of planning, and those that want company in a circle: nobody can say who comes first.
+
+    `classes` stand in line: who is in the way of somebody, and not wanted by anybody, is placed in that order.
+    """
+    level: dict[int, int] = {}
+    circular: set[int] = set()
+    for party in meetings.parties:
+        _visit(party, meetings, level, circular, path=())
+    chosen: dict[int, int] = {}
+    for party in _counted_first(dict.fromkeys(meetings.party_of[number] for number in classes), meetings, level):
+        clique = meetings.clique(party)
+        apart = [one for one in meetings.shunned[party] if one != party and one not in clique]
+        taken = {chosen[one] for one in apart if one in chosen}
+        company = [chosen[one] + 1 for one in meetings.company[party] if level[one] < level[party] and one in chosen]
+        counted = [chosen[one] for one in meetings.counted[party] if one in chosen]
+        least = max([level[party], *company, *counted])
+        chosen[party] = next(layer for layer in count(least) if layer not in taken)
+    found: list[list[int]] = [[] for _ in range(max(chosen.values(), default=-1) + 1)]
+    left_over: list[int] = []
+    for number in classes:
+        party = meetings.party_of[number]
+        (left_over if party in circular else found[chosen[party]]).append(number)
+    return [layer for layer in found if layer], left_over
+
+
+def _counted_first(parties: Iterable[int], meetings: PodRelations, level: Mapping[int, int]) -> Iterator[int]:
+    """Company before who wants it; of these, who is counted before who counts; otherwise as they stand in line."""
+    for _, alike in groupby(sorted(parties, key=level.__getitem__), key=level.__getitem__):
+        waiting = dict.fromkeys(alike)
+        while waiting:
+            known = list(waiting)
+            free = (one for one in known if not (waiting.keys() - {one}).intersection(meetings.counted[one]))
+            party = next(free, known[0])
+            del waiting[party]
+            yield party
+
+
+def _visit(
+    party: int, meetings: PodRelations, level: dict[int, int], circular: set[int], *, path: Sequence[int]
+) -> int:
+    if party in path:
+        circular.update(path[path.index(party) :])
+        return 0
+    if party not in level:
+        family = meetings.family(party)
+        company = [one for one in meetings.company[party] if one != party and one not in family]
+        below = [_visit(one, meetings, level, circular, path=(*path, party)) for one in company]
+        level[party] = 1 + max(below, default=-1)
+    return level[party]
+
+
+_APART: Final = 3
+"""So many classes spread over nodes are levelled one after the other; more go together, one of an app to a node."""
+
+
+def in_turn(board: ScaleUpProblem, meetings: PodRelations, layer: Sequence[int]) -> list[list[int]]:
+    """A layer in parts: who is counted before who counts, and not two at once that count each other on a node."""
+    if not any(board.table.classes[number].has_spread for number in layer):
+        return [list(layer)]
+    waiting = dict.fromkeys(meetings.party_of[number] for number in layer)
+    part_of: dict[int, int] = {}
+    while waiting:
+        party = _counts_nobody_in(waiting, meetings)
+        del waiting[party]
+        earlier = [part_of[one] for one in meetings.counted[party] if one in part_of and one != party]
+        part_of[party] = max(earlier, default=-1) + 1
+    levelled = [number for number in layer if _counts_itself_on_nodes(board, meetings, number)]
+    apart = {*levelled} if len(levelled) <= _APART else set[int]()
+    parts: dict[tuple[int, int], list[int]] = {}
+    for number in layer:
+        key = (part_of[meetings.party_of[number]], number if number in apart else -1)
+        parts.setdefault(key, []).append(number)
+    return [parts[key] for key in sorted(parts)]
+
+
+def _counts_itself_on_nodes(board: ScaleUpProblem, meetings: PodRelations, number: int) -> bool:
+    party = meetings.party_of[number]
+    return party in meetings.counted[party] and any(one.key == HOSTNAME for one in board.rules.spreads(number))
+
+
+def _counts_nobody_in(waiting: Mapping[int, None], meetings: PodRelations) -> int:
+    """A party whose constraints count none of the others; where all count somebody, the first of them."""
+    free = (one for one in waiting if not any(other in waiting and other != one for other in meetings.counted[one]))
+    return next(free, next(iter(waiting)))

@@ -1,0 +1,1 @@
+"""Scheduling predicates over whole classes of pods and arrays of nodes."""

@@ -1,0 +1,140 @@
+"""Affinity and anti-affinity of a class as counts by domain: what is there, and what a trial has added.
+
+`AffinityCounts` holds, for one class, where the company is that it wants, where pods are that it avoids, and where pods
+are that avoid it (that binds classes without terms, too). The rule is `plimsoll.scheduling.rules.inter_pod_affinity`;
+its compiled terms say who is meant, here it is only counted.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+
+from plimsoll.scheduling.rules.inter_pod_affinity import INTER_POD_AFFINITY, affinity_terms, anti_affinity_terms
+from plimsoll.scheduling.verdicts import Refusal
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+
+    from plimsoll.nodes.planning.equivalence.pod_classes import PodClass
+    from plimsoll.nodes.planning.state.node_arrays import NodeArrays
+    from plimsoll.objects.api.pods import Pod
+    from plimsoll.scheduling.rules.inter_pod_affinity import AffinityTerm
+    from plimsoll.solver.problem import Flags, Ints
+
+NO_COMPANY: Final = Refusal(plugin=INTER_POD_AFFINITY, messages=("node(s) didn't match pod affinity rules",))
+AVOIDS: Final = Refusal(plugin=INTER_POD_AFFINITY, messages=("node(s) didn't match pod anti-affinity rules",))
+AVOIDED: Final = Refusal(
+    plugin=INTER_POD_AFFINITY, messages=("node(s) didn't satisfy existing pods anti-affinity rules",)
+)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Terms:
+    """Compiled terms of a class; `anti` binds both ways."""
+
+    pod: Pod
+    wanted: tuple[AffinityTerm, ...]
+    unwanted: tuple[AffinityTerm, ...]
+
+    @classmethod
+    def of(cls, pods: PodClass) -> Terms:
+        """A class with terms nobody can read has a `problem`, is placed nowhere, and so keeps nobody away."""
+        if pods.problem is not None:
+            return cls(pods.pod, (), ())
+        return cls(pods.pod, affinity_terms(pods.pod), anti_affinity_terms(pods.pod))
+
+    def wants(self, other: Pod, namespaces: Mapping[str, Mapping[str, str]]) -> bool:
+        """Whether `other` is company: it matches all terms at once."""
+        return bool(self.wanted) and all(means(term, other, namespaces) for term in self.wanted)
+
+    def keys_avoiding(self, other: Pod, namespaces: Mapping[str, Mapping[str, str]]) -> tuple[str, ...]:
+        """Topology keys over which it keeps `other` away."""
+        return tuple(term.topology_key for term in self.unwanted if means(term, other, namespaces))
+
+
+def rows_meant(term: AffinityTerm, arrays: NodeArrays, namespaces: Mapping[str, Mapping[str, str]]) -> Ints:
+    """Rows with a running pod that the term means."""
+    neighbours = arrays.neighbours
+    meant = neighbours.no_kin()
+    for number, kin in enumerate(neighbours.kinds.kin):
+        meant[number] = term.means(kin.namespace, kin.labels, namespaces.get(kin.namespace, {}))
+    return np.flatnonzero(neighbours.counts(meant, staying=False))
+
+
+def means(term: AffinityTerm, pod: Pod, namespaces: Mapping[str, Mapping[str, str]]) -> bool:
+    meta = pod.metadata
+    return term.means(meta.namespace, meta.labels, namespaces.get(meta.namespace, {}))
+
+
+class AffinityCounts:
+    """Where a class has company, and where somebody is in the way, before any trial. Rows are those of `arrays`."""
+
+    def __init__(self, terms: Terms, arrays: NodeArrays, namespaces: Mapping[str, Mapping[str, str]]) -> None:
+        self.terms = terms
+        self._arrays = arrays
+        self.matches_itself = all(means(term, terms.pod, namespaces) for term in terms.wanted)
+        self.wanted_keys = tuple(dict.fromkeys(term.topology_key for term in terms.wanted))
+        self.company: Ints = self._company(namespaces)
+        """[N]: pods on each row that are wanted."""
+        self.avoided_keys: dict[str, Flags] = {}
+        """By topology key [D]: domains with a pod that this class avoids. `avoiding_keys`: with one that avoids it."""
+        self.avoiding_keys: dict[str, Flags] = {}
+        for term in terms.unwanted:
+            rows = rows_meant(term, arrays, namespaces)
+            _flag(self.avoided_keys, term.topology_key, rows, arrays)
+        for number, rows in arrays.neighbours.avoider_rows.items():
+            for term in arrays.neighbours.kinds.avoiders[number].terms:
+                if means(term, terms.pod, namespaces):
+                    _flag(self.avoiding_keys, term.topology_key, rows, arrays)
+
+    def _company(self, namespaces: Mapping[str, Mapping[str, str]]) -> Ints:
+        neighbours = self._arrays.neighbours
+        meant = neighbours.no_kin()
+        if self.terms.wanted:
+            for number, kin in enumerate(neighbours.kinds.kin):
+                own = namespaces.get(kin.namespace, {})
+                meant[number] = all(term.means(kin.namespace, kin.labels, own) for term in self.terms.wanted)
+        return neighbours.counts(meant, staying=False)
+
+    def lonely(self, more: Iterable[Ints] = ()) -> Flags:
+        """[N]: rows without the company wanted; `more` are rows of company that a trial has placed."""
+        if not self.wanted_keys:
+            return np.zeros(len(self._arrays), dtype=np.bool_)
+        company = self.company + sum(more, start=np.zeros_like(self.company))
+        met: Flags = np.ones(len(self._arrays), dtype=np.bool_)
+        labelled: Flags = np.ones(len(self._arrays), dtype=np.bool_)
+        anybody = False
+        for key in self.wanted_keys:
+            domains = self._arrays.label_ids(key)
+            has_label = domains >= 0
+            labelled &= has_label
+            with_company = np.zeros(len(self._arrays.label_values(key)) + 1, dtype=np.bool_)
+            with_company[domains[has_label & (company > 0)]] = True
+            anybody = anybody or bool(with_company[:-1].any())
+            met &= with_company[domains] & has_label
+        if not anybody and self.matches_itself:
+            return ~labelled
+        return ~(met & labelled)
+
+    def in_the_way(self, base: Mapping[str, Flags], more: Sequence[tuple[str, Ints]] = ()) -> Flags:
+        """[N]: rows in a domain that is flagged, or that holds one of `more` (topology key, rows [N] of pods)."""
+        found: Flags = np.zeros(len(self._arrays), dtype=np.bool_)
+        flagged = {key: flags.copy() for key, flags in base.items()}
+        for key, placed in more:
+            _flag(flagged, key, np.flatnonzero(placed), self._arrays)
+        for key, flags in flagged.items():
+            domains = self._arrays.label_ids(key)
+            found |= (domains >= 0) & flags[domains]
+        return found
+
+
+def _flag(flagged: dict[str, Flags], key: str, rows: Ints, arrays: NodeArrays) -> None:
+    """The last entry stands for "no label" and stays false."""
+    domains = arrays.label_ids(key)[rows]
+    domains = domains[domains >= 0]
+    if len(domains):
+        flags = flagged.setdefault(key, np.zeros(len(arrays.label_values(key)) + 1, dtype=np.bool_))
+        flags[domains] = True

@@ -1,0 +1,140 @@
+"""Who may be planned where beyond what the scheduling rules say: for whom groups are made, spot, accelerators. Pure.
+
+A planner joins these with the feasibility of the rules by "and". Both work on representative pods: pods of one
+scheduling class ask alike, so one of them speaks for all.
+
+Public: `permissions(offers, pods, policy, machine_types) -> Flags[T, C]`, `sparing_gpus(allowed, offers, pods)`.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+
+from plimsoll.core.errors import InvalidQuantity
+from plimsoll.nodes.model.gpus import gpu_count, is_gpu
+from plimsoll.nodes.model.snapshot import CapacityType
+from plimsoll.nodes.planning.autoprovisioning.label_sets import without_machine_type
+from plimsoll.nodes.planning.autoprovisioning.requirements import (
+    ARCH,
+    CAPACITY_TYPE_KEYS,
+    NodeRequirements,
+    RequirementReader,
+)
+from plimsoll.scheduling.rules.resources_fit import pod_demand
+from plimsoll.scheduling.rules.taints import tolerates
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from plimsoll.nodes.config.policy import AutoProvisioning, Policy
+    from plimsoll.nodes.model.scale_up_options import Profile, ScaleUpOption
+    from plimsoll.nodes.model.snapshot import MachineType
+    from plimsoll.objects.api.nodes import Taint
+    from plimsoll.objects.api.pods import Pod
+    from plimsoll.solver.problem import Flags
+
+_COMMON: Final = "amd64"
+_ARCHITECTURE_KEYS: Final = frozenset({ARCH, "beta.kubernetes.io/arch"})
+
+
+def permissions(
+    offers: Sequence[ScaleUpOption], pods: Sequence[Pod], policy: Policy, machine_types: Iterable[MachineType]
+) -> Flags:
+    """[offers, pods]: False where a group is made for others, or where somebody would get what they did not ask for.
+
+    That is spot, and an architecture that their images may not be built for.
+    """
+    foreign = _foreign_architectures(offers)
+    allowed = np.ones((len(offers), len(pods)), dtype=np.bool_)
+    reader = RequirementReader(policy, machine_types)
+    wishes = [reader.wish_of(pod) for pod in pods] if any(offer.profile for offer in offers) else []
+    by_profile: dict[str, Flags] = {}
+    by_taints: dict[tuple[Taint, ...], Flags] = {}
+    names_one = np.array([names_architecture(pod) for pod in pods], dtype=np.bool_) if foreign else None
+    for row, offer in enumerate(offers):
+        profile = offer.profile
+        if profile is not None:
+            if profile.hash not in by_profile:
+                made_for = [is_made_for(profile, wish, policy.nap) for wish in wishes]
+                by_profile[profile.hash] = np.array(made_for, dtype=np.bool_)
+            allowed[row] &= by_profile[profile.hash]
+        if offer.capacity_type is CapacityType.SPOT:
+            taints = offer.node.spec.taints
+            if taints not in by_taints:
+                by_taints[taints] = np.array([accepts_spot(pod, taints) for pod in pods], dtype=np.bool_)
+            allowed[row] &= by_taints[taints]
+        if names_one is not None and row in foreign:
+            allowed[row] &= names_one
+    return allowed
+
+
+def _foreign_architectures(offers: Sequence[ScaleUpOption]) -> frozenset[int]:
+    """Groups to be made of machines that are not of the common architecture, where such machines could be had too."""
+    new = {row: offer.node.metadata.labels.get(ARCH, _COMMON) for row, offer in enumerate(offers) if not offer.exists}
+    if _COMMON not in new.values():
+        return frozenset()
+    return frozenset(row for row, architecture in new.items() if architecture != _COMMON)
+
+
+def names_architecture(pod: Pod) -> bool:
+    """Whether whoever wrote the pod has thought of architectures: nobody here knows what its images are built for."""
+    return bool(
+        _ARCHITECTURE_KEYS & {*pod.spec.node_selector, *_required_keys(pod), *(one.key for one in pod.spec.tolerations)}
+    )
+
+
+def is_made_for(profile: Profile, wish: NodeRequirements, nap: AutoProvisioning) -> bool:
+    """Whether a new group with this profile is one for these pods; machine types are the scheduling rules' business."""
+    if wish.impossible is not None or not _taints_agree(profile, wish, merge=nap.taints_merge):
+        return False
+    wanted = without_machine_type(wish.selector)
+    if nap.label_merge == "alpha":
+        return wanted == without_machine_type(profile.labels)
+    return all(profile.labels.get(key) == value for key, value in wanted.items())
+
+
+def accepts_spot(pod: Pod, taints: Iterable[Taint]) -> bool:
+    """It selects by capacity type, or tolerates by name what keeps others off such nodes."""
+    if CAPACITY_TYPE_KEYS & {*pod.spec.node_selector, *_required_keys(pod)}:
+        return True
+    named = [one for one in pod.spec.tolerations if one.key]
+    if any(one.key in CAPACITY_TYPE_KEYS for one in named):
+        return True
+    marks = [taint for taint in taints if taint.effect != "PreferNoSchedule" and not is_gpu(taint.key)]
+    return any(tolerates(one, taint) for one in named for taint in marks)
+
+
+def sparing_gpus(allowed: Flags, offers: Sequence[ScaleUpOption], pods: Sequence[Pod]) -> Flags:
+    """Without accelerators for pods that ask for none, unless nothing else would take them.
+
+    `allowed` [offers, pods] must already hold what the scheduling rules say.
+    """
+    with_gpus = np.array([gpu_count(offer.capacity) > 0 for offer in offers], dtype=np.bool_)
+    if not with_gpus.any():
+        return allowed
+    asks_none = np.array([not _asks_for_gpus(pod) for pod in pods], dtype=np.bool_)
+    has_other = allowed[~with_gpus].any(axis=0)
+    return allowed & ~(with_gpus[:, None] & (asks_none & has_other)[None, :])
+
+
+def _asks_for_gpus(pod: Pod) -> bool:
+    try:
+        return gpu_count(pod_demand(pod)) > 0
+    except InvalidQuantity:
+        return False
+
+
+def _taints_agree(profile: Profile, wish: NodeRequirements, *, merge: bool) -> bool:
+    if merge and profile.taints:
+        return set(profile.taints) <= set(wish.taints)
+    return set(profile.taints) == set(wish.taints)
+
+
+def _required_keys(pod: Pod) -> set[str]:
+    """Keys that required node affinity asks for; NotIn and DoesNotExist ask for nothing."""
+    affinity = None if pod.spec.affinity is None else pod.spec.affinity.node_affinity
+    required = None if affinity is None else affinity.required_during_scheduling_ignored_during_execution
+    terms = () if required is None else required.node_selector_terms
+    return {one.key for term in terms for one in term.match_expressions if one.operator in {"In", "Exists"}}

@@ -1,0 +1,420 @@
+"""Volumes that take something from a node: attach limits by driver.
+
+`Attachments` keeps, for the rows of some arrays, how much of each driver's limit is used; `Wanted` is what one pod of a
+class adds. The rule is `plimsoll.scheduling.rules.volume_limits`; what it counts pod by pod is kept here as numbers
+that a trial can add to.
+
+All rules about a class and one node, over the rows of some arrays: everything but spread and inter-pod terms.
+
+Rows may be the nodes of a cluster or one empty node of each offer (both `predicates`). Codes are those of
+`static_rules`: 0 fits, otherwise the number of the first refusal in kube-scheduler's order. What a trial has placed is
+given as pods by class and row, and counts as if it ran there.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+
+from plimsoll.core.resources import PODS
+from plimsoll.nodes.planning.equivalence.volume_keys import pod_claims
+from plimsoll.nodes.planning.predicates.static_predicates import StaticRules, Verdicts
+from plimsoll.objects.api.meta import ObjectMeta
+from plimsoll.objects.api.nodes import Node
+from plimsoll.scheduling.cluster_view import ClusterView, NodeState
+from plimsoll.scheduling.feasibility import RULES
+from plimsoll.scheduling.rules.host_ports import NODE_PORTS
+from plimsoll.scheduling.rules.resources_fit import RESOURCES_FIT
+from plimsoll.scheduling.rules.volume_limits import VOLUME_LIMITS, attachments
+from plimsoll.scheduling.rules.volume_restrictions import VOLUME_RESTRICTIONS
+from plimsoll.scheduling.verdicts import Refusal, malformed
+from plimsoll.solver.problem import UNBOUNDED
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from plimsoll.nodes.planning.equivalence.pod_classes import ClassTable, PodClass
+    from plimsoll.nodes.planning.state.node_arrays import NodeArrays
+    from plimsoll.scheduling.feasibility import Profile
+    from plimsoll.scheduling.storage import Storage
+    from plimsoll.scheduling.verdicts import Rule
+    from plimsoll.solver.problem import Flags, Ints
+
+
+OVER_LIMIT: Final = Refusal(plugin=VOLUME_LIMITS, messages=("node(s) exceed max volume count",))
+
+MANY_VOLUMES: Final = 1 << 20
+"""More than pods of one node could ask for: where no limit is known."""
+
+Handle = tuple[str, str]
+"""Driver, and what tells one volume from another."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Wanted:
+    """What a pod of a class attaches: volumes of its own, one more with every pod, and volumes that pods share."""
+
+    own: Mapping[str, int]
+    shared: tuple[Handle, ...]
+
+    @classmethod
+    def of(cls, pods: PodClass, storage: Storage) -> Wanted:
+        own: Counter[str] = Counter()
+        shared: list[Handle] = []
+        claims = pod_claims(pods.pod)
+        named = {part[_IDENTITY[part[0]]] for part in pods.volumes if part[0] in _IDENTITY}
+        for namespace, name in claims:
+            handles = attachments(namespace, (name,), storage)
+            if (namespace, name) in named:
+                shared += sorted(handles)
+            else:
+                own.update(driver for driver, _ in handles)
+        return cls(own=dict(own), shared=tuple(dict.fromkeys(shared)))
+
+    def amount(self, driver: str, pods: int) -> int:
+        """What each of so many pods takes of the limit; volumes that several of them share are not counted."""
+        shared = sum(one[0] == driver for one in self.shared) if pods <= 1 else 0
+        return self.own.get(driver, 0) + shared
+
+
+# Where the name stands in the form of a claim that is not exchangeable (volume_forms).
+_IDENTITY: Final = {"bound": 3, "waiting": 2}
+
+
+class Attachments:
+    """Limits and use by driver, row by row."""
+
+    def __init__(self, arrays: NodeArrays, storage: Storage) -> None:
+        self._storage = storage
+        self._count = len(arrays)
+        self.limits: dict[str, Ints] = {}
+        self.used: dict[str, Ints] = {}
+        self.holders: dict[Handle, Ints] = {}
+        limited = self._read_limits(arrays) if storage.csi_nodes else []
+        for row in limited:
+            present: set[Handle] = set()
+            for namespace, names in arrays.neighbours.households[row].claims:
+                present |= attachments(namespace, names, storage)
+            for handle in sorted(present):
+                self._column(self.used, handle[0])[row] += 1
+                self._held(handle)[row] += 1
+
+    def _read_limits(self, arrays: NodeArrays) -> list[int]:
+        rows: list[int] = []
+        for row, state in enumerate(arrays.states):
+            csi_node = self._storage.csi_node_of(state.node)
+            for driver in () if csi_node is None else csi_node.spec.drivers:
+                if driver.allocatable is not None and driver.allocatable.count is not None:
+                    limits = self.limits.setdefault(driver.name, np.full(self._count, -1, dtype=np.int64))
+                    limits[row] = driver.allocatable.count
+                    rows.append(row)
+        return sorted(set(rows))
+
+    def _column(self, columns: dict[str, Ints], driver: str) -> Ints:
+        return columns.setdefault(driver, np.zeros(self._count, dtype=np.int64))
+
+    def _held(self, handle: Handle) -> Ints:
+        return self.holders.setdefault(handle, np.zeros(self._count, dtype=np.int64))
+
+    def left(self, driver: str) -> Ints:
+        """[N]: how many more volumes of a driver each row attaches."""
+        limits = self.limits.get(driver, np.full(self._count, -1, dtype=np.int64))
+        used = self.used.get(driver, np.zeros(self._count, dtype=np.int64))
+        return np.where(limits >= 0, np.maximum(limits - used, 0), MANY_VOLUMES)
+
+    def over_limit(self, wanted: Wanted, placed: Sequence[tuple[Wanted, Ints]] = ()) -> Flags | None:
+        """[N]: rows where one more pod exceeds a limit; `placed` are pods a trial has put on rows ([N])."""
+        found: Flags | None = None
+        for driver in sorted({*wanted.own, *(driver for driver, _ in wanted.shared)} & self.limits.keys()):
+            used, more = self._use(driver, wanted, placed)
+            limits = self.limits[driver]
+            over = (limits >= 0) & (more > 0) & (used + more > limits)
+            found = over if found is None else found | over
+        return found
+
+    def room(self, wanted: Wanted, placed: Sequence[tuple[Wanted, Ints]] = ()) -> Ints | None:
+        """[N]: how many pods of the class the limits leave room for; none where nothing is limited."""
+        found: Ints | None = None
+        for driver in sorted(wanted.own.keys() & self.limits.keys()):
+            used, more = self._use(driver, wanted, placed)
+            limits = self.limits[driver]
+            first = more - wanted.own[driver]  # shared volumes that come with the first pod
+            left = np.where(limits >= 0, np.maximum(limits - used - first, 0) // wanted.own[driver], UNBOUNDED)
+            found = left if found is None else np.minimum(found, left)
+        return found
+
+    def _use(self, driver: str, wanted: Wanted, placed: Sequence[tuple[Wanted, Ints]]) -> tuple[Ints, Ints]:
+        """What is attached of a driver, and what one more pod would attach."""
+        used = self.used.get(driver, np.zeros(self._count, dtype=np.int64)).copy()
+        more = np.full(self._count, wanted.own.get(driver, 0), dtype=np.int64)
+        handles = [one for one in wanted.shared if one[0] == driver]
+        by_trial: dict[Handle, Ints] = {}
+        for other, rows in placed:
+            used += other.own.get(driver, 0) * rows
+            for handle in other.shared:
+                if handle[0] == driver:
+                    by_trial[handle] = by_trial.get(handle, 0) + rows
+        for handle, rows in by_trial.items():
+            used += (rows > 0) & ~self._is_held(handle)
+        for handle in handles:
+            absent = ~self._is_held(handle)
+            if handle in by_trial:
+                absent &= by_trial[handle] == 0
+            more += absent
+        return used, more
+
+    def _is_held(self, handle: Handle) -> Flags:
+        held = self.holders.get(handle)
+        return np.zeros(self._count, dtype=np.bool_) if held is None else held > 0
+
+
+_BITS: Final = 62
+_ANYWHERE: Final = Node(metadata=ObjectMeta(name="anywhere"))
+
+
+class NodeRules:
+    """Codes of the classes of a table on rows, and how many pods of a class a row has room for."""
+
+    def __init__(
+        self,
+        table: ClassTable,
+        arrays: NodeArrays,
+        view: ClusterView,
+        *,
+        verdicts: Verdicts,
+        profile: Profile,
+    ) -> None:
+        self.table = table
+        self.arrays = arrays
+        self.refusals = verdicts.refusals
+        self.requests: Ints = arrays.columns.matrix([one.demand for one in table])
+        self.static = StaticRules(arrays, view, verdicts=verdicts, disabled=profile.disabled)
+        self._view = view
+        self._profile = profile
+        self._unreadable = np.flatnonzero(arrays.unreadable)
+        self._attachments: Attachments | None = None
+        self._wanted: dict[int, Wanted] = {}
+        self._before: dict[tuple[Any, ...], tuple[Ints, Flags]] = {}
+        self._conflicts: dict[int, Ints | None] = {}
+        self._clashes: dict[tuple[str, int, int], tuple[int, int]] = {}
+
+    def codes(self, number: int, free: Ints, placed: Mapping[int, Ints]) -> Ints:
+        """[N]: the first refusal on each row."""
+        pods = self.table.classes[number]
+        if pods.problem is not None:
+            return np.full(len(self.arrays), self.refusals.code(pods.problem), dtype=np.int64)
+        codes = self._before_resources(number)[0]
+        codes = self._with_clashes(NODE_PORTS, number, codes, placed) if pods.form.ports else codes
+        codes = then(codes, self._resources(number, free))
+        if pods.volumes:
+            codes = self._with_volumes(number, codes, placed)
+        return codes
+
+    def fits(self, number: int, free: Ints, placed: Mapping[int, Ints]) -> Flags:
+        """[N]: where there is no refusal. Told faster than which one it would be."""
+        if not self._asks_for_amounts_only(number):
+            found: Flags = self.codes(number, free, placed) == 0
+            return found
+        open_ = self._before_resources(number)[1]
+        return open_.copy() if self._is_off(RESOURCES_FIT) else _has_room(free, self.requests[number], open_)
+
+    def fits_of(self, numbers: Sequence[int], free: Ints, placed: Mapping[int, Ints]) -> Flags:
+        """[len(numbers), N]: the same of many classes, resources of all of them compared at once."""
+        alike = [place for place, number in enumerate(numbers) if self._asks_for_amounts_only(number)]
+        found = np.zeros((len(numbers), len(self.arrays)), dtype=np.bool_)
+        chosen = [numbers[place] for place in alike]
+        if chosen:
+            found[alike] = self._open_to(chosen)
+        if chosen and not self._is_off(RESOURCES_FIT):
+            # A row may have less than nothing: what a class does not ask for is not looked at.
+            asked = np.where(self.requests[chosen] > 0, self.requests[chosen], np.iinfo(np.int64).min)
+            for column in np.flatnonzero((self.requests[chosen] > 0).any(axis=0)).tolist():
+                found[alike] &= free[:, column] >= asked[:, column, None]
+        for place in set(range(len(numbers))).difference(alike):
+            found[place] = self.fits(numbers[place], free, placed)
+        return found
+
+    def _asks_for_amounts_only(self, number: int) -> bool:
+        pods = self.table.classes[number]
+        return pods.problem is None and not (pods.form.ports or pods.volumes or len(self._unreadable))
+
+    def _open_to(self, numbers: Sequence[int]) -> Flags:
+        """[len(numbers), N]: what is open before resources are looked at."""
+        return np.stack([self._before_resources(number)[1] for number in numbers])
+
+    def room(self, number: int, free: Ints, placed: Mapping[int, Ints]) -> Ints:
+        """[N]: how many more pods of the class each row takes by these rules, where it takes one at all."""
+        request = self.requests[number]
+        asked = np.flatnonzero(request > 0)
+        if self._is_off(RESOURCES_FIT) or not len(asked):
+            room = np.full(len(self.arrays), UNBOUNDED, dtype=np.int64)
+        else:
+            room = np.maximum((free[:, asked] // request[asked]).min(axis=1), 0)
+        pods = self.table.classes[number]
+        if self.excludes_itself(number):
+            room = np.minimum(room, 1)
+        if pods.volumes and not self._is_off(VOLUME_LIMITS):
+            left = self.attachments.room(self.wanted(number), self._attached(placed))
+            room = room if left is None else np.minimum(room, left)
+        return room
+
+    def excludes_itself(self, number: int) -> bool:
+        """Whether two pods of the class cannot be on one node, because of a port, a disk or a claim."""
+        pods = self.table.classes[number]
+        if pods.form.ports and not self._is_off(NODE_PORTS) and any(self._clash(NODE_PORTS, number, number)):
+            return True
+        return bool(pods.volumes) and any(self._clash(VOLUME_RESTRICTIONS, number, number))
+
+    @property
+    def attachments(self) -> Attachments:
+        if self._attachments is None:
+            self._attachments = Attachments(self.arrays, self._view.storage)
+        return self._attachments
+
+    def wanted(self, number: int) -> Wanted:
+        found = self._wanted.get(number)
+        if found is None:
+            found = self._wanted[number] = Wanted.of(self.table.classes[number], self._view.storage)
+        return found
+
+    def _is_off(self, plugin: str) -> bool:
+        return plugin in self._profile.disabled
+
+    def _before_resources(self, number: int) -> tuple[Ints, Flags]:
+        """Cordon, pin, taints, node affinity and the ports taken by running pods: nothing a trial changes.
+
+        Codes, and where there is none; the same for all classes with these wishes.
+        """
+        pods = self.table.classes[number]
+        wishes = (pods.form.tolerations, pods.form.nodes, pods.form.pin, pods.form.ports)
+        found = self._before.get(wishes)
+        if found is None:
+            codes = np.zeros(len(self.arrays), dtype=np.int64)
+            for rule in (
+                self.static.unschedulable,
+                self.static.node_name,
+                self.static.taints,
+                self.static.node_affinity,
+                self._ports,
+            ):
+                codes = then(codes, rule(pods))
+            found = self._before[wishes] = (codes, np.equal(codes, 0))
+        return found
+
+    def _ports(self, pods: PodClass) -> Ints | None:
+        if not pods.form.ports or self._is_off(NODE_PORTS):
+            return None
+        rule = RULES[NODE_PORTS](pods.pod, self._view)
+        taken = [row for row, home in enumerate(self.arrays.neighbours.households) if home.ports]
+        return self._asked(rule, taken)
+
+    def _asked(self, rule: Rule | Refusal | None, rows: Sequence[int]) -> Ints | None:
+        if rule is None or isinstance(rule, Refusal) or not rows:
+            return None
+        codes = np.zeros(len(self.arrays), dtype=np.int64)
+        for row in rows:
+            codes[row] = self.refusals.code(rule.refuse(self.arrays.states[row]))
+        return codes
+
+    def _resources(self, number: int, free: Ints) -> Ints | None:
+        if self._is_off(RESOURCES_FIT):
+            return None
+        request = self.requests[number]
+        asked = np.flatnonzero(request > 0)
+        short: Flags = free[:, asked] < request[asked]
+        codes = np.zeros(len(self.arrays), dtype=np.int64)
+        lacking = np.flatnonzero(short.any(axis=1))
+        if len(lacking):
+            rows, kind_of = _distinct(short[lacking])
+            names = [self.arrays.columns.names[column] for column in asked.tolist()]
+            known = [self.refusals.code(_insufficient(names, short[lacking[row]])) for row in rows.tolist()]
+            codes[lacking] = np.array(known, dtype=np.int64)[kind_of]
+        for row in self._unreadable.tolist():
+            codes[row] = self.refusals.code(malformed(RESOURCES_FIT, self.arrays.states[row].problem))
+        return codes
+
+    def _with_volumes(self, number: int, codes: Ints, placed: Mapping[int, Ints]) -> Ints:
+        pods = self.table.classes[number]
+        if not self._is_off(VOLUME_RESTRICTIONS):
+            if number not in self._conflicts:
+                rule = RULES[VOLUME_RESTRICTIONS](pods.pod, self._view)
+                self._conflicts[number] = self._asked(rule, range(len(self.arrays)))
+            codes = then(codes, self._conflicts[number])
+            codes = self._with_clashes(VOLUME_RESTRICTIONS, number, codes, placed)
+        if not self._is_off(VOLUME_LIMITS):
+            over = self.attachments.over_limit(self.wanted(number), self._attached(placed))
+            codes = codes if over is None else then(codes, over * self.refusals.code(OVER_LIMIT))
+        codes = then(codes, self.static.volume_binding(pods))
+        return then(codes, self.static.volume_zone(pods))
+
+    def _attached(self, placed: Mapping[int, Ints]) -> list[tuple[Wanted, Ints]]:
+        return [(self.wanted(other), rows) for other, rows in placed.items() if self.table.classes[other].volumes]
+
+    def _with_clashes(self, plugin: str, number: int, codes: Ints, placed: Mapping[int, Ints]) -> Ints:
+        """With what the pods of a trial take: a port, a disk, a claim."""
+        if self._is_off(plugin):
+            return codes
+        for other, rows in placed.items():
+            beside, elsewhere = self._clash(plugin, number, other)
+            if beside or elsewhere:
+                codes = then(codes, np.where(rows > 0, beside, elsewhere if rows.any() else 0))
+        return codes
+
+    def _clash(self, plugin: str, number: int, other: int) -> tuple[int, int]:
+        """Codes for a pod of a class where a pod of another class is on the node, and where it is on another node."""
+        key = (plugin, number, other)
+        found = self._clashes.get(key)
+        if found is None:
+            found = self._clashes[key] = self._clash_of(plugin, self.table.classes[number], self.table.classes[other])
+        return found
+
+    def _clash_of(self, plugin: str, pods: PodClass, other: PodClass) -> tuple[int, int]:
+        if plugin == NODE_PORTS and not other.form.ports:
+            return (0, 0)
+        if plugin == VOLUME_RESTRICTIONS and not other.volumes:
+            return (0, 0)
+        alone = ClusterView.of([_ANYWHERE], storage=self._view.storage)
+        beside = alone.with_pod(other.pod, _ANYWHERE.metadata.name).nodes[_ANYWHERE.metadata.name]
+        # Pods of one class have claims of their own unless they are known to share one: the representative's claim is
+        # then not in the way of the others.
+        exchangeable = pods is other and not pods.one_pod_only
+        around = alone if exchangeable else alone.with_pod(other.pod, _ANYWHERE.metadata.name)
+        rule = RULES[plugin](pods.pod, around)
+        if rule is None or isinstance(rule, Refusal):
+            return (0, 0)
+        nobody = NodeState(_ANYWHERE)
+        return (self.refusals.code(rule.refuse(beside)), self.refusals.code(rule.refuse(nobody)))
+
+
+def then(codes: Ints, more: Ints | None) -> Ints:
+    """The first refusal stands; where there is none, the next rule's answer counts."""
+    return codes if more is None else np.where(codes == 0, more, codes)
+
+
+def _has_room(free: Ints, request: Ints, among: Flags) -> Flags:
+    """Which of some rows have room for one. Column by column: there are few of them, and many rows."""
+    room = among.copy()
+    for column in np.flatnonzero(request > 0).tolist():
+        room &= free[:, column] >= request[column]
+    return room
+
+
+def _distinct(flags: Flags) -> tuple[Ints, Ints]:
+    """One row of each distinct kind, and which kind each row is. Few columns are numbers: sorting those is quick."""
+    if flags.shape[1] > _BITS:
+        _, rows, kind_of = np.unique(flags, axis=0, return_index=True, return_inverse=True)
+    else:
+        numbers = flags @ (1 << np.arange(flags.shape[1], dtype=np.int64)[::-1])
+        _, rows, kind_of = np.unique(numbers, return_index=True, return_inverse=True)
+    return rows, kind_of.reshape(-1)
+
+
+def _insufficient(names: Sequence[str], short: Flags) -> Refusal:
+    """The words of the rule: pods first, then the others in canonical order."""
+    lacking = [name for name, lacks in zip(names, short.tolist(), strict=True) if lacks]
+    lacking.sort(key=lambda name: name != PODS)
+    words = tuple("Too many pods" if name == PODS else f"Insufficient {name}" for name in lacking)
+    return Refusal(plugin=RESOURCES_FIT, messages=words)

@@ -1,0 +1,136 @@
+"""Topology spread of a class as counts by domain: what is there, and what a trial has added.
+
+One `SpreadCount` for each hard constraint of a class. Which rows make up the domains follows from the class (its node
+affinity, its tolerations, the keys of all its constraints), so counts are the class's own. Planners that place in bulk
+read `domains`, `eligible` and `base` and do the levelling themselves. The rule is
+`plimsoll.scheduling.rules.topology_spread`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+
+from plimsoll.scheduling.rules.topology_spread import TOPOLOGY_SPREAD
+from plimsoll.scheduling.selectors import label_selector, with_label_keys
+from plimsoll.scheduling.verdicts import Refusal
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from plimsoll.core.selectors import LabelSelector
+    from plimsoll.nodes.planning.equivalence.pod_classes import PodClass
+    from plimsoll.nodes.planning.predicates.static_predicates import StaticRules
+    from plimsoll.nodes.planning.state.node_arrays import NodeArrays
+    from plimsoll.objects.api.affinity import TopologySpreadConstraint
+    from plimsoll.objects.api.pods import Pod
+    from plimsoll.solver.problem import Flags, Ints
+
+MISSING_LABEL: Final = Refusal(
+    plugin=TOPOLOGY_SPREAD,
+    messages=("node(s) didn't match pod topology spread constraints (missing required label)",),
+)
+TOO_SKEWED: Final = Refusal(plugin=TOPOLOGY_SPREAD, messages=("node(s) didn't match pod topology spread constraints",))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class SpreadCount:
+    """One hard constraint of a class over the rows of some arrays."""
+
+    key: str
+    max_skew: int
+    min_domains: int
+    namespace: str
+    selector: LabelSelector
+    counts_itself: bool
+    honors_affinity: bool
+    honors_taints: bool
+    domains: Ints
+    """[N]: the domain of each row, -1 without the label."""
+    eligible: Flags
+    """[N]: rows that count."""
+    exists: Flags
+    """[D]: domains with an eligible row."""
+    base: Ints
+    """[D]: pods counted in each domain before any trial."""
+
+    def means(self, pod: Pod) -> bool:
+        """Whether a pod that comes is counted."""
+        if pod.metadata.namespace != self.namespace or self.selector.is_empty:
+            return False
+        return self.selector.matches(pod.metadata.labels)
+
+    def counted(self, placed: Ints) -> Ints:
+        """[D]: pods on rows ([N]) as the constraint counts them, by domain."""
+        rows = self.eligible & (placed > 0)
+        return np.bincount(self.domains[rows], weights=placed[rows], minlength=len(self.base)).astype(np.int64)
+
+    def minimum(self, counts: Ints) -> int:
+        present = counts[self.exists]
+        return int(present.min()) if len(present) and len(present) >= self.min_domains else 0
+
+    def too_skewed(self, counts: Ints) -> Flags:
+        """[N]: rows where one more pod of the class breaks the constraint; rows without the label are not among them.
+
+        A domain without eligible rows counts as empty, and its rows are still asked.
+        """
+        by_domain = counts + int(self.counts_itself) - self.minimum(counts) > self.max_skew
+        found: Flags = self.domains >= 0
+        if not len(by_domain):
+            return found
+        return found & by_domain[np.maximum(self.domains, 0)]
+
+
+def spread_counts(pods: PodClass, arrays: NodeArrays, static: StaticRules) -> tuple[SpreadCount, ...]:
+    """Of a class whose selectors can be read; empty without hard constraints."""
+    hard = [one for one in pods.pod.spec.topology_spread_constraints if one.when_unsatisfiable in {"", "DoNotSchedule"}]
+    if not hard:
+        return ()
+    has_keys = np.ones(len(arrays), dtype=np.bool_)
+    for one in hard:
+        has_keys &= arrays.label_ids(one.topology_key) >= 0
+    codes = {"affinity": static.required_nodes(pods), "taints": static.tolerated(pods)}
+    return tuple(_counted(one, pods.pod, arrays, has_keys=has_keys, codes=codes) for one in hard)
+
+
+def _counted(
+    wire: TopologySpreadConstraint, pod: Pod, arrays: NodeArrays, *, has_keys: Flags, codes: Mapping[str, Ints | None]
+) -> SpreadCount:
+    labels = pod.metadata.labels
+    selector = with_label_keys(label_selector(wire.label_selector), labels, match=wire.match_label_keys)
+    honors_affinity = wire.node_affinity_policy in {"", "Honor"}
+    honors_taints = wire.node_taints_policy == "Honor"
+    eligible = has_keys.copy()
+    for honored, refused in ((honors_affinity, codes["affinity"]), (honors_taints, codes["taints"])):
+        if honored and refused is not None:
+            eligible &= refused == 0
+    domains = arrays.label_ids(wire.topology_key)
+    known = len(arrays.label_values(wire.topology_key))
+    here = _matching(selector, pod.metadata.namespace, arrays)
+    return SpreadCount(
+        key=wire.topology_key,
+        max_skew=wire.max_skew,
+        min_domains=1 if wire.min_domains is None else wire.min_domains,
+        namespace=pod.metadata.namespace,
+        selector=selector,
+        counts_itself=selector.matches(labels),
+        honors_affinity=honors_affinity,
+        honors_taints=honors_taints,
+        domains=domains,
+        eligible=eligible,
+        exists=np.bincount(domains[eligible], minlength=known) > 0,
+        base=np.bincount(domains[eligible], weights=here[eligible], minlength=known).astype(np.int64),
+    )
+
+
+def _matching(selector: LabelSelector, namespace: str, arrays: NodeArrays) -> Ints:
+    """[N]: pods of the namespace that match and stay. A selector that is there but empty counts nobody."""
+    neighbours = arrays.neighbours
+    meant = neighbours.no_kin()
+    if not selector.is_empty:
+        for number in neighbours.kinds.candidates(selector, namespace):
+            kin = neighbours.kinds.kin[number]
+            meant[number] = kin.namespace == namespace and selector.matches(kin.labels)
+    return neighbours.counts(meant, staying=True)

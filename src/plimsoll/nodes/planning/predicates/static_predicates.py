@@ -1,0 +1,243 @@
+"""The rules that read only the node object and the pod: cordon, pin, taints, node affinity, volume reach and zones.
+
+Each rule is `plimsoll.scheduling`'s own, asked once for every distinct (wish of a pod, what the rule reads of a node)
+and looked up for all other pairs, so that the answers cannot differ and thousands of nodes cost as much as their
+distinct label values. `Verdicts` may be kept between turns: it is keyed by content, never by object.
+
+Answers are codes: 0 fits, otherwise the number of a refusal in `Refusals`.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+
+from plimsoll.nodes.planning.equivalence.volume_keys import SELECTED_NODE, pod_claims
+from plimsoll.scheduling.feasibility import RULES
+from plimsoll.scheduling.rules.node_affinity import NODE_AFFINITY
+from plimsoll.scheduling.rules.taints import NODE_NAME, NODE_UNSCHEDULABLE, TAINT_TOLERATION
+from plimsoll.scheduling.rules.volume_binding import VOLUME_BINDING, VOLUME_ZONE
+from plimsoll.scheduling.storage import class_name, is_bound, volume_class_name
+from plimsoll.scheduling.verdicts import Refusal
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
+    from plimsoll.nodes.planning.equivalence.pod_classes import PodClass
+    from plimsoll.nodes.planning.state.node_arrays import NodeArrays
+    from plimsoll.objects.api.affinity import NodeSelector
+    from plimsoll.objects.api.storage import PersistentVolumeClaim
+    from plimsoll.scheduling.cluster_view import ClusterView, NodeState
+    from plimsoll.scheduling.verdicts import Rule
+    from plimsoll.solver.problem import Ints
+
+FITS: Final = 0
+
+_ZONE_KEYS: Final = (
+    "failure-domain.beta.kubernetes.io/zone",
+    "failure-domain.beta.kubernetes.io/region",
+    "topology.kubernetes.io/zone",
+    "topology.kubernetes.io/region",
+)
+_KEEPS_OFF: Final = frozenset({"NoSchedule", "NoExecute"})
+
+
+class Refusals:
+    """Numbers for refusals; the same words of the same rule have the same number."""
+
+    def __init__(self) -> None:
+        self._listed: list[Refusal | None] = [None]
+        self._numbers: dict[tuple[str, tuple[str, ...]], int] = {}
+
+    def code(self, refusal: Refusal | None) -> int:
+        if refusal is None:
+            return FITS
+        key = (refusal.plugin, refusal.messages)
+        number = self._numbers.get(key)
+        if number is None:
+            number = self._numbers[key] = len(self._listed)
+            self._listed.append(Refusal(plugin=refusal.plugin, messages=refusal.messages))
+        return number
+
+    def refusal(self, code: int) -> Refusal:
+        found = self._listed[code]
+        if found is None:
+            raise LookupError("0 is no refusal")
+        return found
+
+
+class Verdicts:
+    """Codes by (rule, wish, what the rule reads of the node), with the refusals they stand for."""
+
+    def __init__(self) -> None:
+        self.refusals = Refusals()
+        self.known: dict[tuple[Any, ...], int] = {}
+
+
+class StaticRules:
+    """Codes of classes on the rows of some arrays. `disabled` are the rules a profile switches off."""
+
+    def __init__(
+        self, arrays: NodeArrays, view: ClusterView, *, verdicts: Verdicts, disabled: frozenset[str] = frozenset()
+    ) -> None:
+        self._arrays = arrays
+        self._view = view
+        self._verdicts = verdicts
+        self._disabled = disabled
+        self._cordoned, self._taints = arrays.read_once(("taints",), lambda: _filed_taints(arrays))
+        self._by_wish: dict[tuple[Any, ...], Ints | None] = {}
+
+    def unschedulable(self, pods: PodClass) -> Ints | None:
+        """Codes on all rows, or none when every row fits or the rule is off. Likewise below."""
+        if not self._cordoned.any() or self._is_off(NODE_UNSCHEDULABLE):
+            return None
+        return self._once(NODE_UNSCHEDULABLE, pods.form.tolerations, lambda: self._over_cordons(pods))
+
+    def node_name(self, pods: PodClass) -> Ints | None:
+        if not pods.form.pin or self._is_off(NODE_NAME):
+            return None
+        pin = pods.form.pin
+        groups = self._arrays.grouped((), names=(pin,))
+        return self._once(NODE_NAME, pin, lambda: self._asked(NODE_NAME, pods, groups, lambda _: ()))
+
+    def taints(self, pods: PodClass) -> Ints | None:
+        return None if self._is_off(TAINT_TOLERATION) else self.tolerated(pods)
+
+    def node_affinity(self, pods: PodClass) -> Ints | None:
+        return None if self._is_off(NODE_AFFINITY) else self.required_nodes(pods)
+
+    def tolerated(self, pods: PodClass) -> Ints | None:
+        """The same whether or not the rule is off: topology spread asks which nodes count."""
+        return self._once(TAINT_TOLERATION, pods.form.tolerations, lambda: self._over_taints(pods))
+
+    def required_nodes(self, pods: PodClass) -> Ints | None:
+        """Likewise."""
+        if not pods.form.nodes:
+            return None
+        return self._once(NODE_AFFINITY, pods.form.nodes, lambda: self._over_labels(pods))
+
+    def volume_binding(self, pods: PodClass) -> Ints | None:
+        return self._of_volumes(VOLUME_BINDING, pods)
+
+    def volume_zone(self, pods: PodClass) -> Ints | None:
+        return self._of_volumes(VOLUME_ZONE, pods)
+
+    def _is_off(self, plugin: str) -> bool:
+        return plugin in self._disabled
+
+    def _once(self, plugin: str, wish: Any, ask: Callable[[], Ints]) -> Ints | None:
+        """One answer for all classes with the same wish; all zeros become none."""
+        key = (plugin, wish)
+        if key not in self._by_wish:
+            codes = ask()
+            self._by_wish[key] = codes if codes.any() else None
+        return self._by_wish[key]
+
+    def _over_cordons(self, pods: PodClass) -> Ints:
+        groups = np.unique(self._cordoned, return_index=True, return_inverse=True)[1:]
+        return self._asked(
+            NODE_UNSCHEDULABLE, pods, groups, lambda place: (pods.form.tolerations, place.node.spec.unschedulable)
+        )
+
+    def _over_taints(self, pods: PodClass) -> Ints:
+        groups = np.unique(self._taints, return_index=True, return_inverse=True)[1:]
+        return self._asked(TAINT_TOLERATION, pods, groups, lambda place: (pods.form.tolerations, _taint_form(place)))
+
+    def _over_labels(self, pods: PodClass) -> Ints:
+        keys, names = _read_by_form(pods.form.nodes)
+        listed = sorted(keys)
+        return self._asked(
+            NODE_AFFINITY,
+            pods,
+            self._arrays.grouped(keys, names=names),
+            lambda place: (
+                pods.form.nodes,
+                tuple(place.labels.get(key) for key in listed),
+                place.name if place.name in names else "",
+            ),
+        )
+
+    def _of_volumes(self, plugin: str, pods: PodClass) -> Ints | None:
+        """Not kept between turns: the answer rests on claims and volumes, which are not in the wish."""
+        if not pods.volumes or self._is_off(plugin):
+            return None
+        keys, names = _read_by_volumes(pods, self._view)
+        groups = self._arrays.grouped(keys, names=names)
+        return self._once(plugin, pods.volumes, lambda: self._asked(plugin, pods, groups, lambda _: ()))
+
+    def _asked(
+        self,
+        plugin: str,
+        pods: PodClass,
+        groups: tuple[Ints, Ints],
+        read: Callable[[NodeState], tuple[Any, ...]],
+    ) -> Ints:
+        """Ask the rule about one row of each group; `read` is what the answer rests on, empty for "do not keep"."""
+        rule = RULES[plugin](pods.pod, self._view)
+        rows, group_of = groups
+        codes = np.zeros(len(rows), dtype=np.int64)
+        if isinstance(rule, Refusal):
+            codes[:] = self._verdicts.refusals.code(rule)
+        elif rule is not None:
+            for position, row in enumerate(rows.tolist()):
+                codes[position] = self._answer(plugin, rule, self._arrays.states[row], read)
+        return codes[group_of]
+
+    def _answer(self, plugin: str, rule: Rule, place: NodeState, read: Callable[[NodeState], tuple[Any, ...]]) -> int:
+        content = read(place)
+        if not content:
+            return self._verdicts.refusals.code(rule.refuse(place))
+        key = (plugin, *content)
+        known = self._verdicts.known.get(key)
+        if known is None:
+            known = self._verdicts.known[key] = self._verdicts.refusals.code(rule.refuse(place))
+        return known
+
+
+def _filed_taints(arrays: NodeArrays) -> tuple[Ints, Ints]:
+    cordoned = np.array([one.node.spec.unschedulable for one in arrays.states], dtype=np.int64)
+    numbers: dict[tuple[Any, ...], int] = {}
+    taints = np.array([numbers.setdefault(_taint_form(one), len(numbers)) for one in arrays.states], dtype=np.int64)
+    return cordoned, taints
+
+
+def _taint_form(place: NodeState) -> tuple[Any, ...]:
+    taints = place.node.spec.taints
+    return tuple((one.key, one.value, one.effect) for one in taints if one.effect in _KEEPS_OFF) if taints else ()
+
+
+def _read_by_form(nodes: tuple[Any, ...]) -> tuple[set[str], set[str]]:
+    """Label keys that a node form reads, and the names of nodes it mentions: it cannot tell the others by name."""
+    selector, terms = nodes
+    keys = {key for key, _ in selector}
+    keys.update(one[0] for expressions, _ in terms or () for one in expressions)
+    return keys, {name for _, fields in terms or () for _, _, values in fields for name in values}
+
+
+def _read_by_volumes(pods: PodClass, view: ClusterView) -> tuple[set[str], set[str]]:
+    """Likewise for the volumes of a class: what they can be used by, and where they may be provisioned."""
+    keys = set(_ZONE_KEYS)
+    names: set[str] = set()
+    found = (view.storage.claims.get(key) for key in pod_claims(pods.pod))
+    for claim in (one for one in found if one is not None):
+        names.update(value for key, value in claim.metadata.annotations.items() if key == SELECTED_NODE)
+        for selector in _selectors_of_claim(claim, view):
+            for term in selector.node_selector_terms:
+                keys.update(one.key for one in term.match_expressions)
+                names.update(name for one in term.match_fields for name in one.values)
+        storage_class = view.storage.class_of(claim)
+        topologies = () if storage_class is None else storage_class.allowed_topologies
+        keys.update(one.key for topology in topologies for one in topology.match_label_expressions)
+    return keys, names
+
+
+def _selectors_of_claim(claim: PersistentVolumeClaim, view: ClusterView) -> Iterable[NodeSelector]:
+    if is_bound(claim):
+        bound = view.storage.volumes.get(claim.spec.volume_name)
+        volumes = [] if bound is None else [bound]
+    else:
+        name = class_name(claim)
+        volumes = [one for one in view.storage.volumes.values() if volume_class_name(one) == name]
+    affinities = (one.spec.node_affinity for one in volumes)
+    return [one.required for one in affinities if one is not None and one.required is not None]

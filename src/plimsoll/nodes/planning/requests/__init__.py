@@ -1,0 +1,1 @@
+"""Planning for ProvisioningRequests: capacity checks, reservations, placeholder pods and cost shares."""

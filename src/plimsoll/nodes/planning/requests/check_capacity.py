@@ -1,0 +1,130 @@
+"""Whether requests that only ask find room on the nodes that are there: check-capacity (specs/nodes.md 3.2). Pure.
+
+In line, each whole or not at all; who found room keeps it from those behind, unless it asked not to. A no is not just a
+bad packing: where little is left, an integer program looks at every assignment (7.6). Nothing is added for a check.
+
+`with_checks` answers a line in which others stand too that may add nodes; it is what `requests.booking` asks.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Final
+
+from plimsoll.nodes.planning.packing.place import FailedClasses
+from plimsoll.nodes.planning.requests.check_queue import Check, Checked, Line
+from plimsoll.nodes.planning.requests.placeholder_pods import Lumps
+from plimsoll.nodes.planning.scaleup.nominations import with_promises_kept
+from plimsoll.nodes.planning.scaleup.planner import plan_scale_up
+from plimsoll.nodes.planning.scaleup.problem import ScaleUpProblem
+from plimsoll.nodes.planning.scaleup.verifier import verify
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from plimsoll.nodes.config.policy import Policy
+    from plimsoll.nodes.model.scale_up_plan import ScaleUpPlan
+    from plimsoll.nodes.model.snapshot import PendingPods, Snapshot
+
+__all__ = ["Check", "Checked", "Checks", "InLine", "check_capacity", "with_checks"]
+
+_ROUNDS: Final = 4
+"""So often a placement that the plain rules refuse is made another way; then there is none."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Checks:
+    """All answers, in line, and the room that is kept for those that found some: node to pods by key."""
+
+    answers: tuple[Checked, ...] = ()
+    booked: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class InLine:
+    """A request that waits for an answer: one that may add nodes, or one that only asks."""
+
+    name: str
+    pods: tuple[PendingPods, ...]
+    grows: bool
+    keeps: bool = True
+
+
+def with_checks(snapshot: Snapshot, policy: Policy, line: Sequence[InLine]) -> tuple[Snapshot, dict[str, Checked]]:
+    """The answers to all checks in line by name, and the snapshot with the room they keep.
+
+    Those that may add nodes are not answered here; but what they would take of nodes that are there is theirs, where
+    they stand further in front. One that gets nothing, even with all that could be added, takes nothing.
+    """
+    last = max((number for number, one in enumerate(line) if not one.grows), default=-1)
+    front = line[: last + 1]
+    growing = [one for one in front if one.grows]
+    taken = with_promises_kept(snapshot)
+    served = _served(taken, policy, growing) if growing else frozenset()
+    checks = [
+        Check(name=one.name, pods=one.pods, keeps=one.keeps, takes=one.grows)
+        for one in front
+        if not one.grows or one.name in served
+    ]
+    found = check_capacity(taken, policy, checks)
+    pods = [pod for one in front for pod in one.pods]
+    kept = replace(snapshot, view=Lumps().on(snapshot.view, found.booked, pods))
+    return kept, {one.name: one for one in found.answers}
+
+
+def _served(snapshot: Snapshot, policy: Policy, growing: Sequence[InLine]) -> frozenset[str]:
+    """Names of those that would get all they ask for if nobody else asked."""
+    pods = tuple(pod for one in growing for pod in one.pods)
+    plan = plan_scale_up(replace(snapshot, pending=pods, promises={}), policy)
+    left = {key for one in plan.remaining for key in one.keys}
+    return frozenset(one.name for one in growing if not any(pod.key in left for pod in one.pods))
+
+
+def check_capacity(snapshot: Snapshot, policy: Policy, checks: Sequence[Check]) -> Checks:
+    """On the nodes of the snapshot; what is pending in it is not looked at."""
+    if not any(not one.takes for one in checks):
+        return Checks()
+    pending = tuple(one for check in checks for one in check.pods)
+    alone = replace(snapshot, pending=pending, groups=(), machine_types=(), promises={})
+    forms = None if snapshot.memory is None else snapshot.memory.asking_forms
+    board = ScaleUpProblem.of(alone, replace(policy, nap=replace(policy.nap, enabled=False)), forms=forms)
+    doubts = FailedClasses()
+    for _ in range(_ROUNDS):
+        line = Line(board, checks, doubts)
+        keys = {one.key for plan in line.plans() for one in verify(alone, _representative(board, plan))}
+        if not keys:
+            break
+        classes = frozenset(line.class_of[key] for key in keys)
+        doubts = FailedClasses(
+            one_by_one=doubts.one_by_one | classes, given_up=doubts.given_up | (classes & doubts.one_by_one)
+        )
+    else:
+        line = Line(board, checks, replace(doubts, given_up=doubts.one_by_one))
+    return _kept(line, checks)
+
+
+def _representative(board: ScaleUpProblem, plan: ScaleUpPlan) -> ScaleUpPlan:
+    """Of nodes of a group that are filled alike one, where nobody looks at other pods (specs/nodes.md 7.4)."""
+    interacts = board.rules.interacts
+    class_of = {one.key: int(board.table.class_of[index]) for index, one in enumerate(board.table.pending)}
+    found: dict[tuple[str, tuple[tuple[int, int], ...]], str] = {}
+    for node, pods in plan.existing.items():
+        if any(interacts[class_of[key]] for key in pods):
+            return plan
+        filling = tuple(sorted((class_of[key], count) for key, count in pods.items()))
+        found.setdefault((board.snapshot.group_of.get(node, ""), filling), node)
+    return replace(plan, existing={node: plan.existing[node] for node in found.values()})
+
+
+def _kept(line: Line, checks: Sequence[Check]) -> Checks:
+    """Without the room of those that were not asked: they get theirs elsewhere."""
+    asked = {one.key: check.name for check in checks if not check.takes for one in check.pods}
+    booked: dict[str, dict[str, int]] = {}
+    by_name: dict[str, dict[str, dict[str, int]]] = {}
+    for node, pods in line.plans()[0].existing.items():
+        for key, count in pods.items():
+            if key in asked:
+                booked.setdefault(node, {})[key] = count
+                by_name.setdefault(asked[key], {}).setdefault(node, {})[key] = count
+    answers = tuple(replace(one, places=by_name.get(one.name, {})) for one in line.answers)
+    return Checks(answers=answers, booked=booked)

@@ -1,0 +1,380 @@
+"""Checks answered one after the other on one board: who finds room, where, and why the others do not. Pure.
+
+As many of the first as find room all at once are placed together; then each is asked by itself. A check of one class of
+pods that look at nobody is a sum (`room_left`); all others are packed. `capacity_checks` asks, and verifies.
+
+How much room is left on existing nodes while one asker after the other takes some: for pods that look at nobody.
+
+Whether pods of one such class all fit is a sum, and where they go a sort, so a thousand of them are answered without a
+thousand packings. `Placement`s of everybody are made when somebody needs one. Part of `lines_of_checks`.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+
+from plimsoll.core.plans import Reason
+from plimsoll.nodes.model.scale_up_plan import Result, ScaleUpPlan
+from plimsoll.nodes.planning.packing.place import FailedClasses, PackingOptions, place
+from plimsoll.nodes.planning.packing.pod_relations import PodRelations
+from plimsoll.nodes.planning.scaleup.placement import Placement, joined
+from plimsoll.nodes.planning.scaleup.priorities import Served
+from plimsoll.nodes.planning.scaleup.result_builder import places
+from plimsoll.solver.exact.assignment_milp import Impossible, Placed, Proof, Settled, Unknown, settle, worth_settling
+from plimsoll.solver.filling.fill import Demand, Standing
+from plimsoll.solver.problem import Effort
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+
+    from plimsoll.nodes.model.snapshot import PendingPods
+    from plimsoll.nodes.planning.scaleup.problem import ScaleUpProblem
+    from plimsoll.solver.problem import Flags, Ints
+
+
+NO_CAPACITY: Final = "CapacityIsNotFound"
+_PROOFS: Final = {
+    Proof.SUMS: "these nodes have less left in all than the pods ask for",
+    Proof.SEARCH: "no way to share them out over the nodes exists",
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Check:
+    """A request that only asks. `keeps`: the room it finds is kept from those behind it."""
+
+    name: str
+    pods: tuple[PendingPods, ...]
+    keeps: bool = True
+    takes: bool = False
+    """It is not asked: it stands in line with others, and takes what there is for it, all or some."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Checked:
+    """The answer to one; with reasons it is no."""
+
+    name: str
+    pods: int
+    placed: int
+    reasons: tuple[Reason, ...] = ()
+    places: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
+    """Node to pods by key: the room that is kept for it."""
+    blocking: Mapping[str, tuple[Reason, ...]] = field(default_factory=dict)
+    """By key, of the pods that found too little room: why."""
+
+    @property
+    def fits(self) -> bool:
+        return not self.reasons
+
+
+class Line:
+    """Checks on one board. `answers` are there when it is made."""
+
+    def __init__(self, board: ScaleUpProblem, checks: Sequence[Check], doubts: FailedClasses) -> None:
+        self._board = board
+        self._meetings = PodRelations(board.table, board.rules, board.snapshot.view)
+        self._means = PackingOptions(usable=np.zeros(0, dtype=np.bool_), doubts=doubts)
+        index_of = {one.key: index for index, one in enumerate(board.table.pending)}
+        self._entries = {check.name: [index_of[one.key] for one in check.pods] for check in checks}
+        self.class_of = {key: int(board.table.class_of[index]) for key, index in index_of.items()}
+        self._left = RoomLeft(board)
+        self._pods = [0] * len(board.table.pending)
+        """By pending entry: pods that have a place in what is kept."""
+        self._loose: list[ScaleUpPlan] = []
+        self._known: dict[tuple[int, int], tuple[int, Checked]] = {}
+        self.answers: list[Checked] = []
+        first = self._together(checks)
+        for check in checks[first:]:
+            self._answer(check)
+
+    def plans(self) -> list[ScaleUpPlan]:
+        """What is kept, as a plan that can be verified; then what was found and not kept, each beside what was."""
+        return [self._plan(self._left.draft, self._pods), *self._loose]
+
+    def _plan(self, draft: Placement, pods: Sequence[int]) -> ScaleUpPlan:
+        on = places(self._board, Served(draft=draft, pods=tuple(pods)))
+        return ScaleUpPlan(result=Result.NOT_NEEDED, existing=on)
+
+    # ---- one after the other
+
+    def _together(self, checks: Sequence[Check]) -> int:
+        """As many of the first as find room all at once, found by halving; each of them keeps it."""
+        keepers = next((number for number, one in enumerate(checks) if one.takes or not one.keeps), len(checks))
+        low, high, best = 0, keepers, self._left.draft
+        while low < high:
+            middle = high if high == keepers and not low else (low + high + 1) // 2
+            tried = self._tried(checks[:middle])
+            if self._is_whole(checks[:middle], tried):
+                low, best = middle, tried
+            else:
+                high = middle - 1
+        if low:
+            self._left.become(best)
+        for check in checks[:low]:
+            self._accept(check)
+        return low
+
+    def _accept(self, check: Check) -> None:
+        for index in self._entries[check.name]:
+            self._pods[index] = self._board.table.pending[index].count
+        self.answers.append(Checked(name=check.name, pods=_size(check), placed=_size(check)))
+
+    def _answer(self, check: Check) -> None:
+        number = self._only_class(check)
+        if number is not None:
+            self._count(check, number)
+        elif check.takes:
+            self._take(check)
+        else:
+            self._pack(check)
+
+    def _only_class(self, check: Check) -> int | None:
+        """The one class of its pods, where their places are a matter of what is free."""
+        numbers = {self.class_of[one.key] for one in check.pods}
+        if len(numbers) != 1:
+            return None
+        (number,) = numbers
+        doubts = self._means.doubts
+        doubted = number in doubts.one_by_one or number in doubts.given_up
+        return number if self._left.is_simple(number) and not doubted else None
+
+    def _count(self, check: Check, number: int) -> None:
+        pods = _size(check)
+        changes, known = self._known.get((number, pods), (-1, None))
+        if known is not None and changes == self._left.changes and not check.takes:
+            self.answers.append(replace(known, name=check.name))
+            return
+        room = self._left.room(number, pods)
+        found = min(int(room.sum()), pods)
+        if check.takes:
+            self._noted(check, {number: found})
+            self._left.take(number, self._left.places(room, found))
+        elif found < pods:
+            refused = self._uncounted(check, number, room)
+            self._known[number, pods] = (self._left.changes, refused)
+            self.answers.append(refused)
+        elif check.keeps:
+            self._left.take(number, self._left.places(room, pods))
+            self._accept(check)
+        else:
+            self.answers.append(Checked(name=check.name, pods=pods, placed=pods))
+
+    def _take(self, check: Check) -> None:
+        before = self._left.draft
+        tried = self._tried([check])
+        classes = len(self._board.table)
+        got = tried.placed(classes) - before.placed(classes)
+        self._noted(check, dict(enumerate(got.tolist())))
+        self._left.become(tried)
+
+    def _noted(self, check: Check, got: dict[int, int]) -> None:
+        """Places by class go to its pod sets as they stand."""
+        for index in self._entries[check.name]:
+            one = self._board.table.pending[index]
+            taken = min(got.get(self.class_of[one.key], 0), one.count)
+            got[self.class_of[one.key]] = got.get(self.class_of[one.key], 0) - taken
+            self._pods[index] = taken
+
+    def _pack(self, check: Check) -> None:
+        tried = self._tried([check])
+        settled: Settled = Unknown()
+        if not self._is_whole([check], tried):
+            settled = self._settled(check, tried)
+            if isinstance(settled, Placed):
+                tried = self._with(settled)
+        if not self._is_whole([check], tried):
+            missing = self._missing([check], tried)
+            self.answers.append(self._refused(check, settled, missing, tried))
+        elif check.keeps:
+            self._left.become(tried)
+            self._accept(check)
+        else:
+            pods = list(self._pods)
+            for index in self._entries[check.name]:
+                pods[index] = self._board.table.pending[index].count
+            self._loose.append(self._plan(tried, pods))
+            self.answers.append(Checked(name=check.name, pods=_size(check), placed=_size(check)))
+
+    # ---- packing
+
+    def _tried(self, checks: Sequence[Check]) -> Placement:
+        return place(self._board, self._meetings, self._demand(checks), self._means, self._left.draft)
+
+    def _demand(self, checks: Sequence[Check]) -> Ints:
+        demand = np.zeros(len(self._board.table), dtype=np.int64)
+        for check in checks:
+            for one in check.pods:
+                demand[self.class_of[one.key]] += one.count
+        return demand
+
+    def _missing(self, checks: Sequence[Check], tried: Placement) -> Ints:
+        """[C]: pods of these checks without a place."""
+        classes = len(self._board.table)
+        missing: Ints = self._demand(checks) - tried.placed(classes) + self._left.draft.placed(classes)
+        return missing.clip(0)
+
+    def _is_whole(self, checks: Sequence[Check], tried: Placement) -> bool:
+        return not self._missing(checks, tried).any()
+
+    def _settled(self, check: Check, tried: Placement) -> Settled:
+        """To the end, only for pods that look at nobody: an assignment of them is right on each node by itself."""
+        board = self._board
+        demand = self._demand([check])
+        numbers = np.flatnonzero(demand)
+        if self._means.doubts.given_up or board.rules.interacts[numbers].any():
+            return Unknown()
+        if any(board.table.classes[number].problem is not None for number in numbers.tolist()):
+            return Unknown()
+        allowed = [board.rules.rules.fits(number, board.arrays.free, {}) for number in numbers.tolist()]
+        rows = len(board.arrays)
+        asked = Demand(
+            requests=board.requests[numbers],
+            counts=demand[numbers],
+            allowed=np.stack(allowed, axis=1) if rows else np.zeros((0, len(numbers)), dtype=np.bool_),
+        )
+        if not rows or not worth_settling(asked.counts, self._missing([check], tried)[numbers]):
+            return Unknown()
+        free = np.maximum(self._left.draft.free_rows(board), 0)
+        found = settle(asked, Standing(free=free, kind=np.arange(rows, dtype=np.int64)), Effort())
+        if not isinstance(found, Placed):
+            return found
+        placements = found.filled.placements.copy()
+        placements[:, 1] = numbers[placements[:, 1]]
+        return Placed(filled=replace(found.filled, placements=placements))
+
+    def _with(self, settled: Placed) -> Placement:
+        before = self._left.draft
+        existing = dict(before.existing)
+        for row, number, pods in settled.filled.placements.tolist():
+            at = int(settled.filled.origin[row])
+            existing[at] = joined(existing.get(at, {}), {number: pods})
+        return replace(before, existing={row: existing[row] for row in sorted(existing)})
+
+    # ---- why not
+
+    def _uncounted(self, check: Check, number: int, room: Ints) -> Checked:
+        """Of pods whose room is a sum: that it is too small is the proof."""
+        counts = np.array([_size(check)], dtype=np.int64)
+        missing = counts - room.sum()
+        searched = len(self._board.arrays) and worth_settling(counts, missing)
+        settled: Settled = Impossible(proof=Proof.SUMS) if searched else Unknown()
+        free = self._left.free - room[:, None] * self._board.rules.requests[number]
+        return self._told(check, settled, int(missing[0]), {number: self._why_missing(number, free, {})})
+
+    def _refused(self, check: Check, settled: Settled, missing: Ints, tried: Placement) -> Checked:
+        free, placed = self._left.after(tried), tried.rows_of(len(self._board.arrays))
+        numbers = np.flatnonzero(missing).tolist()
+        why = {number: [*tried.refused.get(number, ()), *self._why_missing(number, free, placed)] for number in numbers}
+        return self._told(check, settled, int(missing.sum()), why)
+
+    def _told(self, check: Check, settled: Settled, missing: int, why: Mapping[int, Sequence[Reason]]) -> Checked:
+        """`why` by class, of those that found too little room."""
+        placed = _size(check) - missing
+        told = f"{placed} of {_size(check)} pods fit on the nodes that are there, and all are wanted or none"
+        reasons = [Reason(code=NO_CAPACITY, message=told, facts={"fit": placed, "pods": _size(check)})]
+        if isinstance(settled, Impossible):
+            reasons.append(Reason(code=NO_CAPACITY, message=_PROOFS[settled.proof]))
+        blocking = {number: _each_once((*reasons, *each)) for number, each in why.items()}
+        return Checked(
+            name=check.name,
+            pods=_size(check),
+            placed=placed,
+            reasons=_each_once(reason for each in blocking.values() for reason in each) or tuple(reasons),
+            blocking={one.key: blocking[of] for one in check.pods if (of := self.class_of[one.key]) in blocking},
+        )
+
+    def _why_missing(self, number: int, free: Ints, placed: Mapping[int, Ints]) -> list[Reason]:
+        """What each node says to one more such pod when the others are there, in kube-scheduler's words."""
+        board = self._board
+        problem = board.table.classes[number].problem
+        if problem is not None:
+            return [Reason(code=problem.code, message=str(problem))]
+        codes = board.rules.codes(number, free=free, placed=placed)
+        words: Counter[str] = Counter()
+        for code, nodes in zip(*(each.tolist() for each in np.unique(codes, return_counts=True)), strict=True):
+            if code:
+                words.update(dict.fromkeys(board.rules.refusal(code).messages, nodes))
+        listed = sorted(f"{nodes} {message}" for message, nodes in words.items())
+        told = f"0/{len(board.arrays)} nodes are available" + (f": {', '.join(listed)}" if listed else "")
+        return [Reason(code=NO_CAPACITY, message=told)]
+
+
+def _each_once(reasons: Iterable[Reason]) -> tuple[Reason, ...]:
+    return tuple({reason.message: reason for reason in reasons}.values())
+
+
+def _size(check: Check) -> int:
+    return sum(one.count for one in check.pods)
+
+
+class RoomLeft:
+    """Of the rows of a board, over the draft so far."""
+
+    def __init__(self, board: ScaleUpProblem) -> None:
+        self._board = board
+        self._existing: dict[int, dict[int, int]] = {}
+        self._draft: Placement | None = Placement()
+        self._open: dict[int, Flags] = {}
+        interacts = board.rules.interacts
+        self._is_simple = [one.problem is None and not interacts[one.index] and not one.volumes for one in board.table]
+        self.free: Ints = board.arrays.free.copy()
+        """[N, columns of the arrays]: what the draft leaves."""
+        self.changes = 0
+        """So often somebody took something: what was found out before may be wrong since."""
+
+    @property
+    def draft(self) -> Placement:
+        if self._draft is None:
+            self._draft = Placement(existing={row: self._existing[row] for row in sorted(self._existing)})
+        return self._draft
+
+    def become(self, draft: Placement) -> None:
+        """With all that another draft has."""
+        self._draft = draft
+        self._existing = {row: dict(content) for row, content in draft.existing.items()}
+        self.free = self.after(draft)
+        self.changes += 1
+
+    def after(self, draft: Placement) -> Ints:
+        """[N, columns]: what any draft on this board leaves."""
+        free = self._board.arrays.free.copy()
+        for row, content in draft.existing.items():
+            for number, pods in content.items():
+                free[row] -= self._board.rules.requests[number] * pods
+        return free
+
+    def is_simple(self, number: int) -> bool:
+        """How many pods of the class fit is a matter of what is free."""
+        return self._is_simple[number]
+
+    def room(self, number: int, most: int) -> Ints:
+        """[N]: pods of a simple class that each row takes; more than `most` is not asked for."""
+        request = self._board.rules.requests[number]
+        asked = np.flatnonzero(request > 0)
+        if number not in self._open:
+            self._open[number] = self._board.rules.fits(number)
+        room = np.minimum((self.free[:, asked] // request[asked]).min(axis=1, initial=most), most)
+        return np.where(self._open[number], np.maximum(room, 0), 0)
+
+    def places(self, room: Ints, pods: int) -> dict[int, int]:
+        """Row to pods: those that fill a row before those that leave more of it free."""
+        found: dict[int, int] = {}
+        for row in np.argsort(np.where(room > 0, room, pods + 1), kind="stable").tolist():
+            if not pods or not room[row]:
+                break
+            found[row] = min(pods, int(room[row]))
+            pods -= found[row]
+        return found
+
+    def take(self, number: int, places: Mapping[int, int]) -> None:
+        request = self._board.rules.requests[number]
+        for row, pods in places.items():
+            self._existing[row] = joined(self._existing.get(row, {}), {number: pods})
+            self.free[row] -= request * pods
+        self._draft = None
+        self.changes += 1

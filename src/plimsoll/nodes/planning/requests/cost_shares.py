@@ -1,0 +1,95 @@
+"""What each ProvisioningRequest has of a plan that is made for many: its nodes, its part of the cost and of the bound.
+
+Pure. Every new node is one request's own: that of the first in line with a pod on it (`waiting_lines`), so the nodes of
+all requests add up to what is added, and nobody counts one twice. Its price is shared by everybody on it, in proportion
+to the largest fraction of the node that each pod asks of any resource; so the costs of all requests, and what falls to
+ordinary pods beside them, add up to the cost of the plan. Nodes that a group adds beyond those that are filled (all or
+nothing) go with its first node. The bound is shared as the cost is.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from plimsoll.nodes.planning.scaleup.priorities import bundles_in_line
+from plimsoll.scheduling.rules.resources_fit import pod_demand
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from plimsoll.core.resources import ResourceVector
+    from plimsoll.nodes.model.scale_up_options import ScaleUpOption
+    from plimsoll.nodes.model.scale_up_plan import GroupScaleUp, Pattern, ScaleUpPlan
+    from plimsoll.nodes.model.snapshot import PendingPods
+
+
+@dataclass(slots=True, kw_only=True)
+class Share:
+    """One request's part of a plan."""
+
+    cost_per_hour: float = 0.0
+    lower_bound_per_hour: float = 0.0
+    nodes: dict[str, int] = field(default_factory=dict)
+    """By group: new nodes that are its own; 0 where its pods lie only on nodes of others."""
+
+
+def shares(plan: ScaleUpPlan, pending: Sequence[PendingPods]) -> dict[str, Share]:
+    """By bundle; of one that gets nothing new, nothing."""
+    line = {bundle: number for number, bundle in enumerate(bundles_in_line(pending))}
+    dividing = _Dividing(pending)
+    found = {bundle: Share() for bundle in line}
+    for growth in plan.growths:
+        _divide(growth, dividing, line, found)
+    part = plan.lower_bound_per_hour / plan.cost_per_hour if plan.cost_per_hour else 0.0
+    for one in found.values():
+        one.lower_bound_per_hour = one.cost_per_hour * part
+    return found
+
+
+class _Dividing:
+    """Whose pods are which, and how much of a node each of them is."""
+
+    def __init__(self, pending: Sequence[PendingPods]) -> None:
+        self.bundle_of = {one.key: one.bundle for one in pending}
+        self._pods = {one.key: one.pod for one in pending}
+        self._demands: dict[str, ResourceVector] = {}
+
+    def weight(self, key: str, offer: ScaleUpOption) -> float:
+        """The largest fraction of an empty node that one pod asks of a resource; its place among 110 pods is one."""
+        if key not in self._demands:
+            self._demands[key] = pod_demand(self._pods[key])
+        demand, free = self._demands[key], offer.free
+        return max((amount / free[name] for name, amount in demand.items() if free[name] > 0), default=1.0)
+
+
+def _divide(growth: GroupScaleUp, dividing: _Dividing, line: Mapping[str, int], found: Mapping[str, Share]) -> None:
+    group, price = growth.offer.group, growth.offer.price_per_hour
+    first = ""
+    for pattern in growth.patterns:
+        owner = first
+        if pattern.pods:
+            owner = min(_bundles(pattern, dividing), key=line.__getitem__, default="")
+            first = first or owner
+        for bundle, part in _parts(pattern, growth.offer, dividing, owner).items():
+            found[bundle].cost_per_hour += part * price * pattern.nodes
+            found[bundle].nodes.setdefault(group, 0)
+        if owner:
+            found[owner].nodes[group] = found[owner].nodes.get(group, 0) + pattern.nodes
+
+
+def _bundles(pattern: Pattern, dividing: _Dividing) -> list[str]:
+    return [bundle for key in pattern.pods if (bundle := dividing.bundle_of[key])]
+
+
+def _parts(pattern: Pattern, offer: ScaleUpOption, dividing: _Dividing, owner: str) -> dict[str, float]:
+    """Of each bundle on such a node, what part of it is its; together 1 where no ordinary pods are beside them."""
+    if not pattern.pods:
+        return {owner: 1.0} if owner else {}
+    weights = {key: dividing.weight(key, offer) * pods for key, pods in pattern.pods.items()}
+    total = sum(weights.values()) or 1.0
+    parts: dict[str, float] = {}
+    for key, weight in weights.items():
+        if bundle := dividing.bundle_of[key]:
+            parts[bundle] = parts.get(bundle, 0.0) + weight / total
+    return parts

@@ -1,0 +1,88 @@
+"""Pods that a request is to have on a node as one thing that is there: `placeholder_pod(pod, count)`. Pure.
+
+Half a million booked pods are counted, never made. A lump asks for what all of its pods ask for, `pods` included, has
+their labels, ports and terms, and counts as so many where pods are counted (`PlacedPod.count`): rules about nodes and
+about other pods cannot tell the difference. It belongs to a ProvisioningRequest, which no pod that runs does but one
+that holds a place: so `is_booked` tells it from those. Put on nodes by `booked_places`, read by whoever reads a view.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from msgspec import structs
+
+from plimsoll.core.resources import PODS, ResourceVector
+from plimsoll.objects.api.meta import OwnerReference
+from plimsoll.objects.api.pods import Container, ResourceRequirements
+from plimsoll.objects.owners import controller_of
+from plimsoll.scheduling.cluster_view import NodeState, PlacedPod
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from plimsoll.nodes.model.snapshot import PendingPods
+    from plimsoll.objects.api.pods import Pod
+    from plimsoll.scheduling.cluster_view import ClusterView
+
+REQUEST_KIND: Final = "ProvisioningRequest"
+
+
+class Lumps:
+    """Puts lumps onto nodes. Kept from one turn to the next, a node on which nothing changed is the very same then."""
+
+    def __init__(self) -> None:
+        self._pods: dict[str, Pod] = {}
+        self._made: dict[tuple[str, int], PlacedPod] = {}
+        self._states: dict[str, tuple[NodeState, Mapping[str, int], NodeState]] = {}
+
+    def on(
+        self, view: ClusterView, places: Mapping[str, Mapping[str, int]], pending: Iterable[PendingPods]
+    ) -> ClusterView:
+        """The view with such pods on its nodes, as if they ran there. `places`: node to pods by key."""
+        kinds = {one.key: one for one in pending}
+        pods = {key: one.pod for key, one in kinds.items()}
+        if any(pods.get(key) != pod for key, pod in self._pods.items()):
+            self._made, self._states = {}, {}
+        self._pods = pods
+        self._states = {name: self._state(view.nodes[name], filling, kinds) for name, filling in places.items()}
+        return view.with_states([state for _, _, state in self._states.values()]) if places else view
+
+    def _state(
+        self, place: NodeState, filling: Mapping[str, int], kinds: Mapping[str, PendingPods]
+    ) -> tuple[NodeState, Mapping[str, int], NodeState]:
+        known = self._states.get(place.name)
+        if known is not None and known[0] is place and known[1] == filling:
+            return known
+        added = [self.of(kinds[key], count, place.name) for key, count in filling.items()]
+        return place, filling, place.with_pods(added)
+
+    def of(self, one: PendingPods, count: int, node: str) -> PlacedPod:
+        """So many of them for a node. No pod that runs can have a name with a slash, as these do."""
+        found = self._made.get((one.key, count))
+        if found is None:
+            found = PlacedPod(placeholder_pod(one.pod, count, request=one.bundle or one.key))
+            self._made[one.key, count] = found
+        return found.named(f"{one.key}@{node}")
+
+
+def placeholder_pod(pod: Pod, count: int, *, request: str) -> Pod:
+    """`request`: NAMESPACE/NAME."""
+    demand = PlacedPod(pod).demand
+    asked = demand.scaled(count).replaced(ResourceVector({PODS: count - 1}), names=(PODS,))
+    ports = tuple(port for one in (*pod.spec.containers, *pod.spec.init_containers) for port in one.ports)
+    holder = Container(name="booked", ports=ports, resources=ResourceRequirements(requests={**asked.to_json()}))
+    owner = OwnerReference(kind=REQUEST_KIND, name=request.rpartition("/")[2], controller=True)
+    return structs.replace(
+        pod,
+        metadata=structs.replace(pod.metadata, owner_references=(owner,), uid="", resource_version=""),
+        spec=structs.replace(
+            pod.spec, containers=(holder,), init_containers=(), resources=None, overhead={}, node_name=""
+        ),
+    )
+
+
+def is_booked(pod: Pod) -> bool:
+    """Whether it only stands for pods that a request is to have."""
+    owner = controller_of(pod.metadata)
+    return owner is not None and owner.kind == REQUEST_KIND

@@ -1,0 +1,301 @@
+"""Which nodes hold the pods that requests were given capacity for: `booked_places(...) -> Places`. Pure.
+
+Nodes that held them before hold them again as far as that is still possible, so that no node is booked in one turn and
+unneeded in the next. A node that is gone is followed by another of its group that holds nothing: machines on their way
+change their names when they join. What then has no place is packed anew, the first in line first. A request keeps what
+it can get: unlike a new one it is not refused because a part of it found no room.
+
+Counts by class and row, never by pod: half a million pods cost what their nodes cost. `requests.booking` asks.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict, deque
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+
+from plimsoll.nodes.model.scale_up_plan import Result, ScaleUpPlan
+from plimsoll.nodes.planning.packing.place import FailedClasses, PackingOptions, place
+from plimsoll.nodes.planning.packing.pod_relations import PodRelations
+from plimsoll.nodes.planning.requests.placeholder_pods import Lumps
+from plimsoll.nodes.planning.scaleup.placement import Placement
+from plimsoll.nodes.planning.scaleup.problem import ScaleUpProblem
+from plimsoll.nodes.planning.scaleup.verifier import verify
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from plimsoll.nodes.config.policy import Policy
+    from plimsoll.nodes.model.snapshot import PendingPods, Snapshot
+    from plimsoll.nodes.planning.state.planner_cache import PlannerCache
+    from plimsoll.solver.problem import Flags, Ints
+
+_ROUNDS: Final = 4
+"""So often places that the plain rules refuse are looked for in another way; then there are none."""
+_IN_LINE: Final = 16
+"""Where room is short, so many of the first that do not fit are told apart; those behind them share what is left."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Filling:
+    """Pods on one node, by the key of their Pending. `node` is empty for one that was only asked for."""
+
+    group: str
+    pods: Mapping[str, int]
+    node: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reservations:
+    """By node, in the order of nodes, pods by key; and by key how many found none."""
+
+    on: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
+    short: Mapping[str, int] = field(default_factory=dict)
+
+
+def booked_places(
+    snapshot: Snapshot,
+    policy: Policy,
+    wanted: Sequence[PendingPods],
+    *,
+    before: Sequence[Filling] = (),
+    memory: PlannerCache | None = None,
+) -> Reservations:
+    """On nodes of the snapshot; what is pending in it is not looked at. `wanted`: the first in line first."""
+    if not wanted:
+        return Reservations()
+    alone = replace(snapshot, pending=tuple(wanted), groups=(), machine_types=(), promises={})
+    board = ScaleUpProblem.of(alone, replace(policy, nap=replace(policy.nap, enabled=False)), memory=memory)
+    doubts = FailedClasses()
+    distrusted: frozenset[int] = frozenset()
+    for _ in range(_ROUNDS):
+        book = _Book(board, doubts)
+        book.keep(before, distrusted)
+        book.fill()
+        refuted = book.refuted()
+        if not refuted:
+            break
+        # Held where they were before, then placed anew, then one by one.
+        again = refuted & distrusted
+        doubts = FailedClasses(
+            one_by_one=doubts.one_by_one | again, given_up=doubts.given_up | (again & doubts.one_by_one)
+        )
+        distrusted |= refuted
+    else:
+        book = _Book(board, replace(doubts, one_by_one=doubts.one_by_one | distrusted, given_up=distrusted))
+        book.keep(before, distrusted)
+        book.fill()
+    return book.places()
+
+
+class _Book:
+    """Rows with the pods that are booked on them, while they are being found."""
+
+    def __init__(self, board: ScaleUpProblem, doubts: FailedClasses) -> None:
+        self._board = board
+        self._doubts = doubts
+        self._class_of = {one.key: int(board.table.class_of[at]) for at, one in enumerate(board.table.pending)}
+        self._left = {one.key: one.count for one in board.table.pending}
+        self._on: dict[int, dict[str, int]] = {}
+        self._open: dict[int, Flags] = {}
+        self._interacts = board.rules.interacts
+
+    # ---- where they were
+
+    def keep(self, before: Sequence[Filling], distrusted: frozenset[int]) -> None:
+        trusted = {key for key, number in self._class_of.items() if number not in distrusted and self._is_plain(number)}
+        lines = [
+            [(row, self._class_of[key], key, pods) for key, pods in one.pods.items() if key in trusted and pods > 0]
+            for row, one in self._rows_of(before)
+        ]
+        free = self._board.arrays.free.copy()
+        found: list[tuple[int, str, int]] = []
+        for turn in range(max(map(len, lines), default=0)):
+            # One of each row, so that rows can be counted all at once.
+            found += self._fitting([line[turn] for line in lines if len(line) > turn], free)
+        self._take(found)
+
+    def _is_plain(self, number: int) -> bool:
+        """Volumes are looked at anew each time: what may attach where changes with others."""
+        one = self._board.table.classes[number]
+        return one.problem is None and not one.volumes
+
+    def _rows_of(self, before: Sequence[Filling]) -> list[tuple[int, Filling]]:
+        """Fillings of nodes that are there; those of others on nodes of their group that hold none."""
+        row_of = self._board.arrays.row_of
+        found = [(row_of[one.node], one) for one in before if one.node in row_of]
+        homeless = [one for one in before if one.node not in row_of]
+        if not homeless:
+            return found
+        used = {row for row, _ in found}
+        free = _free_rows(self._board, {one.group for one in homeless}, used)
+        largest_first = sorted(homeless, key=lambda one: -sum(one.pods.values()))
+        found += [(free[one.group].popleft(), one) for one in largest_first if free[one.group]]
+        return sorted(found, key=lambda pair: pair[0])
+
+    def _fitting(self, lines: Sequence[tuple[int, int, str, int]], free: Ints) -> list[tuple[int, str, int]]:
+        """(row, key, pods) as far as there is room, which is taken from `free`. No row twice."""
+        rules = self._board.rules.rules
+        rows = np.array([line[0] for line in lines], dtype=np.int64)
+        numbers = np.array([line[1] for line in lines], dtype=np.int64)
+        pods = np.array([line[3] for line in lines], dtype=np.int64)
+        for number in np.unique(numbers).tolist():
+            at = np.flatnonzero(numbers == number)
+            here = rows[at]
+            request = rules.requests[number]
+            asked = np.flatnonzero(request > 0)
+            room = (free[here][:, asked] // request[asked]).min(axis=1) if len(asked) else pods[at]
+            room = np.where(self._takes(number)[here], np.maximum(room, 0), 0)
+            pods[at] = np.minimum(pods[at], np.minimum(room, 1) if rules.excludes_itself(number) else room)
+            free[here] -= pods[at][:, None] * request
+        return [(line[0], line[2], count) for line, count in zip(lines, pods.tolist(), strict=True) if count]
+
+    def _takes(self, number: int) -> Flags:
+        """[N]: rows that would take one of the class if nothing was booked. Who looks at others is verified later."""
+        if number not in self._open:
+            rules = self._board.rules
+            looks = self._interacts[number]
+            self._open[number] = rules.rules.fits(number, self._board.arrays.free, {}) if looks else rules.fits(number)
+        return self._open[number]
+
+    def _take(self, found: Sequence[tuple[int, str, int]]) -> None:
+        """No more of each than are wanted: who runs by now needs no room, and the last nodes are free first."""
+        for row, key, pods in sorted(found):
+            taken = min(pods, self._left[key])
+            if taken:
+                self._left[key] -= taken
+                here = self._on.setdefault(row, {})
+                here[key] = here.get(key, 0) + taken
+
+    # ---- what has no place
+
+    def fill(self) -> None:
+        """All at once; where not all fit, the first in line first."""
+        line = self._in_line()
+        for _ in range(_IN_LINE):
+            if not line:
+                return
+            first = self._longest_prefix(line)
+            if first == len(line):
+                return
+            # The next in line gets what there is for it.
+            self._deal(line[first : first + 1], self._packed(line[first : first + 1]))
+            line = line[first + 1 :]
+        self._deal(line, self._packed(line))
+
+    def _in_line(self) -> list[list[str]]:
+        """Keys of each request that lack places."""
+        found: dict[str, list[str]] = {}
+        for one in self._board.table.pending:
+            if self._left[one.key]:
+                found.setdefault(one.bundle or one.key, []).append(one.key)
+        return list(found.values())
+
+    def _longest_prefix(self, line: Sequence[list[str]]) -> int:
+        """How many of the first find room together, by halving; they get it."""
+        low, high = 0, len(line)
+        best: dict[int, Mapping[int, int]] = {}
+        while low < high:
+            middle = high if not low and high == len(line) else (low + high + 1) // 2
+            packed = self._packed(line[:middle])
+            if self._is_whole(line[:middle], packed):
+                low, best = middle, packed
+            else:
+                high = middle - 1
+        self._deal(line[:low], best)
+        return low
+
+    def _packed(self, line: Sequence[list[str]]) -> dict[int, Mapping[int, int]]:
+        """Row to pods by class, of these beyond what is booked already."""
+        board = self._board
+        demand = np.zeros(len(board.table), dtype=np.int64)
+        for keys in line:
+            for key in keys:
+                demand[self._class_of[key]] += self._left[key]
+        means = PackingOptions(usable=np.zeros(0, dtype=np.bool_), doubts=self._doubts)
+        before = Placement(existing=self._by_class())
+        draft = place(board, self._meetings, demand, means, before)
+        return {
+            row: more
+            for row, content in draft.existing.items()
+            if (more := _beyond(content, before.existing.get(row, {})))
+        }
+
+    @property
+    def _meetings(self) -> PodRelations:
+        return PodRelations(self._board.table, self._board.rules, self._board.snapshot.view)
+
+    def _by_class(self) -> dict[int, dict[int, int]]:
+        found: dict[int, dict[int, int]] = {}
+        for row in sorted(self._on):
+            content: dict[int, int] = {}
+            for key, pods in self._on[row].items():
+                number = self._class_of[key]
+                content[number] = content.get(number, 0) + pods
+            found[row] = {number: content[number] for number in sorted(content)}
+        return found
+
+    def _is_whole(self, line: Sequence[list[str]], packed: Mapping[int, Mapping[int, int]]) -> bool:
+        wanted = sum(self._left[key] for keys in line for key in keys)
+        return sum(sum(content.values()) for content in packed.values()) >= wanted
+
+    def _deal(self, line: Sequence[list[str]], packed: Mapping[int, Mapping[int, int]]) -> None:
+        """Places of a class go to its members as they stand in line."""
+        waiting: dict[int, deque[str]] = defaultdict(deque)
+        for keys in line:
+            for key in keys:
+                waiting[self._class_of[key]].append(key)
+        for row in sorted(packed):
+            here = self._on.setdefault(row, {})
+            for number, pods in packed[row].items():
+                places = pods
+                while places and waiting[number]:
+                    key = waiting[number][0]
+                    taken = min(places, self._left[key])
+                    if taken:
+                        here[key] = here.get(key, 0) + taken
+                    self._left[key] -= taken
+                    places -= taken
+                    if not self._left[key]:
+                        waiting[number].popleft()
+
+    # ---- whether it holds
+
+    def refuted(self) -> frozenset[int]:
+        """Classes that look at other pods, and may not be where they are."""
+        looking = {key for key, number in self._class_of.items() if self._interacts[number]}
+        places = {name: {key: pods for key, pods in one.items() if key in looking} for name, one in self._named()}
+        places = {name: one for name, one in places.items() if one}
+        if not places:
+            return frozenset()
+        others = {name: {key: pods for key, pods in one.items() if key not in looking} for name, one in self._named()}
+        others = {name: one for name, one in others.items() if one}
+        snapshot = self._board.snapshot
+        with_others = replace(snapshot, view=Lumps().on(snapshot.view, others, snapshot.pending))
+        plan = ScaleUpPlan(result=Result.NOT_NEEDED, existing=places)
+        return frozenset(self._class_of[one.key] for one in verify(with_others, plan))
+
+    def places(self) -> Reservations:
+        short = {key: left for key, left in self._left.items() if left}
+        return Reservations(on=dict(self._named()), short=short)
+
+    def _named(self) -> list[tuple[str, dict[str, int]]]:
+        names = self._board.arrays.names
+        return [(names[row], self._on[row]) for row in sorted(self._on) if self._on[row]]
+
+
+def _free_rows(board: ScaleUpProblem, groups: set[str], used: set[int]) -> dict[str, deque[int]]:
+    """Rows of these groups that hold no filling, the emptiest first."""
+    found: dict[str, list[tuple[int, int]]] = {group: [] for group in groups}
+    group_of = board.snapshot.group_of
+    for row, state in enumerate(board.arrays.states):
+        group = group_of.get(state.name, "")
+        if group in groups and row not in used and not state.problem:
+            found[group].append((len(state.pods), row))
+    return {group: deque(row for _, row in sorted(rows)) for group, rows in found.items()}
+
+
+def _beyond(content: Mapping[int, int], before: Mapping[int, int]) -> dict[int, int]:
+    return {number: more for number, pods in content.items() if (more := pods - before.get(number, 0)) > 0}

@@ -1,0 +1,1 @@
+"""Scale-down planning: eligibility, drainability, PDBs, removal simulation and selection."""

@@ -1,0 +1,255 @@
+"""May this pod be taken off its node? The rules of specs/nodes.md 6.8, in their order: the first decisive one wins.
+
+`DrainRules(...).verdict(pod)` answers for one pod by itself; who empties nodes (`removals`, `consolidation`) asks once
+for all pods that are alike, and draws from the disruption budgets over all of them. Codes are Cluster Autoscaler's
+words for blocking pods. Pure: the time is a parameter, controllers are data somebody else looked up.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from datetime import timedelta
+from enum import StrEnum
+from typing import TYPE_CHECKING, Final
+
+from plimsoll.nodes.planning.scaledown.pdbs import RemainingPdbs
+from plimsoll.objects.owners import controller_of
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+    from datetime import datetime
+
+    from plimsoll.nodes.config.policy import ScaleDown
+    from plimsoll.objects.api.meta import OwnerReference
+    from plimsoll.objects.api.pods import Pod
+    from plimsoll.objects.api.storage import Volume
+
+MIRROR: Final = "kubernetes.io/config.mirror"
+DAEMON_POD: Final = "cluster-autoscaler.kubernetes.io/daemonset-pod"
+SAFE_TO_EVICT: Final = "cluster-autoscaler.kubernetes.io/safe-to-evict"
+SAFE_LOCAL_VOLUMES: Final = "cluster-autoscaler.kubernetes.io/safe-to-evict-local-volumes"
+ON_COMPLETION: Final = "on-completion"
+KUBE_SYSTEM: Final = "kube-system"
+
+CONTROLLER_NOT_FOUND: Final = "ControllerNotFound"
+MIN_REPLICAS_REACHED: Final = "MinReplicasReached"
+NOT_REPLICATED: Final = "NotReplicated"
+LOCAL_STORAGE: Final = "LocalStorageRequested"
+NOT_SAFE_TO_EVICT: Final = "NotSafeToEvictAnnotation"
+SYSTEM_POD: Final = "UnmovableKubeSystemPod"
+NOT_ENOUGH_PDB: Final = "NotEnoughPdb"
+WAITS_FOR_COMPLETION: Final = "BlockedByOnCompletionPod"
+
+TERMINATION_HEADROOM_S: Final = 30
+_DEFAULT_GRACE_S: Final = 30
+_REPLICATING: Final = frozenset({"ReplicationController", "Job", "ReplicaSet", "StatefulSet"})
+_COUNTED: Final = frozenset({"ReplicationController", "ReplicaSet"})
+_ENDED: Final = frozenset({"Succeeded", "Failed"})
+
+
+class Drain(StrEnum):
+    """What becomes of a pod when its node goes."""
+
+    SKIP = "skip"
+    """It is not evicted, and nothing waits for it."""
+    MOVE = "move"
+    """It is evicted and needs a place elsewhere."""
+    LET_GO = "let-go"
+    """It may be evicted and needs no place: a daemon's pod, or one that has ended."""
+    WAIT = "wait"
+    """The node stays until the pod has ended by itself."""
+    BLOCK = "block"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Drainability:
+    """The verdict on one pod; `code` and `why` are set where it keeps its node."""
+
+    drain: Drain
+    code: str = ""
+    why: str = ""
+
+    @property
+    def keeps_node(self) -> bool:
+        return self.drain is Drain.BLOCK or self.drain is Drain.WAIT
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Controller:
+    """What is known of a pod's owner."""
+
+    exists: bool = True
+    replicas: int | None = None
+    """What its spec asks for, where it counts replicas."""
+
+
+ControllerKey = tuple[str, str, str]
+"""Namespace, kind, name."""
+
+UNKNOWN: Final = Controller()
+"""Nobody looked: it counts as there, with replicas enough."""
+
+
+def has_mirror(pod: Pod) -> bool:
+    return MIRROR in pod.metadata.annotations
+
+
+def is_daemon_pod(pod: Pod) -> bool:
+    if pod.metadata.annotations.get(DAEMON_POD) == "true":
+        return True
+    owner = controller_of(pod.metadata)
+    return owner is not None and owner.kind == "DaemonSet"
+
+
+def is_overdue(pod: Pod, now: datetime) -> bool:
+    """Terminating for longer than its grace period and some: it is as good as gone, and holds nothing."""
+    asked = pod.metadata.deletion_timestamp
+    if asked is None:
+        return False
+    grace = pod.spec.termination_grace_period_seconds
+    # Kubernetes has added the grace period to the timestamp already; Cluster Autoscaler adds it once more, so do we.
+    patience = TERMINATION_HEADROOM_S + (_DEFAULT_GRACE_S if grace is None else grace)
+    return asked + timedelta(seconds=patience) < now
+
+
+def local_volumes(pod: Pod) -> tuple[str, ...]:
+    """Names of volumes whose content is lost with the node."""
+    return tuple(volume.name for volume in pod.spec.volumes if _is_local(volume))
+
+
+def _is_local(volume: Volume) -> bool:
+    if volume.host_path is not None:
+        return True
+    return volume.empty_dir is not None and volume.empty_dir.medium != "Memory"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DrainRules:
+    """The twelve rules under one policy at one time."""
+
+    options: ScaleDown
+    now: datetime
+    slots: RemainingPdbs = field(default_factory=RemainingPdbs)
+    controllers: Mapping[ControllerKey, Controller] = field(default_factory=dict)
+
+    def verdict(self, pod: Pod) -> Drainability:
+        found = self.decided(pod)
+        if found is not None:
+            return found
+        closed = (slot for slot in self.slots.meaning(pod) if self.slots.allowed[slot] < 1)
+        return next(map(self.used_up, closed), MOVE)
+
+    def decided(self, pod: Pod) -> Drainability | None:
+        """What every rule but the last says; None: it is for the budgets to say how many may go."""
+        for rule in _RULES:
+            found = rule(self, pod)
+            if found is not None:
+                return found
+        return None
+
+    def used_up(self, slot: int) -> Drainability:
+        """The last rule, about a budget that lets no pod go."""
+        return _blocked(NOT_ENOUGH_PDB, f"disruption budget {self.slots.name(slot)} lets no pod go")
+
+    def controller(self, pod: Pod, owner: OwnerReference) -> Controller:
+        return self.controllers.get((pod.metadata.namespace, owner.kind, owner.name), UNKNOWN)
+
+
+MOVE: Final = Drainability(drain=Drain.MOVE)
+_SKIP: Final = Drainability(drain=Drain.SKIP)
+_LET_GO: Final = Drainability(drain=Drain.LET_GO)
+
+
+def _blocked(code: str, why: str) -> Drainability:
+    return Drainability(drain=Drain.BLOCK, code=code, why=why)
+
+
+# ---- the rules, each None where it does not decide
+
+
+def _mirror(_: DrainRules, pod: Pod) -> Drainability | None:
+    return _SKIP if has_mirror(pod) else None
+
+
+def _overdue(rules: DrainRules, pod: Pod) -> Drainability | None:
+    return _SKIP if is_overdue(pod, rules.now) else None
+
+
+def _controller(rules: DrainRules, pod: Pod) -> Drainability | None:
+    owner = controller_of(pod.metadata)
+    if owner is None:
+        return None
+    known = rules.controller(pod, owner)
+    if not known.exists:
+        return _blocked(CONTROLLER_NOT_FOUND, f"its {owner.kind} {owner.name} does not exist")
+    least = rules.options.min_replica_count
+    if owner.kind in _COUNTED and known.replicas is not None and known.replicas < least:
+        why = f"its {owner.kind} {owner.name} has {known.replicas} replicas, less than {least}"
+        return _blocked(MIN_REPLICAS_REACHED, why)
+    return None
+
+
+def _daemon(_: DrainRules, pod: Pod) -> Drainability | None:
+    return _LET_GO if is_daemon_pod(pod) else None
+
+
+def _safe(_: DrainRules, pod: Pod) -> Drainability | None:
+    return MOVE if pod.metadata.annotations.get(SAFE_TO_EVICT) == "true" else None
+
+
+def _terminal(_: DrainRules, pod: Pod) -> Drainability | None:
+    return _LET_GO if pod.status.phase in _ENDED else None
+
+
+def _on_completion(_: DrainRules, pod: Pod) -> Drainability | None:
+    if pod.metadata.annotations.get(SAFE_TO_EVICT) != ON_COMPLETION:
+        return None
+    return Drainability(drain=Drain.WAIT, code=WAITS_FOR_COMPLETION, why="it may go only when it has completed")
+
+
+def _replicated(rules: DrainRules, pod: Pod) -> Drainability | None:
+    owner = controller_of(pod.metadata)
+    if owner is None:
+        return _blocked(NOT_REPLICATED, "it has no controller that would make it again")
+    if owner.kind in _REPLICATING or not rules.options.skip_custom_controllers:
+        return None
+    return _blocked(NOT_REPLICATED, f"its controller is a {owner.kind}")
+
+
+def _system(rules: DrainRules, pod: Pod) -> Drainability | None:
+    if pod.metadata.namespace != KUBE_SYSTEM or not rules.options.skip_system_pods or rules.slots.meaning(pod):
+        return None
+    created = pod.metadata.creation_timestamp
+    if created is not None and created + timedelta(seconds=rules.options.system_pod_timeout_s) < rules.now:
+        return None
+    return _blocked(SYSTEM_POD, "it is a young system pod without a disruption budget")
+
+
+def _unsafe(_: DrainRules, pod: Pod) -> Drainability | None:
+    if pod.metadata.annotations.get(SAFE_TO_EVICT) != "false":
+        return None
+    return _blocked(NOT_SAFE_TO_EVICT, 'it is annotated safe-to-evict "false"')
+
+
+def _local_storage(rules: DrainRules, pod: Pod) -> Drainability | None:
+    if not rules.options.skip_local_storage:
+        return None
+    listed = pod.metadata.annotations.get(SAFE_LOCAL_VOLUMES, "")
+    safe = {name.strip() for name in listed.split(",")}
+    at_risk = [name for name in local_volumes(pod) if name not in safe]
+    return _blocked(LOCAL_STORAGE, f"it has local storage ({', '.join(at_risk)})") if at_risk else None
+
+
+_RULES: Final[tuple[Callable[[DrainRules, Pod], Drainability | None], ...]] = (
+    _mirror,
+    _overdue,
+    _controller,
+    _daemon,
+    _safe,
+    _terminal,
+    _on_completion,
+    _replicated,
+    _system,
+    _unsafe,
+    _local_storage,
+)

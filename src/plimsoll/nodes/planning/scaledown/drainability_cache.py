@@ -1,0 +1,132 @@
+"""Verdicts about whole kinds of pods, kept from turn to turn: who may be taken off its node, and who keeps it.
+
+A cluster has thousands of kinds and asks about each of them every turn, while most rules read nothing that changes. A
+verdict is asked for again only where something did: the options, which budgets mean the kind, what is known of its
+controller, or the time for the few kinds whose verdict hangs on it. How many pods a budget lets go is looked at every
+turn. Gives what `DrainRules.verdict` gives for each kind; part of `Memory`, used by `occupancy`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from plimsoll.nodes.planning.scaledown.drainability import KUBE_SYSTEM, MOVE, Drain
+from plimsoll.objects.owners import controller_of
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from plimsoll.nodes.planning.scaledown.drainability import Controller, ControllerKey, Drainability, DrainRules
+    from plimsoll.nodes.planning.state.node_pods import Kinds, PodKind, PodsByNode
+    from plimsoll.objects.api.pods import Pod
+    from plimsoll.solver.problem import Flags
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Drained:
+    """The verdicts of one turn, by the number of the kind [K]."""
+
+    verdicts: tuple[Drainability, ...]
+    moves: Flags
+    keeps: Flags
+    """Those that keep their node."""
+    under: Mapping[int, tuple[int, ...]]
+    """Disruption budget to the kinds that it means."""
+
+
+class DrainVerdicts:
+    """For kinds numbered by one `Kinds`; with another one everything is asked anew."""
+
+    def __init__(self) -> None:
+        self._numbered_by: Kinds | None = None
+        self._rules: DrainRules | None = None
+        self._budgets: tuple[Any, ...] = ()
+        self._decided: list[Drainability | None] = []
+        """What the rules before the budgets say; None: nothing."""
+        self._controllers: list[Controller | None] = []
+        self._of_time: list[int] = []
+        self._under: dict[int, list[int]] = {}
+        self._told: Drained | None = None
+        """The last answer without a word of budgets; good as long as nothing that was decided is decided anew."""
+
+    def of(self, homes: PodsByNode, rules: DrainRules) -> Drained:
+        self._forget_what_changed(homes, rules)
+        for kind in homes.kinds[len(self._decided) :]:
+            self._add(kind, rules)
+        for number in self._of_time:
+            self._decide(number, rules.decided(homes.kinds[number].pod))
+        return self._answer(rules)
+
+    def _decide(self, number: int, verdict: Drainability | None) -> None:
+        if self._decided[number] != verdict:
+            self._decided[number] = verdict
+            self._told = None
+
+    def _forget_what_changed(self, homes: PodsByNode, rules: DrainRules) -> None:
+        budgets = tuple((one.metadata.namespace, one.metadata.name, one.spec.selector) for one in rules.slots.budgets)
+        before = self._rules
+        known = before is not None and self._numbered_by is homes.numbers and self._budgets == budgets
+        # Numbers are only ever added: a turn that knows fewer kinds is an older one.
+        if before is None or not known or before.options != rules.options or len(self._decided) > len(homes.kinds):
+            self._decided, self._controllers, self._of_time, self._under = [], [], [], {}
+            self._told = None
+        elif before.controllers is not rules.controllers and before.controllers != rules.controllers:
+            self._ask_where_controllers_changed(homes, rules)
+        self._numbered_by, self._budgets, self._rules = homes.numbers, budgets, rules
+
+    def _ask_where_controllers_changed(self, homes: PodsByNode, rules: DrainRules) -> None:
+        for number, seen in enumerate(self._controllers):
+            now = _controller(homes.kinds[number].pod, rules.controllers)
+            if now != seen:
+                self._controllers[number] = now
+                self._decide(number, rules.decided(homes.kinds[number].pod))
+
+    def _add(self, kind: PodKind, rules: DrainRules) -> None:
+        number = len(self._decided)
+        self._decided.append(rules.decided(kind.pod))
+        self._controllers.append(_controller(kind.pod, rules.controllers))
+        meta = kind.pod.metadata
+        if meta.deletion_timestamp is not None or meta.namespace == KUBE_SYSTEM:
+            self._of_time.append(number)
+        for slot in rules.slots.meaning(kind.pod):
+            self._under.setdefault(slot, []).append(number)
+
+    def _answer(self, rules: DrainRules) -> Drained:
+        self._told = told = self._tell()
+        used_up = {
+            number: slot
+            for slot in reversed(np.flatnonzero(rules.slots.allowed < 1).tolist())
+            for number in self._under.get(slot, ())
+            if self._decided[number] is None
+        }
+        if not used_up:
+            return told
+        verdicts, moves, keeps = list(told.verdicts), told.moves.copy(), told.keeps.copy()
+        for number, slot in used_up.items():
+            verdicts[number] = verdict = rules.used_up(slot)
+            moves[number], keeps[number] = verdict.drain is Drain.MOVE, verdict.keeps_node
+        return replace(told, verdicts=tuple(verdicts), moves=moves, keeps=keeps)
+
+    def _tell(self) -> Drained:
+        """What rules before the budgets say, where it was told before only with kinds that came since."""
+        before = self._told
+        known = 0 if before is None else len(before.verdicts)
+        if before is not None and known == len(self._decided):
+            return before
+        fresh = tuple(MOVE if one is None else one for one in self._decided[known:])
+        moves = np.array([one.drain is Drain.MOVE for one in fresh], dtype=np.bool_)
+        keeps = np.array([one.keeps_node for one in fresh], dtype=np.bool_)
+        return Drained(
+            verdicts=fresh if before is None else before.verdicts + fresh,
+            moves=moves if before is None else np.concatenate((before.moves, moves)),
+            keeps=keeps if before is None else np.concatenate((before.keeps, keeps)),
+            under={slot: tuple(self._under[slot]) for slot in sorted(self._under)},
+        )
+
+
+def _controller(pod: Pod, known: Mapping[ControllerKey, Controller]) -> Controller | None:
+    owner = controller_of(pod.metadata)
+    return None if owner is None else known.get((pod.metadata.namespace, owner.kind, owner.name))

@@ -1,0 +1,286 @@
+"""Which nodes may be looked at for removal at all, and why the others stay (specs/nodes.md 5.2, 6.8). Pure.
+
+Reasons are Cluster Autoscaler's words for unremovable nodes. Nothing here looks at pods but through their share of the
+node; whether the pods can go elsewhere is for `removals`.
+
+How much of each node is asked for: the number that decides whether a node may go (specs/nodes.md 6.8). Pure.
+
+On a node with accelerators the share of these, elsewhere the larger of cpu and memory. Pods that are overdue in
+leaving are not counted; pods that are only booked are counted apart; daemon and mirror pods may be left out, and then
+what they take is left out of the divisor too.
+
+Public: `utilisation_of(arrays, homes, rules=..., now=...) -> Utilisation`, and `Thresholds` for its rules.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+
+from plimsoll.core.plans import Reason
+from plimsoll.core.resources import CPU, MEMORY
+from plimsoll.nodes.model.gpus import is_gpu
+from plimsoll.nodes.planning.scaledown.drainability import is_overdue
+from plimsoll.nodes.planning.scaleup.candidates import NOT_AUTOSCALED, sizes_of
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+    from datetime import datetime
+
+    from plimsoll.nodes.config.policy import Policy, ScaleDown
+    from plimsoll.nodes.model.snapshot import NodeGroup, Snapshot
+    from plimsoll.nodes.planning.scaledown.drainability import Controller, ControllerKey
+    from plimsoll.nodes.planning.state.node_arrays import NodeArrays
+    from plimsoll.nodes.planning.state.node_pods import Home, PodsByNode
+    from plimsoll.scheduling.cluster_view import PodKey
+    from plimsoll.solver.problem import Flags, Floats, Ints
+
+
+CURRENTLY_BEING_DELETED: Final = "CurrentlyBeingDeleted"
+DISABLED_ANNOTATION: Final = "ScaleDownDisabledAnnotation"
+UNREADY_DISABLED: Final = "ScaleDownUnreadyDisabled"
+MIN_SIZE_REACHED: Final = "NodeGroupMinSizeReached"
+NOT_UNDERUTILIZED: Final = "NotUnderutilized"
+RECENTLY_UNREMOVABLE: Final = "RecentlyUnremovable"
+NOT_STARTED: Final = "NotStarted"
+BOOKED: Final = "BookedCapacity"
+UNREADABLE: Final = "UnexpectedError"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ScaleDownState:
+    """What the controller remembers between turns, and what it looked up; all of it may be missing."""
+
+    unneeded_since: Mapping[str, datetime] = field(default_factory=dict)
+    """Node to when it was first found unneeded, without a break since."""
+    unremovable_until: Mapping[str, datetime] = field(default_factory=dict)
+    """Node to when a fruitless look at it is tried again."""
+    controllers: Mapping[ControllerKey, Controller] = field(default_factory=dict)
+    hints: Mapping[PodKey, str] = field(default_factory=dict)
+    """Pod to the node a place was found on last time."""
+    leaving: frozenset[str] = frozenset()
+    """Nodes being deleted that may not be tainted yet."""
+    deletions: Mapping[str, int] | None = None
+    """Group to deletions that its target size does not know of; None: all its leaving nodes."""
+    unready: frozenset[str] = frozenset()
+    """Nodes that count as unready whatever they say: startup taints, devices still missing."""
+    booked: frozenset[str] = frozenset()
+    """Nodes held for a provisioning request."""
+    removals_under_way: int = 0
+    drains_under_way: int = 0
+    """Of these."""
+
+
+def with_bookings(known: ScaleDownState, homes: PodsByNode) -> ScaleDownState:
+    """With nodes that hold booked pods in this very snapshot: room that was given away a moment ago, too."""
+    rows = homes.booked_rows().tolist()
+    return replace(known, booked=known.booked | {homes.states[row].name for row in rows}) if rows else known
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Room:
+    """A group, and how many of its nodes may go."""
+
+    group: NodeGroup
+    spare: int
+
+
+def group_rooms(snapshot: Snapshot, policy: Policy, known: ScaleDownState, homes: PodsByNode) -> dict[str, Room]:
+    """Groups that may shrink, by id. What is not autoscaled is missing."""
+    leaving = Counter(
+        snapshot.group_of.get(one.state.name, "")
+        for one in homes.homes
+        if one.standing.leaving or one.state.name in known.leaving
+    )
+    found: dict[str, Room] = {}
+    for group in snapshot.groups:
+        sizes = sizes_of(group, policy)
+        if sizes is not None:
+            going = leaving[group.id] if known.deletions is None else known.deletions.get(group.id, 0)
+            found[group.id] = Room(group=group, spare=max(group.target_size - going - sizes.least, 0))
+    return found
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EligibilityChecker:
+    """The questions about a node, asked in order."""
+
+    snapshot: Snapshot
+    policy: Policy
+    known: ScaleDownState
+    rooms: Mapping[str, Room]
+    now: datetime
+
+    def refusals(self, homes: Sequence[Home]) -> list[Reason | None]:
+        """For each node why it is no candidate. Nodes of which there is nothing to say are not asked one by one."""
+        known, group_of = self.known, self.snapshot.group_of
+        noted = known.leaving | known.unready | known.booked
+        shrinking = {name for name, room in self.rooms.items() if room.spare > 0}
+        return [
+            None
+            if (
+                home.standing.is_plain
+                and group_of.get(home.state.name, "") in shrinking
+                and home.state.name not in noted
+                and not home.state.problem
+            )
+            else self.refusal(home)
+            for home in homes
+        ]
+
+    def refusal(self, home: Home) -> Reason | None:
+        """Why the node is no candidate whatever its pods do; None when it may be one."""
+        state, standing = home.state, home.standing
+        if standing.leaving or state.name in self.known.leaving:
+            return Reason(code=CURRENTLY_BEING_DELETED, message="it is being deleted")
+        if standing.upcoming:
+            return Reason(code=NOT_STARTED, message="it has not joined yet")
+        if standing.disabled:
+            return Reason(code=DISABLED_ANNOTATION, message="annotated scale-down-disabled")
+        room = self.rooms.get(self.snapshot.group_of.get(state.name, ""))
+        if room is None:
+            return Reason(code=NOT_AUTOSCALED, message="its group is not autoscaled")
+        if room.spare <= 0:
+            message = f"group {room.group.id} is at its minimum size"
+            return Reason(code=MIN_SIZE_REACHED, message=message, facts={"group": room.group.id})
+        if state.problem:
+            return Reason(code=UNREADABLE, message=state.problem)
+        if not self.policy.scale_down.unready_enabled and not self.is_ready(home):
+            return Reason(code=UNREADY_DISABLED, message="it is not ready, and unready nodes are left alone")
+        if state.name in self.known.booked:
+            return Reason(code=BOOKED, message="it is held for a provisioning request")
+        return None
+
+    def is_ready(self, home: Home) -> bool:
+        return home.standing.ready and home.state.name not in self.known.unready
+
+    def held(self, row: int, utilisation: Utilisation) -> Reason:
+        """Of a booked node: what is used, and apart from that what is only booked."""
+        used, booked = float(utilisation.share[row]), float(utilisation.booked[row])
+        told = "it is held for a provisioning request"
+        if booked:
+            told += f": of {utilisation.resource[row]} {booked:.1%} is booked and {used:.1%} used"
+        return Reason(code=BOOKED, message=told, facts={"utilization": used, "booked": booked})
+
+    def too_full(self, row: int, utilisation: Utilisation) -> Reason | None:
+        if utilisation.is_low[row]:
+            return None
+        share, limit = float(utilisation.share[row]), float(utilisation.threshold[row])
+        message = f"{utilisation.resource[row]} is used to {share:.1%}, more than {limit:.1%}"
+        return Reason(code=NOT_UNDERUTILIZED, message=message, facts={"utilization": share, "threshold": limit})
+
+    def tried_lately(self, name: str) -> Reason | None:
+        until = self.known.unremovable_until.get(name)
+        if until is None or until <= self.now:
+            return None
+        return Reason(code=RECENTLY_UNREMOVABLE, message="no place was found for its pods a short while ago")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Utilisation:
+    """By row [N]. A node that offers nothing of what counts is not used at all."""
+
+    share: Floats
+    resource: tuple[str, ...]
+    """What decided."""
+    is_gpu: Flags
+    threshold: Floats
+    is_low: Flags
+    """At the threshold a node still passes."""
+    booked: Floats
+    """Share of the same resource that nobody uses, but a request is to have; not a part of `share`."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Thresholds:
+    """By row [N], because a provider may say otherwise for a group than the options do for all."""
+
+    plain: Floats
+    gpu: Floats
+    ignores_daemons: Flags
+    ignores_mirrors: bool
+
+    @classmethod
+    def of(cls, arrays: NodeArrays, options: ScaleDown, snapshot: Snapshot | None = None) -> Thresholds:
+        rows = len(arrays)
+        plain = np.full(rows, options.utilization_threshold)
+        gpu = np.full(rows, options.gpu_utilization_threshold)
+        ignores = np.full(rows, options.ignore_daemon_sets, dtype=np.bool_)
+        told = {} if snapshot is None else {one.id: one.shrinking for one in snapshot.groups if one.shrinking}
+        if snapshot is not None and told:
+            for row, name in enumerate(arrays.names):
+                own = told.get(snapshot.group_of.get(name, ""))
+                if own is not None:
+                    plain[row], gpu[row] = own.utilization_threshold, own.gpu_utilization_threshold
+                    ignores[row] = own.ignore_daemon_sets
+        return cls(plain=plain, gpu=gpu, ignores_daemons=ignores, ignores_mirrors=options.ignore_mirror_pods)
+
+
+def utilisation_of(arrays: NodeArrays, homes: PodsByNode, *, rules: Thresholds, now: datetime) -> Utilisation:
+    """Rows of all are the nodes of one view."""
+    offered = arrays.alloc.astype(np.float64)
+    asked = offered - arrays.free
+    overdue = np.zeros(len(homes.kinds), dtype=np.bool_)
+    overdue[[number for number in homes.leaving if is_overdue(homes.kinds[number].pod, now)]] = True
+    asked -= _taken(arrays, homes, overdue)
+    booked = np.zeros(len(homes.kinds), dtype=np.bool_)
+    booked[list(homes.booked)] = True
+    kept_free = _taken(arrays, homes, booked)
+    asked -= kept_free
+    set_aside = _set_aside(arrays, homes, rules, overdue)
+    shares = _shares(asked - set_aside, offered - set_aside)
+    kept_shares = _shares(kept_free, offered - set_aside)
+    names = arrays.columns.names
+    gpus = [column for column, name in enumerate(names) if is_gpu(name)]
+    plain = [arrays.columns.index[CPU], arrays.columns.index[MEMORY]]
+    has_gpu: Flags = np.asarray((arrays.alloc[:, gpus] > 0).any(axis=1), dtype=np.bool_)
+    deciding = np.where(has_gpu, _largest(shares, gpus), _largest(shares, plain))
+    rows = np.arange(len(arrays))
+    share = shares[rows, deciding]
+    threshold = np.where(has_gpu, rules.gpu, rules.plain)
+    return Utilisation(
+        share=share,
+        resource=tuple(names[column] for column in deciding.tolist()),
+        is_gpu=has_gpu,
+        threshold=threshold,
+        is_low=np.asarray(share <= threshold, dtype=np.bool_),
+        booked=kept_shares[rows, deciding],
+    )
+
+
+def _set_aside(arrays: NodeArrays, homes: PodsByNode, rules: Thresholds, overdue: Flags) -> Floats:
+    """[N, R]: what pods take that are left out of the share: mirror pods on all rows, daemon pods on some."""
+    everywhere = np.array([one.is_mirror and rules.ignores_mirrors for one in homes.kinds], dtype=np.bool_)
+    taken = _taken(arrays, homes, everywhere & ~overdue)
+    if rules.ignores_daemons.any():
+        daemons = np.array([one.is_daemon for one in homes.kinds], dtype=np.bool_)
+        taken += _taken(arrays, homes, daemons & ~everywhere & ~overdue) * rules.ignores_daemons[:, None]
+    return taken
+
+
+def _taken(arrays: NodeArrays, homes: PodsByNode, kinds: Flags) -> Floats:
+    """[N, R]: what pods of some kinds ask for on each row."""
+    taken = np.zeros(arrays.alloc.shape, dtype=np.float64)
+    if kinds.any():
+        chosen = kinds[homes.kind]
+        numbers, position = np.unique(homes.kind[chosen], return_inverse=True)
+        demands = arrays.columns.matrix([homes.kinds[number].sample.demand for number in numbers.tolist()])
+        np.add.at(taken, homes.row[chosen], demands[position])
+    return taken
+
+
+def _shares(asked: Floats, offered: Floats) -> Floats:
+    """Rounded, so that 0.5 of a node is 0.5 whatever was added up before."""
+    shares = np.zeros(asked.shape, dtype=np.float64)
+    np.divide(asked, offered, out=shares, where=offered > 0)
+    return np.asarray(np.round(np.maximum(shares, 0.0), 12), dtype=np.float64)
+
+
+def _largest(shares: Floats, columns: list[int]) -> Ints:
+    """[N]: the column of the largest share, the first of equals."""
+    if not columns:
+        return np.zeros(len(shares), dtype=np.int64)
+    return np.asarray(np.array(columns, dtype=np.int64)[np.argmax(shares[:, columns], axis=1)], dtype=np.int64)

@@ -1,0 +1,53 @@
+"""PodDisruptionBudgets as numbers: which of them mean a pod, and how many pods each still lets go. Pure.
+
+Drains, removals and consolidation draw from one table, so that what one node's pods use up is gone for the next.
+A budget whose selector cannot be read means every pod of its namespace and allows none: who knows whom it protects.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from plimsoll.core.errors import InvalidSelector
+from plimsoll.core.selectors import EVERYTHING
+from plimsoll.scheduling.selectors import label_selector
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from plimsoll.core.selectors import LabelSelector
+    from plimsoll.objects.api.pods import Pod
+    from plimsoll.objects.api.policy import PodDisruptionBudget
+    from plimsoll.solver.problem import Ints
+
+
+class RemainingPdbs:
+    """Budgets in a total order (namespace, name), read once and asked about many pods."""
+
+    def __init__(self, budgets: Iterable[PodDisruptionBudget] = ()) -> None:
+        self.budgets = tuple(sorted(budgets, key=lambda one: (one.metadata.namespace, one.metadata.name)))
+        self._by_namespace: dict[str, list[tuple[int, LabelSelector]]] = {}
+        self.allowed: Ints = np.zeros(len(self.budgets), dtype=np.int64)
+        """[B]: pods that may go now."""
+        for index, budget in enumerate(self.budgets):
+            selector, readable = _selector(budget)
+            self.allowed[index] = max(budget.status.disruptions_allowed, 0) if readable else 0
+            self._by_namespace.setdefault(budget.metadata.namespace, []).append((index, selector))
+
+    def meaning(self, pod: Pod) -> tuple[int, ...]:
+        """Budgets that protect the pod."""
+        known = self._by_namespace.get(pod.metadata.namespace, ())
+        return tuple(index for index, selector in known if selector.matches(pod.metadata.labels))
+
+    def name(self, index: int) -> str:
+        meta = self.budgets[index].metadata
+        return f"{meta.namespace}/{meta.name}"
+
+
+def _selector(budget: PodDisruptionBudget) -> tuple[LabelSelector, bool]:
+    try:
+        return label_selector(budget.spec.selector), True
+    except InvalidSelector:
+        return EVERYTHING, False

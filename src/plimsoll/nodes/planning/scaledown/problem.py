@@ -1,0 +1,186 @@
+"""Everything a plan of removals looks at, made once: who is on which node, who may move, and where each could go.
+
+`ScaleDownProblem.of(snapshot, rules, memory=...)`. Rows are nodes [N], kinds are pods alike to every rule about moving
+[K], classes are pods alike to every rule about places [C]. Costs by what changed since the memory was kept, and by
+kinds and classes, not by pods. Nothing here decides anything.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from plimsoll.nodes.planning.equivalence.running_classes import sorted_kinds
+from plimsoll.nodes.planning.predicates.predicates import Predicates
+from plimsoll.nodes.planning.scaledown.drainability import Drain
+from plimsoll.nodes.planning.state.planner_cache import PlannerCache
+
+if TYPE_CHECKING:
+    from plimsoll.nodes.model.snapshot import Snapshot
+    from plimsoll.nodes.planning.equivalence.pod_classes import PodClass
+    from plimsoll.nodes.planning.equivalence.running_classes import Sorted
+    from plimsoll.nodes.planning.scaledown.drainability import Drainability, DrainRules
+    from plimsoll.nodes.planning.scaledown.drainability_cache import Drained
+    from plimsoll.nodes.planning.state.node_arrays import NodeArrays
+    from plimsoll.nodes.planning.state.node_pods import PodsByNode
+    from plimsoll.scheduling.cluster_view import PlacedPod, PodKey
+    from plimsoll.solver.problem import Flags, Ints
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class ScaleDownProblem:
+    """One snapshot under one set of drain rules."""
+
+    snapshot: Snapshot
+    rules: DrainRules
+    arrays: NodeArrays
+    homes: PodsByNode
+    sorted: Sorted
+    predicates: Predicates
+    drained: Drained
+    first: Ints
+    """[C]: where in line its first pod stands: an order of classes that does not depend on who was seen before."""
+    requests: Ints
+    """[C, R]: of resources that anybody asks for."""
+    free: Ints
+    """[N, R]"""
+    moving: Ints
+    """[N]: pods that need a place when the node goes."""
+    slot_use: Ints
+    """[N, B]: pods under each disruption budget among them."""
+    kept_by: dict[int, int]
+    """Row to the kind of the first pod that keeps the node."""
+    looks: Flags
+    """[N]: rows with pods to move that look at others, or have volumes or ports."""
+    memory: PlannerCache
+
+    @classmethod
+    def of(cls, snapshot: Snapshot, rules: DrainRules, *, memory: PlannerCache | None = None) -> ScaleDownProblem:
+        known = memory or snapshot.memory or PlannerCache()
+        view = snapshot.view
+        arrays = known.arrays(view)
+        homes = known.homes(view)
+        kinds = known.sorted = sorted_kinds(view, arrays, homes, forms=known.running_forms, before=known.sorted)
+        predicates = Predicates(kinds.table, arrays, view, verdicts=known.verdicts)
+        first = _first_pods(homes, kinds)
+        # Classes that are only remembered count for nothing: not even for how large the others are.
+        requests = np.where((first < len(homes.kind))[:, None], predicates.requests, 0)
+        columns = np.flatnonzero((requests > 0).any(axis=0))
+        drained = known.drains.of(homes, rules)
+        looking = drained.moves & (kinds.class_of >= 0) & _at(kinds.looks, kinds.class_of)
+        return cls(
+            snapshot=snapshot,
+            rules=rules,
+            arrays=arrays,
+            homes=homes,
+            sorted=kinds,
+            predicates=predicates,
+            drained=drained,
+            first=first,
+            requests=np.ascontiguousarray(requests[:, columns]),
+            free=np.ascontiguousarray(arrays.free[:, columns]),
+            moving=_counted(homes, drained.moves),
+            slot_use=_slot_use(homes, rules, drained),
+            kept_by=_first_keeping(homes, drained.keeps),
+            looks=_counted(homes, looking) > 0,
+            memory=known,
+        )
+
+    @property
+    def verdicts(self) -> tuple[Drainability, ...]:
+        """By kind [K]."""
+        return self.drained.verdicts
+
+    def to_move(self, row: int) -> list[tuple[PlacedPod, int]]:
+        """Pods of a node that need a place when it goes, with their classes."""
+        return [
+            (placed, int(self.sorted.class_of[kind]))
+            for placed, kind in self.homes.pods(row)
+            if self.verdicts[kind].drain is Drain.MOVE
+        ]
+
+    def first_of_class(self, row: int, number: int) -> PodKey | None:
+        """A pod of a class on a node; None where the class only came there by moves."""
+        class_of = self.sorted.class_of
+        return next((placed.key for placed, kind in self.homes.pods(row) if class_of[kind] == number), None)
+
+    def let_go(self, row: int) -> list[PlacedPod]:
+        """Daemon pods and the like: they may be evicted, and need no place."""
+        return [placed for placed, kind in self.homes.pods(row) if self.verdicts[kind].drain is Drain.LET_GO]
+
+    def lines(self, rows: Flags) -> tuple[Ints, Ints]:
+        """Where each row's lines begin [N + 1], and lines (class, pods): what chosen rows have to move."""
+        chosen = rows[self.homes.row]
+        chosen[chosen] = self.drained.moves[self.homes.kind[chosen]]
+        classes = max(len(self.sorted.table), 1)
+        cells = self.homes.row[chosen] * classes + self.sorted.class_of[self.homes.kind[chosen]]
+        found, pods = np.unique(cells, return_counts=True)
+        starts = np.searchsorted(found, np.arange(len(self.arrays) + 1) * classes)
+        return starts.astype(np.int64), np.column_stack((found % classes, pods)).astype(np.int64)
+
+    def static(self, one: PodClass) -> Flags:
+        """[N]: rows that cordon, taints and node affinity leave to a class."""
+        fits = np.ones(len(self.arrays), dtype=np.bool_)
+        if one.problem is not None:
+            return ~fits
+        known = self.predicates.rules.static
+        for codes in (known.unschedulable(one), known.node_name(one), known.taints(one), known.node_affinity(one)):
+            if codes is not None:
+                fits &= codes == 0
+        return fits
+
+    def permissions(self) -> tuple[Ints, Flags]:
+        """[N], [kinds of nodes, C]: nodes that every simple class sees alike are of one kind."""
+        wishes: dict[object, int] = {}
+        rows: list[Flags] = []
+        wish_of = np.zeros(len(self.sorted.table), dtype=np.int64)
+        for one in self.sorted.table:
+            wish = None if one.problem is not None else (one.form.tolerations, one.form.nodes, one.form.pin)
+            if wish not in wishes:
+                wishes[wish] = len(rows)
+                rows.append(self.static(one))
+            wish_of[one.index] = wishes[wish]
+        if not rows:
+            return np.zeros(len(self.arrays), dtype=np.int64), np.zeros((1, 0), dtype=np.bool_)
+        kinds, kind_of = np.unique(np.stack(rows, axis=1), axis=0, return_inverse=True)
+        allowed = kinds[:, wish_of] & ~self.sorted.looks
+        return kind_of.reshape(-1).astype(np.int64), np.ascontiguousarray(allowed)
+
+
+def _first_pods(homes: PodsByNode, kinds: Sorted) -> Ints:
+    """[C]: the place of the first pod of each class; behind all pods where there is none."""
+    pods = len(homes.kind)
+    first = np.full(len(kinds.table), pods, dtype=np.int64)
+    classes = kinds.class_of[homes.kind[::-1]]
+    ours = classes >= 0
+    # Written from the last to the first: the first has the last word.
+    first[classes[ours]] = np.arange(pods - 1, -1, -1, dtype=np.int64)[ours]
+    return first
+
+
+def _at(flags: Flags, numbers: Ints) -> Flags:
+    return flags[np.maximum(numbers, 0)] if len(flags) else np.zeros(len(numbers), dtype=np.bool_)
+
+
+def _counted(homes: PodsByNode, kinds: Flags) -> Ints:
+    """[N]: pods of some kinds."""
+    return np.bincount(homes.row[kinds[homes.kind]], minlength=len(homes.homes)).astype(np.int64)
+
+
+def _slot_use(homes: PodsByNode, rules: DrainRules, drained: Drained) -> Ints:
+    use = np.zeros((len(homes.homes), len(rules.slots.allowed)), dtype=np.int64)
+    for slot, kinds in drained.under.items():
+        meant = np.zeros(len(homes.kinds), dtype=np.bool_)
+        meant[list(kinds)] = True
+        use[:, slot] = _counted(homes, meant & drained.moves)
+    return use
+
+
+def _first_keeping(homes: PodsByNode, keeps: Flags) -> dict[int, int]:
+    if not keeps.any():
+        return {}
+    places = np.flatnonzero(keeps[homes.kind])
+    rows, first = np.unique(homes.row[places], return_index=True)
+    return dict(zip(rows.tolist(), homes.kind[places[first]].tolist(), strict=True))

@@ -1,0 +1,229 @@
+"""Which unneeded nodes go now: `nodes_to_delete(simulation, policy, known=..., now=...) -> Departures`. Pure.
+
+Timers are data (`ScaleDownState.unneeded_since`). Empty nodes first, nodes to drain after them, those that would use
+the last of a disruption budget last; sizes of groups, minima of the cluster and parallelism are used up node by node;
+groups that are scaled whole go whole (specs/nodes.md 5.3, 6.8). Every drain is replayed with the plain rules, with all
+nodes that go taken out of the cluster at once: one that fails there is not proposed.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import TYPE_CHECKING, Final
+
+from plimsoll.core.plans import Reason
+from plimsoll.nodes.planning.scaledown.eligibility import MIN_SIZE_REACHED, ScaleDownState
+from plimsoll.nodes.planning.scaledown.planner import NO_PLACE, UnremovableNode
+from plimsoll.nodes.planning.scaledown.simulator import Move, RemovalSimulator, Stuck
+from plimsoll.nodes.planning.scaleup.resource_limits import (
+    BELOW_MINIMUM,
+    Counted,
+    Floor,
+    broken_floors,
+    floors,
+    usage_of_rows,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+    from datetime import datetime
+
+    from plimsoll.nodes.config.policy import Policy
+    from plimsoll.nodes.planning.scaledown.planner import Simulation, UnneededNode
+    from plimsoll.scheduling.cluster_view import PodKey
+
+NOT_LONG_ENOUGH: Final = "NotUnneededLongEnough"
+NOT_UNREADY_LONG_ENOUGH: Final = "NotUnreadyLongEnough"
+ATOMIC_FAILED: Final = "AtomicScaleDownFailed"
+TOO_MANY_AT_ONCE: Final = "NodeGroupMaxDeletionCountReached"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NodeRemoval:
+    """A node that goes now, and where its pods would go."""
+
+    node: str
+    group: str
+    is_empty: bool
+    moves: tuple[Move, ...] = ()
+    """Pods to evict with the places found for them; the scheduler has the last word."""
+    daemons: tuple[PodKey, ...] = ()
+    """Pods that may be evicted too and need no place."""
+    is_risky: bool = False
+    goes_whole: bool = False
+    """Its group is scaled whole: all removals of the group are carried out, or none."""
+    reason: Reason
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NodesToDelete:
+    """Empty nodes first. `kept` are unneeded nodes that do not go yet."""
+
+    removals: tuple[NodeRemoval, ...] = ()
+    kept: tuple[UnremovableNode, ...] = ()
+
+
+def nodes_to_delete(
+    simulation: Simulation, policy: Policy, *, now: datetime, known: ScaleDownState | None = None
+) -> NodesToDelete:
+    choice = _Choice(simulation, policy, known or ScaleDownState(), now)
+    choice.pick(_in_line(simulation.unneeded))
+    return choice.departures()
+
+
+def _in_line(unneeded: Iterable[UnneededNode]) -> list[UnneededNode]:
+    return sorted(unneeded, key=lambda one: (not one.is_empty, one.is_risky, one.node))
+
+
+class _Choice:
+    """Nodes taken in line until something has run out."""
+
+    def __init__(self, simulation: Simulation, policy: Policy, known: ScaleDownState, now: datetime) -> None:
+        self._simulation = simulation
+        self._policy = policy
+        self._known = known
+        self._now = now
+        self._kept: dict[str, Reason] = {}
+        self._chosen: list[UnneededNode] = []
+        self._spare = {group: room.spare for group, room in simulation.rooms.items()}
+        self._floors = floors(usage_of_rows(simulation.occupancy.arrays), policy)
+        options = policy.scale_down
+        self._left = max(options.parallelism - known.removals_under_way, 0)
+        self._drains = max(options.drain_parallelism - known.drains_under_way, 0)
+        self._moves: dict[str, tuple[Move, ...]] = {}
+
+    def pick(self, line: Sequence[UnneededNode]) -> None:
+        due = [one for one in line if self._is_due(one)]
+        whole = {one.group for one in due if self._simulation.rooms[one.group].group.zero_or_max}
+        for group in sorted(whole):
+            self._pick_whole(group, [one for one in due if one.group == group])
+        for one in due:
+            if one.group not in whole:
+                self._pick_one(one)
+        self._replay()
+
+    def _is_due(self, one: UnneededNode) -> bool:
+        """Strictly longer than it has to be."""
+        rules = self._simulation.rooms[one.group].group.shrinking or self._policy.scale_down
+        wait = rules.unneeded_time_s if one.is_ready else rules.unready_time_s
+        since = self._known.unneeded_since.get(one.node)
+        if since is not None and since + timedelta(seconds=wait) < self._now:
+            return True
+        code = NOT_LONG_ENOUGH if one.is_ready else NOT_UNREADY_LONG_ENOUGH
+        self._keep(one, code, f"not unneeded for {wait:g} s yet")
+        return False
+
+    def _pick_one(self, one: UnneededNode) -> None:
+        if self._left <= 0 or (not one.is_empty and self._drains <= 0):
+            what = "removed" if self._left <= 0 else "drained"
+            self._keep(one, TOO_MANY_AT_ONCE, f"no more nodes are {what} at once")
+        elif self._spare[one.group] <= 0:
+            self._keep(one, MIN_SIZE_REACHED, f"group {one.group} would fall below its minimum size")
+        elif broken := broken_floors(self._floors, self._counted(one)):
+            self._keep(one, BELOW_MINIMUM, str(broken[0]))
+        else:
+            self._take([one])
+
+    def _pick_whole(self, group: str, due: list[UnneededNode]) -> None:
+        """All of its nodes or none; the first such group may go though it is more than may go at once."""
+        room = self._simulation.rooms[group]
+        drains = sum(1 for one in due if not one.is_empty)
+        reason = ""
+        if len(due) < room.group.target_size:
+            reason = f"only {len(due)} of {room.group.target_size} nodes of group {group} can go"
+        elif self._spare[group] < len(due):
+            reason = f"group {group} would fall below its minimum size"
+        elif len(due) > self._left or drains > self._drains:
+            is_first = not self._chosen and not self._known.removals_under_way and self._left > 0
+            may_drain = not drains or self._drains > 0
+            reason = "" if is_first and may_drain else "no more nodes are removed at once"
+        if not reason and (broken := self._broken(due)):
+            reason = str(broken)
+        if not reason:
+            self._take(due)
+            return
+        for one in due:
+            self._keep(one, ATOMIC_FAILED, reason)
+
+    def _broken(self, due: Sequence[UnneededNode]) -> Floor | None:
+        left = self._floors
+        for one in due:
+            node = self._counted(one)
+            if broken := broken_floors(left, node):
+                return broken[0]
+            left = tuple(limit.without(node) for limit in left)
+        return None
+
+    def _take(self, nodes: Sequence[UnneededNode]) -> None:
+        self._chosen += nodes
+        for one in nodes:
+            node = self._counted(one)
+            self._left -= 1
+            self._drains -= not one.is_empty
+            self._spare[one.group] -= 1
+            self._floors = tuple(limit.without(node) for limit in self._floors)
+
+    def _replay(self) -> None:
+        """Places for the pods of all that go, with every one of them gone. Who fails stays, and the rest try anew."""
+        while True:
+            failed = self._failing()
+            if failed is None:
+                return
+            whole = self._simulation.rooms[failed.group].group.zero_or_max
+            dropped = [one for one in self._chosen if one == failed or (whole and one.group == failed.group)]
+            for one in dropped:
+                if one != failed:
+                    self._keep(one, ATOMIC_FAILED, f"node {failed.node} of group {failed.group} cannot go")
+            self._chosen = [one for one in self._chosen if one not in dropped]
+
+    def _failing(self) -> UnneededNode | None:
+        occupancy = self._simulation.occupancy
+        row_of = occupancy.arrays.row_of
+        drained = [one for one in self._chosen if not one.is_empty]
+        self._moves = {}
+        if not drained:
+            return None
+        rehousing = RemovalSimulator(
+            occupancy,
+            receives=self._simulation.receives,
+            gone=[row_of[one.node] for one in self._chosen],
+            hints=self._simulation.hints(),
+        )
+        for one in drained:
+            found = rehousing.empty(row_of[one.node])
+            if isinstance(found, Stuck):
+                self._keep(one, NO_PLACE, f"pod {found.pod} fits on no node that stays")
+                return one
+            self._moves[one.node] = found
+        return None
+
+    def _counted(self, one: UnneededNode) -> Counted:
+        return Counted.of(self._simulation.occupancy.snapshot.view.nodes[one.node].node)
+
+    def _keep(self, one: UnneededNode, code: str, message: str) -> None:
+        self._kept[one.node] = Reason(code=code, message=message)
+
+    def departures(self) -> NodesToDelete:
+        ordered = _in_line(self._chosen)
+        return NodesToDelete(
+            removals=tuple(self._removal(one) for one in ordered),
+            kept=tuple(UnremovableNode(node=name, reason=reason) for name, reason in sorted(self._kept.items())),
+        )
+
+    def _removal(self, one: UnneededNode) -> NodeRemoval:
+        occupancy = self._simulation.occupancy
+        row = occupancy.arrays.row_of[one.node]
+        share = f"used to {one.utilisation:.1%}"
+        message = "empty" if one.is_empty else f"{share}, and its {one.pods} pods fit elsewhere"
+        code = "Unready" if not one.is_ready else "Empty" if one.is_empty else "Underutilized"
+        return NodeRemoval(
+            node=one.node,
+            group=one.group,
+            is_empty=one.is_empty,
+            moves=self._moves.get(one.node, ()),
+            daemons=tuple(placed.key for placed in occupancy.let_go(row)),
+            is_risky=one.is_risky,
+            goes_whole=self._simulation.rooms[one.group].group.zero_or_max,
+            reason=Reason(code=code, message=message, facts={"utilization": one.utilisation}),
+        )

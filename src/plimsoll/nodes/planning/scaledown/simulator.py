@@ -1,0 +1,297 @@
+"""Nodes emptied for the sake of argument: where each of their pods would go, all of them or none.
+
+Two ways, one answer. `in_bulk` hands pods that ask for nothing but resources and node rules to the solver, for all
+nodes at once. `RemovalSimulator` takes one node at a time, with the plain rules of `scheduling` asked about every pod:
+for pods that look at others or have volumes, and as the verifier of what is proposed in the end. Neither chooses what
+goes.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+
+from plimsoll.nodes.planning.state.node_pods import off_its_node
+from plimsoll.scheduling import ClusterView, Fits
+from plimsoll.scheduling.feasibility import prepared
+from plimsoll.scheduling.replay import Replay
+from plimsoll.solver.consolidation.consolidate import NodeSet, remove_in_order
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+
+    from plimsoll.nodes.planning.scaledown.problem import ScaleDownProblem
+    from plimsoll.scheduling.cluster_view import NodeState, PlacedPod, PodKey
+    from plimsoll.scheduling.feasibility import Prepared
+    from plimsoll.scheduling.replay import Alike
+    from plimsoll.solver.consolidation.consolidate import Limits, Removals
+    from plimsoll.solver.problem import Flags, Floats, Ints
+
+QUESTIONS: Final = 200_000
+"""So many pairs of pod and node are looked at one by one in one plan."""
+MANY: Final = 200
+"""From so many removals on, those in front are emptied into those at the end first."""
+
+MovedPods = dict[int, list[tuple["PlacedPod", int]]]
+"""Row to pods that were moved there and are there still, with their classes."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Move:
+    """A pod that would leave one node for another."""
+
+    pod: PodKey
+    source: str
+    target: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Stuck:
+    """Why a node cannot be emptied: this pod finds no place."""
+
+    pod: PodKey
+    is_tired: bool = False
+    """Nobody looked everywhere: too many questions were asked already."""
+
+
+def cluster_of(
+    occupancy: ScaleDownProblem, removable: Flags, *, receives: Flags, price: Floats | None = None
+) -> NodeSet:
+    """The solver's view. Rows with pods that look at others are to be left out of `removable`."""
+    starts, lines = occupancy.lines(removable)
+    kind, allowed = occupancy.permissions()
+    return NodeSet(
+        requests=occupancy.requests,
+        free=occupancy.free,
+        price=np.ones(len(occupancy.arrays)) if price is None else price,
+        kind=kind,
+        allowed=allowed,
+        starts=starts,
+        dwellers=lines,
+        removable=removable,
+        receives=receives,
+        ties=occupancy.first,
+    )
+
+
+def in_bulk(occupancy: ScaleDownProblem, order: Ints, limits: Limits, *, receives: Flags) -> Removals:
+    """Each row of the order in turn; what was moved before moves on with its new node.
+
+    Where many may go, the first of them are emptied into the last alone, as far as there is room by volume: else most
+    pods would move from one node that goes to the next. Who does not fit so is tried again with all nodes open.
+    """
+    removable = np.zeros(len(occupancy.arrays), dtype=np.bool_)
+    removable[order] = True
+    cluster = cluster_of(occupancy, removable, receives=receives)
+    heads = _heads(cluster, order, receives) if min(limits.removals, len(order)) >= MANY else 0
+    if not heads:
+        return remove_in_order(cluster, order, limits)
+    closed = receives.copy()
+    closed[order[:heads]] = False
+    first = remove_in_order(replace(cluster, receives=closed), order[:heads], limits)
+    return _then_the_rest(cluster, order, limits, first)
+
+
+def _heads(cluster: NodeSet, order: Ints, receives: Flags) -> int:
+    """How many of the first nodes in line the others could hold, if only volume counted."""
+    lines = cluster.requests[cluster.dwellers[:, 0]] * cluster.dwellers[:, 1:2]
+    used = np.zeros(cluster.free.shape, dtype=np.int64)
+    np.add.at(used, np.repeat(np.arange(len(used)), np.diff(cluster.starts)), lines)
+    free = np.where(receives[:, None], cluster.free.clip(0), 0)
+    asked = np.cumsum(used[order], axis=0)
+    given = free.sum(axis=0) - np.cumsum(free[order], axis=0)
+    return int((asked <= given).all(axis=1).sum())
+
+
+def _then_the_rest(cluster: NodeSet, order: Ints, limits: Limits, first: Removals) -> Removals:
+    """Those that are left, own pods and moved ones, in the same order."""
+    assert cluster.receives is not None
+    gone = np.zeros(len(cluster.free), dtype=np.bool_)
+    gone[first.removed] = True
+    starts, lines = _with_moved(cluster, first.moves, ~gone & cluster.removable)
+    left = replace(
+        cluster,
+        free=first.free,
+        starts=starts,
+        dwellers=lines,
+        removable=cluster.removable & ~gone,
+        receives=cluster.receives & ~gone,
+    )
+    spare = limits.spare
+    if limits.use is not None and spare is not None:
+        spare = spare - limits.use[first.removed].sum(axis=0)
+    less = replace(limits, removals=limits.removals - len(first.removed), spare=spare)
+    second = remove_in_order(left, order[~gone[order]], less)
+    return replace(
+        second,
+        removed=np.concatenate((first.removed, second.removed)),
+        moves=np.concatenate((first.moves, second.moves)),
+        verdicts=np.where(gone, first.verdicts, second.verdicts),
+    )
+
+
+def _with_moved(cluster: NodeSet, moves: Ints, rows: Flags) -> tuple[Ints, Ints]:
+    """Lines of chosen rows after some moves onto them."""
+    classes = max(len(cluster.requests), 1)
+    nodes = np.concatenate((np.repeat(np.arange(len(rows)), np.diff(cluster.starts)), moves[:, 2]))
+    numbers = np.concatenate((cluster.dwellers[:, 0], moves[:, 0]))
+    items = np.concatenate((cluster.dwellers[:, 1], moves[:, 3]))
+    chosen = rows[nodes]
+    cells, position = np.unique(nodes[chosen] * classes + numbers[chosen], return_inverse=True)
+    totals = np.bincount(position, weights=items[chosen], minlength=len(cells)).astype(np.int64)
+    starts = np.searchsorted(cells, np.arange(len(rows) + 1) * classes).astype(np.int64)
+    return starts, np.column_stack((cells % classes, totals)).astype(np.int64)
+
+
+def lodgers_after(occupancy: ScaleDownProblem, moves: Ints) -> tuple[MovedPods, tuple[Move, ...]]:
+    """The solver's moves (class, from, to, pods), in order, by name: who ends where, and moves from first to last."""
+    waiting: dict[tuple[int, int], list[tuple[PlacedPod, int]]] = defaultdict(list)
+    for row in dict.fromkeys(moves[:, 1].tolist()):
+        for placed, number in reversed(occupancy.to_move(row)):
+            waiting[row, number].append((placed, row))
+    for number, source, target, pods in moves.tolist():
+        there = waiting[source, number]
+        taken, there[len(there) - pods :] = there[len(there) - pods :], []
+        waiting[target, number].extend(taken)
+    gone = set(moves[:, 1].tolist())
+    lodgers: MovedPods = defaultdict(list)
+    named: list[Move] = []
+    names = occupancy.arrays.names
+    for (row, number), listed in sorted(waiting.items(), key=lambda item: item[0]):
+        for placed, source in listed:
+            if source != row and row not in gone:
+                lodgers[row].append((placed, number))
+                named.append(Move(pod=placed.key, source=names[source], target=names[row]))
+    return lodgers, tuple(named)
+
+
+def refused(occupancy: ScaleDownProblem, lodgers: Mapping[int, Sequence[tuple[PlacedPod, int]]]) -> set[PodKey]:
+    """Pods moved in bulk that the plain rules do not let onto their new nodes. Each node is asked by itself.
+
+    That is enough, because pods that look beyond their node are never moved in bulk.
+    """
+    view = occupancy.snapshot.view
+    nowhere = ClusterView.of(namespaces=view.namespaces, storage=view.storage)
+    rules: dict[int, Prepared] = {}
+    found: set[PodKey] = set()
+    for row, listed in sorted(lodgers.items()):
+        state = occupancy.arrays.states[row]
+        for placed, number in listed:
+            known = rules.get(number) or rules.setdefault(number, prepared(off_its_node(placed.pod), nowhere))
+            if isinstance(known.verdict(state), Fits):
+                state = state.with_pods((placed,))
+            else:
+                found.add(placed.key)
+    return found
+
+
+class RemovalSimulator:
+    """A cluster whose nodes are emptied one after the other by the plain rules. Failed tries leave no trace."""
+
+    def __init__(
+        self,
+        occupancy: ScaleDownProblem,
+        *,
+        receives: Flags,
+        gone: Iterable[int] = (),
+        lodgers: Mapping[int, Sequence[tuple[PlacedPod, int]]] | None = None,
+        hints: Mapping[PodKey, str] | None = None,
+    ) -> None:
+        """`gone` rows stand no more; `lodgers` were moved to their rows before."""
+        self._occupancy = occupancy
+        self._receives = receives.copy()
+        self._hints = hints or {}
+        self.free: Ints = occupancy.free.copy()
+        self.lodgers: MovedPods = defaultdict(list)
+        self.moves: list[Move] = []
+        self.questions = QUESTIONS
+        self._states: dict[str, NodeState] = dict(occupancy.snapshot.view.nodes)
+        self._repelling = {state.name: None for state in occupancy.snapshot.view.anti_affine_nodes}
+        for row in gone:
+            self._leave(row)
+        for row, listed in (lodgers or {}).items():
+            self._settle(row, listed)
+
+    def empty(self, row: int) -> tuple[Move, ...] | Stuck:
+        """Everything that has to leave the row onto others, or nothing."""
+        pods = [*self._occupancy.to_move(row), *self.lodgers.get(row, ())]
+        replay = Replay(self._view(without=row))
+        groups: dict[object, Alike] = {}
+        free = self.free.copy()
+        placed_at: list[tuple[PlacedPod, int, int]] = []
+        for placed, number in self._largest_first(pods):
+            # Pods of a class are exchangeable but for their claims.
+            alike = placed.key if placed.claims else number
+            group = groups.get(alike) or groups.setdefault(alike, replay.alike(off_its_node(placed.pod)))
+            found = self._first_fit(replay, group, (placed, number), free, without=row)
+            if found is None:
+                return Stuck(pod=placed.key, is_tired=self.questions < 0)
+            replay.place(group, self._occupancy.arrays.names[found], str(placed.key))
+            free[found] -= self._occupancy.requests[number]
+            placed_at.append((placed, number, found))
+        return self._committed(row, placed_at)
+
+    def _committed(self, row: int, placed_at: list[tuple[PlacedPod, int, int]]) -> tuple[Move, ...]:
+        names = self._occupancy.arrays.names
+        self._leave(row)
+        self.lodgers.pop(row, None)
+        for placed, number, target in placed_at:
+            self._settle(target, [(placed, number)])
+        made = tuple(Move(pod=one.key, source=names[row], target=names[target]) for one, _, target in placed_at)
+        self.moves += made
+        return made
+
+    def _largest_first(self, pods: list[tuple[PlacedPod, int]]) -> list[tuple[PlacedPod, int]]:
+        requests = self._occupancy.requests
+        largest = np.maximum(requests.max(axis=0, initial=1), 1)
+        size = np.round((requests / largest).max(axis=1, initial=0.0), 9)
+        return sorted(pods, key=lambda one: (-size[one[1]], one[1], one[0].key))
+
+    def _first_fit(
+        self, replay: Replay, group: Alike, what: tuple[PlacedPod, int], free: Ints, *, without: int
+    ) -> int | None:
+        """The remembered place first, then the fullest that takes it."""
+        placed, number = what
+        occupancy = self._occupancy
+        needs = occupancy.requests[number]
+        asked = needs > 0
+        possible = self._receives & occupancy.static(occupancy.sorted.table.classes[number])
+        possible &= (free[:, asked] >= needs[asked]).all(axis=1)
+        possible[without] = False
+        rows = np.flatnonzero(possible)
+        room = np.round((free[rows] / np.maximum(free.max(axis=0, initial=1), 1)).sum(axis=1), 9)
+        ordered = rows[np.lexsort((rows, room))].tolist()
+        hint = occupancy.arrays.row_of.get(self._hints.get(placed.key, ""), -1)
+        if hint >= 0 and possible[hint]:
+            ordered.insert(0, hint)
+        for row in ordered:
+            self.questions -= 1
+            if self.questions < 0:
+                return None
+            if isinstance(replay.verdict(group, occupancy.arrays.names[row]), Fits):
+                return int(row)
+        return None
+
+    def _leave(self, row: int) -> None:
+        self._states.pop(self._occupancy.arrays.names[row], None)
+        self._repelling.pop(self._occupancy.arrays.names[row], None)
+        self._receives[row] = False
+
+    def _settle(self, row: int, listed: Sequence[tuple[PlacedPod, int]]) -> None:
+        name = self._occupancy.arrays.names[row]
+        self._states[name] = self._states[name].with_pods(placed for placed, _ in listed)
+        self.lodgers[row].extend(listed)
+        if any(placed.anti_affinity for placed, _ in listed):
+            self._repelling[name] = None
+        for _, number in listed:
+            self.free[row] -= self._occupancy.requests[number]
+
+    def _view(self, *, without: int) -> ClusterView:
+        view = self._occupancy.snapshot.view
+        gone = self._occupancy.arrays.names[without]
+        states = {name: state for name, state in self._states.items() if name != gone}
+        repelling = {name: None for name in self._repelling if name != gone}
+        return ClusterView(states, namespaces=view.namespaces, storage=view.storage, anti_affine=repelling)

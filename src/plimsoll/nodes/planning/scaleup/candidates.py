@@ -1,0 +1,237 @@
+"""Everything that could be added for the pods of a snapshot, and what was looked at and left out. Pure.
+
+Groups that exist are offered when they are ours to grow, usable, below their largest size and within the cluster's
+limits for one node (specs/nodes.md 5.2, 5.3); groups that could be made when auto-provisioning is on and its caps
+leave room (5.5). Planners choose among the offers; `permissions` says who may be planned on which of them beyond what
+the scheduling rules say; `limits.rows(offered.ceilings, offered.offers)` is the room all offers share.
+
+Public: `scale_up_options(snapshot, policy) -> Offered`, `sizes_of(group, policy)`, `group_room(snapshot, policy)`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Final
+
+from plimsoll.core.errors import InvalidQuantity
+from plimsoll.core.resources import ResourceVector
+from plimsoll.nodes.model.group_names import is_ours
+from plimsoll.nodes.model.node_templates import template_of_group
+from plimsoll.nodes.model.prices import price_of, prices_are_known
+from plimsoll.nodes.model.scale_up_options import NotOffered, ScaleUpOption
+from plimsoll.nodes.planning.autoprovisioning.candidates import IN_BACKOFF, LARGEST_GROUP, NewGroups, new_groups
+from plimsoll.nodes.planning.autoprovisioning.taints import Passing
+from plimsoll.nodes.planning.scaleup.resource_limits import (
+    Counted,
+    ResourceLimit,
+    ceilings,
+    exhausted,
+    growth,
+    usage_of,
+)
+from plimsoll.nodes.planning.state.daemon_overhead import DaemonSets, carried_by_group
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from plimsoll.core.plans import Reason
+    from plimsoll.nodes.config.policy import Planner, Policy
+    from plimsoll.nodes.model.scale_up_plan import LabelSet
+    from plimsoll.nodes.model.snapshot import NodeGroup, Snapshot
+    from plimsoll.nodes.planning.scaleup.resource_limits import Usage
+
+NOT_AUTOSCALED: Final = "NotAutoscaled"
+NOT_READY: Final = "NotReady"
+MAX_SIZE_REACHED: Final = "MaxSizeReached"
+MAX_NODE_GROUPS: Final = "MaxNodeGroups"
+MAX_OWN_GROUPS: Final = "MaxAutoprovisionedNodeGroupCount"
+_UNKNOWN_GROUP: Final = "UnknownNodeGroup"
+_BAD_TEMPLATE: Final = "UnreadableTemplate"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ScaleUpOptions:
+    """The answer of `scale_up_options`."""
+
+    offers: tuple[ScaleUpOption, ...]
+    not_offered: tuple[NotOffered, ...]
+    label_sets: tuple[LabelSet, ...]
+    ceilings: tuple[ResourceLimit, ...]
+    """The cluster's limits, which all offers share."""
+    new_groups_left: int
+    """So many groups may be made in all, however many are offered."""
+    impossible: Mapping[str, Reason] = field(default_factory=dict)
+    """By key of a pending entry: why no group can be made for it."""
+    regions: Mapping[str, str] = field(default_factory=dict)
+    """By zone, where groups may be made."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sizes:
+    """Between which sizes a group of ours stays."""
+
+    least: int
+    most: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GroupRoom:
+    """How many groups may still be made; `cap` and `code` name what stands in the way when it is none."""
+
+    left: int
+    cap: str = ""
+    code: str = ""
+
+
+def scale_up_options(
+    snapshot: Snapshot, policy: Policy, *, planner: Planner | None = None, usage: Usage | None = None
+) -> ScaleUpOptions:
+    """`planner` is who asks; unset, the one the policy comes to. `usage` is that of the snapshot, if counted before."""
+    known = prices_are_known(snapshot, policy.overlay)
+    asking = planner or policy.choosing.effective_planner(prices_are_known=known)
+    limits = ceilings(usage or usage_of(snapshot.view), policy, asking)
+    daemons = DaemonSets(snapshot.daemon_sets)
+    found, left_out = _existing(snapshot, policy, limits, daemons)
+    made = NewGroups()
+    room = group_room(snapshot, policy)
+    if policy.nap.enabled and room.left <= 0:
+        left_out.append(NotOffered(group="", machine_type="", code=room.code, reason=room.cap))
+    elif policy.nap.enabled:
+        made = new_groups(snapshot, policy, limits, daemons, most=room.left)
+        found += made.offers
+        left_out += made.not_offered
+    return ScaleUpOptions(
+        offers=tuple(found),
+        not_offered=tuple(left_out),
+        label_sets=made.label_sets,
+        ceilings=limits,
+        new_groups_left=room.left if policy.nap.enabled else 0,
+        impossible=made.impossible,
+        regions=made.regions,
+    )
+
+
+# ---- whose groups
+
+
+def sizes_of(group: NodeGroup, policy: Policy) -> Sizes | None:
+    """None: left as it is, never grown and never shrunk, though its nodes count and may hold pods."""
+    explicit = policy.groups.explicit().get(group.id)
+    if explicit is not None:
+        return Sizes(least=explicit.least, most=group.max_size if explicit.most is None else explicit.most)
+    if group.autoprovisioned:
+        if not is_autoprovisioned(group, policy):
+            return None
+        return Sizes(least=0, most=policy.nap.max_group_size or LARGEST_GROUP)
+    return Sizes(least=group.min_size, most=group.max_size) if group.autoscaled else None
+
+
+def is_autoprovisioned(group: NodeGroup, policy: Policy) -> bool:
+    """Made by auto-provisioning and managed by it now: its id and the provider both say so."""
+    return policy.nap.enabled and group.autoprovisioned and is_ours(group.id, policy.nap.prefix)
+
+
+def group_room(snapshot: Snapshot, policy: Policy) -> GroupRoom:
+    """Both caps: on all node groups, and on those that auto-provisioning made."""
+    nap = policy.nap
+    there = len(snapshot.groups)
+    ours = sum(1 for group in snapshot.groups if group.autoprovisioned)
+    if there >= nap.max_node_groups:
+        return GroupRoom(
+            left=0, code=MAX_NODE_GROUPS, cap=f"max-node-groups reached ({there} of {nap.max_node_groups})"
+        )
+    if ours >= nap.max_own_groups:
+        cap = f"max-autoprovisioned-node-group-count reached ({ours} of {nap.max_own_groups})"
+        return GroupRoom(left=0, code=MAX_OWN_GROUPS, cap=cap)
+    return GroupRoom(left=min(nap.max_node_groups - there, nap.max_own_groups - ours))
+
+
+# ---- groups that exist
+
+
+def _existing(
+    snapshot: Snapshot, policy: Policy, limits: Sequence[ResourceLimit], daemons: DaemonSets
+) -> tuple[list[ScaleUpOption], list[NotOffered]]:
+    found: list[ScaleUpOption] = []
+    left_out: list[NotOffered] = []
+    around = _Around(limits=limits, daemons=daemons, passing=Passing(policy.pods), witnesses=_attaching_nodes(snapshot))
+    for group in snapshot.groups:
+        sizes = sizes_of(group, policy)
+        refusals = _refusals(group, sizes, limits)
+        if refusals or sizes is None:
+            left_out += refusals
+            continue
+        try:
+            found.append(_offer(group, sizes, policy, around))
+        except InvalidQuantity as error:
+            left_out.append(_refused(group, _BAD_TEMPLATE, f"its template cannot be read: {error}"))
+    there = {group.id for group in snapshot.groups}
+    left_out += [
+        NotOffered(group=name, machine_type="", code=_UNKNOWN_GROUP, reason="the provider has no such group")
+        for name in policy.groups.explicit()
+        if name not in there
+    ]
+    return found, left_out
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Around:
+    """What all groups have in common."""
+
+    limits: Sequence[ResourceLimit]
+    daemons: DaemonSets
+    passing: Passing
+    witnesses: Mapping[str, str]
+    """By group: a node of it whose attach limits are known."""
+
+
+def _attaching_nodes(snapshot: Snapshot) -> dict[str, str]:
+    """New nodes attach as the one does that their template was made from; else as any node of the group."""
+    known = snapshot.view.storage.csi_nodes
+    found = {group: name for name, group in sorted(snapshot.group_of.items(), reverse=True) if name in known}
+    made_from = {group.id: group.template.metadata.name for group in snapshot.groups}
+    return found | {group: name for group, name in made_from.items() if name in known}
+
+
+def _refusals(group: NodeGroup, sizes: Sizes | None, limits: Sequence[ResourceLimit]) -> list[NotOffered]:
+    """Why the group cannot grow now; usable first, then its own size, then the cluster's limits."""
+    if sizes is None:
+        return [_refused(group, NOT_AUTOSCALED, "not autoscaled")]
+    if group.not_usable:
+        code = IN_BACKOFF if "backoff" in group.not_usable.replace("-", "") else NOT_READY
+        return [_refused(group, code, group.not_usable)]
+    room = sizes.most - group.target_size
+    if room <= 0:
+        return [_refused(group, MAX_SIZE_REACHED, "max size reached")]
+    broken = exhausted(limits, Counted.of(group.template), nodes=room if group.zero_or_max else 1)
+    return [_refused(group, limit.code, str(limit)) for limit in broken]
+
+
+def _refused(group: NodeGroup, code: str, reason: str) -> NotOffered:
+    return NotOffered(group=group.id, machine_type=group.machine_type, code=code, reason=reason)
+
+
+def _offer(group: NodeGroup, sizes: Sizes, policy: Policy, around: _Around) -> ScaleUpOption:
+    node = template_of_group(group, around.passing, attaches_like=around.witnesses.get(group.id, ""))
+    status = node.status
+    allocatable = ResourceVector.from_quantities(status.allocatable or status.capacity, path="status.allocatable")
+    capacity = ResourceVector.from_quantities(status.capacity or status.allocatable, path="status.capacity")
+    carried = carried_by_group(group, node, around.daemons, force=policy.pods.force_daemon_sets)
+    price = price_of(group.machine_type, capacity, given=group.price_per_hour, exists=True, overlay=policy.overlay)
+    allowed = growth(around.limits, Counted(capacity=capacity, labels=node.metadata.labels))
+    return ScaleUpOption(
+        group=group.id,
+        node=node,
+        daemons=carried.pods,
+        free=allocatable - carried.demand,
+        capacity=capacity,
+        price_per_hour=price.per_hour,
+        planning_price=price.planning,
+        size=group.target_size,
+        max_size=sizes.most,
+        room=min(sizes.most - group.target_size, allowed),
+        machine_type=group.machine_type,
+        zone=group.zone,
+        zero_or_max=group.zero_or_max,
+        capacity_type=group.capacity_type,
+    )

@@ -1,0 +1,251 @@
+"""Which of several groups to grow: the expanders of Cluster Autoscaler, as a chain of filters over options.
+
+Used by the compatible planner (`estimates`), which grows one group at a time; the mixed planner needs none of it. Each
+filter keeps the best of what it gets; what is still tied at the end is decided by a seeded choice, so that the same
+input always gives the same plan.
+
+`grpc` asks somebody outside, which planning never does itself: where there is no answer yet it ends with `Unanswered`,
+and whoever runs the planner asks and plans again (`nodes.asking_expander`). Answers are data, so a plan can be
+replayed.
+
+The priority expander's word: which groups come first, whatever the money (specs/nodes.md 6.7, 8.4). Pure.
+
+A ConfigMap holds numbers with patterns of group ids; the highest number that meets any group wins, groups that no
+pattern meets are left out. Where there is no such configuration, or it cannot be read, all groups are equal.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import math
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any, Final, Protocol
+
+from plimsoll.core.errors import InvalidInput
+from plimsoll.core.resources import CPU, MEMORY, ResourceVector
+from plimsoll.nodes.model.prices import estimated_price
+from plimsoll.nodes.model.scale_up_options import NotOffered
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+    from plimsoll.nodes.model.scale_up_options import ScaleUpOption
+    from plimsoll.objects.api.pods import Pod
+
+
+MIB: Final = 1 << 20
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Option:
+    """Grow one group by so many nodes: what that would help."""
+
+    offer: ScaleUpOption
+    nodes: int
+    pods: int
+    requests: ResourceVector
+    """Sum over the pods helped."""
+    gpus: int = 0
+    """Of one node."""
+    helped: tuple[tuple[Pod, int], ...] = ()
+    """One pod of each class that it helps, and how many of them."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Circumstances:
+    """What filters know besides the options."""
+
+    cluster_nodes: int = 0
+    priorities: Mapping[int, Sequence[str]] = field(default_factory=dict)
+    """Of the priority expander: number to patterns; a higher number wins."""
+    seed: str = ""
+    """Empty: derived from the groups."""
+    answers: Mapping[str, Sequence[str]] | None = None
+    """What the expander outside said: groups by `question_of`. None: there is nobody to ask."""
+
+
+class Unanswered(Exception):
+    """The chain came to an expander outside that was not asked about these options yet: ask it, and plan again."""
+
+    def __init__(self, options: Sequence[Option]) -> None:
+        super().__init__(f"nobody has asked which of {len(options)} groups to grow")
+        self.options = tuple(options)
+
+
+class Pattern(Protocol):
+    """A compiled pattern."""
+
+    def search(self, text: str) -> object | None: ...
+
+
+def choose(options: Sequence[Option], chain: Sequence[str], around: Circumstances) -> Option | None:
+    """The option that the chain leaves; None of none."""
+    left = list(options)
+    for name in chain:
+        if len(left) > 1:
+            left = FILTERS[name](left, around)
+    return _seeded(left, around) if left else None
+
+
+def most_pods(options: Sequence[Option], _around: Circumstances) -> list[Option]:
+    best = max(option.pods for option in options)
+    return [option for option in options if option.pods == best]
+
+
+def least_nodes(options: Sequence[Option], _around: Circumstances) -> list[Option]:
+    best = min(option.nodes for option in options)
+    return [option for option in options if option.nodes == best]
+
+
+def least_waste(options: Sequence[Option], _around: Circumstances) -> list[Option]:
+    return _lowest(options, [_waste(option) for option in options])
+
+
+def cheapest(options: Sequence[Option], around: Circumstances) -> list[Option]:
+    """The price expander: money for what is asked, with a taste for nodes of a size that suits the cluster."""
+    return _lowest(options, [price_score(option, cluster_nodes=around.cluster_nodes) for option in options])
+
+
+def prioritised(options: Sequence[Option], around: Circumstances) -> list[Option]:
+    """Options of the highest number whose patterns meet any; all of them when nothing is configured or none is met."""
+    for number in sorted(around.priorities, reverse=True):
+        patterns = [compiled_pattern(text) for text in around.priorities[number]]
+        if met := [one for one in options if any(pattern.search(one.offer.group) for pattern in patterns)]:
+            return met
+    return list(options)
+
+
+def unchanged(options: Sequence[Option], _around: Circumstances) -> list[Option]:
+    """`random`: the seeded choice at the end of every chain does it."""
+    return list(options)
+
+
+def least_money(options: Sequence[Option], _around: Circumstances) -> list[Option]:
+    """`cost` where one group is grown at a time: money for each pod helped."""
+    return _lowest(options, [one.nodes * one.offer.planning_price / max(one.pods, 1) for one in options])
+
+
+def answered(options: Sequence[Option], around: Circumstances) -> list[Option]:
+    """`grpc`: those that the expander outside named; all of them where it named none, or there is none."""
+    if around.answers is None:
+        return list(options)
+    named = around.answers.get(question_of(options))
+    if named is None:
+        raise Unanswered(options)
+    return [option for option in options if option.offer.group in named] or list(options)
+
+
+def question_of(options: Sequence[Option]) -> str:
+    """What tells one set of options from another."""
+    rows = sorted((option.offer.group, option.nodes, option.pods) for option in options)
+    return hashlib.sha256(repr(rows).encode()).hexdigest()
+
+
+FILTERS: Final[Mapping[str, Callable[[Sequence[Option], Circumstances], list[Option]]]] = {
+    "random": unchanged,
+    "most-pods": most_pods,
+    "least-waste": least_waste,
+    "least-nodes": least_nodes,
+    "price": cheapest,
+    "priority": prioritised,
+    "cost": least_money,
+    "grpc": answered,
+}
+
+
+def compiled_pattern(text: str) -> Pattern:
+    """Patterns come from users: RE2 does not hang on crafted ones."""
+    import re2  # noqa: PLC0415 -- a tenth of a second that only the priority expander needs
+
+    try:
+        pattern: Pattern = re2.compile(text)
+    except re2.error as error:
+        raise InvalidInput(f"{text!r} is no pattern: {error}") from error
+    return pattern
+
+
+def price_score(option: Option, *, cluster_nodes: int) -> float:
+    """nodes.md 6.7: unfit' x (C + S) / (T + S), doubled for a group that does not exist yet; the lowest wins."""
+    cost = option.offer.price_per_hour * option.nodes
+    small_pod = estimated_price(ResourceVector({CPU: 500, MEMORY: 500 * MIB}))
+    score = _unfit(option, cluster_nodes) * (cost + small_pod) / (estimated_price(option.requests) + small_pod)
+    return score if option.offer.exists else 2 * score
+
+
+_GPU_UNFIT: Final = 1000.0
+_PREFERRED_CORES: Final = ((2, 1), (6, 2), (20, 4), (60, 8), (200, 16))
+_MOST_PREFERRED_CORES: Final = 32
+
+
+def _unfit(option: Option, cluster_nodes: int) -> float:
+    if option.gpus:
+        return _GPU_UNFIT
+    preferred = next((cores for most, cores in _PREFERRED_CORES if cluster_nodes <= most), _MOST_PREFERRED_CORES)
+    cores = max(option.offer.capacity[CPU], 1) / 1000
+    unfit = max(preferred / cores, cores / preferred)
+    return (unfit - 1) * (1 - math.tanh((option.nodes - 1) / 15)) + 1
+
+
+def _waste(option: Option) -> float:
+    wasted = 0.0
+    for name in (CPU, MEMORY):
+        there = option.offer.capacity[name] * option.nodes
+        wasted += (there - option.requests[name]) / there if there else 0.0
+    return wasted
+
+
+def _lowest(options: Sequence[Option], scores: Sequence[float]) -> list[Option]:
+    # Rounded, so that equal options stay equal whatever the order of additions.
+    rounded = [round(score, 9) for score in scores]
+    best = min(rounded)
+    return [option for option, score in zip(options, rounded, strict=True) if score == best]
+
+
+def _seeded(options: Sequence[Option], around: Circumstances) -> Option:
+    """One of equals: by a hash of the seed and the groups, so that no group is favoured by its name alone."""
+    ids = sorted(option.offer.group for option in options)
+    seed = around.seed or ",".join(ids)
+    drawn = {group: hashlib.sha256(f"{seed}\0{group}".encode()).digest() for group in ids}
+    return min(options, key=lambda option: (drawn[option.offer.group], option.offer.group))
+
+
+CONFIG_MAP: Final = "cluster-autoscaler-priority-expander"
+KEY: Final = "priorities"
+NO_PRIORITY: Final = "NoPriority"
+
+
+def read_priorities(document: Any) -> dict[int, tuple[str, ...]]:
+    """What the ConfigMap's key holds, parsed as YAML; raises `InvalidInput` with the place of what is wrong."""
+    if not isinstance(document, dict):
+        raise InvalidInput("must map numbers to lists of patterns", path=KEY)
+    found: dict[int, tuple[str, ...]] = {}
+    for written, patterns in document.items():
+        # Whoever read the YAML may have made keys texts, as JSON has them.
+        if isinstance(written, bool) or not str(written).lstrip("-").isdecimal():
+            raise InvalidInput(f"{written!r} is no whole number", path=KEY)
+        number = int(written)
+        if not isinstance(patterns, list) or not all(isinstance(one, str) for one in patterns):
+            raise InvalidInput("must be a list of patterns", path=f"{KEY}[{number}]")
+        for pattern in patterns:
+            compiled_pattern(pattern)
+        found[number] = tuple(patterns)
+    return found
+
+
+def in_tiers(
+    offers: Sequence[ScaleUpOption], priorities: Mapping[int, tuple[str, ...]]
+) -> tuple[tuple[ScaleUpOption, ...], tuple[NotOffered, ...]]:
+    """Offers with their tier, highest number first, and those that no pattern meets."""
+    ordered = [[compiled_pattern(text) for text in priorities[number]] for number in sorted(priorities, reverse=True)]
+    kept: list[ScaleUpOption] = []
+    left_out: list[NotOffered] = []
+    for offer in offers:
+        tier = next((rank for rank, texts in enumerate(ordered) if any(one.search(offer.group) for one in texts)), None)
+        if tier is None:
+            told = f"no pattern of {CONFIG_MAP} meets it"
+            left_out.append(
+                NotOffered(group=offer.group, machine_type=offer.machine_type, code=NO_PRIORITY, reason=told)
+            )
+        else:
+            kept.append(replace(offer, tier=tier))
+    return (tuple(kept), tuple(left_out)) if kept else (tuple(offers), ())

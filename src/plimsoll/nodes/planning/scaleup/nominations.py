@@ -1,0 +1,203 @@
+"""Places that an earlier plan keeps for pods, until they run: `PodNominations`. Pure.
+
+A plan packs pods onto new nodes better than whoever comes later and sees only nodes and pods. Until the nodes are there
+and the scheduler has been through, the next turns would find that a few pods in a hundred fit nowhere any more, and
+grow again. So a growth is remembered node by node, and each turn first gives its nodes to the pods they were asked for.
+A promise binds nobody: it is kept where the plain rules still allow it, else its pods are planned for as any others.
+
+Pods that look at other pods, or at volumes and ports, are promised nothing: what holds for them changes with others.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from plimsoll.core.resources import ZERO
+from plimsoll.nodes.planning.requests.placeholder_pods import Lumps
+from plimsoll.scheduling.cluster_view import NodeState, PlacedPod, PodKey
+from plimsoll.scheduling.feasibility import feasible
+from plimsoll.scheduling.verdicts import Fits
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping
+
+    from plimsoll.core.resources import ResourceVector
+    from plimsoll.nodes.model.scale_up_plan import GroupScaleUp
+    from plimsoll.nodes.model.snapshot import PendingPods, Snapshot
+    from plimsoll.objects.api.pods import Pod
+
+    Places = Mapping[str, Mapping[str, int]]
+    """Node name to pods by the key of their Pending."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Promise:
+    """One node of a group, for these pods."""
+
+    group: str
+    pods: tuple[PodKey, ...]
+
+
+class PodNominations:
+    """Of one planner, from turn to turn."""
+
+    def __init__(self) -> None:
+        self._made: list[Promise] = []
+
+    def make(self, snapshot: Snapshot, housed: Places, grown: Iterable[tuple[str, int, GroupScaleUp]]) -> None:
+        """`grown`: a group, nodes it got, and the growth of the plan that they are a part of.
+
+        `housed` are the pods that have a place without it.
+        """
+        line = _Line(snapshot, housed)
+        patterns: dict[int, Iterator[Mapping[str, int]]] = {}
+        made: list[Promise] = []
+        for group, added, growth in grown:
+            of_nodes = patterns.setdefault(id(growth), _of_nodes(growth))
+            made += [Promise(group=group, pods=pods) for _ in range(added) if (pods := line.taken(next(of_nodes, {})))]
+        again = {pod for one in made for pod in one.pods}
+        self._made = [one for one in self._made if again.isdisjoint(one.pods)] + made
+
+    def places(self, snapshot: Snapshot) -> dict[str, dict[str, int]]:
+        """What can be kept of them in this snapshot. Promises to pods that wait no longer are forgotten."""
+        if not self._made:
+            return {}
+        entry_of = {PodKey(one.pod.metadata.namespace, name): one for one in snapshot.pending for name in one.names}
+        self._made = [one for one in self._made if any(pod in entry_of for pod in one.pods)]
+        free = _nodes_by_group(snapshot, {one.group for one in self._made})
+        needs = _Needs(snapshot)
+        places: dict[str, dict[str, int]] = {}
+        for one in self._made:
+            wanted = [entry_of.pop(pod) for pod in one.pods if pod in entry_of]
+            counts = Counter(entry.key for entry in wanted)
+            kinds = {entry.key: entry for entry in wanted}
+            line = free.get(one.group, [])
+            chosen = next((state for state in line if needs.fit(state, counts, kinds)), None)
+            if chosen is not None:
+                line.remove(chosen)
+                places[chosen.name] = dict(counts)
+        return places
+
+
+class _Line:
+    """Waiting pods by entry, the first in line first."""
+
+    def __init__(self, snapshot: Snapshot, housed: Places) -> None:
+        self._entries = {one.key: one for one in snapshot.pending}
+        self._next = _by_key(housed)
+        self._can_be_promised: dict[str, bool] = {}
+
+    def taken(self, counts: Mapping[str, int]) -> tuple[PodKey, ...]:
+        """The next of each entry; of those that cannot be promised anything none."""
+        pods: list[PodKey] = []
+        for key, count in counts.items():
+            first = self._next.get(key, 0)
+            self._next[key] = first + count
+            entry = self._entries[key]
+            if key not in self._can_be_promised:
+                self._can_be_promised[key] = _can_be_promised(entry)
+            if self._can_be_promised[key]:
+                pods += [PodKey(entry.pod.metadata.namespace, name) for name in entry.names[first : first + count]]
+        return tuple(pods)
+
+
+def _of_nodes(growth: GroupScaleUp) -> Iterator[Mapping[str, int]]:
+    return (one.pods for one in growth.patterns for _ in range(one.nodes))
+
+
+def settled(snapshot: Snapshot, places: Places) -> Snapshot:
+    """The same cluster once pending pods are at these places; the others wait still."""
+    if not places:
+        return snapshot
+    waiting = {one.key: one for one in snapshot.pending}
+    taken: dict[str, int] = {}
+    states: list[NodeState] = []
+    lumps = Lumps()
+    for node, counts in places.items():
+        added: list[PlacedPod] = []
+        for key, count in counts.items():
+            first = taken.get(key, 0)
+            taken[key] = first + count
+            if waiting[key].bundle:
+                added.append(lumps.of(waiting[key], count, node))
+                continue
+            placed = PlacedPod(waiting[key].pod)
+            names = waiting[key].names or tuple(f"{placed.key.name}-{number}" for number in range(first + count))
+            added += [placed.named(name) for name in names[first : first + count]]
+        state = snapshot.view.node(node)
+        if state is not None:
+            states.append(state.with_pods(added))
+    left = tuple(_without(one, taken.get(one.key, 0)) for one in snapshot.pending if taken.get(one.key, 0) < one.count)
+    return replace(snapshot, view=snapshot.view.with_states(states), pending=left)
+
+
+def with_promises_kept(snapshot: Snapshot) -> Snapshot:
+    """What is left to plan."""
+    return settled(snapshot, snapshot.promises)
+
+
+def merged(some: Places, others: Places) -> dict[str, dict[str, int]]:
+    found = {node: dict(counts) for node, counts in some.items()}
+    for node, counts in others.items():
+        here = found.setdefault(node, {})
+        for key, count in counts.items():
+            here[key] = here.get(key, 0) + count
+    return found
+
+
+def _without(one: PendingPods, served: int) -> PendingPods:
+    return replace(one, count=one.count - served, names=one.names[served:]) if served else one
+
+
+def _by_key(places: Places) -> dict[str, int]:
+    found: dict[str, int] = {}
+    for counts in places.values():
+        for key, count in counts.items():
+            found[key] = found.get(key, 0) + count
+    return found
+
+
+def _nodes_by_group(snapshot: Snapshot, groups: set[str]) -> dict[str, list[NodeState]]:
+    """The emptiest first: those that have yet to come, and those that came and nobody is on."""
+    found: dict[str, list[NodeState]] = {}
+    for name, group in snapshot.group_of.items():
+        state = snapshot.view.node(name) if group in groups else None
+        if state is not None and not state.problem:
+            found.setdefault(group, []).append(state)
+    return {group: sorted(states, key=lambda one: (len(one.pods), one.name)) for group, states in found.items()}
+
+
+class _Needs:
+    """What pods need, read once for all pods of an entry."""
+
+    def __init__(self, snapshot: Snapshot) -> None:
+        self._view = snapshot.view
+        self._demands: dict[str, ResourceVector] = {}
+
+    def fit(self, state: NodeState, counts: Mapping[str, int], kinds: Mapping[str, PendingPods]) -> bool:
+        """Whether a node takes all of these."""
+        whole = ZERO
+        for key, count in counts.items():
+            whole = whole + self._demand(kinds[key]).scaled(count)
+        if not whole.fits_within(state.free):
+            return False
+        return all(isinstance(feasible(kinds[key].pod, state.node, self._view), Fits) for key in counts)
+
+    def _demand(self, entry: PendingPods) -> ResourceVector:
+        if entry.key not in self._demands:
+            self._demands[entry.key] = PlacedPod(entry.pod).demand
+        return self._demands[entry.key]
+
+
+def _can_be_promised(one: PendingPods) -> bool:
+    return bool(one.names) and not one.bundle and not _looks_at_others(one.pod)
+
+
+def _looks_at_others(pod: Pod) -> bool:
+    spec = pod.spec
+    affinity = spec.affinity
+    meets = affinity is not None and (affinity.pod_affinity is not None or affinity.pod_anti_affinity is not None)
+    placed = PlacedPod(pod)
+    return bool(meets or spec.topology_spread_constraints or placed.ports or placed.claims)

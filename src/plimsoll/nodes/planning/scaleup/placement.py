@@ -1,0 +1,115 @@
+"""A plan while it is made: which pods go to existing nodes, which new nodes there are, who is left and why.
+
+A draft is a value: placing gives a new one, so that a try costs nothing to throw away. New nodes stand in batches of
+nodes filled alike; a batch is split when later pods go to some of its nodes.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from plimsoll.core.plans import Reason
+    from plimsoll.nodes.planning.scaleup.problem import ScaleUpProblem
+    from plimsoll.solver.problem import Ints
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NodeBatch:
+    """New nodes of one offer that hold the same: pods by class, on each of them."""
+
+    offer: int
+    nodes: int
+    content: Mapping[int, int]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Placement:
+    """Counts by class throughout."""
+
+    existing: Mapping[int, Mapping[int, int]] = field(default_factory=dict)
+    """Row to pods by class."""
+    batches: tuple[NodeBatch, ...] = ()
+    refused: Mapping[int, tuple[Reason, ...]] = field(default_factory=dict)
+    """Class to why some of its pods have no place, where that is more than "no room"."""
+    worths: Mapping[int, float] = field(default_factory=dict, compare=False)
+    """What a pod of each class on new nodes was worth when they were chosen: `cost_bounds` makes a bound of it."""
+    _counted: dict[int, tuple[int, ...]] = field(default_factory=dict, init=False, compare=False, repr=False)
+    """What `placed` has counted: a draft does not change, and is asked many times."""
+
+    @property
+    def is_empty(self) -> bool:
+        return not self.existing and not self.batches
+
+    def placed(self, classes: int) -> Ints:
+        """[C]: pods that have a place."""
+        if classes not in self._counted:
+            found = [0] * classes
+            for content in self.existing.values():
+                for number, pods in content.items():
+                    found[number] += pods
+            for batch in self.batches:
+                for number, pods in batch.content.items():
+                    found[number] += pods * batch.nodes
+            self._counted[classes] = tuple(found)
+        return np.array(self._counted[classes], dtype=np.int64)
+
+    def on_new_nodes(self, classes: int) -> Ints:
+        """[C]."""
+        return replace(self, existing={}).placed(classes)
+
+    def nodes_of(self, offers: int) -> Ints:
+        """[T]: new nodes of each offer."""
+        found = np.zeros(offers, dtype=np.int64)
+        for batch in self.batches:
+            found[batch.offer] += batch.nodes
+        return found
+
+    def rows_of(self, rows: int) -> dict[int, Ints]:
+        """Pods placed on existing nodes, by class [N]: as the rules take them."""
+        found: dict[int, Ints] = {}
+        for row, content in sorted(self.existing.items()):
+            for number, pods in content.items():
+                found.setdefault(number, np.zeros(rows, dtype=np.int64))[row] += pods
+        return found
+
+    def free_rows(self, board: ScaleUpProblem) -> Ints:
+        """[N, R]: what is left on existing nodes."""
+        free = board.free.copy()
+        for row, content in self.existing.items():
+            for number, pods in content.items():
+                free[row] -= board.requests[number] * pods
+        return free
+
+    def free_batches(self, board: ScaleUpProblem) -> Ints:
+        """[B, R]: what is left on each node of a batch."""
+        free = np.zeros((len(self.batches), len(board.names)), dtype=np.int64)
+        for index, batch in enumerate(self.batches):
+            free[index] = board.capacity[batch.offer]
+            for number, pods in batch.content.items():
+                free[index] -= board.requests[number] * pods
+        return free
+
+    def room_left(self, board: ScaleUpProblem) -> Ints:
+        """[L]: of each limit of the cluster."""
+        return np.maximum(board.limits.room - self.nodes_of(len(board.offers)) @ board.limits.use, 0)
+
+    def cost(self, board: ScaleUpProblem) -> float:
+        return float(self.nodes_of(len(board.offers)) @ board.prices)
+
+    def with_refusal(self, number: int, reason: Reason) -> Placement:
+        known = self.refused.get(number, ())
+        return self if reason in known else replace(self, refused={**self.refused, number: (*known, reason)})
+
+
+def joined(content: Mapping[int, int], more: Mapping[int, int]) -> dict[int, int]:
+    """Pods by class of both, in the order of classes."""
+    total = dict(content)
+    for number, pods in more.items():
+        total[number] = total.get(number, 0) + pods
+    return {number: total[number] for number in sorted(total) if total[number]}

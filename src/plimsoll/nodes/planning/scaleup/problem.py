@@ -1,0 +1,198 @@
+"""Everything one plan of growth looks at, made once: classes of pods, rules over nodes, rules over offers, limits.
+
+`ScaleUpProblem.of(snapshot, policy)`. Rows are existing nodes [N], offers are kinds of nodes that could be added [T],
+classes are pods alike to every rule [C]. Amounts stand in the columns of `names`: cpu, memory, then what else anybody
+asks for. Nothing here decides anything.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from plimsoll.core.resources import CPU, MEMORY
+from plimsoll.nodes.config.policy import PRIORITY, Planner
+from plimsoll.nodes.model.prices import prices_are_known
+from plimsoll.nodes.planning.equivalence.pod_classes import ClassTable
+from plimsoll.nodes.planning.predicates.extra_constraints import permissions, sparing_gpus
+from plimsoll.nodes.planning.predicates.predicates import Predicates
+from plimsoll.nodes.planning.scaleup.candidates import ScaleUpOptions, scale_up_options
+from plimsoll.nodes.planning.scaleup.expanders import in_tiers
+from plimsoll.nodes.planning.scaleup.priorities import QueuePosition, places_in_line, turns
+from plimsoll.nodes.planning.scaleup.resource_limits import Rows, rows, usage_of_rows
+from plimsoll.nodes.planning.state.node_arrays import NodeArrays
+from plimsoll.nodes.planning.state.planner_cache import PlannerCache
+from plimsoll.scheduling.cluster_view import NodeState, PlacedPod
+from plimsoll.solver.problem import UNBOUNDED
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from plimsoll.nodes.config.policy import Policy
+    from plimsoll.nodes.model.scale_up_options import ScaleUpOption
+    from plimsoll.nodes.model.snapshot import Snapshot
+    from plimsoll.nodes.planning.equivalence.scheduling_keys import Forms
+    from plimsoll.scheduling.storage import Storage
+    from plimsoll.solver.problem import Flags, Floats, Ints
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class ScaleUpProblem:
+    """One snapshot under one policy."""
+
+    snapshot: Snapshot
+    policy: Policy
+    planner: Planner
+    table: ClassTable
+    arrays: NodeArrays
+    rules: Predicates
+    """Over existing nodes."""
+    offered: ScaleUpOptions
+    offer_arrays: NodeArrays
+    offer_rules: Predicates
+    """Over one empty node of each offer."""
+    names: tuple[str, ...]
+    requests: Ints
+    """[C, R]"""
+    free: Ints
+    """[N, R]: of existing nodes."""
+    capacity: Ints
+    """[T, R]: of an empty node."""
+    allowed: Flags
+    """[T, C]: a pod of the class may run on such a node, as far as it and the node are concerned."""
+    limits: Rows
+    line: tuple[QueuePosition, ...]
+    """[P]: where each entry of the snapshot stands."""
+    turns: tuple[int, ...]
+    """[C]: whose first member stands before whose."""
+
+    @classmethod
+    def of(
+        cls, snapshot: Snapshot, policy: Policy, memory: PlannerCache | None = None, *, forms: Forms | None = None
+    ) -> ScaleUpProblem:
+        """`forms`: of pods that are not the ones who wait in the snapshot."""
+        known = memory or snapshot.memory or PlannerCache()
+        avoided = known.arrays(snapshot.view).neighbours.selectors_in_play()
+        table = ClassTable.of(
+            snapshot.pending, snapshot.view, forms=forms or known.waiting_forms, seen_by_running=avoided
+        )
+        arrays = known.arrays(snapshot.view, resources=table.resources)
+        planner = _planner(snapshot, policy)
+        offered = _in_tiers(scale_up_options(snapshot, policy, planner=planner, usage=usage_of_rows(arrays)), policy)
+        offer_arrays = NodeArrays.of_states([_empty_node(one) for one in offered.offers], resources=table.resources)
+        rules = Predicates(table, arrays, snapshot.view, verdicts=known.verdicts)
+        offer_rules = Predicates(table, offer_arrays, snapshot.view, verdicts=known.verdicts)
+        names = (CPU, MEMORY, *(name for name in table.resources if name not in {CPU, MEMORY}))
+        line = places_in_line(table.pending)
+        drivers = _limited_drivers(snapshot.view.storage, rules, offer_rules)
+        return cls(
+            snapshot=snapshot,
+            policy=policy,
+            planner=planner,
+            table=table,
+            arrays=arrays,
+            rules=rules,
+            offered=offered,
+            offer_arrays=offer_arrays,
+            offer_rules=offer_rules,
+            names=(*names, *drivers),
+            requests=np.hstack((_columns(rules.requests, arrays, names), _attached(rules, drivers))),
+            free=np.hstack((np.maximum(_columns(arrays.free, arrays, names), 0), _attachable(rules, drivers))),
+            capacity=np.hstack(
+                (np.maximum(_columns(offer_arrays.free, offer_arrays, names), 0), _attachable(offer_rules, drivers))
+            ),
+            allowed=_allowed(offer_rules, offered.offers, snapshot, policy),
+            limits=rows(offered.ceilings, offered.offers),
+            line=tuple(line),
+            turns=turns(line, table.class_of.tolist()),
+        )
+
+    @property
+    def offers(self) -> tuple[ScaleUpOption, ...]:
+        return self.offered.offers
+
+    @property
+    def prices(self) -> Floats:
+        """[T]: real money."""
+        return np.array([one.price_per_hour for one in self.offers], dtype=np.float64)
+
+    @property
+    def planning_prices(self) -> Floats:
+        return np.array([one.planning_price for one in self.offers], dtype=np.float64)
+
+    @property
+    def available(self) -> Ints:
+        """[T]: nodes that each offer allows by itself."""
+        return np.array([min(one.room, UNBOUNDED) for one in self.offers], dtype=np.int64)
+
+
+def _planner(snapshot: Snapshot, policy: Policy) -> Planner:
+    """Bundles need all groups at once: who asks for one gets the planner that can, whatever the expander."""
+    if any(one.bundle for one in snapshot.pending):
+        return Planner.OPTIMAL
+    return policy.choosing.effective_planner(prices_are_known=prices_are_known(snapshot, policy.overlay))
+
+
+def _in_tiers(offered: ScaleUpOptions, policy: Policy) -> ScaleUpOptions:
+    if not policy.priorities or PRIORITY not in policy.choosing.expander:
+        return offered
+    kept, left_out = in_tiers(offered.offers, policy.priorities)
+    return replace(offered, offers=kept, not_offered=(*offered.not_offered, *left_out))
+
+
+def _empty_node(offer: ScaleUpOption) -> NodeState:
+    return NodeState(offer.node).with_pods(PlacedPod(daemon) for daemon in offer.daemons)
+
+
+def _columns(amounts: Ints, arrays: NodeArrays, names: Sequence[str]) -> Ints:
+    found = np.zeros((len(amounts), len(names)), dtype=np.int64)
+    for column, name in enumerate(names):
+        if name in arrays.columns.index:
+            found[:, column] = amounts[:, arrays.columns.index[name]]
+    return found
+
+
+# ---- attach limits: one more amount for each driver that has any (performance.md 3.1)
+
+
+def _limited_drivers(storage: Storage, rules: Predicates, offer_rules: Predicates) -> tuple[str, ...]:
+    """Drivers that waiting pods use, and of which some node or offer has a limit."""
+    using = [one.index for one in rules.table if one.volumes and one.problem is None]
+    if not storage.csi_nodes or not using:
+        return ()
+    wanted = [rules.rules.wanted(number) for number in using]
+    asked = {driver for one in wanted for driver in (*one.own, *(driver for driver, _ in one.shared))}
+    limited = {*rules.rules.attachments.limits, *offer_rules.rules.attachments.limits}
+    return tuple(sorted(asked & limited))
+
+
+def _attached(rules: Predicates, drivers: Sequence[str]) -> Ints:
+    """[C, D]: what one pod of a class takes."""
+    found = np.zeros((len(rules.table), len(drivers)), dtype=np.int64)
+    for one in rules.table if drivers else ():
+        if one.volumes and one.problem is None:
+            found[one.index] = [rules.rules.wanted(one.index).amount(driver, one.count) for driver in drivers]
+    return found
+
+
+def _attachable(rules: Predicates, drivers: Sequence[str]) -> Ints:
+    """[N, D]: what each row still takes."""
+    left = [rules.rules.attachments.left(driver) for driver in drivers]
+    return np.stack(left, axis=1) if left else np.zeros((len(rules.arrays), 0), dtype=np.int64)
+
+
+def _allowed(rules: Predicates, offered: Sequence[ScaleUpOption], snapshot: Snapshot, policy: Policy) -> Flags:
+    """By the rules of a node with its daemons: spread and company are for `shares`, which knows where others go."""
+    table = rules.table
+    if not offered or not len(table):
+        return np.zeros((len(offered), len(table)), dtype=np.bool_)
+    by_rules = np.stack([rules.rules.fits(one.index, rules.arrays.free, {}) for one in table], axis=1)
+    for one in table:
+        if one.problem is None and (one.has_anti_affinity or rules.arrays.neighbours.avoider_rows):
+            _, avoided, avoiding = rules.in_the_way(one.index, {})
+            by_rules[:, one.index] &= ~(avoided | avoiding)
+    pods = [one.pod for one in table]
+    allowed: Flags = by_rules & permissions(offered, pods, policy, snapshot.machine_types)
+    return sparing_gpus(allowed, offered, pods)

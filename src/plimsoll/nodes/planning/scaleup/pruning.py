@@ -1,0 +1,199 @@
+"""Which new groups to do without when a plan would make more of them than may be made. For `scale_up`.
+
+Groups that are worth least in the plan go first, as long as everybody keeps a place: pods spread over zones keep one in
+each zone that the plan has them in. What is left is planned again with the rest.
+
+Which zones to leave closed when opening them leaves pods without a place, and which never. For `scale_up`.
+
+A zone is one only once a node is there; from then on it counts for everybody who is spread over zones, and a zone that
+soon takes no more (a group at its maximum, a limit, small machines) holds all others to its level. Zones that can be
+opened are used evenly first. Only where that leaves pods that are spread, the zone that took fewest of them is left
+closed and all is planned again; and again, until nobody is left or no zone could be spared; then with one new zone at
+a time, for pods that also want to be together. The answer is taken if more pods have a place in it. Never one that has
+as many, however cheap: a spread over more zones is what was asked for (docs/decisions/0003). Tries are counted, over
+the whole plan.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+
+from plimsoll.nodes.planning.autoprovisioning.requirements import HOSTNAME
+from plimsoll.nodes.planning.packing.placement_view import PlacementView
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator, Sequence
+
+    from plimsoll.nodes.planning.packing.binpacking import PackingOptions
+    from plimsoll.nodes.planning.packing.pod_relations import PodRelations
+    from plimsoll.nodes.planning.predicates.spread_counts import SpreadCount
+    from plimsoll.nodes.planning.scaleup.placement import Placement
+    from plimsoll.nodes.planning.scaleup.problem import ScaleUpProblem
+    from plimsoll.solver.problem import Flags, Ints
+
+
+_WAYS: Final = 8
+"""So many groups are tried as the first to go."""
+
+
+def made_groups(board: ScaleUpProblem, draft: Placement) -> list[int]:
+    """Offers of new groups that the draft uses, those with the most nodes last."""
+    nodes = draft.nodes_of(len(board.offers))
+    used = [index for index in np.flatnonzero(nodes).tolist() if not board.offers[index].exists]
+    return sorted(used, key=lambda index: (int(nodes[index]), index))
+
+
+def with_fewer_groups(board: ScaleUpProblem, draft: Placement, usable: Flags) -> tuple[Flags, ...]:
+    """Ways to do with as many new groups as may be made, the safest first; none where the draft makes no more.
+
+    A zone that nobody has a node in holds nobody to it: other ways give such zones up. And what a group is worth in the
+    draft says little of what it costs to do without it: each has its way in which it goes first.
+    """
+    made = made_groups(board, draft)
+    too_many = len(made) - board.offered.new_groups_left
+    if too_many <= 0:
+        return ()
+    # From now on only groups of this plan are made: no try has more of them than may be.
+    kept = usable & np.array(
+        [offer.exists or index in made for index, offer in enumerate(board.offers)], dtype=np.bool_
+    )
+    nodes = draft.nodes_of(len(board.offers))
+    worth = {index: round(float(nodes[index] * board.offers[index].price_per_hour), 9) for index in made}
+    order = sorted(made, key=lambda one: (worth[one], one))
+    safest = _without(order, too_many, kept, list(_wishes(board, draft, by_domain=True)))
+    wishes = list(_wishes(board, draft, by_domain=False))
+    others = [_without([one, *order], too_many, kept, wishes) for one in order[:_WAYS]]
+    return tuple({way.tobytes(): way for way in (safest, *others)}.values())
+
+
+def _without(order: Sequence[int], too_many: int, kept: Flags, wishes: Sequence[Flags]) -> Flags:
+    """Without so many of these, the first that can be spared first; if too few can be, also others."""
+    left = kept.copy()
+    for spares in (True, False):
+        for index in order:
+            if too_many and left[index] and (not spares or _can_spare(index, left, wishes)):
+                left[index] = False
+                too_many -= 1
+    return left
+
+
+def _can_spare(index: int, left: Flags, wishes: Sequence[Flags]) -> bool:
+    """Whether everybody who may be on it may be elsewhere, too."""
+    return all(not wish[index] or int((wish & left).sum()) > 1 for wish in wishes)
+
+
+def _wishes(board: ScaleUpProblem, draft: Placement, *, by_domain: bool) -> Iterator[Flags]:
+    """[T] each: offers of which one must be left, for every class; maybe in every domain that it is spread over."""
+    known: set[bytes] = set()
+    batch_offers = np.array([batch.offer for batch in draft.batches], dtype=np.int64)
+    for one in board.table:
+        with_it = batch_offers[[one.index in batch.content for batch in draft.batches]]
+        if not len(with_it):
+            continue
+        for inside in _domains(board, one.index, with_it.tolist() if by_domain else ()):
+            wish = board.allowed[:, one.index] & inside
+            if (key := wish.tobytes()) not in known:
+                known.add(key)
+                yield wish
+
+
+def _domains(board: ScaleUpProblem, number: int, offers: Sequence[int]) -> Iterator[Flags]:
+    """[T] each: the domains of these offers, where the class is spread over any; else everywhere."""
+    keys = sorted({one.key for one in board.rules.spreads(number)} - {HOSTNAME}) if offers else []
+    if not keys:
+        yield np.ones(len(board.offers), dtype=np.bool_)
+    for key in keys:
+        ids = board.offer_arrays.label_ids(key)
+        for domain in sorted({int(ids[offer]) for offer in offers}):
+            yield ids == domain
+
+
+_WORK: Final = 200_000
+"""Classes times offers over all tries of a plan: each plans anew."""
+_TRIES: Final = 64
+
+
+def keeps_zones(first: PlacementView, second: PlacementView, numbers: Iterable[int]) -> bool:
+    """Whether there are nodes wherever the first scene has some, as far as any of these classes is spread over it."""
+    keys = {one.key for number in numbers for one in first.board.rules.spreads(number)} - {HOSTNAME}
+    return all(first.existing_domains(key) <= second.existing_domains(key) for key in keys)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Question:
+    """A draft that may be bettered: what it is to place [C], on top of what, by which means, and who drafts."""
+
+    wanted: Ints
+    onto: Placement
+    means: PackingOptions
+    drafted: Callable[[PackingOptions], Placement]
+
+
+class ZonePruning:
+    """Of one plan. Counts its tries; everything else it is told."""
+
+    def __init__(self, board: ScaleUpProblem, meetings: PodRelations) -> None:
+        self._board = board
+        self._meetings = meetings
+        self._left = min(_TRIES, _WORK // max(len(board.table) * len(board.offers), 1))
+
+    def instead_of(self, draft: Placement, asked: Question) -> Placement:
+        """The draft, or one that opens fewer zones and so places more."""
+        best = tried = draft
+        usable = asked.means.usable
+        while self._left and (closed := self._next_to_close(asked, tried)) is not None:
+            usable = usable & ~closed
+            tried = self._tried(asked, usable)
+            best = self._better(best, tried)
+        for kept in self._one_each(asked, best):
+            if self._left and self._short(best, asked):
+                best = self._better(best, self._tried(asked, asked.means.usable & kept))
+        return best
+
+    def _tried(self, asked: Question, usable: Flags) -> Placement:
+        self._left -= 1
+        return asked.drafted(replace(asked.means, usable=usable))
+
+    def _better(self, draft: Placement, tried: Placement) -> Placement:
+        classes = len(self._board.table)
+        return tried if tried.placed(classes).sum() > draft.placed(classes).sum() else draft
+
+    def _next_to_close(self, asked: Question, draft: Placement) -> Flags | None:
+        """[T]: offers in the opened zone with fewest pods of those that are short; None when there is none to spare."""
+        before, after = (PlacementView(self._board, one, self._meetings) for one in (asked.onto, draft))
+        opened: dict[tuple[str, str], int] = {}
+        for number, one in self._short(draft, asked):
+            there, new = before.existing_domains(one.key), after.planned_domains(one.key)
+            if len(there | new) > 1:
+                levels = after.spread_levels(number, one)
+                for name in new - there:
+                    opened[one.key, name] = opened.get((one.key, name), 0) + levels.get(name, 0)
+        if not opened:
+            return None
+        key, name = min(opened, key=lambda zone: (opened[zone], zone))
+        return after.inside(key, {name}).offers
+
+    def _one_each(self, asked: Question, draft: Placement) -> Iterator[Flags]:
+        """[T] each: offers of one zone that could be opened, and of those that are; pods may all want to be in one."""
+        before = PlacementView(self._board, asked.onto, self._meetings)
+        for key in sorted({one.key for _, one in self._short(draft, asked)}):
+            there = before.existing_domains(key)
+            outside = before.outside(key).offers
+            new = [name for name in before.domains(key) if name not in there]
+            for name in new if len(new) + len(there) > 1 else ():
+                yield before.inside(key, {*there, name}).offers | outside
+
+    def _short(self, draft: Placement, asked: Question) -> list[tuple[int, SpreadCount]]:
+        """Classes that lack places, with the rules by which they are spread over zones."""
+        classes = self._board.table.classes
+        missing = np.flatnonzero(asked.wanted > draft.placed(len(asked.wanted))).tolist()
+        return [
+            (number, one)
+            for number in missing
+            if classes[number].has_spread and classes[number].problem is None
+            for one in self._board.rules.spreads(number)
+            if one.key != HOSTNAME
+        ]

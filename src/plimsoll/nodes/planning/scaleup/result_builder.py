@@ -1,0 +1,274 @@
+"""A finished draft as the answer: growths with patterns by key, places on existing nodes, who remains and why, money.
+
+Drafts count classes; people know pods by the key of what they came from. Members of a class are alike, so who takes
+which place is free: who waits longest goes first, and nodes filled alike stay in one pattern as long as that allows.
+
+What the pods on new nodes cost at least, in real money: the yardstick that plans are reported against. Pure.
+
+Only `assembling` asks. A bound leaves rules out, never adds any: it knows what a node by itself takes (resources, its
+own rules, host ports, pods that keep each other off a node), and nothing of zones, company, sizes of groups and limits.
+What pods were worth when the plan was made is tried first: it shows a bound quickly, whatever became of the plan.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+
+from plimsoll.core.plans import Reason
+from plimsoll.nodes.model.scale_up_plan import GroupScaleUp, Pattern, Result, ScaleUpPlan, UnschedulablePods
+from plimsoll.nodes.planning.autoprovisioning.requirements import HOSTNAME
+from plimsoll.nodes.planning.explain.new_groups import why_made
+from plimsoll.nodes.planning.explain.unschedulable import why_left
+from plimsoll.solver.bounds.lower_bound import PROVING, lower_bound
+from plimsoll.solver.bounds.proven_bound import proven_bound, shown_by
+from plimsoll.solver.problem import UNBOUNDED, PackingProblem
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+
+    from plimsoll.nodes.planning.scaleup.placement import Placement
+    from plimsoll.nodes.planning.scaleup.priorities import Served, Try
+    from plimsoll.nodes.planning.scaleup.problem import ScaleUpProblem
+    from plimsoll.solver.problem import Effort, Flags, Ints
+
+
+NOT_WHOLE: Final = "NotAllFit"
+SCALE_UP: Final = "ScaleUp"
+CREATE: Final = "CreateAndScaleUp"
+
+
+def assembled(board: ScaleUpProblem, served: Served, *, usable: Flags, effort: Effort) -> ScaleUpPlan:
+    """Names, money and reasons for a draft; `usable` are the offers that were not left out."""
+    draft = served.draft
+    lines = _Lines(board, served.pods)
+    existing = _existing(board, draft, lines)
+    growths = tuple(_growth(board, draft, offer, lines) for offer in _grown(draft))
+    remaining = _remaining(board, served, usable)
+    cost = sum(one.added * one.offer.price_per_hour for one in growths)
+    return ScaleUpPlan(
+        result=_result(growths, remaining),
+        growths=growths,
+        existing=existing,
+        helped=sum(served.pods),
+        remaining=remaining,
+        cost_per_hour=round(cost, 9),
+        lower_bound_per_hour=round(min(cost, least_cost(board, draft, effort, cost)), 9),
+        label_sets=board.offered.label_sets,
+        not_offered=board.offered.not_offered,
+        budgets={"rounds": effort.rounds, "valueVectors": effort.value_vectors, "cells": effort.cells},
+    )
+
+
+def places(board: ScaleUpProblem, served: Served) -> dict[str, dict[str, int]]:
+    """Only where pods are on existing nodes: node to pods by key."""
+    return _existing(board, served.draft, _Lines(board, served.pods))
+
+
+def _existing(board: ScaleUpProblem, draft: Placement, lines: _Lines) -> dict[str, dict[str, int]]:
+    names = board.arrays.names
+    return {names[row]: lines.taken(content) for row, content in sorted(draft.existing.items()) if content}
+
+
+def _result(growths: Sequence[GroupScaleUp], remaining: Sequence[UnschedulablePods]) -> Result:
+    if growths:
+        return Result.NEEDED
+    return Result.NO_OPTIONS if remaining else Result.NOT_NEEDED
+
+
+def _grown(draft: Placement) -> list[int]:
+    return sorted({batch.offer for batch in draft.batches if batch.nodes})
+
+
+class _Lines:
+    """For each class the keys of its pods that are served, in the order in which they wait."""
+
+    def __init__(self, board: ScaleUpProblem, served: Sequence[int]) -> None:
+        self._keys = [one.key for one in board.table.pending]
+        self._waiting: list[deque[list[int]]] = [
+            deque([member.pending, served[member.pending]] for member in one.members if served[member.pending])
+            for one in board.table
+        ]
+
+    def taken(self, content: Mapping[int, int]) -> dict[str, int]:
+        """The pods of one node."""
+        named: dict[int, int] = {}
+        for number, pods in content.items():
+            wanted = pods
+            head = self._waiting[number][0]
+            if wanted < head[1]:
+                # Nearly all of them: the entry lasts for this node and beyond.
+                named[head[0]] = named.get(head[0], 0) + wanted
+                head[1] -= wanted
+                continue
+            while wanted:
+                head = self._waiting[number][0]
+                step = min(wanted, head[1])
+                named[head[0]] = named.get(head[0], 0) + step
+                wanted -= step
+                head[1] -= step
+                if not head[1]:
+                    self._waiting[number].popleft()
+        return {self._keys[index]: named[index] for index in sorted(named)}
+
+    def patterns(self, nodes: int, content: Mapping[int, int]) -> list[Pattern]:
+        """Of so many nodes filled alike: as many at once as one entry of each class lasts for."""
+        found: list[Pattern] = []
+        while nodes:
+            alike = min((self._waiting[number][0][1] // pods for number, pods in content.items()), default=nodes)
+            step = max(1, min(nodes, alike))
+            found.append(Pattern(nodes=step, pods=self._taken_alike(content, step) if alike else self.taken(content)))
+            nodes -= step
+        return found
+
+    def _taken_alike(self, content: Mapping[int, int], nodes: int) -> dict[str, int]:
+        each: dict[int, int] = {}
+        for number, pods in content.items():
+            head = self._waiting[number][0]
+            each[head[0]] = each.get(head[0], 0) + pods
+            head[1] -= pods * nodes
+            if not head[1]:
+                self._waiting[number].popleft()
+        return {self._keys[index]: each[index] for index in sorted(each)}
+
+
+def _growth(board: ScaleUpProblem, draft: Placement, offer: int, lines: _Lines) -> GroupScaleUp:
+    one = board.offers[offer]
+    found: list[Pattern] = []
+    for batch in draft.batches:
+        if batch.offer == offer:
+            found += lines.patterns(batch.nodes, batch.content)
+    patterns = _merged(found)
+    nodes = sum(pattern.nodes for pattern in patterns)
+    pods = sum(pattern.nodes * sum(pattern.pods.values()) for pattern in patterns)
+    whole = one.max_size - one.size if one.zero_or_max else nodes
+    if whole > nodes:
+        patterns.append(Pattern(nodes=whole - nodes, pods={}))
+    told = f"{nodes} node{'s' * (nodes != 1)} for {pods} pod{'s' * (pods != 1)}"
+    facts = {"nodes": nodes, "pods": pods, "pricePerHour": one.price_per_hour}
+    why = () if one.exists else why_made(board, draft, offer)
+    return GroupScaleUp(
+        offer=one,
+        before=one.size,
+        after=one.size + whole,
+        patterns=tuple(patterns),
+        reason=Reason(code=SCALE_UP if one.exists else CREATE, message=told, facts=facts, because=why),
+    )
+
+
+def _merged(patterns: Iterable[Pattern]) -> list[Pattern]:
+    """Each distinct filling once."""
+    nodes: dict[tuple[tuple[str, int], ...], int] = {}
+    for one in patterns:
+        key = tuple(one.pods.items())
+        nodes[key] = nodes.get(key, 0) + one.nodes
+    return [Pattern(nodes=count, pods=dict(key)) for key, count in nodes.items()]
+
+
+def _remaining(board: ScaleUpProblem, served: Served, usable: Flags) -> tuple[UnschedulablePods, ...]:
+    """Pods that are left, those with the same reasons together."""
+    found: dict[tuple[str, ...], tuple[tuple[Reason, ...], dict[str, int]]] = {}
+    known: dict[tuple[int, int], tuple[Reason, ...]] = {}
+    for index, one in enumerate(board.table.pending):
+        left = one.count - served.pods[index]
+        if left:
+            number = int(board.table.class_of[index])
+            nearest = served.tries.get(index)
+            key = (number, -1 if nearest is None else id(nearest))
+            if key not in known:
+                known[key] = _why_remaining(board, served, (number, nearest), usable)
+            reasons = known[key]
+            found.setdefault(tuple(map(str, reasons)), (reasons, {}))[1][one.key] = left
+    return tuple(
+        UnschedulablePods(pods=sum(keys.values()), keys=keys, reasons=reasons) for reasons, keys in found.values()
+    )
+
+
+def _why_remaining(
+    board: ScaleUpProblem, served: Served, of: tuple[int, Try | None], usable: Flags
+) -> tuple[Reason, ...]:
+    """Of a class outside bundles, or of one in a bundle that was tried."""
+    number, nearest = of
+    if nearest is not None:
+        return _why_not_whole(board, nearest, number, usable)
+    waits = served.waits.get(number)
+    return why_left(board, served.draft, number, usable) if waits is None else (waits,)
+
+
+def _why_not_whole(board: ScaleUpProblem, nearest: Try, number: int, usable: Flags) -> tuple[Reason, ...]:
+    """Of pods in a bundle: how much of it would have found a place and, if they are among the rest, what they lack."""
+    told = f"{nearest.placed} of {nearest.pods} pods fit, and all are wanted or none"
+    facts = {"fit": nearest.placed, "pods": nearest.pods}
+    lacking = why_left(board, nearest.draft, number, usable) if number in nearest.short else ()
+    reasons = [Reason(code=NOT_WHOLE, message=told, facts=facts), *lacking]
+    return tuple({(reason.code, reason.message): reason for reason in reasons}.values())
+
+
+_APART: Final = 200
+"""Of so many classes that keep their pods apart it is asked which of them keep off each other too."""
+
+
+def least_cost(board: ScaleUpProblem, draft: Placement, effort: Effort, cost: float) -> float:
+    """No plan for these pods costs less. Once it shows the cost to be good enough, it is not made any better."""
+    counts = draft.on_new_nodes(len(board.table))
+    chosen = np.flatnonzero(counts)
+    if not len(chosen):
+        return 0.0
+    types = len(board.offers)
+    apart = [number for number in chosen.tolist() if _keeps_apart(board, number)]
+    problem = PackingProblem(
+        requests=board.requests[chosen],
+        counts=counts[chosen],
+        capacity=board.capacity,
+        price=board.prices,
+        allowed=board.allowed[:, chosen],
+        per_bin=np.where(np.isin(chosen, apart), 1, UNBOUNDED),
+        exclusive=_keys(board, chosen, apart),
+        available=np.full(types, UNBOUNDED, dtype=np.int64),
+        use=np.zeros((types, 0), dtype=np.int64),
+        room=np.zeros(0, dtype=np.int64),
+    )
+    enough = cost / (1 + effort.gap)
+    worths = np.array([draft.worths.get(number, 0.0) for number in chosen.tolist()])
+    bound = shown_by(problem, worths) if worths.any() else 0.0
+    if bound < enough:
+        bound = max(bound, lower_bound(problem, effort=effort, enough=enough))
+    if effort.rounds < PROVING or bound >= enough:
+        return bound
+    return proven_bound(problem, effort, known=bound, enough=enough)
+
+
+def _keeps_apart(board: ScaleUpProblem, number: int) -> bool:
+    """Whether no node takes two pods of the class: by its own words, or because of a port, a disk or a claim."""
+    pods = board.table.classes[number]
+    if pods.has_anti_affinity and _avoids(board, number, number):
+        return True
+    return bool(pods.form.ports or pods.volumes) and board.offer_rules.rules.excludes_itself(number)
+
+
+def _avoids(board: ScaleUpProblem, one: int, other: int) -> bool:
+    """Whether pods of these classes never share a node; the words of either are enough."""
+    classes, namespaces = board.table.classes, board.snapshot.view.namespaces
+    terms = board.rules.terms
+    return HOSTNAME in (
+        *terms(one).keys_avoiding(classes[other].pod, namespaces),
+        *terms(other).keys_avoiding(classes[one].pod, namespaces),
+    )
+
+
+def _keys(board: ScaleUpProblem, chosen: Ints, apart: list[int]) -> Flags:
+    """[C, K]: classes of which a node takes one pod in all: each avoids itself, and every other of them."""
+    cliques: list[list[int]] = []
+    avoiding = [number for number in apart if board.table.classes[number].has_anti_affinity]
+    for number in avoiding[:_APART]:
+        if not _avoids(board, number, number):
+            continue
+        home = next((one for one in cliques if all(_avoids(board, number, other) for other in one)), None)
+        if home is None:
+            cliques.append([number])
+        else:
+            home.append(number)
+    keys = [np.isin(chosen, one) for one in cliques if len(one) > 1]
+    return np.stack(keys, axis=1) if keys else np.zeros((len(chosen), 0), dtype=np.bool_)

@@ -1,0 +1,223 @@
+"""Replays a plan with the plain rules of `scheduling`. A plan that fails here is never used.
+
+The engine counts in classes and arrays; this looks at pods and nodes, one by one, and shares no code with it but the
+words of the answer and the line. Two looks: every distinct filling of a node once, alone on its node (resources,
+taints, affinity to nodes, ports, volumes); and, if any pod looks at other pods, all of them in the whole cluster, in an
+order in which a scheduler could have placed them, up to a counted number.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import groupby
+from operator import itemgetter
+from typing import TYPE_CHECKING, Final
+
+from msgspec import structs
+
+from plimsoll.nodes.model.node_templates import TEMPLATE_LABEL
+from plimsoll.nodes.planning.autoprovisioning.requirements import HOSTNAME, ZONE
+from plimsoll.nodes.planning.scaleup.priorities import places_in_line
+from plimsoll.scheduling import DoesNotFit
+from plimsoll.scheduling.cluster_view import ClusterView, NodeState
+from plimsoll.scheduling.replay import Alike, Replay
+from plimsoll.scheduling.rules.inter_pod_affinity import affinity_terms, existing_anti_affinity
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+    from plimsoll.nodes.model.scale_up_options import ScaleUpOption
+    from plimsoll.nodes.model.scale_up_plan import ScaleUpPlan
+    from plimsoll.nodes.model.snapshot import PendingPods, Snapshot
+    from plimsoll.objects.api.nodes import Node
+    from plimsoll.objects.api.pods import Pod
+
+PODS_REPLAYED: Final = 20_000
+"""So many pods that look at others are replayed one by one (specs/nodes.md 7.4)."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Refuted:
+    """A pod of the plan that may not be where the plan puts it."""
+
+    key: str
+    node: str
+    reason: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Spot:
+    """So many pods of one kind on one node."""
+
+    key: str
+    node: str
+    pods: int
+
+
+def verify(snapshot: Snapshot, plan: ScaleUpPlan) -> tuple[Refuted, ...]:
+    """Everything that does not hold; empty when the plan may be used."""
+    pods = {one.key: one for one in snapshot.pending}
+    refuted = tuple(_refuted_alone(snapshot, plan, pods))
+    if refuted:
+        return refuted
+    interact = snapshot.view.has_anti_affinity or any(looks_at_others(pods[key].pod) for key in _keys(plan))
+    return tuple(_refuted_together(snapshot, plan, pods)) if interact else ()
+
+
+def looks_at_others(pod: Pod) -> bool:
+    """Whether where the pod may go depends on where other pods are, beyond its own node's room."""
+    hard = any(one.when_unsatisfiable in {"", "DoNotSchedule"} for one in pod.spec.topology_spread_constraints)
+    return hard or bool(affinity_terms(pod)) or bool(existing_anti_affinity(pod))
+
+
+def planned_node(offer: ScaleUpOption, number: int) -> Node:
+    """The template as a node of its own: no two planned nodes share a name or a host."""
+    name = f"{offer.group}-planned-{number}"
+    labels = {**offer.node.metadata.labels, HOSTNAME: name, TEMPLATE_LABEL: "true"}
+    return structs.replace(offer.node, metadata=structs.replace(offer.node.metadata, name=name, labels=labels))
+
+
+def _keys(plan: ScaleUpPlan) -> set[str]:
+    fillings = [*plan.existing.values(), *(pattern.pods for one in plan.growths for pattern in one.patterns)]
+    return {key for filling in fillings for key in filling}
+
+
+# ---- each filling alone on its node
+
+
+def _refuted_alone(snapshot: Snapshot, plan: ScaleUpPlan, pods: Mapping[str, PendingPods]) -> Iterator[Refuted]:
+    for growth in plan.growths:
+        node = planned_node(growth.offer, 0)
+        for pattern in growth.patterns:
+            replay = Replay(_only(snapshot.view, NodeState(node)))
+            replay.add_node(node, growth.offer.daemons)
+            yield from _misfits(replay, node.metadata.name, pattern.pods, pods)
+    for name, filling in plan.existing.items():
+        state = snapshot.view.nodes[name]
+        yield from _misfits(Replay(_only(snapshot.view, state)), name, filling, pods)
+
+
+def _only(view: ClusterView, state: NodeState) -> ClusterView:
+    anti = {state.name: None} if any(one.anti_affinity for one in state.pods.values()) else {}
+    return ClusterView({state.name: state}, namespaces=view.namespaces, storage=view.storage, anti_affine=anti)
+
+
+def _misfits(
+    replay: Replay, node: str, filling: Mapping[str, int], pods: Mapping[str, PendingPods]
+) -> Iterator[Refuted]:
+    for key, count in filling.items():
+        group = replay.alike(_alone(pods[key].pod))
+        for number in range(count):
+            verdict = replay.verdict(group, node)
+            if isinstance(verdict, DoesNotFit):
+                yield Refuted(key=key, node=node, reason=str(verdict.reason))
+                break
+            replay.place(group, node, f"{key}#{number}")
+
+
+def _alone(pod: Pod) -> Pod:
+    """Without what it asks of other pods: on a node by itself it would find no company, and no other domains."""
+    affinity = pod.spec.affinity
+    alone = None if affinity is None else structs.replace(affinity, pod_affinity=None)
+    return structs.replace(pod, spec=structs.replace(pod.spec, affinity=alone, topology_spread_constraints=()))
+
+
+# ---- all of them together
+
+
+def _refuted_together(snapshot: Snapshot, plan: ScaleUpPlan, pods: Mapping[str, PendingPods]) -> list[Refuted]:
+    """Orders are tried until one holds: existing nodes filled before new ones join; all nodes there from the start.
+
+    Who looks at nobody comes last in both; as that may make a difference, then both again with everybody in line.
+    """
+    refuted: list[Refuted] = []
+    for existing_first, in_line in ((True, False), (False, False), (True, True), (False, True)):
+        found = _refuted_in_order(snapshot, plan, pods, existing_first=existing_first, in_line=in_line)
+        if not found:
+            return []
+        refuted = refuted or found
+    return refuted
+
+
+def _refuted_in_order(
+    snapshot: Snapshot, plan: ScaleUpPlan, pods: Mapping[str, PendingPods], *, existing_first: bool, in_line: bool
+) -> list[Refuted]:
+    replay = Replay(snapshot.view)
+    groups = {key: replay.alike(pods[key].pod) for key in sorted(_keys(plan))}
+    replay.prepare()
+    places = dict(zip((one.key for one in snapshot.pending), places_in_line(snapshot.pending), strict=True))
+    line = {key: number for number, key in enumerate(sorted(groups, key=places.__getitem__))}
+    looking = {key for key in groups if in_line or looks_at_others(pods[key].pod)}
+    there = [_Spot(key=key, node=name, pods=count) for name, one in plan.existing.items() for key, count in one.items()]
+    left: list[tuple[str, str]] = []
+    budget = PODS_REPLAYED
+    if existing_first:
+        first = _in_order(replay, [spot for spot in there if spot.key in looking], line)[:budget]
+        left = _placed_in_turns(replay, groups, first)
+        budget -= len(first)
+    new = _on_new_nodes(replay, plan)
+    spots = new if existing_first else [*there, *new]
+    second = _in_order(replay, [spot for spot in spots if spot.key in looking], line)[:budget]
+    left = _placed_in_turns(replay, groups, [*left, *second])
+    # Who looks at nobody goes where it is put, whenever that is.
+    others = _in_order(replay, [spot for spot in (*there, *new) if spot.key not in looking], line)
+    left = _placed_in_turns(replay, groups, [*others[: budget - len(second)], *left])
+    return [_refuted(replay, groups, key, node) for key, node in left]
+
+
+def _on_new_nodes(replay: Replay, plan: ScaleUpPlan) -> list[_Spot]:
+    """The new nodes join the cluster; what is to be on them."""
+    spots: list[_Spot] = []
+    for growth in plan.growths:
+        number = 0
+        for pattern in growth.patterns:
+            for _ in range(pattern.nodes):
+                node = planned_node(growth.offer, number)
+                replay.add_node(node, growth.offer.daemons)
+                number += 1
+                spots += [_Spot(key=key, node=node.metadata.name, pods=pods) for key, pods in pattern.pods.items()]
+    return spots
+
+
+def _in_order(replay: Replay, spots: Sequence[_Spot], line: Mapping[str, int]) -> list[tuple[str, str]]:
+    """(key, node), one key after the other, each evenly over zones and nodes, as a scheduler that spreads would go."""
+    turns: list[tuple[int, int, int, str, str]] = []
+    by_place: dict[tuple[str, str], list[tuple[int, int, str]]] = {}
+    for index, spot in enumerate(spots):
+        zone = replay.nodes[spot.node].labels.get(ZONE, "")
+        by_place.setdefault((spot.key, zone), []).extend((turn, index, spot.node) for turn in range(spot.pods))
+    for (key, _), places in by_place.items():
+        turns += [(line[key], turn, index, key, node) for turn, (_, index, node) in enumerate(sorted(places))]
+    return [(key, node) for _, _, _, key, node in sorted(turns)]
+
+
+def _placed_in_turns(
+    replay: Replay, groups: Mapping[str, Alike], waiting: list[tuple[str, str]]
+) -> list[tuple[str, str]]:
+    """Place what fits; who wants company waits for it, and is asked again before the next in line. The rest is left."""
+    later: list[tuple[str, str]] = []
+    for _, turns in groupby(waiting, key=itemgetter(0)):
+        later = _placed_once(replay, groups, [*turns, *later])
+    while later:
+        again = _placed_once(replay, groups, later)
+        if len(again) == len(later):
+            break
+        later = again
+    return later
+
+
+def _placed_once(replay: Replay, groups: Mapping[str, Alike], waiting: list[tuple[str, str]]) -> list[tuple[str, str]]:
+    """Those that do not fit now."""
+    later: list[tuple[str, str]] = []
+    for key, node in waiting:
+        if isinstance(replay.verdict(groups[key], node), DoesNotFit):
+            later.append((key, node))
+        else:
+            replay.place(groups[key], node, f"{key}@{node}#{len(replay.nodes[node].pods)}")
+    return later
+
+
+def _refuted(replay: Replay, groups: Mapping[str, Alike], key: str, node: str) -> Refuted:
+    verdict = replay.verdict(groups[key], node)
+    reason = str(verdict.reason) if isinstance(verdict, DoesNotFit) else "fits only after others"
+    return Refuted(key=key, node=node, reason=reason)

@@ -1,0 +1,142 @@
+"""What a new node carries before any pod of ours: daemon pods and mirror pods, with their full requests. Pure.
+
+A template made from a real node brings its daemons along; one from the provider, or of a machine type, gets every
+daemon set that would run there (specs/nodes.md 6.5). Labels and taints of the node decide, resources do not.
+
+Public: `DaemonSets(daemon_sets).on(node) -> Carried`, `carried_by_group`, `overhead`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from msgspec import structs
+
+from plimsoll.core.errors import InvalidQuantity, InvalidSelector
+from plimsoll.core.resources import ZERO, ResourceVector
+from plimsoll.objects.api.affinity import Toleration
+from plimsoll.objects.api.meta import ObjectMeta, OwnerReference
+from plimsoll.objects.api.pods import Pod
+from plimsoll.scheduling.rules.resources_fit import pod_demand
+from plimsoll.scheduling.rules.taints import Tolerations
+from plimsoll.scheduling.selectors import node_selector
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from plimsoll.nodes.model.snapshot import NodeGroup
+    from plimsoll.objects.api.nodes import Node
+    from plimsoll.objects.api.workloads import DaemonSet
+
+# What the daemon set controller lets its pods tolerate, whatever their template says.
+_ALWAYS_TOLERATED: Final = (
+    Toleration(key="node.kubernetes.io/not-ready", operator="Exists", effect="NoExecute"),
+    Toleration(key="node.kubernetes.io/unreachable", operator="Exists", effect="NoExecute"),
+    Toleration(key="node.kubernetes.io/disk-pressure", operator="Exists", effect="NoSchedule"),
+    Toleration(key="node.kubernetes.io/memory-pressure", operator="Exists", effect="NoSchedule"),
+    Toleration(key="node.kubernetes.io/pid-pressure", operator="Exists", effect="NoSchedule"),
+    Toleration(key="node.kubernetes.io/unschedulable", operator="Exists", effect="NoSchedule"),
+)
+_ON_HOST_NETWORK: Final = Toleration(
+    key="node.kubernetes.io/network-unavailable", operator="Exists", effect="NoSchedule"
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Carried:
+    """Daemon and mirror pods of a node, and what they take together."""
+
+    pods: tuple[Pod, ...] = ()
+    demand: ResourceVector = ZERO
+
+
+class _Daemon:
+    """One daemon set, read once and asked about many nodes. Raises `InvalidSelector`, `InvalidQuantity`."""
+
+    __slots__ = ("_affinity", "_node_name", "_selector", "_tolerations", "demand", "owner", "pod")
+
+    def __init__(self, daemon_set: DaemonSet) -> None:
+        spec = daemon_set.spec.template.spec
+        affinity = None if spec.affinity is None else spec.affinity.node_affinity
+        required = None if affinity is None else affinity.required_during_scheduling_ignored_during_execution
+        self._affinity = None if required is None else node_selector(required)
+        self._selector = tuple(spec.node_selector.items())
+        self._node_name = spec.node_name
+        added = (*_ALWAYS_TOLERATED, _ON_HOST_NETWORK) if spec.host_network else _ALWAYS_TOLERATED
+        tolerations = (*spec.tolerations, *(one for one in added if one not in spec.tolerations))
+        self._tolerations = Tolerations(tolerations)
+        meta = daemon_set.metadata
+        self.owner = (meta.namespace, meta.name)
+        owner = OwnerReference(api_version="apps/v1", kind="DaemonSet", name=meta.name, uid=meta.uid, controller=True)
+        self.pod = Pod(
+            metadata=ObjectMeta(
+                name=f"{meta.name}-template",
+                namespace=meta.namespace,
+                labels=daemon_set.spec.template.metadata.labels,
+                annotations=daemon_set.spec.template.metadata.annotations,
+                owner_references=(owner,),
+            ),
+            spec=structs.replace(spec, tolerations=tolerations),
+        )
+        self.demand = pod_demand(self.pod)
+
+    def runs_on(self, node: Node) -> bool:
+        labels, name = node.metadata.labels, node.metadata.name
+        if self._node_name and self._node_name != name:
+            return False
+        if any(labels.get(key) != value for key, value in self._selector):
+            return False
+        if self._affinity is not None and not self._affinity.matches(labels, name=name):
+            return False
+        return self._tolerations.untolerated(node.spec.taints) is None
+
+    def on(self, node: Node) -> Pod:
+        spec = structs.replace(self.pod.spec, node_name=node.metadata.name)
+        return structs.replace(self.pod, spec=spec)
+
+
+class DaemonSets:
+    """All daemon sets of a cluster. One that Kubernetes itself could make no pod of runs nowhere."""
+
+    def __init__(self, daemon_sets: Iterable[DaemonSet]) -> None:
+        self._daemons: list[_Daemon] = []
+        for one in sorted(daemon_sets, key=lambda each: (each.metadata.namespace, each.metadata.name)):
+            if one.metadata.deletion_timestamp is not None:
+                continue
+            try:
+                self._daemons.append(_Daemon(one))
+            except (InvalidSelector, InvalidQuantity):
+                continue
+
+    def on(self, node: Node, *, besides: Iterable[Pod] = ()) -> Carried:
+        """A pod of every daemon set that would run there and is not among `besides`, which come first."""
+        there = tuple(besides)
+        owners = {(pod.metadata.namespace, owner.name) for pod in there for owner in _daemon_set_owners(pod)}
+        missing = [one for one in self._daemons if one.owner not in owners and one.runs_on(node)]
+        demand = overhead(there) if there else ZERO
+        for one in missing:
+            demand += one.demand
+        return Carried(pods=(*there, *(one.on(node) for one in missing)), demand=demand)
+
+
+def carried_by_group(group: NodeGroup, node: Node, sets: DaemonSets, *, force: bool) -> Carried:
+    """What the next node of a group brings; `force` (force-ds) adds daemon sets that its real nodes lack."""
+    if group.daemons_are_known and not force:
+        return Carried(pods=group.daemons, demand=overhead(group.daemons))
+    return sets.on(node, besides=group.daemons)
+
+
+def overhead(pods: Iterable[Pod]) -> ResourceVector:
+    """What they take. A pod that nobody can read takes nothing: the API server would not have let it in."""
+    total = ZERO
+    for pod in pods:
+        try:
+            total += pod_demand(pod)
+        except InvalidQuantity:
+            continue
+    return total
+
+
+def _daemon_set_owners(pod: Pod) -> list[OwnerReference]:
+    return [owner for owner in pod.metadata.owner_references if owner.controller and owner.kind == "DaemonSet"]

@@ -1,0 +1,437 @@
+"""The nodes of a view as columns of numbers: what they offer, what is free, which label values they have, who is there.
+
+`NodeArrays.of(view)` reads every node once; `NodeArrays.updated(view)` reads again only nodes on which something
+changed, found by identity (views share the states of nodes nobody touched), so that no change can be missed and none is
+paid twice. Arrays are immutable: simulations place pods on a draft over them.
+
+* `alloc[N, R]`, `free[N, R]` - int64, cpu in millicores, in the order of `columns.names`.
+* `label_ids(key)[N]` - a number for each value of a label, -1 where a node does not have it: also the domains of a
+  topology key. `grouped(keys)` - rows that no rule reading only these labels can tell apart.
+* `neighbours` - who is on the rows; `states` - the scheduling package's own states, row by row.
+
+Who is on each node, as far as pods that come could meet them: kinds of pods with counts, not pods.
+
+Kin are pods that no selector can tell apart (namespace and labels): replicas. A selector is asked once for all kin, and
+counting what it means over nodes is arithmetic on three flat arrays. Each node is read once and again only when
+something on it changed, so a turn costs by changes. Part of `Arrays`; read by `meetings` and `attachments`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from operator import is_
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeVar
+
+import msgspec
+import numpy as np
+
+from plimsoll.core.resources import CPU, EPHEMERAL_STORAGE, MEMORY, PODS
+from plimsoll.nodes.planning.equivalence.pod_classes import SelectorsInPlay
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping, Sequence
+
+    from plimsoll.core.resources import ResourceVector
+    from plimsoll.core.selectors import LabelSelector
+    from plimsoll.objects.api.nodes import Node
+    from plimsoll.objects.api.pods import Pod
+    from plimsoll.scheduling.cluster_view import ClusterView, Kin, NodeState, PlacedPod
+    from plimsoll.scheduling.rules.host_ports import HostPort
+    from plimsoll.scheduling.rules.inter_pod_affinity import AffinityTerm
+    from plimsoll.solver.problem import Flags, Ints
+
+
+T = TypeVar("T")
+
+_FIRST: Final = (CPU, MEMORY, EPHEMERAL_STORAGE, PODS)
+# More than any machine has, and small enough that sums of a few do not leave 64 bits.
+_MOST: Final = 1 << 60
+# Kinds are only ever added; past this many unused ones they are numbered anew.
+_STALE_KINDS: Final = 4096
+
+
+class Columns:
+    """Which resource stands in which column: the four every node has, then the others by name."""
+
+    __slots__ = ("index", "names")
+
+    def __init__(self, names: Iterable[str]) -> None:
+        self.names = (*_FIRST, *sorted(set(names) - set(_FIRST)))
+        self.index = {name: column for column, name in enumerate(self.names)}
+
+    def __len__(self) -> int:
+        return len(self.names)
+
+    def covers(self, names: Iterable[str]) -> bool:
+        return all(name in self.index for name in names)
+
+    def vector(self, amounts: ResourceVector) -> Ints:
+        """[R]; amounts no machine can have are cut to what 64 bits can still add up."""
+        found: Ints = self.matrix([amounts])[0]
+        return found
+
+    def matrix(self, vectors: Sequence[ResourceVector]) -> Ints:
+        """[len(vectors), R]."""
+        if not vectors:
+            return np.zeros((0, len(self)), dtype=np.int64)
+        amounts = [one.amounts(self.names) for one in vectors]
+        try:
+            return np.clip(np.array(amounts, dtype=np.int64), -_MOST, _MOST)
+        except OverflowError:
+            return np.array([[min(max(one, -_MOST), _MOST) for one in line] for line in amounts], dtype=np.int64)
+
+
+class NodeArrays:
+    """Rows of nodes, in the order of the view."""
+
+    def __init__(self, states: Sequence[NodeState], *, columns: Columns, neighbours: Neighbours) -> None:
+        self.states = tuple(states)
+        self.names = tuple(one.name for one in self.states)
+        self.row_of = {name: row for row, name in enumerate(self.names)}
+        self.columns = columns
+        self.neighbours = neighbours
+        self.alloc: Ints = columns.matrix([one.allocatable for one in self.states])
+        self.free: Ints = columns.matrix([one.free for one in self.states])
+        self.unreadable: Flags = np.array([bool(one.problem) for one in self.states], dtype=np.bool_)
+        """[N]: rows of which nobody can say what is free."""
+        self._of_nodes: dict[tuple[str, ...], Any] = {}
+
+    @classmethod
+    def of(cls, view: ClusterView, *, resources: Iterable[str] = ()) -> NodeArrays:
+        """`resources` are names that must have a column even if no node offers them: what pods ask for."""
+        return cls.of_states(view.nodes.values(), resources=resources)
+
+    @classmethod
+    def of_states(cls, states: Iterable[NodeState], *, resources: Iterable[str] = ()) -> NodeArrays:
+        listed = tuple(states)
+        kinds = Kinds()
+        homes = [Household(one, kinds) for one in listed]
+        return cls(listed, columns=_columns(listed, resources), neighbours=Neighbours(kinds, homes))
+
+    def updated(self, view: ClusterView, *, resources: Iterable[str] = ()) -> NodeArrays:
+        """The same for a later view, by what changed. Gives what `of` gives."""
+        wanted = tuple(resources)
+        stale = len(self.neighbours.kinds.kin) - len(self.neighbours.households) * 4
+        if stale > _STALE_KINDS:
+            return NodeArrays.of(view, resources=wanted)
+        states = tuple(view.nodes.values())
+        if len(states) == len(self.states) and all(map(is_, states, self.states)) and self.columns.covers(wanted):
+            return self
+        kept = self._rows_before(states)
+        fresh = [place for place, row in enumerate(kept) if row is None]
+        columns = self._columns_for(states, fresh, wanted)
+        if not fresh and columns is self.columns and len(states) == len(self.states) and kept == list(range(len(kept))):
+            return self
+        homes = self.neighbours.households
+        kinds = self.neighbours.kinds
+        neighbours = Neighbours(
+            kinds,
+            [Household(state, kinds) if row is None else homes[row] for state, row in zip(states, kept, strict=True)],
+        )
+        if columns is not self.columns:
+            return NodeArrays(states, columns=columns, neighbours=neighbours)
+        other = object.__new__(NodeArrays)
+        other._take_over(self, states, kept, neighbours=neighbours)
+        return other
+
+    def _rows_before(self, states: tuple[NodeState, ...]) -> list[int | None]:
+        """For each state its row here, if nothing on it has changed."""
+        before = self.states
+        if len(states) == len(before):
+            # Mostly the same nodes in the same order: then what is not the very same object is the only question.
+            kept: list[int | None] = list(range(len(states)))
+            changed = [row for row, same in enumerate(map(is_, states, before)) if not same]
+            if all(states[row].name == before[row].name for row in changed):
+                for row in changed:
+                    kept[row] = row if _same(before[row], states[row]) else None
+                return kept
+        return [self._unchanged(state) for state in states]
+
+    def _unchanged(self, state: NodeState) -> int | None:
+        row = self.row_of.get(state.name)
+        return row if row is not None and _same(self.states[row], state) else None
+
+    def _columns_for(self, states: tuple[NodeState, ...], fresh: Sequence[int], wanted: Sequence[str]) -> Columns:
+        # Few nodes differ in what there is a name for: each set of names is looked at once.
+        sets = {tuple(amounts) for row in fresh for amounts in (states[row].allocatable, states[row].used)}
+        names = {name for one in sets for name in one}
+        return self.columns if self.columns.covers((*names, *wanted)) else _columns(states, wanted)
+
+    def _take_over(
+        self, before: NodeArrays, states: tuple[NodeState, ...], kept: Sequence[int | None], *, neighbours: Neighbours
+    ) -> None:
+        columns = before.columns
+        self.states, self.columns, self.neighbours = states, columns, neighbours
+        fresh = [place for place, row in enumerate(kept) if row is None]
+        same_rows = len(kept) == len(before.states) and all(row is None or row == at for at, row in enumerate(kept))
+        same_rows = same_rows and all(states[row].name == before.names[row] for row in fresh)
+        if same_rows:
+            self.names, self.row_of = before.names, before.row_of
+            self.alloc, self.free, self.unreadable = before.alloc.copy(), before.free.copy(), before.unreadable.copy()
+        else:
+            self.names = tuple(one.name for one in states)
+            self.row_of = {name: row for row, name in enumerate(self.names)}
+            rows = np.array([-1 if row is None else row for row in kept], dtype=np.int64)
+            self.alloc, self.free = _gathered(before.alloc, rows), _gathered(before.free, rows)
+            self.unreadable = np.array([bool(one.problem) for one in states], dtype=np.bool_)
+        # Pods come and go on the same node objects, which then need not be read again.
+        written = [row for row in fresh if not same_rows or states[row].node is not before.states[row].node]
+        if written:
+            self.alloc[written] = columns.matrix([states[row].allocatable for row in written])
+        if fresh:
+            self.free[fresh] = columns.matrix([states[row].free for row in fresh])
+            self.unreadable[fresh] = [bool(states[row].problem) for row in fresh]
+        alike = same_rows and all(_same_to_rules(before.states[row].node, states[row].node) for row in fresh)
+        self._of_nodes = before._of_nodes if alike else {}
+
+    def __len__(self) -> int:
+        return len(self.states)
+
+    def read_once(self, what: tuple[str, ...], read: Callable[[], T]) -> T:
+        """What `read` makes of the node objects alone, kept for as long as they stay the same to every rule.
+
+        That is labels, spec and what they offer: pods that come and go, and heartbeats, are not looked at.
+        """
+        if what not in self._of_nodes:
+            self._of_nodes[what] = read()
+        found: T = self._of_nodes[what]
+        return found
+
+    def label_ids(self, key: str) -> Ints:
+        return self._labelled(key)[0]
+
+    def label_values(self, key: str) -> tuple[str, ...]:
+        """What the numbers of `label_ids` stand for."""
+        return self._labelled(key)[1]
+
+    def _labelled(self, key: str) -> tuple[Ints, tuple[str, ...]]:
+        return self.read_once(("label", key), lambda: _numbered_values(self.states, key))
+
+    def grouped(self, keys: Iterable[str], *, names: Iterable[str] = ()) -> tuple[Ints, Ints]:
+        """Rows with equal values of these labels as groups; nodes with one of the names are each a group of its own.
+
+        Gives [G], a row of each group, and [N], the group of each row.
+        """
+        wanted = tuple(sorted(keys))
+        singled = {row for row in map(self.row_of.get, names) if row is not None}
+        if singled:
+            groups = self._by_labels(wanted)[1].copy()
+            groups[sorted(singled)] = len(self.states) + np.arange(len(singled))
+            return _numbered(groups)
+        return self._by_labels(wanted)
+
+    def _by_labels(self, keys: tuple[str, ...]) -> tuple[Ints, Ints]:
+        return self.read_once(("groups", *keys), lambda: self._groups_of(keys))
+
+    def _groups_of(self, keys: tuple[str, ...]) -> tuple[Ints, Ints]:
+        groups = np.zeros(len(self.states), dtype=np.int64)
+        for key in keys:
+            ids = self.label_ids(key) + 1
+            # Numbered anew after each key, so that the product stays small.
+            groups = _numbered(groups * (int(ids.max(initial=0)) + 1) + ids)[1]
+        return _numbered(groups)
+
+
+def _numbered_values(states: Sequence[NodeState], key: str) -> tuple[Ints, tuple[str, ...]]:
+    numbers: dict[str, int] = {}
+    ids = np.full(len(states), -1, dtype=np.int64)
+    for row, state in enumerate(states):
+        value = state.labels.get(key)
+        if value is not None:
+            ids[row] = numbers.setdefault(value, len(numbers))
+    return ids, tuple(numbers)
+
+
+def _numbered(groups: Ints) -> tuple[Ints, Ints]:
+    _, rows, group_of = np.unique(groups, return_index=True, return_inverse=True)
+    return rows.astype(np.int64), group_of.astype(np.int64)
+
+
+def _columns(states: Iterable[NodeState], resources: Iterable[str]) -> Columns:
+    return Columns({*resources, *(name for one in states for name in (*one.allocatable, *one.used))})
+
+
+def _gathered(before: Ints, rows: Ints) -> Ints:
+    if not len(before):
+        return np.zeros((len(rows), before.shape[1]), dtype=np.int64)
+    return before[np.maximum(rows, 0)]
+
+
+def _same_to_rules(before: Node, after: Node) -> bool:
+    """Whether everything is the same that rules and limits read of a node object."""
+    return before is after or (
+        before.metadata.labels == after.metadata.labels
+        and before.spec == after.spec
+        and before.status.capacity == after.status.capacity
+        and before.status.allocatable == after.status.allocatable
+    )
+
+
+def _same(before: NodeState, after: NodeState) -> bool:
+    """Whether nothing a rule could see has changed; a rebuilt state of the same objects is the same."""
+    if before is after:
+        return True
+    if before.node is not after.node or before.problem != after.problem or len(before.pods) != len(after.pods):
+        return False
+    # Lists compare by identity first: pods that are the same objects are not looked into.
+    return [one.pod for one in before.pods.values()] == [one.pod for one in after.pods.values()]
+
+
+_ENCODER: Final = msgspec.msgpack.Encoder(order="deterministic")
+
+
+@dataclass(frozen=True, slots=True)
+class KinKind:
+    """One kind of kin, as a selector sees it."""
+
+    namespace: str
+    labels: Mapping[str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class AvoiderKind:
+    """Running pods of one kin with the same required anti-affinity."""
+
+    pod: Pod
+    terms: tuple[AffinityTerm, ...]
+
+
+class Kinds:
+    """Numbers for kinds, given once and never changed: arrays of several turns may share one."""
+
+    def __init__(self) -> None:
+        self.kin: list[KinKind] = []
+        self._by_namespace: dict[str, list[int]] = {}
+        self._by_label: dict[tuple[str, str], list[int]] = {}
+        self.avoiders: list[AvoiderKind] = []
+        self.kin_numbers: dict[Kin, int] = {}
+        self._avoider_numbers: dict[tuple[int, bytes], int] = {}
+
+    def kin_number(self, placed: PlacedPod) -> int:
+        number = self.kin_numbers.get(placed.kin)
+        if number is None:
+            number = self.kin_numbers[placed.kin] = len(self.kin)
+            self.kin.append(KinKind(placed.namespace, placed.labels))
+            self._by_namespace.setdefault(placed.namespace, []).append(number)
+            for item in placed.labels.items():
+                self._by_label.setdefault(item, []).append(number)
+        return number
+
+    def candidates(self, selector: LabelSelector, namespace: str | None = None) -> Iterable[int]:
+        """Kinds that the selector might mean, all that it does mean among them: the shortest list there is."""
+        lists: list[Sequence[int]] = [range(len(self.kin))]
+        if namespace is not None:
+            lists.append(self._by_namespace.get(namespace, ()))
+        for one in selector.requirements:
+            value = selector.exact(one.key)
+            if value is not None:
+                lists.append(self._by_label.get((one.key, value), ()))
+        return min(lists, key=len)
+
+    def avoider_number(self, placed: PlacedPod) -> int:
+        affinity = placed.pod.spec.affinity
+        written = _ENCODER.encode(None if affinity is None else affinity.pod_anti_affinity)
+        key = (self.kin_number(placed), written)
+        number = self._avoider_numbers.get(key)
+        if number is None:
+            number = self._avoider_numbers[key] = len(self.avoiders)
+            self.avoiders.append(AvoiderKind(placed.pod, placed.anti_affinity))
+        return number
+
+
+class Household:
+    """The pods of one node: what few pods have is read at once, kinds of kin when somebody counts them."""
+
+    __slots__ = ("_census", "_place", "avoiders", "claims", "ports")
+
+    def __init__(self, place: NodeState, kinds: Kinds) -> None:
+        self._place = place
+        self._census: Census | None = None
+        special = [one for one in place.pods.values() if one.anti_affinity or one.ports or one.claims]
+        avoiding = dict.fromkeys(kinds.avoider_number(one) for one in special if one.anti_affinity)
+        self.avoiders: tuple[int, ...] = tuple(avoiding)
+        self.ports: frozenset[HostPort] = frozenset(port for one in special for port in one.ports)
+        self.claims: tuple[tuple[str, tuple[str, ...]], ...] = tuple(
+            (one.namespace, one.claims) for one in special if one.claims
+        )
+        """Namespace and claim names, of each pod that has claims."""
+
+    def census(self, kinds: Kinds) -> Census:
+        if self._census is None:
+            self._census = _census(self._place.pods.values(), kinds)
+        return self._census
+
+
+class Census(NamedTuple):
+    """Kinds of kin on one node, with how many pods each has."""
+
+    kin: Ints
+    total: Ints
+    staying: Ints
+    """Without pods on their way out."""
+
+
+def _census(pods: Iterable[PlacedPod], kinds: Kinds) -> Census:
+    total: dict[int, int] = {}
+    leaving: dict[int, int] = {}
+    known = kinds.kin_numbers
+    for placed in pods:
+        number = known.get(placed.kin, -1)
+        if number < 0:
+            number = kinds.kin_number(placed)
+        total[number] = total.get(number, 0) + placed.count
+        if placed.leaving:
+            leaving[number] = leaving.get(number, 0) + placed.count
+    counts = np.array([*total.values()], dtype=np.int64)
+    gone = np.array([leaving.get(number, 0) for number in total], dtype=np.int64) if leaving else 0
+    return Census(np.array([*total], dtype=np.int64), counts, counts - gone)
+
+
+class Neighbours:
+    """Households of all rows, with the flat arrays over them made when first asked for."""
+
+    def __init__(self, kinds: Kinds, households: Sequence[Household]) -> None:
+        self.kinds = kinds
+        self.households = tuple(households)
+        self._flat: tuple[Ints, Ints, Ints, Ints] | None = None
+        self._avoider_rows: dict[int, Ints] | None = None
+
+    def counts(self, meant: Flags, *, staying: bool) -> Ints:
+        """[N]: pods on each row whose kind of kin is meant; `staying` leaves out those on their way out."""
+        row, kin, total, remaining = self._entries()
+        chosen = meant[kin]
+        weights = (remaining if staying else total)[chosen]
+        return np.bincount(row[chosen], weights=weights, minlength=len(self.households)).astype(np.int64)
+
+    @property
+    def avoider_rows(self) -> dict[int, Ints]:
+        """Rows that hold pods of each kind with anti-affinity."""
+        if self._avoider_rows is None:
+            rows: dict[int, list[int]] = {}
+            for row, household in enumerate(self.households):
+                for number in household.avoiders:
+                    rows.setdefault(number, []).append(row)
+            self._avoider_rows = {number: np.array(rows[number], dtype=np.int64) for number in sorted(rows)}
+        return self._avoider_rows
+
+    def selectors_in_play(self) -> SelectorsInPlay:
+        """What the anti-affinity of running pods can see."""
+        return SelectorsInPlay.of_avoiding(self.kinds.avoiders[number].pod for number in self.avoider_rows)
+
+    def no_kin(self) -> Flags:
+        """[kinds of kin]: none is meant. From here on everybody who is on a row has a number."""
+        self._entries()
+        return np.zeros(len(self.kinds.kin), dtype=np.bool_)
+
+    def _entries(self) -> tuple[Ints, Ints, Ints, Ints]:
+        if self._flat is None:
+            found = [one.census(self.kinds) for one in self.households]
+            sizes = np.array([len(one.kin) for one in found], dtype=np.int64)
+            empty = [np.zeros(0, dtype=np.int64)]
+            self._flat = (
+                np.repeat(np.arange(len(found), dtype=np.int64), sizes),
+                np.concatenate(empty + [one.kin for one in found]),
+                np.concatenate(empty + [one.total for one in found]),
+                np.concatenate(empty + [one.staying for one in found]),
+            )
+        return self._flat

@@ -1,0 +1,253 @@
+"""Which pods are on which node, in kinds: pods alike to every rule about moving them. Read incrementally.
+
+A whole cluster has a hundred thousand pods and a few hundred kinds. Each node is read when something on it changed;
+pods that are the same objects as before are not looked into again. `PodsByNode.of(view, before)` costs by changes; the
+flat arrays over all nodes are what removals and consolidation count with.
+
+* `kinds[k].pod` stands for every pod of the kind, taken off its node (no spec.nodeName).
+* `row[P]`, `kind[P]`: each pod's node and kind, in the order of nodes; `pods(row)`: the pods themselves.
+
+What a node object says of itself that bears on its removal: ready, leaving, not there yet, to be left alone.
+
+Read once for each node object (`homes` keeps it); what the controller knows beside it is in `removal_candidates.Known`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from operator import is_
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+from msgspec import structs
+
+from plimsoll.nodes.model.node_templates import TEMPLATE_LABEL
+from plimsoll.nodes.planning.equivalence.scheduling_keys import fingerprint
+from plimsoll.nodes.planning.equivalence.volume_keys import touches_storage
+from plimsoll.nodes.planning.requests.placeholder_pods import is_booked
+from plimsoll.nodes.planning.scaledown.drainability import (
+    KUBE_SYSTEM,
+    SAFE_LOCAL_VOLUMES,
+    SAFE_TO_EVICT,
+    has_mirror,
+    is_daemon_pod,
+    local_volumes,
+)
+from plimsoll.nodes.planning.scaleup.resource_limits import BEING_DELETED
+from plimsoll.objects.owners import controller_of
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from plimsoll.objects.api.nodes import Node
+    from plimsoll.objects.api.pods import Pod
+    from plimsoll.scheduling.cluster_view import ClusterView, NodeState, PlacedPod
+    from plimsoll.solver.problem import Ints
+
+
+DELETION_COST: Final = "controller.kubernetes.io/pod-deletion-cost"
+# Kinds are only ever added; with this many more than pods they are numbered anew.
+_STALE_KINDS: Final = 4096
+
+Key = tuple[Any, ...]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class PodKind:
+    """Pods alike in everything that decides whether and where they can move."""
+
+    number: int
+    pod: Pod
+    sample: PlacedPod
+    is_mirror: bool
+    is_daemon: bool
+
+    @property
+    def stays(self) -> bool:
+        """It belongs to its node."""
+        return self.is_mirror or self.is_daemon
+
+
+class Kinds:
+    """Numbers for kinds, given once: homes of several turns share them."""
+
+    def __init__(self) -> None:
+        self.listed: list[PodKind] = []
+        self.leaving: list[int] = []
+        """Kinds of pods on their way out."""
+        self.booked: list[int] = []
+        """Kinds of pods that are not there: requests are to have them."""
+        self._numbers: dict[Key, int] = {}
+
+    def number(self, placed: PlacedPod) -> int:
+        pod = placed.pod
+        is_mirror = has_mirror(pod)
+        is_daemon = not is_mirror and is_daemon_pod(pod)
+        stays = is_mirror or is_daemon
+        loose = pod if stays else off_its_node(pod)
+        key = (is_mirror, is_daemon, *_key(placed, loose, stays=stays))
+        number = self._numbers.get(key)
+        if number is None:
+            number = self._numbers[key] = len(self.listed)
+            self.listed.append(PodKind(number, loose, placed, is_mirror, is_daemon))
+            if placed.leaving:
+                self.leaving.append(number)
+            if is_booked(pod):
+                self.booked.append(number)
+        return number
+
+
+def off_its_node(pod: Pod) -> Pod:
+    """The pod as its controller would make it again: with no node of its own."""
+    return structs.replace(pod, spec=structs.replace(pod.spec, node_name="")) if pod.spec.node_name else pod
+
+
+def _key(placed: PlacedPod, loose: Pod, *, stays: bool) -> Key:
+    meta = loose.metadata
+    owner = controller_of(meta)
+    notes = meta.annotations
+    made_by = None if owner is None else (owner.kind, owner.name)
+    leaving = (meta.deletion_timestamp, loose.spec.termination_grace_period_seconds)
+    if stays:
+        need = frozenset(placed.demand.items())
+        return (placed.kin, made_by, leaving if placed.leaving else None, need)
+    # Age counts for pods of the system only; others of one kind may be of any age.
+    age = meta.creation_timestamp if meta.namespace == KUBE_SYSTEM else None
+    with_storage = bool(loose.spec.volumes) and touches_storage(loose)
+    return (
+        placed.kin,
+        made_by,
+        leaving if placed.leaving else None,
+        age,
+        (notes.get(SAFE_TO_EVICT), notes.get(SAFE_LOCAL_VOLUMES), notes.get(DELETION_COST)) if notes else None,
+        local_volumes(loose) if loose.spec.volumes else (),
+        meta.name if with_storage else "",
+        loose.status.phase,
+        fingerprint(loose),
+    )
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Home:
+    """One node's pods, and the kind of each."""
+
+    state: NodeState
+    pods: tuple[PlacedPod, ...]
+    kinds: Ints
+    standing: NodeFlags
+
+    @classmethod
+    def of(cls, state: NodeState, kinds: Kinds, before: Home | None) -> Home:
+        pods = tuple(state.pods.values())
+        numbers = [kinds.number(one) for one in pods] if before is None else before.numbers_of(pods, kinds)
+        standing = (
+            NodeFlags.of(state.node) if before is None or before.state.node is not state.node else before.standing
+        )
+        return cls(state, pods, np.array(numbers, dtype=np.int64), standing)
+
+    def numbers_of(self, pods: tuple[PlacedPod, ...], kinds: Kinds) -> list[int]:
+        """Of a node with these pods now. Most are the very same as before, and are then not looked at one by one."""
+        known = dict(zip(map(id, self.pods), self.kinds.tolist(), strict=True))
+        numbers = list(map(known.get, map(id, pods)))
+        fresh = [place for place, number in enumerate(numbers) if number is None]
+        # Where a view was made anew, pods are the same and only what was read of them is not.
+        same = {id(one.pod): known[id(one)] for one in self.pods} if len(fresh) > 1 else {}
+        for place in fresh:
+            number = same.get(id(pods[place].pod))
+            numbers[place] = kinds.number(pods[place]) if number is None else number
+        return [number for number in numbers if number is not None]
+
+    def listed(self) -> list[tuple[PlacedPod, int]]:
+        return list(zip(self.pods, self.kinds.tolist(), strict=True))
+
+
+class PodsByNode:
+    """All nodes of a view, in its order."""
+
+    def __init__(self, kinds: Kinds, homes: Sequence[Home]) -> None:
+        self.numbers = kinds
+        self.kinds: tuple[PodKind, ...] = tuple(kinds.listed)
+        self.leaving = tuple(kinds.leaving)
+        self.booked = tuple(kinds.booked)
+        self.homes = tuple(homes)
+        self.states = tuple(one.state for one in self.homes)
+        sizes = np.array([len(one.pods) for one in self.homes], dtype=np.int64)
+        self.starts: Ints = np.concatenate((np.zeros(1, dtype=np.int64), np.cumsum(sizes)))
+        self.row: Ints = np.repeat(np.arange(len(self.homes), dtype=np.int64), sizes)
+        empty = [np.zeros(0, dtype=np.int64)]
+        self.kind: Ints = np.concatenate(empty + [one.kinds for one in self.homes])
+
+    @classmethod
+    def of(cls, view: ClusterView, before: PodsByNode | None = None) -> PodsByNode:
+        if before is not None and len(before.kinds) > len(before.kind) + _STALE_KINDS:
+            before = None
+        states = tuple(view.nodes.values())
+        if before is None:
+            kinds = Kinds()
+            return cls(kinds, [Home.of(state, kinds, None) for state in states])
+        homes = before.changed(states)
+        return before if homes is None else cls(before.numbers, homes)
+
+    def changed(self, states: tuple[NodeState, ...]) -> list[Home] | None:
+        """Homes of these nodes, read where they are not the very same as before; None where all are."""
+        kinds = self.numbers
+        if len(states) == len(self.states):
+            changed = [row for row, same in enumerate(map(is_, states, self.states)) if not same]
+            if not changed:
+                return None
+            if all(states[row].name == self.states[row].name for row in changed):
+                homes = list(self.homes)
+                for row in changed:
+                    homes[row] = Home.of(states[row], kinds, homes[row])
+                return homes
+        known = {one.state.name: one for one in self.homes}
+        return [_home(state, kinds, known.get(state.name)) for state in states]
+
+    def booked_rows(self) -> Ints:
+        """Nodes that hold something for a request."""
+        if not self.booked:
+            return np.zeros(0, dtype=np.int64)
+        meant = np.zeros(len(self.kinds), dtype=np.bool_)
+        meant[list(self.booked)] = True
+        return np.unique(self.row[meant[self.kind]])
+
+    def pods(self, row: int) -> list[tuple[PlacedPod, int]]:
+        """Pods of a node with their kinds."""
+        return self.homes[row].listed()
+
+
+def _home(state: NodeState, kinds: Kinds, before: Home | None) -> Home:
+    if before is not None and before.state is state:
+        return before
+    return Home.of(state, kinds, before)
+
+
+SCALE_DOWN_DISABLED: Final = "cluster-autoscaler.kubernetes.io/scale-down-disabled"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NodeFlags:
+    """Of one node."""
+
+    ready: bool
+    """A node that says nothing of it is taken for ready: files leave conditions out."""
+    leaving: bool
+    upcoming: bool
+    """It stands for a machine that has not joined yet."""
+    disabled: bool
+    """Annotated not to be removed."""
+
+    @property
+    def is_plain(self) -> bool:
+        return self.ready and not (self.leaving or self.upcoming or self.disabled)
+
+    @classmethod
+    def of(cls, node: Node) -> NodeFlags:
+        meta = node.metadata
+        tainted = any(taint.key == BEING_DELETED for taint in node.spec.taints)
+        return cls(
+            ready=all(one.status == "True" for one in node.status.conditions if one.type == "Ready"),
+            leaving=tainted or meta.deletion_timestamp is not None,
+            upcoming=meta.labels.get(TEMPLATE_LABEL) == "true",
+            disabled=meta.annotations.get(SCALE_DOWN_DISABLED) == "true",
+        )

@@ -1,0 +1,305 @@
+"""Snapshots of a cluster that changes, each made from the one before: `SnapshotBuilder`. Pure.
+
+A controller tells what changed (`update`) and gets the next snapshot. Nodes on which nothing happened are the same
+states as before, and the snapshot brings a `PlannerCache`, so planners too read only what changed: a turn costs by
+changes.
+
+Snapshots are immutable and stay good after the next one was made. What they hold does not depend on the way there:
+nodes are in the order of their names, pods of a node and pods that wait in the order of their keys. The keeper judges
+nothing: who uses it leaves out pods that do not count, and puts those that are promised a node onto it.
+
+Pods that wait, gathered into the few entries planners are asked about, and kept so while pods come and go.
+
+Ten thousand pods of a hundred controllers are a hundred entries (`PendingPods`), so that a plan costs by controllers
+even before its classes are made. Pods of one entry are one owner's, alike in everything a scheduling rule or a volume
+could tell; pods with claims of their own stand alone. Part of `snapshots`; what waits and what does not is said by its
+user.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any, Final, TypeGuard
+
+from plimsoll.nodes.model.snapshot import PendingPods, Snapshot
+from plimsoll.nodes.planning.equivalence.scheduling_keys import fingerprint
+from plimsoll.nodes.planning.equivalence.volume_keys import touches_storage
+from plimsoll.nodes.planning.state.planner_cache import PlannerCache
+from plimsoll.objects.codec.decode_problems import BadObject
+from plimsoll.objects.owners import controller_of
+from plimsoll.scheduling import ClusterView, Storage
+from plimsoll.scheduling.cluster_view import NodeState, PlacedPod, PodKey
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from plimsoll.nodes.model.snapshot import MachineType, NodeGroup
+    from plimsoll.objects.api.nodes import Node
+    from plimsoll.objects.api.pods import Pod
+    from plimsoll.objects.api.policy import PodDisruptionBudget
+    from plimsoll.objects.api.workloads import DaemonSet
+    from plimsoll.scheduling.cluster_view import Kin
+
+
+_ENDED: Final = frozenset({"Succeeded", "Failed"})
+Touched = dict[str, dict[PodKey, None]]
+"""By node, whose pods there came, went or are others."""
+# Kin are only ever added; with this many more than pods they are gathered anew.
+_STALE_KIN: Final = 4096
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Changes:
+    """By name what became different: the object as it is now, or None where it is gone or does not count any more."""
+
+    nodes: Mapping[str, Node | None] = field(default_factory=dict)
+    pods: Mapping[PodKey, Pod | BadObject | None] = field(default_factory=dict)
+    """A pod with a node holds it, one without waits for one, one that has ended does neither."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Surroundings:
+    """What else a snapshot holds: little enough to be said anew each time."""
+
+    at: datetime
+    namespaces: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+    storage: Storage = field(default_factory=Storage)
+    groups: tuple[NodeGroup, ...] = ()
+    machine_types: tuple[MachineType, ...] = ()
+    daemon_sets: tuple[DaemonSet, ...] = ()
+    budgets: tuple[PodDisruptionBudget, ...] = ()
+    group_of: Mapping[str, str] = field(default_factory=dict)
+    creation_backoffs: Mapping[tuple[str, str, str], str] = field(default_factory=dict)
+
+
+class SnapshotBuilder:
+    """Of one cluster. Whoever plans with a snapshot is done before the next one is asked for."""
+
+    def __init__(self) -> None:
+        self.memory = PlannerCache()
+        self._number = 0
+        self._nodes: dict[str, Node] = {}
+        self._states: dict[str, NodeState] = {}
+        """Of nodes that exist, by name; replaced when something changes, never changed."""
+        self._repelling: dict[str, None] = {}
+        self._holding: dict[str, dict[PodKey, PlacedPod | BadObject]] = {}
+        """Who is on which node, also of nodes that are not there (yet)."""
+        self._home: dict[PodKey, str] = {}
+        self._kin: dict[Kin, Kin] = {}
+        self._waiting = WaitingGroups()
+
+    def update(self, changes: Changes, around: Surroundings) -> Snapshot:
+        """The cluster with these changes: the next number."""
+        touched: Touched = {}
+        for key, pod in changes.pods.items():
+            self._put_pod(key, pod, touched)
+        for name, node in changes.nodes.items():
+            touched.setdefault(name, {})
+            if node is None:
+                self._nodes.pop(name, None)
+            else:
+                self._nodes[name] = node
+        self._make_states(touched)
+        self._number += 1
+        if len(self._kin) > _STALE_KIN + len(self._home):
+            self._kin = {}
+        return self._snapshot(around)
+
+    # ---- who is where
+
+    def _put_pod(self, key: PodKey, pod: Pod | BadObject | None, touched: Touched) -> None:
+        before = self._home.pop(key, "")
+        if before:
+            del self._holding[before][key]
+            touched.setdefault(before, {})[key] = None
+        if _waits(pod):
+            self._waiting.put(key, pod)
+            return
+        self._waiting.drop(key)
+        if isinstance(pod, BadObject):
+            self._settle(key, pod.node_name, pod, touched)
+        elif pod is not None and pod.status.phase not in _ENDED:
+            placed = PlacedPod(pod)
+            # Replicas then share one object, which is what everybody looks them up by.
+            placed.kin = self._kin.setdefault(placed.kin, placed.kin)
+            self._settle(key, pod.spec.node_name, placed, touched)
+
+    def _settle(self, key: PodKey, node: str, pod: PlacedPod | BadObject, touched: Touched) -> None:
+        """One that nobody can read and that is on no node holds nothing."""
+        if node:
+            self._home[key] = node
+            self._holding.setdefault(node, {})[key] = pod
+            touched.setdefault(node, {})[key] = None
+
+    # ---- nodes
+
+    def _make_states(self, touched: Touched) -> None:
+        if not touched:
+            return
+        states, repelling = dict(self._states), dict(self._repelling)
+        for name, keys in touched.items():
+            repelling.pop(name, None)
+            node = self._nodes.get(name)
+            if node is None:
+                states.pop(name, None)
+                if not self._holding.get(name):
+                    self._holding.pop(name, None)
+                continue
+            states[name] = state = self._state(node, self._states.get(name), keys)
+            if any(placed.anti_affinity for placed in state.pods.values()):
+                repelling[name] = None
+        if states.keys() != self._states.keys():
+            states = {name: states[name] for name in sorted(states)}
+        self._states = states
+        self._repelling = dict.fromkeys(sorted(repelling))
+
+    def _state(self, node: Node, before: NodeState | None, keys: Iterable[PodKey]) -> NodeState:
+        """`keys` are all whose pod on the node may be another than before."""
+        held = self._holding.get(node.metadata.name, {})
+        if before is None or before.node is not node or before.unreadable_pods:
+            before, keys = NodeState(node), held
+        there = before.pods
+        changed = [key for key in keys if there.get(key) is not held.get(key)]
+        state = before.exchanged(
+            [key for key in changed if key in there],
+            [one for key in changed if isinstance(one := held.get(key), PlacedPod)],
+        )
+        for _, one in sorted((key, one) for key in changed if isinstance(one := held.get(key), BadObject)):
+            state = state.with_unreadable(one)
+        return state
+
+    def _snapshot(self, around: Surroundings) -> Snapshot:
+        return Snapshot(
+            number=self._number,
+            at=around.at,
+            view=ClusterView(
+                self._states,
+                namespaces=around.namespaces,
+                storage=around.storage,
+                anti_affine=self._repelling,
+            ),
+            pending=self._waiting.pending(),
+            groups=around.groups,
+            machine_types=around.machine_types,
+            daemon_sets=around.daemon_sets,
+            budgets=around.budgets,
+            group_of=around.group_of,
+            creation_backoffs=around.creation_backoffs,
+            memory=self.memory,
+        )
+
+
+def _waits(pod: Pod | BadObject | None) -> TypeGuard[Pod]:
+    if pod is None or isinstance(pod, BadObject):
+        return False
+    return not pod.spec.node_name and pod.status.phase not in _ENDED
+
+
+Likeness = tuple[Any, ...]
+
+_FAR_AHEAD: Final = datetime.max.replace(tzinfo=UTC)
+
+
+class WaitingGroups:
+    """Entries by what their pods have in common; only those are made anew whose pods changed."""
+
+    def __init__(self) -> None:
+        self._groups: dict[Likeness, _Group] = {}
+        self._likeness: dict[PodKey, Likeness] = {}
+        self._entries: dict[Likeness, PendingPods] = {}
+        self._changed: dict[Likeness, None] = {}
+        self._listed: tuple[PendingPods, ...] = ()
+
+    def put(self, key: PodKey, pod: Pod) -> None:
+        """A pod that waits, or waits still with something about it changed."""
+        likeness = _likeness(pod)
+        if self._likeness.get(key) not in {None, likeness}:
+            self.drop(key)
+        self._likeness[key] = likeness
+        if likeness not in self._groups:
+            self._groups[likeness] = _Group()
+        if self._groups[likeness].put(key, pod):
+            self._changed[likeness] = None
+
+    def drop(self, key: PodKey) -> None:
+        """It waits no longer. One that never did is nobody's business."""
+        likeness = self._likeness.pop(key, None)
+        if likeness is not None:
+            self._groups[likeness].drop(key)
+            self._changed[likeness] = None
+
+    def pending(self) -> tuple[PendingPods, ...]:
+        """In the order of their keys, whatever order the pods came in."""
+        if self._changed:
+            for likeness in self._changed:
+                if self._groups[likeness].line:
+                    self._entries[likeness] = self._groups[likeness].entry()
+                else:
+                    del self._groups[likeness]
+                    self._entries.pop(likeness, None)
+            self._changed = {}
+            self._listed = tuple(sorted(self._entries.values(), key=lambda one: one.key))
+        return self._listed
+
+
+class _Group:
+    """Pods of one entry; who waits longest comes first."""
+
+    def __init__(self) -> None:
+        self._pods: dict[PodKey, Pod] = {}
+        self._line: list[tuple[datetime, PodKey]] = []
+        self._is_in_order = True
+
+    def put(self, key: PodKey, pod: Pod) -> bool:
+        """Whether that changes the entry; of a pod in the middle of the line only its place and name are in it."""
+        before = self._pods.get(key)
+        if before is not None and _place(key, before) != _place(key, pod):
+            self.drop(key)
+            before = None
+        self._pods[key] = pod
+        if before is None:
+            self._line.append(_place(key, pod))
+            self._is_in_order = False
+            return True
+        return self.line[0][1] == key
+
+    def drop(self, key: PodKey) -> None:
+        self._line.remove(_place(key, self._pods.pop(key)))
+
+    @property
+    def line(self) -> list[tuple[datetime, PodKey]]:
+        """Put in order when somebody asks: thousands come at once."""
+        if not self._is_in_order:
+            self._line.sort()
+            self._is_in_order = True
+        return self._line
+
+    def entry(self) -> PendingPods:
+        """Named after the first in line."""
+        line = self.line
+        key = line[0][1]
+        return PendingPods(
+            key=str(key),
+            pod=self._pods[key],
+            count=len(line),
+            created=self._pods[key].metadata.creation_timestamp,
+            names=tuple([one.name for _, one in line]),
+        )
+
+
+def _place(key: PodKey, pod: Pod) -> tuple[datetime, PodKey]:
+    return (pod.metadata.creation_timestamp or _FAR_AHEAD, key)
+
+
+def _likeness(pod: Pod) -> Likeness:
+    meta = pod.metadata
+    owner = controller_of(meta)
+    own_claims = bool(pod.spec.volumes) and touches_storage(pod)
+    return (
+        meta.namespace,
+        None if owner is None else owner.uid,
+        frozenset(meta.labels.items()),
+        fingerprint(pod),
+        meta.name if own_claims else "",
+    )

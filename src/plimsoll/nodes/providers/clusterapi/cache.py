@@ -1,0 +1,160 @@
+"""What the provider knows of Cluster API's objects between two refreshes, and whose node is whose.
+
+A refresh lists every kind once, however many groups there are. What was changed through us since is noted here, so
+that a group shows it before the next refresh; nothing here changes objects.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Final, TypeVar
+
+import structlog
+from msgspec import structs
+
+from plimsoll.kube.requests.options import Selection
+from plimsoll.nodes.providers.clusterapi.annotations import Sizes, group_id, is_nap_template, sizes_of
+from plimsoll.nodes.providers.clusterapi.client import look_up_served, read, read_if_there
+from plimsoll.nodes.providers.clusterapi.machines import Members
+from plimsoll.objects.api.cluster_api import ClusterMachine
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from plimsoll.kube.client import Client
+    from plimsoll.nodes.providers.clusterapi.client import Served
+    from plimsoll.nodes.providers.clusterapi.machines import MachineKey
+    from plimsoll.nodes.providers.clusterapi.settings import ClusterApiSettings
+    from plimsoll.nodes.providers.values import NodeRef
+    from plimsoll.objects.api.cluster_api import Scalable
+    from plimsoll.objects.api.meta import WireObject
+    from plimsoll.objects.codec.decoding import DecodedList
+
+log = structlog.get_logger(__name__)
+T = TypeVar("T", bound="WireObject")
+
+PAGE_SIZE: Final = 5_000
+"""Calls are rationed, and a machine is small."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GroupObject:
+    """An object that is a node group."""
+
+    id: str
+    object: Scalable
+    sizes: Sizes
+
+    @property
+    def replicas(self) -> int:
+        return self.object.spec.replicas or 0
+
+
+class ProviderCache:
+    """A copy of the objects; `renew` makes a new one."""
+
+    def __init__(self, client: Client, settings: ClusterApiSettings) -> None:
+        self.client = client
+        self.settings = settings
+        self._served: Served | None = None
+        self._is_there = False
+        self._groups: dict[str, GroupObject] = {}
+        self._templates: dict[str, Scalable] = {}
+        self._members = Members.of((), (), keys=settings.keys)
+        self.going: set[MachineKey] = set()
+        """Machines that were given up through us since the last refresh."""
+        self._told: dict[str, str] = {}
+
+    async def renew(self) -> None:
+        """Ask for everything. Where that fails, what was known is not used again either, nor the version served."""
+        self._is_there = False
+        served = self._served or await look_up_served(self.client, self.settings)
+        self._served = None
+        scalables = [one for struct in served.scalable for one in await self._listed(served, struct)]
+        machines = await self._listed(served, ClusterMachine)
+        self._served = served
+        self._take(scalables)
+        self._members = Members.of(scalables, machines, keys=self.settings.keys)
+        self.going.clear()
+        self._is_there = True
+
+    # ---- asking
+
+    async def served(self) -> Served:
+        await self._ready()
+        assert self._served is not None
+        return self._served
+
+    async def groups(self) -> dict[str, GroupObject]:
+        await self._ready()
+        return self._groups
+
+    async def group(self, name: str) -> GroupObject | None:
+        return (await self.groups()).get(name)
+
+    async def nap_templates(self) -> dict[str, Scalable]:
+        """MachineDeployments that are machine types, by name."""
+        await self._ready()
+        return self._templates
+
+    async def members(self) -> Members:
+        await self._ready()
+        return self._members
+
+    async def group_of(self, node: NodeRef) -> GroupObject | None:
+        await self._ready()
+        return self._groups.get(self._members.group_of(node))
+
+    # ---- noting
+
+    def note_replicas(self, group: GroupObject, replicas: int) -> None:
+        current = self._groups.get(group.id, group)
+        spec = structs.replace(current.object.spec, replicas=replicas)
+        self._groups[group.id] = replace(current, object=structs.replace(current.object, spec=spec))
+
+    async def look_again(self, name: str) -> None:
+        """At one group that came, went or was changed; its machines are as of the last refresh."""
+        served = await self.served()
+        kind, namespace, plain = name.split("/")
+        struct = next(one for one in served.scalable if one.kind_name() == kind)
+        found: Scalable | None = await read_if_there(
+            self.client.get(served.resource(struct), plain, namespace=namespace)
+        )
+        others = [one.object for one in self._groups.values() if one.id != name]
+        self._take([*others, *self._templates.values(), *([found] if found is not None else [])])
+
+    # ---- inside
+
+    async def _ready(self) -> None:
+        if not self._is_there:
+            await self.renew()
+
+    async def _listed(self, served: Served, struct: type[T]) -> tuple[T, ...]:
+        selection = Selection(namespace=self.settings.namespace, page_size=PAGE_SIZE)
+        listed: DecodedList[T] = await read(self.client.list(served.resource(struct), selection))
+        for bad in listed.bad:
+            self._tell(f"{bad.kind}/{bad.namespace}/{bad.name}", bad.problem)
+        return listed.items
+
+    def _take(self, scalables: Iterable[Scalable]) -> None:
+        groups: dict[str, GroupObject] = {}
+        templates: dict[str, Scalable] = {}
+        for found in scalables:
+            if not self.settings.allows(found):
+                continue
+            name = group_id(found)
+            if is_nap_template(found) and not found.spec.replicas:
+                templates[found.metadata.name] = found
+            sizes = sizes_of(found, self.settings.keys)
+            if isinstance(sizes, Sizes):
+                groups[name] = GroupObject(id=name, object=found, sizes=sizes)
+            elif sizes.problem:
+                self._tell(name, sizes.problem)
+        self._groups = dict(sorted(groups.items()))
+        self._templates = dict(sorted(templates.items()))
+
+    def _tell(self, name: str, problem: str) -> None:
+        """Once, not at every refresh."""
+        if self._told.get(name) != problem:
+            self._told[name] = problem
+            log.warning("provider.not_a_group", object=name, problem=problem)

@@ -1,0 +1,161 @@
+"""How the management cluster is asked: which version it serves, and what a call came to.
+
+Reads raise `ProviderFailed`; changes give an `Outcome`. The one thing that is neither is `NotAllowed`: then it is we
+who must not act, and the whole turn ends.
+
+Sizes of groups, changed through the scale subresource and only from what they were seen to be.
+
+The version of the object goes with every change, so nobody else's change is overwritten. A version is often out of date
+for no reason that matters (the status was written), so a refused change is looked at and tried again a few times.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from plimsoll.core.errors import InvalidInput, Unreachable
+from plimsoll.core.values import Value
+from plimsoll.kube.discovery import groups, resources
+from plimsoll.kube.errors import AnswerLost, ApiError, Conflict, NotFound, ServerFailed, UnreadableAnswer
+from plimsoll.nodes.providers.values import CallFailed, Done, FailureKind, ProviderFailed
+from plimsoll.objects.api.cluster_api import (
+    ClusterMachine,
+    MachineDeployment,
+    MachinePool,
+    MachineSet,
+    cluster_api_resource,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
+    from typing import TypeVar
+
+    from plimsoll.kube.client import Client
+    from plimsoll.nodes.providers.clusterapi.cache import GroupObject, ProviderCache
+    from plimsoll.nodes.providers.clusterapi.settings import ClusterApiSettings
+    from plimsoll.objects.api.cluster_api import Scalable
+    from plimsoll.objects.api.meta import WireObject
+    from plimsoll.objects.registry import Resource
+
+    T = TypeVar("T")
+    Decide = Callable[[int], int | Done | CallFailed]
+
+
+TROUBLE: Final = (ApiError, Unreachable, UnreadableAnswer, InvalidInput)
+# The first that fits decides.
+_KINDS: Final = (
+    (NotFound, FailureKind.NO_SUCH_GROUP),
+    (Conflict, FailureKind.REFUSED),
+    ((AnswerLost, ServerFailed, UnreadableAnswer), FailureKind.UNKNOWN),
+)
+_SCALABLE: Final[tuple[type[Scalable], ...]] = (MachineDeployment, MachineSet, MachinePool)
+
+
+async def read(reading: Awaitable[T]) -> T:
+    """What was asked, or `ProviderFailed`."""
+    try:
+        return await reading
+    except TROUBLE as error:
+        raise ProviderFailed(f"Cluster API: {error}") from error
+
+
+async def read_if_there(reading: Awaitable[T]) -> T | None:
+    """The same; None for what does not exist."""
+    try:
+        return await read(reading)
+    except ProviderFailed as failed:
+        if isinstance(failed.__cause__, NotFound):
+            return None
+        raise
+
+
+def failure_of(error: Exception) -> CallFailed:
+    """What became of a change that ended so."""
+    kind = next((kind for kinds, kind in _KINDS if isinstance(error, kinds)), FailureKind.FAILED)
+    return CallFailed(kind=kind, message=str(error))
+
+
+def refused(message: str) -> CallFailed:
+    return CallFailed(kind=FailureKind.REFUSED, message=message)
+
+
+class Served(Value):
+    """What of Cluster API the management cluster has, in one version."""
+
+    group: str
+    version: str
+    plurals: frozenset[str]
+
+    def resource(self, struct: type[WireObject]) -> Resource:
+        return cluster_api_resource(struct, group=self.group, version=self.version)
+
+    @property
+    def scalable(self) -> tuple[type[Scalable], ...]:
+        """MachinePools may not be there."""
+        return tuple(one for one in _SCALABLE if self.resource(one).plural in self.plurals)
+
+
+async def look_up_served(client: Client, settings: ClusterApiSettings) -> Served:
+    """Raises `ProviderFailed` where Cluster API is not installed."""
+    version = settings.version or await preferred_version(client, settings.group)
+    if not version:
+        raise ProviderFailed(f"the management cluster does not serve {settings.group}: is Cluster API installed there?")
+    listed = await read(resources(client, f"{settings.group}/{version}"))
+    served = Served(group=settings.group, version=version, plurals=frozenset(one.name for one in listed))
+    if served.resource(ClusterMachine).plural not in served.plurals:
+        raise ProviderFailed(f"the management cluster has no machines in {settings.group}/{version}")
+    return served
+
+
+async def preferred_version(client: Client, group: str) -> str:
+    """Empty for a group that is not served."""
+    found = await read(groups(client))
+    return next((one.versions[0] for one in found if one.name == group and one.versions), "")
+
+
+_TRIES: Final = 5
+
+
+async def resize(holdings: ProviderCache, group: GroupObject, decide: Decide) -> Done | CallFailed:
+    """Ask `decide` what the present size is to become, until that is so or is not to be."""
+    meta = group.object.metadata
+    resource = (await holdings.served()).resource(type(group.object))
+    for _ in range(_TRIES):
+        try:
+            scale = await holdings.client.get_scale(resource, meta.name, namespace=meta.namespace)
+        except TROUBLE as error:
+            return _only_asked(failure_of(error))
+        wanted = decide(scale.spec.replicas)
+        if not isinstance(wanted, int):
+            holdings.note_replicas(group, scale.spec.replicas)
+            return wanted
+        version = scale.metadata.resource_version
+        try:
+            await holdings.client.scale(resource, meta.name, wanted, namespace=meta.namespace, resource_version=version)
+        except Conflict:
+            continue
+        except TROUBLE as error:
+            return failure_of(error)
+        holdings.note_replicas(group, wanted)
+        return Done()
+    return refused(f"node group {group.id} is changed by others all the time")
+
+
+def from_expected(group: GroupObject, delta: int, *, expected: int) -> Decide:
+    """`expected + delta`, unless it is that already, or something else by now."""
+
+    def decide(replicas: int) -> int | Done | CallFailed:
+        if replicas == expected + delta:
+            return Done()
+        if replicas != expected:
+            return refused(f"target of node group {group.id} is {replicas}, not {expected}")
+        return expected + delta
+
+    return decide
+
+
+def _only_asked(failure: CallFailed) -> CallFailed:
+    """Nothing was done, whatever became of the question."""
+    if failure.kind is not FailureKind.UNKNOWN:
+        return failure
+    return CallFailed(kind=FailureKind.FAILED, message=failure.message)

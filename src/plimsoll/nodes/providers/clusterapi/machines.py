@@ -1,0 +1,182 @@
+"""Which machine is behind a node, and which group a machine belongs to. Pure.
+
+A node is known by its provider id, by the reference that a Machine has to it, or by what Cluster API wrote on the node.
+A Machine belongs to what owns it: a MachineSet, or the MachineDeployment above that, or a MachinePool. Where two
+machines answer to one name (two clusters with nodes of the same name), none does.
+
+Machines of Cluster API as the instances of a group. Pure.
+
+A machine that failed for good, or that has no instance yet, has an id of our own making by which it is known again
+when it is to be removed.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from plimsoll.nodes.providers.clusterapi.annotations import FAILED_PREFIX, PENDING_PREFIX, group_id
+from plimsoll.nodes.providers.values import ErrorClass, Instance, InstanceError, InstanceState
+from plimsoll.objects.api.cluster_api import MachinePool, MachineSet
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+
+    from plimsoll.nodes.providers.clusterapi.annotations import Keys
+    from plimsoll.nodes.providers.values import NodeRef
+    from plimsoll.objects.api.cluster_api import ClusterMachine, Scalable
+    from plimsoll.objects.api.meta import ObjectMeta
+
+
+class MachineKey(NamedTuple):
+    """Where a Machine is."""
+
+    namespace: str
+    name: str
+
+
+def key_of(machine: ClusterMachine) -> MachineKey:
+    return MachineKey(machine.metadata.namespace, machine.metadata.name)
+
+
+def is_going(machine: ClusterMachine) -> bool:
+    return machine.metadata.deletion_timestamp is not None
+
+
+def key_in(provider_id: str) -> MachineKey | None:
+    """The machine that an id of our own making tells; None for a cloud's id."""
+    for prefix in (FAILED_PREFIX, PENDING_PREFIX):
+        if provider_id.startswith(prefix):
+            # No name of a namespace has an underscore.
+            namespace, _, name = provider_id.removeprefix(prefix).partition("_")
+            return MachineKey(namespace, name)
+    return None
+
+
+def instance_of(machine: ClusterMachine, *, node_provider_id: str = "") -> Instance:
+    """`node_provider_id` is its node's, for infrastructure that writes none into the machine."""
+    key = key_of(machine)
+    node = machine.status.node_ref.name if machine.status.node_ref is not None else ""
+    if machine.failure:
+        state, error = _failing(machine)
+        return Instance(id=f"{FAILED_PREFIX}{key.namespace}_{key.name}", name=node, state=state, error=error)
+    provider_id = machine.spec.provider_id or node_provider_id
+    if not provider_id:
+        state = InstanceState.DELETING if is_going(machine) else InstanceState.CREATING
+        return Instance(id=f"{PENDING_PREFIX}{key.namespace}_{key.name}", name=node, state=state)
+    state = InstanceState.DELETING if is_going(machine) else InstanceState.RUNNING
+    return Instance(id=provider_id, name=node, state=state)
+
+
+def is_real(instance: Instance) -> bool:
+    """Whether there is, and stays, an instance that is or becomes a node."""
+    return key_in(instance.id) is None and instance.state is not InstanceState.DELETING
+
+
+def _failing(machine: ClusterMachine) -> tuple[InstanceState, InstanceError | None]:
+    if is_going(machine):
+        return InstanceState.DELETING, _error("DeletingFailed", machine)
+    if machine.status.node_ref is None:
+        return InstanceState.CREATING, _error("ProvisioningFailed", machine)
+    # It was a node once; what became of it the node itself shows.
+    return InstanceState.UNSPECIFIED, None
+
+
+def _error(code: str, machine: ClusterMachine) -> InstanceError:
+    return InstanceError(error_class=ErrorClass.OTHER, code=code, message=machine.failure)
+
+
+_SET, _DEPLOYMENT, _POOL = "MachineSet", "MachineDeployment", "MachinePool"
+_NOBODY: Final = MachineKey("", "")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Members:
+    """All machines of one moment, found by any name."""
+
+    machines: Mapping[MachineKey, ClusterMachine]
+    keys: Keys
+    _sets: Mapping[tuple[str, str], MachineSet]
+    _group_of: Mapping[MachineKey, str]
+    _pool_of: Mapping[str, str]
+    """Provider id to the pool that lists it."""
+    _by_id: Mapping[str, MachineKey]
+    _by_ending: Mapping[str, MachineKey]
+    """By the last part of the provider id: some clouds write the rest differently into machines and nodes."""
+    _by_node: Mapping[str, MachineKey]
+    _of_group: Mapping[str, Sequence[MachineKey]]
+
+    @classmethod
+    def of(cls, scalables: Iterable[Scalable], machines: Iterable[ClusterMachine], *, keys: Keys) -> Members:
+        known, objects = {key_of(one): one for one in machines}, tuple(scalables)
+        sets = {(one.metadata.namespace, one.metadata.name): one for one in objects if isinstance(one, MachineSet)}
+        group_of = {key: _owner(one.metadata, sets) for key, one in known.items()}
+        pools = [one for one in objects if isinstance(one, MachinePool)]
+        ids = [(one.spec.provider_id, key) for key, one in known.items() if one.spec.provider_id]
+        refs = [(one.status.node_ref.name, key) for key, one in known.items() if one.status.node_ref is not None]
+        of_group: dict[str, list[MachineKey]] = {}
+        for key, group in sorted(group_of.items()):
+            of_group.setdefault(group, []).append(key)
+        return cls(
+            machines=known,
+            keys=keys,
+            _sets=sets,
+            _group_of=group_of,
+            _pool_of={listed: group_id(pool) for pool in pools for listed in pool.spec.provider_id_list},
+            _by_id=_unique(ids),
+            _by_ending=_unique((_ending(provider_id), key) for provider_id, key in ids),
+            _by_node=_unique(refs),
+            _of_group=of_group,
+        )
+
+    def machine_of(self, node: NodeRef) -> ClusterMachine | None:
+        told = key_in(node.provider_id)
+        if told is not None:
+            return self.machines.get(told)
+        for index, name in (
+            (self._by_id, node.provider_id),
+            (self._by_ending, _ending(node.provider_id)),
+            (self._by_node, node.name),
+        ):
+            if name and (key := index.get(name, _NOBODY)) != _NOBODY:
+                return self.machines[key]
+        written = node.annotations.get(self.keys.machine, "")
+        namespace = node.annotations.get(self.keys.cluster_namespace, "")
+        return self.machines.get(MachineKey(namespace, written)) if written else None
+
+    def group_of(self, node: NodeRef) -> str:
+        """The id of the group, whether it is autoscaled or not; empty for a node of nobody."""
+        machine = self.machine_of(node)
+        if machine is None:
+            return self._pool_of.get(node.provider_id, "")
+        return self._group_of.get(key_of(machine), "")
+
+    def owner_of(self, machine: ClusterMachine) -> str:
+        """The same for a machine that may have come since; whose the machine sets are, was seen before."""
+        return _owner(machine.metadata, self._sets)
+
+    def of_group(self, group: str) -> list[ClusterMachine]:
+        return [self.machines[key] for key in self._of_group.get(group, ())]
+
+
+def _owner(meta: ObjectMeta, sets: Mapping[tuple[str, str], MachineSet]) -> str:
+    """The id of what a machine is made by; empty for one that was made by hand."""
+    owners = {one.kind: one.name for one in meta.owner_references}
+    if name := owners.get(_SET):
+        above = sets.get((meta.namespace, name))
+        higher = {one.kind: one.name for one in above.metadata.owner_references} if above is not None else {}
+        if deployment := higher.get(_DEPLOYMENT):
+            return f"{_DEPLOYMENT}/{meta.namespace}/{deployment}"
+        return f"{_SET}/{meta.namespace}/{name}"
+    return f"{_POOL}/{meta.namespace}/{owners[_POOL]}" if _POOL in owners else ""
+
+
+def _unique(pairs: Iterable[tuple[str, MachineKey]]) -> dict[str, MachineKey]:
+    found: dict[str, MachineKey] = {}
+    for name, key in pairs:
+        found[name] = key if found.get(name, key) == key else _NOBODY
+    return found
+
+
+def _ending(provider_id: str) -> str:
+    return provider_id.rpartition("/")[2]

@@ -1,0 +1,1 @@
+"""Kubernetes Events of the node autoscaler."""

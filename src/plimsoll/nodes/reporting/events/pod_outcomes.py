@@ -1,0 +1,136 @@
+"""What a turn came to for every pod that waits: a place already, nodes on their way, or nothing and why. Pure.
+
+A plan counts pods by entry, because those of one entry are alike. Here they get their names back: the first of an entry
+are those with a place, the next are helped by growth, the last are left. Events and the journal both read it.
+
+What is told to pods, so that ten thousand of them alike do not make ten thousand Events. Pure.
+
+Pods of one owner that are told the same are a class. So many of a class are told by themselves; if there are more, the
+owner is told how many they are in all (specs/nodes.md 11), or, for pods that stand alone, the status ConfigMap is.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Final
+
+from plimsoll.nodes.reporting.events.emitter import NORMAL, EventMessage, about_owner, about_pod
+from plimsoll.objects.owners import controller_of
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+    from plimsoll.core.plans import Reason
+    from plimsoll.nodes.model.loop_result import LoopResult, ScaleUpResult
+    from plimsoll.nodes.model.snapshot import PendingPods
+    from plimsoll.objects.api.meta import ObjectReference
+    from plimsoll.objects.api.pods import Pod
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PodOutcome:
+    """Of one entry, by names of pods; pods that are no objects have none."""
+
+    pending: PendingPods
+    housed: tuple[str, ...]
+    """There is room for them on nodes that are there, or on their way already."""
+    helped: tuple[str, ...]
+    growths: tuple[str, ...]
+    """What was grown for them, as Cluster Autoscaler prints it; empty where none of it was done."""
+    left: tuple[str, ...]
+    reasons: tuple[Reason, ...]
+
+
+def fates_of(turn: LoopResult) -> Iterator[PodOutcome]:
+    """Nothing where nobody planned."""
+    plan = turn.scale_up.plan
+    if turn.snapshot is None or not (plan.growths or plan.existing or plan.remaining):
+        return
+    housed = _counts(plan.existing.values())
+    planned = _counts(
+        {key: pods * pattern.nodes for key, pods in pattern.pods.items()}
+        for growth in plan.growths
+        for pattern in growth.patterns
+    )
+    growths = _growths_by_key(turn.scale_up.grown)
+    why = {key: one.reasons for one in plan.remaining for key in one.keys}
+    for one in turn.snapshot.pending:
+        first = housed.get(one.key, 0)
+        after = first + planned.get(one.key, 0)
+        done = growths.get(one.key, {})
+        yield PodOutcome(
+            pending=one,
+            housed=one.names[:first],
+            helped=one.names[first:after] if done else (),
+            growths=tuple(done),
+            left=one.names[after:] if one.key in why else (),
+            reasons=why.get(one.key, ()),
+        )
+
+
+def _growths_by_key(grown: Iterable[ScaleUpResult]) -> dict[str, dict[str, None]]:
+    """By entry, the growths that were done for it, in the order of the plan."""
+    found: dict[str, dict[str, None]] = {}
+    for one in grown:
+        if one.is_done:
+            printed = f"{{{one.group} {one.before}->{one.after} (max: {one.growth.offer.max_size})}}"
+            for pattern in one.growth.patterns:
+                for key in pattern.pods:
+                    found.setdefault(key, {})[printed] = None
+    return found
+
+
+def _counts(parts: Iterable[Mapping[str, int]]) -> dict[str, int]:
+    found: dict[str, int] = {}
+    for part in parts:
+        for key, pods in part.items():
+            found[key] = found.get(key, 0) + pods
+    return found
+
+
+PODS_OF_A_CLASS: Final = 50
+_PODS_OF_A_TURN: Final = 700
+"""With many classes fewer of each are told: a recorder holds a thousand Events, and drops the oldest beyond that."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Class:
+    """Pods of one owner with one fate."""
+
+    owner: ObjectReference | None
+    reason: str
+    words: str
+    """What follows "pod" or "7 pods"."""
+    pods: list[tuple[Pod, str]] = field(default_factory=list)
+
+
+class PodTellings:
+    """Grows pod by pod; `told` gives the Events, classes in the order in which they came."""
+
+    def __init__(self) -> None:
+        self._classes: dict[tuple[str, str, str], Class] = {}
+
+    def add(self, pod: Pod, names: Sequence[str], *, reason: str, words: str) -> None:
+        """Pods like this one, by name. Pods that are no objects have no names, and are not told anything."""
+        if not names:
+            return
+        owner = controller_of(pod.metadata)
+        key = (reason, words, "" if owner is None else f"{pod.metadata.namespace}/{owner.kind}/{owner.name}")
+        known = self._classes.get(key)
+        if known is None:
+            known = self._classes[key] = Class(owner=about_owner(pod), reason=reason, words=words)
+        known.pods.extend((pod, name) for name in names)
+
+    def told(self, otherwise: ObjectReference) -> Iterator[EventMessage]:
+        """`otherwise` is told of pods without an owner."""
+        if not self._classes:
+            return
+        share = max(1, min(PODS_OF_A_CLASS, _PODS_OF_A_TURN // len(self._classes)))
+        for one in self._classes.values():
+            for pod, name in one.pods[:share]:
+                yield EventMessage(
+                    about=about_pod(pod, name), type=NORMAL, reason=one.reason, message=f"pod {one.words}"
+                )
+            if len(one.pods) > share:
+                message = f"{len(one.pods)} pods {one.words}"
+                yield EventMessage(about=one.owner or otherwise, type=NORMAL, reason=one.reason, message=message)

@@ -1,0 +1,51 @@
+"""Events about ProvisioningRequests and about pods that consume them. Pure; specs/nodes.md 2.4 and 4.6.
+
+Only what was written into a request is told of it: an Event must not say more than `kubectl describe` shows beside it.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from plimsoll.nodes.reporting.events.emitter import NORMAL, WARNING, EventMessage, about_pod
+from plimsoll.nodes.requests.model import UpdateKind
+from plimsoll.nodes.requests.status_updates import ACCEPTED_TEXT
+from plimsoll.objects.api.meta import ObjectReference
+from plimsoll.objects.api.provisioning_requests import REQUEST_GROUP
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from plimsoll.nodes.model.loop_result import LoopResult
+    from plimsoll.nodes.requests.model import ConsumerWarning, RequestView
+
+_NOT_BY_THEMSELVES: Final = (UpdateKind.ACCEPTED, UpdateKind.DELETED)
+_BAD: Final = (UpdateKind.NOT_FOUND, UpdateKind.FAILED, UpdateKind.REVOKED, UpdateKind.ROLLED_BACK)
+_API_VERSION: Final = f"{REQUEST_GROUP}/v1"
+_KIND: Final = "ProvisioningRequest"
+
+
+def request_events(turn: LoopResult) -> Iterator[EventMessage]:
+    for one in turn.requests.news:
+        if one.is_written and one.accepts:
+            yield EventMessage(about=_about(one.seen), reason=UpdateKind.ACCEPTED.value, message=ACCEPTED_TEXT)
+        if one.is_written and one.saying not in _NOT_BY_THEMSELVES:
+            kind = WARNING if one.saying in _BAD else NORMAL
+            yield EventMessage(about=_about(one.seen), type=kind, reason=one.saying.value, message=str(one.reason))
+    for warning in turn.requests.warnings:
+        about = _whom(warning)
+        yield EventMessage(about=about, type=WARNING, reason=warning.reason.code, message=str(warning.reason))
+
+
+def _whom(warning: ConsumerWarning) -> ObjectReference:
+    if warning.pod is not None:
+        return about_pod(warning.pod)
+    if warning.seen is not None:
+        return _about(warning.seen)
+    namespace, _, name = warning.request.partition("/")
+    return ObjectReference(api_version=_API_VERSION, kind=_KIND, namespace=namespace, name=name)
+
+
+def _about(seen: RequestView) -> ObjectReference:
+    meta = seen.request.metadata
+    return ObjectReference(api_version=_API_VERSION, kind=_KIND, namespace=meta.namespace, name=meta.name, uid=meta.uid)

@@ -1,0 +1,101 @@
+"""What a turn tells of removals: to the status ConfigMap, to nodes, and to pods that are moved. Pure.
+
+Reasons and words are those of Cluster Autoscaler (specs/nodes.md 11).
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from plimsoll.nodes.model.loop_result import RemovalResult
+from plimsoll.nodes.planning.scaleup.resource_limits import BEING_DELETED
+from plimsoll.nodes.reporting.events.emitter import (
+    NORMAL,
+    WARNING,
+    EventMessage,
+    about_node,
+    about_placed,
+    about_pod,
+    status_map,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from plimsoll.nodes.model.loop_result import FinishedRemoval, LoopResult
+    from plimsoll.nodes.planning.scaledown.selection import NodeRemoval
+
+SCALE_DOWN: Final = "ScaleDown"
+SCALE_DOWN_FAILED: Final = "ScaleDownFailed"
+CLEANUP: Final = "ClusterAutoscalerCleanup"
+_NAMED_PODS: Final = 50
+
+
+def scale_down_events(turn: LoopResult) -> Iterator[EventMessage]:
+    yield from _cleaned(turn)
+    for removal in turn.scale_down.begun:
+        yield from _begun(removal, turn)
+    for ended in turn.scale_down.ended:
+        yield from _ended(ended, turn)
+    yield from _groups(turn)
+
+
+def _cleaned(turn: LoopResult) -> Iterator[EventMessage]:
+    for one in turn.cleaned:
+        about = about_node(one.node, turn.snapshot)
+        if one.failure is None:
+            yield EventMessage(
+                about=about, reason=CLEANUP, message=f"removed {BEING_DELETED} taint from node {one.node}"
+            )
+        else:
+            message = f"failed to clean {BEING_DELETED} on node {one.node}: {one.failure}"
+            yield EventMessage(about=about, type=WARNING, reason=CLEANUP, message=message)
+
+
+def _begun(removal: NodeRemoval, turn: LoopResult) -> Iterator[EventMessage]:
+    status = status_map(turn.policy)
+    if removal.is_empty:
+        message = f'Scale-down: removing empty node "{removal.node}"'
+        yield EventMessage(about=status, reason="ScaleDownEmpty", message=message)
+    else:
+        yield EventMessage(about=status, reason=SCALE_DOWN, message=_drain_message(removal))
+    node = about_node(removal.node, turn.snapshot)
+    yield EventMessage(about=node, reason=SCALE_DOWN, message="marked the node as toBeDeleted/unschedulable")
+    for move in removal.moves:
+        pod = about_placed(move.pod, removal.node, turn.snapshot)
+        yield EventMessage(about=pod, reason=SCALE_DOWN, message="deleting pod for node scale down")
+
+
+def _drain_message(removal: NodeRemoval) -> str:
+    pods = ",".join(move.pod.name for move in removal.moves[:_NAMED_PODS])
+    utilization = removal.reason.facts.get("utilization", 0.0)
+    return f"Scale-down: removing node {removal.node}, utilization: {utilization:.4g}, pods to reschedule: {pods}"
+
+
+def _ended(ended: FinishedRemoval, turn: LoopResult) -> Iterator[EventMessage]:
+    node = about_node(ended.removal.node, turn.snapshot)
+    for one in ended.pods:
+        if one.failure is not None:
+            message = f"failed to delete pod for ScaleDown: {one.failure}"
+            yield EventMessage(about=about_pod(one.pod), type=WARNING, reason=SCALE_DOWN_FAILED, message=message)
+    why = ended.reason or "no reason was given"
+    match ended.result:
+        case RemovalResult.REMOVED:
+            yield EventMessage(about=node, reason=SCALE_DOWN, message="node removed by cluster autoscaler")
+        case RemovalResult.FAILED:
+            what = "delete empty node" if ended.removal.is_empty else "drain and delete node"
+            yield EventMessage(about=node, type=WARNING, reason=SCALE_DOWN_FAILED, message=f"failed to {what}: {why}")
+        case RemovalResult.OVERTAKEN:
+            message = f"removal of the node was called off: {why}"
+            yield EventMessage(about=node, type=NORMAL, reason=SCALE_DOWN_FAILED, message=message)
+
+
+def _groups(turn: LoopResult) -> Iterator[EventMessage]:
+    status = status_map(turn.policy)
+    for one in turn.groups_gone:
+        if one.failure is None:
+            message = f"NodeAutoprovisioning: removed node group {one.group}"
+            yield EventMessage(about=status, reason="DeletedNodeGroup", message=message)
+        else:
+            message = f"NodeAutoprovisioning: attempt to delete node group {one.group} failed: {one.failure.message}"
+            yield EventMessage(about=status, type=WARNING, reason="FailedToDeleteNodeGroup", message=message)

@@ -1,0 +1,215 @@
+"""What a turn tells of growth: to the status ConfigMap, and to every pod it did or did not do something for. Pure.
+
+Reasons and words are those of Cluster Autoscaler (specs/nodes.md 11), so that whoever reads its Events reads ours.
+"""
+
+from __future__ import annotations
+
+from itertools import islice
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from plimsoll.nodes.cluster_state.changes import DELETE_UNREGISTERED
+from plimsoll.nodes.config.policy import PRIORITY
+from plimsoll.nodes.model.min_size import is_raised, raised_groups
+from plimsoll.nodes.observing.pod_filters import CONSUME, CONSUMING
+from plimsoll.nodes.planning.autoprovisioning.candidates import IN_BACKOFF
+from plimsoll.nodes.planning.scaleup.candidates import MAX_SIZE_REACHED, NOT_READY
+from plimsoll.nodes.planning.scaleup.expanders import CONFIG_MAP, NO_PRIORITY, compiled_pattern
+from plimsoll.nodes.planning.scaleup.resource_limits import MAX_NODES_TOTAL
+from plimsoll.nodes.reporting.events.emitter import WARNING, EventMessage, about_pod, config_map, status_map
+from plimsoll.nodes.reporting.events.pod_outcomes import PodTellings, fates_of
+from plimsoll.nodes.scaleup.orchestrator import MAX_NODES_REACHED
+from plimsoll.scheduling.rules.resources_fit import RESOURCES_FIT
+
+if TYPE_CHECKING:
+    from collections.abc import Container, Iterable, Iterator
+
+    from plimsoll.core.plans import Reason
+    from plimsoll.nodes.model.loop_result import LoopResult, Repaired, ScaleUpResult, SetAside
+    from plimsoll.nodes.providers.values import CallFailed
+    from plimsoll.objects.api.meta import ObjectReference
+
+TRIGGERED: Final = "TriggeredScaleUp"
+NOT_TRIGGERED: Final = "NotTriggerScaleUp"
+IGNORED: Final = "IgnoredInScaleUp"
+_IGNORED_PODS: Final = 50
+"""So many a turn; the next turn has others."""
+# What Cluster Autoscaler says where the planner is shorter.
+_WORDS: Final = {
+    MAX_SIZE_REACHED: "max node group size reached",
+    IN_BACKOFF: "in backoff after failed scale-up",
+    NOT_READY: "not ready for scale-up",
+}
+
+
+def scale_up_events(turn: LoopResult, lately: Container[EventMessage] = ()) -> Iterator[EventMessage]:
+    """`lately`: what was told, and is not worth telling again."""
+    yield from _repairs(turn)
+    yield from _growths(turn)
+    yield from _limits(turn)
+    yield from _priorities(turn)
+    yield from _fates(turn)
+    yield from islice((one for one in _ignored(turn) if one not in lately), _IGNORED_PODS)
+
+
+# ---- the status ConfigMap
+
+
+def _repairs(turn: LoopResult) -> Iterator[EventMessage]:
+    status = status_map(turn.policy)
+    for failed in turn.changes.failed:
+        yield EventMessage(about=status, type=WARNING, reason=failed.reason.code, message=failed.reason.message)
+    for one in turn.repaired:
+        if one.reason.code == DELETE_UNREGISTERED:
+            yield from _unregistered(one, turn)
+        elif not is_raised(one) and not one.instances and one.failure is not None:
+            message = f"Failed to revert scale-up of group {one.group}: {one.failure.message}"
+            yield EventMessage(about=status, type=WARNING, reason="FailedToRevertScaleUp", message=message)
+
+
+def _unregistered(one: Repaired, turn: LoopResult) -> Iterator[EventMessage]:
+    status = status_map(turn.policy)
+    for name in one.instances:
+        if one.failure is None:
+            yield EventMessage(about=status, reason="DeleteUnregistered", message=f"Removed unregistered node {name}")
+        else:
+            message = f"Failed to remove node {name}: {one.failure.message}"
+            yield EventMessage(about=status, type=WARNING, reason="DeleteUnregisteredFailed", message=message)
+
+
+def _growths(turn: LoopResult) -> Iterator[EventMessage]:
+    for one in turn.grown:
+        if one.held_back is None:
+            yield from _growth(one, turn)
+    for raised in raised_groups(turn):
+        sizes = _Sizes(raised.before, raised.after, raised.max_size)
+        yield from _resized(raised.group, sizes, raised.failure, about=status_map(turn.policy))
+
+
+def _growth(one: ScaleUpResult, turn: LoopResult) -> Iterator[EventMessage]:
+    status = status_map(turn.policy)
+    if one.created:
+        message = f"NodeAutoprovisioning: created new node group {one.group}"
+        yield EventMessage(about=status, reason="CreatedNodeGroup", message=message)
+    elif not one.growth.offer.exists and one.failure is not None:
+        message = f"NodeAutoprovisioning: attempt to create node group {one.group} failed: {one.failure.message}"
+        yield EventMessage(about=status, type=WARNING, reason="FailedToCreateNodeGroup", message=message)
+        return
+    sizes = _Sizes(one.before, one.after, one.growth.offer.max_size)
+    yield from _resized(one.group, sizes, one.failure, about=status)
+
+
+class _Sizes(NamedTuple):
+    before: int
+    after: int
+    most: int
+
+    def __str__(self) -> str:
+        return f"{self.after} instead of {self.before} (max: {self.most})"
+
+
+def _resized(
+    group: str, sizes: _Sizes, failure: CallFailed | None, *, about: ObjectReference
+) -> Iterator[EventMessage]:
+    """Before and after the call."""
+    yield EventMessage(about=about, reason="ScaledUpGroup", message=f"Scale-up: setting group {group} size to {sizes}")
+    if failure is None:
+        yield EventMessage(about=about, reason="ScaledUpGroup", message=f"Scale-up: group {group} size set to {sizes}")
+    else:
+        message = f"Scale-up failed for group {group}: {failure.message}"
+        yield EventMessage(about=about, type=WARNING, reason="FailedToScaleUpGroup", message=message)
+
+
+def _limits(turn: LoopResult) -> Iterator[EventMessage]:
+    part = turn.scale_up
+    is_short = any(reason.code == MAX_NODES_TOTAL for one in part.plan.remaining for reason in one.reasons)
+    if is_short or _is_full(turn):
+        message = f"Max total nodes in cluster reached: {turn.policy.limits.max_nodes_total}"
+        yield EventMessage(about=status_map(turn.policy), type=WARNING, reason=MAX_NODES_REACHED, message=message)
+
+
+def _priorities(turn: LoopResult) -> Iterator[EventMessage]:
+    about = config_map(turn.policy, CONFIG_MAP)
+    if turn.priority_problem is not None:
+        yield EventMessage(
+            about=about, type=WARNING, reason=turn.priority_problem.code, message=turn.priority_problem.message
+        )
+    for one in turn.scale_up.plan.not_offered:
+        if one.code == NO_PRIORITY:
+            message = (
+                f"Priority expander: node group {one.group} not found in priority expander configuration. "
+                "The group won't be used."
+            )
+            yield EventMessage(about=about, type=WARNING, reason="PriorityConfigMapNotMatchedGroup", message=message)
+    if _no_priority_is_met(turn):
+        message = "Priority expander: no priorities info found for any of the expansion options. No options filtered."
+        yield EventMessage(about=about, type=WARNING, reason="PriorityConfigMapNoGroupMatched", message=message)
+
+
+def _no_priority_is_met(turn: LoopResult) -> bool:
+    """Groups without a priority grow only where no group that was offered has one: the planner sees to that."""
+    policy, growths = turn.policy, turn.scale_up.plan.growths
+    if not growths or not policy.priorities or PRIORITY not in policy.choosing.expander:
+        return False
+    patterns = [compiled_pattern(text) for texts in policy.priorities.values() for text in texts]
+    return not any(pattern.search(one.offer.group) for one in growths for pattern in patterns)
+
+
+# ---- pods
+
+
+def _fates(turn: LoopResult) -> Iterator[EventMessage]:
+    tellings = PodTellings()
+    told: dict[int, str] = {}
+    for one in fates_of(turn):
+        pod = one.pending.pod
+        if one.helped:
+            words = f"triggered scale-up: [{' '.join(one.growths)}]"
+            tellings.add(pod, one.helped, reason=TRIGGERED, words=words)
+        if one.left:
+            words = told.get(id(one.reasons)) or _why_not(one.reasons, turn)
+            told[id(one.reasons)] = words
+            tellings.add(pod, one.left, reason=NOT_TRIGGERED, words=words)
+    yield from tellings.told(status_map(turn.policy))
+
+
+def _why_not(reasons: Iterable[Reason], turn: LoopResult) -> str:
+    return f"didn't trigger scale-up: {'max total nodes in cluster reached' if _is_full(turn) else counted(reasons)}"
+
+
+def _is_full(turn: LoopResult) -> bool:
+    return turn.scale_up.skipped is not None and turn.scale_up.skipped.code == MAX_NODES_REACHED
+
+
+def counted(reasons: Iterable[Reason]) -> str:
+    """`<n> <reason>` joined by ", ": how many groups, or machine types, each reason holds for."""
+    found: dict[str, int] = {}
+    for reason in reasons:
+        groups = reason.facts.get("groups", 0)
+        for words in _words(reason):
+            found[words] = found.get(words, 0) + (groups or 1)
+    return ", ".join(f"{groups} {words}" for words, groups in found.items())
+
+
+def _words(reason: Reason) -> list[str]:
+    """Without the names of groups, which the planner puts in parentheses at the end: here they are counted."""
+    if reason.code in _WORDS:
+        return [_WORDS[reason.code]]
+    told = reason.message.rpartition(" (")[0] if reason.facts.get("groups") else reason.message
+    return told.split(", ") if reason.code == RESOURCES_FIT else [told]
+
+
+def _ignored(turn: LoopResult) -> Iterator[EventMessage]:
+    """Pods that consume a request. What is wrong with them or with it, `request_events` tells."""
+    for one in (one for one in turn.set_aside if one.reason.code == CONSUMING):
+        message = (
+            f"Unschedulable pod didn't trigger scale-up, because it's consuming ProvisioningRequest {consumed_by(one)}"
+        )
+        yield EventMessage(about=about_pod(one.pod), reason=IGNORED, message=message)
+
+
+def consumed_by(one: SetAside) -> str:
+    """NAMESPACE/NAME of the request that a pod consumes."""
+    meta = one.pod.metadata
+    name = next((meta.annotations[key] for key in CONSUME if meta.annotations.get(key)), "")
+    return f"{meta.namespace}/{name}"

@@ -1,0 +1,1 @@
+"""HTTP pages of the node autoscaler: metrics, health and debug snapshots."""

@@ -1,0 +1,135 @@
+"""What the debugging pages show of the last turn: the cluster it saw, its plan, all that is in the way of one thing.
+
+That is a pod, or a ProvisioningRequest. Made when asked, from the turn alone. Explaining takes a planner's time: it
+runs where plans are made.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, Final
+
+import msgspec
+
+from plimsoll.nodes.planning.explain.pod import explained
+from plimsoll.nodes.planning.scaleup.problem import ScaleUpProblem
+from plimsoll.nodes.reporting.journal.plan_entries import plan_of
+from plimsoll.nodes.reporting.plan_json import loop_entry
+from plimsoll.nodes.requests.model import Phase
+from plimsoll.objects.api.meta import written_time
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
+
+    from plimsoll.nodes.model.loop_result import LoopResult
+    from plimsoll.nodes.model.snapshot import PendingPods, Snapshot
+    from plimsoll.nodes.requests.model import RequestView
+    from plimsoll.scheduling.cluster_view import NodeState, PodKey
+
+    Planning = Callable[[Callable[[], Any]], Awaitable[Any]]
+
+Json = dict[str, Any]
+
+_WITHOUT_CAPACITY: Final = (Phase.DUE, Phase.WAITING, Phase.INTENDED)
+_NOT_OURS: Final = "its class is not handled here, or it is for another instance"
+
+
+class Insights:
+    """`last` gives the last turn, or None before the first."""
+
+    def __init__(self, last: Callable[[], LoopResult | None], planning: Planning) -> None:
+        self._last = last
+        self._planning = planning
+
+    def snapshot(self) -> Json | None:
+        """Nodes with the pods on them, templates of groups, pods that wait; None if nothing is enabled or known yet."""
+        turn = self._last()
+        if turn is None or turn.snapshot is None or not turn.policy.operation.debugging_snapshot:
+            return None
+        return {
+            "Timestamp": written_time(turn.at),
+            "NodeList": [_node(state) for state in turn.snapshot.view.nodes.values()],
+            "TemplateNodes": {one.id: msgspec.to_builtins(one.template) for one in turn.snapshot.groups},
+            "UnschedulablePods": [one.key for one in turn.snapshot.pending],
+        }
+
+    def plan(self) -> Json | None:
+        """What the last turn decided, as a scenario tells it, and why, line by line."""
+        turn = self._last()
+        if turn is None:
+            return None
+        return {"time": written_time(turn.at), **loop_entry(turn, is_timed=True), "lines": plan_of(turn).lines()}
+
+    async def pod(self, key: PodKey) -> Json | None:
+        """Where a pod is, why it is not planned for, or all that stands in its way; None: no turn saw it."""
+        turn = self._last()
+        if turn is None or turn.snapshot is None:
+            return None
+        waiting = _waiting(turn.snapshot, key)
+        if waiting is not None:
+            plan, snapshot, policy = turn.scale_up.plan, turn.snapshot, turn.policy
+            found: Json = await self._planning(
+                lambda: explained(ScaleUpProblem.of(snapshot, policy), plan, waiting.key)
+            )
+            return found
+        for one in turn.set_aside:
+            if (one.pod.metadata.namespace, one.pod.metadata.name) == key:
+                return {"pod": str(key), "setAside": str(one.reason)}
+        for state in turn.snapshot.view.nodes.values():
+            if key in state.pods:
+                return {"pod": str(key), "node": state.name}
+        return None
+
+    async def request(self, key: PodKey) -> Json | None:
+        """Where a request stands, what was said of it, and all that stands in the way of its pods; None: not seen."""
+        turn = self._last()
+        if turn is None or str(key) not in (turn.requests.known or ()):
+            return None
+        seen = next((one for one in turn.requests.seen if one.name == str(key)), None)
+        if seen is None:
+            return {"request": str(key), "setAside": _NOT_OURS}
+        found = _told_of(turn, seen)
+        if seen.phase in _WITHOUT_CAPACITY and seen.pods and turn.snapshot is not None:
+            snapshot = turn.snapshot
+            found["podSets"] = await self._planning(lambda: _pod_sets(turn, snapshot, seen))
+        return found
+
+
+def _told_of(turn: LoopResult, seen: RequestView) -> Json:
+    part = turn.requests
+    said = [one for one in part.verdicts if one.seen.name == seen.name]
+    conditions, details = seen.conditions, seen.details
+    for one in said:
+        if one.is_written:
+            conditions, details = one.conditions, one.details
+    return {
+        "request": seen.name,
+        "class": seen.request.spec.provisioning_class_name,
+        "phase": seen.phase.value,
+        "conditions": conditions.written(),
+        "details": details.written(),
+        "said": [{"saying": one.saying.value, "message": str(one.reason), "written": one.is_written} for one in said],
+        "booked": dict(part.booked.get(seen.name, {})),
+        "unbookable": part.unbookable.get(seen.name, 0),
+    }
+
+
+def _pod_sets(turn: LoopResult, snapshot: Snapshot, seen: RequestView) -> list[Json]:
+    """Each as a pod that waits. Who was not due was not planned for; what is in its way can be told all the same."""
+    there = {one.key for one in snapshot.pending}
+    missing = (one for one in seen.pods if one.key not in there)
+    board = ScaleUpProblem.of(replace(snapshot, pending=(*snapshot.pending, *missing)), turn.policy)
+    return [explained(board, turn.scale_up.plan, one.key) for one in seen.pods]
+
+
+def _waiting(snapshot: Snapshot, key: PodKey) -> PendingPods | None:
+    for one in snapshot.pending:
+        if one.pod.metadata.namespace == key.namespace and key.name in one.names:
+            return one
+    return None
+
+
+def _node(state: NodeState) -> Json:
+    """Pods by name alone: what they were given to run with is nobody's business here."""
+    pods = [{"namespace": key.namespace, "name": key.name} for key in state.pods]
+    return {"Node": msgspec.to_builtins(state.node), "Pods": pods}

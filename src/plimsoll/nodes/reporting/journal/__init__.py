@@ -1,0 +1,1 @@
+"""Journal entries of the node autoscaler."""

@@ -1,0 +1,117 @@
+"""What there is to say of a node group in a quiet turn: its sizes and limits, what comes, when it grew last.
+
+So that `plimsoll why nodegroup/…` knows every group, not only those that something was decided about. Of what turns
+did, the last growth and the last loss of each group are remembered, since the start of the program.
+
+Pods that waited and wait no more: where they are now, so that the last word on a pod that runs is no old one. Pure.
+
+Plans name pods that wait; `journal_news` remembers whom they named, and asks here about those that are named no more.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from plimsoll.core.plans import NotDone, Reason, Ref
+from plimsoll.nodes.model.loop_result import RemovalResult
+from plimsoll.nodes.model.min_size import raised_groups
+from plimsoll.scheduling.cluster_view import PodKey
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from plimsoll.nodes.cluster_state.health import GroupStanding
+    from plimsoll.nodes.model.loop_result import LoopResult
+    from plimsoll.nodes.model.snapshot import Snapshot
+
+
+_AS_IT_IS: Final = "stays as it is"
+_NO_LIMIT: Final = 2**31 - 1
+
+
+class GroupNotes:
+    """Between the turns of one autoscaler."""
+
+    def __init__(self) -> None:
+        self._grown: dict[str, str] = {}
+        self._shrunk: dict[str, str] = {}
+
+    def of(self, turn: LoopResult) -> tuple[NotDone, ...]:
+        """A note a group that this turn did nothing about; none where nobody could look."""
+        acted = self._note(turn)
+        if turn.standing is None:
+            return ()
+        groups = turn.standing.groups
+        self._grown = {name: told for name, told in self._grown.items() if name in groups or name in acted}
+        self._shrunk = {name: told for name, told in self._shrunk.items() if name in groups}
+        return tuple(self._noted(one) for name, one in groups.items() if name not in acted)
+
+    def _note(self, turn: LoopResult) -> set[str]:
+        """Groups that something was done about, or begun."""
+        when = f"at {turn.at:%Y-%m-%d %H:%M:%S} UTC"
+        acted = {one.group for one in turn.repaired} | {one.group for one in turn.grown}
+        for group, before, after in _growths(turn):
+            self._grown[group] = f"last grown from {before} to {after} {when}"
+        for ended in turn.scale_down.ended:
+            if ended.result is RemovalResult.REMOVED:
+                self._shrunk[ended.removal.group] = f"last lost node {ended.removal.node} {when}"
+        return acted
+
+    def _noted(self, one: GroupStanding) -> NotDone:
+        name = one.group.id
+        known = [told[name] for told in (self._grown, self._shrunk) if name in told]
+        message = "; ".join([_sizes(one), *_coming(one), *known])
+        state = "growing" if one.is_growing else "steady" if one.group.autoscaled else "fixed"
+        facts = {"size": one.target_size, "state": state, "min": one.group.min_size, "max": one.group.max_size}
+        reason = Reason(code="GroupAsItIs", message=message, facts=facts)
+        return NotDone(what=_AS_IT_IS, about=(Ref(kind="nodegroup", name=name),), reason=reason)
+
+
+def _growths(turn: LoopResult) -> Iterator[tuple[str, int, int]]:
+    yield from ((one.group, one.before, one.after) for one in turn.grown if one.is_done)
+    yield from ((one.group, one.before, one.after) for one in raised_groups(turn) if one.failure is None)
+
+
+def _sizes(one: GroupStanding) -> str:
+    group = one.group
+    has = f"{one.target_size} node{'s' * (one.target_size != 1)}, {len(one.readiness.ready)} ready"
+    if not group.autoscaled:
+        return f"it is not autoscaled, so nothing changes it: {has}"
+    most = "no maximum" if group.max_size >= _NO_LIMIT else f"maximum {group.max_size}"
+    return f"{has} (minimum {group.min_size}, {most})"
+
+
+def _coming(one: GroupStanding) -> list[str]:
+    return [f"{one.upcoming} on the way"] if one.upcoming else []
+
+
+_WAITS_NO_MORE: Final = "waits no more"
+_NOT_SEEN: Final = Reason(code="WaitsNoMore", message="it is not among the pods without a place any more")
+
+
+def settled_pods(refs: Iterable[Ref], turn: LoopResult) -> tuple[NotDone, ...]:
+    """Of pods by their refs; nothing of those that still wait, and nothing at all where nobody could look."""
+    if turn.snapshot is None:
+        return ()
+    waiting = {(one.pod.metadata.namespace, name) for one in turn.snapshot.pending for name in one.names}
+    asked = {PodKey(ref.namespace, ref.name): ref for ref in refs if (ref.namespace, ref.name) not in waiting}
+    if not asked:
+        return ()
+    by_node = _by_node(set(asked), turn.snapshot)
+    found = {key for keys in by_node.values() for key in keys}
+    told = [_told(_on(node), [asked[key] for key in sorted(keys)]) for node, keys in sorted(by_node.items())]
+    gone = [asked[key] for key in sorted(set(asked) - found)]
+    return (*told, _told(_NOT_SEEN, gone)) if gone else tuple(told)
+
+
+def _by_node(keys: set[PodKey], snapshot: Snapshot) -> dict[str, set[PodKey]]:
+    found = ((state.name, state.pods.keys() & keys) for state in snapshot.view.nodes.values())
+    return {node: met for node, met in found if met}
+
+
+def _told(reason: Reason, refs: list[Ref]) -> NotDone:
+    return NotDone(what=_WAITS_NO_MORE, about=tuple(refs), reason=reason)
+
+
+def _on(node: str) -> Reason:
+    return Reason(code="HasPlace", message=f"it has a place on node {node}", facts={"node": node})

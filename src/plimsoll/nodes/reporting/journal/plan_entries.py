@@ -1,0 +1,264 @@
+"""A turn as a plan for the journal: every action with its outcome, and a reason for everything not done. Pure.
+
+`plimsoll why pod|node|nodegroup/…` and the console read what stands here: each pod that waits, each node that stays and
+each group that cannot grow is named with its reason. Ten thousand pods are named at most; the rest is counted.
+`journal_news` keeps what was said before from being written again.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Final
+
+from plimsoll.core.plans import Action, NotDone, Outcome, Plan, Reason, Ref, Result
+from plimsoll.nodes.model.loop_result import RemovalResult
+from plimsoll.nodes.model.min_size import is_raised
+from plimsoll.nodes.planning.autoprovisioning.candidates import IN_BACKOFF
+from plimsoll.nodes.planning.scaleup.candidates import NOT_READY
+from plimsoll.nodes.reporting.events.pod_outcomes import fates_of
+from plimsoll.nodes.reporting.events.scale_up import NOT_TRIGGERED, TRIGGERED
+from plimsoll.nodes.reporting.plan_json import machine_type_of
+from plimsoll.nodes.reporting.requests import request_actions, requests_left
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from plimsoll.nodes.model.loop_result import LoopResult, ScaleUpResult
+    from plimsoll.nodes.model.scale_up_plan import GroupScaleUp
+    from plimsoll.nodes.planning.scaledown.selection import NodeRemoval
+    from plimsoll.nodes.providers.values import CallFailed
+    from plimsoll.objects.api.pods import Pod
+
+SUBSYSTEM: Final = "nodes"
+GROW: Final = "grow"
+CREATE: Final = "create"
+SHRINK: Final = "shrink"
+DELETE_INSTANCES: Final = "delete-instances"
+REMOVE: Final = "remove"
+DELETE_GROUP: Final = "delete"
+_PODS_NAMED: Final = 10_000
+_ENDINGS: Final = {
+    RemovalResult.REMOVED: Result.DONE,
+    RemovalResult.FAILED: Result.FAILED,
+    RemovalResult.OVERTAKEN: Result.OVERTAKEN,
+}
+_EMPTY_GROUP: Final = Reason(code="EmptyGroup", message="auto-provisioning made it, and it is empty")
+_FITS: Final = Reason(code="FitsOnNodes", message="there is room for it on nodes that are there or on their way")
+
+Doing = tuple[Action, Outcome | None]
+"""None: it was begun, and is not at its end."""
+
+
+def plan_of(turn: LoopResult) -> Plan:
+    return told_of(turn)[0]
+
+
+def told_of(turn: LoopResult) -> tuple[Plan, tuple[Outcome, ...]]:
+    """The plan, and what became of its actions so far."""
+    doings = [*_repairs(turn), *_growths(turn), *request_actions(turn), *_removals(turn), *_groups_gone(turn)]
+    plan = Plan(
+        subsystem=SUBSYSTEM,
+        snapshot=turn.number if turn.snapshot is None else turn.snapshot.number,
+        at=turn.at,
+        actions=tuple(action for action, _ in doings),
+        not_done=(*_ended_early(turn), *_pods(turn), *requests_left(turn), *_nodes(turn), *_groups(turn)),
+        budgets=dict(turn.scale_up.plan.budgets),
+    )
+    return plan, tuple(outcome for _, outcome in doings if outcome is not None)
+
+
+# ---- actions
+
+
+def _repairs(turn: LoopResult) -> Iterator[Doing]:
+    for one in turn.repaired:
+        if one.instances:
+            arguments = {"instances": list(one.instances)}
+            action = Action(verb=DELETE_INSTANCES, target=_group(one.group), reason=one.reason, arguments=arguments)
+        else:
+            action = Action(
+                verb=GROW if is_raised(one) else SHRINK,
+                target=_group(one.group),
+                reason=one.reason,
+                arguments={"to": one.after},
+                precondition={"size": one.before},
+            )
+        yield action, _called(action, one.failure)
+
+
+def _growths(turn: LoopResult) -> Iterator[Doing]:
+    grown = turn.grown
+    for one in grown:
+        action = _growth(one.growth, one.group, one.before, one.after)
+        yield action, _grown(action, one)
+    tried = {id(one.growth) for one in grown}
+    for growth in turn.scale_up.plan.growths:
+        if id(growth) not in tried:
+            yield _growth(growth, growth.offer.group, growth.before, growth.after), None
+
+
+def _growth(growth: GroupScaleUp, group: str, before: int, after: int) -> Action:
+    arguments: dict[str, object] = {"to": after}
+    if not growth.offer.exists:
+        arguments |= {"machineType": machine_type_of(growth.offer), "zone": growth.offer.zone}
+    return Action(
+        verb=GROW if growth.offer.exists else CREATE,
+        target=_group(group),
+        reason=growth.reason,
+        arguments=arguments,
+        precondition={"size": before} if growth.offer.exists else {},
+    )
+
+
+def _grown(action: Action, one: ScaleUpResult) -> Outcome:
+    if one.held_back is not None:
+        return Outcome(action=action, result=Result.HELD_BACK, reason=one.held_back)
+    return _called(action, one.failure)
+
+
+def _removals(turn: LoopResult) -> Iterator[Doing]:
+    part = turn.scale_down
+    ended = {one.removal.node: one for one in part.ended}
+    decided = {one.node for one in part.departures.removals}
+    before = (one.removal for one in part.ended if one.removal.node not in decided)
+    for removal in (*before, *part.departures.removals):
+        action = _removal(removal)
+        end = ended.get(removal.node)
+        if removal.node in part.held_back:
+            held_back = part.held_back[removal.node]
+            yield action, Outcome(action=action, result=Result.HELD_BACK, reason=held_back)
+        elif end is not None:
+            yield action, Outcome(action=action, result=_ENDINGS[end.result], reason=end.reason)
+        else:
+            yield action, None
+
+
+def _removal(removal: NodeRemoval) -> Action:
+    arguments = {"group": removal.group, "pods": len(removal.moves)}
+    return Action(verb=REMOVE, target=_node(removal.node), reason=removal.reason, arguments=arguments)
+
+
+def _groups_gone(turn: LoopResult) -> Iterator[Doing]:
+    for one in turn.groups_gone:
+        action = Action(verb=DELETE_GROUP, target=_group(one.group), reason=_EMPTY_GROUP, precondition={"size": 0})
+        yield action, _called(action, one.failure)
+
+
+def _called(action: Action, failure: CallFailed | None) -> Outcome:
+    if failure is None:
+        return Outcome(action=action, result=Result.DONE)
+    return Outcome(action=action, result=Result.FAILED, reason=Reason(code=failure.kind.value, message=failure.message))
+
+
+# ---- what is not done
+
+
+def _ended_early(turn: LoopResult) -> Iterator[NotDone]:
+    if turn.ended_early is not None:
+        cluster = Ref(kind="cluster", name=turn.policy.operation.cluster_name or "this")
+        yield NotDone(what="is left as it is", about=(cluster,), reason=turn.ended_early)
+
+
+class _Listed:
+    """Things by what is said of them; pods only as many as are named in one plan."""
+
+    def __init__(self) -> None:
+        self._left = _PODS_NAMED
+        self._said: dict[tuple[str, str], _Said] = {}
+        self._texts: dict[int, tuple[Reason, str]] = {}
+        """Of reasons, which thousands of pods share. They are held here, so that an id stays theirs."""
+
+    def add(self, what: str, reason: Reason, refs: Iterable[Ref]) -> None:
+        self._about(what, reason).refs.extend(refs)
+
+    def add_pods(self, what: str, reason: Reason, pod: Pod, names: tuple[str, ...]) -> None:
+        named = names[: self._left]
+        self._left -= len(named)
+        said = self._about(what, reason)
+        said.refs.extend(Ref(kind="pod", namespace=pod.metadata.namespace, name=name) for name in named)
+        said.unnamed += len(names) - len(named)
+
+    def _about(self, what: str, reason: Reason) -> _Said:
+        known = self._texts.get(id(reason))
+        if known is None:
+            known = self._texts[id(reason)] = (reason, f"{reason.code} {reason}")
+        return self._said.setdefault((what, known[1]), _Said(what=what, reason=reason))
+
+    def __iter__(self) -> Iterator[NotDone]:
+        for one in self._said.values():
+            yield NotDone(what=one.what, about=tuple(one.refs), reason=one.reason, unnamed=one.unnamed)
+
+
+@dataclass(slots=True, kw_only=True)
+class _Said:
+    """One thing said of many."""
+
+    what: str
+    reason: Reason
+    refs: list[Ref] = field(default_factory=list)
+    unnamed: int = 0
+
+
+def _pods(turn: LoopResult) -> Iterator[NotDone]:
+    listed = _Listed()
+    why: dict[int, Reason] = {}
+    coming: dict[tuple[str, ...], Reason] = {}
+    for one in fates_of(turn):
+        pod = one.pending.pod
+        if one.left:
+            left = why.get(id(one.reasons)) or why.setdefault(id(one.reasons), _why_left(one.reasons))
+            listed.add_pods("stays without a place", left, pod, one.left)
+        if one.helped:
+            asked = coming.get(one.growths) or coming.setdefault(one.growths, _what_comes(one.growths))
+            listed.add_pods("waits for new nodes", asked, pod, one.helped)
+        if one.housed:
+            listed.add_pods("waits for the scheduler", _FITS, pod, one.housed)
+    for aside in turn.set_aside:
+        pod = aside.pod
+        listed.add_pods("is not planned for", aside.reason, pod, (pod.metadata.name,))
+    yield from listed
+
+
+def _why_left(reasons: tuple[Reason, ...]) -> Reason:
+    return Reason(code=NOT_TRIGGERED, message="no node can be added for it", because=reasons)
+
+
+def _what_comes(growths: tuple[str, ...]) -> Reason:
+    return Reason(code=TRIGGERED, message=f"nodes were asked for: {' '.join(growths)}")
+
+
+def _nodes(turn: LoopResult) -> Iterator[NotDone]:
+    """Every node that stays: needed ones, then unneeded ones that do not go yet."""
+    part = turn.scale_down
+    listed = _Listed()
+    for one in part.kept:
+        listed.add("is kept", one.reason, (_node(one.node),))
+    if part.skipped is not None:
+        told = {*(one.node for one in part.kept), *(one.node for one in part.departures.removals)}
+        waiting = (_node(one.node) for one in part.unneeded if one.node not in told)
+        listed.add("is not needed and stays for now", part.skipped, waiting)
+    yield from (one for one in listed if one.about)
+
+
+def _groups(turn: LoopResult) -> Iterator[NotDone]:
+    """Groups that cannot be used, then what was not offered to this turn's pods."""
+    listed = _Listed()
+    unusable: set[str] = set()
+    for name, standing in (turn.standing.groups if turn.standing is not None else {}).items():
+        if (reason := standing.reason) is not None and standing.group.autoscaled:
+            unusable.add(name)
+            listed.add("cannot grow", reason, (_group(name),))
+    for one in turn.scale_up.plan.not_offered:
+        if one.group in unusable and one.code in {IN_BACKOFF, NOT_READY}:
+            continue
+        about = _group(one.group) if one.group else Ref(kind="machinetype", name=one.machine_type or "any")
+        listed.add("is not grown", Reason(code=one.code, message=one.reason), (about,))
+    yield from listed
+
+
+def _group(name: str) -> Ref:
+    return Ref(kind="nodegroup", name=name)
+
+
+def _node(name: str) -> Ref:
+    return Ref(kind="node", name=name)

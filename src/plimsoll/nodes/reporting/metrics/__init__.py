@@ -1,0 +1,1 @@
+"""Prometheus metrics of the node autoscaler, under the names of Cluster Autoscaler."""

@@ -1,0 +1,273 @@
+"""Every metric of the node autoscaler: names, kinds, labels and buckets of Cluster Autoscaler, and a few of our own.
+
+Declared here, filled by `metrics`. What Cluster Autoscaler shows as zero before anything happens is zero here too.
+
+Metrics as text for Prometheus, and as a plain map for a scenario's `metrics`. Pure but for reading a registry.
+"""
+
+from __future__ import annotations
+
+from itertools import product
+from typing import TYPE_CHECKING, Final, TypeVar
+
+from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, Summary
+from prometheus_client.exposition import generate_latest
+from prometheus_client.metrics_core import Metric
+from prometheus_client.registry import Collector
+
+from plimsoll.nodes.model.loop_result import PodState
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+
+PREFIX: Final = "cluster_autoscaler_"
+WITHOUT_TOTAL: Final = frozenset(
+    {f"{PREFIX}skipped_scale_events_count", f"{PREFIX}old_unregistered_nodes_removed_count"}
+)
+"""Counters that Cluster Autoscaler names against the custom; the library insists on `_total`."""
+MEASURED: Final = frozenset(
+    PREFIX + name
+    for name in (
+        "last_activity",
+        "function_duration_seconds",
+        "function_duration_quantile_seconds",
+        "max_node_skip_eval_duration_seconds",
+        "node_removal_latency_seconds",
+        "binpacking_heterogeneity",
+        "plan_seconds",
+    )
+)
+"""Measured times, and distributions over names: no part of a scenario's output."""
+
+NODE_STATES: Final = ("ready", "unready", "notStarted", "longUnregistered", "unregistered")
+GROUP_TYPES: Final = ("autoscaled", "autoprovisioned")
+AUTOPROVISIONED: Final = "autoprovisioned"
+UP: Final = "up"
+DOWN: Final = "down"
+RESOURCE_LIMITS: Final = ("CpuResourceLimit", "MemoryResourceLimit")
+CLOUD_PROVIDER_ERROR: Final = "cloudProviderError"
+API_CALL_ERROR: Final = "apiCallError"
+TIMEOUT: Final = "timeout"
+_ERRORS: Final = (
+    CLOUD_PROVIDER_ERROR,
+    API_CALL_ERROR,
+    "internalError",
+    "transientError",
+    "configurationError",
+    "nodeGroupDoesNotExistError",
+    "unexpectedScaleDownStateError",
+)
+_GPU: Final = ("gpu_resource_name", "gpu_name")
+_DEVICES: Final = (*_GPU, "dra_drivers")
+
+Family = TypeVar("Family", Counter, Gauge, Histogram, Summary)
+
+
+def _exponential(start: float, factor: float, count: int) -> tuple[float, ...]:
+    return tuple(start * factor**number for number in range(count))
+
+
+class Families:
+    """One of each, in a registry of their own: two autoscalers in one process do not count for each other."""
+
+    def __init__(self) -> None:
+        self.registry = CollectorRegistry()
+        self._declare_cluster()
+        self._declare_groups()
+        self._declare_work()
+        self._declare_growth()
+        self._declare_shrinking()
+        self._declare_plans_and_requests()
+        self._show_zeros()
+
+    def _new(self, kind: type[Family], name: str, told: str, labels: tuple[str, ...] = ()) -> Family:
+        return kind(PREFIX + name, told, labels, registry=self.registry)
+
+    def _histogram(self, name: str, told: str, labels: tuple[str, ...], buckets: tuple[float, ...]) -> Histogram:
+        return Histogram(PREFIX + name, told, labels, registry=self.registry, buckets=buckets)
+
+    def _declare_cluster(self) -> None:
+        new = self._new
+        self.safe_to_autoscale = new(Gauge, "cluster_safe_to_autoscale", "1 if the cluster is healthy enough, else 0.")
+        self.nodes = new(Gauge, "nodes_count", "Nodes in the cluster.", ("state",))
+        self.node_groups = new(Gauge, "node_groups_count", "Node groups that are managed.", ("node_group_type",))
+        self.unschedulable_pods = new(Gauge, "unschedulable_pods_count", "Pods without a place.", ("type",))
+        self.max_nodes = new(Gauge, "max_nodes_count", "The most nodes there may be in all node groups.")
+        self.cpu_cores = new(Gauge, "cluster_cpu_current_cores", "Cores in the cluster, without leaving nodes.")
+        self.cpu_limits = new(Gauge, "cpu_limits_cores", "Least and most cores in the cluster.", ("direction",))
+        self.memory_bytes = new(Gauge, "cluster_memory_current_bytes", "Memory, without that of leaving nodes.")
+        self.memory_limits = new(Gauge, "memory_limits_bytes", "Least and most memory in the cluster.", ("direction",))
+        self.node_taints = new(Gauge, "node_taints_count", "Taints on nodes, by type.", ("type",))
+        self.nap_enabled = new(Gauge, "nap_enabled", "1 if node auto-provisioning is on, else 0.")
+
+    def _declare_groups(self) -> None:
+        new, labels = self._new, ("node_group",)
+        self.group_min = new(Gauge, "node_group_min_count", "Least nodes of the group.", labels)
+        self.group_max = new(Gauge, "node_group_max_count", "Most nodes of the group.", labels)
+        self.group_target = new(Gauge, "node_group_target_count", "Nodes that the group wants.", labels)
+        self.group_health = new(Gauge, "node_group_healthiness", "1 if the group can be scaled, else 0.", labels)
+        told = "1 if the group is in back-off for this reason, else 0."
+        self.group_backoff = new(Gauge, "node_group_backoff_status", told, ("node_group", "reason"))
+
+    def _declare_work(self) -> None:
+        new = self._new
+        self.last_activity = new(Gauge, "last_activity", "When a part of the loop last ran.", ("activity",))
+        told = "Time taken by parts of the loop."
+        self.function_seconds = self._histogram(
+            "function_duration_seconds", told, ("function",), _exponential(0.01, 1.5, 30)
+        )
+        self.function_quantile = new(Summary, "function_duration_quantile_seconds", told, ("function",))
+        self.errors = new(Counter, "errors_total", "Turns that failed.", ("type",))
+        told = "The longest that a node went without being looked at for removal."
+        self.skip_seconds = new(Gauge, "max_node_skip_eval_duration_seconds", told)
+
+    def _declare_growth(self) -> None:
+        new = self._new
+        self.scaled_up = new(Counter, "scaled_up_nodes_total", "Nodes added.", _DEVICES)
+        self.scaled_up_gpu = new(Counter, "scaled_up_gpu_nodes_total", "Nodes with accelerators added.", _GPU)
+        self.failed_scale_ups = new(Counter, "failed_scale_ups_total", "Growths that failed.", ("reason", *_DEVICES))
+        told = "Machines that could not be made."
+        self.failed_creations = new(Counter, "failed_node_creations_total", told, ("reason",))
+        told = "Growths of groups with accelerators that failed."
+        self.failed_gpu_scale_ups = new(Counter, "failed_gpu_scale_ups_total", told, ("reason", *_GPU))
+        told = "Machines removed that never became nodes."
+        self.unregistered_removed = new(Counter, "old_unregistered_nodes_removed_count", told)
+        told = "Controllers with too many different pods to be treated as one."
+        self.overflowing_controllers = new(Gauge, "overflowing_controllers_count", told)
+        told = "Times that a group was not scaled because of a limit."
+        self.skipped_scale_events = new(Counter, "skipped_scale_events_count", told, ("direction", "reason"))
+        told = "Groups made by auto-provisioning."
+        self.created_groups = new(Counter, "created_node_groups_total", told, ("group_type",))
+        told = "Groups deleted by auto-provisioning."
+        self.deleted_groups = new(Counter, "deleted_node_groups_total", told, ("group_type",))
+        self.heterogeneity = self._histogram(
+            "binpacking_heterogeneity",
+            "Different pods that were packed together.",
+            ("instance_type", "cpu_count", "namespace_count"),
+            _exponential(1, 2, 6),
+        )
+        self.skipped_pods = new(Gauge, "skipped_pods_count", "Pods that wait and are not planned for.", ("requestor",))
+
+    def _declare_shrinking(self) -> None:
+        new = self._new
+        self.pending_deletions = new(Gauge, "pending_node_deletions", "Nodes whose removal is under way.")
+        self.scaled_down = new(Counter, "scaled_down_nodes_total", "Nodes removed.", ("reason", *_DEVICES))
+        told = "Nodes with accelerators removed."
+        self.scaled_down_gpu = new(Counter, "scaled_down_gpu_nodes_total", told, ("reason", *_GPU))
+        self.evicted_pods = new(Counter, "evicted_pods_total", "Pods evicted.", ("eviction_result",))
+        self.unneeded_nodes = new(Gauge, "unneeded_nodes_count", "Nodes that are not needed now.")
+        self.unremovable_nodes = new(Gauge, "unremovable_nodes_count", "Nodes that stay, by reason.", ("reason",))
+        self.in_cooldown = new(Gauge, "scale_down_in_cooldown", "1 if removals wait for a cool-down, else 0.")
+        told = "From being due for removal to being removed (deleted=true) or needed again."
+        self.removal_seconds = self._histogram(
+            "node_removal_latency_seconds", told, ("deleted",), _exponential(1, 1.5, 19)
+        )
+
+    def _declare_plans_and_requests(self) -> None:
+        new = self._new
+        self.plan_seconds = self._histogram(
+            "plan_seconds", "Time taken by planning.", ("phase",), _exponential(0.001, 2, 16)
+        )
+        self.plan_cost = new(Gauge, "plan_cost_per_hour", "What the last plan adds, in money per hour.")
+        told = "The least that the pods helped by the last plan could cost."
+        self.plan_bound = new(Gauge, "plan_cost_lower_bound_per_hour", told)
+        told = "Classes of pods whose plan the verifier refused."
+        self.verification_failures = new(Counter, "plan_verification_failures_total", told)
+        self.rollbacks = new(Counter, "rollbacks_total", "Growths taken back because they came in part.")
+        self.requests = new(Counter, "provreq_total", "Requests that came to an end.", ("class", "outcome"))
+        self.pending_requests = new(Gauge, "provreq_pending", "Requests that wait.", ("class",))
+        self.request_seconds = self._histogram(
+            "provreq_time_to_provisioned_seconds",
+            "From a request's creation to its capacity.",
+            ("class",),
+            _exponential(1, 2, 16),
+        )
+        self.booked_pods = new(Gauge, "provreq_booked_pods", "Pods that room is booked for.")
+        self.unbookable_pods = new(Gauge, "provreq_unbookable_pods", "Pods of bookings that fit nowhere now.")
+
+    def _show_zeros(self) -> None:
+        for state in NODE_STATES:
+            self.nodes.labels(state)
+        for kind in GROUP_TYPES:
+            self.node_groups.labels(kind)
+        for pods in PodState:
+            self.unschedulable_pods.labels(pods.value)
+        for error in _ERRORS:
+            self.errors.labels(error)
+        self.scaled_up.labels("", "", "")
+        for reason in (CLOUD_PROVIDER_ERROR, API_CALL_ERROR, TIMEOUT):
+            self.failed_scale_ups.labels(reason, "", "", "")
+        for reason in ("underutilized", "empty", "unready"):
+            self.scaled_down.labels(reason, "", "", "")
+        for result in ("succeeded", "failed"):
+            self.evicted_pods.labels(result)
+        for direction, limit in product((UP, DOWN), RESOURCE_LIMITS):
+            self.skipped_scale_events.labels(direction, limit)
+        self.created_groups.labels(AUTOPROVISIONED)
+        self.deleted_groups.labels(AUTOPROVISIONED)
+
+
+_TOTAL = "_total"
+
+
+class _AsNamed(Collector):
+    """A registry without what the library adds: times of creation, and `_total` where Cluster Autoscaler has none."""
+
+    def __init__(self, registry: CollectorRegistry) -> None:
+        self._registry = registry
+
+    def collect(self) -> Iterator[Metric]:
+        for metric in self._registry.collect():
+            shown = Metric(metric.name, metric.documentation, metric.type)
+            for sample in metric.samples:
+                if not sample.name.endswith("_created"):
+                    name = sample.name.removesuffix(_TOTAL) if metric.name in WITHOUT_TOTAL else sample.name
+                    shown.add_sample(name, sample.labels, sample.value)
+            yield shown
+
+
+def exposition(registry: CollectorRegistry) -> bytes:
+    text = generate_latest(_AsNamed(registry))
+    for name in WITHOUT_TOTAL:
+        # In lines of help and type the library still says it.
+        text = text.replace(f"{name}{_TOTAL}".encode(), name.encode())
+    return text
+
+
+def samples(registry: CollectorRegistry) -> dict[str, float]:
+    """Each value by its full name and by the short one; the short name alone is the sum over labels, zero if none."""
+    found: dict[str, float] = {}
+    for metric in _AsNamed(registry).collect():
+        if metric.name in MEASURED:
+            continue
+        if metric.type == "histogram":
+            found |= _in_all(metric)
+            continue
+        is_counter = metric.type == "counter" and metric.name not in WITHOUT_TOTAL
+        name = f"{metric.name}{_TOTAL}" if is_counter else metric.name
+        short = name.removeprefix(PREFIX)
+        found[short] = sum(sample.value for sample in metric.samples)
+        for sample in metric.samples:
+            found[name + _written(sample.labels, quote='"')] = sample.value
+            found[short + _written(sample.labels)] = sample.value
+    return found
+
+
+def _in_all(metric: Metric) -> dict[str, float]:
+    """Of a histogram how many and how much, which add up over labels as a counter does; not its buckets."""
+    found: dict[str, float] = {}
+    for suffix in ("_count", "_sum"):
+        name = metric.name + suffix
+        short = name.removeprefix(PREFIX)
+        some = [sample for sample in metric.samples if sample.name == name]
+        found[short] = sum(sample.value for sample in some)
+        for sample in some:
+            found[name + _written(sample.labels, quote='"')] = sample.value
+            found[short + _written(sample.labels)] = sample.value
+    return found
+
+
+def _written(labels: Mapping[str, str], *, quote: str = "") -> str:
+    listed = ",".join(f"{key}={quote}{value}{quote}" for key, value in sorted(labels.items()))
+    return f"{{{listed}}}" if listed else ""

@@ -1,0 +1,308 @@
+"""Counts what turns did: `observe(turn)`, then `exposition()` for Prometheus or `samples()` for a scenario's output.
+
+Everything counted stands in a turn, so metrics, Events and the journal cannot tell different stories.
+
+What metrics say of nodes: their accelerators, their taints, and how much there is of them in all. Pure.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import TYPE_CHECKING, Final
+
+from plimsoll.core.resources import CPU, MEMORY
+from plimsoll.nodes.cluster_state.changes import DELETE_UNREGISTERED, SCALE_UP_TIMED_OUT
+from plimsoll.nodes.cluster_state.node_readiness import StartupTaints
+from plimsoll.nodes.cluster_state.upcoming import is_upcoming
+from plimsoll.nodes.model.gpus import GPU_LABELS, is_gpu
+from plimsoll.nodes.model.loop_result import CANNOT_SEE, PodState, RemovalResult
+from plimsoll.nodes.model.min_size import raised_groups
+from plimsoll.nodes.planning.autoprovisioning.taints import IGNORED_PREFIX, STATUS_PREFIX
+from plimsoll.nodes.planning.scaleup.candidates import is_autoprovisioned
+from plimsoll.nodes.planning.scaleup.resource_limits import BEING_DELETED, BELOW_MINIMUM, Counted, counts
+from plimsoll.nodes.reporting.metrics import families
+from plimsoll.nodes.reporting.metrics.families import (
+    AUTOPROVISIONED,
+    CLOUD_PROVIDER_ERROR,
+    DOWN,
+    RESOURCE_LIMITS,
+    TIMEOUT,
+    UP,
+    Families,
+)
+from plimsoll.nodes.reporting.requests import count_requests
+
+if TYPE_CHECKING:
+    from plimsoll.nodes.cluster_state.health import GroupStanding, Standing
+    from plimsoll.nodes.config.policy import PodRules, Policy
+    from plimsoll.nodes.model.loop_result import FinishedRemoval, LoopResult, ScaleUpResult
+    from plimsoll.nodes.model.snapshot import Snapshot
+    from plimsoll.objects.api.nodes import Node
+    from plimsoll.scheduling import ClusterView
+
+
+_MILLI = 1000
+
+
+class Metrics:
+    """The metrics of one autoscaler. `families` is open to whoever counts what no turn holds."""
+
+    def __init__(self) -> None:
+        self.families = Families()
+        self._totals = NodeTotals(CPU, MEMORY)
+
+    def observe(self, turn: LoopResult) -> None:
+        self._observe_policy(turn.policy)
+        if turn.standing is not None:
+            self._observe_standing(turn.standing, turn.policy)
+        if turn.standing is not None and turn.snapshot is not None:
+            self._observe_groups(turn.standing, turn.snapshot, turn.policy)
+        self._observe_nodes(turn)
+        self._observe_failures(turn)
+        for one in turn.grown:
+            self._observe_growth(one)
+        for raised in raised_groups(turn):
+            devices = NO_DEVICES if raised.template is None else devices_of(raised.template)
+            self._observe_resize(raised.after - raised.before, devices, failed=raised.failure is not None)
+        self._observe_plan(turn)
+        self._observe_scale_down(turn)
+        for ended in turn.scale_down.ended:
+            self._observe_removal(ended, turn)
+        count_requests(turn, self.families)
+        self._observe_work(turn)
+
+    def exposition(self) -> bytes:
+        """In Prometheus' text format."""
+        return families.exposition(self.families.registry)
+
+    def samples(self) -> dict[str, float]:
+        """All that is not measured, by names as people write them in scenarios."""
+        return families.samples(self.families.registry)
+
+    # ---- the cluster
+
+    def _observe_policy(self, policy: Policy) -> None:
+        to = self.families
+        to.nap_enabled.set(policy.nap.enabled)
+        for resource, gauge, unit in ((CPU, to.cpu_limits, _MILLI), (MEMORY, to.memory_limits, 1)):
+            bounds = policy.limits.bounds().get(resource)
+            gauge.clear()
+            gauge.labels("minimum").set(0 if bounds is None else bounds.least / unit)
+            if bounds is not None and bounds.most is not None:
+                gauge.labels("maximum").set(bounds.most / unit)
+
+    def _observe_standing(self, standing: Standing, policy: Policy) -> None:
+        to, total = self.families, standing.total
+        to.safe_to_autoscale.set(standing.is_healthy)
+        to.nodes.labels("ready").set(len(total.ready))
+        to.nodes.labels("unready").set(len(total.unready))
+        to.nodes.labels("notStarted").set(len(total.not_started))
+        to.nodes.labels("longUnregistered").set(len(total.long_unregistered))
+        to.nodes.labels("unregistered").set(len(total.unregistered))
+        most = sum(one.group.max_size for one in standing.groups.values() if one.group.autoscaled)
+        to.max_nodes.set(min(most, policy.limits.max_nodes_total or most))
+
+    def _observe_groups(self, standing: Standing, snapshot: Snapshot, policy: Policy) -> None:
+        to = self.families
+        managed = [one for one in standing.groups.values() if one.group.autoscaled]
+        ours = {one.id for one in snapshot.groups if is_autoprovisioned(one, policy)}
+        made = sum(1 for one in managed if one.group.id in ours)
+        to.node_groups.labels(AUTOPROVISIONED).set(made)
+        to.node_groups.labels("autoscaled").set(len(managed) - made)
+        for family in (to.group_min, to.group_max, to.group_target, to.group_health, to.group_backoff):
+            family.clear()
+        for one in managed if policy.operation.metrics_per_group else ():
+            self._observe_group(one)
+
+    def _observe_group(self, one: GroupStanding) -> None:
+        to, name = self.families, one.group.id
+        to.group_min.labels(name).set(one.group.min_size)
+        to.group_max.labels(name).set(one.group.max_size)
+        to.group_target.labels(name).set(one.target_size)
+        to.group_health.labels(name).set(one.is_healthy)
+        reason = "" if one.backoff is None else one.backoff.error.code
+        to.group_backoff.labels(name, reason).set(one.backoff is not None)
+
+    def _observe_nodes(self, turn: LoopResult) -> None:
+        to = self.families
+        if turn.ended_early is None:
+            for state in PodState:
+                to.unschedulable_pods.labels(state.value).set(turn.pods_by_state.get(state, 0))
+            to.skipped_pods.clear()
+            for code, pods in Counter(one.reason.code for one in turn.set_aside).items():
+                to.skipped_pods.labels(code).set(pods)
+        if turn.snapshot is not None:
+            view = turn.snapshot.view
+            cpu, memory = self._totals.of(view)
+            to.cpu_cores.set(cpu // _MILLI)
+            to.memory_bytes.set(memory)
+            to.node_taints.clear()
+            for kind, taints in taints_by_type(view, turn.policy.pods).items():
+                to.node_taints.labels(kind).set(taints)
+
+    # ---- growing
+
+    def _observe_failures(self, turn: LoopResult) -> None:
+        to = self.families
+        ended = turn.ended_early
+        if ended is not None and ended.code == CANNOT_SEE:
+            to.errors.labels(ended.facts.get("errorType", CLOUD_PROVIDER_ERROR)).inc()
+        elif _has_failed(turn):
+            to.errors.labels(CLOUD_PROVIDER_ERROR).inc()
+        for failed in turn.changes.failed:
+            is_late = failed.reason.code == SCALE_UP_TIMED_OUT
+            reason = TIMEOUT if is_late else failed.error.code or CLOUD_PROVIDER_ERROR
+            to.failed_scale_ups.labels(reason, *NO_DEVICES, "").inc()
+            if not is_late:
+                to.failed_creations.labels(reason).inc(failed.nodes)
+        for one in turn.repaired:
+            if one.reason.code == DELETE_UNREGISTERED and one.failure is None:
+                to.unregistered_removed.inc(len(one.instances))
+
+    def _observe_growth(self, one: ScaleUpResult) -> None:
+        to = self.families
+        devices = devices_of(one.growth.offer.node)
+        if one.created:
+            to.created_groups.labels(AUTOPROVISIONED).inc()
+        if one.held_back is None:
+            self._observe_resize(one.after - one.before, devices, failed=one.failure is not None)
+
+    def _observe_resize(self, nodes: int, devices: tuple[str, str], *, failed: bool) -> None:
+        to = self.families
+        if not failed:
+            to.scaled_up.labels(*devices, "").inc(nodes)
+            if devices != NO_DEVICES:
+                to.scaled_up_gpu.labels(*devices).inc(nodes)
+        else:
+            to.failed_scale_ups.labels(CLOUD_PROVIDER_ERROR, *devices, "").inc()
+            if devices != NO_DEVICES:
+                to.failed_gpu_scale_ups.labels(CLOUD_PROVIDER_ERROR, *devices).inc()
+
+    def _observe_plan(self, turn: LoopResult) -> None:
+        to, plan = self.families, turn.scale_up.plan
+        to.plan_cost.set(plan.cost_per_hour)
+        to.plan_bound.set(plan.lower_bound_per_hour)
+        to.verification_failures.inc(plan.verification_failures)
+        told = {reason.code for one in plan.remaining for reason in one.reasons}
+        groups = Counter(one.code for one in plan.not_offered)
+        for limit in RESOURCE_LIMITS:
+            to.skipped_scale_events.labels(UP, limit).inc(max(groups[limit], int(limit in told)))
+        for growth in plan.growths:
+            keys = {key for pattern in growth.patterns for key in pattern.pods}
+            spaces = {key.partition("/")[0] for key in keys}
+            cores = growth.offer.capacity[CPU] // _MILLI
+            to.heterogeneity.labels(growth.offer.machine_type, cores, len(spaces)).observe(len(keys))
+
+    # ---- shrinking
+
+    def _observe_scale_down(self, turn: LoopResult) -> None:
+        to, part = self.families, turn.scale_down
+        for gone in turn.groups_gone:
+            if gone.failure is None:
+                to.deleted_groups.labels(AUTOPROVISIONED).inc()
+        if turn.ended_early is not None:
+            return
+        to.pending_deletions.set(part.under_way)
+        to.unneeded_nodes.set(len(part.unneeded))
+        to.in_cooldown.set(part.is_in_cooldown)
+        to.unremovable_nodes.clear()
+        for code, nodes in Counter(one.reason.code for one in part.kept).items():
+            to.unremovable_nodes.labels(code).set(nodes)
+        for one in part.kept:
+            if one.reason.code == BELOW_MINIMUM:
+                # The planner says which minimum in words: "minimal cluster cpu limit reached".
+                is_cpu = one.reason.message.startswith(f"minimal cluster {CPU} ")
+                to.skipped_scale_events.labels(DOWN, RESOURCE_LIMITS[0 if is_cpu else 1]).inc()
+
+    def _observe_removal(self, ended: FinishedRemoval, turn: LoopResult) -> None:
+        to = self.families
+        to.evicted_pods.labels("succeeded").inc(ended.evicted)
+        to.evicted_pods.labels("failed").inc(ended.failed_evictions)
+        is_removed = ended.result is RemovalResult.REMOVED
+        to.removal_seconds.labels("true" if is_removed else "false").observe(ended.seconds)
+        if not is_removed:
+            return
+        state = None if turn.snapshot is None else turn.snapshot.view.node(ended.removal.node)
+        devices = NO_DEVICES if state is None else devices_of(state.node)
+        emptiness = "empty" if ended.removal.is_empty else "underutilized"
+        reason = "unready" if ended.was_unready else emptiness
+        to.scaled_down.labels(reason, *devices, "").inc()
+        if devices != NO_DEVICES:
+            to.scaled_down_gpu.labels(reason, *devices).inc()
+
+    # ---- time
+
+    def _observe_work(self, turn: LoopResult) -> None:
+        to = self.families
+        for function, seconds in turn.function_seconds.items():
+            to.last_activity.labels(function).set(turn.at.timestamp())
+            to.function_seconds.labels(function).observe(seconds)
+            to.function_quantile.labels(function).observe(seconds)
+        if turn.snapshot is not None and turn.snapshot.pending:
+            to.plan_seconds.labels("scaleUp").observe(turn.scale_up.plan_seconds)
+
+
+def _has_failed(turn: LoopResult) -> bool:
+    """Whether some growth was refused."""
+    failures = [*(one.failure for one in turn.grown), *(one.failure for one in raised_groups(turn))]
+    return any(one is not None for one in failures)
+
+
+NO_DEVICES: Final = ("", "")
+_NAMED_TAINTS: Final = frozenset({BEING_DELETED, "DeletionCandidateOfClusterAutoscaler"})
+_OF_THE_SYSTEM: Final = ("node.kubernetes.io/", "node.cloudprovider.kubernetes.io/")
+
+
+def devices_of(node: Node) -> tuple[str, str]:
+    """Resource and type of a node's accelerators; "generic" where no label tells the type."""
+    resources = sorted(name for name in node.status.capacity or node.status.allocatable if is_gpu(name))
+    if not resources:
+        return NO_DEVICES
+    labels = node.metadata.labels
+    return resources[0], next((labels[one] for one in GPU_LABELS if labels.get(one)), "generic")
+
+
+class NodeTotals:
+    """How much of a few resources there is in all. Nodes that are the same objects as last time are not read again."""
+
+    def __init__(self, *resources: str) -> None:
+        self._resources = resources
+        self._read: dict[str, tuple[Node, tuple[int, ...]]] = {}
+
+    def of(self, view: ClusterView) -> tuple[int, ...]:
+        """Of nodes that are there, without those that are leaving or on their way."""
+        before, self._read = self._read, {}
+        for name, state in view.nodes.items():
+            read = before.get(name)
+            self._read[name] = read if read is not None and read[0] is state.node else self._amounts(state.node)
+        return tuple(map(sum, zip(*[amounts for _, amounts in self._read.values()], strict=True))) or self._nothing
+
+    def _amounts(self, node: Node) -> tuple[Node, tuple[int, ...]]:
+        if is_upcoming(node) or not counts(node):
+            return node, self._nothing
+        counted = Counted.of(node)
+        return node, tuple([counted.amount(one) for one in self._resources])
+
+    @property
+    def _nothing(self) -> tuple[int, ...]:
+        return (0,) * len(self._resources)
+
+
+def taints_by_type(view: ClusterView, rules: PodRules) -> Counter[str]:
+    startup = StartupTaints(rules)
+    keys = Counter(taint.key for state in view.nodes.values() for taint in state.node.spec.taints)
+    found: Counter[str] = Counter()
+    for key, taints in keys.items():
+        found[_type_of(key, startup, rules)] += taints
+    return found
+
+
+def _type_of(key: str, startup: StartupTaints, rules: PodRules) -> str:
+    """By itself where it is one that everybody knows, else by what it is for."""
+    if key.startswith(IGNORED_PREFIX):
+        return IGNORED_PREFIX
+    if key in _NAMED_TAINTS or key.startswith(_OF_THE_SYSTEM):
+        return key
+    if key in startup:
+        return "startup-taint"
+    return "status-taint" if key in rules.status_taints or key.startswith(STATUS_PREFIX) else "other"

@@ -1,0 +1,202 @@
+"""Plans of growth as plain data: what `plimsoll plan -o json` prints, and an element of a scenario's `loops`.
+
+The form is fixed by specs/formats/plan.md. Same plan, same bytes: keys stand in the order given here.
+
+A turn as an element of a scenario's `loops[]` (specs/nodes.md 14): `loop_entry(turn)`, pure.
+
+The form of growth is that of `plan_outputs`, with what really became of each group. Nothing measured stands in it
+unless it was asked for.
+"""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import TYPE_CHECKING, Any, Final
+
+from plimsoll.nodes.brakes import DRY_RUN
+from plimsoll.nodes.model.min_size import raised_groups
+from plimsoll.nodes.model.scale_up_plan import Result
+from plimsoll.nodes.planning.scaledown.drainability import WAITS_FOR_COMPLETION
+from plimsoll.nodes.planning.scaledown.planner import BLOCKED_BY_POD
+from plimsoll.nodes.scaleup.orchestrator import PODS_TOO_NEW
+
+if TYPE_CHECKING:
+    from plimsoll.core.plans import Reason
+    from plimsoll.nodes.model.loop_result import LoopResult, ScaleDownPart, ScaleUpResult
+    from plimsoll.nodes.model.min_size import Raised
+    from plimsoll.nodes.model.scale_up_options import ScaleUpOption
+    from plimsoll.nodes.model.scale_up_plan import GroupScaleUp, ScaleUpPlan, UnschedulablePods
+    from plimsoll.objects.api.nodes import Taint
+
+
+INSTANCE_TYPE: Final = "node.kubernetes.io/instance-type"
+
+Json = dict[str, Any]
+
+
+def scale_up_json(plan: ScaleUpPlan, *, plan_seconds: float | None = None) -> Json:
+    found: Json = {"result": str(plan.result), "plan": [_growth(one) for one in plan.growths]}
+    if plan.existing:
+        found["existing"] = [{"node": name, "pods": dict(pods)} for name, pods in plan.existing.items()]
+    found["helped"] = plan.helped
+    found["remaining"] = [_remaining(one) for one in plan.remaining]
+    found["costPerHour"] = float(plan.cost_per_hour)
+    found["lowerBoundPerHour"] = float(plan.lower_bound_per_hour)
+    if plan.label_sets:
+        found["labelSets"] = [
+            {"labels": dict(one.labels), "merged": [*map(dict, one.merged)], "served": [*map(dict, one.served)]}
+            for one in plan.label_sets
+        ]
+    if plan.verification_failures:
+        found["verificationFailures"] = plan.verification_failures
+    if plan_seconds is not None:
+        found["planSeconds"] = plan_seconds
+    return found
+
+
+def _growth(one: GroupScaleUp) -> Json:
+    entry: Json = {
+        "group": one.offer.group,
+        "machineType": machine_type_of(one.offer),
+        "from": one.before,
+        "to": one.after,
+        "max": one.offer.max_size,
+        "created": not one.offer.exists,
+    }
+    if one.offer.zone:
+        entry["zone"] = one.offer.zone
+    if one.offer.profile is not None:
+        entry["labels"] = dict(one.offer.profile.labels)
+        entry["taints"] = [_taint(taint) for taint in one.offer.node.spec.taints]
+        entry["capacityType"] = str(one.offer.capacity_type)
+        entry["reason"] = str(one.reason)
+    entry["patterns"] = [{"nodes": pattern.nodes, "pods": dict(pattern.pods)} for pattern in one.patterns]
+    return entry
+
+
+def _taint(one: Taint) -> Json:
+    return {"key": one.key, **({"value": one.value} if one.value else {}), "effect": one.effect}
+
+
+def machine_type_of(offer: ScaleUpOption) -> str:
+    """Its name; of a group that has only a template, what the template's label says, or nothing."""
+    return offer.machine_type or offer.node.metadata.labels.get(INSTANCE_TYPE, "")
+
+
+def _remaining(one: UnschedulablePods) -> Json:
+    return {"pods": one.pods, "reasons": [str(reason) for reason in one.reasons]}
+
+
+_SCALE_UP_NOT_TRIED = "NotTried"
+_SCALE_UP_IN_COOLDOWN = "InCooldown"
+_SCALE_UP_ERROR = "ScaleUpError"
+
+
+class ScaleDownResult(StrEnum):
+    """In Cluster Autoscaler's words."""
+
+    NOT_TRIED = "ScaleDownNotTried"
+    IN_COOLDOWN = "ScaleDownInCooldown"
+    IN_PROGRESS = "ScaleDownInProgress"
+    NO_UNNEEDED = "ScaleDownNoUnneeded"
+    NO_NODE_DELETED = "ScaleDownNoNodeDeleted"
+    STARTED = "ScaleDownNodeDeleteStarted"
+
+
+def loop_entry(turn: LoopResult, *, is_timed: bool = False) -> Json:
+    """Without the time, which whoever drives the loop knows. `is_timed`: with `planSeconds`."""
+    entry = {"scaleUp": _scale_up(turn, is_timed=is_timed), "scaleDown": _scale_down(turn)}
+    return entry if turn.ended_early is None else {"endedEarly": str(turn.ended_early), **entry}
+
+
+def _scale_up(turn: LoopResult, *, is_timed: bool) -> Json:
+    part = turn.scale_up
+    found = scale_up_json(part.plan, plan_seconds=part.plan_seconds if is_timed else None)
+    found["result"] = _scale_up_result(turn) or found["result"]
+    done: dict[int, list[ScaleUpResult]] = {}
+    for one in part.grown:
+        done.setdefault(id(one.growth), []).append(one)
+    found["plan"] = [
+        entry
+        for growth, planned in zip(part.plan.growths, found["plan"], strict=True)
+        for entry in _as_done(planned, done.get(id(growth), []))
+    ]
+    raised = raised_groups(turn)
+    found["plan"] += [_raised(one) for one in raised]
+    if found["result"] == Result.NOT_NEEDED and any(one.failure is None for one in raised):
+        found["result"] = str(Result.NEEDED)
+    return found
+
+
+def _raised(one: Raised) -> Json:
+    """Growth that no pod asked for, in the form of the others."""
+    sizes = {"from": one.before, "to": one.after, "max": one.max_size, "created": False}
+    entry: Json = {"group": one.group, "machineType": one.machine_type, **sizes}
+    if one.zone:
+        entry["zone"] = one.zone
+    entry["patterns"] = []
+    return entry if one.failure is None else {**entry, "error": one.failure.message}
+
+
+def _scale_up_result(turn: LoopResult) -> str:
+    """Where the plan alone does not say how it ended."""
+    part = turn.scale_up
+    if turn.ended_early is not None:
+        return _SCALE_UP_NOT_TRIED
+    if part.skipped is not None and part.skipped.code == PODS_TOO_NEW:
+        return _SCALE_UP_IN_COOLDOWN
+    failed = any(one.failure is not None for one in part.grown)
+    return _SCALE_UP_ERROR if failed and not any(one.is_done for one in part.grown) else ""
+
+
+def _as_done(planned: Json, done: list[ScaleUpResult]) -> list[Json]:
+    """One entry a group: a provider may make several of one that was planned. The first has the patterns of all."""
+    if not done:
+        return [planned]
+    found: list[Json] = []
+    for number, one in enumerate(done):
+        entry = {**planned, "group": one.group, "from": one.before, "to": one.after}
+        entry["created"] = planned["created"] if one.held_back is not None else one.created
+        if number:
+            entry["patterns"] = []
+        if one.failure is not None:
+            entry["error"] = one.failure.message
+        if one.held_back is not None:
+            entry["heldBack"] = str(one.held_back)
+        found.append(entry)
+    return found
+
+
+def _scale_down(turn: LoopResult) -> Json:
+    part = turn.scale_down
+    held_back = {node: reason for node, reason in part.held_back.items() if reason.code != DRY_RUN}
+    going = [one for one in part.departures.removals if one.node not in held_back]
+    unremovable = {one.node: _why_kept(one.reason) for one in part.kept}
+    unremovable.update({node: _why_kept(reason) for node, reason in held_back.items()})
+    return {
+        "result": str(_scale_down_result(turn, part)),
+        "empty": [one.node for one in going if one.is_empty],
+        "drained": [one.node for one in going if not one.is_empty],
+        "unremovable": dict(sorted(unremovable.items())),
+    }
+
+
+def _scale_down_result(turn: LoopResult, part: ScaleDownPart) -> ScaleDownResult:
+    if turn.ended_early is not None:
+        return ScaleDownResult.NOT_TRIED
+    if part.begun:
+        return ScaleDownResult.STARTED
+    grew = any(one.is_done for one in turn.scale_up.grown)
+    is_waiting = turn.scale_up.skipped is not None and turn.scale_up.skipped.code == PODS_TOO_NEW
+    if part.is_in_cooldown or grew or is_waiting:
+        return ScaleDownResult.IN_COOLDOWN
+    if part.skipped is not None:
+        return ScaleDownResult.NOT_TRIED
+    if part.under_way:
+        return ScaleDownResult.IN_PROGRESS
+    return ScaleDownResult.NO_NODE_DELETED if part.unneeded else ScaleDownResult.NO_UNNEEDED
+
+
+def _why_kept(reason: Reason) -> str:
+    """Cluster Autoscaler's word; of a pod that keeps its node, which one it is and why."""
+    return f"{reason.code}: {reason}" if reason.code in {BLOCKED_BY_POD, WAITS_FOR_COMPLETION} else reason.code

@@ -1,0 +1,109 @@
+"""Tells of a turn in every way there is: log, metrics, Events, status ConfigMap, journal. The last step of the loop.
+
+Telling never stops doing: an API server or a journal that refuses is logged, and the next turn comes. A dry run tells
+nothing inside the cluster: another autoscaler may be at work there, and ours would contradict it.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import structlog
+from msgspec import structs
+
+from plimsoll.journal.dedupe import JournalNews
+from plimsoll.journal.entries import Entry
+from plimsoll.journal.errors import JournalError
+from plimsoll.nodes.reporting.journal.group_notes import GroupNotes, settled_pods
+from plimsoll.nodes.reporting.journal.plan_entries import told_of
+from plimsoll.nodes.reporting.log_line import sentence_of
+from plimsoll.nodes.reporting.metrics.metrics import Metrics
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from plimsoll.journal.last_plans_map import LastPlansWriter
+    from plimsoll.journal.ports import Journal
+    from plimsoll.nodes.config.policy import Policy
+    from plimsoll.nodes.model.loop_result import LoopResult
+    from plimsoll.nodes.reporting.events.emitter import EventEmitter
+    from plimsoll.nodes.reporting.status.configmap import StatusWriter
+
+log = structlog.get_logger(__name__)
+
+
+class Reporter:
+    """What is None is not told. `metrics` counts in any case; `last` is the turn that was told last."""
+
+    def __init__(
+        self,
+        *,
+        emitter: EventEmitter | None = None,
+        status: StatusWriter | None = None,
+        journal: Journal | None = None,
+        last_plans: LastPlansWriter | None = None,
+        metrics: Metrics | None = None,
+    ) -> None:
+        self.metrics = metrics or Metrics()
+        self.last: LoopResult | None = None
+        self.on_turn: Callable[[LoopResult], None] | None = None
+        """Whoever else wants to hear of every turn: a scenario's outcome."""
+        self._emitter = emitter
+        self._status = status
+        self._journal = journal
+        self._last_plans = last_plans
+        self._news = JournalNews()
+        self._groups = GroupNotes()
+        self._sentence = ""
+
+    async def tell(self, turn: LoopResult) -> None:
+        self.last = turn
+        self.metrics.observe(turn)
+        self._log(turn)
+        if self.on_turn is not None:
+            self.on_turn(turn)
+        if not turn.policy.operation.dry_run:
+            await self._tell_cluster(turn)
+        await self._keep(turn)
+
+    async def leave(self, policy: Policy) -> None:
+        """A clean exit: the last words are written; nobody keeps the status up to date from now on."""
+        if self._last_plans is not None and not policy.operation.dry_run:
+            await self._last_plans.write(policy.operation.namespace)
+        if self._status is not None and not policy.operation.dry_run:
+            await self._status.delete(policy.operation)
+
+    def _log(self, turn: LoopResult) -> None:
+        """The same sentence again says nothing new to people."""
+        sentence = sentence_of(turn)
+        tell = log.debug if sentence == self._sentence else log.info
+        self._sentence = sentence
+        tell("turn.done", number=turn.number, told=sentence)
+
+    async def _tell_cluster(self, turn: LoopResult) -> None:
+        if self._status is not None:
+            await self._status.write(turn)
+        if self._emitter is not None:
+            if self._status is not None:
+                self._emitter.status_uid = self._status.uid
+            self._emitter.emit(turn)
+
+    async def _keep(self, turn: LoopResult) -> None:
+        """The journal and, for whoever cannot reach it, the last plans: both only of what is news."""
+        if self._journal is None and self._last_plans is None:
+            return
+        plan, outcomes = told_of(turn)
+        plan = structs.replace(plan, not_done=(*plan.not_done, *self._groups.of(turn)))
+        news = self._news.of(plan, outcomes, lambda refs: settled_pods(refs, turn))
+        if news is None:
+            if self._last_plans is not None and not turn.policy.operation.dry_run:
+                await self._last_plans.catch_up(turn.policy.operation.namespace, turn.at)
+            return
+        entry = Entry(number=turn.number, plan=news[0], outcomes=news[1])
+        if self._journal is not None:
+            try:
+                await self._journal.append(*news)
+            except JournalError as error:
+                log.warning("journal.not_written", problem=str(error))
+        if self._last_plans is not None and not turn.policy.operation.dry_run:
+            await self._last_plans.keep(entry, turn.policy.operation.namespace)

@@ -1,0 +1,106 @@
+"""ProvisioningRequests in the journal, in the log and in metrics. Pure but for counting up what it is given."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from plimsoll.core.plans import Action, NotDone, Outcome, Reason, Ref, Result
+from plimsoll.nodes.requests.model import UpdateKind
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from plimsoll.nodes.model.loop_result import LoopResult
+    from plimsoll.nodes.reporting.metrics.families import Families
+    from plimsoll.nodes.requests.model import RequestsPart, RequestView, StatusUpdate
+
+REQUEST: Final = "request"
+_VERBS: Final = {
+    UpdateKind.ACCEPTED: "accept",
+    UpdateKind.PROVISIONED: "provision",
+    UpdateKind.FAILED: "fail",
+    UpdateKind.BOOKING_EXPIRED: "end-booking",
+    UpdateKind.REVOKED: "revoke",
+    UpdateKind.ROLLED_BACK: "roll-back",
+    UpdateKind.WAITING_FOR_NODES: "wait-for-nodes",
+    UpdateKind.DELETED: "delete",
+}
+_WORDS: Final = {
+    UpdateKind.PROVISIONED: "provisioned request",
+    UpdateKind.NOT_FOUND: "no capacity for request",
+    UpdateKind.FAILED: "failed request",
+    UpdateKind.BOOKING_EXPIRED: "ended the booking of request",
+    UpdateKind.REVOKED: "revoked request",
+    UpdateKind.ROLLED_BACK: "rolled back request",
+    UpdateKind.WAITING_FOR_NODES: "waiting for nodes of request",
+    UpdateKind.DELETED: "deleted old request",
+}
+_NAMED: Final = 3
+_UNWRITTEN: Final = Reason(code="NotWritten", message="the API server did not take it; the next turn tries again")
+
+
+def request_actions(turn: LoopResult) -> Iterator[tuple[Action, Outcome]]:
+    """What was said of requests, as actions of the plan."""
+    for one in turn.requests.news:
+        if one.saying is UpdateKind.NOT_FOUND:
+            continue
+        action = Action(verb=_VERBS[one.saying], target=request_ref(one.seen), reason=one.reason)
+        result = Result.DONE if one.is_written else Result.FAILED
+        yield action, Outcome(action=action, result=result, reason=None if one.is_written else _UNWRITTEN)
+
+
+def requests_left(turn: LoopResult) -> Iterator[NotDone]:
+    """Requests that got nothing, each with what stands in its way."""
+    for one in turn.requests.news:
+        if one.saying is UpdateKind.NOT_FOUND:
+            yield NotDone(what="gets no capacity now", about=(request_ref(one.seen),), reason=one.reason)
+    for warning in turn.requests.warnings:
+        namespace, _, name = warning.request.partition("/")
+        about = Ref(kind=REQUEST, namespace=namespace, name=name)
+        yield NotDone(what="is not consumed as it should be", about=(about,), reason=warning.reason)
+
+
+def request_clauses(turn: LoopResult) -> Iterator[str]:
+    """Parts of the sentence about a turn."""
+    said: dict[UpdateKind, list[StatusUpdate]] = {}
+    for one in turn.requests.news:
+        said.setdefault(one.saying, []).append(one)
+    for saying, verdicts in said.items():
+        if saying not in _WORDS:
+            continue
+        names = ", ".join(one.seen.name for one in verdicts[:_NAMED])
+        more = f" and {len(verdicts) - _NAMED} more" if len(verdicts) > _NAMED else ""
+        why = f" ({verdicts[0].reason})" if saying is UpdateKind.NOT_FOUND else ""
+        yield f"{_WORDS[saying]} {names}{more}{why}"
+
+
+def count_requests(turn: LoopResult, to: Families) -> None:
+    part = turn.requests
+    for one in part.news:
+        if not one.is_written:
+            continue
+        kind = one.seen.request.spec.provisioning_class_name
+        if one.accepts and one.saying is not UpdateKind.ACCEPTED:
+            to.requests.labels(kind, UpdateKind.ACCEPTED.value).inc()
+        to.requests.labels(kind, one.saying.value).inc()
+        if one.saying is UpdateKind.ROLLED_BACK:
+            to.rollbacks.inc()
+        if one.saying is UpdateKind.PROVISIONED and one.seen.created is not None:
+            to.request_seconds.labels(kind).observe(max(0.0, (turn.at - one.seen.created).total_seconds()))
+    if turn.ended_early is None:
+        to.pending_requests.clear()
+        for kind, waiting in part.waiting.items():
+            to.pending_requests.labels(kind).set(waiting)
+        to.booked_pods.set(sum(sum(nodes.values()) for nodes in part.booked.values()) + _just_booked(part))
+        to.unbookable_pods.set(sum(part.unbookable.values()))
+
+
+def _just_booked(part: RequestsPart) -> int:
+    """Pods that got their room in this very turn."""
+    answered = (one.seen for one in part.verdicts if one.is_written and one.saying is UpdateKind.PROVISIONED)
+    return sum(one.total for one in answered if one.parameters.reserves and one.name not in part.booked)
+
+
+def request_ref(seen: RequestView) -> Ref:
+    meta = seen.request.metadata
+    return Ref(kind=REQUEST, namespace=meta.namespace, name=meta.name)

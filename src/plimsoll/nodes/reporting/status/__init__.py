@@ -1,0 +1,1 @@
+"""The status ConfigMap of the node autoscaler: writing and reading it."""

@@ -1,0 +1,156 @@
+"""The status of a running autoscaler, read back from its ConfigMap, as `plimsoll nodes status` tells it. Pure.
+
+It may be Cluster Autoscaler's own, or edited by hand: what is missing or odd is left out, never a reason to fail.
+"""
+
+from __future__ import annotations
+
+import math
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING, Any, Final
+
+from plimsoll.nodes.cluster_state.status_document import LAST_UPDATED, STATUS_KEY, read_status
+from plimsoll.nodes.config.flags import problem_of, read_duration_s
+from plimsoll.nodes.config.options import known_flag
+from plimsoll.nodes.reporting.status.configmap import LAST_TURN, options_in
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from plimsoll.nodes.config.configure import RuntimeConfig
+    from plimsoll.objects.api.core import ConfigMap
+
+Json = dict[str, Any]
+_SCAN_INTERVAL_S: Final = 10.0
+_TURNS_MISSED: Final = 6
+_LEAST_STALE_S: Final = 60.0
+
+
+def report_of(found: ConfigMap, steering: RuntimeConfig, *, now: datetime) -> Json:
+    """Everything there is to tell, as plain data."""
+    document = read_status(found.data.get(STATUS_KEY, "")) or {}
+    notes = found.metadata.annotations
+    in_force = options_in(notes)
+    wide = _part(document, "clusterWide")
+    written = _text(document.get("time")) or notes.get(LAST_UPDATED, "")
+    age_s = _age_s(written, now)
+    groups = document.get("nodeGroups")
+    return {
+        "status": _text(document.get("autoscalerStatus")) or "Unknown",
+        "time": written,
+        "ageSeconds": age_s,
+        "stale": age_s is None or age_s > _patience_s(in_force or {}),
+        "message": _text(document.get("message")),
+        "lastTurn": notes.get(LAST_TURN, ""),
+        "paused": steering.paused,
+        "dryRun": _is_dry_run(in_force or {}, steering),
+        "health": _text(_part(wide, "health").get("status")),
+        "nodes": _counts(_part(wide, "health")),
+        "scaleUp": _text(_part(wide, "scaleUp").get("status")),
+        "scaleDown": _text(_part(wide, "scaleDown").get("status")),
+        "candidates": _number(_part(wide, "scaleDown").get("candidates")),
+        "groups": [_group(one) for one in groups if isinstance(one, dict)] if isinstance(groups, list) else [],
+        "options": in_force,
+        "configured": dict(steering.options),
+        "problems": list(
+            _problems(in_force, steering, told_at=None if age_s is None else now - timedelta(seconds=age_s))
+        ),
+    }
+
+
+def _problems(
+    in_force: Mapping[str, Any] | None, steering: RuntimeConfig, *, told_at: datetime | None
+) -> Iterator[str]:
+    """What was configured and is not used: not yet, or not at all."""
+    if steering.problem:
+        yield f"the configuration cannot be used: {steering.problem}"
+        return
+    if in_force is None:
+        return
+    for spelling, wanted in steering.options.items():
+        flag = known_flag(spelling)
+        if flag is None or problem_of(flag, wanted) is not None:
+            continue
+        held = in_force.get(flag.name)
+        used = flag.default if held is None or problem_of(flag, held) is not None else flag.parse(held)
+        if flag.parse(wanted) != used:
+            told = f"{flag.name} is configured as {wanted}, and the last turn ran {_with(used)}"
+            yield f"{told}: {_why_not(steering.configured_at, told_at)}"
+
+
+def _with(used: Any) -> str:
+    return "without it" if used in (None, (), "") else f"with {','.join(used) if isinstance(used, tuple) else used}"
+
+
+def _why_not(configured_at: datetime | None, told_at: datetime | None) -> str:
+    """A turn that began after the change has read it. Times are told in whole seconds: the same second is not after."""
+    if configured_at is None or told_at is None:
+        return "the next one takes it up, or the autoscaler's log says why it cannot"
+    if told_at <= configured_at:
+        return f"that was before the change at {configured_at:%H:%M:%S} UTC; the next one takes it up"
+    return f"although it was changed before, at {configured_at:%H:%M:%S} UTC: the autoscaler's log says why"
+
+
+def _group(one: Json) -> Json:
+    health, growing = _part(one, "health"), _part(one, "scaleUp")
+    backoff = _part(growing, "backoffInfo")
+    told = [_text(backoff.get(key)) for key in ("errorCode", "errorMessage")]
+    return {
+        "name": _text(one.get("name")),
+        "min": _number(health.get("minSize")),
+        "target": _number(health.get("cloudProviderTarget")),
+        "max": _number(health.get("maxSize")),
+        "nodes": _counts(health),
+        "health": _text(health.get("status")),
+        "scaleUp": _text(growing.get("status")),
+        "backoff": ": ".join(part for part in told if part),
+        "candidates": _number(_part(one, "scaleDown").get("candidates")),
+    }
+
+
+def _counts(health: Json) -> Json:
+    counts = _part(health, "nodeCounts")
+    registered = _part(counts, "registered")
+    return {
+        "registered": _number(registered.get("total")),
+        "ready": _number(registered.get("ready")),
+        "notStarted": _number(registered.get("notStarted")),
+        "beingDeleted": _number(registered.get("beingDeleted")),
+        "unready": _number(_part(registered, "unready").get("total")),
+        "unregistered": _number(counts.get("unregistered")),
+        "longUnregistered": _number(counts.get("longUnregistered")),
+    }
+
+
+def _is_dry_run(in_force: Mapping[str, Any], steering: RuntimeConfig) -> bool:
+    """A dry run writes no status: what is configured counts, too."""
+    return any(str(one.get("dry-run", "")).lower() == "true" for one in (in_force, steering.options))
+
+
+def _patience_s(in_force: Mapping[str, Any]) -> float:
+    interval_s = read_duration_s(str(in_force.get("scan-interval", "")))
+    return max(_LEAST_STALE_S, _TURNS_MISSED * (_SCAN_INTERVAL_S if interval_s is None else interval_s))
+
+
+def _age_s(written: str, now: datetime) -> float | None:
+    """Of a time as Go prints it: `2026-01-31 12:00:00.5 +0000 UTC`."""
+    moment, _, zone = written.partition(" +")
+    try:
+        read = datetime.fromisoformat(moment[:19]).replace(tzinfo=UTC)
+    except ValueError:
+        return None
+    age_s = (now - read).total_seconds()
+    return float(math.floor(max(age_s, 0.0))) if zone.startswith("0000") else None
+
+
+def _part(document: Json, key: str) -> Json:
+    value = document.get(key)
+    return value if isinstance(value, dict) else {}
+
+
+def _text(value: Any) -> str:
+    return value if isinstance(value, str) else ""
+
+
+def _number(value: Any) -> int:
+    return value if isinstance(value, int) and not isinstance(value, bool) else 0

@@ -1,0 +1,190 @@
+"""Capacity that ProvisioningRequests were given, kept for them while it lasts: `book(...) -> Booked` (nodes.md 4.3).
+
+Pure. The pods that a request still has to bring stand on nodes as if they ran there, real nodes or ones on their way:
+so nobody else plans with that room, and the nodes are not empty. Pods of it that run already are not booked again. What
+was decided in the turns before (`Hints`) only says which nodes to try first: a process that starts anew packs anew.
+
+`answer_checks` does the same for requests that only ask. `desk` calls both.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
+
+from plimsoll.nodes.planning.requests.check_capacity import InLine, with_checks
+from plimsoll.nodes.planning.requests.placeholder_pods import Lumps
+from plimsoll.nodes.planning.requests.reservations import Filling, booked_places
+from plimsoll.nodes.planning.scaleup.nominations import merged, with_promises_kept
+from plimsoll.nodes.planning.state.planner_cache import PlannerCache
+from plimsoll.nodes.requests.booking.consumption import Consumption, Matches, consumption
+from plimsoll.nodes.requests.model import ClassKind
+from plimsoll.nodes.requests.rollback.rollback import is_coming
+
+if TYPE_CHECKING:
+    from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
+
+    from plimsoll.nodes.config.policy import Policy
+    from plimsoll.nodes.model.scale_up_plan import GroupScaleUp
+    from plimsoll.nodes.model.snapshot import PendingPods, Snapshot
+    from plimsoll.nodes.planning.requests.check_capacity import Checked
+    from plimsoll.nodes.requests.model import RequestView
+
+    Places = Mapping[str, Mapping[str, int]]
+    """Node to pods by the key of their Pending, NAMESPACE/NAME/INDEX."""
+
+
+class _Known:
+    """What need not be looked at again. No booking depends on it, only how long it takes."""
+
+    def __init__(self) -> None:
+        self.memory = PlannerCache()
+        self.lumps = Lumps()
+        self.matches = Matches()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Hints:
+    """Where pods of requests were booked, or planned, when somebody last looked."""
+
+    fillings: tuple[Filling, ...] = ()
+    """No node twice."""
+    owners: Mapping[str, str] = field(default_factory=dict)
+    """Of each key the uid of its request: another one of the same name has no part in it."""
+    known: _Known = field(default_factory=_Known, compare=False, repr=False)
+
+    def planned(
+        self,
+        requests: Iterable[RequestView],
+        *,
+        existing: Places | None = None,
+        grown: Iterable[tuple[str, int, GroupScaleUp]] = (),
+        group_of: Mapping[str, str] | None = None,
+    ) -> Hints:
+        """With what a turn found for these: places on nodes, and nodes that groups were made larger by.
+
+        `grown`: a group by the name the cloud gives it, nodes it got, and the growth of the plan that they are of.
+        """
+        owners = {one.key: seen.request.metadata.uid for seen in requests for one in seen.pods}
+        added = {node: mine for node, pods in (existing or {}).items() if (mine := _of(pods, owners))}
+        kept = {one.node: one for one in self.fillings if one.node}
+        for node, pods in added.items():
+            before = kept[node].pods if node in kept else {}
+            group = kept[node].group if node in kept else (group_of or {}).get(node, "")
+            kept[node] = Filling(group=group, node=node, pods=merged({node: before}, {node: pods})[node])
+        coming = [one for one in self.fillings if not one.node]
+        patterns: dict[int, Iterator[Mapping[str, int]]] = {}
+        for group, nodes, growth in grown:
+            of_nodes = patterns.setdefault(id(growth), _of_nodes(growth))
+            fillings = [_of(next(of_nodes, {}), owners) for _ in range(nodes)]
+            coming += [Filling(group=group, pods=pods) for pods in fillings if pods]
+        return replace(self, fillings=(*kept.values(), *coming), owners={**self.owners, **owners})
+
+    def but_coming(self, snapshot: Snapshot) -> Hints:
+        """Without places on nodes that are not there yet: what was to go there is packed anew."""
+        return replace(
+            self, fillings=tuple(one for one in self.fillings if one.node and not is_coming(one.node, snapshot))
+        )
+
+    def of_requests(self, requests: Iterable[RequestView]) -> tuple[Filling, ...]:
+        """What of it is theirs."""
+        uids = {one.key: seen.request.metadata.uid for seen in requests for one in seen.pods}
+        if all(uids.get(key) == uid for key, uid in self.owners.items()):
+            return self.fillings
+        mine = {key for key, uid in uids.items() if self.owners.get(key) == uid}
+        left = (replace(one, pods=_of(one.pods, mine)) for one in self.fillings)
+        return tuple(one for one in left if one.pods)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Booked:
+    """The cluster with bookings, and what became of each request."""
+
+    snapshot: Snapshot
+    by_request: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
+    """By name: pods by node."""
+    unbookable: Mapping[str, int] = field(default_factory=dict)
+    """By name: pods that no node has room for; who has room for all is missing."""
+    consumed: frozenset[str] = frozenset()
+    """Names of those whose pods are all there."""
+    consumption: Mapping[str, Consumption] = field(default_factory=dict)
+    hints: Hints = field(default_factory=Hints)
+
+    @property
+    def nodes(self) -> frozenset[str]:
+        return frozenset(node for pods in self.by_request.values() for node in pods)
+
+
+def book(snapshot: Snapshot, held: Sequence[RequestView], hints: Hints, policy: Policy) -> Booked:
+    """The capacity of those that have theirs, the oldest answer first."""
+    if not held:
+        return Booked(snapshot=snapshot)
+    run = consumption(snapshot.view, held, hints.known.matches)
+    consumed = frozenset(name for name, one in run.items() if one.is_complete)
+    booking = [one for one in held if one.name not in consumed and one.parameters.reserves]
+    wanted = [pods for one in booking for pods in _still_to_come(one, run[one.name])]
+    # Places that were promised to ordinary pods are planned with later: they are not free.
+    taken = with_promises_kept(snapshot)
+    places = booked_places(taken, policy, wanted, before=hints.of_requests(booking), memory=hints.known.memory)
+    view = hints.known.lumps.on(snapshot.view, places.on, wanted)
+    return Booked(
+        snapshot=replace(snapshot, view=view),
+        by_request=_by_request(places.on, wanted),
+        unbookable=_summed(places.short, wanted),
+        consumed=consumed,
+        consumption=run,
+        hints=_remembered(hints, places.on, booking, snapshot.group_of),
+    )
+
+
+def answer_checks(
+    snapshot: Snapshot, line: Sequence[RequestView], policy: Policy
+) -> tuple[Snapshot, dict[str, Checked]]:
+    """Whether there is room for those that only ask, and the snapshot with what they keep of it.
+
+    `line` are all that wait for an answer: those that may add nodes have first call on nodes that are there, where they
+    stand further in front.
+    """
+    asking = [
+        InLine(name=one.name, pods=one.pods, grows=one.nature is ClassKind.ATOMIC, keeps=one.parameters.reserves)
+        for one in line
+        if one.pods and one.problem is None and one.nature is not ClassKind.REGISTERED
+    ]
+    return with_checks(snapshot, policy, asking)
+
+
+def _still_to_come(seen: RequestView, run: Consumption) -> list[PendingPods]:
+    return [replace(one, count=left) for one, left in zip(seen.pods, run.remaining, strict=False) if left]
+
+
+def _by_request(places: Places, wanted: Iterable[PendingPods]) -> dict[str, dict[str, int]]:
+    request_of = {one.key: one.bundle for one in wanted}
+    found: dict[str, dict[str, int]] = {}
+    for node, pods in places.items():
+        for key, count in pods.items():
+            nodes = found.setdefault(request_of[key], {})
+            nodes[node] = nodes.get(node, 0) + count
+    return found
+
+
+def _summed(short: Mapping[str, int], wanted: Iterable[PendingPods]) -> dict[str, int]:
+    found: dict[str, int] = {}
+    for one in wanted:
+        if left := short.get(one.key, 0):
+            found[one.bundle] = found.get(one.bundle, 0) + left
+    return found
+
+
+def _remembered(hints: Hints, places: Places, booking: Iterable[RequestView], group_of: Mapping[str, str]) -> Hints:
+    """Only what is booked now: who is over or deleted leaves no trace."""
+    fillings = tuple(Filling(group=group_of.get(node, ""), node=node, pods=pods) for node, pods in places.items())
+    owners = {one.key: seen.request.metadata.uid for seen in booking for one in seen.pods}
+    return replace(hints, fillings=fillings, owners=owners)
+
+
+def _of_nodes(growth: GroupScaleUp) -> Iterator[Mapping[str, int]]:
+    return (one.pods for one in growth.patterns for _ in range(one.nodes))
+
+
+def _of(pods: Mapping[str, int], keys: Container[str]) -> dict[str, int]:
+    return {key: count for key, count in pods.items() if key in keys}

@@ -1,0 +1,282 @@
+"""Pods that run on capacity that a ProvisioningRequest was given: whose they are, and what is left to come. Pure.
+
+A pod says by annotation which request of its namespace it consumes (specs/nodes.md 2.4). Where it is like the pods of
+one pod set in everything that decides where it may run, it counts for that set, else for any (4.3). What runs needs no
+booking: it takes its room by itself.
+
+What is wrong with waiting pods that say they consume a ProvisioningRequest, or with their request. Pure.
+
+No node is added for such a pod, so whoever made it should learn why it waits (specs/nodes.md 2.4, 4.6): its request is
+not there, says another class, asks for other pods, or has its capacity no more. `telling` says each thing once in five
+minutes; here it is said in every turn in which it holds.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from msgspec import structs
+
+from plimsoll.core.plans import Reason
+from plimsoll.nodes.observing.pod_filters import CONSUME, was_refused
+from plimsoll.nodes.planning.equivalence.scheduling_keys import Forms
+from plimsoll.nodes.planning.requests.placeholder_pods import is_booked
+from plimsoll.nodes.requests.classes import is_same
+from plimsoll.nodes.requests.conditions import Kind
+from plimsoll.nodes.requests.model import ConsumerWarning, Phase
+from plimsoll.objects.api.pods import PodStatus
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+    from plimsoll.nodes.requests.model import RequestsSeen, RequestView
+    from plimsoll.objects.api.affinity import Toleration
+    from plimsoll.objects.api.pods import Pod
+    from plimsoll.scheduling.cluster_view import ClusterView
+
+
+CLASS_NAME: Final = (
+    "autoscaling.x-k8s.io/provisioning-class-name",
+    "cluster-autoscaler.kubernetes.io/provisioning-class-name",
+)
+_DEFAULT_SCHEDULER: Final = "default-scheduler"
+_ADDED_TO_EVERY_POD: Final = frozenset({"node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable"})
+
+Sets = tuple[int, ...]
+
+
+def consumed_request(pod: Pod) -> str:
+    """NAMESPACE/NAME of the request that it says it consumes; empty: none."""
+    name = _said(pod, CONSUME)
+    return f"{pod.metadata.namespace}/{name}" if name else ""
+
+
+def class_said(pod: Pod) -> str:
+    """The class that a consuming pod says its request has."""
+    return _said(pod, CLASS_NAME)
+
+
+def _said(pod: Pod, keys: tuple[str, ...]) -> str:
+    notes = pod.metadata.annotations
+    return next(filter(None, map(notes.get, keys)), "") if notes else ""
+
+
+# ---- which pod set
+
+
+class Matches:
+    """Pod sets that pods are of. Kept from turn to turn: what a pod asks for does not change while it lives."""
+
+    def __init__(self) -> None:
+        self._forms = Forms()
+        self._known: dict[str, tuple[tuple[Pod, ...], dict[str, Sets]]] = {}
+        """By the uid of a request: what its pods were compared with, and what came of it by the uid of the pod."""
+        self._used: dict[str, tuple[tuple[Pod, ...], dict[str, Sets]]] = {}
+
+    def of(self, pod: Pod, seen: RequestView) -> Sets:
+        """Numbers of the pod sets it may be of, the likeliest first; empty where it is like none of them."""
+        request, one = seen.request.metadata.uid or seen.name, pod.metadata.uid or pod.metadata.name
+        templates, known = self._known.get(request, ((), {}))
+        found = known.get(one) if templates == seen.templates else None
+        if found is None:
+            found = self._found(pod, seen)
+        self._used.setdefault(request, (seen.templates, {}))[1][one] = found
+        return found
+
+    def forget(self) -> None:
+        """Keep only who was asked for since the last time."""
+        self._known, self._used = self._used, {}
+        self._forms = Forms()
+
+    def _found(self, pod: Pod, seen: RequestView) -> Sets:
+        form = self._form(pod)
+        alike = [number for number, one in enumerate(seen.templates) if self._form(one) is form]
+        labels = pod.metadata.labels.items()
+        named = {number for number in alike if seen.templates[number].metadata.labels.items() <= labels}
+        return tuple(sorted(alike, key=lambda number: (number not in named, number)))
+
+    def _form(self, pod: Pod) -> object:
+        return self._forms.of(_as_made(pod))
+
+
+def _as_made(pod: Pod) -> Pod:
+    """As its maker wrote it: without what admission, the scheduler and the kubelet add."""
+    spec = pod.spec
+    return structs.replace(
+        pod,
+        metadata=structs.replace(pod.metadata, uid=""),
+        spec=structs.replace(
+            spec,
+            node_name="",
+            tolerations=tuple(one for one in spec.tolerations if not _is_added(one)),
+            scheduling_gates=(),
+            overhead={},
+            scheduler_name=spec.scheduler_name or _DEFAULT_SCHEDULER,
+            priority=spec.priority or 0,
+        ),
+        status=PodStatus(),
+    )
+
+
+def _is_added(one: Toleration) -> bool:
+    return one.key in _ADDED_TO_EVERY_POD and one.operator == "Exists" and one.effect == "NoExecute"
+
+
+# ---- how many
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Consumption:
+    """Of one request."""
+
+    running: int = 0
+    """Pods on nodes that say they consume it."""
+    remaining: tuple[int, ...] = ()
+    """By pod set: pods that are still to come."""
+
+    @property
+    def is_complete(self) -> bool:
+        return not any(self.remaining)
+
+
+def consumption(view: ClusterView, requests: Iterable[RequestView], matches: Matches) -> dict[str, Consumption]:
+    """What runs of these requests on the nodes of a view, by name."""
+    by_name = {one.name: one for one in requests}
+    running: dict[str, Counter[Sets]] = {name: Counter() for name in by_name}
+    for name, pod in _consuming(view, by_name):
+        running[name][matches.of(pod, by_name[name])] += 1
+    matches.forget()
+    return {name: _consumed(one, running[name]) for name, one in by_name.items()}
+
+
+def _consuming(view: ClusterView, requests: Mapping[str, RequestView]) -> Iterator[tuple[str, Pod]]:
+    for state in view.nodes.values():
+        for placed in state.pods.values():
+            pod = placed.pod
+            if pod.metadata.annotations and (name := consumed_request(pod)) in requests and not is_booked(pod):
+                yield name, pod
+
+
+def _consumed(seen: RequestView, running: Counter[Sets]) -> Consumption:
+    """Each pod takes a place of a set it is like; who is like none takes any that is left after that.
+
+    Who is like one set only goes before who is like several, and a set that has all its pods is owed nothing more.
+    """
+    left = [one.count for one in seen.request.spec.pod_sets]
+    unlike = running.get((), 0)
+    for sets in sorted(running, key=lambda sets: (len(sets), sets)):
+        _take(left, sets, running[sets])
+    _take(left, range(len(left)), unlike)
+    return Consumption(running=running.total(), remaining=tuple(left))
+
+
+def _take(left: list[int], sets: Iterable[int], pods: int) -> None:
+    for number in sets:
+        taken = min(left[number], pods)
+        left[number] -= taken
+        pods -= taken
+
+
+CLASS_MISSING: Final = "ProvisioningClassAnnotationMissing"
+CLASS_DIFFERS: Final = "ProvisioningClassMismatch"
+POD_DIFFERS: Final = "ProvisioningRequestPodMismatch"
+REQUEST_MISSING: Final = "ProvisioningRequestMissing"
+UNSCHEDULABLE: Final = "ConsumingPodsUnschedulable"
+_MOST_PODS: Final = 50
+"""Of one request, so many pods are looked at: they mostly come from one hand."""
+_ENDINGS: Final = (Kind.FAILED, Kind.CAPACITY_REVOKED, Kind.BOOKING_EXPIRED)
+
+
+def consumers(
+    waiting: Iterable[Pod],
+    requests: RequestsSeen,
+    *,
+    unbookable: Mapping[str, int] | None = None,
+    matches: Matches | None = None,
+) -> tuple[ConsumerWarning, ...]:
+    """`waiting`: pods without a node; those that consume nothing are passed over.
+
+    `unbookable`: by request, pods that its booking finds no room for.
+    """
+    by_request: dict[str, list[Pod]] = {}
+    for pod in waiting:
+        if not pod.spec.node_name and (name := consumed_request(pod)):
+            by_request.setdefault(name, []).append(pod)
+    if not by_request:
+        return ()
+    seen = {one.name: one for one in requests.all}
+    known = matches or Matches()
+    found: list[ConsumerWarning] = []
+    for name in sorted(by_request):
+        pods = sorted(by_request[name], key=lambda one: one.metadata.name)
+        if name not in requests.known:
+            found.append(_missing(name, pods))
+            found += _without_class(name, pods[:_MOST_PODS])
+        elif name in seen:
+            found += _of_pods(seen[name], pods[:_MOST_PODS], known)
+            found += _of_request(seen[name], pods, (unbookable or {}).get(name, 0))
+    return tuple(found)
+
+
+def _missing(name: str, pods: Sequence[Pod]) -> ConsumerWarning:
+    many = f"{len(pods)} pod{'s' * (len(pods) != 1)}"
+    told = f"there is no ProvisioningRequest {name}, which {many} wait{'s' * (len(pods) == 1)} to consume"
+    reason = Reason(code=REQUEST_MISSING, message=told, facts={"request": name, "pods": len(pods)})
+    return ConsumerWarning(reason=reason, request=name, pod=pods[0])
+
+
+def _without_class(name: str, pods: Iterable[Pod]) -> list[ConsumerWarning]:
+    told = f"it consumes ProvisioningRequest {name} but does not name its class"
+    reason = Reason(code=CLASS_MISSING, message=told)
+    return [ConsumerWarning(reason=reason, request=name, pod=pod) for pod in pods if not class_said(pod)]
+
+
+def _of_pods(seen: RequestView, pods: Iterable[Pod], matches: Matches) -> list[ConsumerWarning]:
+    found: list[ConsumerWarning] = []
+    wanted = seen.request.spec.provisioning_class_name
+    for pod in pods:
+        said = class_said(pod)
+        if not said:
+            told = f"it consumes ProvisioningRequest {seen.name} but does not name its class, {wanted}"
+            found.append(_of_pod(seen, pod, CLASS_MISSING, told))
+        elif not is_same(said, wanted):
+            told = f"it names class {said}, but ProvisioningRequest {seen.name} is of class {wanted}"
+            found.append(_of_pod(seen, pod, CLASS_DIFFERS, told))
+        if seen.templates and not matches.of(pod, seen):
+            told = (
+                f"none of the pod sets of ProvisioningRequest {seen.name} asks for such a pod: "
+                "it may need other room than was given"
+            )
+            found.append(_of_pod(seen, pod, POD_DIFFERS, told))
+    return found
+
+
+def _of_pod(seen: RequestView, pod: Pod, code: str, told: str) -> ConsumerWarning:
+    return ConsumerWarning(reason=Reason(code=code, message=told), request=seen.name, pod=pod, seen=seen)
+
+
+def _of_request(seen: RequestView, pods: Sequence[Pod], unbookable: int) -> list[ConsumerWarning]:
+    """While its pods wait and nothing is kept for them."""
+    why = _why_gone(seen, pods, unbookable)
+    if not why:
+        return []
+    many = f"{len(pods)} pod{'s that consume' if len(pods) != 1 else ' that consumes'} it"
+    told = f"{many} wait{'s' * (len(pods) == 1)} for a node, and none is added: {why}"
+    reason = Reason(code=UNSCHEDULABLE, message=told, facts={"pods": len(pods)})
+    return [ConsumerWarning(reason=reason, request=seen.name, seen=seen)]
+
+
+def _why_gone(seen: RequestView, pods: Sequence[Pod], unbookable: int) -> str:
+    """Empty where its capacity is still to come, or is there."""
+    if seen.phase is Phase.OVER:
+        ended = next((one for kind in _ENDINGS if (one := seen.conditions.get(kind)) and one.status == "True"), None)
+        return "its capacity is not kept any more" if ended is None else f"{ended.type} ({ended.reason})"
+    if seen.phase is not Phase.HELD:
+        return ""
+    if unbookable:
+        return f"there is no room for {unbookable} of the {seen.total} pods that capacity was found for"
+    if not seen.parameters.reserves and any(map(was_refused, pods)):
+        return "its capacity was found but, as it asked, not kept for it"
+    return ""

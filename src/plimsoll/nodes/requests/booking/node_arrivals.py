@@ -1,0 +1,127 @@
+"""Did the nodes that ProvisioningRequests were given arrive, and are they still there? (specs/nodes.md 3.4, 4.3) Pure.
+
+Growth that fails is told by the cluster state, by group; whose nodes they were nobody can say, so those that were
+answered last bear it, as far as their capacity is not there yet. Capacity that is gone for some turns in a row, without
+nodes on their way to explain it, is lost; once all was there, nodes on their way explain nothing. What is remembered is
+only this: failures that no turn has looked at yet, who had everything, and for how many turns a booking found no room.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from plimsoll.nodes.requests.lifecycle import expiry
+from plimsoll.nodes.requests.model import Phase
+from plimsoll.nodes.requests.rollback.rollback import is_coming
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+    from datetime import datetime
+
+    from plimsoll.nodes.cluster_state.changes import Changes, FailedGrowth
+    from plimsoll.nodes.model.snapshot import Snapshot
+    from plimsoll.nodes.requests.booking.booking import Booked
+    from plimsoll.nodes.requests.model import RequestView
+
+_LOST_AFTER: Final = 3
+"""Turns in a row."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Missed:
+    """A request whose capacity does not come, or is gone. `failure` None: nobody knows why."""
+
+    seen: RequestView
+    told: str
+    failure: FailedGrowth | None = None
+
+
+class Arrivals:
+    """One a controller."""
+
+    def __init__(self) -> None:
+        self._failed: list[FailedGrowth] = []
+        self._short: dict[str, int] = {}
+        """By uid: turns in a row in which its booking found too little room."""
+        self._complete: set[str] = set()
+        """Uids of those whose nodes were once all there."""
+
+    def note(self, changes: Changes) -> None:
+        """Every turn that looked at the cloud, also one that ends before requests are served."""
+        self._failed += changes.failed
+
+    def missed(self, held: Sequence[RequestView], booked: Booked, now: datetime) -> list[Missed]:
+        """Those of `held` that do not have what they were promised; what was noted is used up."""
+        failed, self._failed = self._failed, []
+        waiting = [one for one in held if _is_waiting(one, booked)]
+        found: dict[str, Missed] = {}
+        for failure in failed:
+            for one in _bearing(failure, [one for one in waiting if one.name not in found]):
+                found[one.name] = Missed(seen=one, told=failure.reason.message, failure=failure)
+        for one in self._lost(held, booked):
+            found.setdefault(one.name, Missed(seen=one, told=self._why_lost(one, booked)))
+        short = {one.request.metadata.uid for one in waiting}
+        self._complete &= short
+        self._complete |= {one.request.metadata.uid for one in held} - short
+        for one in waiting:
+            if one.phase is Phase.ARRIVING and (end := expiry(one)) is not None and now > end:
+                told = f"not all of its nodes have joined within {one.parameters.valid_s:g} s of its creation"
+                found.setdefault(one.name, Missed(seen=one, told=told))
+        return list(found.values())
+
+    def _lost(self, held: Iterable[RequestView], booked: Booked) -> list[RequestView]:
+        before, self._short = self._short, {}
+        lost: list[RequestView] = []
+        for one in held:
+            uid = one.request.metadata.uid
+            if uid not in self._complete and _explained(one, booked.snapshot):
+                continue
+            if not booked.unbookable.get(one.name) and not (uid in self._complete and _on_coming(one, booked)):
+                continue
+            self._short[uid] = before.get(uid, 0) + 1
+            if self._short[uid] >= _LOST_AFTER:
+                lost.append(one)
+        return lost
+
+    def _why_lost(self, one: RequestView, booked: Booked) -> str:
+        if one.request.metadata.uid in self._complete:
+            short = booked.unbookable.get(one.name, 0) + _on_coming(one, booked)
+            return f"nodes that were there are gone: no room for {short} of {one.total} pods for {_LOST_AFTER} turns"
+        short = booked.unbookable[one.name]
+        return f"no room for {short} of {one.total} pods for {_LOST_AFTER} turns, and no node is on its way"
+
+
+def arrived(held: Iterable[RequestView], booked: Booked) -> list[RequestView]:
+    """Those that waited for nodes and now have all of them."""
+    return [one for one in held if one.phase is Phase.ARRIVING and not _is_waiting(one, booked)]
+
+
+def _is_waiting(one: RequestView, booked: Booked) -> bool:
+    """Whether some of its pods have no node that is there."""
+    nodes = booked.by_request.get(one.name, {})
+    return one.name in booked.unbookable or any(is_coming(name, booked.snapshot) for name in nodes)
+
+
+def _on_coming(one: RequestView, booked: Booked) -> int:
+    """Pods of it that are booked on nodes which are not there yet."""
+    nodes = booked.by_request.get(one.name, {})
+    return sum(pods for name, pods in nodes.items() if is_coming(name, booked.snapshot))
+
+
+def _explained(one: RequestView, snapshot: Snapshot) -> bool:
+    """Whether a group that was made larger for it has nodes on their way."""
+    groups = {group for group, nodes in one.details.node_groups.items() if nodes}
+    return any(group in groups and is_coming(name, snapshot) for name, group in snapshot.group_of.items())
+
+
+def _bearing(failure: FailedGrowth, waiting: Sequence[RequestView]) -> list[RequestView]:
+    """Of those with nodes in the group the last ones, until the nodes that failed are theirs."""
+    found: list[RequestView] = []
+    left = failure.nodes
+    for one in reversed(waiting):
+        nodes = one.details.node_groups.get(failure.group, 0)
+        if nodes and left > 0:
+            found.append(one)
+            left -= nodes
+    return found

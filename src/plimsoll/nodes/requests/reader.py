@@ -1,0 +1,163 @@
+"""ProvisioningRequests as one turn sees them: whose they are, where they stand, in which order they are served. Pure.
+
+`observing.requests_watched` lists them from a cluster, `simulation.plan_requests` from files; both are read here, so
+that a plan from a file tells what the controller would do. A request that cannot be served is one with a problem; it
+never keeps another one from being read.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any, Final
+
+from plimsoll.nodes.requests.classes import is_for, nature_of, why_not_allowed
+from plimsoll.nodes.requests.conditions import Conditions, Kind, Why
+from plimsoll.nodes.requests.details import Details
+from plimsoll.nodes.requests.lifecycle import has_expired, phase_of
+from plimsoll.nodes.requests.model import ClassKind, Phase, RequestsSeen, RequestView
+from plimsoll.nodes.requests.parameters import Parameters
+from plimsoll.nodes.requests.pod_sets import Admission, PodMemory, Templates
+from plimsoll.objects.api.pods import PodTemplate
+from plimsoll.objects.api.provisioning_requests import ProvisioningClass, ProvisioningRequest
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Collection, Mapping, Sequence
+
+    from plimsoll.nodes.config.policy import Policy
+    from plimsoll.nodes.requests.pod_sets import PodSets
+    from plimsoll.objects.api.pods import Pod
+    from plimsoll.objects.api.policy import PriorityClass
+    from plimsoll.objects.codec.decode_problems import BadObject
+
+Json = dict[str, Any]
+
+_LATEST: Final = datetime.max.replace(tzinfo=UTC)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RequestsListed:
+    """What there is of requests, and what is read beside them."""
+
+    requests: tuple[ProvisioningRequest, ...] = ()
+    templates: Mapping[str, Json] = field(default_factory=dict)
+    """PodTemplates by NAMESPACE/NAME; of those that no request refers to nobody asks."""
+    limit_ranges: Mapping[str, Sequence[Json]] = field(default_factory=dict)
+    """By namespace, in the order in which they fill in."""
+    priority_classes: tuple[PriorityClass, ...] = ()
+    provisioning_classes: tuple[ProvisioningClass, ...] = ()
+    bad: tuple[BadObject, ...] = ()
+    """What could not be read, of these kinds."""
+    registered: Mapping[str, Collection[str]] = field(default_factory=dict)
+    """Classes made known through the entry point, with the types of conditions that are their own."""
+    as_scheduled: Callable[[Pod], Pod] | None = field(default=None, compare=False, repr=False)
+    """Gives a pod as the cluster's scheduler sees it, where that differs from what it says."""
+    memory: PodMemory | None = field(default=None, compare=False, repr=False)
+
+
+def read_requests(listed: RequestsListed, policy: Policy, now: datetime) -> RequestsSeen:
+    """All that are answered here. Whoever is being deleted is gone already."""
+    reader = _Reader(listed, policy, now)
+    there = [one for one in listed.requests if one.metadata.deletion_timestamp is None]
+    seen = [found for one in there if (found := reader.read(one)) is not None]
+    reader.templates.forget_the_others()
+    line = [one for one in seen if one.phase in {Phase.DUE, Phase.INTENDED} and not _gave_up(one, now)]
+    held = [one for one in seen if one.phase in {Phase.HELD, Phase.ARRIVING}]
+    apart = {one.name for one in (*line, *held)}
+    return RequestsSeen(
+        line=in_line(line, reader.priorities),
+        held=tuple(sorted(held, key=_since)),
+        others=tuple(sorted((one for one in seen if one.name not in apart), key=lambda one: one.name)),
+        known=frozenset(f"{one.metadata.namespace}/{one.metadata.name}" for one in listed.requests)
+        | reader.bad_requests,
+        priorities=reader.priorities,
+    )
+
+
+def in_line(waiting: Collection[RequestView], priorities: Mapping[str, int]) -> tuple[RequestView, ...]:
+    """Who is served first stands first: who was begun with, then by priority, age and name (specs/nodes.md 4.2)."""
+
+    def rank(one: RequestView) -> tuple[bool, int, datetime, str]:
+        return one.phase is not Phase.INTENDED, -priorities.get(one.name, 0), one.created or _LATEST, one.name
+
+    return tuple(sorted(waiting, key=rank))
+
+
+def _gave_up(one: RequestView, now: datetime) -> bool:
+    """Its time is over, and there is nothing of it to finish or take back."""
+    return one.phase is Phase.DUE and has_expired(one, now)
+
+
+def _since(one: RequestView) -> tuple[datetime, str]:
+    return one.conditions.since(Kind.PROVISIONED) or _LATEST, one.name
+
+
+class _Reader:
+    """Reads one request after the other beside what was listed with them."""
+
+    def __init__(self, listed: RequestsListed, policy: Policy, now: datetime) -> None:
+        self._policy = policy
+        self._now = now
+        self._registered = listed.registered
+        # One that cannot be read is there all the same: its class is allowed.
+        self._classes: dict[str, Mapping[str, str]] = {one: {} for one in _bad(listed, ProvisioningClass.kind_name())}
+        self._classes |= {one.metadata.name: one.defaults for one in listed.provisioning_classes}
+        self.bad_requests = frozenset(_bad(listed, ProvisioningRequest.kind_name()))
+        self.templates = Templates(
+            listed.templates,
+            bad=_bad(listed, PodTemplate.kind_name()),
+            admission=Admission.of(listed.limit_ranges, listed.priority_classes, as_scheduled=listed.as_scheduled),
+            memory=listed.memory,
+        )
+        self.priorities: dict[str, int] = {}
+
+    def read(self, request: ProvisioningRequest) -> RequestView | None:
+        """None: nobody here answers it."""
+        kind, instance = request.spec.provisioning_class_name, self._policy.requests.instance
+        nature = nature_of(kind, instance=instance, registered=self._registered)
+        if nature is None:
+            return None
+        parameters = Parameters.of(
+            request.spec.parameters,
+            self._classes.get(kind, {}),
+            is_check=nature is ClassKind.CHECK,
+            booking_default_s=self._policy.requests.booking_s,
+        )
+        if not is_for(kind, parameters.instance, instance=instance):
+            return None
+        return self._seen(request, nature, parameters)
+
+    def _seen(self, request: ProvisioningRequest, nature: ClassKind, parameters: Parameters) -> RequestView:
+        kind = request.spec.provisioning_class_name
+        conditions = Conditions.of(request.status.conditions, own=self._registered.get(kind, ()))
+        details = Details.of(request.status.provisioning_class_details)
+        phase = phase_of(conditions, details, parameters, policy=self._policy, now=self._now)
+        pods = self.templates.of(request)
+        problem = self._problem(kind, phase, pods)
+        seen = RequestView(
+            request=request,
+            nature=nature,
+            parameters=parameters,
+            phase=phase,
+            conditions=conditions,
+            details=details,
+            pods=pods.pods if problem is None else (),
+            templates=pods.templates,
+            problem=problem,
+        )
+        self.priorities[seen.name] = pods.priority
+        return seen
+
+    def _problem(self, kind: str, phase: Phase, pods: PodSets) -> tuple[str, str] | None:
+        """Who has capacity keeps it, whatever the list of classes says by now."""
+        if phase in {Phase.HELD, Phase.ARRIVING}:
+            return (Why.NOT_BOOKED, pods.problem) if pods.problem else None
+        if told := why_not_allowed(kind, self._classes):
+            return Why.NOT_ALLOWED, told
+        return (Why.NO_PODS, pods.problem) if pods.problem else None
+
+
+def _bad(listed: RequestsListed, kind: str) -> dict[str, str]:
+    """What could not be read of one kind, and why; by NAMESPACE/NAME, or NAME where there are no namespaces."""
+    found = (one for one in listed.bad if one.kind == kind)
+    return {"/".join(filter(None, (one.namespace, one.name))): one.problem for one in found}

@@ -1,0 +1,1 @@
+"""Rollback of scale-ups whose request failed or was deleted, driven by intents written ahead."""

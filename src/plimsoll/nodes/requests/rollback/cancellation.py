@@ -1,0 +1,107 @@
+"""Growth of ProvisioningRequests that were deleted before it came: it is given back (specs/nodes.md 3.8).
+
+Who deletes a request cancels it. What the cloud has not fulfilled and nobody else was given is not waited for. Only
+what this process saw is remembered: after a crash such nodes come, and go again as any that are not needed.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Final
+
+import structlog
+
+from plimsoll.core.errors import Unreachable
+from plimsoll.nodes.providers.values import InstanceState, failure_of
+from plimsoll.nodes.requests.model import Phase
+from plimsoll.nodes.requests.rollback.intents import grown_before
+from plimsoll.nodes.requests.rollback.rollback import idle_coming, is_coming
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterable, Mapping
+
+    from plimsoll.nodes.model.snapshot import Snapshot
+    from plimsoll.nodes.providers.ports import Group, Provider
+    from plimsoll.nodes.requests.booking.booking import Booked
+    from plimsoll.nodes.requests.model import RequestView
+
+log = structlog.get_logger(__name__)
+
+_GROWING: Final = (Phase.HELD, Phase.ARRIVING, Phase.INTENDED)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Cancelled:
+    """A request that is gone, and the nodes that were asked for it."""
+
+    request: str
+    nodes: Mapping[str, int] = field(default_factory=dict)
+
+
+class Cancelling:
+    """One a controller."""
+
+    def __init__(self, provider: Provider) -> None:
+        self._provider = provider
+        self._known: dict[str, Cancelled] = {}
+        """By uid: requests with growth, as they were seen last."""
+        self._gone: list[Cancelled] = []
+
+    def misses_some_of(self, requests: Iterable[RequestView]) -> bool:
+        """Whether one is gone that had nodes on their way when it was seen last: those that stay may move together."""
+        return not self._known.keys() <= {one.request.metadata.uid for one in requests}
+
+    def see(self, requests: Iterable[RequestView], booked: Booked, sizes: Mapping[str, int]) -> None:
+        """All that there are. Who had nodes on their way before and is not there any more was cancelled."""
+        now = {one.request.metadata.uid: one for one in requests}
+        self._gone += [one for uid, one in self._known.items() if uid not in now]
+        growths = {uid: _growth(one, booked, sizes) for uid, one in now.items() if one.phase in _GROWING}
+        self._known = {uid: one for uid, one in growths.items() if any(one.nodes.values())}
+
+    async def give_back(self, snapshot: Snapshot, taken: Collection[str]) -> dict[str, int]:
+        """By group, nodes that are not waited for any more. `taken` are nodes that somebody was given."""
+        gone, self._gone = self._gone, []
+        if not gone:
+            return {}
+        idle = idle_coming(snapshot, taken)
+        found: dict[str, int] = {}
+        try:
+            groups = {one.id: one for one in await self._provider.node_groups()}
+            for one in gone:
+                for name, nodes in one.nodes.items():
+                    most = min(nodes, idle.get(name, 0))
+                    if most and name in groups:
+                        given = await _lowered(groups[name], most)
+                        idle[name] -= given
+                        found[name] = found.get(name, 0) + given
+        except Unreachable as error:
+            log.warning("provreq.not_given_back", problem=str(error))
+            self._gone = gone
+        return {name: nodes for name, nodes in found.items() if nodes}
+
+
+def _growth(one: RequestView, booked: Booked, sizes: Mapping[str, int]) -> Cancelled:
+    """Nodes on their way that its pods would run on; those that others are given too stay."""
+    if one.phase is Phase.INTENDED:
+        return Cancelled(request=one.name, nodes=grown_before(one, sizes))
+    snapshot = booked.snapshot
+    coming = Counter(
+        snapshot.group_of[name] for name in booked.by_request.get(one.name, ()) if is_coming(name, snapshot)
+    )
+    return Cancelled(request=one.name, nodes=coming)
+
+
+async def _lowered(group: Group, most: int) -> int:
+    """Machines that run are there: what is given up is only what the cloud has not fulfilled."""
+    target = await group.target_size()
+    running = sum(one.state is not InstanceState.CREATING for one in await group.nodes())
+    by = min(most, target - running)
+    if by <= 0:
+        return 0
+    failure = failure_of(await group.decrease_target_size(-by, expected=target))
+    if failure is not None:
+        log.warning("provreq.not_given_back", group=group.id, nodes=by, problem=failure.message)
+        return 0
+    log.info("provreq.given_back", group=group.id, nodes=by)
+    return by

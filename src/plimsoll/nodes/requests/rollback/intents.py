@@ -1,0 +1,186 @@
+"""What an attempt to give ProvisioningRequests their nodes is about to do, and how it is taken back: `Intent`s. Pure.
+
+A plan serves many requests with one growth of each group. A node is that request's own which stands first in line among
+those with pods on it (`planning.request_shares`), so the nodes of a group follow each other as requests do: the first
+ones of the growth are the first request's, and so on. The intent of a request names its groups with the sizes before
+and after its own nodes. It is written before the first call to the cloud (specs/nodes.md 3.3); whoever finds one later
+looks at the cloud, not at these numbers, to see what came of it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from msgspec import structs
+
+from plimsoll.nodes.planning.requests.cost_shares import Share, shares
+from plimsoll.nodes.requests.details import GroupStep, Intent
+from plimsoll.nodes.requests.model import Phase
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+
+    from plimsoll.nodes.model.loop_result import ScaleUpResult
+    from plimsoll.nodes.model.scale_up_plan import ScaleUpPlan
+    from plimsoll.nodes.model.snapshot import PendingPods
+    from plimsoll.nodes.requests.model import RequestView
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Attempt:
+    """One request's part of a plan that has a place for all its pods."""
+
+    seen: RequestView
+    share: Share = field(default_factory=Share)
+    intent: Intent | None = None
+    """None: nothing is added for it in this turn."""
+
+    @property
+    def groups(self) -> frozenset[str]:
+        """Those that grow for it, by the ids that the plan gives them."""
+        return frozenset(self.share.nodes)
+
+
+def number_of(seen: RequestView) -> int:
+    """Which attempt this is: the one that was begun, or the next."""
+    begun, made = seen.details.intent, seen.details.attempts
+    if begun is not None:
+        return begun.attempt
+    return made if seen.phase is Phase.ARRIVING else made + 1
+
+
+def attempts(plan: ScaleUpPlan, line: Iterable[RequestView], pending: Sequence[PendingPods]) -> dict[str, Attempt]:
+    """Of the requests that the plan serves, by name. `line` in the order in which they are served."""
+    left = {key for one in plan.remaining for key in one.keys}
+    parts = shares(plan, pending)
+    taken = {one.offer.group: one.before for one in plan.growths}
+    made = {one.offer.group for one in plan.growths if not one.offer.exists}
+    found: dict[str, Attempt] = {}
+    for seen in line:
+        if any(one.key in left for one in seen.pods):
+            continue
+        share = parts.get(seen.name, Share())
+        intent = _intent(seen, share, taken, made) if share.nodes else None
+        found[seen.name] = Attempt(seen=seen, share=share, intent=intent)
+    return found
+
+
+def _intent(seen: RequestView, share: Share, taken: dict[str, int], made: set[str]) -> Intent:
+    """What was begun before keeps the sizes it began with."""
+    before = seen.details.intent or Intent(attempt=number_of(seen))
+    groups = dict(before.groups)
+    for group, nodes in share.nodes.items():
+        first = groups[group].before if group in groups else taken[group]
+        taken[group] += nodes
+        groups[group] = GroupStep(before=first, after=taken[group])
+    created = dict.fromkeys((*before.created, *(group for group in share.nodes if group in made)))
+    return Intent(attempt=before.attempt, groups=groups, created=tuple(created))
+
+
+# ---- what came of it
+
+
+def grown_before(seen: RequestView, targets: Mapping[str, int]) -> dict[str, int]:
+    """Nodes by group that an attempt which was begun earlier added, as the sizes of the groups tell now."""
+    begun = seen.details.intent
+    if begun is None:
+        return {}
+    steps = begun.groups.items()
+    added = {group: min(one.after, targets.get(group, 0)) - one.before for group, one in steps}
+    return {group: nodes for group, nodes in added.items() if nodes > 0}
+
+
+def part_grown(begun: Intent, grown: Mapping[str, int], prices: Mapping[str, float]) -> float:
+    """What part of the money for all that was begun goes into the nodes that came of it."""
+    asked = {group: one.after - one.before for group, one in begun.groups.items()}
+    whole = sum(nodes * prices.get(group, 0.0) for group, nodes in asked.items())
+    there = sum(nodes * prices.get(group, 0.0) for group, nodes in grown.items())
+    return there / whole if whole else float(bool(grown))
+
+
+def in_the_cloud(nodes: Mapping[str, int], grown: Sequence[ScaleUpResult]) -> dict[str, int]:
+    """The same nodes by the ids that the cloud gave to groups; one that came as several fills them in turn.
+
+    What did not grow, for all we know, is left out.
+    """
+    found: dict[str, int] = {}
+    for group, count in nodes.items():
+        left = count
+        for one in grown:
+            if one.growth.offer.group == group and may_have_grown(one) and (left or not count):
+                part = min(left, one.after - one.before)
+                found[one.group] = found.get(one.group, 0) + part
+                left -= part
+    return found
+
+
+def may_have_grown(one: ScaleUpResult) -> bool:
+    """A call that was not answered may have been carried out."""
+    return one.is_done or one.is_unknown
+
+
+def added_up(some: Mapping[str, int], others: Mapping[str, int]) -> dict[str, int]:
+    return {key: some.get(key, 0) + others.get(key, 0) for key in (*some, *(key for key in others if key not in some))}
+
+
+# ---- the way back
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rollback:
+    """A request whose attempt failed: the nodes that are to be given back, by group; and groups it had made."""
+
+    seen: RequestView
+    nodes: Mapping[str, int]
+    created: tuple[str, ...] = ()
+
+    @property
+    def is_nothing(self) -> bool:
+        return not self.created and not any(self.nodes.values())
+
+
+def surplus(plan: ScaleUpPlan, kept: ScaleUpPlan, failed: Sequence[Attempt]) -> dict[str, dict[str, int]]:
+    """By failed request and group, the nodes of the plan that nobody needs once it is only `kept`.
+
+    What is beyond the own nodes of each, because others moved together, the last in line gives back.
+    """
+    needed = {one.offer.group: one.added for one in kept.growths}
+    left = {one.offer.group: one.added - needed.get(one.offer.group, 0) for one in plan.growths}
+    found: dict[str, dict[str, int]] = {}
+    for one in failed:
+        mine = {group: min(count, left[group]) for group, count in one.share.nodes.items()}
+        left |= {group: left[group] - count for group, count in mine.items()}
+        found[one.seen.name] = mine
+    for one in reversed(failed):
+        for group in one.share.nodes:
+            found[one.seen.name][group] += left[group]
+            left[group] = 0
+    return found
+
+
+def on_the_way_back(
+    returns: Sequence[Rollback], sizes: Mapping[str, int], *, begun: Iterable[Intent] = ()
+) -> dict[str, Intent]:
+    """By name, what is to be written before anything is given back: how far down each group goes.
+
+    `sizes` are the groups' as of now, `returns` stand in line: the last one goes first, and each goes on from where the
+    one behind it ends, as do those after what others have `begun` to give back.
+    """
+    sizes = dict(sizes)
+    for intent in begun:
+        for group, step in intent.groups.items():
+            if step.back is not None:
+                sizes[group] = min(sizes.get(group, 0), step.back)
+    found: dict[str, Intent] = {}
+    for one in reversed(returns):
+        known = one.seen.details.intent or Intent(attempt=number_of(one.seen))
+        groups = dict(known.groups)
+        for group in (*known.groups, *(name for name in one.nodes if name not in known.groups)):
+            size, nodes = sizes.get(group, 0), one.nodes.get(group, 0)
+            sizes[group] = max(0, size - nodes)
+            step = groups.get(group) or GroupStep(before=size - nodes, after=size)
+            groups[group] = structs.replace(step, back=sizes[group])
+        created = tuple(dict.fromkeys((*known.created, *one.created)))
+        found[one.seen.name] = structs.replace(known, groups=groups, created=created)
+    return found

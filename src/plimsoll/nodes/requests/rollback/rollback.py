@@ -1,0 +1,196 @@
+"""Takes back what a failed attempt added for a ProvisioningRequest (specs/nodes.md 3.5): the hand on the cloud.
+
+How far back each group is to go was written down before (`Step.back`), so whoever comes later goes on where this one
+ended, and a size that is there already is not lowered once more. What no machine stands behind is given up first; then
+machines go that have no node yet, then the youngest nodes. A node with a real pod, or one that is booked for somebody
+else, never goes: then that part of the growth stays, and ordinary scale-down takes it when it is empty.
+
+Which nodes nobody is on and nobody was given: what may be taken back when requests fail or go. Pure.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Final
+
+import structlog
+
+from plimsoll.core.errors import Unreachable
+from plimsoll.nodes.acting.kube_trouble import CALL_FAILED
+from plimsoll.nodes.cluster_state.upcoming import is_upcoming
+from plimsoll.nodes.planning.scaledown.drainability import has_mirror, is_daemon_pod
+from plimsoll.nodes.providers.values import (
+    CallFailed,
+    FailureKind,
+    InstanceState,
+    NodeRef,
+    NotImplementedByProvider,
+    failure_of,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Mapping, Sequence
+
+    from plimsoll.nodes.actuation.node_pods import PodsOnNodes
+    from plimsoll.nodes.model.snapshot import Snapshot
+    from plimsoll.nodes.providers.ports import Group, Provider
+    from plimsoll.nodes.providers.values import Instance, Outcome
+    from plimsoll.nodes.requests.details import Intent
+    from plimsoll.objects.api.nodes import Node
+    from plimsoll.scheduling.cluster_view import NodeState
+
+
+log = structlog.get_logger(__name__)
+
+_EARLIEST: Final = datetime.min.replace(tzinfo=UTC)
+_ENDED: Final = ("Succeeded", "Failed")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TakenBack:
+    """What was given back, by group. `problem` says why not everything was; then it is tried again."""
+
+    nodes: Mapping[str, int] = field(default_factory=dict)
+    deleted: tuple[str, ...] = ()
+    """Groups that the attempt had made."""
+    problem: str = ""
+
+    @property
+    def is_done(self) -> bool:
+        return not self.problem
+
+    @property
+    def did_something(self) -> bool:
+        return bool(self.deleted) or any(self.nodes.values())
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Grounds:
+    """What has to be known of the cluster."""
+
+    nodes: Sequence[Node] = ()
+    kept: frozenset[str] = frozenset()
+    """Nodes that are booked for somebody."""
+
+
+class RollBack:
+    """One a controller."""
+
+    def __init__(self, provider: Provider, pods: PodsOnNodes) -> None:
+        self._provider = provider
+        self._pods = pods
+
+    async def look_again(self) -> None:
+        """What was asked for in this turn may have been made already."""
+        try:
+            await self._provider.refresh()
+        except Unreachable as error:
+            log.warning("provreq.cannot_look", problem=str(error))
+
+    async def take_back(self, intent: Intent, grounds: Grounds) -> TakenBack:
+        """In the reverse order of what was begun; one group that fails does not keep the others."""
+        nodes: dict[str, int] = {}
+        deleted: list[str] = []
+        problems: list[str] = []
+        try:
+            groups = {one.id: one for one in await self._provider.node_groups()}
+            for name, step in reversed(intent.groups.items()):
+                if name in groups and step.back is not None:
+                    nodes[name], problem = await self._lowered(groups[name], step.back, grounds)
+                    problems.append(problem)
+            made = [groups[name] for name in reversed(intent.created) if name in groups]
+            deleted += [one.id for one in made if await self._is_deleted(one)]
+        except Unreachable as error:
+            problems.append(str(error))
+        found = TakenBack(nodes=nodes, deleted=tuple(deleted), problem="; ".join(filter(None, problems)))
+        log.info("provreq.rolled_back", nodes=nodes, deleted=deleted, problem=found.problem)
+        return found
+
+    # ---- one group
+
+    async def _lowered(self, group: Group, back: int, grounds: Grounds) -> tuple[int, str]:
+        """How many nodes it was made smaller by, and what went wrong."""
+        target = await group.target_size()
+        machines = [one for one in await group.nodes() if one.state is not InstanceState.DELETING]
+        given = 0
+        if (missing := min(target - back, target - len(machines))) > 0:
+            failure = failure_of(await group.decrease_target_size(-missing, expected=target))
+            if failure is not None:
+                return 0, f"{group.id}: {failure.message}"
+            given = missing
+        if target - given <= back:
+            return given, ""
+        idle = await self._idle(machines, grounds, most=target - given - back)
+        if not idle:
+            return given, ""
+        failure = failure_of(await _deleted(group, idle))
+        return (given + len(idle), "") if failure is None else (given, f"{group.id}: {failure.message}")
+
+    async def _idle(self, machines: Sequence[Instance], grounds: Grounds, *, most: int) -> list[NodeRef]:
+        """Machines that nobody would miss, those that are furthest from being used first."""
+        by_id = {one.spec.provider_id: one for one in grounds.nodes} | {one.metadata.name: one for one in grounds.nodes}
+        known = [(machine, by_id.get(machine.id) or by_id.get(machine.name)) for machine in machines]
+        nodes = [node for _, node in known if node is not None and node.metadata.name not in grounds.kept]
+        nodes.sort(key=lambda one: (one.metadata.creation_timestamp or _EARLIEST, one.metadata.name), reverse=True)
+        coming = [machine for machine, node in known if node is None]
+        # One that runs may have registered since the turn began.
+        empty_by_nature = [NodeRef.of_instance(one) for one in coming if one.state is InstanceState.CREATING]
+        to_ask = [NodeRef.of_instance(one) for one in coming if one.state is not InstanceState.CREATING]
+        idle = empty_by_nature[:most]
+        for one in (*to_ask, *map(NodeRef.of_node, nodes)):
+            if len(idle) >= most:
+                break
+            if await self._is_empty(one.name):
+                idle.append(one)
+        return idle
+
+    async def _is_empty(self, node: str) -> bool:
+        """Where nobody can tell, it is not."""
+        try:
+            found = await self._pods.on(node)
+        except CALL_FAILED:
+            return False
+        return not found.unreadable and all(
+            is_daemon_pod(one) or has_mirror(one) or one.status.phase in _ENDED for one in found.pods
+        )
+
+    async def _is_deleted(self, group: Group) -> bool:
+        """A group that the attempt made goes when it is empty; one that is not yet is deleted later, as any other."""
+        if await group.target_size() > 0 or await group.nodes():
+            return False
+        return failure_of(await group.delete()) is None
+
+
+async def _deleted(group: Group, nodes: Sequence[NodeRef]) -> Outcome:
+    outcome = await group.delete_nodes(nodes)
+    if isinstance(outcome, CallFailed) and outcome.kind is FailureKind.REFUSED:
+        forced = await group.force_delete_nodes(nodes)
+        return outcome if isinstance(forced, NotImplementedByProvider) else forced
+    return outcome
+
+
+def is_coming(node: str, snapshot: Snapshot) -> bool:
+    """Whether it is still on its way."""
+    state = snapshot.view.node(node)
+    return state is not None and is_upcoming(state.node)
+
+
+def idle_nodes(snapshot: Snapshot, taken: Collection[str]) -> dict[str, int]:
+    """By group: nodes, there or on their way, but for those that somebody was given (`taken`)."""
+    names = ((name, group, snapshot.view.node(name)) for name, group in snapshot.group_of.items())
+    used = {*taken, *snapshot.promises}
+    return Counter(group for name, group, state in names if state is not None and name not in used and _is_empty(state))
+
+
+def idle_coming(snapshot: Snapshot, taken: Collection[str]) -> dict[str, int]:
+    """The same of those that are on their way."""
+    used = {*taken, *snapshot.promises}
+    return Counter(group for name, group in snapshot.group_of.items() if name not in used and is_coming(name, snapshot))
+
+
+def _is_empty(state: NodeState) -> bool:
+    return not state.unreadable_pods and all(
+        is_daemon_pod(one.pod) or has_mirror(one.pod) for one in state.pods.values()
+    )

@@ -1,0 +1,120 @@
+"""Writes what was decided of ProvisioningRequests into their status: the only place here that speaks to the API server.
+
+Server-side apply in one name, with everything that is ours, on exactly the object that was read: uid and version are
+named, so that of two controllers that both mean to answer a request one is refused. Nothing is tried twice: what could
+not be written is not assumed, and the next turn says it again (specs/nodes.md 2.2).
+
+A cache may be behind our own writes. What the server answered to them counts until the cache shows something newer.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, Final
+
+import structlog
+
+from plimsoll.kube.errors import NotFound
+from plimsoll.kube.requests.options import DeleteOptions
+from plimsoll.nodes.acting.kube_trouble import CALL_FAILED
+from plimsoll.objects.api.provisioning_requests import ProvisioningRequest
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from plimsoll.kube.client import Client
+    from plimsoll.nodes.requests.conditions import Conditions
+    from plimsoll.nodes.requests.details import Details
+    from plimsoll.nodes.requests.model import RequestView, StatusUpdate
+
+log = structlog.get_logger(__name__)
+
+MANAGER: Final = "cluster-autoscaler"
+_TIMEOUT_S: Final = 4.0
+_AT_ONCE: Final = 8
+"""So few that with the default rate of five calls a second nobody waits for long behind the others."""
+
+
+class RequestWriter:
+    """One a controller."""
+
+    def __init__(self, client: Client) -> None:
+        self._client = client
+        self._written: dict[str, ProvisioningRequest] = {}
+        """By uid: as the server answered last."""
+        self._outdated: dict[str, set[str]] = {}
+        """By uid: versions that our own writes replaced."""
+
+    def freshest(self, listed: Iterable[ProvisioningRequest]) -> tuple[ProvisioningRequest, ...]:
+        """What a cache shows, but for objects that it shows as they were before we wrote them."""
+        found = tuple(self._fresher(one) for one in listed)
+        there = {one.metadata.uid for one in found}
+        self._written = {uid: one for uid, one in self._written.items() if uid in there}
+        self._outdated = {uid: versions for uid, versions in self._outdated.items() if uid in self._written}
+        return found
+
+    async def write_all(self, verdicts: Sequence[StatusUpdate]) -> tuple[StatusUpdate, ...]:
+        """The same, each with whether it was written."""
+        turns = asyncio.Semaphore(_AT_ONCE)
+        async with asyncio.TaskGroup() as group:
+            tasks = [group.create_task(self._in_turn(turns, one)) for one in verdicts]
+        return tuple(task.result() for task in tasks)
+
+    async def write(self, seen: RequestView, conditions: Conditions, details: Details) -> bool:
+        """Whether the server has it."""
+        base = self._written.get(seen.request.metadata.uid, seen.request).metadata
+        status: dict[str, Any] = {"conditions": conditions.written()}
+        if texts := details.written():
+            status["provisioningClassDetails"] = texts
+        body = {"metadata": {"uid": base.uid, "resourceVersion": base.resource_version}, "status": status}
+        try:
+            async with asyncio.timeout(_TIMEOUT_S):
+                written = await self._client.apply(
+                    ProvisioningRequest,
+                    base.name,
+                    body,
+                    namespace=base.namespace,
+                    subresource="status",
+                    field_manager=MANAGER,
+                    force=True,
+                )
+        except (*CALL_FAILED, TimeoutError) as error:
+            log.warning("provreq.not_written", request=seen.name, problem=str(error) or type(error).__name__)
+            return False
+        self._outdated.setdefault(base.uid, set()).add(base.resource_version)
+        self._written[base.uid] = written
+        return True
+
+    async def delete(self, seen: RequestView) -> bool:
+        """Whether it is gone, or will be."""
+        meta = seen.request.metadata
+        try:
+            async with asyncio.timeout(_TIMEOUT_S):
+                await self._client.delete(
+                    ProvisioningRequest, meta.name, namespace=meta.namespace, options=DeleteOptions(uid=meta.uid)
+                )
+        except NotFound:
+            return True
+        except (*CALL_FAILED, TimeoutError) as error:
+            log.warning("provreq.not_deleted", request=seen.name, problem=str(error) or type(error).__name__)
+            return False
+        return True
+
+    # ---- inside
+
+    async def _in_turn(self, turns: asyncio.Semaphore, verdict: StatusUpdate) -> StatusUpdate:
+        async with turns:
+            is_written = await self.write(verdict.seen, verdict.conditions, verdict.details)
+        return replace(verdict, is_written=is_written)
+
+    def _fresher(self, listed: ProvisioningRequest) -> ProvisioningRequest:
+        uid = listed.metadata.uid
+        if listed.metadata.resource_version in self._outdated.get(uid, ()):
+            return self._written[uid]
+        self._forget(uid)
+        return listed
+
+    def _forget(self, uid: str) -> None:
+        self._written.pop(uid, None)
+        self._outdated.pop(uid, None)

@@ -1,0 +1,294 @@
+"""One turn's service to ProvisioningRequests that may add nodes: intents before the growth, answers after it.
+
+`Desk.open` makes a session of what it found; the loop plans with `snapshot`, asks `intend` before a plan is carried out
+and `close` when it was. Each request gets all its nodes or none (specs/nodes.md 3.3, 3.5): what a definite failure
+leaves of its growth is taken back; what was not answered is left as it is written: the next turn looks at the cloud.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Final
+
+from plimsoll.core.plans import Reason
+from plimsoll.nodes.model.prices import group_prices
+from plimsoll.nodes.planning.requests.replan import repacked, without_requests
+from plimsoll.nodes.requests.model import Phase, RequestsPart
+from plimsoll.nodes.requests.rollback.intents import (
+    Rollback,
+    added_up,
+    attempts,
+    grown_before,
+    in_the_cloud,
+    may_have_grown,
+    part_grown,
+    surplus,
+)
+from plimsoll.nodes.requests.rollback.recovery import Occasion, as_written, begin
+from plimsoll.nodes.requests.rollback.rollback import idle_nodes
+from plimsoll.nodes.requests.status_updates import blocking_of, money
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Mapping
+
+    from plimsoll.nodes.autoscaler import Planning
+    from plimsoll.nodes.config.policy import Policy
+    from plimsoll.nodes.model.loop_result import ScaleUpPart, ScaleUpResult
+    from plimsoll.nodes.model.scale_up_plan import GroupScaleUp, ScaleUpPlan
+    from plimsoll.nodes.model.snapshot import Snapshot
+    from plimsoll.nodes.requests.details import Intent
+    from plimsoll.nodes.requests.model import RequestView, StatusUpdate
+    from plimsoll.nodes.requests.rollback.intents import Attempt
+    from plimsoll.nodes.requests.rollback.recovery import StatusWriter
+    from plimsoll.nodes.requests.status_updates import Blocking
+
+NOT_INTENDED: Final = "IntentNotWritten"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Places:
+    """Where a turn wants pods to run."""
+
+    existing: Mapping[str, Mapping[str, int]]
+    """By node, pods by key."""
+    grown: tuple[tuple[str, int, GroupScaleUp], ...]
+    """Group, nodes it got, and the growth that they are of."""
+
+
+@dataclass(slots=True, kw_only=True)
+class RequestTransaction:
+    """Of one turn."""
+
+    counter: StatusWriter
+    snapshot: Snapshot
+    """With bookings on its nodes, and with the pods of `line` among those that are pending."""
+    line: tuple[RequestView, ...] = ()
+    """Requests that nodes may be added for, as they are served."""
+    sizes: Mapping[str, int] = field(default_factory=dict)
+    """The groups', when the turn began."""
+    returning: tuple[Intent, ...] = ()
+    """Of attempts that are on their way back and not there yet."""
+    booked_nodes: frozenset[str] = frozenset()
+    policy: Policy
+    planning: Planning
+    kept: ScaleUpPlan | None = None
+    """The plan as far as it holds, once it was carried out; None: it holds as it is."""
+    unanswered: tuple[RequestView, ...] = ()
+    """All that waited for an answer when the turn began."""
+    part: RequestsPart = field(default_factory=RequestsPart)
+    ended: Reason | None = None
+    """Sizes of groups were changed before anything was planned: the next turn looks anew."""
+    _written: dict[str, RequestView] = field(default_factory=dict)
+    """Requests as the server has them once they were written to."""
+    _withdrawn: frozenset[str] = frozenset()
+    """Those that this turn does nothing for: what it would do could not be written down."""
+    _before: dict[str, dict[str, int]] = field(init=False)
+
+    def __post_init__(self) -> None:
+        self._before = {one.name: grown_before(one, self.sizes) for one in self.line}
+
+    # ---- before the growth
+
+    async def intend(self, plan: ScaleUpPlan) -> ScaleUpPlan:
+        """Write down what is about to be done; the plan without those for whom that could not be written."""
+        begun = {name: one for name, one in self._attempts(plan).items() if one.intent is not None}
+        if not begun:
+            return plan
+        said = await self.counter.say([self._begun(one) for one in begun.values()])
+        self._written |= {one.seen.name: as_written(one) for one in said if one.is_written}
+        self.part = replace(
+            self.part, verdicts=(*self.part.verdicts, *(one for one in said if one.is_written and one.accepts))
+        )
+        self._withdrawn = frozenset(one.seen.name for one in said if not one.is_written)
+        why = Reason(code=NOT_INTENDED, message="what is about to be done for it could not be written down")
+        left = without_requests(plan, self._withdrawn, pending=self.snapshot.pending, why=why)
+        bundle_of = {one.key: one.bundle for one in self.snapshot.pending}
+        return replace(left, growths=tuple(_with_requests(one, bundle_of) for one in left.growths))
+
+    def _begun(self, attempt: Attempt) -> StatusUpdate:
+        cost, bound = self._costs_before(attempt.seen)
+        return self.counter.answering.begun(attempt, cost_before=cost, bound_before=bound)
+
+    # ---- after it
+
+    async def close(self, up: ScaleUpPart) -> RequestsPart:
+        """Answer, and take back what failed."""
+        if not self.line or not (up.plan.helped or up.plan.remaining):
+            return self.part
+        failed = self._failed(up)
+        self.kept = await self._without(failed, up)
+        answers = self._answers(up, failed)
+        returned = await begin(self.counter, self._returns(up, failed), self._occasion(up, failed))
+        said = await self.counter.say(answers)
+        self._written |= {one.seen.name: as_written(one) for one in (*said, *returned.verdicts) if one.is_written}
+        self.part = replace(self.part, verdicts=(*self.part.verdicts, *said, *returned.verdicts))
+        return self.part
+
+    def served(self) -> tuple[RequestView, ...]:
+        """The line, each request as it was written last."""
+        return tuple(self._written.get(one.name, one) for one in self.line)
+
+    def places(self, up: ScaleUpPart) -> Places:
+        """Where those are to run whom this turn found a place for, and did not fail."""
+        plan = self.kept or up.plan
+        left = {one.offer.group: one for one in plan.growths}
+        done = [(one, left.get(one.growth.offer.group)) for one in up.grown if one.is_done]
+        return Places(
+            existing=plan.existing,
+            grown=tuple((one.group, one.after - one.before, growth) for one, growth in done if growth is not None),
+        )
+
+    async def _without(self, failed: Collection[str], up: ScaleUpPart) -> ScaleUpPlan:
+        """The plan for those that have not failed, on as few of the nodes that were asked for as they need."""
+        if not failed:
+            return up.plan
+        why = Reason(code=NOT_INTENDED, message="its attempt failed")
+        plan = without_requests(up.plan, failed, pending=self.snapshot.pending, why=why)
+        attempts_of = self._attempts(up.plan)
+        left = {group for name in failed if name in attempts_of for group in attempts_of[name].groups}
+        grown = {one.growth.offer.group for one in up.grown if may_have_grown(one)}
+        packed: ScaleUpPlan = await self.planning(
+            lambda: repacked(plan, self.snapshot, self.policy, left=left, grown=grown)
+        )
+        return packed
+
+    def _answers(self, up: ScaleUpPart, failed: Collection[str]) -> list[StatusUpdate]:
+        """To everybody whose attempt has come to an end and did not fail."""
+        answering = self.counter.answering
+        attempts_of = self._attempts(self.kept or up.plan)
+        why_made = {one.group: _why_made(one) for one in up.grown if not one.growth.offer.exists}
+        found: list[StatusUpdate] = []
+        for seen in self.served():
+            if seen.name in failed or seen.name in self._withdrawn:
+                continue
+            attempt = attempts_of.get(seen.name)
+            if attempt is None:
+                found.append(answering.left_over(seen, up.plan))
+            elif not _is_open(attempt, up.grown):
+                nodes = added_up(self._grown_before(seen), in_the_cloud(attempt.share.nodes, up.grown))
+                told = self._with_costs(seen, attempt)
+                found.append(answering.given(told, nodes, why_made=why_made) if nodes else answering.found(seen))
+        return found
+
+    # ---- what failed
+
+    def _failed(self, up: ScaleUpPart) -> dict[str, Blocking]:
+        """By name, why. Who was begun with and has no place in the plan any more has failed too."""
+        refused = {
+            one.growth.offer.group: f"{one.group}: {one.failure.message}"
+            for one in up.grown
+            if one.failure is not None and one.is_refused
+        }
+        attempts_of = self._attempts(up.plan)
+        failed: dict[str, Blocking] = {}
+        for seen in self.line:
+            if seen.name in attempts_of:
+                failed[seen.name] = _refused_to(seen, up.plan, refused)
+            elif seen.phase is Phase.INTENDED and seen.name not in self._withdrawn:
+                failed[seen.name] = blocking_of(seen, up.plan)
+        return {name: blocking for name, blocking in failed.items() if blocking}
+
+    def _returns(self, up: ScaleUpPart, failed: Collection[str]) -> list[Rollback]:
+        """What only they wanted of the growth of this turn, and what earlier turns added for them, if it is idle."""
+        if not failed:
+            return []
+        keys = {one.key for one in self.snapshot.pending if one.bundle in failed}
+        failing = [one for name, one in self._attempts(up.plan).items() if name in failed]
+        parts = surplus(up.plan, self.kept or up.plan, failing)
+        idle = idle_nodes(self.snapshot, {*self.booked_nodes, *_used(up.plan, keys)})
+        found: list[Rollback] = []
+        for seen in self.served():
+            if seen.name in failed:
+                before = {group: min(nodes, idle.get(group, 0)) for group, nodes in self._grown_before(seen).items()}
+                idle = {group: nodes - before.get(group, 0) for group, nodes in idle.items()}
+                nodes = added_up(before, in_the_cloud(parts.get(seen.name, {}), up.grown))
+                found.append(Rollback(seen=seen, nodes=nodes, created=self._created(seen, up.grown)))
+        return found
+
+    def _created(self, seen: RequestView, grown: tuple[ScaleUpResult, ...]) -> tuple[str, ...]:
+        """Groups made for it that are there, or may be, by the id the cloud gave them."""
+        intent = seen.details.intent
+        if intent is None:
+            return ()
+        made = [one.group for one in grown if one.growth.offer.group in intent.created and _may_be_made(one)]
+        return tuple(dict.fromkeys((*(one for one in intent.created if one in self.sizes), *made)))
+
+    def _occasion(self, up: ScaleUpPart, failed: Mapping[str, Blocking]) -> Occasion:
+        unknown = {one.growth.offer.group for one in up.grown if one.is_unknown}
+        attempts_of = self._attempts(up.plan)
+        return Occasion(
+            sizes={**self.sizes, **{one.group: one.after for one in up.grown if may_have_grown(one)}},
+            begun=self.returning,
+            told=failed,
+            uncertain={name for name in failed if name in attempts_of and unknown & attempts_of[name].groups},
+        )
+
+    # ---- inside
+
+    def _attempts(self, plan: ScaleUpPlan) -> dict[str, Attempt]:
+        return attempts(plan, self.line, self.snapshot.pending)
+
+    def _grown_before(self, seen: RequestView) -> Mapping[str, int]:
+        """What earlier turns added for it."""
+        return self._before.get(seen.name, {})
+
+    def _costs_before(self, seen: RequestView) -> tuple[float, float]:
+        """What that costs, and its bound: of what was written for all that was begun, the part that came of it."""
+        details = seen.details
+        if details.intent is None:
+            return 0.0, 0.0
+        prices = group_prices(self.snapshot.groups, self.policy)
+        part = part_grown(details.intent, self._grown_before(seen), prices)
+        return _number(details.plan_cost_per_hour) * part, _number(details.cost_lower_bound_per_hour) * part
+
+    def _with_costs(self, seen: RequestView, attempt: Attempt) -> RequestView:
+        """Of what came of it: since its intent was written, others may have failed, and it may do with less."""
+        cost, bound = self._costs_before(attempt.seen)
+        details = seen.details.but(
+            plan_cost_per_hour=money(cost + attempt.share.cost_per_hour),
+            cost_lower_bound_per_hour=money(bound + attempt.share.lower_bound_per_hour),
+        )
+        return replace(seen, details=details)
+
+
+def _with_requests(growth: GroupScaleUp, bundle_of: Mapping[str, str]) -> GroupScaleUp:
+    """It says whom it is for."""
+    bundles = {bundle_of[key] for one in growth.patterns for key in one.pods}
+    return replace(growth, requests=frozenset(bundles - {""}), for_others="" in bundles)
+
+
+def _refused_to(seen: RequestView, plan: ScaleUpPlan, refused: Mapping[str, str]) -> Blocking:
+    """Of its pod sets those that wanted nodes of a group that could not grow."""
+    found: dict[str, dict[str, None]] = {}
+    for one in plan.growths:
+        keys = {key for pattern in one.patterns for key in pattern.pods} if one.offer.group in refused else set()
+        for index, pods in enumerate(seen.pods):
+            if pods.key in keys:
+                found.setdefault(str(index), {})[refused[one.offer.group]] = None
+    return {index: list(found[index]) for index in sorted(found, key=int)}
+
+
+def _is_open(attempt: Attempt, grown: tuple[ScaleUpResult, ...]) -> bool:
+    """Whether nobody knows yet what became of its growth."""
+    mine = [one for one in grown if one.growth.offer.group in attempt.groups]
+    return any(not one.is_done and one.held_back is None for one in mine)
+
+
+def _used(plan: ScaleUpPlan, but: Collection[str]) -> set[str]:
+    """Nodes on which the plan found room for somebody else."""
+    return {node for node, pods in plan.existing.items() if any(key not in but for key in pods)}
+
+
+def _may_be_made(one: ScaleUpResult) -> bool:
+    return one.created or (not one.growth.offer.exists and one.is_unknown)
+
+
+def _why_made(one: ScaleUpResult) -> str:
+    return "; ".join(map(str, one.growth.reason.because))
+
+
+def _number(text: str) -> float:
+    try:
+        return float(text or 0)
+    except ValueError:
+        return 0.0

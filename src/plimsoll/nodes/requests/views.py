@@ -1,0 +1,168 @@
+"""What a plan that nobody carries out tells of ProvisioningRequests: `plimsoll plan`. Pure.
+
+The sentences, conditions and details are those of `answering`, as if each request were new: what is counted and timed
+from attempt to attempt has no place in a plan. `request_shares` says which part of a plan for many is whose.
+
+What `plimsoll requests` says of a ProvisioningRequest: one word for where it stands, and what is behind it. Pure.
+
+Read from the object alone, so it is right for requests that Cluster Autoscaler serves too; only what Plimsoll writes
+into the details (attempts, groups, cost, what stands in the way) is missing then.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, Final
+
+import msgspec
+
+from plimsoll.nodes.planning.requests.cost_shares import Share, shares
+from plimsoll.nodes.requests.conditions import Conditions, Kind, Why
+from plimsoll.nodes.requests.details import Details
+from plimsoll.nodes.requests.model import ClassKind
+from plimsoll.nodes.requests.status_updates import StatusUpdates, money
+from plimsoll.objects.api.meta import written_time
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+    from datetime import datetime
+
+    from plimsoll.nodes.config.policy import Policy
+    from plimsoll.nodes.model.scale_up_plan import ScaleUpPlan
+    from plimsoll.nodes.model.snapshot import PendingPods
+    from plimsoll.nodes.planning.requests.check_capacity import Checked
+    from plimsoll.nodes.requests.model import RequestView, StatusUpdate
+    from plimsoll.objects.api.meta import Condition
+    from plimsoll.objects.api.provisioning_requests import ProvisioningRequest
+
+
+Json = dict[str, Any]
+
+_CONDITION: Final = ("type", "status", "reason", "message", "lastTransitionTime")
+_DETAILS: Final = ("planCostPerHour", "costLowerBoundPerHour", "nodeGroups", "bookedUntil", "blocking")
+
+
+class PlanAnswers:
+    """Answers by one plan, of one moment. `pending` are the pods it was made for."""
+
+    def __init__(self, plan: ScaleUpPlan, pending: Sequence[PendingPods], *, policy: Policy, at: datetime) -> None:
+        self._answering = StatusUpdates(at, policy)
+        self._plan = plan
+        self._left = {key for one in plan.remaining for key in one.keys}
+        self._shares = shares(plan, pending)
+        made = (one for one in plan.growths if not one.offer.exists)
+        self._why_made = {one.offer.group: "; ".join(map(str, one.reason.because)) for one in made}
+
+    def all(self, line: Sequence[RequestView], checks: Mapping[str, Checked]) -> dict[str, Json]:
+        """By NAMESPACE/NAME, in line."""
+        return {one.name: self._written(one, self._verdict(_as_new(one), checks)) for one in line}
+
+    def _verdict(self, seen: RequestView, checks: Mapping[str, Checked]) -> StatusUpdate:
+        if seen.problem is not None:
+            return self._answering.failed(seen, *seen.problem)
+        if seen.nature is ClassKind.CHECK:
+            return self._answering.checked(seen, checks[seen.name])
+        if any(one.key in self._left for one in seen.pods):
+            return self._answering.left_over(seen, self._plan)
+        share = self._shares.get(seen.name, Share())
+        if not share.nodes:
+            return self._answering.found(seen)
+        costs = Details(
+            plan_cost_per_hour=money(share.cost_per_hour) or "0",
+            cost_lower_bound_per_hour=money(share.lower_bound_per_hour) or "0",
+        )
+        return self._answering.given(replace(seen, details=costs), share.nodes, why_made=self._why_made)
+
+    def _written(self, seen: RequestView, verdict: StatusUpdate) -> Json:
+        """What grows is booked when it was asked for, and nobody asks."""
+        details = verdict.details if seen.nature is ClassKind.CHECK else verdict.details.but(booked_until=None)
+        texts = details.written()
+        return {
+            "conditions": [{key: one[key] for key in _CONDITION} for one in verdict.conditions.written()],
+            "details": {key: texts[key] for key in _DETAILS if key in texts},
+        }
+
+
+def _as_new(seen: RequestView) -> RequestView:
+    return replace(seen, conditions=Conditions(), details=Details())
+
+
+NEW: Final = "New"
+ACCEPTED: Final = "Accepted"
+WAITING: Final = "Waiting"
+PROVISIONED: Final = "Provisioned"
+CONSUMED: Final = "Consumed"
+BOOKING_EXPIRED: Final = "BookingExpired"
+REVOKED: Final = "Revoked"
+FAILED: Final = "Failed"
+_NOBODY: Final = (
+    "nobody has picked it up yet: does an autoscaler run with --enable-provisioning-requests, and handle its class?"
+)
+
+
+def report_of(request: ProvisioningRequest, *, now: datetime) -> Json:
+    details = Details.of(request.status.provisioning_class_details)
+    state, told = state_of(request)
+    created = request.metadata.creation_timestamp
+    return {
+        "namespace": request.metadata.namespace,
+        "name": request.metadata.name,
+        "class": request.spec.provisioning_class_name,
+        "state": state,
+        "reason": "" if told is None else told.reason,
+        "message": _NOBODY if told is None else told.message,
+        "since": _time(None if told is None else told.last_transition_time),
+        "ageSeconds": None if created is None else max(0.0, (now - created).total_seconds()),
+        "pods": sum(one.count for one in request.spec.pod_sets),
+        "podSets": [{"template": one.pod_template_ref.name, "count": one.count} for one in request.spec.pod_sets],
+        "parameters": dict(request.spec.parameters),
+        "attempts": details.attempts,
+        "lastAttempt": _time(details.last_attempt),
+        "nextAttempt": _time(details.next_attempt),
+        "nodeGroups": dict(details.node_groups),
+        "costPerHour": details.plan_cost_per_hour,
+        "costLowerBoundPerHour": details.cost_lower_bound_per_hour,
+        "bookedUntil": _time(details.booked_until),
+        "blocking": _read(details.blocking),
+        "conditions": [_condition(one) for one in request.status.conditions],
+    }
+
+
+def state_of(request: ProvisioningRequest) -> tuple[str, Condition | None]:
+    """One word, and the condition that it comes from; None: there is none yet."""
+    conditions = {one.type: one for one in request.status.conditions}
+    for kind, state in ((Kind.FAILED, FAILED), (Kind.CAPACITY_REVOKED, REVOKED)):
+        if (found := conditions.get(kind)) is not None and found.status == "True":
+            return state, found
+    over = conditions.get(Kind.BOOKING_EXPIRED)
+    if over is not None and over.status == "True":
+        return (CONSUMED if over.reason == Why.CONSUMED else BOOKING_EXPIRED), over
+    provisioned = conditions.get(Kind.PROVISIONED)
+    if provisioned is not None:
+        return (PROVISIONED if provisioned.status == "True" else WAITING), provisioned
+    accepted = conditions.get(Kind.ACCEPTED)
+    return (NEW if accepted is None else ACCEPTED), accepted
+
+
+def _condition(one: Condition) -> Json:
+    return {
+        "type": one.type,
+        "status": one.status,
+        "reason": one.reason,
+        "message": one.message,
+        "since": _time(one.last_transition_time),
+    }
+
+
+def _time(moment: datetime | None) -> str | None:
+    return None if moment is None else written_time(moment)
+
+
+def _read(text: str) -> Any:
+    """The short JSON as data; text of somebody else as it is."""
+    if not text:
+        return None
+    try:
+        return msgspec.json.decode(text)
+    except (msgspec.MsgspecError, RecursionError):
+        return text

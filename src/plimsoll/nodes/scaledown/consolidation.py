@@ -1,0 +1,153 @@
+"""Consolidation for money in the loop (specs/nodes.md 8.6): proposed in one turn, looked at again, then done.
+
+Only with `--consolidation=underutilized|balanced`, and only when nothing else is going on. A proposal has to be found
+again after 15 s before anything is touched. Where cheaper nodes take the place of dear ones, the cheap ones come first,
+and the dear ones go when those are there; if they do not come in time, everything stays as it is.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from datetime import timedelta
+from typing import TYPE_CHECKING, Any, Final
+
+from plimsoll.nodes.planning.consolidation.budgets import ONE_IN_TEN, read_allowance
+from plimsoll.nodes.planning.consolidation.planner import Consolidation, Terms, consolidate
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
+    from datetime import datetime
+
+    from plimsoll.nodes.config.policy import Policy
+    from plimsoll.nodes.model.loop_result import ScaleUpResult
+    from plimsoll.nodes.model.snapshot import Snapshot
+    from plimsoll.nodes.planning.scaledown.eligibility import ScaleDownState
+    from plimsoll.nodes.planning.scaledown.selection import NodeRemoval
+    from plimsoll.nodes.planning.state.planner_cache import PlannerCache
+    from plimsoll.nodes.scaleup.executor import ScaleUpExecutor
+
+    Planning = Callable[[Callable[[], Any]], Awaitable[Any]]
+
+MODES: Final = ("underutilized", "balanced")
+_LOOKED_AT_AGAIN: Final = timedelta(seconds=15)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Saved:
+    """What a turn makes of it: nodes that may go now, and growth that was asked for."""
+
+    removals: tuple[NodeRemoval, ...] = ()
+    replacing: tuple[ScaleUpResult, ...] = ()
+    savings_per_hour: float = 0.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ConsolidationContext:
+    """One look at the cluster. `coming` are groups with nodes still on their way."""
+
+    snapshot: Snapshot
+    policy: Policy
+    known: ScaleDownState
+    now: datetime
+    coming: frozenset[str] = frozenset()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Replacing:
+    """Dear nodes that go when the groups that were grown for them have what they asked for."""
+
+    nodes: frozenset[str]
+    groups: frozenset[str]
+    until: datetime
+
+
+@dataclass(slots=True)
+class _Proposal:
+    nodes: frozenset[str] = frozenset()
+    since: datetime | None = None
+    memory: PlannerCache | None = field(default=None, repr=False)
+
+
+class Consolidator:
+    """Remembers what was proposed, and what is being replaced."""
+
+    def __init__(self, grower: ScaleUpExecutor, planning: Planning) -> None:
+        self._grower = grower
+        self._planning = planning
+        self._proposal = _Proposal()
+        self._replacing: _Replacing | None = None
+
+    def forget(self) -> None:
+        self._proposal = _Proposal(memory=self._proposal.memory)
+
+    def put_off(self, by: timedelta) -> None:
+        """Nobody could look for so long, or the clock was set by so much: nothing is confirmed or given up by that."""
+        if self._proposal.since is not None:
+            self._proposal.since += by
+        if self._replacing is not None:
+            self._replacing = replace(self._replacing, until=self._replacing.until + by)
+
+    @property
+    def is_waiting(self) -> bool:
+        """Whether cheaper nodes were asked for: what they are for must not be undone by a cool-down."""
+        return self._replacing is not None
+
+    async def step(self, asked: ConsolidationContext, *, may_act: bool) -> Saved:
+        if asked.policy.scale_down.consolidation not in MODES:
+            return Saved()
+        found = await self._proposed(asked)
+        if self._replacing is not None:
+            return self._replaced(found, asked, self._replacing)
+        if not may_act or not self._is_confirmed(found, asked.now):
+            return Saved(savings_per_hour=found.savings_per_hour)
+        self.forget()
+        if found.removals or found.replacement is None:
+            return Saved(removals=found.removals, savings_per_hour=found.savings_per_hour)
+        grown = await self._grower.carry_out(found.replacement.plan.growths, now=asked.now)
+        if any(one.is_done for one in grown):
+            self._replacing = _Replacing(
+                nodes=frozenset(found.replacement.nodes),
+                groups=frozenset(one.group for one in grown if one.is_done),
+                until=asked.now + timedelta(seconds=asked.policy.groups.provision_time_s),
+            )
+        return Saved(replacing=grown, savings_per_hour=found.savings_per_hour)
+
+    async def _proposed(self, asked: ConsolidationContext) -> Consolidation:
+        written = asked.policy.scale_down.consolidation_budgets
+        budgets = tuple(read_allowance(one) for one in written) or ONE_IN_TEN
+        terms = Terms(budgets=budgets, may_replace=self._replacing is None)
+        found: Consolidation = await self._planning(
+            lambda: consolidate(
+                asked.snapshot,
+                asked.policy,
+                now=asked.now,
+                known=asked.known,
+                terms=terms,
+                memory=self._proposal.memory,
+            )
+        )
+        self._proposal.memory = found.memory
+        return found
+
+    def _is_confirmed(self, found: Consolidation, now: datetime) -> bool:
+        """Whether the same nodes have been proposed for long enough."""
+        nodes = frozenset(one.node for one in found.removals)
+        nodes |= frozenset(() if found.replacement is None else found.replacement.nodes)
+        if not nodes:
+            self.forget()
+            return False
+        if nodes != self._proposal.nodes or self._proposal.since is None:
+            self._proposal.nodes, self._proposal.since = nodes, now
+            return False
+        return now - self._proposal.since >= _LOOKED_AT_AGAIN
+
+    def _replaced(self, found: Consolidation, asked: ConsolidationContext, replacing: _Replacing) -> Saved:
+        if asked.now > replacing.until:
+            self._replacing = None
+            return Saved(savings_per_hour=found.savings_per_hour)
+        if replacing.groups & asked.coming:
+            return Saved(savings_per_hour=found.savings_per_hour)
+        going = tuple(one for one in found.removals if one.node in replacing.nodes)
+        if going:
+            self._replacing = None
+        return Saved(removals=going, savings_per_hour=found.savings_per_hour)

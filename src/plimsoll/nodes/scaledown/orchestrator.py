@@ -1,0 +1,271 @@
+"""The second half of a turn: which nodes are unneeded, since when, and which of them go now (specs/nodes.md 6.8).
+
+Planning always runs, so that timers are kept; removals begin unless something speaks against it. What is remembered
+here is only time: after a restart nodes have to be unneeded anew, so nothing goes too early.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
+
+from plimsoll.core.plans import Reason
+from plimsoll.nodes.model.loop_result import RemovalResult, ScaleDownPart
+from plimsoll.nodes.planning.scaledown.eligibility import RECENTLY_UNREMOVABLE, ScaleDownState
+from plimsoll.nodes.planning.scaledown.planner import find_unneeded
+from plimsoll.nodes.planning.scaledown.selection import NodesToDelete, nodes_to_delete
+from plimsoll.nodes.scaledown.consolidation import ConsolidationContext, Consolidator
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+    from datetime import datetime, timedelta
+
+    from plimsoll.nodes.actuation.deletion_controller import NodeDeletionController
+    from plimsoll.nodes.actuation.taints import SoftTaints
+    from plimsoll.nodes.brakes import ActionGuard
+    from plimsoll.nodes.config.policy import Policy, ScaleDown
+    from plimsoll.nodes.model.loop_result import FinishedRemoval
+    from plimsoll.nodes.model.snapshot import Snapshot
+    from plimsoll.nodes.planning.scaledown.drainability import Controller, ControllerKey
+    from plimsoll.nodes.planning.scaledown.planner import Simulation, UnremovableNode
+    from plimsoll.nodes.planning.scaledown.selection import NodeRemoval
+    from plimsoll.objects.api.nodes import Node
+    from plimsoll.operator.action_rate import HourlyActionLimit
+    from plimsoll.scheduling.cluster_view import PodKey
+
+    Planning = Callable[[Callable[[], Simulation]], Awaitable[Simulation]]
+
+IN_COOLDOWN = "ScaleDownInCooldown"
+DISABLED = "ScaleDownDisabled"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ScaleDownContext:
+    """What a turn knows when it comes to shrinking."""
+
+    snapshot: Snapshot
+    """With pending pods where the plan found room for them."""
+    policy: Policy
+    now: datetime
+    nodes: Mapping[str, Node]
+    controllers: Mapping[ControllerKey, Controller] = field(default_factory=dict)
+    unready: frozenset[str] = frozenset()
+    booked: frozenset[str] = frozenset()
+    groups_coming: frozenset[str] = frozenset()
+    """Groups with nodes still on their way."""
+    hindrance: Reason | None = None
+    """Why nothing may begin in this turn whatever is unneeded: a growth, pods that are too new."""
+
+
+@dataclass(slots=True, kw_only=True)
+class Cooldowns:
+    """When something last happened that shrinking waits for; by group, "" for any."""
+
+    added: dict[str, datetime] = field(default_factory=dict)
+    removed: dict[str, datetime] = field(default_factory=dict)
+    failed: dict[str, datetime] = field(default_factory=dict)
+
+    def put_off(self, by: timedelta) -> None:
+        for times in (self.added, self.removed, self.failed):
+            times.update({group: time + by for group, time in times.items()})
+
+    def note(self, times: dict[str, datetime], group: str, now: datetime) -> None:
+        times[group] = times[""] = now
+
+    def cooldown(self, options: ScaleDown, now: datetime, *, group: str = "") -> str:
+        """What is waited for; empty when nothing is."""
+        waits = (
+            (self.added, options.delay_after_add_s, "a scale-up"),
+            (self.removed, options.delay_after_delete_s, "a removal"),
+            (self.failed, options.delay_after_failure_s, "a failed removal"),
+        )
+        for times, delay_s, what in waits:
+            last = times.get(group)
+            if last is not None and (now - last).total_seconds() < delay_s:
+                return f"{what} {(now - last).total_seconds():.0f} s ago, less than {delay_s:g} s"
+        return ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NodeActuators:
+    """What acts on nodes."""
+
+    remover: NodeDeletionController
+    soft_taints: SoftTaints
+    ledger: HourlyActionLimit
+
+
+class ScaleDownOrchestrator:
+    """Remembers timers between turns, and begins removals."""
+
+    def __init__(
+        self, hands: NodeActuators, planning: Planning, saving: Consolidator, *, stepped: bool = False
+    ) -> None:
+        self._saving = saving
+        self._remover = hands.remover
+        self._soft_taints = hands.soft_taints
+        self._ledger = hands.ledger
+        self._planning = planning
+        self._stepped = stepped
+        self._since: dict[str, datetime] = {}
+        self._unremovable_until: dict[str, datetime] = {}
+        self._why_unremovable: dict[str, Reason] = {}
+        self._hints: dict[PodKey, str] = {}
+        self.times = Cooldowns()
+
+    def forget(self) -> None:
+        """The cluster is not healthy: who was unneeded may be needed soon."""
+        self._since.clear()
+
+    def restore(self, since: Mapping[str, datetime]) -> None:
+        """Timers of an earlier process, from the marks it left on nodes."""
+        self._since.update(since)
+
+    async def step(self, at: ScaleDownContext, brakes: ActionGuard) -> ScaleDownPart:
+        before = self._noted(self._remover.ended(), at.now)
+        if not at.policy.scale_down.enabled:
+            self.forget()
+            return ScaleDownPart(
+                skipped=Reason(code=DISABLED, message="scale-down-enabled is false"), ended=before, under_way=self._busy
+            )
+        known = self._known(at)
+        simulation = await self._planning(lambda: find_unneeded(at.snapshot, at.policy, now=at.now, known=known))
+        self._remember(simulation, at.now)
+        part = ScaleDownPart(
+            unneeded=simulation.unneeded,
+            unneeded_since=dict(self._since),
+            # Machines on their way stand in the snapshot as nodes; nobody can look for those by name.
+            kept=tuple(self._as_found(one) for one in simulation.kept if one.node in at.nodes),
+            ended=before,
+            under_way=self._busy,
+            known=known,
+        )
+        if at.policy.scale_down.soft_taint_count and brakes.reason is None:
+            await self._soft_taints.update(self._since, at.nodes, at.policy.scale_down)
+        return await self._begun(part, simulation, at, brakes)
+
+    def put_off(self, by: timedelta) -> None:
+        """Nobody could look for so long, or the clock was set by so much: nothing goes, and no wait ends, for that."""
+        self._since = {node: since + by for node, since in self._since.items()}
+        self._unremovable_until = {node: until + by for node, until in self._unremovable_until.items()}
+        self.times.put_off(by)
+        self._saving.put_off(by)
+
+    def clock_was_set(self, by: timedelta) -> None:
+        """What was noted by the old time is told by the new one, also of what is no wait."""
+        self.put_off(by)
+        self._remover.clock_was_set(by)
+        self._ledger.clock_was_set(by)
+
+    # ---- beginning
+
+    async def _begun(
+        self, part: ScaleDownPart, simulation: Simulation, at: ScaleDownContext, brakes: ActionGuard
+    ) -> ScaleDownPart:
+        options = at.policy.scale_down
+        waits_for = "" if options.delay_type_local else self.times.cooldown(options, at.now)
+        if waits_for and not self._saving.is_waiting:
+            reason = Reason(code=IN_COOLDOWN, message=f"in cool-down: {waits_for}")
+            return replace(part, skipped=reason, is_in_cooldown=True)
+        if at.hindrance is not None:
+            return replace(part, skipped=at.hindrance)
+        departures = NodesToDelete() if waits_for else self._departing(simulation, at)
+        if not departures.removals and not self._busy:
+            part, departures = await self._saved(part, departures, at, brakes)
+        chosen: tuple[NodeRemoval, ...] = ()
+        held_back: dict[str, Reason] = {}
+        if brakes.reason is not None:
+            held_back = dict.fromkeys((one.node for one in departures.removals), brakes.reason)
+        else:
+            chosen, held_back = await self._ledger.allowed(departures.removals, options.max_removals_per_hour)
+        self._remover.begin(chosen, at.nodes, at.now)
+        if self._stepped:
+            await self._remover.settled()
+            part = replace(part, ended=(*part.ended, *self._noted(self._remover.ended(), at.now)))
+        return replace(
+            part,
+            departures=departures,
+            held_back=held_back,
+            kept=(*part.kept, *departures.kept),
+            under_way=self._busy,
+        )
+
+    async def _saved(
+        self, part: ScaleDownPart, departures: NodesToDelete, at: ScaleDownContext, brakes: ActionGuard
+    ) -> tuple[ScaleDownPart, NodesToDelete]:
+        """What consolidation adds, within what may go on at once."""
+        asked = ConsolidationContext(
+            snapshot=at.snapshot, policy=at.policy, known=self._known(at), now=at.now, coming=at.groups_coming
+        )
+        saved = await self._saving.step(asked, may_act=brakes.reason is None)
+        for one in saved.replacing:
+            if one.is_done:
+                self.times.note(self.times.added, one.group, at.now)
+        part = replace(part, replacing=saved.replacing, savings_per_hour=saved.savings_per_hour)
+        return part, replace(departures, removals=_at_once(saved.removals, at.policy.scale_down))
+
+    def _departing(self, simulation: Simulation, at: ScaleDownContext) -> NodesToDelete:
+        """Those that go now, but for groups that are in a cool-down of their own."""
+        departures = nodes_to_delete(simulation, at.policy, now=at.now, known=self._known(at))
+        if not at.policy.scale_down.delay_type_local:
+            return departures
+        free = [one for one in departures.removals if not self._waits(one, at)]
+        return replace(departures, removals=tuple(free))
+
+    def _waits(self, removal: NodeRemoval, at: ScaleDownContext) -> bool:
+        return bool(self.times.cooldown(at.policy.scale_down, at.now, group=removal.group))
+
+    # ---- remembering
+
+    @property
+    def _busy(self) -> int:
+        return self._remover.under_way.removals
+
+    def _known(self, at: ScaleDownContext) -> ScaleDownState:
+        busy = self._remover.under_way
+        return ScaleDownState(
+            unneeded_since=self._since,
+            unremovable_until=self._unremovable_until,
+            controllers=at.controllers,
+            hints=self._hints,
+            leaving=busy.nodes,
+            deletions=busy.by_group,
+            unready=at.unready,
+            booked=at.booked,
+            removals_under_way=busy.removals,
+            drains_under_way=busy.drains,
+        )
+
+    def _remember(self, simulation: Simulation, now: datetime) -> None:
+        self._hints = simulation.hints()
+        self._since = {one.node: self._since.get(one.node, now) for one in simulation.unneeded}
+        retried = {one.node: one.retry_at for one in simulation.kept if one.retry_at is not None}
+        there = {one.node for one in simulation.kept}
+        waiting = {name: until for name, until in self._unremovable_until.items() if name in there and until > now}
+        self._unremovable_until = waiting | retried
+        found = {one.node: one.reason for one in simulation.kept if one.retry_at is not None}
+        self._why_unremovable = {
+            name: reason for name, reason in (self._why_unremovable | found).items() if name in self._unremovable_until
+        }
+
+    def _as_found(self, kept: UnremovableNode) -> UnremovableNode:
+        """That a node was tried a short while ago tells nobody anything: what was found then does."""
+        why = self._why_unremovable.get(kept.node)
+        return replace(kept, reason=why) if kept.reason.code == RECENTLY_UNREMOVABLE and why is not None else kept
+
+    def _noted(self, ended: Iterable[FinishedRemoval], now: datetime) -> tuple[FinishedRemoval, ...]:
+        seen = tuple(ended)
+        for one in seen:
+            if one.result is RemovalResult.REMOVED:
+                self.times.note(self.times.removed, one.removal.group, now)
+                self._since.pop(one.removal.node, None)
+            elif one.result is RemovalResult.FAILED:
+                self.times.note(self.times.failed, one.removal.group, now)
+        return seen
+
+
+def _at_once(removals: Sequence[NodeRemoval], options: ScaleDown) -> tuple[NodeRemoval, ...]:
+    """As many as may go at the same time, and no more of them drained than may be."""
+    empty = [one for one in removals if one.is_empty]
+    drained = [one for one in removals if not one.is_empty][: options.drain_parallelism]
+    return tuple([*empty, *drained][: options.parallelism])

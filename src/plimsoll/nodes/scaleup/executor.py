@@ -1,0 +1,207 @@
+"""Makes groups larger, and makes groups, as a plan says. Nothing is asked for twice.
+
+A group's size is read just before it is changed, and the change names the size it starts from: a plan that was
+overtaken does nothing. A group to be made is made first, looked at, and grown only if its machines are what the plan
+took them for (specs/nodes.md 5.5); a crash in between leaves an empty group, which is used or deleted later.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Final
+
+import structlog
+
+from plimsoll.core.plans import Reason
+from plimsoll.core.resources import ResourceVector
+from plimsoll.nodes.cluster_state.observed import call_error
+from plimsoll.nodes.model.loop_result import ScaleUpResult
+from plimsoll.nodes.model.node_templates import PROFILE_LABEL
+from plimsoll.nodes.providers.ports import Created
+from plimsoll.nodes.providers.values import Blueprint, CallFailed, FailureKind, NotImplementedByProvider, failure_of
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+    from datetime import datetime
+
+    from plimsoll.nodes.cluster_state.backoffs import CreationKey
+    from plimsoll.nodes.cluster_state.registry import ClusterState
+    from plimsoll.nodes.model.scale_up_options import ScaleUpOption
+    from plimsoll.nodes.model.scale_up_plan import GroupScaleUp
+    from plimsoll.nodes.providers.ports import Group, Provider
+    from plimsoll.nodes.providers.values import Outcome
+    from plimsoll.objects.api.nodes import Node
+
+log = structlog.get_logger(__name__)
+
+REQUESTS_FAILED: Final = "RequestsFailed"
+_BLOCKING_EFFECTS = ("NoSchedule", "NoExecute")
+
+
+class ScaleUpExecutor:
+    """Carries out growths, and tells the cluster state how each one went."""
+
+    def __init__(self, provider: Provider, state: ClusterState) -> None:
+        self._provider = provider
+        self._state = state
+
+    async def carry_out(self, growths: Iterable[GroupScaleUp], *, now: datetime) -> tuple[ScaleUpResult, ...]:
+        """In the order of the plan; one that fails does not stop the others, but for those that go with it."""
+        found: list[ScaleUpResult] = []
+        failed: set[str] = set()
+        for growth in growths:
+            if growth.is_only_for(failed):
+                found.append(_left_out(growth))
+                continue
+            done = await self._grown(growth, now)
+            found += done
+            failed |= growth.requests if any(one.is_refused for one in done) else frozenset()
+        return tuple(found)
+
+    async def _grown(self, growth: GroupScaleUp, now: datetime) -> list[ScaleUpResult]:
+        if not growth.offer.exists:
+            return await self._made(growth, now)
+        groups = {one.id: one for one in await self._provider.node_groups()}
+        group = groups.get(growth.offer.group)
+        if group is None:
+            gone = CallFailed(
+                kind=FailureKind.NO_SUCH_GROUP, message=f"there is no group {growth.offer.group} any more"
+            )
+            return [_failed(growth, gone)]
+        return [await self._raised(growth, group, by=growth.added, expected=growth.before, now=now)]
+
+    # ---- groups to be made
+
+    async def _made(self, growth: GroupScaleUp, now: datetime) -> list[ScaleUpResult]:
+        offer = growth.offer
+        planned = await self._provider.new_node_group(_blueprint(offer))
+        if isinstance(planned, (CallFailed, NotImplementedByProvider)):
+            return [self._not_made(growth, _told(planned), now)]
+        created = await planned.create()
+        if not isinstance(created, Created):
+            return [self._not_made(growth, _told(created), now)]
+        log.info("node_group.created", group=created.id, machine_type=offer.machine_type, asked=offer.group)
+        groups = {one.id: one for one in await self._provider.node_groups()}
+        made = [groups[name] for name in (created.id, *created.extra_ids) if name in groups]
+        if misfit := await _misfit(offer, made):
+            for group in made:
+                await group.delete()
+            return [self._not_made(growth, misfit, now)]
+        shares = _split(growth.added, len(made))
+        return [
+            await self._raised(growth, group, by=share, expected=0, now=now, created=True)
+            for group, share in zip(made, shares, strict=True)
+            if share
+        ]
+
+    def _not_made(self, growth: GroupScaleUp, failure: CallFailed, now: datetime) -> ScaleUpResult:
+        log.warning("node_group.not_created", group=growth.offer.group, problem=failure.message)
+        self._state.creation_failed(_creation_key(growth.offer, failure), call_error(failure), now)
+        return _failed(growth, failure)
+
+    # ---- sizes
+
+    async def _raised(
+        self, growth: GroupScaleUp, group: Group, *, by: int, expected: int, now: datetime, created: bool = False
+    ) -> ScaleUpResult:
+        target = await group.target_size()
+        if target != expected:
+            told = f"its size is {target}, not {expected} any more: the next turn plans anew"
+            overtaken = _failed(growth, CallFailed(kind=FailureKind.REFUSED, message=told), group=group.id)
+            return replace(overtaken, is_overtaken=True, created=created)
+        outcome = await _increase(group, by, expected=expected, atomically=growth.is_whole)
+        failure = failure_of(outcome)
+        if failure is None:
+            log.info("scale_up.requested", group=group.id, before=expected, after=expected + by)
+            self._state.grown(group.id, by, now)
+            return ScaleUpResult(growth=growth, group=group.id, before=expected, after=expected + by, created=created)
+        log.warning("scale_up.failed", group=group.id, add=by, kind=failure.kind, problem=failure.message)
+        self._state.growth_failed(group.id, call_error(failure), now)
+        if created:
+            self._state.creation_failed(_creation_key(growth.offer, failure), call_error(failure), now)
+        return ScaleUpResult(
+            growth=growth, group=group.id, before=expected, after=expected + by, created=created, failure=failure
+        )
+
+
+async def _increase(group: Group, by: int, *, expected: int, atomically: bool) -> Outcome:
+    if atomically and await group.grows_atomically():
+        return await group.atomic_increase_size(by, expected=expected)
+    return await group.increase_size(by, expected=expected)
+
+
+def _left_out(growth: GroupScaleUp) -> ScaleUpResult:
+    told = f"all requests that group {growth.offer.group} was to grow for have failed already"
+    why = Reason(code=REQUESTS_FAILED, message=told)
+    return ScaleUpResult(
+        growth=growth, group=growth.offer.group, before=growth.before, after=growth.after, held_back=why
+    )
+
+
+def _failed(growth: GroupScaleUp, failure: CallFailed, *, group: str = "") -> ScaleUpResult:
+    name = group or growth.offer.group
+    return ScaleUpResult(growth=growth, group=name, before=growth.before, after=growth.after, failure=failure)
+
+
+def _told(refusal: CallFailed | NotImplementedByProvider) -> CallFailed:
+    failure = failure_of(refusal)
+    assert failure is not None, "a refusal is a failure"
+    return failure
+
+
+def _blueprint(offer: ScaleUpOption) -> Blueprint:
+    assert offer.profile is not None, "a group to be made has a profile"
+    labels = offer.profile.labels
+    system = {key: value for key, value in offer.node.metadata.labels.items() if key not in labels}
+    return Blueprint(
+        id=offer.group,
+        machine_type=offer.machine_type,
+        max_size=offer.max_size,
+        labels=dict(labels),
+        system_labels=system,
+        taints=offer.profile.taints,
+        zones=(offer.zone,) if offer.zone else (),
+    )
+
+
+async def _misfit(offer: ScaleUpOption, made: list[Group]) -> CallFailed | None:
+    """Why pods planned for the group would not run on what was really made; None when they would."""
+    if not made:
+        told = f"group {offer.group} was made, but the provider does not list it"
+        return CallFailed(kind=FailureKind.UNKNOWN, message=told)
+    for group in made:
+        template = await group.template_node_info()
+        if isinstance(template, NotImplementedByProvider):
+            continue
+        if why := _why_other(offer, template):
+            return CallFailed(kind=FailureKind.REFUSED, message=f"group {group.id} is not what was asked for: {why}")
+    return None
+
+
+def _why_other(offer: ScaleUpOption, template: Node) -> str:
+    profile = offer.profile
+    wanted = {} if profile is None else profile.labels
+    for key, value in wanted.items():
+        if template.metadata.labels.get(key) != value:
+            return f"its nodes lack label {key}={value}"
+    known = {(taint.key, taint.effect) for taint in offer.node.spec.taints}
+    for taint in template.spec.taints:
+        if taint.effect in _BLOCKING_EFFECTS and (taint.key, taint.effect) not in known:
+            return f"its nodes have taint {taint.key}:{taint.effect}"
+    allocatable = ResourceVector.from_quantities(template.status.allocatable or template.status.capacity)
+    planned = ResourceVector.from_quantities(offer.node.status.allocatable or offer.node.status.capacity)
+    short = [name for name in planned if allocatable[name] < planned[name]]
+    return f"its nodes have less {', '.join(short)} than planned" if short else ""
+
+
+def _creation_key(offer: ScaleUpOption, failure: CallFailed) -> CreationKey:
+    """A type that is sold out is so for every profile; anything else is held against this kind of group alone."""
+    is_sold_out = failure.kind is FailureKind.OUT_OF_RESOURCES
+    profile = "" if is_sold_out else offer.node.metadata.labels.get(PROFILE_LABEL, "")
+    return (offer.machine_type, offer.zone, profile)
+
+
+def _split(total: int, parts: int) -> list[int]:
+    """As even as can be, the first ones getting one more."""
+    least, more = divmod(total, parts)
+    return [least + (index < more) for index in range(parts)]

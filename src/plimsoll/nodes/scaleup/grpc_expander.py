@@ -1,0 +1,97 @@
+"""The expander outside this program (`--expander=grpc`): what it is asked, and planning with its answers.
+
+Planning is pure and cannot wait for anybody. So a plan is begun; where it comes to the expander it ends with
+`Unanswered`; the question is asked here, and the plan is made again with the answer, which leads it to the same place
+and past it. An expander that fails, or names nothing that it was asked about, changes nothing.
+
+Made by `providers.choosing.make_expander`, which loads this module only where such an expander is used.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from itertools import chain, repeat
+from typing import TYPE_CHECKING, Any, Final
+
+import structlog
+
+from plimsoll.nodes.planning.scaleup.expanders import Unanswered, question_of
+from plimsoll.nodes.providers.externalgrpc.codes import RpcFailed
+from plimsoll.nodes.providers.externalgrpc.generated import expander_pb2 as wire
+from plimsoll.nodes.providers.externalgrpc.methods import BEST_OPTIONS
+from plimsoll.nodes.providers.externalgrpc.object_bytes import node_bytes, pod_bytes
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable, Iterator, Sequence
+
+    from plimsoll.nodes.config.policy import Policy
+    from plimsoll.nodes.model.scale_up_plan import ScaleUpPlan
+    from plimsoll.nodes.planning.scaleup.expanders import Option
+    from plimsoll.nodes.providers.externalgrpc.methods import Calls
+
+log = structlog.get_logger(__name__)
+
+# A plan that the verifier refuses is made again, and may come to other options each time.
+_MOST_QUESTIONS: Final = 8
+
+
+class GrpcExpander:
+    """Asks over `calls`. At most `max_pods` pods go with a question, shared by its options."""
+
+    def __init__(self, calls: Calls, *, max_pods: int) -> None:
+        self._calls = calls
+        self._max_pods = max_pods
+
+    async def planned(self, policy: Policy, plan: Callable[[Policy], Awaitable[ScaleUpPlan]]) -> ScaleUpPlan:
+        """The plan, asked about as often as it needs."""
+        answers: dict[str, tuple[str, ...]] = {}
+        for _ in range(_MOST_QUESTIONS):
+            try:
+                return await plan(replace(policy, expander_answers=answers))
+            except Unanswered as asked:
+                best = await self.best_of(asked.options)
+                answers = {**answers, question_of(asked.options): best}
+        log.warning("expander.too_many_questions", questions=len(answers))
+        return await plan(replace(policy, expander_answers=None))
+
+    async def best_of(self, options: Sequence[Option]) -> tuple[str, ...]:
+        """Ids of the groups it prefers; none: it has no opinion."""
+        try:
+            answer = await self._calls.call(BEST_OPTIONS, question(options, max_pods=self._max_pods))
+        except RpcFailed as error:
+            log.warning("expander.failed", options=len(options), problem=str(error))
+            return ()
+        asked = {option.offer.group for option in options}
+        named = list(dict.fromkeys(one.nodeGroupId for one in answer.options))
+        if unknown := [name for name in named if name not in asked]:
+            log.warning("expander.named_unknown_groups", groups=unknown)
+        return tuple(name for name in named if name in asked)
+
+    async def close(self) -> None:
+        await self._calls.close()
+
+
+def question(options: Sequence[Option], *, max_pods: int) -> Any:
+    """The message: each option with its group's node, and with as many of its pods as there is room for."""
+    total = sum(count for option in options for _, count in option.helped)
+    share = total if total <= max_pods else max(1, max_pods // max(1, len(options)))
+    asked = wire.BestOptionsRequest()
+    for option in options:
+        offer = option.offer
+        asked.options.add(
+            nodeGroupId=offer.group,
+            nodeCount=option.nodes,
+            debug=f"{offer.group}: {offer.size} of at most {offer.max_size}, {option.pods} pods helped",
+            podBytes=list(_repeated([(pod_bytes(pod), count) for pod, count in option.helped], share)),
+        )
+        asked.nodeBytesMap[offer.group] = node_bytes(offer.node)
+    return asked
+
+
+def _repeated(classes: Sequence[tuple[bytes, int]], room: int) -> Iterator[bytes]:
+    """One of each class while there is room, then more of each; no class is asked about with more than it has."""
+    firsts = [content for content, count in classes if count > 0][:room]
+    more = chain.from_iterable(repeat(content, count - 1) for content, count in classes if count > 1)
+    yield from firsts
+    for _, content in zip(range(room - len(firsts)), more, strict=False):
+        yield content

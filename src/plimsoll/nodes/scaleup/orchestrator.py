@@ -1,0 +1,142 @@
+"""The first half of a turn: what is added so that pending pods run (specs/nodes.md 6.1.9-12).
+
+The plan is always made when pods are pending, because shrinking wants to know where they would fit; whether it is
+carried out depends on brakes and on how new the pods are.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, Final, Protocol
+
+from plimsoll.core.plans import Reason
+from plimsoll.nodes.model.gpus import is_gpu
+from plimsoll.nodes.model.loop_result import ScaleUpPart, ScaleUpResult
+from plimsoll.nodes.planning.scaleup.nominations import PodNominations
+from plimsoll.nodes.planning.scaleup.planner import propose, verified
+from plimsoll.scheduling.rules.resources_fit import pod_demand
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable, Iterable, Mapping
+    from datetime import datetime
+
+    from plimsoll.nodes.brakes import ActionGuard
+    from plimsoll.nodes.config.policy import Policy
+    from plimsoll.nodes.model.scale_up_plan import GroupScaleUp, ScaleUpPlan
+    from plimsoll.nodes.model.snapshot import PendingPods, Snapshot
+    from plimsoll.nodes.planning.scaleup.planner import Proposal
+    from plimsoll.nodes.reporting.timings import Stopwatch
+    from plimsoll.nodes.scaleup.executor import ScaleUpExecutor
+
+    Planning = Callable[[Callable[[], Any]], Awaitable[Any]]
+
+MAX_NODES_REACHED: Final = "MaxNodesTotalReached"
+PODS_TOO_NEW: Final = "PodsTooNew"
+SETTLING_S: Final = 2.0
+_SETTLING_WITH_GPU_S: Final = 30.0
+"""Who asks for accelerators often comes in numbers: a turn waits until they are all there."""
+
+
+class Asking(Protocol):
+    """An expander outside this program: `asking_expander`."""
+
+    async def planned(self, policy: Policy, plan: Callable[[Policy], Awaitable[ScaleUpPlan]]) -> ScaleUpPlan: ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ScaleUpContext:
+    """What a turn knows when it comes to growing."""
+
+    snapshot: Snapshot
+    policy: Policy
+    now: datetime
+    ready_nodes: int
+    stopwatch: Stopwatch
+    waits_for_more: bool = True
+    """Pods that were made just now are waited with; not in a world that is told step by step."""
+    gate: Callable[[ScaleUpPlan], Awaitable[ScaleUpPlan]] | None = None
+    """Who has to say what may be carried out of a plan, right before it is: intents of requests are written there."""
+
+
+class ScaleUpOrchestrator:
+    """Plans growth and has it carried out."""
+
+    def __init__(self, grower: ScaleUpExecutor, planning: Planning, asking: Asking | None = None) -> None:
+        self._grower = grower
+        self._planning = planning
+        self._asking = asking
+        self._promises = PodNominations()
+
+    def with_promises(self, snapshot: Snapshot) -> Snapshot:
+        """Nodes that were asked for lately are for the pods they were asked for."""
+        places = self._promises.places(snapshot)
+        return replace(snapshot, promises=places) if places else snapshot
+
+    async def step(self, at: ScaleUpContext, brakes: ActionGuard) -> ScaleUpPart:
+        if not at.snapshot.pending:
+            return ScaleUpPart()
+        if at.waits_for_more and _are_all_new(at.snapshot.pending, at.policy, at.now):
+            why = Reason(code=PODS_TOO_NEW, message="all pending pods were made just now; more may follow")
+            return ScaleUpPart(skipped=why)
+        plan = await self._planned(at)
+        seconds = at.stopwatch.seconds["scaleUp:estimate"]
+        part = ScaleUpPart(plan=plan, skipped=_why_full(at, plan), plan_seconds=seconds)
+        if not plan.growths:
+            return part
+        if brakes.reason is not None:
+            return replace(part, grown=tuple(_held_back(plan, brakes.reason)))
+        if at.gate is not None:
+            plan = await at.gate(plan)
+            part = replace(part, plan=plan)
+        grown = await self._grower.carry_out(plan.growths, now=at.now)
+        done = [(one.group, one.after - one.before, one.growth) for one in grown if one.is_done]
+        self.promise(at.snapshot, plan.existing, done)
+        return replace(part, grown=grown)
+
+    def promise(
+        self,
+        snapshot: Snapshot,
+        housed: Mapping[str, Mapping[str, int]],
+        grown: Iterable[tuple[str, int, GroupScaleUp]],
+    ) -> None:
+        """Nodes that were asked for are kept for pods; what the same pods were promised before holds no more."""
+        self._promises.make(snapshot, housed, grown)
+
+    async def _planned(self, at: ScaleUpContext) -> ScaleUpPlan:
+        async def plan(policy: Policy) -> ScaleUpPlan:
+            with at.stopwatch.timing("scaleUp:estimate"):
+                proposal: Proposal = await self._planning(lambda: propose(at.snapshot, policy))
+            proven: ScaleUpPlan = await self._planning(lambda: verified(proposal))
+            return proven
+
+        return await (plan(at.policy) if self._asking is None else self._asking.planned(at.policy, plan))
+
+
+def _held_back(plan: ScaleUpPlan, reason: Reason) -> list[ScaleUpResult]:
+    return [
+        ScaleUpResult(growth=one, group=one.offer.group, before=one.before, after=one.after, held_back=reason)
+        for one in plan.growths
+    ]
+
+
+def _why_full(at: ScaleUpContext, plan: ScaleUpPlan) -> Reason | None:
+    most = at.policy.limits.max_nodes_total
+    if not most or at.ready_nodes < most or not plan.remaining:
+        return None
+    return Reason(
+        code=MAX_NODES_REACHED,
+        message=f"the cluster has {at.ready_nodes} ready nodes, max-nodes-total is {most}",
+        facts={"nodes": at.ready_nodes, "maxNodesTotal": most},
+    )
+
+
+def _are_all_new(pending: tuple[PendingPods, ...], policy: Policy, now: datetime) -> bool:
+    """Whether more of them may be about to come. A bypassed scheduler tells nobody when it is done: no waiting then.
+
+    Nor for a pod that was made in the future: the clocks differ, and it might be an hour. Requests come whole.
+    """
+    if policy.pods.bypassed_schedulers or any(one.bundle for one in pending):
+        return False
+    wants_gpu = any(any(is_gpu(name) for name in pod_demand(one.pod)) for one in pending)
+    settling_s = _SETTLING_WITH_GPU_S if wants_gpu else SETTLING_S
+    return all(one.created is not None and 0 <= (now - one.created).total_seconds() < settling_s for one in pending)

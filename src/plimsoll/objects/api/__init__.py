@@ -1,0 +1,1 @@
+"""Wire types of the Kubernetes API, one module per API group or family."""

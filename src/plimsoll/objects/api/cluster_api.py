@@ -1,0 +1,122 @@
+"""The objects of Cluster API as the node autoscaler reads them: what makes machines, and the machines.
+
+Used by `nodes.providers.clusterapi`. Group and version are not fixed (`CAPI_GROUP`, and whatever the management cluster
+prefers), so the structs join no table of kinds: `cluster_api_resource` makes a `Resource` for a client. Fields of
+v1beta1 and v1beta2 stand side by side where the two differ.
+"""
+
+# ruff: noqa: D101 - a struct means what the API type of the same name means; docstrings only where that surprises
+
+from typing import ClassVar, Final
+
+from plimsoll.core.values import Wire
+from plimsoll.objects.api.meta import ObjectReference, WireObject
+from plimsoll.objects.api.nodes import Taint
+from plimsoll.objects.registry import Resource
+
+CLUSTER_API_GROUP: Final = "cluster.x-k8s.io"
+
+
+class TemplateMeta(Wire):
+    labels: dict[str, str] = {}
+    annotations: dict[str, str] = {}
+
+
+class InfrastructureReference(Wire):
+    """In v1beta1 with `apiVersion`; since v1beta2 with `apiGroup`, whose version is the preferred one."""
+
+    api_version: str = ""
+    api_group: str = ""
+    kind: str = ""
+    name: str = ""
+
+
+class MachineTemplateSpec(Wire):
+    infrastructure_ref: InfrastructureReference | None = None
+    failure_domain: str = ""
+    taints: tuple[Taint, ...] = ()
+
+
+class MachineTemplate(Wire):
+    metadata: TemplateMeta = TemplateMeta()
+    spec: MachineTemplateSpec = MachineTemplateSpec()
+
+
+class ScalableSpec(Wire):
+    """What MachineDeployments, MachineSets and MachinePools have in common, and a pool's own list of instances."""
+
+    cluster_name: str = ""
+    replicas: int | None = None
+    template: MachineTemplate = MachineTemplate()
+    provider_id_list: tuple[str, ...] = ()
+
+
+class Scalable(WireObject):
+    """Base of the three kinds that can be node groups."""
+
+    spec: ScalableSpec = ScalableSpec()
+
+
+class MachineDeployment(Scalable):
+    pass
+
+
+class MachineSet(Scalable):
+    pass
+
+
+class MachinePool(Scalable):
+    pass
+
+
+class MachineSpec(Wire):
+    cluster_name: str = ""
+    provider_id: str = ""
+
+
+class FailureOfOldKind(Wire):
+    failure_reason: str = ""
+    failure_message: str = ""
+
+
+class DeprecatedMachineStatus(Wire):
+    v1beta1: FailureOfOldKind = FailureOfOldKind()
+
+
+class MachineStatus(Wire):
+    """Failures that nobody mends: since v1beta2 they stand under `deprecated`."""
+
+    node_ref: ObjectReference | None = None
+    failure_reason: str = ""
+    failure_message: str = ""
+    deprecated: DeprecatedMachineStatus = DeprecatedMachineStatus()
+    phase: str = ""
+
+
+class ClusterMachine(WireObject):
+    """A Machine; the simulated cloud has a kind of the same name."""
+
+    KIND: ClassVar[str] = "Machine"
+
+    spec: MachineSpec = MachineSpec()
+    status: MachineStatus = MachineStatus()
+
+    @property
+    def failure(self) -> str:
+        """What went wrong for good; empty: nothing did."""
+        status = self.status
+        told = status.failure_message or status.deprecated.v1beta1.failure_message
+        return told or status.failure_reason or status.deprecated.v1beta1.failure_reason
+
+
+def cluster_api_resource(struct: type[WireObject], *, group: str, version: str) -> Resource:
+    kind = struct.kind_name()
+    return Resource(
+        group=group,
+        version=version,
+        kind=kind,
+        plural=f"{kind.lower()}s",
+        singular=kind.lower(),
+        namespaced=True,
+        struct=struct,
+    )

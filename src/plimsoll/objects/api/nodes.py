@@ -1,0 +1,71 @@
+"""Nodes: what they offer, what keeps pods off them, and how the kubelet says they are."""
+
+# ruff: noqa: D101 - a struct means what the API type of the same name means; docstrings only where that surprises
+
+from plimsoll.core.values import Wire
+from plimsoll.objects.api.meta import ResourceList, Time, WireObject
+
+
+class Taint(Wire):
+    key: str = ""
+    value: str = ""
+    effect: str = ""
+    time_added: Time | None = None
+
+
+class NodeSpec(Wire):
+    provider_id: str = ""
+    unschedulable: bool = False
+    taints: tuple[Taint, ...] = ()
+    pod_cidr: str = ""
+    pod_cidrs: tuple[str, ...] = ()
+
+
+class NodeCondition(Wire):
+    type: str = ""
+    status: str = ""
+    last_heartbeat_time: Time | None = None
+    last_transition_time: Time | None = None
+    reason: str = ""
+    message: str = ""
+
+
+class NodeAddress(Wire):
+    type: str = ""
+    address: str = ""
+
+
+class NodeSystemInfo(Wire):
+    architecture: str = ""
+    operating_system: str = ""
+    os_image: str = ""
+    kernel_version: str = ""
+    kubelet_version: str = ""
+    kube_proxy_version: str = ""
+    container_runtime_version: str = ""
+    machine_id: str = ""
+    system_uuid: str = ""
+    boot_id: str = ""
+
+
+class AttachedVolume(Wire):
+    name: str = ""
+    device_path: str = ""
+
+
+class NodeStatus(Wire):
+    """Images are left out: a node lists up to fifty, and nobody here scores by them."""
+
+    capacity: ResourceList = {}
+    allocatable: ResourceList = {}
+    conditions: tuple[NodeCondition, ...] = ()
+    addresses: tuple[NodeAddress, ...] = ()
+    node_info: NodeSystemInfo = NodeSystemInfo()
+    volumes_attached: tuple[AttachedVolume, ...] = ()
+    volumes_in_use: tuple[str, ...] = ()
+    phase: str = ""
+
+
+class Node(WireObject):
+    spec: NodeSpec = NodeSpec()
+    status: NodeStatus = NodeStatus()

@@ -1,0 +1,300 @@
+"""The custom resources of the simulated cloud: `Cloud` (what it offers and how it fails), `NodeGroup`, `Machine`.
+
+The cloud's whole state is in these objects, so it can live on any API server, people can change it with kubectl, and a
+restart loses nothing. `local.cloud` acts on them; the providers of the node autoscaler and the scenario runner write
+them. `CLOUD_RESOURCES` joins them to a client's table: `KINDS.extended(CLOUD_RESOURCES)`.
+
+Absent fields mean what the schemas in `crds/` say.
+"""
+
+# ruff: noqa: D101 - a struct means what the schema of the same name says; docstrings only where that surprises
+
+from enum import StrEnum
+from typing import Final
+
+from plimsoll.core.values import Wire
+from plimsoll.objects.api.meta import ResourceList, Time, WireObject
+from plimsoll.objects.api.nodes import Taint
+from plimsoll.objects.registry import Resource
+
+CLOUD_GROUP: Final = "cloud.plimsoll.io"
+CLOUD_VERSION: Final = "v1alpha1"
+THE_CLOUD: Final = "cloud"
+"""There is one cloud; this is its name."""
+GROUP_LABEL: Final = "cloud.plimsoll.io/node-group"
+GROUP_ID_ANNOTATION: Final = "cloud.plimsoll.io/group-id"
+"""On a NodeGroup whose id in the cloud is no name for an object."""
+"""On nodes and machines: the node group they belong to."""
+CAPACITY_TYPE_LABEL: Final = "cloud.plimsoll.io/capacity-type"
+BILLING_FINALIZER: Final = "cloud.plimsoll.io/billing"
+"""Keeps a machine that somebody deletes until its node is gone and its cost is in the books."""
+
+
+class CapacityType(StrEnum):
+    """How a machine is paid for."""
+
+    ON_DEMAND = "on-demand"
+    SPOT = "spot"
+
+
+class MachineType(Wire):
+    """What the cloud sells. Prices are per hour; None: unknown. No zones: every zone of the cloud has it."""
+
+    name: str = ""
+    cpu: str | int | float = "0"
+    memory: str | int | float = "0"
+    pods: int = 110
+    gpu: dict[str, int] = {}
+    """By resource name: `nvidia.com/gpu: 4`."""
+    allocatable: ResourceList = {}
+    """What pods may use where it is less than the whole."""
+    price: float | None = None
+    currency: str = "USD"
+    zones: tuple[str, ...] = ()
+    labels: dict[str, str] = {}
+    family: str = ""
+    arch: str = "amd64"
+    capacity_type: str = CapacityType.ON_DEMAND
+    source: str = ""
+    date: str = ""
+
+
+# ---- Cloud
+
+
+class Quota(Wire):
+    """No more than `limit` of `resource` at the same time, over the machines it names; nothing named: the region."""
+
+    name: str = ""
+    resource: str = "machines"
+    """`machines`, or a resource of the machine types: `cpu`, `memory`, `nvidia.com/gpu`."""
+    limit: str | int | float = 0
+    machine_type: str = ""
+    family: str = ""
+
+
+class Stock(Wire):
+    """No more than `machines` of a type at the same time, in one zone or in all; 0: none is to be had."""
+
+    name: str = ""
+    machine_type: str = ""
+    zone: str = ""
+    machines: int = 0
+    until: Time | None = None
+
+
+class BootRule(Wire):
+    """How long machines take to boot. The first rule that matches a machine when it starts decides."""
+
+    name: str = ""
+    machine_type: str = ""
+    group: str = ""
+    zone: str = ""
+    every: int = 1
+    """Of the machines of a group only every n-th, by the number in its name: 1 all, 2 those with even numbers."""
+    seconds: float | None = None
+    never: bool = False
+    """It starts and costs money, but no node ever comes."""
+    until: Time | None = None
+
+
+class FaultKind(StrEnum):
+    """What goes wrong with a call to the cloud."""
+
+    FAIL = "Fail"
+    """Nothing is done, and the caller is told `message`."""
+    TIME_OUT = "TimeOut"
+    """It is done, and after `seconds` the caller hears that time is up."""
+    LATE = "Late"
+    """It is done, and the answer comes after `seconds`."""
+
+
+class CallFault(Wire):
+    """What goes wrong with which calls: the next `times` of them (none said: all), until `until`."""
+
+    name: str = ""
+    kind: str = FaultKind.FAIL
+    call: str = ""
+    """As the provider interface names it: `IncreaseSize`, `DeleteNodes`, …; empty: every call that changes things."""
+    group: str = ""
+    message: str = ""
+    seconds: float = 0.0
+    times: int | None = None
+    until: Time | None = None
+
+
+class CloudSpec(Wire):
+    region: str = "local"
+    zones: tuple[str, ...] = ("local-a",)
+    catalogues: tuple[str, ...] = ()
+    machine_types: tuple[MachineType, ...] = ()
+    quotas: tuple[Quota, ...] = ()
+    stock: tuple[Stock, ...] = ()
+    boot_seconds: float = 30.0
+    boots: tuple[BootRule, ...] = ()
+    faults: tuple[CallFault, ...] = ()
+
+
+class Spending(Wire):
+    """What machines of a group that are gone have cost. `amount` in `currency`; texts: no float is exact enough."""
+
+    group: str = ""
+    currency: str = ""
+    machine_seconds: str = "0"
+    amount: str = "0"
+
+
+class StruckFault(Wire):
+    """How often a fault of that name has struck."""
+
+    name: str = ""
+    times: int = 0
+
+
+class Bill(Wire):
+    """All that was spent up to `time`, by currency, rounded to a millionth for people to read."""
+
+    currency: str = ""
+    machine_hours: str = "0"
+    amount: str = "0"
+
+
+class CloudStatus(Wire):
+    machines: int = 0
+    spent: tuple[Spending, ...] = ()
+    settled: tuple[str, ...] = ()
+    """Uids of machines whose cost is in `spent` and that are still there: not to be counted twice."""
+    bills: tuple[Bill, ...] = ()
+    billed_until: Time | None = None
+    faults: tuple[StruckFault, ...] = ()
+    problems: tuple[str, ...] = ()
+    """What in the spec cannot be used, and why."""
+
+
+class Cloud(WireObject):
+    spec: CloudSpec = CloudSpec()
+    status: CloudStatus = CloudStatus()
+
+
+# ---- NodeGroup
+
+
+class NodeTemplate(Wire):
+    """What nodes of a group look like where no machine type says it, or besides what the type says."""
+
+    capacity: ResourceList = {}
+    allocatable: ResourceList = {}
+    labels: dict[str, str] = {}
+    taints: tuple[Taint, ...] = ()
+
+
+class NodeGroupSpec(Wire):
+    min: int = 0
+    max: int = 0
+    target: int = 0
+    machine_type: str = ""
+    template: NodeTemplate = NodeTemplate()
+    price: float | None = None
+    currency: str = ""
+    zones: tuple[str, ...] = ()
+    autoprovisioned: bool = False
+    atomic: bool = False
+    zero_or_max: bool = False
+    autoscaled: bool = True
+    boot_seconds: float | None = None
+    deletions: tuple[str, ...] = ()
+    """Machines that are to go. Beside `target`, so that one write says both: these, and nothing in their place."""
+
+
+class NodeGroupStatus(Wire):
+    observed_generation: int = 0
+    machines: int = 0
+    creating: int = 0
+    running: int = 0
+    deleting: int = 0
+    failed: int = 0
+    next_number: int = 0
+    """Of the next machine: names are never used twice."""
+    message: str = ""
+
+
+class NodeGroup(WireObject):
+    spec: NodeGroupSpec = NodeGroupSpec()
+    status: NodeGroupStatus = NodeGroupStatus()
+
+
+# ---- Machine
+
+
+class MachineState(StrEnum):
+    """Where a machine is in its life. `failed` is Cluster Autoscaler's `creating` with an error."""
+
+    CREATING = "creating"
+    RUNNING = "running"
+    DELETING = "deleting"
+    FAILED = "failed"
+
+
+class ErrorClass(StrEnum):
+    """What Cluster Autoscaler tells apart: whether another group may help, or nothing is known."""
+
+    OUT_OF_RESOURCES = "OutOfResourcesErrorClass"
+    OTHER = "OtherErrorClass"
+
+
+class MachineError(Wire):
+    class_: str = ""
+    code: str = ""
+    message: str = ""
+
+
+class MachineSpec(Wire):
+    """What the machine is, fixed when it is made: a change of its group or of the catalogue does not reach it."""
+
+    provider_id: str = ""
+    group: str = ""
+    machine_type: str = ""
+    zone: str = ""
+    price: float | None = None
+    currency: str = "USD"
+    capacity_type: str = CapacityType.ON_DEMAND
+    boot_seconds: float = 0.0
+    never_boots: bool = False
+
+
+class MachineStatus(Wire):
+    state: str = MachineState.CREATING
+    error: MachineError | None = None
+    started_time: Time | None = None
+    """Since when it costs; absent while the cloud refuses it."""
+    booted_time: Time | None = None
+    deleted_time: Time | None = None
+
+
+class Machine(WireObject):
+    """An instance. Its node has the same name."""
+
+    spec: MachineSpec = MachineSpec()
+    status: MachineStatus = MachineStatus()
+
+
+def _resource(struct: type[WireObject], plural: str, *short_names: str) -> Resource:
+    kind = struct.kind_name()
+    return Resource(
+        group=CLOUD_GROUP,
+        version=CLOUD_VERSION,
+        kind=kind,
+        plural=plural,
+        singular=kind.lower(),
+        namespaced=False,
+        struct=struct,
+        short_names=short_names,
+        categories=("plimsoll",),  # not "cloud": kubectl would take the kind's own name for all three
+    )
+
+
+CLOUD_RESOURCES: Final = (
+    _resource(Cloud, "clouds"),
+    _resource(NodeGroup, "nodegroups", "ng"),
+    _resource(Machine, "machines"),
+)

@@ -1,0 +1,310 @@
+"""Workload controllers' objects: Deployment, ReplicaSet, StatefulSet, DaemonSet, ReplicationController, Job.
+
+And ControllerRevision, in which stateful and daemon sets keep the templates they had.
+
+The simulated controllers run them; the node autoscaler asks who owns a pod, and what a daemon set would add to a node.
+A selector may be absent (None) although the API requires it: a selector that is missing must not select everything.
+"""
+
+# ruff: noqa: D101 - a struct means what the API type of the same name means; docstrings only where that surprises
+
+from plimsoll.core.values import Wire
+from plimsoll.objects.api.meta import IntOrString, Json, LabelSelector, Time, WireObject
+from plimsoll.objects.api.pods import PodTemplateSpec
+from plimsoll.objects.api.storage import PersistentVolumeClaim
+
+
+class DeploymentCondition(Wire):
+    type: str = ""
+    status: str = ""
+    last_update_time: Time | None = None
+    last_transition_time: Time | None = None
+    reason: str = ""
+    message: str = ""
+
+
+class RollingUpdateDeployment(Wire):
+    max_unavailable: IntOrString | None = None
+    max_surge: IntOrString | None = None
+
+
+class DeploymentStrategy(Wire):
+    type: str = ""
+    rolling_update: RollingUpdateDeployment | None = None
+
+
+class DeploymentSpec(Wire):
+    replicas: int | None = None
+    selector: LabelSelector | None = None
+    template: PodTemplateSpec = PodTemplateSpec()
+    strategy: DeploymentStrategy = DeploymentStrategy()
+    min_ready_seconds: int = 0
+    progress_deadline_seconds: int | None = None
+    revision_history_limit: int | None = None
+    paused: bool = False
+
+
+class DeploymentStatus(Wire):
+    observed_generation: int = 0
+    replicas: int = 0
+    updated_replicas: int = 0
+    ready_replicas: int = 0
+    available_replicas: int = 0
+    unavailable_replicas: int = 0
+    terminating_replicas: int | None = None
+    collision_count: int | None = None
+    conditions: tuple[DeploymentCondition, ...] = ()
+
+
+class Deployment(WireObject):
+    spec: DeploymentSpec = DeploymentSpec()
+    status: DeploymentStatus = DeploymentStatus()
+
+
+class ReplicaSetCondition(Wire):
+    type: str = ""
+    status: str = ""
+    last_transition_time: Time | None = None
+    reason: str = ""
+    message: str = ""
+
+
+class ReplicaSetSpec(Wire):
+    replicas: int | None = None
+    selector: LabelSelector | None = None
+    template: PodTemplateSpec = PodTemplateSpec()
+    min_ready_seconds: int = 0
+
+
+class ReplicaSetStatus(Wire):
+    observed_generation: int = 0
+    replicas: int = 0
+    fully_labeled_replicas: int = 0
+    ready_replicas: int = 0
+    available_replicas: int = 0
+    terminating_replicas: int | None = None
+    conditions: tuple[ReplicaSetCondition, ...] = ()
+
+
+class ReplicaSet(WireObject):
+    spec: ReplicaSetSpec = ReplicaSetSpec()
+    status: ReplicaSetStatus = ReplicaSetStatus()
+
+
+class ReplicationControllerSpec(Wire):
+    """Older than label selectors: its selector is a plain map of labels."""
+
+    replicas: int | None = None
+    selector: dict[str, str] = {}
+    template: PodTemplateSpec | None = None
+    min_ready_seconds: int = 0
+
+
+class ReplicationControllerStatus(Wire):
+    observed_generation: int = 0
+    replicas: int = 0
+    ready_replicas: int = 0
+    available_replicas: int = 0
+
+
+class ReplicationController(WireObject):
+    spec: ReplicationControllerSpec = ReplicationControllerSpec()
+    status: ReplicationControllerStatus = ReplicationControllerStatus()
+
+
+class StatefulSetOrdinals(Wire):
+    start: int = 0
+
+
+class StatefulSetPersistentVolumeClaimRetentionPolicy(Wire):
+    when_deleted: str = ""
+    when_scaled: str = ""
+
+
+class RollingUpdateStatefulSetStrategy(Wire):
+    partition: int = 0
+    max_unavailable: IntOrString | None = None
+
+
+class StatefulSetUpdateStrategy(Wire):
+    type: str = ""
+    rolling_update: RollingUpdateStatefulSetStrategy | None = None
+
+
+class StatefulSetCondition(Wire):
+    type: str = ""
+    status: str = ""
+    last_transition_time: Time | None = None
+    reason: str = ""
+    message: str = ""
+
+
+class StatefulSetSpec(Wire):
+    replicas: int | None = None
+    selector: LabelSelector | None = None
+    template: PodTemplateSpec = PodTemplateSpec()
+    service_name: str = ""
+    pod_management_policy: str = ""
+    update_strategy: StatefulSetUpdateStrategy = StatefulSetUpdateStrategy()
+    ordinals: StatefulSetOrdinals | None = None
+    volume_claim_templates: tuple[PersistentVolumeClaim, ...] = ()
+    persistent_volume_claim_retention_policy: StatefulSetPersistentVolumeClaimRetentionPolicy | None = None
+    min_ready_seconds: int = 0
+    revision_history_limit: int | None = None
+
+
+class StatefulSetStatus(Wire):
+    observed_generation: int = 0
+    replicas: int = 0
+    ready_replicas: int = 0
+    current_replicas: int = 0
+    updated_replicas: int = 0
+    available_replicas: int = 0
+    current_revision: str = ""
+    update_revision: str = ""
+    collision_count: int | None = None
+    conditions: tuple[StatefulSetCondition, ...] = ()
+
+
+class StatefulSet(WireObject):
+    spec: StatefulSetSpec = StatefulSetSpec()
+    status: StatefulSetStatus = StatefulSetStatus()
+
+
+class RollingUpdateDaemonSet(Wire):
+    max_unavailable: IntOrString | None = None
+    max_surge: IntOrString | None = None
+
+
+class DaemonSetUpdateStrategy(Wire):
+    type: str = ""
+    rolling_update: RollingUpdateDaemonSet | None = None
+
+
+class DaemonSetCondition(Wire):
+    type: str = ""
+    status: str = ""
+    last_transition_time: Time | None = None
+    reason: str = ""
+    message: str = ""
+
+
+class DaemonSetSpec(Wire):
+    selector: LabelSelector | None = None
+    template: PodTemplateSpec = PodTemplateSpec()
+    update_strategy: DaemonSetUpdateStrategy = DaemonSetUpdateStrategy()
+    min_ready_seconds: int = 0
+    revision_history_limit: int | None = None
+
+
+class DaemonSetStatus(Wire):
+    observed_generation: int = 0
+    desired_number_scheduled: int = 0
+    current_number_scheduled: int = 0
+    updated_number_scheduled: int = 0
+    number_ready: int = 0
+    number_available: int = 0
+    number_unavailable: int = 0
+    number_misscheduled: int = 0
+    collision_count: int | None = None
+    conditions: tuple[DaemonSetCondition, ...] = ()
+
+
+class DaemonSet(WireObject):
+    spec: DaemonSetSpec = DaemonSetSpec()
+    status: DaemonSetStatus = DaemonSetStatus()
+
+
+class ControllerRevision(WireObject):
+    """`data` is the patch that leads back to this revision; whoever owns it knows its shape."""
+
+    data: Json = None
+    revision: int = 0
+
+
+class JobCondition(Wire):
+    type: str = ""
+    status: str = ""
+    last_probe_time: Time | None = None
+    last_transition_time: Time | None = None
+    reason: str = ""
+    message: str = ""
+
+
+class PodFailurePolicyOnExitCodesRequirement(Wire):
+    """Of containers that ended with another code than 0; without a name of any of them."""
+
+    container_name: str | None = None
+    operator: str = ""
+    values: tuple[int, ...] = ()
+
+
+class PodFailurePolicyOnPodConditionsPattern(Wire):
+    type: str = ""
+    status: str = "True"
+
+
+class PodFailurePolicyRule(Wire):
+    action: str = ""
+    on_exit_codes: PodFailurePolicyOnExitCodesRequirement | None = None
+    on_pod_conditions: tuple[PodFailurePolicyOnPodConditionsPattern, ...] = ()
+
+
+class PodFailurePolicy(Wire):
+    rules: tuple[PodFailurePolicyRule, ...] = ()
+
+
+class SuccessPolicyRule(Wire):
+    succeeded_indexes: str | None = None
+    succeeded_count: int | None = None
+
+
+class SuccessPolicy(Wire):
+    rules: tuple[SuccessPolicyRule, ...] = ()
+
+
+class JobSpec(Wire):
+    """`completions` absent and `parallelism` set make a work queue: any pod that succeeds ends the job."""
+
+    parallelism: int | None = None
+    completions: int | None = None
+    completion_mode: str = ""
+    backoff_limit: int | None = None
+    backoff_limit_per_index: int | None = None
+    max_failed_indexes: int | None = None
+    pod_failure_policy: PodFailurePolicy | None = None
+    success_policy: SuccessPolicy | None = None
+    active_deadline_seconds: int | None = None
+    ttl_seconds_after_finished: int | None = None
+    suspend: bool = False
+    managed_by: str = ""
+    pod_replacement_policy: str = ""
+    manual_selector: bool = False
+    selector: LabelSelector | None = None
+    template: PodTemplateSpec = PodTemplateSpec()
+
+
+class UncountedTerminatedPods(Wire):
+    """Uids of pods that ended and are not in `succeeded` or `failed` yet: the book that makes counting safe."""
+
+    succeeded: tuple[str, ...] = ()
+    failed: tuple[str, ...] = ()
+
+
+class JobStatus(Wire):
+    active: int = 0
+    ready: int | None = None
+    terminating: int | None = None
+    succeeded: int = 0
+    failed: int = 0
+    completed_indexes: str = ""
+    failed_indexes: str | None = None
+    uncounted_terminated_pods: UncountedTerminatedPods | None = None
+    start_time: Time | None = None
+    completion_time: Time | None = None
+    conditions: tuple[JobCondition, ...] = ()
+
+
+class Job(WireObject):
+    spec: JobSpec = JobSpec()
+    status: JobStatus = JobStatus()

@@ -1,0 +1,136 @@
+"""The door to this package: would a Kubernetes 1.34 API server accept this object of a built-in kind, and as what.
+
+`plimsoll validate` calls `check_create` and `check_update` for files. The steps are the server's: decode, default,
+validate; a decode problem ends it. The embedded API server, which has decoded and defaulted its objects long before it
+judges them, asks for `create_errors` and `update_errors` alone. Pure: no clock, no other objects, so what an API server
+looks up elsewhere (quota, priority classes, service accounts, free addresses) is not asked.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from plimsoll.core.values import Value
+from plimsoll.objects.builtin.decoding import decode, openapi
+from plimsoll.objects.builtin.decoding.decode import DecodeProblem
+from plimsoll.objects.builtin.defaults import defaults
+from plimsoll.objects.builtin.validation import metadata
+from plimsoll.objects.builtin.validation.table import NOT_OURS, REVIEWS, rules_for
+from plimsoll.objects.schema.field_errors import FieldError  # noqa: TC001 msgspec reads the field types of Verdict
+from plimsoll.objects.schema.json_values import Refused, take_over
+
+Json = dict[str, Any]
+
+
+class Verdict(Value):
+    """What is wrong with an object. Unknown fields alone do not make it bad: that is the asker's choice (strict, warn).
+
+    `is_ours` is false for kinds this package does not judge: custom resources and CustomResourceDefinitions.
+    """
+
+    decode_problems: list[DecodeProblem] = []
+    errors: list[FieldError] = []
+    unknown_fields: list[str] = []
+    is_ours: bool = True
+
+    @property
+    def is_good(self) -> bool:
+        return not self.decode_problems and not self.errors
+
+    @property
+    def decode_error(self) -> str | None:
+        """The sentence an API server's 400 would end with."""
+        return decode.go_error(self.decode_problems)
+
+    @property
+    def strict_decoding_error(self) -> str | None:
+        """What strict field validation answers with."""
+        if not self.unknown_fields:
+            return None
+        return "strict decoding error: " + ", ".join(f'unknown field "{path}"' for path in self.unknown_fields)
+
+
+def is_builtin(api_version: Any, kind: Any) -> bool:
+    """Whether it is for this package to judge objects of that kind."""
+    if not isinstance(api_version, str) or not isinstance(kind, str):
+        return False
+    return (api_version, kind) not in NOT_OURS and openapi.is_known(api_version, kind)
+
+
+def check_create(obj: Json) -> Verdict:
+    api_version, kind = obj.get("apiVersion"), obj.get("kind")
+    if not is_builtin(api_version, kind):
+        return Verdict(is_ours=False)
+    decoded = _decoded(obj)
+    if decoded.problems:
+        return Verdict(decode_problems=decoded.problems, unknown_fields=decoded.unknown_fields)
+    whole = defaults.prepared_for_create(decoded.value)
+    return Verdict(errors=create_errors(whole), unknown_fields=decoded.unknown_fields)
+
+
+def check_update(obj: Json, old: Json) -> Verdict:
+    """`old` is the stored object; one that cannot be decoded, or is of another kind, gives nothing to compare with."""
+    api_version, kind = obj.get("apiVersion"), obj.get("kind")
+    if not is_builtin(api_version, kind):
+        return Verdict(is_ours=False)
+    decoded = _decoded(obj)
+    if decoded.problems:
+        return Verdict(decode_problems=decoded.problems, unknown_fields=decoded.unknown_fields)
+    before = _decoded(old) if (old.get("apiVersion"), old.get("kind")) == (api_version, kind) else None
+    if before is None or before.problems:
+        return check_create(obj)
+    errors = update_errors(defaults.defaulted(decoded.value), defaults.defaulted(before.value))
+    return Verdict(errors=errors, unknown_fields=decoded.unknown_fields)
+
+
+def create_errors(obj: Json) -> list[FieldError]:
+    """What is wrong with a new object of a built-in kind that is decoded and prepared for creation."""
+    if (obj["apiVersion"], obj["kind"]) in REVIEWS:
+        return []
+    rules = rules_for(obj["apiVersion"], obj["kind"])
+    about_metadata = metadata.create_errors(obj.get("metadata", {}), rule=rules.name_rule, namespaced=rules.namespaced)
+    others = (rules.create or rules.valid)(obj)
+    if rules.spec_first:
+        return others or about_metadata
+    return [*about_metadata, *others]
+
+
+def update_errors(new: Json, old: Json) -> list[FieldError]:
+    """What is wrong with a change of an object of a built-in kind; both are decoded and defaulted."""
+    rules = rules_for(new["apiVersion"], new["kind"])
+    new = _with_stored_status(new, old)
+    about_metadata = metadata.update_errors(new.get("metadata", {}), old.get("metadata", {}))
+    others = rules.update(new, old)
+    if not rules.update_is_all:
+        others = [*others, *rules.valid(new)]
+    # The API server asks twice: once for every kind, once in the kind's own rules.
+    return [*about_metadata, *about_metadata, *others]
+
+
+def default(obj: Json) -> Json:
+    """A new object as a client reads it back: defaults filled in, nulls and unknown fields gone, quantities canonical.
+
+    What an API server adds from elsewhere (uid, times, addresses, admission) is not there. An object that cannot be
+    decoded, or is not of a built-in kind, comes back as it is.
+    """
+    if not is_builtin(obj.get("apiVersion"), obj.get("kind")):
+        return obj
+    decoded = _decoded(obj)
+    if decoded.problems:
+        return obj
+    return defaults.spelled_out(defaults.prepared_for_create(decoded.value))
+
+
+def _decoded(obj: Json) -> decode.Decoded:
+    taken = take_over(obj)
+    if isinstance(taken, Refused):
+        return decode.Decoded(value={}, problems=[DecodeProblem(path=taken.path, text=taken.problem)])
+    component = openapi.schema_name(taken["apiVersion"], taken["kind"])
+    assert component is not None  # asked by is_builtin
+    return decode.decode(taken, component)
+
+
+def _with_stored_status(new: Json, old: Json) -> Json:
+    """An update does not reach the status: the server puts the stored one back before it judges."""
+    kept = {"status": old["status"]} if "status" in old else {}
+    return {**{key: value for key, value in new.items() if key != "status"}, **kept}

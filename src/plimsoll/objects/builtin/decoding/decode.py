@@ -1,0 +1,78 @@
+"""What Go's JSON decoder says about an object of a built-in kind, and the object as Go would hold it afterwards.
+
+`checking` calls it before any validation, the embedded API server for every body: a server answers 400 with the first
+of these sentences and validates nothing. People want all of them, each with the path of its field, so all are returned,
+in document order. The decoded value has no nulls, no unknown fields, and canonical quantities; validation and
+defaulting may trust its types. The reading itself is compiled in `readers`.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+from plimsoll.core.values import Value
+from plimsoll.objects.builtin.decoding.go_scalars import json_kind
+from plimsoll.objects.builtin.decoding.readers import go_place, path_of, struct_reader
+
+if TYPE_CHECKING:
+    from plimsoll.objects.builtin.decoding.readers import Place
+
+# Go's strict decoder stops collecting there; more would only be noise.
+MOST_PROBLEMS: Final = 100
+
+
+class DecodeProblem(Value):
+    """A field that cannot be decoded: where, and Go's sentence. `ends_decoding`: Go stops there and says only that."""
+
+    path: str
+    text: str
+    ends_decoding: bool = False
+
+
+class Decoded(Value):
+    """The object as Go holds it, and what was wrong with it."""
+
+    value: dict[str, Any]
+    problems: list[DecodeProblem] = []
+    unknown_fields: list[str] = []
+
+
+def decode(value: dict[str, Any], component: str) -> Decoded:
+    """Read `value` (taken over, see `schema.json_values`) as the schema called `component`.
+
+    The result is the caller's to change, except for what Go keeps as bytes, which is shared with `value`.
+    """
+    notes = _Notes()
+    decoded = struct_reader(component).read(value, None, notes)
+    return Decoded(value=decoded, problems=notes.problems, unknown_fields=list(notes.unknown))
+
+
+def go_error(problems: list[DecodeProblem]) -> str | None:
+    """The one sentence Go returns: what ended its decoding, else the first thing it noted."""
+    for problem in problems:
+        if problem.ends_decoding:
+            return problem.text
+    return problems[0].text if problems else None
+
+
+class _Notes:
+    """What the readers found wrong, in document order."""
+
+    def __init__(self) -> None:
+        self.problems: list[DecodeProblem] = []
+        self.unknown: dict[str, None] = {}
+
+    def mistyped(self, value: Any, place: Place | None, go_type: str) -> None:
+        if len(self.problems) < MOST_PROBLEMS:
+            field = go_place(place)
+            where = f"Go struct field {field}" if field else "Go value"
+            text = f"json: cannot unmarshal {json_kind(value, go_type)} into {where} of type {go_type}"
+            self.problems.append(DecodeProblem(path=path_of(place), text=text))
+
+    def unreadable(self, place: Place | None, text: str, *, ends_decoding: bool = False) -> None:
+        if len(self.problems) < MOST_PROBLEMS:
+            self.problems.append(DecodeProblem(path=path_of(place), text=text, ends_decoding=ends_decoding))
+
+    def unknown_field(self, place: Place) -> None:
+        if len(self.unknown) < MOST_PROBLEMS:
+            self.unknown[path_of(place)] = None

@@ -1,0 +1,220 @@
+"""How values of each recorded schema are read: compiled once for every component, then run for every object.
+
+`decoding` is the only user. A reader knows its Go type and its fields from the start, so that reading a good object
+follows no `$ref` and spells no path; only a problem makes it spell where it stands. Readers know schemas, never rules.
+"""
+
+from __future__ import annotations
+
+from functools import cache, cached_property
+from typing import Any, Final, Protocol, TypeAlias
+
+from plimsoll.objects.builtin.decoding import go_types, openapi
+from plimsoll.objects.builtin.decoding.go_scalars import SPECIAL_READERS, SPECIAL_ZEROS, Failed, base64_problem
+
+Schema = openapi.Schema
+Json = dict[str, Any]
+
+Place: TypeAlias = "tuple[Place | None, str, str | int]"
+"""A step, linked to the one before it: in a struct of that name to a field, or (no struct) to an element."""
+
+_RANGES: Final = {"int32": range(-(2**31), 2**31), "int64": range(-(2**63), 2**63)}
+_ZEROS: Final = {"string": "", "integer": 0, "number": 0, "boolean": False}
+
+
+class Notes(Protocol):
+    """Who is told what is wrong."""
+
+    def mistyped(self, value: Any, place: Place | None, go_type: str) -> None: ...
+
+    def unreadable(self, place: Place | None, text: str, *, ends_decoding: bool = False) -> None: ...
+
+    def unknown_field(self, place: Place) -> None: ...
+
+
+class Reader:
+    """Reads values of one schema; by itself it keeps them as they are: RawExtension, FieldsV1.
+
+    `passes` is a type whose values need no look at all, which spares most fields of an object a call.
+    """
+
+    passes: type | None = None
+
+    def read(self, value: Any, place: Place | None, notes: Notes) -> Any:
+        """The value as Go holds it; a zero value where it could not be decoded."""
+        del place, notes
+        return value
+
+
+class _ScalarReader(Reader):
+    def __init__(self, schema: Schema, go_type: str) -> None:
+        self._kind = schema["type"]
+        self._is_base64 = schema.get("format") == "byte"
+        self._span = _RANGES.get(schema.get("format", "int32"), _RANGES["int64"])
+        self._go_type = go_type
+        if self._kind == "boolean":
+            self.passes = bool
+        elif self._kind == "string" and not self._is_base64:
+            self.passes = str
+
+    def read(self, value: Any, place: Place | None, notes: Notes) -> Any:
+        if not self._fits(value):
+            notes.mistyped(value, place, self._go_type)
+            return _ZEROS[self._kind]
+        if self._is_base64:
+            problem = base64_problem(value)
+            if problem:
+                notes.unreadable(place, problem)
+                return ""
+        return value
+
+    def _fits(self, value: Any) -> bool:
+        if self._kind == "string":
+            return isinstance(value, str)
+        if isinstance(value, bool):
+            return bool(self._kind == "boolean")
+        if self._kind == "integer":
+            return isinstance(value, int) and value in self._span
+        return self._kind == "number" and isinstance(value, (int, float))
+
+
+class _SpecialReader(Reader):
+    """Types that read themselves: quantities, times."""
+
+    def __init__(self, name: str) -> None:
+        self._read = SPECIAL_READERS[name]
+        self._zero = SPECIAL_ZEROS[name]
+
+    def read(self, value: Any, place: Place | None, notes: Notes) -> Any:
+        outcome = self._read(value)
+        if isinstance(outcome, Failed):
+            notes.unreadable(place, outcome.text, ends_decoding=True)
+            return self._zero
+        return outcome
+
+
+class _ListReader(Reader):
+    def __init__(self, schema: Schema, owner: str) -> None:
+        self._items: Schema = schema.get("items", {})
+        self._item = _reader(self._items, owner, go_types.item_type(schema, owner))
+        self._go_type = go_types.field_type(schema, owner)
+
+    def read(self, value: Any, place: Place | None, notes: Notes) -> Any:
+        if not isinstance(value, list):
+            notes.mistyped(value, place, self._go_type)
+            return []
+        read = self._item.read
+        return [
+            zero(self._items) if item is None else read(item, (place, "", position), notes)
+            for position, item in enumerate(value)
+        ]
+
+
+class _MapReader(Reader):
+    def __init__(self, schema: Schema, owner: str) -> None:
+        self._values: Schema = schema["additionalProperties"]
+        self._value = _reader(self._values, owner, go_types.item_type(schema, owner))
+        self._go_type = go_types.field_type(schema, owner)
+
+    def read(self, value: Any, place: Place | None, notes: Notes) -> Any:
+        if not isinstance(value, dict):
+            notes.mistyped(value, place, self._go_type)
+            return {}
+        read, passes = self._value.read, self._value.passes
+        return {
+            key: item
+            if type(item) is passes
+            else zero(self._values)
+            if item is None
+            else read(item, (place, "", key), notes)
+            for key, item in value.items()
+        }
+
+
+class _StructReader(Reader):
+    def __init__(self, component: str) -> None:
+        self._component = component
+        self._name = go_types.struct_name(component)
+        self._go_type = go_types.qualified(component)
+
+    @cached_property
+    def _fields(self) -> dict[str, Reader]:
+        # Not before the first value: JSONSchemaProps refers to itself.
+        properties: dict[str, Schema] = openapi.component(self._component).get("properties", {})
+        return {name: _reader(schema, f"{self._name}.{name}") for name, schema in properties.items()}
+
+    def read(self, value: Any, place: Place | None, notes: Notes) -> Any:
+        if not isinstance(value, dict):
+            notes.mistyped(value, place, self._go_type)
+            return {}
+        fields, struct = self._fields, self._name
+        decoded: Json = {}
+        for key, item in value.items():
+            reader = fields.get(key)
+            if reader is None:
+                notes.unknown_field((place, struct, key))
+            elif type(item) is reader.passes:
+                decoded[key] = item
+            elif item is not None:
+                decoded[key] = reader.read(item, (place, struct, key), notes)
+        return decoded
+
+
+@cache
+def struct_reader(component: str) -> Reader:
+    """The reader of a component as a struct, even if it has no fields."""
+    return _StructReader(component)
+
+
+@cache
+def _referenced(component: str) -> Reader:
+    name = go_types.struct_name(component)
+    if name in SPECIAL_READERS:
+        return _SpecialReader(name)
+    return struct_reader(component) if "properties" in openapi.component(component) else Reader()
+
+
+def _reader(schema: Schema, owner: str, go_type: str = "") -> Reader:
+    """`owner` is the field ("PodSpec.volumes") that holds the value; `go_type` is known of elements only."""
+    component = openapi.reference(schema)
+    if component is not None:
+        return _referenced(component)
+    kind = schema.get("type")
+    if kind == "array":
+        return _ListReader(schema, owner)
+    if kind == "object" and "additionalProperties" in schema:
+        return _MapReader(schema, owner)
+    if kind in _ZEROS:
+        return _ScalarReader(schema, go_type or go_types.field_type(schema, owner))
+    return Reader()
+
+
+def zero(schema: Schema) -> Any:
+    """Go's zero value of a type, which is what a null element of a list or map becomes."""
+    name = openapi.reference(schema)
+    if name is not None:
+        return SPECIAL_ZEROS.get(go_types.struct_name(name), {})
+    kind = schema.get("type", "")
+    if kind == "array":
+        return []
+    return {} if kind == "object" else _ZEROS.get(kind)
+
+
+def path_of(place: Place | None) -> str:
+    """For people: `spec.containers[0].name`."""
+    steps: list[str] = []
+    while place is not None:
+        place, struct, step = place
+        steps.append(f".{step}" if struct else f"[{step}]")
+    return "".join(reversed(steps)).removeprefix(".")
+
+
+def go_place(place: Place | None) -> str:
+    """For Go: the struct that holds the field, and the fields on the way. Elements do not count as steps."""
+    holder, names = "", []
+    while place is not None:
+        place, struct, step = place
+        if struct:
+            holder = holder or struct
+            names.append(str(step))
+    return f"{holder}.{'.'.join(reversed(names))}" if holder else ""

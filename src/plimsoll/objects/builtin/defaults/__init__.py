@@ -1,0 +1,1 @@
+"""Defaulting of built-in kinds."""

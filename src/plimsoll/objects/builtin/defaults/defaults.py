@@ -1,0 +1,207 @@
+"""What an API server fills in: the fields a user left out, by kind.
+
+`checking` asks for `defaulted` before validation, because validation depends on it (a Job's restart policy is Always by
+default, and invalid for that), and for `spelled_out` where the object is shown as a client would read it. Everything
+here takes a decoded object (see `decoding`) and returns a new one; `fill_in`, `prepare_for_create` and `spell_out` are
+the same for callers that own the object: they change it in place.
+"""
+
+from __future__ import annotations
+
+from enum import Enum
+from functools import cache
+from typing import TYPE_CHECKING, Any, Final
+
+from plimsoll.objects.builtin.decoding import openapi
+from plimsoll.objects.builtin.decoding.go_types import struct_name
+from plimsoll.objects.builtin.defaults import others, pods, workloads
+from plimsoll.objects.schema.json_values import copy
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
+    from plimsoll.objects.builtin.decoding.openapi import HeldStruct
+
+Json = dict[str, Any]
+
+# Fields Go writes although they are empty, and which no schema tells apart from those it leaves out.
+_ALWAYS_WRITTEN: Final = frozenset({"StatefulSetStatus.availableReplicas", "StatefulSetSpec.serviceName"})
+
+# Every other kind begins its life without a status, whatever is sent.
+_KEEPS_STATUS: Final = frozenset({"Node", "Namespace", "TokenReview", "TokenRequest"})
+_NEVER_TAKEN: Final = frozenset({"selfLink", "deletionTimestamp", "deletionGracePeriodSeconds"})
+
+_BY_KIND: Final[dict[tuple[str, str], Callable[[Json], None]]] = {
+    ("v1", "Pod"): pods.pod,
+    ("v1", "PodTemplate"): lambda obj: pods.template(obj.setdefault("template", {})),
+    ("v1", "ReplicationController"): workloads.replication_controller,
+    ("apps/v1", "Deployment"): workloads.deployment,
+    ("apps/v1", "ReplicaSet"): workloads.replica_set,
+    ("apps/v1", "StatefulSet"): workloads.stateful_set,
+    ("apps/v1", "DaemonSet"): workloads.daemon_set,
+    ("batch/v1", "Job"): workloads.job,
+    ("batch/v1", "CronJob"): workloads.cron_job,
+    ("v1", "Service"): others.service,
+    ("v1", "Secret"): others.secret,
+    ("v1", "Namespace"): others.namespace,
+    ("v1", "Node"): others.node,
+    ("v1", "PersistentVolume"): others.persistent_volume,
+    ("v1", "PersistentVolumeClaim"): others.persistent_volume_claim,
+    ("v1", "LimitRange"): others.limit_range,
+    ("discovery.k8s.io/v1", "EndpointSlice"): others.endpoint_slice,
+    ("storage.k8s.io/v1", "StorageClass"): others.storage_class,
+    ("scheduling.k8s.io/v1", "PriorityClass"): others.priority_class,
+    ("networking.k8s.io/v1", "NetworkPolicy"): others.network_policy,
+    ("rbac.authorization.k8s.io/v1", "RoleBinding"): others.role_binding,
+    ("rbac.authorization.k8s.io/v1", "ClusterRoleBinding"): others.role_binding,
+}
+
+# Of them only the spec gets more than stands in the schema.
+_WITHOUT_STATUS_DEFAULTS: Final = frozenset(
+    {("v1", "Pod"), ("apps/v1", "Deployment"), ("apps/v1", "ReplicaSet"), ("apps/v1", "StatefulSet")}
+)
+
+
+def defaulted(obj: Json) -> Json:
+    whole: Json = copy(obj)
+    fill_in(whole)
+    return whole
+
+
+def prepared_for_create(obj: Json) -> Json:
+    """Defaulted, and with what the API server corrects without a word when an object is made."""
+    whole: Json = copy(obj)
+    prepare_for_create(whole)
+    return whole
+
+
+def spelled_out(obj: Json) -> Json:
+    """With the empty structs and zero numbers that Go writes for fields which are not optional."""
+    whole: Json = copy(obj)
+    spell_out(whole)
+    return whole
+
+
+def fill_in(obj: Json) -> None:
+    component = openapi.schema_name(obj.get("apiVersion", ""), obj.get("kind", ""))
+    if component is None:
+        return
+    if "spec" in openapi.component(component).get("properties", {}):
+        obj.setdefault("spec", {})
+    _fill_declared(obj, component)
+    fill = _BY_KIND.get((obj["apiVersion"], obj["kind"]))
+    if fill is not None:
+        fill(obj)
+
+
+def fill_in_status(obj: Json) -> None:
+    """`fill_in`, of an object of which only the status is at hand."""
+    component = openapi.schema_name(obj["apiVersion"], obj["kind"])
+    if component is None or (obj["apiVersion"], obj["kind"]) not in _WITHOUT_STATUS_DEFAULTS:
+        fill_in(obj)
+    else:
+        _fill_declared(obj, component)
+
+
+def prepare_for_create(obj: Json) -> None:
+    if obj["kind"] not in _KEEPS_STATUS:
+        obj.pop("status", None)
+    for field in _NEVER_TAKEN:
+        obj.get("metadata", {}).pop(field, None)
+    fill_in(obj)
+    if (obj["apiVersion"], obj["kind"]) == ("v1", "Pod"):
+        spec = obj["spec"]
+        if spec["terminationGracePeriodSeconds"] < 0:
+            spec["terminationGracePeriodSeconds"] = 1
+        obj["status"] = {"phase": "Pending", "qosClass": pods.qos_class(spec)}
+
+
+def spell_out(obj: Json) -> None:
+    component = openapi.schema_name(obj.get("apiVersion", ""), obj.get("kind", ""))
+    if component is not None:
+        _spell_out(obj, component)
+
+
+def _fill_declared(value: Json, component: str) -> None:
+    """Defaults that stand in the schema itself: protocol TCP, an iSCSI interface."""
+    holding = _to_fill(component)
+    for name, item in value.items() if holding else ():
+        if name in holding:
+            held = holding[name]
+            for inner in _structs(item, held):
+                _fill_declared(inner, held.component)
+    for name, declared in _declared(component).items():
+        value.setdefault(name, declared)
+
+
+@cache
+def _declared(component: str) -> Json:
+    return {
+        name: schema["default"]
+        for name, schema in openapi.component(component).get("properties", {}).items()
+        if schema.get("default") and not isinstance(schema["default"], (dict, list))
+    }
+
+
+def _spell_out(value: Json, component: str) -> None:
+    for name, written in _always_written(component).items():
+        if name not in value:
+            value[name] = {} if written is _STRUCT else written
+    holding = _to_spell_out(component)
+    for name, item in value.items() if holding else ():
+        if name in holding:
+            held = holding[name]
+            for inner in _structs(item, held):
+                _spell_out(inner, held.component)
+
+
+class _Struct(Enum):
+    """Stands for a new empty struct where plain values stand for themselves."""
+
+    EMPTY = "empty"
+
+
+_STRUCT: Final = _Struct.EMPTY
+
+
+@cache
+def _always_written(component: str) -> Json:
+    """The fields of a struct that Go writes even if they are empty, in the order of the schema."""
+    described = openapi.component(component)
+    required = described.get("required", ())
+    found: Json = {}
+    for name, schema in described.get("properties", {}).items():
+        declared = schema.get("default")
+        is_written = name in required or f"{struct_name(component)}.{name}" in _ALWAYS_WRITTEN
+        if declared == {} and openapi.struct_of(schema) is not None:
+            found[name] = _STRUCT
+        elif is_written and declared is not None and not isinstance(declared, (dict, list)):
+            found[name] = declared
+    return found
+
+
+@cache
+def _to_fill(component: str) -> dict[str, HeldStruct]:
+    return _held_with(component, _declared)
+
+
+@cache
+def _to_spell_out(component: str) -> dict[str, HeldStruct]:
+    return _held_with(component, _always_written)
+
+
+def _held_with(component: str, wanted: Callable[[str], Json]) -> dict[str, HeldStruct]:
+    """The fields below which there is anything to do: most of the metadata and many a status can be passed over."""
+    return {
+        name: held
+        for name, held in openapi.held_structs(component).items()
+        if any(map(wanted, openapi.reachable(held.component)))
+    }
+
+
+def _structs(item: Any, held: HeldStruct) -> Iterable[Json]:
+    """The structs that a field holds, alone or in a list or map."""
+    if not held.is_collection:
+        return (item,) if isinstance(item, dict) else ()
+    several = item.values() if isinstance(item, dict) else item if isinstance(item, list) else ()
+    return [one for one in several if isinstance(one, dict)]

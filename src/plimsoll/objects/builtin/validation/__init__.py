@@ -1,0 +1,1 @@
+"""Validation of built-in kinds, one module per kind or shared part."""

@@ -1,0 +1,50 @@
+"""Validation of counts and percentages, as workloads and budgets write them: 3, or "25%".
+
+Used by `workloads`, `jobs` and `policy`.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+from plimsoll.objects.builtin.validation.syntax import percent_problems
+from plimsoll.objects.schema import field_errors as fe
+
+if TYPE_CHECKING:
+    from plimsoll.objects.schema.field_errors import FieldError
+
+Json = dict[str, Any]
+IntOrPercent = int | str
+
+NOT_NEGATIVE: Final = "must be greater than or equal to 0"
+
+
+def not_negative_errors(holder: Json, path: str, *fields: str) -> list[FieldError]:
+    return [
+        fe.invalid(f"{path}.{field}" if path else field, holder[field], NOT_NEGATIVE)
+        for field in fields
+        if holder.get(field, 0) < 0
+    ]
+
+
+def count_or_percent_errors(value: IntOrPercent, path: str) -> list[FieldError]:
+    if isinstance(value, str):
+        return [fe.invalid(path, value, problem) for problem in percent_problems(value)]
+    return [fe.invalid(path, value, NOT_NEGATIVE)] if value < 0 else []
+
+
+def over_all_errors(value: IntOrPercent, path: str) -> list[FieldError]:
+    """More than 100% of anything."""
+    if isinstance(value, str) and not percent_problems(value) and _percent(value) > 100:
+        return [fe.invalid(path, value, "must not be greater than 100%")]
+    return []
+
+
+def is_zero(value: IntOrPercent) -> bool:
+    return value == 0 or (isinstance(value, str) and not percent_problems(value) and _percent(value) == 0)
+
+
+def _percent(text: str) -> int:
+    # Enough digits to tell it from 100; a number of megabytes is not worth converting.
+    digits = text[:-1].lstrip("0")
+    return int(digits[:6] or "0")

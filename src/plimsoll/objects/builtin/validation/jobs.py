@@ -1,0 +1,177 @@
+"""Validation of Jobs and CronJobs.
+
+Used by `kinds`. The selector and the labels that the API server generates from the uid are taken for granted.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+from plimsoll.core.names import size_bytes
+from plimsoll.objects.builtin.validation import pods
+from plimsoll.objects.builtin.validation.affinity import label_selector_errors
+from plimsoll.objects.builtin.validation.amounts import not_negative_errors
+from plimsoll.objects.builtin.validation.cron import schedule_problem
+from plimsoll.objects.builtin.validation.metadata import immutable_errors
+from plimsoll.objects.builtin.validation.syntax import domain_prefixed_path_errors
+from plimsoll.objects.builtin.validation.workloads import MISMATCH, matches
+from plimsoll.objects.schema import field_errors as fe
+
+if TYPE_CHECKING:
+    from plimsoll.objects.schema.field_errors import FieldError
+
+Json = dict[str, Any]
+
+_MOST_PARALLEL: Final = 100_000
+_GENERATED: Final = frozenset(
+    {"controller-uid", "job-name", "batch.kubernetes.io/controller-uid", "batch.kubernetes.io/job-name"}
+)
+_CONCURRENCY: Final = ("Allow", "Forbid", "Replace")
+_NEEDS_INDEXES: Final = "requires indexed completion mode"
+_IMMUTABLE: Final = ("completionMode", "podFailurePolicy", "backoffLimitPerIndex", "managedBy", "successPolicy")
+# What a job that has not started yet may still change in its template.
+_SCHEDULING: Final = ("nodeSelector", "affinity", "tolerations", "schedulingGates")
+
+
+def job_errors(obj: Json) -> list[FieldError]:
+    spec = obj.get("spec", {})
+    selector, template = spec.get("selector"), spec.get("template", {})
+    errors: list[FieldError] = []
+    manual = spec.get("manualSelector", False)
+    if not manual and selector is not None and not set(selector.get("matchLabels", {})) <= _GENERATED:
+        errors.append(fe.invalid("spec.selector", selector, "`selector` not auto-generated"))
+    errors += _job_spec_errors(spec, "spec")
+    if not manual:
+        return errors
+    if selector is None:
+        errors.append(fe.required("spec.selector"))
+    errors += label_selector_errors(selector, "spec.selector")
+    labels = template.get("metadata", {}).get("labels")
+    if matches(selector, labels or {}) is False:
+        errors.append(fe.invalid("spec.template.metadata.labels", labels, MISMATCH))
+    return errors
+
+
+def _job_spec_errors(spec: Json, path: str) -> list[FieldError]:
+    errors = not_negative_errors(
+        spec,
+        path,
+        "parallelism",
+        "completions",
+        "activeDeadlineSeconds",
+        "backoffLimit",
+        "ttlSecondsAfterFinished",
+        "backoffLimitPerIndex",
+        "maxFailedIndexes",
+    )
+    if "managedBy" in spec:
+        errors += domain_prefixed_path_errors(f"{path}.managedBy", spec["managedBy"])
+        if size_bytes(spec["managedBy"]) > 63:
+            errors.append(fe.too_long(f"{path}.managedBy", 63))
+    errors += _completion_errors(spec, path)
+    if spec.get("podReplacementPolicy", "Failed") not in ("TerminatingOrFailed", "Failed"):
+        supported = ("TerminatingOrFailed", "Failed")
+        errors.append(fe.not_supported(f"{path}.podReplacementPolicy", spec["podReplacementPolicy"], supported))
+    errors += pods.template_errors(spec.get("template", {}), f"{path}.template")
+    return [*errors, *_restart_errors(spec, f"{path}.template.spec.restartPolicy")]
+
+
+def _completion_errors(spec: Json, path: str) -> list[FieldError]:
+    mode = spec.get("completionMode", "NonIndexed")
+    errors: list[FieldError] = []
+    if mode not in ("NonIndexed", "Indexed"):
+        errors.append(fe.not_supported(f"{path}.completionMode", mode, ("NonIndexed", "Indexed")))
+    if mode == "Indexed":
+        if "completions" not in spec:
+            errors.append(fe.required(f"{path}.completions", "when completion mode is Indexed"))
+        if spec.get("parallelism", 0) > _MOST_PARALLEL:
+            detail = f"must be less than or equal to {_MOST_PARALLEL} when completion mode is Indexed"
+            errors.append(fe.invalid(f"{path}.parallelism", spec["parallelism"], detail))
+        if "maxFailedIndexes" in spec and "backoffLimitPerIndex" not in spec:
+            errors.append(fe.required(f"{path}.backoffLimitPerIndex", "when maxFailedIndexes is specified"))
+        return errors
+    errors += [
+        fe.invalid(f"{path}.{field}", spec[field], _NEEDS_INDEXES)
+        for field in ("backoffLimitPerIndex", "maxFailedIndexes")
+        if field in spec
+    ]
+    return errors
+
+
+def _restart_errors(spec: Json, path: str) -> list[FieldError]:
+    policy = spec.get("template", {}).get("spec", {}).get("restartPolicy", "")
+    if policy in ("", "Always"):
+        return [fe.required(path, 'valid values: "OnFailure", "Never"')]
+    if policy not in ("OnFailure", "Never"):
+        return [fe.not_supported(path, policy, ("OnFailure", "Never"))]
+    if "podFailurePolicy" in spec and policy != "Never":
+        return [fe.invalid(path, policy, 'only "Never" is supported when podFailurePolicy is specified')]
+    return []
+
+
+def job_update_errors(new: Json, old: Json) -> list[FieldError]:
+    spec, before = new["spec"], old["spec"]
+    errors: list[FieldError] = []
+    if not _is_elastic(spec, before):
+        errors += immutable_errors("spec.completions", spec.get("completions"), before.get("completions"))
+    errors += immutable_errors("spec.selector", spec.get("selector"), before.get("selector"))
+    errors += _template_update_errors(spec.get("template", {}), before.get("template", {}), waiting=_is_waiting(old))
+    for field in _IMMUTABLE:
+        errors += immutable_errors(f"spec.{field}", spec.get(field), before.get(field))
+    return errors
+
+
+def _is_elastic(spec: Json, before: Json) -> bool:
+    """An indexed job may grow and shrink if it always runs all its indexes at once."""
+    indexed = spec.get("completionMode") == "Indexed" and before.get("completionMode") == "Indexed"
+    return indexed and all(one.get("completions") == one.get("parallelism") for one in (spec, before))
+
+
+def _is_waiting(job: Json) -> bool:
+    return bool(job["spec"].get("suspend")) and "startTime" not in job.get("status", {})
+
+
+def _template_update_errors(template: Json, before: Json, *, waiting: bool) -> list[FieldError]:
+    if waiting:
+        kept = {field: before["spec"][field] for field in _SCHEDULING if field in before.get("spec", {})}
+        pod = {field: value for field, value in template.get("spec", {}).items() if field not in _SCHEDULING}
+        comparable = {"metadata": before.get("metadata", {}), "spec": {**pod, **kept}}
+        reference = {"metadata": before.get("metadata", {}), "spec": before.get("spec", {})}
+        return immutable_errors("spec.template", comparable, reference)
+    return immutable_errors("spec.template", template, before)
+
+
+def cron_job_create_errors(obj: Json) -> list[FieldError]:
+    name = obj.get("metadata", {}).get("name", "")
+    errors = cron_job_errors(obj)
+    if size_bytes(name) > 52:
+        errors.append(fe.invalid("metadata.name", name, "must be no more than 52 characters"))
+    return errors
+
+
+def cron_job_errors(obj: Json) -> list[FieldError]:
+    spec = obj.get("spec", {})
+    schedule = spec.get("schedule", "")
+    errors: list[FieldError] = []
+    if not schedule:
+        errors.append(fe.required("spec.schedule"))
+    else:
+        problem = schedule_problem(schedule)
+        if problem:
+            errors.append(fe.invalid("spec.schedule", schedule, problem))
+    errors += not_negative_errors(spec, "spec", "startingDeadlineSeconds")
+    errors += fe.choice_errors("spec.concurrencyPolicy", spec.get("concurrencyPolicy", ""), _CONCURRENCY)
+    errors += _job_template_errors(spec.get("jobTemplate", {}).get("spec", {}), "spec.jobTemplate.spec")
+    errors += not_negative_errors(spec, "spec", "successfulJobsHistoryLimit", "failedJobsHistoryLimit")
+    if spec.get("timeZone") == "":
+        errors.append(fe.invalid("spec.timeZone", "", "timeZone must be nil or non-empty string"))
+    return errors
+
+
+def _job_template_errors(spec: Json, path: str) -> list[FieldError]:
+    errors = _job_spec_errors(spec, path)
+    if "selector" in spec:
+        errors.append(fe.invalid(f"{path}.selector", spec["selector"], "`selector` will be auto-generated"))
+    if spec.get("manualSelector"):
+        errors.append(fe.not_supported(f"{path}.manualSelector", spec["manualSelector"], ("nil", "false")))
+    return errors

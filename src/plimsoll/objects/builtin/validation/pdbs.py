@@ -1,0 +1,44 @@
+"""Validation of PodDisruptionBudgets. Used by `kinds`."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+from plimsoll.objects.builtin.validation.affinity import label_selector_errors
+from plimsoll.objects.builtin.validation.amounts import count_or_percent_errors, over_all_errors
+from plimsoll.objects.schema import field_errors as fe
+from plimsoll.objects.schema.go_text import GoStruct
+
+if TYPE_CHECKING:
+    from plimsoll.objects.schema.field_errors import FieldError
+
+Json = dict[str, Any]
+
+_EVICTION_POLICIES: Final = ("AlwaysAllow", "IfHealthyBudget")
+
+
+def budget_errors(obj: Json) -> list[FieldError]:
+    spec = obj.get("spec", {})
+    errors: list[FieldError] = []
+    if "minAvailable" in spec and "maxUnavailable" in spec:
+        detail = "minAvailable and maxUnavailable cannot be both set"
+        errors.append(fe.invalid("spec", _shown(spec), detail))
+    for field in ("minAvailable", "maxUnavailable"):
+        if field in spec:
+            errors += count_or_percent_errors(spec[field], f"spec.{field}")
+            errors += over_all_errors(spec[field], f"spec.{field}")
+    policy = spec.get("unhealthyPodEvictionPolicy")
+    if policy is not None and policy not in _EVICTION_POLICIES:
+        errors.append(fe.not_supported("spec.unhealthyPodEvictionPolicy", policy, _EVICTION_POLICIES))
+    return [*errors, *label_selector_errors(spec.get("selector"), "spec.selector")]
+
+
+def _shown(spec: Json) -> GoStruct:
+    return GoStruct(
+        fields={
+            "MinAvailable": spec.get("minAvailable"),
+            "Selector": spec.get("selector"),
+            "MaxUnavailable": spec.get("maxUnavailable"),
+            "UnhealthyPodEvictionPolicy": spec.get("unhealthyPodEvictionPolicy"),
+        }
+    )

@@ -1,0 +1,116 @@
+"""Validation of roles and their bindings. Used by `kinds`."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+from plimsoll.core.names import path_segment_problems, subdomain_problems
+from plimsoll.objects.builtin.validation.affinity import label_selector_errors
+from plimsoll.objects.schema import field_errors as fe
+from plimsoll.objects.schema.field_errors import invalid_each
+from plimsoll.objects.schema.go_text import GoStruct
+
+if TYPE_CHECKING:
+    from plimsoll.objects.schema.field_errors import FieldError
+
+Json = dict[str, Any]
+
+GROUP: Final = "rbac.authorization.k8s.io"
+
+
+def role_errors(obj: Json) -> list[FieldError]:
+    return _rule_list_errors(obj.get("rules", []), namespaced=True)
+
+
+def cluster_role_errors(obj: Json) -> list[FieldError]:
+    errors = _rule_list_errors(obj.get("rules", []), namespaced=False)
+    if "aggregationRule" in obj:
+        selectors = obj["aggregationRule"].get("clusterRoleSelectors", [])
+        if not selectors:
+            detail = "at least one clusterRoleSelector required if aggregationRule is non-nil"
+            errors.append(fe.required("aggregationRule.clusterRoleSelectors", detail))
+        for position, selector in enumerate(selectors):
+            errors += label_selector_errors(selector, f"aggregationRule.clusterRoleSelectors[{position}]")
+    return errors
+
+
+def _rule_list_errors(rules: list[Json], *, namespaced: bool) -> list[FieldError]:
+    return [
+        error
+        for position, rule in enumerate(rules)
+        for error in _rule_errors(rule, f"rules[{position}]", namespaced=namespaced)
+    ]
+
+
+def _rule_errors(rule: Json, path: str, *, namespaced: bool) -> list[FieldError]:
+    errors: list[FieldError] = []
+    if not rule.get("verbs"):
+        errors.append(fe.required(f"{path}.verbs", "verbs must contain at least one value"))
+    urls = rule.get("nonResourceURLs", [])
+    if urls:
+        if namespaced:
+            detail = "namespaced rules cannot apply to non-resource URLs"
+            errors.append(fe.invalid(f"{path}.nonResourceURLs", urls, detail))
+        if rule.get("apiGroups") or rule.get("resources") or rule.get("resourceNames"):
+            detail = "rules cannot apply to both regular resources and non-resource URLs"
+            errors.append(fe.invalid(f"{path}.nonResourceURLs", urls, detail))
+        return errors
+    if not rule.get("apiGroups"):
+        errors.append(fe.required(f"{path}.apiGroups", "resource rules must supply at least one api group"))
+    if not rule.get("resources"):
+        errors.append(fe.required(f"{path}.resources", "resource rules must supply at least one resource"))
+    return errors
+
+
+def role_binding_errors(obj: Json) -> list[FieldError]:
+    return _binding_errors(obj, kinds=("Role", "ClusterRole"))
+
+
+def cluster_role_binding_errors(obj: Json) -> list[FieldError]:
+    return _binding_errors(obj, kinds=("ClusterRole",))
+
+
+def _binding_errors(obj: Json, *, kinds: tuple[str, ...]) -> list[FieldError]:
+    ref = obj.get("roleRef", {})
+    group, kind, name = ref.get("apiGroup", ""), ref.get("kind", ""), ref.get("name", "")
+    errors: list[FieldError] = []
+    if group != GROUP:
+        errors.append(fe.not_supported("roleRef.apiGroup", group, (GROUP,)))
+    if kind not in kinds:
+        errors.append(fe.not_supported("roleRef.kind", kind, kinds))
+    errors += invalid_each("roleRef.name", name, path_segment_problems) if name else [fe.required("roleRef.name")]
+    namespaced = len(kinds) > 1
+    for position, subject in enumerate(obj.get("subjects", [])):
+        errors += _subject_errors(subject, f"subjects[{position}]", namespaced=namespaced)
+    return errors
+
+
+def _subject_errors(subject: Json, path: str, *, namespaced: bool) -> list[FieldError]:
+    kind, name, group = subject.get("kind", ""), subject.get("name", ""), subject.get("apiGroup", "")
+    errors = [] if name else [fe.required(f"{path}.name")]
+    if kind == "ServiceAccount":
+        if name:
+            errors += invalid_each(f"{path}.name", name, subdomain_problems)
+        if group:
+            errors.append(fe.not_supported(f"{path}.apiGroup", group, ("",)))
+        if not namespaced and not subject.get("namespace"):
+            errors.append(fe.required(f"{path}.namespace"))
+    elif kind in ("User", "Group"):
+        if not name:
+            errors.append(fe.invalid(f"{path}.name", name, f"{kind.lower()} name cannot be empty"))
+        if group != GROUP:
+            errors.append(fe.not_supported(f"{path}.apiGroup", group, (GROUP,)))
+    else:
+        errors.append(fe.not_supported(f"{path}.kind", kind, ("ServiceAccount", "User", "Group")))
+    return errors
+
+
+def binding_update_errors(new: Json, old: Json) -> list[FieldError]:
+    shown = [_shown_ref(one.get("roleRef", {})) for one in (new, old)]
+    return [] if shown[0].fields == shown[1].fields else [fe.invalid("roleRef", shown[0], "cannot change roleRef")]
+
+
+def _shown_ref(ref: Json) -> GoStruct:
+    return GoStruct(
+        fields={"APIGroup": ref.get("apiGroup", ""), "Kind": ref.get("kind", ""), "Name": ref.get("name", "")}
+    )

@@ -1,0 +1,243 @@
+"""Validation of PersistentVolumes, PersistentVolumeClaims, StorageClasses and CSINodes. Used by `kinds`."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+from plimsoll.core.names import dns1123_label_problems, qualified_name_problems, size_bytes, subdomain_problems
+from plimsoll.core.quantity import Quantity
+from plimsoll.objects.builtin.validation import references, volumes
+from plimsoll.objects.builtin.validation.affinity import node_selector_errors
+from plimsoll.objects.builtin.validation.claims import VOLUME_MODES, access_mode_errors, claim_spec_errors
+from plimsoll.objects.builtin.validation.metadata import immutable_errors
+from plimsoll.objects.schema import field_errors as fe
+from plimsoll.objects.schema.field_errors import invalid_each
+from plimsoll.objects.schema.json_values import same
+
+if TYPE_CHECKING:
+    from plimsoll.objects.schema.field_errors import FieldError
+
+Json = dict[str, Any]
+
+_RECLAIM_POLICIES: Final = ("Delete", "Recycle", "Retain")
+_BINDING_MODES: Final = ("Immediate", "WaitForFirstConsumer")
+_ONE_TYPE: Final = "may not specify more than 1 volume type"
+_CLAIM_FROZEN: Final = (
+    "spec is immutable after creation except resources.requests and volumeAttributesClassName for bound claims"
+)
+_MOST_PARAMETERS: Final = 512
+_PARAMETER_BYTES: Final = 256 * 1024
+
+
+def claim_errors(obj: Json) -> list[FieldError]:
+    return claim_spec_errors(obj.get("spec", {}), "spec")
+
+
+def claim_update_errors(new: Json, old: Json) -> list[FieldError]:
+    """The difference that Kubernetes prints after its sentence is left out."""
+    spec, before = new["spec"], old["spec"]
+    bound = new.get("status", {}).get("phase") == "Bound"
+    errors: list[FieldError] = []
+    if not same(_frozen_claim(spec, before, bound=bound), _frozen_claim(before, before, bound=bound)):
+        errors.append(fe.forbidden("spec", _CLAIM_FROZEN))
+    sizes = [Quantity.parse(one.get("resources", {}).get("requests", {}).get("storage", "0")) for one in (spec, before)]
+    capacity = Quantity.parse(old.get("status", {}).get("capacity", {}).get("storage", "0"))
+    if sizes[0] < sizes[1] and sizes[0] <= capacity:
+        detail = "field can not be less than status.capacity"
+        errors.append(fe.forbidden("spec.resources.requests.storage", detail))
+    return [*errors, *immutable_errors("volumeMode", spec.get("volumeMode"), before.get("volumeMode"))]
+
+
+def _frozen_claim(spec: Json, before: Json, *, bound: bool) -> Json:
+    free = {"volumeAttributesClassName"} if bound else set()
+    if not before.get("volumeName"):
+        free.add("volumeName")
+    if "storageClassName" not in before:
+        free.add("storageClassName")
+    frozen = {field: value for field, value in spec.items() if field not in free}
+    if bound:
+        frozen["resources"] = {**spec.get("resources", {}), "requests": {}}
+    return frozen
+
+
+def volume_errors(obj: Json) -> list[FieldError]:
+    spec = obj.get("spec", {})
+    modes = spec.get("accessModes", [])
+    errors = [] if modes else [fe.required("spec.accessModes")]
+    errors += access_mode_errors(modes, "spec.accessModes")
+    errors += _capacity_errors(spec.get("capacity", {}))
+    policy = spec.get("persistentVolumeReclaimPolicy", "")
+    if policy and policy not in _RECLAIM_POLICIES:
+        errors.append(fe.not_supported("spec.persistentVolumeReclaimPolicy", policy, _RECLAIM_POLICIES))
+    if "nodeAffinity" in spec:
+        required = spec["nodeAffinity"].get("required")
+        if required is None:
+            detail = "must specify required node constraints"
+            errors.append(fe.required("spec.nodeAffinity.required", detail))
+        else:
+            errors += node_selector_errors(required, "spec.nodeAffinity.required")
+    errors += _volume_source_errors(spec)
+    if spec.get("storageClassName"):
+        errors += invalid_each("spec.storageClassName", spec["storageClassName"], subdomain_problems)
+    if spec.get("volumeMode", "Block") not in VOLUME_MODES:
+        errors.append(fe.not_supported("spec.volumeMode", spec["volumeMode"], VOLUME_MODES))
+    return errors
+
+
+def _capacity_errors(capacity: Json) -> list[FieldError]:
+    errors = [] if capacity else [fe.required("spec.capacity")]
+    if "storage" not in capacity or len(capacity) > 1:
+        # A nil map is shown as null.
+        errors.append(fe.not_supported("spec.capacity", capacity or None, ("storage",)))
+    for name, amount in capacity.items():
+        value = Quantity.parse(amount)
+        if value.ceil() < 0:
+            errors.append(fe.invalid(f"spec.capacity[{name}]", value.ceil(), "must be a valid resource quantity"))
+        if value.nano <= 0:
+            errors.append(fe.invalid(f"spec.capacity[{name}]", amount, "must be greater than zero"))
+    return errors
+
+
+def _volume_source_errors(spec: Json) -> list[FieldError]:
+    errors: list[FieldError] = []
+    found = False
+    for name, shown, check in _SOURCES:
+        source = spec.get(name)
+        if source is None:
+            continue
+        if found:
+            errors.append(fe.forbidden(f"spec.{name}", _ONE_TYPE))
+            continue
+        found = True
+        errors += check(source, f"spec.{shown}")
+        if name == "local" and "nodeAffinity" not in spec:
+            errors.append(fe.required("spec.nodeAffinity", "Local volume requires node affinity"))
+    if not found:
+        errors.append(fe.required("spec", "must specify a volume type"))
+    at_root = spec.get("hostPath", {}).get("path", "").rstrip("/") == "" and spec.get("hostPath", {}).get("path")
+    if at_root and spec.get("persistentVolumeReclaimPolicy") == "Recycle":
+        detail = "may not be 'recycle' for a hostPath mount of '/'"
+        errors.append(fe.forbidden("spec.persistentVolumeReclaimPolicy", detail))
+    return errors
+
+
+def _local(source: Json, path: str) -> list[FieldError]:
+    if not source.get("path"):
+        return [fe.required(f"{path}.path")]
+    return references.backstep_errors(source["path"], f"{path}.path")
+
+
+def _csi(source: Json, path: str) -> list[FieldError]:
+    errors = volumes.csi_driver_errors(source.get("driver", ""), f"{path}.driver")
+    errors += volumes.needs("volumeHandle")(source, path)
+    for field in (
+        "controllerPublishSecretRef",
+        "controllerExpandSecretRef",
+        "nodePublishSecretRef",
+        "nodeExpandSecretRef",
+    ):
+        if field in source:
+            errors += _secret_ref_errors(source[field], f"{path}.{field}")
+    return errors
+
+
+def _secret_ref_errors(ref: Json, path: str) -> list[FieldError]:
+    errors: list[FieldError] = []
+    for field, rule in (("name", subdomain_problems), ("namespace", dns1123_label_problems)):
+        value = ref.get(field, "")
+        errors += invalid_each(f"{path}.{field}", value, rule) if value else [fe.required(f"{path}.{field}")]
+    return errors
+
+
+_SOURCES: Final = (
+    ("hostPath", "hostPath", volumes.host_path),
+    ("gcePersistentDisk", "persistentDisk", volumes.disk("pdName")),
+    ("awsElasticBlockStore", "awsElasticBlockStore", volumes.disk("volumeID")),
+    ("glusterfs", "glusterfs", volumes.needs("endpoints", "path")),
+    ("flocker", "flocker", volumes.flocker),
+    ("nfs", "nfs", volumes.nfs),
+    ("rbd", "rbd", volumes.needs("monitors", "image")),
+    ("quobyte", "quobyte", volumes.needs("registry", "volume")),
+    ("cephfs", "cephfs", volumes.needs("monitors")),
+    ("iscsi", "iscsi", volumes.needs("targetPortal", "iqn")),
+    ("cinder", "cinder", volumes.needs("volumeID")),
+    ("fc", "fc", volumes.fibre_channel),
+    ("flexVolume", "flexVolume", volumes.flex),
+    ("azureFile", "azureFile", volumes.needs("secretName", "shareName")),
+    ("vsphereVolume", "vsphereVolume", volumes.needs("volumePath")),
+    ("photonPersistentDisk", "photonPersistentDisk", volumes.needs("pdID")),
+    ("portworxVolume", "portworxVolume", volumes.needs("volumeID")),
+    ("azureDisk", "azureDisk", volumes.needs("diskName", "diskURI")),
+    ("scaleIO", "scaleIO", volumes.needs("gateway", "system", "volumeName")),
+    ("local", "local", _local),
+    ("storageos", "storageos", volumes.needs("volumeName")),
+    ("csi", "csi", _csi),
+)
+
+
+def volume_update_errors(new: Json, old: Json) -> list[FieldError]:
+    spec, before = new["spec"], old["spec"]
+    errors: list[FieldError] = []
+    if any(not same(spec.get(name), before.get(name)) for name, _, _ in _SOURCES):
+        detail = "spec.persistentvolumesource is immutable after creation"
+        errors.append(fe.forbidden("spec.persistentvolumesource", detail))
+    errors += immutable_errors("volumeMode", spec.get("volumeMode"), before.get("volumeMode"))
+    if "nodeAffinity" in before and not same(spec.get("nodeAffinity"), before["nodeAffinity"]):
+        detail = "field is immutable, except for updating from beta label to GA"
+        errors.append(fe.invalid("nodeAffinity", spec.get("nodeAffinity"), detail))
+    return errors
+
+
+def class_errors(obj: Json) -> list[FieldError]:
+    provisioner = obj.get("provisioner", "")
+    errors = [] if provisioner else [fe.required("provisioner")]
+    errors += [
+        fe.invalid("provisioner", provisioner, one)
+        for one in qualified_name_problems(provisioner.lower())
+        if provisioner
+    ]
+    errors += _parameter_errors(obj.get("parameters", {}))
+    if obj.get("reclaimPolicy", "Delete") not in _RECLAIM_POLICIES:
+        errors.append(fe.not_supported("reclaimPolicy", obj["reclaimPolicy"], ("Delete", "Retain")))
+    mode = obj.get("volumeBindingMode", "Immediate")
+    if mode not in _BINDING_MODES:
+        errors.append(fe.not_supported("volumeBindingMode", mode, _BINDING_MODES))
+    return errors
+
+
+def _parameter_errors(parameters: Json) -> list[FieldError]:
+    if len(parameters) > _MOST_PARAMETERS:
+        return [fe.too_long("parameters", _MOST_PARAMETERS)]
+    errors = [fe.invalid("parameters", "", "field can not be empty.")] if "" in parameters else []
+    if sum(size_bytes(key) + size_bytes(value) for key, value in parameters.items()) > _PARAMETER_BYTES:
+        errors.append(fe.too_long("parameters", _PARAMETER_BYTES))
+    return errors
+
+
+def class_update_errors(new: Json, old: Json) -> list[FieldError]:
+    errors: list[FieldError] = []
+    if new.get("parameters", {}) != old.get("parameters", {}):
+        errors.append(fe.forbidden("parameters", "updates to parameters are forbidden."))
+    if new.get("provisioner") != old.get("provisioner"):
+        errors.append(fe.forbidden("provisioner", "updates to provisioner are forbidden."))
+    errors += immutable_errors("reclaimPolicy", new.get("reclaimPolicy"), old.get("reclaimPolicy"))
+    return [*errors, *immutable_errors("volumeBindingMode", new.get("volumeBindingMode"), old.get("volumeBindingMode"))]
+
+
+def csi_node_errors(obj: Json) -> list[FieldError]:
+    errors: list[FieldError] = []
+    names: set[str] = set()
+    for position, driver in enumerate(obj.get("spec", {}).get("drivers", [])):
+        here, name = f"spec.drivers[{position}]", driver.get("name", "")
+        errors += volumes.csi_driver_errors(name, f"{here}.name")
+        if not driver.get("nodeID"):
+            errors.append(fe.required(f"{here}.nodeID"))
+        count = driver.get("allocatable", {}).get("count", 0)
+        if count < 0:
+            errors.append(fe.invalid(f"{here}.allocatable.count", count, "must be greater than or equal to 0"))
+        if name in names:
+            errors.append(fe.duplicate(f"{here}.name", name))
+        names.add(name)
+        for key in driver.get("topologyKeys", []):
+            errors += invalid_each(f"{here}.topologyKeys", key, qualified_name_problems) if key else [fe.required(here)]
+    return errors

@@ -1,0 +1,364 @@
+"""Validation of the volumes of a pod: one source each, and what that source needs.
+
+Used by `pods`. `storage` shares the sources that persistent volumes have as well. Most sources only have fields that
+must not be empty; those stand in a table, the others have a function.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+from plimsoll.core.names import dns1123_label_problems, size_bytes, subdomain_problems
+from plimsoll.core.quantity import Quantity
+from plimsoll.objects.builtin.validation import references
+from plimsoll.objects.builtin.validation.claims import claim_spec_errors
+from plimsoll.objects.builtin.validation.syntax import inclusive_range
+from plimsoll.objects.schema import field_errors as fe
+from plimsoll.objects.schema.admission import metadata_checks
+from plimsoll.objects.schema.field_errors import invalid_each
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from plimsoll.objects.schema.field_errors import FieldError
+
+Json = dict[str, Any]
+
+_ONE_TYPE: Final = "may not specify more than 1 volume type"
+_MODE_RULE: Final = "must be a number between 0 and 0777 (octal), both inclusive"
+_HOST_PATH_TYPES: Final = (
+    "",
+    "BlockDevice",
+    "CharDevice",
+    "Directory",
+    "DirectoryOrCreate",
+    "File",
+    "FileOrCreate",
+    "Socket",
+)
+_NOT_ALLOWED_IN_TEMPLATE_METADATA: Final = (
+    "name",
+    "generateName",
+    "namespace",
+    "selfLink",
+    "uid",
+    "resourceVersion",
+    "generation",
+    "creationTimestamp",
+    "deletionTimestamp",
+    "deletionGracePeriodSeconds",
+    "ownerReferences",
+    "finalizers",
+    "managedFields",
+)
+_DOWNWARD_FIELDS: Final = (
+    "metadata.annotations",
+    "metadata.labels",
+    "metadata.name",
+    "metadata.namespace",
+    "metadata.uid",
+)
+
+
+def volume_errors(volumes: list[Json], path: str, *, pod_name: str = "") -> tuple[dict[str, Json], list[FieldError]]:
+    """The usable volumes by name, and what is wrong with the others."""
+    usable: dict[str, Json] = {}
+    errors: list[FieldError] = []
+    created = {f"{pod_name}-{one.get('name', '')}" for one in volumes if "ephemeral" in one} if pod_name else set()
+    for position, volume in enumerate(volumes):
+        here, name = f"{path}[{position}]", volume.get("name", "")
+        found = _source_errors(volume, here, pod_name=pod_name)
+        found += invalid_each(f"{here}.name", name, dns1123_label_problems) if name else [fe.required(f"{here}.name")]
+        if name in usable:
+            found.append(fe.duplicate(f"{here}.name", name))
+        if not found:
+            usable[name] = volume
+        errors += found
+        claim = volume.get("persistentVolumeClaim", {}).get("claimName", "")
+        if claim in created and "persistentVolumeClaim" in volume:
+            detail = "must not reference a PVC that gets created for an ephemeral volume"
+            errors.append(fe.invalid(f"{here}.persistentVolumeClaim.claimName", claim, detail))
+    return usable, errors
+
+
+def _source_errors(volume: Json, path: str, *, pod_name: str) -> list[FieldError]:
+    errors: list[FieldError] = []
+    found = False
+    for name, shown, check in _SOURCES:
+        source = volume.get(name)
+        if source is None:
+            continue
+        if found:
+            errors.append(fe.forbidden(f"{path}.{_FORBIDDEN_AS.get(name, name)}", _ONE_TYPE))
+            continue
+        found = True
+        errors += check(source, f"{path}.{shown}")
+        if name == "ephemeral" and pod_name and volume.get("name"):
+            errors += _created_claim_errors(pod_name, volume["name"], path)
+    return errors if found else [fe.required(path, "must specify a volume type")]
+
+
+def _created_claim_errors(pod_name: str, volume_name: str, path: str) -> list[FieldError]:
+    claim = f"{pod_name}-{volume_name}"
+    return [
+        fe.invalid(f"{path}.name", volume_name, f'PVC name "{claim}": {problem}')
+        for problem in subdomain_problems(claim)
+    ]
+
+
+def needs(*fields: str) -> Callable[[Json, str], list[FieldError]]:
+    """A source whose only rule is that these fields are there."""
+
+    def check(source: Json, path: str) -> list[FieldError]:
+        return [fe.required(f"{path}.{field}") for field in fields if not source.get(field)]
+
+    return check
+
+
+def _empty_dir(source: Json, path: str) -> list[FieldError]:
+    if Quantity.parse(source.get("sizeLimit", "0")).nano < 0:
+        return [fe.forbidden(f"{path}.sizeLimit", "SizeLimit field must be a valid resource quantity")]
+    return []
+
+
+def host_path(source: Json, path: str) -> list[FieldError]:
+    if not source.get("path"):
+        return [fe.required(f"{path}.path")]
+    errors = references.backstep_errors(source["path"], f"{path}.path")
+    if source.get("type", "") not in _HOST_PATH_TYPES:
+        errors.append(fe.not_supported(f"{path}.type", source["type"], _HOST_PATH_TYPES))
+    return errors
+
+
+def _git_repo(source: Json, path: str) -> list[FieldError]:
+    errors = needs("repository")(source, path)
+    return [*errors, *references.descending_path_errors(source.get("directory", ""), f"{path}.directory")]
+
+
+def disk(id_field: str) -> Callable[[Json, str], list[FieldError]]:
+    """A cloud's disk with partitions."""
+
+    def check(source: Json, path: str) -> list[FieldError]:
+        errors = needs(id_field)(source, path)
+        partition = source.get("partition", 0)
+        if not 0 <= partition <= 255:
+            errors.append(fe.invalid(f"{path}.partition", partition, inclusive_range(1, 255)))
+        return errors
+
+    return check
+
+
+def nfs(source: Json, path: str) -> list[FieldError]:
+    errors = needs("server", "path")(source, path)
+    if not source.get("path", "").startswith("/"):
+        errors.append(fe.invalid(f"{path}.path", source.get("path", ""), "must be an absolute path"))
+    return errors
+
+
+def _mode_errors(source: Json, path: str, field: str = "defaultMode") -> list[FieldError]:
+    mode = source.get(field, 0)
+    return [] if 0 <= mode <= 0o777 else [fe.invalid(f"{path}.{field}", mode, _MODE_RULE)]
+
+
+def _files_from(name_field: str) -> Callable[[Json, str], list[FieldError]]:
+    """A Secret or ConfigMap as files."""
+
+    def check(source: Json, path: str) -> list[FieldError]:
+        errors = [*needs(name_field)(source, path), *_mode_errors(source, path)]
+        for position, item in enumerate(source.get("items", [])):
+            errors += _key_to_path_errors(item, f"{path}.items[{position}]")
+        return errors
+
+    return check
+
+
+def _key_to_path_errors(item: Json, path: str) -> list[FieldError]:
+    errors = needs("key", "path")(item, path)
+    errors += references.non_reserved_path_errors(item.get("path", ""), f"{path}.path")
+    return [*errors, *_mode_errors(item, path, "mode")]
+
+
+def _downward(source: Json, path: str) -> list[FieldError]:
+    errors = _mode_errors(source, path)
+    for item in source.get("items", []):
+        errors += _downward_file_errors(item, path)
+    return errors
+
+
+def _downward_file_errors(item: Json, path: str) -> list[FieldError]:
+    """The path has no index: Kubernetes gives none here."""
+    errors = needs("path")(item, path)
+    errors += references.non_reserved_path_errors(item.get("path", ""), f"{path}.path")
+    if "fieldRef" in item:
+        errors += references.field_ref_errors(item["fieldRef"], f"{path}.fieldRef", _DOWNWARD_FIELDS)
+        if "resourceFieldRef" in item:
+            detail = "fieldRef and resourceFieldRef can not be specified simultaneously"
+            errors.append(fe.invalid(path, "resource", detail))
+    elif "resourceFieldRef" in item:
+        errors += references.resource_ref_errors(
+            item["resourceFieldRef"], f"{path}.resourceFieldRef", needs_container=True
+        )
+    else:
+        errors.append(fe.required(path, "one of fieldRef and resourceFieldRef is required"))
+    return [*errors, *_mode_errors(item, path, "mode")]
+
+
+def _projected(source: Json, path: str) -> list[FieldError]:
+    errors = _mode_errors(source, path)
+    taken: set[str] = set()
+    for position, projection in enumerate(source.get("sources", [])):
+        here = f"{path}.sources[{position}]"
+        for name in ("secret", "configMap"):
+            if name in projection:
+                errors += _projected_keys_errors(projection[name], f"{here}.{name}", root=path, taken=taken)
+        for item in projection.get("downwardAPI", {}).get("items", []):
+            errors += _downward_file_errors(item, f"{here}.downwardAPI")
+            errors += _taken_path_errors(item.get("path", ""), item.get("path", ""), root=path, taken=taken)
+        if "serviceAccountToken" in projection:
+            errors += _token_errors(projection["serviceAccountToken"], f"{here}.serviceAccountToken", root=path)
+        if len(projection) > 1:
+            errors.append(fe.forbidden(here, "may not specify more than 1 volume type per source"))
+    return errors
+
+
+def _projected_keys_errors(source: Json, path: str, *, root: str, taken: set[str]) -> list[FieldError]:
+    errors = needs("name")(source, path)
+    for position, item in enumerate(source.get("items", [])):
+        errors += _key_to_path_errors(item, f"{path}.items[{position}]")
+        errors += _taken_path_errors(item.get("path", ""), source.get("name", ""), root=root, taken=taken)
+    return errors
+
+
+def _taken_path_errors(file: str, shown: str, *, root: str, taken: set[str]) -> list[FieldError]:
+    if file and file in taken:
+        return [fe.invalid(root, shown, "conflicting duplicate paths")]
+    taken.add(file)
+    return []
+
+
+def _token_errors(source: Json, path: str, *, root: str) -> list[FieldError]:
+    errors: list[FieldError] = []
+    seconds = source.get("expirationSeconds", 0)
+    if seconds < 600:
+        errors.append(
+            fe.invalid(f"{path}.expirationSeconds", seconds, "may not specify a duration less than 10 minutes")
+        )
+    if seconds > 1 << 32:
+        detail = "may not specify a duration larger than 2^32 seconds"
+        errors.append(fe.invalid(f"{path}.expirationSeconds", seconds, detail))
+    if not source.get("path"):
+        return [*errors, fe.required(f"{root}.path")]
+    return [*errors, *references.non_reserved_path_errors(source["path"], f"{root}.path")]
+
+
+def csi_driver_errors(driver: str, path: str) -> list[FieldError]:
+    errors = [] if driver else [fe.required(path)]
+    if size_bytes(driver) > 63:
+        errors.append(fe.too_long(path, 63))
+    return [*errors, *(fe.invalid(path, driver, problem) for problem in subdomain_problems(driver.lower()))]
+
+
+def _csi(source: Json, path: str) -> list[FieldError]:
+    errors = csi_driver_errors(source.get("driver", ""), f"{path}.driver")
+    if "nodePublishSecretRef" in source:
+        name = source["nodePublishSecretRef"].get("name", "")
+        if not name:
+            return [*errors, fe.required(f"{path}.nodePublishSecretRef.name")]
+        errors += invalid_each(f"{path}.name", name, subdomain_problems)
+    return errors
+
+
+def flocker(source: Json, path: str) -> list[FieldError]:
+    name, uuid = source.get("datasetName", ""), source.get("datasetUUID", "")
+    errors: list[FieldError] = []
+    if not name and not uuid:
+        errors.append(fe.required(path, "one of datasetName and datasetUUID is required"))
+    if name and uuid:
+        detail = "datasetName and datasetUUID can not be specified simultaneously"
+        errors.append(fe.invalid(path, "resource", detail))
+    if "/" in name:
+        errors.append(fe.invalid(f"{path}.datasetName", name, "must not contain '/'"))
+    return errors
+
+
+def _ephemeral(source: Json, path: str) -> list[FieldError]:
+    template = source.get("volumeClaimTemplate")
+    if template is None:
+        return [fe.required(f"{path}.volumeClaimTemplate")]
+    here, meta = f"{path}.volumeClaimTemplate", template.get("metadata", {})
+    errors = metadata_checks.annotation_errors(meta.get("annotations", {}), f"{here}.metadata.annotations")
+    errors += metadata_checks.label_errors(meta.get("labels", {}), f"{here}.metadata.labels")
+    errors += [
+        fe.forbidden(f"{here}.metadata.{field}", "cannot be set")
+        for field in _NOT_ALLOWED_IN_TEMPLATE_METADATA
+        if meta.get(field)
+    ]
+    return [*errors, *claim_spec_errors(template.get("spec", {}), f"{here}.spec")]
+
+
+def flex(source: Json, path: str) -> list[FieldError]:
+    errors = needs("driver")(source, path)
+    for option in source.get("options", {}):
+        prefix = f".{option.partition('/')[0].lower()}"
+        if prefix.endswith((".kubernetes.io", ".k8s.io")):
+            detail = "kubernetes.io and k8s.io namespaces are reserved"
+            errors.append(fe.invalid(f"{path}.options[{option}]", option, detail))
+    return errors
+
+
+def fibre_channel(source: Json, path: str) -> list[FieldError]:
+    targets, ids, lun = source.get("targetWWNs", []), source.get("wwids", []), source.get("lun")
+    errors: list[FieldError] = []
+    if not targets and not ids:
+        detail = "must specify either targetWWNs or wwids, but not both"
+        errors.append(fe.required(f"{path}.targetWWNs", detail))
+    if targets and ids:
+        detail = "targetWWNs and wwids can not be specified simultaneously"
+        errors.append(fe.invalid(f"{path}.targetWWNs", targets, detail))
+    if targets and lun is None:
+        errors.append(fe.required(f"{path}.lun", "lun is required if targetWWNs is specified"))
+    elif targets and not 0 <= (lun or 0) <= 255:
+        errors.append(fe.invalid(f"{path}.lun", lun, inclusive_range(0, 255)))
+    return errors
+
+
+def anything(_source: Json, _path: str) -> list[FieldError]:
+    """A source whose inner rules are not checked here; `docs/reference/built-in-validation.md` lists them."""
+    return []
+
+
+# (field, name in the path of its errors, rule), in the order Kubernetes looks; the first one found counts.
+_SOURCES: Final = (
+    ("emptyDir", "emptyDir", _empty_dir),
+    ("hostPath", "hostPath", host_path),
+    ("gitRepo", "gitRepo", _git_repo),
+    ("gcePersistentDisk", "persistentDisk", disk("pdName")),
+    ("awsElasticBlockStore", "awsElasticBlockStore", disk("volumeID")),
+    ("secret", "secret", _files_from("secretName")),
+    ("nfs", "nfs", nfs),
+    ("iscsi", "iscsi", needs("targetPortal", "iqn")),
+    ("glusterfs", "glusterfs", needs("endpoints", "path")),
+    ("flocker", "flocker", flocker),
+    ("persistentVolumeClaim", "persistentVolumeClaim", needs("claimName")),
+    ("rbd", "rbd", needs("monitors", "image")),
+    ("cinder", "cinder", needs("volumeID")),
+    ("cephfs", "cephfs", needs("monitors")),
+    ("quobyte", "quobyte", needs("registry", "volume")),
+    ("downwardAPI", "downwardAPI", _downward),
+    ("fc", "fc", fibre_channel),
+    ("flexVolume", "flexVolume", flex),
+    ("configMap", "configMap", _files_from("name")),
+    ("azureFile", "azureFile", needs("secretName", "shareName")),
+    ("vsphereVolume", "vsphereVolume", needs("volumePath")),
+    ("photonPersistentDisk", "photonPersistentDisk", needs("pdID")),
+    ("portworxVolume", "portworxVolume", needs("volumeID")),
+    ("azureDisk", "azureDisk", needs("diskName", "diskURI")),
+    ("storageos", "storageos", needs("volumeName")),
+    ("projected", "projected", _projected),
+    ("scaleIO", "scaleIO", needs("gateway", "system", "volumeName")),
+    ("csi", "csi", _csi),
+    ("ephemeral", "ephemeral", _ephemeral),
+    ("image", "image", anything),
+)
+# Where Kubernetes misspells the field it forbids.
+_FORBIDDEN_AS: Final = {"cephfs": "cephFS", "downwardAPI": "downwarAPI"}

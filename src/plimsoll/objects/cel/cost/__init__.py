@@ -1,0 +1,1 @@
+"""CEL cost: static estimates, runtime costs and budgets."""

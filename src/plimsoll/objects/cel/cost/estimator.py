@@ -1,0 +1,333 @@
+"""The worst case of an expression, before it ever runs: cel-go's estimator over the sizes the schema allows.
+
+Every node costs a step (constants none), text and lists cost by their length, a fold costs its body as often as its
+range may be long. Sizes come from the schema where a value is reached from a variable by fields, elements and keys
+(`_reached`), from the expression where it builds the value, and are unknown, that is as large as can be, elsewhere.
+Used by `Program.estimated_cost`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from plimsoll.objects.cel.cost.library_costs import Operand, Price, declared_size, library_price
+from plimsoll.objects.cel.cost.ranges import NOTHING, ONE, TRAVERSAL, UNKNOWN, Range, exactly, total
+from plimsoll.objects.cel.eval.numbers import UINT_MAX
+from plimsoll.objects.cel.syntax.ast import (
+    ACCUMULATOR,
+    Bind,
+    Call,
+    Comprehension,
+    Ident,
+    ListLiteral,
+    Literal,
+    MapLiteral,
+    Node,
+    Select,
+    leading_chain,
+)
+from plimsoll.objects.cel.syntax.names import unescape_field
+from plimsoll.objects.cel.types import types as t
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from plimsoll.objects.cel.types.checker import Checked
+
+_NEW_LIST = exactly(10)
+_NEW_MAP = exactly(30)
+_EMPTY = Range(UINT_MAX, 0)
+# No schema limits the length of a map's keys, and Kubernetes reckons with none at all.
+_KEY = t.StringType(0)
+_ORDERINGS = frozenset({"_<_", "_<=_", "_>_", "_>=_"})
+
+
+@dataclass(frozen=True, slots=True)
+class _Entry:
+    """The sizes of what a list or map built in the expression holds."""
+
+    of_list: bool
+    key: Range
+    value: Range
+
+    def union(self, other: _Entry | None) -> _Entry | None:
+        if other is None:
+            return None
+        return _Entry(self.of_list, self.key.union(other.key), self.value.union(other.value))
+
+
+@dataclass(frozen=True, slots=True)
+class _Local:
+    """A variable of a fold or a binding."""
+
+    reached: t.CelType | None
+    size: Range | None
+    entry: _Entry | None = None
+
+
+def estimate(checked: Checked, variables: Mapping[str, t.CelType]) -> int:
+    """The most the expression can cost; never more than the largest 64-bit number."""
+    return _Estimator(checked, variables).cost(checked.root).most
+
+
+class _Estimator:
+    def __init__(self, checked: Checked, variables: Mapping[str, t.CelType]) -> None:
+        self._checked = checked
+        self._variables = variables
+        self._costs: dict[Node, Range] = {}
+        self._sizes: dict[Node, Range] = {}
+        self._entries: dict[Node, _Entry] = {}
+        self._reached: dict[Node, t.CelType | None] = {}
+        self._locals: dict[str, list[_Local]] = {}
+
+    def cost(self, node: Node) -> Range:
+        """Of evaluating the node; reckoned once, even where a macro uses a node twice."""
+        if node not in self._costs:
+            for link in reversed(leading_chain(node, self._checked.first_operand)):
+                if link not in self._costs:
+                    self._costs[link] = self._cost(link)
+        return self._costs[node]
+
+    def _cost(self, node: Node) -> Range:
+        match node:
+            case Ident():
+                self._reached[node] = self._reached_by_name(node.name)
+                return ONE
+            case Select():
+                return self._select(node)
+            case Call():
+                return self._call(node)
+            case ListLiteral():
+                return self._list(node)
+            case MapLiteral():
+                return self._map(node)
+            case Comprehension():
+                return self._comprehension(node)
+            case Bind():
+                return self._bind(node)
+        return NOTHING
+
+    # -- what is known about sizes
+
+    def _local(self, name: str) -> _Local | None:
+        stack = self._locals.get(name)
+        return stack[-1] if stack else None
+
+    def _reached_by_name(self, name: str) -> t.CelType | None:
+        local = self._local(name)
+        if local is not None:
+            return local.reached
+        declared = self._variables.get(name.removeprefix("."))
+        return declared.of if isinstance(declared, t.OptionalType) else declared
+
+    def _reach(self, node: Node) -> t.CelType | None:
+        if isinstance(node, Ident):
+            return self._reached_by_name(node.name)
+        return self._reached.get(node)
+
+    def _size(self, node: Node) -> Range | None:
+        """In the order of cel-go: what was computed, what is written, what the schema says, what the type says."""
+        if node in self._sizes:
+            return self._sizes[node]
+        written = _written_size(node)
+        if written is not None:
+            return written
+        reached = self._reach(node)
+        if reached is not None:
+            return declared_size(reached)
+        if _is_scalar(self._checked.types[node]):
+            return ONE
+        local = self._local(node.name) if isinstance(node, Ident) else None
+        return local.size if local is not None else None
+
+    def _size_or_unknown(self, node: Node) -> Range:
+        size = self._size(node)
+        return UNKNOWN if size is None else size
+
+    def _entry(self, node: Node) -> _Entry | None:
+        if node in self._entries:
+            return self._entries[node]
+        local = self._local(node.name) if isinstance(node, Ident) else None
+        return local.entry if local is not None else None
+
+    def _operand(self, node: Node) -> Operand:
+        return Operand(node, self._checked.types[node], self._size_or_unknown(node), self._reach(node))
+
+    # -- nodes
+
+    def _select(self, node: Select) -> Range:
+        if node not in self._checked.types or node in self._checked.constants:
+            return ONE
+        cost = self.cost(node.operand)
+        if node.test_only:
+            return cost
+        operand = self._checked.types[node.operand]
+        reached = self._reach(node.operand)
+        if isinstance(reached, t.ObjectType):
+            self._reached[node] = reached.fields.get(unescape_field(node.name) or "")
+        return cost.plus(ONE) if isinstance(operand, t.MapType | t.ObjectType) else cost
+
+    def _list(self, node: ListLiteral) -> Range:
+        cost = total([self.cost(element) for element in node.elements])
+        size = _EMPTY if node.elements else NOTHING
+        for element in node.elements:
+            size = size.union(self._size_or_unknown(element))
+        self._entries[node] = _Entry(of_list=True, key=ONE, value=size)
+        return cost.plus(_NEW_LIST)
+
+    def _map(self, node: MapLiteral) -> Range:
+        cost = total([self.cost(part) for part in node.children()])
+        key = value = _EMPTY if node.entries else NOTHING
+        for entry in node.entries:
+            key = key.union(self._size_or_unknown(entry.key))
+            value = value.union(self._size_or_unknown(entry.value))
+        self._entries[node] = _Entry(of_list=False, key=key, value=value)
+        return cost.plus(_NEW_MAP)
+
+    def _bind(self, node: Bind) -> Range:
+        cost = _NEW_LIST.plus(self.cost(node.value))
+        local = _Local(self._reach(node.value), self._size(node.value), self._entry(node.value))
+        self._locals.setdefault(node.variable, []).append(local)
+        cost = cost.plus(self.cost(node.body))
+        size, entry = self._size(node.body), self._entry(node.body)
+        self._locals[node.variable].pop()
+        self._remember(node, size, entry)
+        return cost
+
+    def _remember(self, node: Node, size: Range | None, entry: _Entry | None) -> None:
+        if size is not None:
+            self._sizes[node] = size
+        if entry is not None:
+            self._entries[node] = entry
+
+    def _comprehension(self, node: Comprehension) -> Range:
+        cost = self.cost(node.items).plus(self.cost(node.initial))
+        accumulator = _Local(self._reach(node.initial), self._size(node.initial), self._entry(node.initial))
+        self._locals.setdefault(ACCUMULATOR, []).append(accumulator)
+        variables = self._loop_variables(node)
+        for name, local in variables.items():
+            self._locals.setdefault(name, []).append(local)
+        each = self.cost(node.condition).plus(self.cost(node.step))
+        step_entry = self._entry(node.step)
+        for name in variables:
+            self._locals[name].pop()
+        cost = cost.plus(self.cost(node.result))
+        self._locals[ACCUMULATOR].pop()
+        times = self._size_or_unknown(node.items)
+        if isinstance(node.initial, Literal):
+            self._remember(node, self._size(node.initial), None)
+        elif isinstance(node.initial, ListLiteral | MapLiteral):
+            self._remember(node, times, step_entry)
+        return cost.plus(times.times(each))
+
+    def _loop_variables(self, node: Comprehension) -> dict[str, _Local]:
+        entry, reached = self._entry(node.items), self._reach(node.items)
+        over_list = entry.of_list if entry is not None else isinstance(self._checked.types[node.items], t.ListType)
+        key = _Local(_KEY if isinstance(reached, t.MapType) else None, entry.key if entry else None)
+        value = _Local(_content(reached), entry.value if entry else None)
+        if node.variable2 is not None:
+            return {node.variable: key, node.variable2: value}
+        return {node.variable: value if over_list else key}
+
+    # -- calls
+
+    def _call(self, node: Call) -> Range:
+        if node.function == "dyn":
+            (argument,) = node.arguments
+            cost = ONE.plus(self.cost(argument))
+            self._remember(node, self._size(argument), self._entry(argument))
+            return cost
+        costs = [self.cost(argument) for argument in node.arguments]
+        arguments = [self._operand(argument) for argument in node.arguments]
+        target, cost, function = None, NOTHING, node.function
+        if node.target is not None and self._checked.is_method(node):
+            cost, target = self.cost(node.target), self._operand(node.target)
+        elif node in self._checked.overloads:
+            function = self._checked.overloads[node][0].name
+        price = self._priced(node, function, target, arguments)
+        size = price.size
+        if function == "_[_]":
+            size = self._index(node)
+        self._remember(node, size if size is not None else self._size(node), None)
+        return cost.plus(self._arguments_cost(function, costs)).plus(price.cost)
+
+    def _arguments_cost(self, function: str, costs: list[Range]) -> Range:
+        if function in {"_&&_", "_||_"}:
+            return Range(costs[0].least, costs[0].plus(costs[1]).most)
+        if function == "_?_:_":
+            return costs[0].plus(costs[1].union(costs[2]))
+        return total(costs)
+
+    def _index(self, node: Call) -> Range | None:
+        container = node.arguments[0]
+        reached, entry = self._reach(container), self._entry(container)
+        self._reached[node] = _content(reached)
+        return entry.value if entry is not None else None
+
+    def _priced(self, node: Call, function: str, target: Operand | None, arguments: list[Operand]) -> Price:
+        price = library_price(function, target, arguments)
+        if price is not None:
+            return price
+        return self._standard_price(node, function, [argument.size for argument in arguments])
+
+    def _standard_price(self, node: Call, function: str, sizes: list[Range]) -> Price:
+        """Operators: those that do not evaluate all operands, and those whose price hangs on the overload meant."""
+        match function:
+            case "_&&_" | "_||_":
+                return Price(NOTHING)
+            case "_?_:_":
+                entry = self._entry(node.arguments[1])
+                self._remember(node, None, entry.union(self._entry(node.arguments[2])) if entry else None)
+                return Price(NOTHING, sizes[1].union(sizes[2]))
+            case "_+_" if self._joins(node):
+                return self._join(node, sizes)
+            case "_==_" | "_!=_":
+                return Price(_comparison(sizes))
+            case _ if function in _ORDERINGS and self._compares_text(node):
+                return Price(_comparison(sizes))
+        return Price(ONE)
+
+    def _parameters(self, node: Call) -> list[t.CelType]:
+        return [overload.parameters[0] for overload in self._checked.overloads.get(node, ())]
+
+    def _joins(self, node: Call) -> bool:
+        return any(isinstance(of, t.StringType | t.BytesType | t.ListType) for of in self._parameters(node))
+
+    def _compares_text(self, node: Call) -> bool:
+        return any(isinstance(of, t.StringType | t.BytesType) for of in self._parameters(node))
+
+    def _join(self, node: Call, sizes: list[Range]) -> Price:
+        size = sizes[0].plus(sizes[1])
+        entry = self._entry(node.arguments[0])
+        self._remember(node, None, entry.union(self._entry(node.arguments[1])) if entry is not None else None)
+        only_lists = all(isinstance(of, t.ListType) for of in self._parameters(node))
+        return Price(ONE if only_lists else size.scaled(TRAVERSAL), size)
+
+
+def _content(reached: t.CelType | None) -> t.CelType | None:
+    if isinstance(reached, t.ListType):
+        return reached.element
+    return reached.value if isinstance(reached, t.MapType) else None
+
+
+def _comparison(sizes: list[Range]) -> Range:
+    shorter = min(sizes[0].most, sizes[1].most)
+    return Range(1 if shorter else 0, shorter).scaled(TRAVERSAL)
+
+
+def _written_size(node: Node) -> Range | None:
+    match node:
+        case Literal():
+            return exactly(len(node.value)) if isinstance(node.value, str | bytes) else ONE
+        case ListLiteral():
+            return exactly(len(node.elements))
+        case MapLiteral():
+            return exactly(len(node.entries))
+    return None
+
+
+def _is_scalar(of: t.CelType) -> bool:
+    if isinstance(of, t.OptionalType):
+        return _is_scalar(of.of)
+    return of in {t.BOOL, t.INT, t.UINT, t.DOUBLE, t.TIMESTAMP, t.DURATION}

@@ -1,0 +1,280 @@
+"""What calls cost at worst by the sizes of their operands: cel-go's estimates, and Kubernetes' for its libraries.
+
+Numbers and quirks are Kubernetes': changing one would change which CRDs are accepted. Several functions are priced only
+when called as methods although they are none (`quantity`, `isIP`): they fall back to the price of one step.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from plimsoll.objects.cel.cost.ranges import ONE, PATTERN, TRAVERSAL, UNKNOWN, Range, exactly
+from plimsoll.objects.cel.eval.numbers import UINT_MAX
+from plimsoll.objects.cel.syntax.ast import Literal, Node
+from plimsoll.objects.cel.types import types as t
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+_LONGEST_FORMAT_NAME = 64
+_FORMAT_PATTERN = 128
+_ADDRESS = Range(4, 16)
+
+
+@dataclass(frozen=True, slots=True)
+class Operand:
+    """An argument or receiver: its type, its size if known, and its declared type if it is reached from a variable."""
+
+    node: Node | None
+    type: t.CelType
+    size: Range
+    reached: t.CelType | None
+
+
+@dataclass(frozen=True, slots=True)
+class Price:
+    """Cost of the call alone, without its arguments, and the size of what it returns if that can be told."""
+
+    cost: Range
+    size: Range | None = None
+
+
+def library_price(function: str, target: Operand | None, arguments: list[Operand]) -> Price | None:
+    """The price, or None for operators and for whatever costs one step."""
+    estimate = _PRICES.get(function)
+    return estimate(target, arguments) if estimate is not None else None
+
+
+def _one(_target: Operand | None, _arguments: list[Operand]) -> Price:
+    return Price(ONE)
+
+
+def _over_elements(target: Operand | None, _arguments: list[Operand]) -> Price | None:
+    """One step an element, more where elements are text; on a string, its traversal."""
+    if target is None:
+        return None
+    element = _element(target)
+    if element is None:
+        return Price(target.size.scaled(TRAVERSAL))
+    each = ONE
+    if isinstance(element.type, t.StringType | t.BytesType):
+        each = each.plus(element.size.scaled(TRAVERSAL))
+    return Price(target.size.times(each))
+
+
+def _element(target: Operand) -> Operand | None:
+    match target.type:
+        case t.ListType():
+            of = target.type.element
+        case t.MapType():
+            of = target.type.key
+        case t.OptionalType() | t.TypeType():
+            of = target.type.of
+        case _:
+            return None
+    reached = target.reached.element if isinstance(target.reached, t.ListType) else None
+    return Operand(None, of, declared_size(reached) if reached is not None else UNKNOWN, reached)
+
+
+def _first_argument(_target: Operand | None, arguments: list[Operand]) -> Price | None:
+    return Price(arguments[0].size.scaled(TRAVERSAL)) if len(arguments) == 1 else None
+
+
+def _same_length(target: Operand | None, _arguments: list[Operand]) -> Price | None:
+    return Price(target.size.scaled(TRAVERSAL), target.size) if target is not None else None
+
+
+def _replace(target: Operand | None, arguments: list[Operand]) -> Price | None:
+    if target is None or len(arguments) < 2:
+        return None
+    size, old, new = target.size, arguments[0].size, arguments[1].size
+    most_times, most_kept = 0, 0
+    if old.least == 0:
+        most_times, most_kept = min(size.most + 1, UINT_MAX), size.most
+    elif new.most <= old.least:
+        most_kept = size.most
+    else:
+        most_times = -(-size.most // old.least)
+    least_times, least_kept = 0, 0
+    if old.most == 0:
+        least_times, least_kept = size.least + 1, size.least
+    elif old.most <= new.least:
+        least_kept = size.least
+    else:
+        least_times = -(-size.least // old.most)
+    result = Range(least_times, most_times).times(new).plus(Range(least_kept, most_kept))
+    return Price(size.scaled(2 * TRAVERSAL), result)
+
+
+def _split(target: Operand | None, arguments: list[Operand]) -> Price | None:
+    if target is None:
+        return None
+    most = target.size.most
+    if len(arguments) > 1:
+        limit = arguments[1].node
+        if isinstance(limit, Literal) and isinstance(limit.value, int) and limit.value >= 0:
+            most = int(limit.value)
+    return Price(target.size.scaled(2 * TRAVERSAL), Range(0, most))
+
+
+def _join(target: Operand | None, arguments: list[Operand]) -> Price | None:
+    if target is None:
+        return None
+    element = _element(target)
+    size = target.size.times(element.size) if element is not None else exactly(0)
+    if arguments:
+        gaps = Range(max(target.size.least - 1, 0), max(target.size.most - 1, 0))
+        size = size.plus(arguments[0].size.times(gaps))
+    return Price(size.scaled(TRAVERSAL), size)
+
+
+def _find(target: Operand | None, arguments: list[Operand]) -> Price | None:
+    if target is None or not arguments:
+        return None
+    text = target.size.plus(ONE).scaled(TRAVERSAL)
+    return Price(text.times(arguments[0].size.scaled(PATTERN)), Range(0, target.size.most))
+
+
+def _parsed_by_method(target: Operand | None, arguments: list[Operand]) -> Price | None:
+    return Price(arguments[0].size.scaled(TRAVERSAL)) if target is not None and arguments else None
+
+
+def _ip(target: Operand | None, arguments: list[Operand]) -> Price | None:
+    if target is None:
+        return None
+    return Price(arguments[0].size.scaled(TRAVERSAL)) if arguments else Price(ONE)
+
+
+def _contains_address(*, network: bool) -> Callable[[Operand | None, list[Operand]], Price | None]:
+    def estimate(target: Operand | None, arguments: list[Operand]) -> Price | None:
+        if target is None or not arguments:
+            return None
+        cost = _ADDRESS.plus(_ADDRESS).scaled(TRAVERSAL)
+        if network:
+            cost = cost.plus(_ADDRESS.scaled(TRAVERSAL)).plus(ONE)
+        if isinstance(arguments[0].type, t.StringType):
+            cost = cost.plus(arguments[0].size.scaled(TRAVERSAL))
+        return Price(cost)
+
+    return estimate
+
+
+def _validate(target: Operand | None, arguments: list[Operand]) -> Price | None:
+    if target is None:
+        return None
+    return Price(arguments[0].size.scaled(TRAVERSAL).scaled(_FORMAT_PATTERN * PATTERN))
+
+
+def _format(target: Operand | None, _arguments: list[Operand]) -> Price | None:
+    return Price(target.size.scaled(TRAVERSAL)) if target is not None else None
+
+
+def _string_to_bytes(_target: Operand | None, arguments: list[Operand]) -> Price | None:
+    if not isinstance(arguments[0].type, t.StringType):
+        return None
+    size = arguments[0].size
+    return Price(size.scaled(TRAVERSAL), Range(size.least, min(size.most * 4, UINT_MAX)))
+
+
+def _bytes_to_string(_target: Operand | None, arguments: list[Operand]) -> Price | None:
+    if not isinstance(arguments[0].type, t.BytesType):
+        return None
+    size = arguments[0].size
+    return Price(size.scaled(TRAVERSAL), Range(size.least // 4, size.most))
+
+
+def _quote(_target: Operand | None, arguments: list[Operand]) -> Price | None:
+    size = arguments[0].size
+    return Price(size.scaled(TRAVERSAL), Range(size.least + 2, min(size.most * 2 + 2, UINT_MAX)))
+
+
+def _matches(target: Operand | None, arguments: list[Operand]) -> Price | None:
+    if target is None:
+        return None
+    return Price(target.size.plus(ONE).scaled(TRAVERSAL).times(arguments[0].size.scaled(PATTERN)))
+
+
+def _contains(target: Operand | None, arguments: list[Operand]) -> Price | None:
+    if target is None:
+        return None
+    return Price(target.size.scaled(TRAVERSAL).times(arguments[0].size.scaled(TRAVERSAL)))
+
+
+def _is_in(_target: Operand | None, arguments: list[Operand]) -> Price | None:
+    return None if isinstance(arguments[1].type, t.MapType) else Price(arguments[1].size)
+
+
+def _equals(_target: Operand | None, arguments: list[Operand]) -> Price | None:
+    """Library values have no size: comparing two of them is one step."""
+    one, other = arguments
+    if one.type != other.type:
+        return None
+    if one.type in {t.IP, t.CIDR, t.QUANTITY, t.SEMVER, t.URL}:
+        return Price(ONE)
+    return Price(Range(1, _LONGEST_FORMAT_NAME).scaled(TRAVERSAL)) if one.type == t.FORMAT else None
+
+
+def _sets(factor: int) -> Callable[[Operand | None, list[Operand]], Price | None]:
+    def estimate(_target: Operand | None, arguments: list[Operand]) -> Price | None:
+        product = arguments[0].size.times(arguments[1].size)
+        return Price(product.times(exactly(factor)).plus(ONE))
+
+    return estimate
+
+
+_PRICES: dict[str, Callable[[Operand | None, list[Operand]], Price | None]] = {
+    **dict.fromkeys(("isSorted", "sum", "max", "min", "indexOf", "lastIndexOf"), _over_elements),
+    "url": _first_argument,
+    **dict.fromkeys(("lowerAscii", "upperAscii", "substring", "trim"), _same_length),
+    "replace": _replace,
+    "split": _split,
+    "join": _join,
+    **dict.fromkeys(("find", "findAll"), _find),
+    **dict.fromkeys(("cidr", "isIP", "isCIDR", "quantity", "isQuantity", "semver", "isSemver"), _parsed_by_method),
+    "ip": _ip,
+    **dict.fromkeys(("masked", "prefixLength", "family", "isUnspecified", "isLoopback", "isLinkLocalMulticast"), _one),
+    **dict.fromkeys(("isLinkLocalUnicast", "format.named", "sign", "asInteger", "isInteger"), _one),
+    **dict.fromkeys(("asApproximateFloat", "isGreaterThan", "isLessThan", "compareTo", "add", "sub"), _one),
+    **dict.fromkeys(("major", "minor", "patch"), _one),
+    **dict.fromkeys(("getScheme", "getHostname", "getHost", "getPort", "getEscapedPath", "getQuery"), _one),
+    "containsIP": _contains_address(network=False),
+    "containsCIDR": _contains_address(network=True),
+    "validate": _validate,
+    "format": _format,
+    "bytes": _string_to_bytes,
+    "string": _bytes_to_string,
+    "strings.quote": _quote,
+    **dict.fromkeys(("startsWith", "endsWith"), _first_argument),
+    "matches": _matches,
+    "contains": _contains,
+    "@in": _is_in,
+    "_==_": _equals,
+    "sets.contains": _sets(1),
+    "sets.intersects": _sets(1),
+    "sets.equivalent": _sets(2),
+}
+
+# A request is at most 3 MiB, and two characters of it are the quotes around the text.
+_LARGEST_VALUE = 3 * 1024 * 1024 - 2
+_LONGEST_TIME = 32
+
+
+def declared_size(of: t.CelType) -> Range:
+    """What the schema says about the size of a value of this type; things without a size count as empty."""
+    match of:
+        case t.StringType() | t.BytesType():
+            most = of.max_length
+        case t.ListType():
+            most = of.max_items
+        case t.MapType():
+            most = of.max_properties
+        case t.OptionalType():
+            return declared_size(of.of)
+        case t.SimpleType() if of == t.DYN:
+            most = _LARGEST_VALUE
+        case t.SimpleType() if of in {t.TIMESTAMP, t.DURATION}:
+            most = _LONGEST_TIME
+        case _:
+            most = 0
+    return UNKNOWN if most is None else Range(0, min(most, UINT_MAX))

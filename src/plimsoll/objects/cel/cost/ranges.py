@@ -1,0 +1,57 @@
+"""Least and most: the arithmetic of cost estimation, which stops at the largest 64-bit number and never overflows."""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+from plimsoll.objects.cel.eval.numbers import UINT_MAX
+
+# A character or element passed over costs a tenth of a step; a character of a pattern stands for a quarter of a state.
+TRAVERSAL = 0.1
+PATTERN = 0.25
+
+
+class Range(NamedTuple):
+    """A size or a cost that is known to lie between two bounds."""
+
+    least: int
+    most: int
+
+    def plus(self, other: Range) -> Range:
+        return Range(_bounded(self.least + other.least), _bounded(self.most + other.most))
+
+    def times(self, other: Range) -> Range:
+        return Range(_bounded(self.least * other.least), _bounded(self.most * other.most))
+
+    def scaled(self, factor: float) -> Range:
+        """By a cost factor, rounded up."""
+        return Range(_scaled(self.least, factor), _scaled(self.most, factor))
+
+    def union(self, other: Range) -> Range:
+        return Range(min(self.least, other.least), max(self.most, other.most))
+
+
+def exactly(value: int) -> Range:
+    return Range(value, value)
+
+
+NOTHING = exactly(0)
+ONE = exactly(1)
+UNKNOWN = Range(0, UINT_MAX)
+
+
+def total(costs: list[Range]) -> Range:
+    result = NOTHING
+    for cost in costs:
+        result = result.plus(cost)
+    return result
+
+
+def _bounded(value: int) -> int:
+    return min(value, UINT_MAX)
+
+
+def _scaled(value: int, factor: float) -> int:
+    product = float(value) * factor
+    return UINT_MAX if product >= float(UINT_MAX) else math.ceil(product)

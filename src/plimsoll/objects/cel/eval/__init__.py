@@ -1,0 +1,1 @@
+"""CEL evaluation: values, dispatch, comprehensions and equality."""

@@ -1,0 +1,193 @@
+"""One function for each kind of node: they evaluate operands in a frame and charge for what they do.
+
+Errors of CEL are exceptions; `&&`, `||` and the folds made of them catch them, because a later operand may decide the
+answer whatever the failed one would have been.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING
+
+from plimsoll.objects.cel.errors import CelEvaluationError
+from plimsoll.objects.cel.eval import equality
+from plimsoll.objects.cel.eval.frames import Failed
+from plimsoll.objects.cel.eval.optionals import CelOptional
+from plimsoll.objects.cel.eval.values import is_list, no_such_overload
+from plimsoll.objects.cel.library.operators import has, is_key, optional_select, select
+
+if TYPE_CHECKING:
+    from plimsoll.objects.cel.eval.frames import Frame, Run
+
+
+def singles(source: object) -> Iterable[tuple[object, object]]:
+    if isinstance(source, Mapping) or (is_list(source)):
+        return ((item, None) for item in source)
+    return no_such_overload()
+
+
+def pairs(source: object) -> Iterable[tuple[object, object]]:
+    if isinstance(source, Mapping):
+        return ((key, source[key]) for key in source)
+    if is_list(source):
+        return enumerate(source)
+    return no_such_overload()
+
+
+def insert(entries: dict[object, object], key: object, value: object) -> None:
+    if not is_key(key):
+        raise CelEvaluationError("unsupported key type")
+    if key in entries:
+        raise CelEvaluationError(f"insert failed: key {key} already exists")
+    entries[key] = value
+
+
+def constant(value: object) -> Run:
+    return lambda _frame: value
+
+
+def local(slot: int) -> Run:
+    def run(frame: Frame) -> object:
+        frame.charge(1)
+        value = frame.local[slot]
+        if type(value) is Failed:
+            raise value.error
+        return value
+
+    return run
+
+
+def variable(name: str) -> Run:
+    def run(frame: Frame) -> object:
+        frame.charge(1)
+        return frame.variable(name)
+
+    return run
+
+
+def selection(operand: Run, name: str, *, test_only: bool) -> Run:
+    if test_only:
+        return lambda frame: has(operand(frame), name)
+
+    def run(frame: Frame) -> object:
+        frame.charge(1)
+        return select(operand(frame), name)
+
+    return run
+
+
+def optional_selection(operand: Run, name: str) -> Run:
+    def run(frame: Frame) -> object:
+        frame.charge(1)
+        return optional_select(operand(frame), name)
+
+    return run
+
+
+def logical(left: Run, right: Run, *, decides: bool) -> Run:
+    """`decides` is the value of one operand that settles it whatever the other is: true for ||, false for &&."""
+
+    def run(frame: Frame) -> object:
+        failed: CelEvaluationError | None = None
+        try:
+            first = left(frame)
+            if first is decides:
+                return decides
+            if first is not (not decides):
+                no_such_overload()
+        except CelEvaluationError as error:
+            failed = error
+        second = right(frame)
+        if second is decides:
+            return decides
+        if failed is not None:
+            raise failed
+        return second if second is (not decides) else no_such_overload()
+
+    return run
+
+
+def conditional(condition: Run, chosen: Run, otherwise: Run) -> Run:
+    def run(frame: Frame) -> object:
+        decision = condition(frame)
+        if decision is True:
+            return chosen(frame)
+        return otherwise(frame) if decision is False else no_such_overload()
+
+    return run
+
+
+def not_strictly_false(operand: Run) -> Run:
+    def run(frame: Frame) -> object:
+        frame.charge(1)
+        try:
+            return operand(frame) is not False
+        except CelEvaluationError:
+            return True
+
+    return run
+
+
+def equality_test(left: Run, right: Run, *, wanted: bool) -> Run:
+    def run(frame: Frame) -> object:
+        same, looked_at = equality.equal(left(frame), right(frame))
+        frame.charge(looked_at)
+        return same is wanted
+
+    return run
+
+
+def membership(wanted: Run, container: Run) -> Run:
+    def run(frame: Frame) -> object:
+        value, within = wanted(frame), container(frame)
+        if isinstance(within, Mapping):
+            frame.charge(1)
+            return is_key(value) and value in within
+        if not is_list(within):
+            return no_such_overload("@in")
+        found, looked_at = equality.contains(within, value)
+        frame.charge(1 + looked_at)
+        return found
+
+    return run
+
+
+def new_list(elements: list[Run], optional: frozenset[int]) -> Run:
+    def run(frame: Frame) -> object:
+        frame.charge(10)
+        if not optional:
+            return [element(frame) for element in elements]
+        items: list[object] = []
+        for place, element in enumerate(elements):
+            value = element(frame)
+            if place not in optional:
+                items.append(value)
+            elif not isinstance(value, CelOptional):
+                no_such_overload()
+            elif value.has_value:
+                items.append(value.value)
+        return items
+
+    return run
+
+
+def new_map(entries: list[tuple[Run, Run, bool]]) -> Run:
+    def run(frame: Frame) -> object:
+        frame.charge(30)
+        result: dict[object, object] = {}
+        for key_of, value_of, optional in entries:
+            key, value = key_of(frame), value_of(frame)
+            if optional:
+                if not isinstance(value, CelOptional):
+                    no_such_overload()
+                if not value.has_value:
+                    continue
+                value = value.value
+            if not is_key(key) or isinstance(key, float):
+                raise CelEvaluationError("unsupported key type")
+            if key in result:
+                raise CelEvaluationError(f"Failed with repeated key: {key}")
+            result[key] = value
+        return result
+
+    return run

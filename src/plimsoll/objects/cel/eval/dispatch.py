@@ -1,0 +1,111 @@
+"""Calling the right overload: by the checker's choice where it is one, by the arguments where types were not known.
+
+Values come from outside and may be null where a string was declared, so no function is called with a value that is not
+of the kind it was written for; the answer is then CEL's "no such overload".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING
+
+from plimsoll.objects.cel.cost.runtime_costs import call_cost
+from plimsoll.objects.cel.eval.numbers import UInt
+from plimsoll.objects.cel.eval.optionals import CelOptional
+from plimsoll.objects.cel.eval.values import Duration, Timestamp, TypeValue, is_int, is_list, no_such_overload
+from plimsoll.objects.cel.library import conversions, operators
+from plimsoll.objects.cel.library.kubernetes import Format, QuantityValue, Semver
+from plimsoll.objects.cel.library.network import Cidr, Ip, Url
+from plimsoll.objects.cel.types import types as t
+
+if TYPE_CHECKING:
+    from plimsoll.objects.cel.eval.frames import Frame, Run
+    from plimsoll.objects.cel.types.signatures import Overload
+
+_CLASSES: dict[t.CelType, type] = {
+    t.BOOL: bool,
+    t.UINT: UInt,
+    t.DOUBLE: float,
+    t.STRING: str,
+    t.BYTES: bytes,
+    t.TIMESTAMP: Timestamp,
+    t.DURATION: Duration,
+    t.NULL: type(None),
+    t.QUANTITY: QuantityValue,
+    t.URL: Url,
+    t.IP: Ip,
+    t.CIDR: Cidr,
+    t.SEMVER: Semver,
+    t.FORMAT: Format,
+}
+# These look at their arguments themselves: an operator's overloads share one implementation.
+_CAREFUL = frozenset(
+    overload.implementation
+    for library in (operators.LIBRARY, conversions.LIBRARY)
+    for overload in library.overloads
+    if not overload.is_method or overload.name == "size"
+)
+
+
+def caller(overloads: list[Overload], operands: list[Run]) -> Run:
+    """A function that evaluates the operands, charges for the call and makes it."""
+    name = overloads[0].name
+    call = _choice(name, overloads)
+    if len(operands) == 1:
+        (only,) = operands
+
+        def unary(frame: Frame) -> object:
+            value = only(frame)
+            frame.charge(call_cost(name, (value,)))
+            return call(value)
+
+        return unary
+    if len(operands) == 2:
+        left, right = operands
+
+        def binary(frame: Frame) -> object:
+            one, other = left(frame), right(frame)
+            frame.charge(call_cost(name, (one, other)))
+            return call(one, other)
+
+        return binary
+
+    def any_number(frame: Frame) -> object:
+        values = [operand(frame) for operand in operands]
+        frame.charge(call_cost(name, values))
+        return call(*values)
+
+    return any_number
+
+
+def _choice(name: str, overloads: list[Overload]) -> Callable[..., object]:
+    first = overloads[0].implementation
+    if first in _CAREFUL and all(overload.implementation is first for overload in overloads):
+        return first
+    candidates = [(overload.parameters, overload.implementation) for overload in overloads]
+
+    def call(*values: object) -> object:
+        for parameters, implementation in candidates:
+            if all(map(_conforms, parameters, values)):
+                return implementation(*values)
+        return no_such_overload(name)
+
+    return call
+
+
+def _conforms(parameter: t.CelType, value: object) -> bool:
+    expected = _CLASSES.get(parameter)
+    if expected is not None:
+        return isinstance(value, expected)
+    if parameter == t.INT:
+        return is_int(value)
+    match parameter:
+        case t.ListType():
+            return is_list(value)
+        case t.MapType():
+            return isinstance(value, Mapping)
+        case t.OptionalType():
+            return isinstance(value, CelOptional)
+        case t.TypeType():
+            return isinstance(value, TypeValue)
+    return True

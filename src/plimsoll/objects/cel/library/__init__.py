@@ -1,0 +1,1 @@
+"""CEL function libraries: operators, strings, lists, conversions, Kubernetes extensions."""

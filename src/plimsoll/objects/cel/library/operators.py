@@ -1,0 +1,275 @@
+"""Operators, `size`, and `in`: the part of the standard functions every expression uses.
+
+`&&`, `||`, `?:` and the comprehension's helper are declared here for the checker; the evaluator has its own code for
+them, because they do not evaluate all their operands.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from plimsoll.objects.cel.errors import CelEvaluationError
+from plimsoll.objects.cel.eval import equality
+from plimsoll.objects.cel.eval.numbers import UInt, checked, divide, divide_double, is_number, modulo
+from plimsoll.objects.cel.eval.optionals import CelOptional
+from plimsoll.objects.cel.eval.values import Duration, Timestamp, is_int, is_list, no_such_overload
+from plimsoll.objects.cel.eval.views import ListView, ObjectView
+from plimsoll.objects.cel.types.signatures import Library
+
+LIBRARY = Library()
+
+_ORDERED = ("bool", "int", "uint", "double", "string", "bytes", "timestamp", "duration")
+_NUMBERS = ("int", "uint", "double")
+_ACROSS = [(one, other) for one in _NUMBERS for other in _NUMBERS if one != other]
+
+
+def _same(operator: str, kinds: Sequence[str], result: str = "") -> list[str]:
+    return [f"{operator}({kind}, {kind}) -> {result or kind}" for kind in kinds]
+
+
+def _relation(operator: str) -> list[str]:
+    across = [f"{operator}({one}, {other}) -> bool" for one, other in _ACROSS]
+    return _same(operator, _ORDERED, "bool") + across
+
+
+def _whole(left: int, right: int) -> bool:
+    """Both int or both uint: arithmetic does not mix them, and Python's bools are none."""
+    return type(left) is type(right) and not isinstance(left, bool)
+
+
+@LIBRARY.function(
+    *_same("_+_", [*_NUMBERS, "string", "bytes", "list(A)", "duration"]),
+    "_+_(timestamp, duration) -> timestamp",
+    "_+_(duration, timestamp) -> timestamp",
+)
+def add(left: object, right: object) -> object:
+    if isinstance(left, int) and isinstance(right, int) and _whole(left, right):
+        return checked(int(left) + int(right), unsigned=isinstance(left, UInt))
+    match left, right:
+        case (float(), float()) | (str(), str()) | (bytes(), bytes()):
+            return left + right  # type: ignore[operator]  # of one kind, as matched
+        case (Duration(), Duration()):
+            return Duration(left.nanos + right.nanos)
+        case (Timestamp(), Duration()):
+            return Timestamp(left.nanos + right.nanos)
+        case (Duration(), Timestamp()):
+            return Timestamp(left.nanos + right.nanos)
+    if is_list(left) and is_list(right):
+        if isinstance(left, ListView) and left.kind != "atomic":
+            return equality.union(left, right)
+        return [*left, *right]
+    return no_such_overload("_+_")
+
+
+@LIBRARY.function(
+    *_same("_-_", [*_NUMBERS, "duration"]),
+    "_-_(timestamp, duration) -> timestamp",
+    "_-_(timestamp, timestamp) -> duration",
+)
+def subtract(left: object, right: object) -> object:
+    if isinstance(left, int) and isinstance(right, int) and _whole(left, right):
+        return checked(int(left) - int(right), unsigned=isinstance(left, UInt))
+    match left, right:
+        case (float(), float()):
+            return left - right
+        case (Timestamp(), Timestamp()):
+            return Duration(left.nanos - right.nanos)
+        case (Duration(), Duration()):
+            return Duration(left.nanos - right.nanos)
+        case (Timestamp(), Duration()):
+            return Timestamp(left.nanos - right.nanos)
+    return no_such_overload("_-_")
+
+
+@LIBRARY.function(*_same("_*_", _NUMBERS))
+def multiply(left: object, right: object) -> object:
+    if isinstance(left, int) and isinstance(right, int) and _whole(left, right):
+        return checked(int(left) * int(right), unsigned=isinstance(left, UInt))
+    if isinstance(left, float) and isinstance(right, float):
+        return left * right
+    return no_such_overload("_*_")
+
+
+@LIBRARY.function(*_same("_/_", _NUMBERS))
+def quotient(left: object, right: object) -> object:
+    if isinstance(left, int) and isinstance(right, int) and _whole(left, right):
+        return divide(left, right, unsigned=isinstance(left, UInt))
+    if isinstance(left, float) and isinstance(right, float):
+        return divide_double(left, right)
+    return no_such_overload("_/_")
+
+
+@LIBRARY.function(*_same("_%_", ("int", "uint")))
+def remainder(left: object, right: object) -> object:
+    if isinstance(left, int) and isinstance(right, int) and _whole(left, right):
+        return modulo(left, right, unsigned=isinstance(left, UInt))
+    return no_such_overload("_%_")
+
+
+@LIBRARY.function("-_(int) -> int", "-_(double) -> double")
+def negate(value: object) -> object:
+    if isinstance(value, float):
+        return -value
+    if isinstance(value, int) and is_int(value):
+        return checked(-value, unsigned=False)
+    return no_such_overload("-_")
+
+
+@LIBRARY.function("!_(bool) -> bool")
+def logical_not(value: object) -> bool:
+    return not value if isinstance(value, bool) else no_such_overload("!_")
+
+
+@LIBRARY.function(
+    "_&&_(bool, bool) -> bool",
+    "_||_(bool, bool) -> bool",
+    "_?_:_(bool, A, A) -> A",
+    "@not_strictly_false(bool) -> bool",
+    "cel.@mapInsert(map(A, B), A, B) -> map(A, B)",
+    "cel.@mapInsert(map(A, B), map(A, B)) -> map(A, B)",
+)
+def evaluated_lazily(*_: object) -> object:
+    raise AssertionError("the evaluator handles these itself")
+
+
+@LIBRARY.function("_==_(A, A) -> bool")
+def equals(left: object, right: object) -> bool:
+    return equality.equal(left, right)[0]
+
+
+@LIBRARY.function("_!=_(A, A) -> bool")
+def differs(left: object, right: object) -> bool:
+    return not equality.equal(left, right)[0]
+
+
+@LIBRARY.function(*_relation("_<_"))
+def less(left: object, right: object) -> bool:
+    _comparable(left, right, "_<_")
+    return bool(left < right)  # type: ignore[operator]  # comparable
+
+
+@LIBRARY.function(*_relation("_<=_"))
+def at_most(left: object, right: object) -> bool:
+    _comparable(left, right, "_<=_")
+    return bool(left <= right)  # type: ignore[operator]  # comparable
+
+
+@LIBRARY.function(*_relation("_>_"))
+def greater(left: object, right: object) -> bool:
+    _comparable(left, right, "_>_")
+    return bool(left > right)  # type: ignore[operator]  # comparable
+
+
+@LIBRARY.function(*_relation("_>=_"))
+def at_least(left: object, right: object) -> bool:
+    _comparable(left, right, "_>=_")
+    return bool(left >= right)  # type: ignore[operator]  # comparable
+
+
+def _comparable(left: object, right: object, operator: str) -> None:
+    if is_number(left) and is_number(right):
+        return
+    if type(left) is not type(right) or not isinstance(left, bool | str | bytes | Timestamp | Duration):
+        no_such_overload(operator)
+
+
+@LIBRARY.function("@in(A, list(A)) -> bool", "@in(A, map(A, B)) -> bool")
+def is_in(wanted: object, container: object) -> bool:
+    if isinstance(container, Mapping):
+        return is_key(wanted) and wanted in container
+    if is_list(container):
+        return equality.contains(container, wanted)[0]
+    return no_such_overload("@in")
+
+
+def is_key(value: object) -> bool:
+    return isinstance(value, str | int | float)
+
+
+@LIBRARY.function(
+    "_[_](list(A), int) -> A",
+    "_[_](map(A, B), A) -> B",
+    "_[_](optional(list(A)), int) -> optional(A)",
+    "_[_](optional(map(A, B)), A) -> optional(B)",
+)
+def index(container: object, key: object) -> object:
+    if isinstance(container, CelOptional):
+        return optional_index(container, key)
+    if isinstance(container, Mapping):
+        if not is_key(key) or key not in container:
+            raise CelEvaluationError(f"no such key: {_shown(key)}")
+        return container[key]
+    if is_list(container):
+        position = _position(key)
+        if not 0 <= position < len(container):
+            raise CelEvaluationError(f"index out of bounds: {position}")
+        return container[position]
+    return no_such_overload("_[_]")
+
+
+@LIBRARY.function(
+    "_[?_](list(A), int) -> optional(A)",
+    "_[?_](map(A, B), A) -> optional(B)",
+    "_[?_](optional(list(A)), int) -> optional(A)",
+    "_[?_](optional(map(A, B)), A) -> optional(B)",
+)
+def optional_index(container: object, key: object) -> CelOptional:
+    if isinstance(container, CelOptional):
+        return optional_index(container.value, key) if container.has_value else container
+    if isinstance(container, Mapping):
+        return CelOptional.of(container[key]) if is_key(key) and key in container else CelOptional.none()
+    if is_list(container):
+        position = _position(key)
+        return CelOptional.of(container[position]) if 0 <= position < len(container) else CelOptional.none()
+    return no_such_overload("_[?_]")
+
+
+def _position(key: object) -> int:
+    if isinstance(key, float) and key.is_integer():
+        return int(key)
+    if not isinstance(key, int) or isinstance(key, bool):
+        raise CelEvaluationError("unsupported index type in list")
+    return key
+
+
+def _shown(key: object) -> str:
+    return str(key).lower() if isinstance(key, bool) else str(int(key) if isinstance(key, UInt) else key)
+
+
+def select(operand: object, name: str) -> object:
+    """`operand.name`; an optional stays optional."""
+    if isinstance(operand, CelOptional):
+        return optional_select(operand, name)
+    try:
+        if isinstance(operand, ObjectView):
+            return operand.select(name)
+        if isinstance(operand, Mapping):
+            return operand[name]
+    except KeyError:
+        raise CelEvaluationError(f"no such key: {name}") from None
+    return no_such_overload()
+
+
+def has(operand: object, name: str) -> bool:
+    if isinstance(operand, CelOptional):
+        return operand.has_value and has(operand.value, name)
+    if isinstance(operand, ObjectView):
+        return operand.has(name)
+    return name in operand if isinstance(operand, Mapping) else no_such_overload()
+
+
+def optional_select(operand: object, name: str) -> CelOptional:
+    """`operand.?name`."""
+    if isinstance(operand, CelOptional):
+        return optional_select(operand.value, name) if operand.has_value else operand
+    return CelOptional.of(select(operand, name)) if has(operand, name) else CelOptional.none()
+
+
+@LIBRARY.function(
+    *(f"size({kind}) -> int" for kind in ("string", "bytes", "list(A)", "map(A, B)")),
+    *(f"<{kind}>.size() -> int" for kind in ("string", "bytes", "list(A)", "map(A, B)")),
+)
+def size(value: object) -> int:
+    if isinstance(value, str | bytes | Sequence | Mapping):
+        return len(value)
+    return no_such_overload("size")

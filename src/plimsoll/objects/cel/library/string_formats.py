@@ -1,0 +1,103 @@
+"""The named string formats of CEL's `format` library: each says what is wrong with a text, in Kubernetes' words."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import re
+from typing import TYPE_CHECKING
+
+from plimsoll.core.names import label_value_problems, qualified_name_problems, subdomain_problems
+from plimsoll.objects.cel.errors import CelEvaluationError
+from plimsoll.objects.cel.eval.times import parse_timestamp
+from plimsoll.objects.cel.library.network import is_url
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+_LABEL = "[a-z0-9]([-a-z0-9]*[a-z0-9])?"
+_LABEL_1035 = "[a-z]([-a-z0-9]*[a-z0-9])?"
+_UUID = re.compile(r"[0-9a-fA-F]{8}-?[0-9a-fA-F]{4}-?[0-9a-fA-F]{4}-?[0-9a-fA-F]{4}-?[0-9a-fA-F]{12}", re.ASCII)
+_DATE = re.compile(r"\d{4}-\d{2}-\d{2}", re.ASCII)
+
+_LABEL_RULE = (
+    "a lowercase RFC 1123 label must consist of lower case alphanumeric characters or '-', "
+    "and must start and end with an alphanumeric character"
+)
+_LABEL_1035_RULE = (
+    "a DNS-1035 label must consist of lower case alphanumeric characters or '-', "
+    "start with an alphabetic character, and end with an alphanumeric character"
+)
+
+
+def _too_long(text: str, limit: int) -> list[str]:
+    return [f"must be no more than {limit} characters"] if len(text) > limit else []
+
+
+def _mismatch(text: str, pattern: str, rule: str, *examples: str) -> list[str]:
+    if re.fullmatch(pattern, text, re.ASCII):
+        return []
+    shown = " or ".join(f"'{example}', " for example in examples)
+    return [f"{rule} (e.g. {shown}regex used for validation is '{pattern}')"]
+
+
+def _label(text: str) -> list[str]:
+    return _too_long(text, 63) + _mismatch(text, _LABEL, _LABEL_RULE, "my-name", "123-abc")
+
+
+def _label_1035(text: str) -> list[str]:
+    return _too_long(text, 63) + _mismatch(text, _LABEL_1035, _LABEL_1035_RULE, "my-name", "abc-123")
+
+
+def _prefix_of(check: Callable[[str], list[str]]) -> Callable[[str], list[str]]:
+    """A prefix may end in a dash, because a generated name goes on."""
+
+    def checked(text: str) -> list[str]:
+        return check(f"{text[:-1]}a" if len(text) > 1 and text.endswith("-") else text)
+
+    return checked
+
+
+def _uri(text: str) -> list[str]:
+    return [] if is_url(text) else [f'parse "{text}": invalid URI for request']
+
+
+def _uuid(text: str) -> list[str]:
+    return [] if _UUID.fullmatch(text) else ["does not match the UUID format"]
+
+
+def _byte(text: str) -> list[str]:
+    try:
+        base64.b64decode(text, validate=True)
+    except (binascii.Error, ValueError):
+        return ["invalid base64"]
+    return []
+
+
+def _date(text: str) -> list[str]:
+    return [] if _DATE.fullmatch(text) and not _datetime(f"{text}T00:00:00Z") else ["invalid date"]
+
+
+def _datetime(text: str) -> list[str]:
+    try:
+        parse_timestamp(text)
+    except CelEvaluationError:
+        return ["invalid datetime"]
+    return []
+
+
+FORMATS: dict[str, Callable[[str], list[str]]] = {
+    "dns1123Label": _label,
+    "dns1123Subdomain": subdomain_problems,
+    "dns1035Label": _label_1035,
+    "qualifiedName": qualified_name_problems,
+    "dns1123LabelPrefix": _prefix_of(_label),
+    "dns1123SubdomainPrefix": _prefix_of(subdomain_problems),
+    "dns1035LabelPrefix": _prefix_of(_label_1035),
+    "labelValue": label_value_problems,
+    "uri": _uri,
+    "uuid": _uuid,
+    "byte": _byte,
+    "date": _date,
+    "datetime": _datetime,
+}

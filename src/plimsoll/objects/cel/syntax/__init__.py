@@ -1,0 +1,1 @@
+"""CEL syntax: lexer, parser, macros, literals and syntax errors."""

@@ -1,0 +1,47 @@
+"""Constant arguments that can only fail: Kubernetes refuses such an expression instead of letting every object fail."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from plimsoll.objects.cel.errors import CelEvaluationError
+from plimsoll.objects.cel.eval.times import parse_duration, parse_timestamp
+from plimsoll.objects.cel.library.strings import compiled
+from plimsoll.objects.cel.syntax.ast import Call, Literal, Node, walk
+from plimsoll.objects.cel.syntax.source import Issue
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+_CHECKS: dict[str, Callable[[str], object]] = {
+    "duration": parse_duration,
+    "timestamp": parse_timestamp,
+    "matches": compiled,
+}
+
+
+def unusable_pattern(root: Node) -> str | None:
+    """What is wrong with a constant pattern of find or findAll: Kubernetes meets it one stage later than the others."""
+    for node in walk(root):
+        if isinstance(node, Call) and node.function in {"find", "findAll"} and node.arguments:
+            pattern = node.arguments[0]
+            if isinstance(pattern, Literal) and isinstance(pattern.value, str):
+                try:
+                    compiled(pattern.value)
+                except CelEvaluationError as error:
+                    return error.message
+    return None
+
+
+def literal_issues(root: Node) -> list[Issue]:
+    """Durations, timestamps and patterns that are none."""
+    calls = (node for node in walk(root) if isinstance(node, Call) and node.function in _CHECKS and node.arguments)
+    issues: list[Issue] = []
+    for call in calls:
+        argument = call.arguments[-1]
+        if isinstance(argument, Literal) and isinstance(argument.value, str):
+            try:
+                _CHECKS[call.function](argument.value)
+            except CelEvaluationError:
+                issues.append(Issue(argument.offset, f"invalid {call.function} argument"))
+    return issues

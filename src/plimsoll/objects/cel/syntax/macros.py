@@ -1,0 +1,203 @@
+"""Macros: calls that the parser replaces by something else, because their arguments are not values but expressions.
+
+`has`, the quantifiers and transformations over one variable, those over two (index or key, and value), and optMap and
+optFlatMap. Every fold ends up as a `Comprehension` of the same shape as cel-go's, so that its cost comes out the same.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from plimsoll.objects.cel.syntax.ast import (
+    ACCUMULATOR,
+    Bind,
+    Call,
+    Comprehension,
+    Ident,
+    ListLiteral,
+    Literal,
+    MapLiteral,
+    Node,
+    Select,
+)
+from plimsoll.objects.cel.syntax.source import Issue
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+
+class MacroError(Exception):  # internal: caught by the parser, which collects the issue
+    """The arguments do not have the form the macro needs."""
+
+    def __init__(self, issue: Issue) -> None:
+        super().__init__(issue.problem)
+        self.issue = issue
+
+
+def expand(call: Call) -> Node:
+    """What the call stands for if it is a macro, else the call itself."""
+    if call.target is None:
+        return _has(call) if call.function == "has" and len(call.arguments) == 1 else call
+    expander = _MACROS.get((call.function, len(call.arguments)))
+    return expander(call) if expander is not None else call
+
+
+def _has(call: Call) -> Node:
+    (argument,) = call.arguments
+    if not isinstance(argument, Select) or argument.test_only:
+        raise MacroError(Issue(argument.offset, "invalid argument to has() macro"))
+    return Select(call.offset, argument.operand, argument.name, test_only=True)
+
+
+def _variable(node: Node) -> str:
+    if not isinstance(node, Ident):
+        raise MacroError(Issue(node.offset, "argument must be a simple name"))
+    return node.name
+
+
+def _variables(arguments: Sequence[Node], count: int) -> tuple[str, str | None]:
+    first = _variable(arguments[0])
+    if count == 1:
+        return first, None
+    second = _variable(arguments[1])
+    if first == second:
+        raise MacroError(Issue(arguments[1].offset, f"duplicate variable name: {second}"))
+    return first, second
+
+
+class _Fold:
+    """Builds a comprehension for one call; all nodes it adds complain at the call's parenthesis, as in cel-go."""
+
+    def __init__(self, call: Call, variables: int) -> None:
+        assert call.target is not None
+        self.at = call.offset
+        self.items = call.target
+        self.variable, self.variable2 = _variables(call.arguments, variables)
+
+    def accumulator(self) -> Node:
+        return Ident(self.at, ACCUMULATOR)
+
+    def literal(self, value: object) -> Node:
+        return Literal(self.at, value)
+
+    def call(self, function: str, *arguments: Node) -> Node:
+        return Call(self.at, function, arguments)
+
+    def build(self, *, initial: Node, step: Node, condition: Node | None = None, result: Node | None = None) -> Node:
+        return Comprehension(
+            self.at,
+            self.items,
+            self.variable,
+            self.variable2,
+            initial,
+            condition or self.literal(value=True),
+            step,
+            result or self.accumulator(),
+        )
+
+
+def _all(variables: int) -> Callable[[Call], Node]:
+    def expander(call: Call) -> Node:
+        fold = _Fold(call, variables)
+        return fold.build(
+            initial=fold.literal(value=True),
+            condition=fold.call("@not_strictly_false", fold.accumulator()),
+            step=fold.call("_&&_", fold.accumulator(), call.arguments[-1]),
+        )
+
+    return expander
+
+
+def _exists(variables: int) -> Callable[[Call], Node]:
+    def expander(call: Call) -> Node:
+        fold = _Fold(call, variables)
+        return fold.build(
+            initial=fold.literal(value=False),
+            condition=fold.call("@not_strictly_false", fold.call("!_", fold.accumulator())),
+            step=fold.call("_||_", fold.accumulator(), call.arguments[-1]),
+        )
+
+    return expander
+
+
+def _exists_one(variables: int) -> Callable[[Call], Node]:
+    def expander(call: Call) -> Node:
+        fold = _Fold(call, variables)
+        counted = fold.call("_+_", fold.accumulator(), fold.literal(1))
+        return fold.build(
+            initial=fold.literal(0),
+            step=fold.call("_?_:_", call.arguments[-1], counted, fold.accumulator()),
+            result=fold.call("_==_", fold.accumulator(), fold.literal(1)),
+        )
+
+    return expander
+
+
+def _transform_list(variables: int) -> Callable[[Call], Node]:
+    """`map` and `transformList`: the last argument is the new element, one before it a condition."""
+
+    def expander(call: Call) -> Node:
+        fold = _Fold(call, variables)
+        element = ListLiteral(fold.at, (call.arguments[-1],))
+        step = fold.call("_+_", fold.accumulator(), element)
+        if len(call.arguments) == variables + 2:
+            step = fold.call("_?_:_", call.arguments[-2], step, fold.accumulator())
+        return fold.build(initial=ListLiteral(fold.at, ()), step=step)
+
+    return expander
+
+
+def _filter(call: Call) -> Node:
+    fold = _Fold(call, 1)
+    kept = fold.call("_+_", fold.accumulator(), ListLiteral(fold.at, (call.arguments[0],)))
+    step = fold.call("_?_:_", call.arguments[1], kept, fold.accumulator())
+    return fold.build(initial=ListLiteral(fold.at, ()), step=step)
+
+
+def _transform_map(*, entries: bool) -> Callable[[Call], Node]:
+    """`transformMap` keeps the keys; `transformMapEntry` is given maps to merge."""
+
+    def expander(call: Call) -> Node:
+        fold = _Fold(call, 2)
+        key = () if entries else (call.arguments[0],)
+        step = fold.call("cel.@mapInsert", fold.accumulator(), *key, call.arguments[-1])
+        if len(call.arguments) == 4:
+            step = fold.call("_?_:_", call.arguments[2], step, fold.accumulator())
+        return fold.build(initial=MapLiteral(fold.at, ()), step=step)
+
+    return expander
+
+
+def _opt_map(*, flat: bool) -> Callable[[Call], Node]:
+    def expander(call: Call) -> Node:
+        assert call.target is not None
+        at, variable = call.offset, _variable(call.arguments[0])
+        body: Node = Bind(at, variable, Call(at, "value", (), call.target), call.arguments[1])
+        if not flat:
+            body = Call(at, "optional.of", (body,))
+        return Call(at, "_?_:_", (Call(at, "hasValue", (), call.target), body, Call(at, "optional.none", ())))
+
+    return expander
+
+
+_MACROS: dict[tuple[str, int], Callable[[Call], Node]] = {
+    ("all", 2): _all(1),
+    ("exists", 2): _exists(1),
+    ("exists_one", 2): _exists_one(1),
+    ("existsOne", 2): _exists_one(1),
+    ("map", 2): _transform_list(1),
+    ("map", 3): _transform_list(1),
+    ("filter", 2): _filter,
+    ("all", 3): _all(2),
+    ("exists", 3): _exists(2),
+    ("exists_one", 3): _exists_one(2),
+    ("existsOne", 3): _exists_one(2),
+    ("transformList", 3): _transform_list(2),
+    ("transformList", 4): _transform_list(2),
+    ("transformMap", 3): _transform_map(entries=False),
+    ("transformMap", 4): _transform_map(entries=False),
+    ("transformMapEntry", 3): _transform_map(entries=True),
+    ("transformMapEntry", 4): _transform_map(entries=True),
+    ("optMap", 2): _opt_map(flat=False),
+    ("optFlatMap", 2): _opt_map(flat=True),
+}

@@ -1,0 +1,1 @@
+"""CEL types: declarations, signatures, unification and the type checker."""

@@ -1,0 +1,334 @@
+"""Types for every node of an expression, or all the reasons why there are none, in cel-go's words.
+
+The result (`Checked`) keeps for each node its type and for each call the overloads that may be meant; the estimator and
+the evaluator read both. An error gives its node the error type, which goes with everything, so that one mistake is
+reported once.
+"""
+
+from __future__ import annotations
+
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from plimsoll.objects.cel.eval.numbers import UInt
+from plimsoll.objects.cel.library.environment import FUNCTIONS, TYPES
+from plimsoll.objects.cel.syntax.ast import (
+    ACCUMULATOR,
+    Bind,
+    Call,
+    Comprehension,
+    Ident,
+    ListLiteral,
+    Literal,
+    MapLiteral,
+    Node,
+    Select,
+    leading_chain,
+)
+from plimsoll.objects.cel.syntax.names import unescape_field
+from plimsoll.objects.cel.syntax.parser import qualified_name
+from plimsoll.objects.cel.syntax.source import Issue
+from plimsoll.objects.cel.types import types as t
+from plimsoll.objects.cel.types.unification import Bindings, is_dynamic, more_general
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from plimsoll.objects.cel.eval.values import TypeValue
+    from plimsoll.objects.cel.types.signatures import Overload
+
+_LITERAL_TYPES: dict[type, t.CelType] = {
+    bool: t.BOOL,
+    int: t.INT,
+    UInt: t.UINT,
+    float: t.DOUBLE,
+    str: t.STRING,
+    bytes: t.BYTES,
+    type(None): t.NULL,
+}
+
+
+@dataclass(slots=True)
+class Checked:
+    """What is known about the nodes of a tree; `used` are the declared variables it refers to."""
+
+    root: Node
+    types: dict[Node, t.CelType] = field(default_factory=dict)
+    overloads: dict[Node, list[Overload]] = field(default_factory=dict)
+    constants: dict[Node, TypeValue] = field(default_factory=dict)
+    used: set[str] = field(default_factory=set)
+    issues: list[Issue] = field(default_factory=list)
+
+    def first_operand(self, node: Node) -> Node | None:
+        """The first part of the node that is a value."""
+        return next((child for child in node.children() if child in self.types), None)
+
+    def is_method(self, node: Call) -> bool:
+        """Whether the call's target is a value; else it is a part of the function's name."""
+        return node.target is not None and node.target in self.types
+
+
+def check(root: Node, variables: Mapping[str, t.CelType]) -> Checked:
+    checker = _Checker(root, variables)
+    checker.type_of(root)
+    checked = checker.checked
+    checked.types = {node: checker.bindings.resolve(of, free_as_dyn=True) for node, of in checked.types.items()}
+    return checked
+
+
+class _Checker:
+    def __init__(self, root: Node, variables: Mapping[str, t.CelType]) -> None:
+        self.checked = Checked(root)
+        self.bindings = Bindings()
+        self._variables = variables
+        self._scopes: list[dict[str, t.CelType]] = []
+
+    def type_of(self, node: Node) -> t.CelType:
+        """The node's type; checked once, even where a macro uses a node twice."""
+        types = self.checked.types
+        if node not in types:
+            for link in reversed(leading_chain(node, self._first_operand)):
+                if link not in types:
+                    types[link] = self._infer(link)
+        return types[node]
+
+    def _first_operand(self, node: Node) -> Node | None:
+        """The first part of the node that is a value; `optional` in `optional.of(1)` is not."""
+        if isinstance(node, Select) and self._type_name(node) is not None:
+            return None
+        children = node.children()
+        if isinstance(node, Call) and self._namespaced(node) is not None:
+            next(children)
+        return next(children, None)
+
+    def _infer(self, node: Node) -> t.CelType:
+        match node:
+            case Literal():
+                return _LITERAL_TYPES[type(node.value)]
+            case Ident():
+                return self._ident(node, node.name)
+            case Select():
+                return self._select(node)
+            case Call():
+                return self._optional_select(node) if node.function == "_?._" else self._call(node)
+            case ListLiteral():
+                return self._list(node)
+            case MapLiteral():
+                return self._map(node)
+            case Comprehension():
+                return self._comprehension(node)
+            case Bind():
+                with self._scope({node.variable: self.type_of(node.value)}):
+                    return self.type_of(node.body)
+        raise AssertionError(node)
+
+    def _complain(self, node: Node, problem: str) -> t.CelType:
+        self.checked.issues.append(Issue(node.offset, problem))
+        return t.ERROR
+
+    @contextmanager
+    def _scope(self, names: dict[str, t.CelType]) -> Iterator[None]:
+        self._scopes.append(names)
+        yield
+        self._scopes.pop()
+
+    def _local(self, name: str) -> t.CelType | None:
+        """A variable of a fold around this place; a leading dot asks for a declared one."""
+        return next((scope[name] for scope in reversed(self._scopes) if name in scope), None)
+
+    def _ident(self, node: Node, name: str) -> t.CelType:
+        local = self._local(name)
+        if local is not None:
+            return local
+        declared = self._variables.get(name.removeprefix("."))
+        if declared is not None:
+            self.checked.used.add(name.removeprefix("."))
+            return declared
+        if name.removeprefix(".") in TYPES:
+            of, value = TYPES[name.removeprefix(".")]
+            self.checked.constants[node] = value
+            return of
+        return self._complain(node, f"undeclared reference to '{name}' (in container '')")
+
+    # -- fields
+
+    def _select(self, node: Select) -> t.CelType:
+        name = self._type_name(node)
+        if name is not None:
+            return self._ident(node, name)
+        result = self._field(node, self.type_of(node.operand), node.name)
+        return t.BOOL if node.test_only else result
+
+    def _type_name(self, node: Select) -> str | None:
+        """`google.protobuf.Timestamp` and its like, unless a variable hides the first part."""
+        name = qualified_name(node)
+        if name is None or name not in TYPES:
+            return None
+        first = name.partition(".")[0]
+        return None if self._local(first) is not None or first in self._variables else name
+
+    def _field(self, node: Node, operand: t.CelType, name: str) -> t.CelType:
+        operand = self.bindings.resolve(operand)
+        if isinstance(operand, t.OptionalType):
+            of = self._field(node, operand.of, name)
+            return of if isinstance(of, t.OptionalType) else t.OptionalType(of)
+        if isinstance(operand, t.MapType):
+            return operand.value
+        if isinstance(operand, t.ObjectType):
+            actual = unescape_field(name)
+            if actual is None or actual not in operand.fields:
+                return self._complain(node, f"undefined field '{name}'")
+            return operand.fields[actual]
+        if isinstance(operand, t.TypeVariable):
+            self.bindings.assignable([t.DYN], [operand])
+        elif not is_dynamic(operand):
+            return self._complain(node, f"type '{self._shown(operand)}' does not support field selection")
+        return t.DYN
+
+    def _optional_select(self, node: Call) -> t.CelType:
+        operand, name = node.arguments
+        assert isinstance(name, Literal)
+        self.type_of(name)
+        of = self._field(node, self.type_of(operand), str(name.value))
+        return of if isinstance(of, t.OptionalType) else t.OptionalType(of)
+
+    # -- calls
+
+    def _call(self, node: Call) -> t.CelType:
+        arguments = [self.type_of(argument) for argument in node.arguments]
+        if node.target is None:
+            return self._resolve(node, node.function.removeprefix("."), arguments, is_method=False)
+        function = self._namespaced(node)
+        if function is not None:
+            return self._resolve(node, function, arguments, is_method=False)
+        return self._resolve(node, node.function, [self.type_of(node.target), *arguments], is_method=True)
+
+    def _namespaced(self, node: Call) -> str | None:
+        """The function's full name if what stands before the last dot is a part of it: `optional.of`."""
+        namespace = qualified_name(node.target) if node.target is not None else None
+        function = f"{namespace}.{node.function}".removeprefix(".")
+        return function if namespace is not None and function in FUNCTIONS else None
+
+    def _resolve(self, node: Call, name: str, arguments: list[t.CelType], *, is_method: bool) -> t.CelType:
+        overloads = FUNCTIONS.get(name)
+        if overloads is None:
+            return self._complain(node, f"undeclared reference to '{name}' (in container '')")
+        result: t.CelType | None = None
+        meant: list[Overload] = []
+        for overload in overloads:
+            if overload.is_method is not is_method or len(overload.parameters) != len(arguments):
+                continue
+            parameters, returned = self._instantiated(overload)
+            if not self.bindings.assignable(parameters, arguments):
+                continue
+            meant.append(overload)
+            returned = self.bindings.resolve(returned)
+            result = returned if result is None or result == returned else t.DYN
+        if result is None:
+            signature = self._signature(arguments, is_method=is_method)
+            return self._complain(node, f"found no matching overload for '{name}' applied to '{signature}'")
+        self.checked.overloads[node] = meant
+        return result
+
+    def _instantiated(self, overload: Overload) -> tuple[list[t.CelType], t.CelType]:
+        """Parameters and result with type variables of their own."""
+        fresh: dict[str, t.TypeVariable] = {}
+
+        def renamed(of: t.CelType) -> t.CelType:
+            match of:
+                case t.TypeVariable():
+                    return fresh.setdefault(of.name, fresh.get(of.name) or self.bindings.fresh())
+                case t.ListType():
+                    return t.ListType(renamed(of.element))
+                case t.MapType():
+                    return t.MapType(renamed(of.key), renamed(of.value))
+                case t.OptionalType():
+                    return t.OptionalType(renamed(of.of))
+                case t.TypeType():
+                    return t.TypeType(renamed(of.of))
+            return of
+
+        return [renamed(parameter) for parameter in overload.parameters], renamed(overload.result)
+
+    def _signature(self, arguments: list[t.CelType], *, is_method: bool) -> str:
+        shown = [self._shown(argument) for argument in arguments]
+        if is_method:
+            return f"{shown[0]}.({', '.join(shown[1:])})"
+        return f"({', '.join(shown)})"
+
+    def _shown(self, of: t.CelType) -> str:
+        return str(self.bindings.resolve(of, free_as_dyn=True))
+
+    # -- literals and folds
+
+    def _list(self, node: ListLiteral) -> t.CelType:
+        element: t.CelType | None = None
+        for place, item in enumerate(node.elements):
+            of = self.type_of(item)
+            if place in node.optional:
+                of = self._content(item, of)
+            element = self._joined(item, element, of)
+        return t.ListType(element or self.bindings.fresh())
+
+    def _map(self, node: MapLiteral) -> t.CelType:
+        key: t.CelType | None = None
+        value: t.CelType | None = None
+        for entry in node.entries:
+            key = self._joined(entry.key, key, self.type_of(entry.key))
+            of = self.type_of(entry.value)
+            if entry.optional:
+                of = self._content(entry.value, of)
+            value = self._joined(entry.value, value, of)
+        return t.MapType(key or self.bindings.fresh(), value or self.bindings.fresh())
+
+    def _content(self, node: Node, of: t.CelType) -> t.CelType:
+        of = self.bindings.resolve(of)
+        if isinstance(of, t.OptionalType):
+            return of.of
+        if not is_dynamic(of):
+            wanted = t.OptionalType(of)
+            self._complain(node, f"expected type '{self._shown(wanted)}' but found '{self._shown(of)}'")
+        return of
+
+    def _joined(self, node: Node, previous: t.CelType | None, current: t.CelType) -> t.CelType:
+        """Kubernetes asks for literals of one type."""
+        if previous is None:
+            return current
+        if self.bindings.assignable([previous], [current]):
+            return more_general(previous, current)
+        self._complain(node, f"expected type '{self._shown(previous)}' but found '{self._shown(current)}'")
+        return previous
+
+    def _comprehension(self, node: Comprehension) -> t.CelType:
+        first, second = self._ranged(node, self.bindings.resolve(self.type_of(node.items)))
+        initial = self.type_of(node.initial)
+        with self._scope({ACCUMULATOR: initial}):
+            names = {node.variable: first} if node.variable2 is None else {node.variable: first, node.variable2: second}
+            with self._scope(names):
+                self._expect(node.condition, t.BOOL)
+                self._expect(node.step, initial)
+            return self.type_of(node.result)
+
+    def _ranged(self, node: Comprehension, over: t.CelType) -> tuple[t.CelType, t.CelType]:
+        """The types of the variables: element; or index and element; or key and value."""
+        two = node.variable2 is not None
+        if isinstance(over, t.ListType):
+            return (t.INT, over.element) if two else (over.element, t.ERROR)
+        if isinstance(over, t.MapType):
+            return over.key, over.value
+        if isinstance(over, t.TypeVariable):
+            self.bindings.assignable([t.DYN], [over])
+        elif not is_dynamic(over):
+            self._complain(
+                node.items,
+                f"expression of type '{self._shown(over)}' cannot be range of a comprehension "
+                "(must be list, map, or dynamic)",
+            )
+            return t.ERROR, t.ERROR
+        return t.DYN, t.DYN
+
+    def _expect(self, node: Node, wanted: t.CelType) -> None:
+        found = self.type_of(node)
+        if not self.bindings.assignable([wanted], [found]):
+            self._complain(node, f"expected type '{self._shown(wanted)}' but found '{self._shown(found)}'")

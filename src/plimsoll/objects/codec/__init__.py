@@ -1,0 +1,1 @@
+"""Decoding and encoding of objects: JSON, YAML, manifests, and problems found on the way."""

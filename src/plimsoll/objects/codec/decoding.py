@@ -1,0 +1,277 @@
+"""From bytes to wire structs and back, whatever the bytes are.
+
+Everything that reads the Kubernetes API or a file of objects comes through here. Three promises:
+
+* Null equals absent, for every field and every map value. (Not for elements of a list: there it is a bad object.)
+* Nothing raises. What cannot be decoded is a `BadObject` that says which field is wrong, and who the object is as far
+  as that can be read: it is there in the cluster and must count as present and unmovable.
+* One bad object does not lose the list it came in.
+
+The fast path is one typed decode in C. Only after a failure the data is decoded generically, nulls are dropped, and
+the rest converted; a list falls back to the same thing object by object.
+"""
+
+from functools import cache
+from typing import Any, Final, Generic, TypeVar
+
+import msgspec
+from msgspec import Raw
+
+from plimsoll.core.values import Value, Wire
+from plimsoll.objects.api.meta import ListMeta, MicroTime, ObjectMeta, WireObject
+from plimsoll.objects.codec.decode_problems import BadObject, Unreadable, json_type, problem_of
+from plimsoll.objects.codec.json_spans import cut, members
+from plimsoll.objects.codec.nulls import Shape, without_nulls
+
+T = TypeVar("T", bound=WireObject)
+S = TypeVar("S", bound=Wire)
+
+_WHO: Final = ("metadata", "spec")
+# All that msgspec raises on data it cannot take, whatever the data is.
+_UNREADABLE: Final = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
+
+
+class RawObject(Value, Generic[T]):
+    """A slim view and the bytes it was read from: for kinds whose objects are copied, so that nothing is lost."""
+
+    view: T
+    raw: bytes
+
+    @property
+    def metadata(self) -> ObjectMeta:
+        """Of the view: who asks of an object only who it is need not ask whether its bytes are with it."""
+        return self.view.metadata
+
+    def __repr__(self) -> str:
+        """Without the bytes, which may be a Secret's."""
+        return f"RawObject({self.view!r}, {len(self.raw)} bytes)"
+
+    def __rich_repr__(self) -> list[tuple[str, Any]]:
+        return [("view", self.view), ("raw", f"{len(self.raw)} bytes")]
+
+
+class DecodedList(Value, Generic[T]):
+    """The objects of a list that could be read and the ones that could not.
+
+    `problem` is set if the list as such is unreadable. Then nothing follows from what is missing in it: an empty
+    `items` beside a `problem` does not mean that there are no objects.
+    """
+
+    items: tuple[T, ...] = ()
+    bad: tuple[BadObject, ...] = ()
+    metadata: ListMeta = ListMeta()
+    problem: str = ""
+
+
+def decode_object(struct: type[T], data: bytes | Raw) -> T | BadObject:
+    """The object, or what is wrong with it."""
+    decoded = _decoded(struct, data)
+    if isinstance(decoded, Unreadable):
+        return _bad(struct, decoded.problem, data)
+    if decoded.kind not in ("", struct.kind_name()):
+        return _bad(struct, _other_kind(struct, decoded.kind), data)
+    return decoded
+
+
+def convert_object(struct: type[T], value: Any) -> T | BadObject:
+    """The same for what is parsed already: a document of a YAML file."""
+    converted = _converted(struct, value)
+    if isinstance(converted, Unreadable):
+        return BadObject.told_by(value, kind=struct.kind_name(), problem=converted.problem)
+    if converted.kind not in ("", struct.kind_name()):
+        return BadObject.told_by(value, kind=struct.kind_name(), problem=_other_kind(struct, converted.kind))
+    return converted
+
+
+def decode_with_raw(struct: type[T], data: bytes | Raw) -> RawObject[T] | BadObject:
+    """The object with its bytes. They are copied: a view into a list would keep the whole list in memory."""
+    decoded = decode_object(struct, data)
+    return decoded if isinstance(decoded, BadObject) else RawObject(view=decoded, raw=bytes(data))
+
+
+def decode_list(struct: type[T], data: bytes) -> DecodedList[T]:
+    """A list as a server answers it. An answer that is no list (a Status, say) is a problem, not an empty list."""
+    try:
+        fast = _list_decoder(struct).decode(data)
+    except _UNREADABLE:
+        return _one_by_one(struct, data)
+    problem = _not_a_list(struct, fast.kind or "", has_items=fast.items is not None)
+    if problem:
+        return DecodedList(problem=problem)
+    items = fast.items or ()
+    if any(one.kind not in ("", struct.kind_name()) for one in items):
+        return _one_by_one(struct, data)
+    return DecodedList(items=items, metadata=fast.metadata or ListMeta())
+
+
+def decode_list_with_raw(struct: type[T], data: bytes) -> tuple[DecodedList[T], tuple[bytes, ...]]:
+    """The list, and the bytes of each of its readable items in the same order."""
+    envelope = _opened(struct, data)
+    if isinstance(envelope, Unreadable):
+        return DecodedList(problem=envelope.problem), ()
+    decoded = [decode_with_raw(struct, item) for item in envelope.items]
+    good = [one for one in decoded if isinstance(one, RawObject)]
+    bad = tuple(one for one in decoded if isinstance(one, BadObject))
+    listed = envelope.around(tuple(one.view for one in good), bad)
+    return listed, tuple(one.raw for one in good)
+
+
+def encode_object(value: Wire) -> bytes:
+    """JSON of what the struct knows, defaults left out. What it was decoded from may have had more."""
+    return _ENCODER.encode(value)
+
+
+class _TypedList(Wire, Generic[T]):
+    """What the fast path decodes a list into; only here null is allowed by type, because lists are hot."""
+
+    kind: str | None = None
+    metadata: ListMeta | None = None
+    items: tuple[T, ...] | None = None
+
+
+class _RawList(Wire):
+    """The same with nothing looked into."""
+
+    kind: Raw = Raw(b"null")
+    metadata: Raw = Raw(b"null")
+    items: Raw = Raw(b"null")
+
+
+class _Envelope(Value):
+    """A list taken apart: its items as bytes, and what is known about it as a whole."""
+
+    items: tuple[Raw, ...]
+    metadata: ListMeta
+    problem: str
+
+    def around(self, items: tuple[T, ...], bad: tuple[BadObject, ...]) -> DecodedList[T]:
+        return DecodedList(items=items, bad=bad, metadata=self.metadata, problem=self.problem)
+
+
+def _one_by_one(struct: type[T], data: bytes) -> DecodedList[T]:
+    envelope = _opened(struct, data)
+    if isinstance(envelope, Unreadable):
+        return DecodedList(problem=envelope.problem)
+    decoded = [decode_object(struct, item) for item in envelope.items]
+    good = tuple(one for one in decoded if not isinstance(one, BadObject))
+    bad = tuple(one for one in decoded if isinstance(one, BadObject))
+    return envelope.around(good, bad)
+
+
+def _opened(struct: type[WireObject], data: bytes) -> _Envelope | Unreadable:
+    outer = _outer(data)
+    if isinstance(outer, Unreadable):
+        return outer
+    try:
+        kind = msgspec.json.decode(outer.kind, type=str | None) or ""
+    except _UNREADABLE as error:
+        return Unreadable(problem=f"kind: {problem_of(error)}")
+    try:
+        items = msgspec.json.decode(outer.items, type=tuple[Raw, ...] | None)
+    except RecursionError:
+        # One item is nested too deeply; the others are still to be had.
+        items = tuple(Raw(value) for _, value in cut(bytes(outer.items)))
+    except _UNREADABLE as error:
+        return Unreadable(problem=f"items: {problem_of(error)}")
+    problem = _not_a_list(struct, kind, has_items=items is not None)
+    return Unreadable(problem=problem) if problem else _envelope(outer.metadata, items)
+
+
+def _outer(data: bytes) -> _RawList | Unreadable:
+    try:
+        return msgspec.json.decode(data, type=_RawList)
+    except RecursionError as error:
+        parts = members(data)
+        # Text that breaks off would look like an empty list.
+        if "items" not in parts or not data.rstrip().endswith(b"}"):
+            return Unreadable(problem=problem_of(error))
+        return _RawList(**{name: Raw(parts[name]) for name in _RawList.__struct_fields__ if name in parts})
+    except _UNREADABLE as error:
+        return Unreadable(problem=problem_of(error))
+
+
+def _envelope(metadata: Raw, items: tuple[Raw, ...] | None) -> _Envelope:
+    listed = _decoded(ListMeta, metadata) if bytes(metadata) != b"null" else ListMeta()
+    if isinstance(listed, Unreadable):
+        return _Envelope(items=items or (), metadata=ListMeta(), problem=f"metadata.{listed.problem}")
+    return _Envelope(items=items or (), metadata=listed, problem="")
+
+
+def _not_a_list(struct: type[WireObject], kind: str, *, has_items: bool) -> str:
+    """A dump of several kinds is a `List`; a list of another kind is somebody else's answer."""
+    if kind not in {"", "List", f"{struct.kind_name()}List"}:
+        return f"kind: expected {struct.kind_name()}List, got {kind[:64]}"
+    return "" if kind or has_items else "items: expected a list, got none"
+
+
+def _other_kind(struct: type[WireObject], kind: str) -> str:
+    return f"kind: expected {struct.kind_name()}, got {kind[:64]}"
+
+
+def _decoded(struct: type[S], data: bytes | Raw) -> S | Unreadable:
+    try:
+        fast: S = _decoder(struct).decode(data)
+    except _UNREADABLE as error:
+        problem = problem_of(error)
+    else:
+        return fast
+    try:
+        value = msgspec.json.decode(data)
+    except _UNREADABLE:
+        return Unreadable(problem=problem)
+    return _converted(struct, value)
+
+
+def _converted(struct: type[S], value: Any) -> S | Unreadable:
+    present = without_nulls(value, _shape(struct))
+    try:
+        converted: S = msgspec.convert(present, struct, dec_hook=_from_wire)
+    except _UNREADABLE as error:
+        return Unreadable(problem=problem_of(error, value=present))
+    return converted
+
+
+def _bad(struct: type[WireObject], problem: str, data: bytes | Raw) -> BadObject:
+    """The few fields that say who an object is, from text that may not even be JSON."""
+    parts = members(bytes(data))
+    told = {name: {key: _text(part) for key, part in members(parts.get(name, b"")).items()} for name in _WHO}
+    return BadObject.told_by(told, kind=struct.kind_name(), problem=problem)
+
+
+def _text(json: bytes) -> str:
+    try:
+        return msgspec.json.decode(json, type=str)
+    except _UNREADABLE:
+        return ""
+
+
+def _from_wire(kind: type[Any], value: Any) -> Any:
+    if kind is not MicroTime:
+        raise NotImplementedError(kind)
+    if isinstance(value, str):
+        return MicroTime.parse(value)
+    raise ValueError(f"Expected `datetime`, got `{json_type(value)}`")
+
+
+def _to_wire(value: Any) -> Any:
+    if isinstance(value, MicroTime):
+        return value.text()
+    raise NotImplementedError(type(value))
+
+
+_ENCODER: Final = msgspec.json.Encoder(enc_hook=_to_wire)
+
+
+@cache
+def _decoder(struct: type[S]) -> msgspec.json.Decoder[S]:
+    return msgspec.json.Decoder(struct, dec_hook=_from_wire)
+
+
+@cache
+def _list_decoder(struct: type[T]) -> msgspec.json.Decoder[_TypedList[T]]:
+    return msgspec.json.Decoder(_TypedList[struct], dec_hook=_from_wire)  # type: ignore[valid-type] # a type made at run time
+
+
+@cache
+def _shape(struct: type[Wire]) -> Shape:
+    return msgspec.inspect.type_info(struct)

@@ -1,0 +1,171 @@
+"""Files of Kubernetes objects: YAML or JSON, several documents, `kind: List`, as kubectl takes them.
+
+Decides by content, not by a file's name. Used by every command that has `-f`, and by the scenario reader.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import TYPE_CHECKING, Any
+
+from plimsoll.core.errors import UnreadableDocument
+from plimsoll.core.plans import Ref
+from plimsoll.core.values import Value
+from plimsoll.objects.codec.yaml import DEEPEST, load_all
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+_BLANK = re.compile(r"\s*")
+
+
+class Manifest(Value):
+    """One object as it was written, and where."""
+
+    source: str
+    line: int
+    body: dict[str, Any]
+
+    def __repr__(self) -> str:
+        """Without the body, which may be a Secret's."""
+        return f"Manifest({self.ref}, {self.source}:{self.line})"
+
+    def __rich_repr__(self) -> list[tuple[str, Any]]:
+        return [("ref", str(self.ref)), ("source", self.source), ("line", self.line)]
+
+    @property
+    def api_version(self) -> str:
+        return _text(self.body.get("apiVersion"))
+
+    @property
+    def group(self) -> str:
+        return self.api_version.rpartition("/")[0]
+
+    @property
+    def kind(self) -> str:
+        return _text(self.body.get("kind"))
+
+    @property
+    def ref(self) -> Ref:
+        """The object's own idea of its name, for messages and for finding its old version."""
+        metadata = self.body.get("metadata")
+        metadata = metadata if isinstance(metadata, dict) else {}
+        name = _text(metadata.get("name")) or _text(metadata.get("generateName"))
+        return Ref(kind=self.kind, namespace=_text(metadata.get("namespace")), name=name)
+
+
+def read_documents(
+    data: bytes, *, source: str, letters_are_text: bool = False, odd_numbers: bool = False
+) -> Iterator[tuple[int, Any]]:
+    """Every document with its line, whatever it holds. Raises UnreadableDocument, naming the source and the place.
+
+    `letters_are_text` is for files of our own, where Y is a fine name; Kubernetes reads it as true.
+    `odd_numbers` lets NaN and infinities through, for who complains about them with the path of the field.
+    """
+    try:
+        text = data.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise UnreadableDocument(f"not UTF-8 at byte {error.start}", path=source) from error
+    try:
+        yield from (
+            _json_document(text, odd_numbers=odd_numbers)
+            if text.lstrip()[:1] in {"{", "["}
+            else load_all(text, letters_are_text=letters_are_text, odd_numbers=odd_numbers)
+        )
+    except UnreadableDocument as error:
+        raise UnreadableDocument(error.problem, path=source) from error
+
+
+def read_manifests(data: bytes, *, source: str, odd_numbers: bool = False) -> list[Manifest]:
+    """The objects of a file, lists taken apart. `odd_numbers` as for `read_documents`."""
+    return [
+        Manifest(source=source, line=line, body=body)
+        for line, document in read_documents(data, source=source, odd_numbers=odd_numbers)
+        for body in _objects_of(document, source=source, line=line)
+    ]
+
+
+def _objects_of(document: Any, *, source: str, line: int, place: str = "") -> Iterator[dict[str, Any]]:
+    if not isinstance(document, dict):
+        problem = f"line {line}: {place}an object was expected, this is a {_named(document)}"
+        raise UnreadableDocument(problem, path=source)
+    kind = document.get("kind")
+    items = document.get("items", [])
+    if not (isinstance(kind, str) and kind.endswith("List") and isinstance(items, list | None)):
+        yield document
+        return
+    for index, item in enumerate(items or ()):
+        here = f"{place}items[{index}]: "
+        typed = _with_type_of(document, item) if isinstance(item, dict) else item
+        yield from _objects_of(typed, source=source, line=line, place=here)
+
+
+def _with_type_of(holder: dict[str, Any], item: dict[str, Any]) -> dict[str, Any]:
+    """Items of a typed list (PodList) do not say what they are; the list does."""
+    if item.get("kind") or holder["kind"] == "List":
+        return item
+    return {"apiVersion": holder.get("apiVersion"), "kind": holder["kind"].removesuffix("List"), **item}
+
+
+def _json_document(text: str, *, odd_numbers: bool) -> Iterator[tuple[int, Any]]:
+    """JSON values, one after the other; flow style YAML looks the same at its start, so what is not JSON is YAML."""
+    try:
+        yield from _json_values(text, odd_numbers=odd_numbers)
+    except json.JSONDecodeError as error:
+        try:
+            documents = list(load_all(text, odd_numbers=odd_numbers))
+        except UnreadableDocument:
+            raise UnreadableDocument(f"line {error.lineno}, column {error.colno}: {error.msg}") from error
+        yield from documents
+    except RecursionError as error:
+        raise UnreadableDocument(f"nested deeper than {DEEPEST} levels") from error
+    except ValueError as error:  # Python's own bound on the digits of a whole number
+        raise UnreadableDocument("holds a number of thousands of digits") from error
+
+
+def _json_values(text: str, *, odd_numbers: bool) -> list[tuple[int, Any]]:
+    constant, number = (float, float) if odd_numbers else (_no_constant, _finite)
+    decoder = json.JSONDecoder(object_pairs_hook=_object_of, parse_constant=constant, parse_float=number)
+    found: list[tuple[int, Any]] = []
+    place = _after_blanks(text, 0)
+    while place < len(text):
+        line = text.count("\n", 0, place) + 1
+        value, place = decoder.raw_decode(text, place)
+        found.append((line, value))
+        place = _after_blanks(text, place)
+    return found
+
+
+def _after_blanks(text: str, place: int) -> int:
+    blanks = _BLANK.match(text, place)
+    return blanks.end() if blanks else place
+
+
+def _object_of(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    made = dict(pairs)
+    if len(made) != len(pairs):
+        seen: set[str] = set()
+        twice = next(key for key, _ in pairs if key in seen or seen.add(key))  # type: ignore[func-returns-value]
+        raise UnreadableDocument(f'key "{twice}" stands twice in one object')
+    return made
+
+
+def _no_constant(name: str) -> Any:
+    raise UnreadableDocument(f"{name} is not JSON")
+
+
+def _finite(digits: str) -> float:
+    number = float(digits)
+    if number in {float("inf"), float("-inf")}:
+        raise UnreadableDocument(f"{digits} is too large a number")
+    return number
+
+
+def _text(value: Any) -> str:
+    return value if isinstance(value, str) else ""
+
+
+def _named(value: Any) -> str:
+    names = {list: "list", str: "text", bool: "boolean", int: "number", float: "number", type(None): "null"}
+    return names.get(type(value), type(value).__name__)

@@ -1,0 +1,12 @@
+"""The kinds of Kubernetes together with the custom resources that Plimsoll defines."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from plimsoll.objects.api.provisioning_requests import REQUEST_RESOURCES
+from plimsoll.objects.api.simulated_cloud import CLOUD_RESOURCES
+from plimsoll.objects.api.tidb import TIDB_RESOURCES
+from plimsoll.objects.registry import KINDS
+
+OUR_KINDS: Final = KINDS.extended((*CLOUD_RESOURCES, *REQUEST_RESOURCES, *TIDB_RESOURCES))

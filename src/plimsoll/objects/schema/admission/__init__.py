@@ -1,0 +1,1 @@
+"""What a structural schema does to an object: defaulting, pruning and validation."""

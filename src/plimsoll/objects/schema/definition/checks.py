@@ -1,0 +1,227 @@
+"""Whether a CustomResourceDefinition is valid, in the words and with the field paths of the real server.
+
+The paths are those of the server's internal form, not of what was sent: what all versions share (schema, subresources,
+columns) is reported for `spec.validation`, `spec.subresources` and so on, as if it stood there. With one version that
+is everything.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from plimsoll.core.errors import InvalidInput
+from plimsoll.core.names import dns1035_label_problems, subdomain_problems
+from plimsoll.objects.schema import field_errors as fields
+from plimsoll.objects.schema.admission import metadata_checks, object_metadata
+from plimsoll.objects.schema.definition import parts
+from plimsoll.objects.schema.definition.default_checks import is_unpruned
+from plimsoll.objects.schema.definition.defaults import prepared
+from plimsoll.objects.schema.definition.list_type_checks import list_key_errors, non_atomic_set_items
+from plimsoll.objects.schema.definition.schema_checks import KNOWN_TYPES, Strictness, schema_errors
+from plimsoll.objects.schema.definition.spec import DefinitionSpec, VersionSpec, read_spec
+from plimsoll.objects.schema.field_errors import FieldError, child, index
+from plimsoll.objects.schema.json_values import Refused, same, take_over
+
+if TYPE_CHECKING:
+    from plimsoll.objects.schema.structural import StructuralSchema
+
+
+def validate_definition(crd: Any, old: dict[str, Any] | None = None) -> list[FieldError]:
+    """Every error of a definition that is to be created, or to replace `old`. Defaults are filled in before."""
+    taken = take_over(crd)
+    if isinstance(taken, Refused):
+        return [fields.invalid(taken.path, fields.OMITTED, taken.problem)]
+    if not isinstance(taken, dict):
+        return [fields.type_invalid("", fields.OMITTED, "must be an object")]
+    definition = prepared(taken, old)
+    metadata = definition.get("metadata") or {}
+    problem = object_metadata.decode_problem(metadata)
+    if problem is not None:
+        return [fields.invalid("metadata", fields.OMITTED, problem)]
+    try:
+        spec = read_spec(definition.get("spec"))
+        old_spec = None if old is None else read_spec(old.get("spec"))
+    except InvalidInput as error:
+        return [fields.type_invalid(error.path, fields.OMITTED, error.problem)]
+    errors = _metadata_errors(metadata, spec, old)
+    errors += _spec_errors(spec, old_spec)
+    if old is not None and old_spec is not None:
+        errors += _immutable_errors(spec, old_spec, established=_is_established(old))
+    status = definition["status"]
+    errors += parts.name_errors(_accepted_names(status), "status.acceptedNames")
+    errors += _stored_version_errors(status.get("storedVersions"), spec)
+    errors += parts.approval_errors(metadata, spec.group, old)
+    return errors + parts.preserving_errors(definition.get("spec") or {}, old)
+
+
+def _metadata_errors(metadata: dict[str, Any], spec: DefinitionSpec, old: dict[str, Any] | None) -> list[FieldError]:
+    if old is not None:
+        return metadata_checks.update_errors(metadata, old.get("metadata") or {}, "metadata")
+
+    def name_rule(name: str) -> list[str]:
+        problems = subdomain_problems(name)
+        expected = f"{spec.names.plural}.{spec.group}"
+        return problems if name == expected else [*problems, 'must be spec.names.plural+"."+spec.group']
+
+    return metadata_checks.create_errors(metadata, "metadata", namespaced=False, name_rule=name_rule)
+
+
+def _spec_errors(spec: DefinitionSpec, old: DefinitionSpec | None) -> list[FieldError]:
+    errors = _group_errors(spec.group)
+    errors += fields.choice_errors("spec.scope", spec.scope, ("Cluster", "Namespaced"))
+    if spec.shared_schema is None:
+        for position, version in enumerate(spec.versions):
+            if version.schema is None:
+                errors.append(fields.required(f"spec.versions[{position}].schema.openAPIV3Schema"))
+    relaxed = _strictness(old)
+    for position, version in enumerate(spec.versions):
+        errors += _version_errors(version, position, spec=spec, old=old, relaxed=relaxed)
+    errors += _version_list_errors(spec)
+    names = spec.names
+    required = (
+        ("plural", names.plural),
+        ("singular", names.singular),
+        ("kind", names.kind),
+        ("listKind", names.list_kind),
+    )
+    errors += [fields.required(f"spec.names.{field}") for field, text in required if not text]
+    errors += parts.name_errors(names, "spec.names")
+    if spec.shared_schema is not None:
+        first = spec.versions[0]
+        errors += _schema_errors(first, "spec.validation", has_status=spec.any_status, old=old, relaxed=relaxed)
+    if spec.shares_subresources:
+        errors += parts.subresource_errors(spec.versions[0].scale, "spec.subresources")
+    if spec.shares_columns:
+        errors += parts.column_errors(spec.versions[0].columns, "spec.additionalPrinterColumns")
+    if spec.shares_selectable_fields:
+        errors += parts.selectable_field_errors(spec.versions[0], "spec.selectableFields")
+    return errors + parts.conversion_errors(spec.conversion, "spec.conversion")
+
+
+def _group_errors(group: str) -> list[FieldError]:
+    if not group:
+        return [fields.required("spec.group")]
+    problems = subdomain_problems(group)
+    if problems:
+        return [fields.invalid("spec.group", group, ",".join(problems))]
+    if "." not in group:
+        return [fields.invalid("spec.group", group, "should be a domain with at least one dot")]
+    return []
+
+
+def _version_errors(
+    version: VersionSpec, position: int, *, spec: DefinitionSpec, old: DefinitionSpec | None, relaxed: Strictness
+) -> list[FieldError]:
+    path = index("spec.versions", position)
+    errors = []
+    problems = dns1035_label_problems(version.name)
+    if problems:
+        errors.append(fields.invalid(child(path, "name"), version.name, ",".join(problems)))
+    warning = version.deprecation_warning
+    problems = parts.deprecation_problems(warning, deprecated=version.deprecated)
+    errors += [fields.invalid(child(path, "deprecationWarning"), warning, problem) for problem in problems]
+    if spec.shared_schema is None and version.schema is not None:
+        place = child(path, "schema")
+        errors += _schema_errors(version, place, has_status=version.has_status, old=old, relaxed=relaxed)
+    if not spec.shares_subresources:
+        errors += parts.subresource_errors(version.scale, child(path, "subresources"))
+    if not spec.shares_columns:
+        errors += parts.column_errors(version.columns, child(path, "additionalPrinterColumns"))
+    if not spec.shares_selectable_fields:
+        errors += parts.selectable_field_errors(version, child(path, "selectableFields"))
+    return errors
+
+
+def _schema_errors(
+    version: VersionSpec, path: str, *, has_status: bool, old: DefinitionSpec | None, relaxed: Strictness
+) -> list[FieldError]:
+    assert version.schema is not None
+    before = next((one for one in old.versions if one.name == version.name), None) if old else None
+    unchanged = before is not None and same(before.raw_schema, version.raw_schema)
+    strictness = Strictness(
+        known_types=relaxed.known_types,
+        pruned_defaults=relaxed.pruned_defaults,
+        atomic_sets=relaxed.atomic_sets,
+        list_keys=relaxed.list_keys,
+        cost_per_expression=not unchanged,
+    )
+    place = child(path, "openAPIV3Schema")
+    errors = parts.root_errors(version.raw_schema, place) if has_status else []
+    return errors + schema_errors(version.schema, place, strictness=strictness)
+
+
+def _strictness(old: DefinitionSpec | None) -> Strictness:
+    """What the old definition already got wrong is not asked for."""
+    nodes: list[StructuralSchema] = []
+    for version in old.versions if old else ():
+        nodes += version.schema.walk() if version.schema else ()
+    return Strictness(
+        known_types=all(not node.type or node.type in KNOWN_TYPES for node in nodes),
+        pruned_defaults=not any(node.default is not None and is_unpruned(node) for node in nodes),
+        atomic_sets=not any(non_atomic_set_items(node) for node in nodes),
+        list_keys=not any(list_key_errors(node, "") for node in nodes),
+    )
+
+
+def _version_list_errors(spec: DefinitionSpec) -> list[FieldError]:
+    errors = []
+    names = [version.name for version in spec.versions]
+    shown = [version.shown(spec) for version in spec.versions]
+    if len(set(names)) != len(names):
+        errors.append(fields.invalid("spec.versions", shown, "must contain unique version names"))
+    if sum(version.storage for version in spec.versions) != 1:
+        detail = "must have exactly one version marked as storage version"
+        errors.append(fields.invalid("spec.versions", shown or None, detail))
+    if names and names[0] and (problems := dns1035_label_problems(names[0])):
+        errors.append(fields.invalid("spec.version", names[0], ",".join(problems)))
+    return errors
+
+
+def _immutable_errors(spec: DefinitionSpec, old: DefinitionSpec, *, established: bool) -> list[FieldError]:
+    watched = []
+    if established:
+        watched += [
+            ("spec.scope", spec.scope, old.scope),
+            ("spec.names.kind", spec.names.kind, old.names.kind),
+        ]
+    watched += [
+        ("spec.group", spec.group, old.group),
+        ("spec.names.plural", spec.names.plural, old.names.plural),
+    ]
+    return [fields.invalid(path, new, "field is immutable") for path, new, before in watched if new != before]
+
+
+def _is_established(crd: dict[str, Any]) -> bool:
+    conditions = (crd.get("status") or {}).get("conditions") or []
+    return any(one.get("type") == "Established" and one.get("status") == "True" for one in conditions)
+
+
+def _accepted_names(status: dict[str, Any]) -> parts.DefinitionNames:
+    try:
+        return parts.read_names(status.get("acceptedNames"), "status.acceptedNames")
+    except InvalidInput:
+        return parts.DefinitionNames()
+
+
+def _stored_version_errors(stored: list[str] | None, spec: DefinitionSpec) -> list[FieldError]:
+    path = "status.storedVersions"
+    if not stored:
+        return [fields.invalid(path, None, "must have at least one stored version")]
+    names = {version.name for version in spec.versions}
+    errors = [
+        fields.invalid(path, stored, f"must have the storage version {version.name}")
+        for version in spec.versions
+        if version.storage and version.name not in stored
+    ]
+    return errors + [
+        fields.invalid(index(path, position), name, _still_stored(name))
+        for position, name in enumerate(stored)
+        if name not in names
+    ]
+
+
+def _still_stored(name: str) -> str:
+    return (
+        f"missing from spec.versions; {name} was previously a storage version, and must remain in spec.versions until "
+        f"a storage migration ensures no data remains persisted in {name} and removes {name} from status.storedVersions"
+    )

@@ -1,0 +1,157 @@
+"""Whether the CEL rules of a definition are acceptable: they compile, and their worst case is affordable.
+
+Called by `schema_checks` for every node with rules. The cost of a rule is its worst case on one value times how often
+the value can occur, which is the product of the limits of the lists and maps around it.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from plimsoll.objects import cel
+from plimsoll.objects.schema import field_errors as fields
+from plimsoll.objects.schema.field_errors import FieldError, child, index
+from plimsoll.objects.schema.go_text import GoStruct
+from plimsoll.objects.schema.rules.declarations import Declared, declare, most_in_a_request
+
+if TYPE_CHECKING:
+    from plimsoll.objects.schema.structural import StructuralSchema, ValidationRule
+
+EXPRESSION_LIMIT = 10_000_000
+DEFINITION_LIMIT = 100_000_000
+_MAX_UINT64 = 2**64 - 1
+_MOST_EXPENSIVE_SHOWN = 4
+
+
+class CostTally:
+    """What the rules of one schema cost together, and which of them the most."""
+
+    def __init__(self, *, check_each: bool) -> None:
+        self.check_each = check_each
+        self._total = 0
+        self._expensive: list[tuple[int, str]] = []
+
+    def add(self, cost: int, path: str) -> None:
+        self._total = min(self._total + cost, _MAX_UINT64)
+        if cost >= DEFINITION_LIMIT // 100:
+            self._expensive.append((cost, path))
+            self._expensive.sort(key=lambda entry: -entry[0])
+            del self._expensive[_MOST_EXPENSIVE_SHOWN:]
+
+    def errors(self, path: str) -> list[FieldError]:
+        """The complaint about the total, after those about the rules to blame."""
+        if self._total <= DEFINITION_LIMIT:
+            return []
+        blame = "contributed to estimated rule cost total exceeding cost limit for entire OpenAPIv3 schema"
+        subject = "x-kubernetes-validations estimated rule cost total for entire OpenAPIv3 schema"
+        return [
+            *(fields.forbidden(expensive, blame) for _, expensive in self._expensive),
+            fields.forbidden(path, _over_budget(subject, self._total, DEFINITION_LIMIT)),
+        ]
+
+
+class NodeContext:
+    """Where a node stands, as far as rules care: how often it occurs, and below what oldSelf means nothing."""
+
+    __slots__ = ("is_resource", "occurrences", "uncorrelatable")
+
+    def __init__(self, *, occurrences: int | None, uncorrelatable: str | None, is_resource: bool) -> None:
+        self.occurrences = occurrences
+        self.uncorrelatable = uncorrelatable
+        self.is_resource = is_resource
+
+
+def rule_errors(schema: StructuralSchema, path: str, *, context: NodeContext, tally: CostTally) -> list[FieldError]:
+    """What is wrong with the rules of one node."""
+    rules_path = child(path, "x-kubernetes-validations")
+    declared = declare(schema, "self", is_resource=context.is_resource)
+    if declared is None:
+        detail = (
+            "internal error: failed to construct type information for x-kubernetes-validations rules: "
+            "unable to convert structural schema to CEL declarations"
+        )
+        return [fields.internal_error(rules_path, detail)]
+    errors = []
+    for position, rule in enumerate(schema.rules):
+        errors += _of_rule(rule, index(rules_path, position), declared=declared, context=context, tally=tally)
+    return errors
+
+
+def _of_rule(
+    rule: ValidationRule, path: str, *, declared: Declared, context: NodeContext, tally: CostTally
+) -> list[FieldError]:
+    old_type = cel.OptionalType(declared.type) if rule.optional_old_self else declared.type
+    variables = {"self": declared.type, "oldSelf": old_type}
+    errors = []
+    program: cel.Program | None = None
+    try:
+        program = cel.compile_expression(rule.rule, variables=variables, result=cel.BOOL)
+    except cel.CelCompileError as error:
+        errors.append(fields.invalid(child(path, "rule"), _shown(rule), error.message))
+    else:
+        occurrences = context.occurrences
+        if occurrences is None:
+            occurrences = most_in_a_request(declared.smallest_bytes)
+        cost = min(program.estimated_cost() * occurrences, _MAX_UINT64)
+        errors += _cost_errors("estimated rule cost", cost, child(path, "rule"), tally)
+        errors += _message_errors(rule, path, variables=variables, tally=tally)
+    if program is not None and program.uses("oldSelf"):
+        if context.uncorrelatable is not None:
+            detail = (
+                f"oldSelf cannot be used on the uncorrelatable portion of the schema within {context.uncorrelatable}"
+            )
+            errors.append(fields.invalid(child(path, "rule"), rule.rule, detail))
+    elif rule.optional_old_self is not None:
+        detail = "may not be set if oldSelf is not used in rule"
+        errors.append(fields.invalid(child(path, "optionalOldSelf"), rule.optional_old_self, detail))
+    return errors
+
+
+def _message_errors(
+    rule: ValidationRule, path: str, *, variables: dict[str, cel.CelType], tally: CostTally
+) -> list[FieldError]:
+    if not rule.message_expression:
+        return []
+    place = child(path, "messageExpression")
+    try:
+        message = cel.compile_expression(rule.message_expression, variables=variables, result=cel.STRING)
+    except cel.CelCompileError as error:
+        said = error.message.removeprefix("messageExpression ").removeprefix("cel expression ")
+        detail = f"messageExpression {said}"
+        return [fields.invalid(place, _shown(rule), detail)]
+    return _cost_errors("estimated messageExpression cost", min(message.estimated_cost(), _MAX_UINT64), place, tally)
+
+
+def _cost_errors(subject: str, cost: int, path: str, tally: CostTally) -> list[FieldError]:
+    tally.add(cost, path)
+    if not tally.check_each or cost <= EXPRESSION_LIMIT:
+        return []
+    return [fields.forbidden(path, _over_budget(subject, cost, EXPRESSION_LIMIT))]
+
+
+def _over_budget(subject: str, cost: int, limit: int) -> str:
+    factor = cost / limit
+    if factor > 100:
+        shown = "more than 100x"
+    elif factor < 1.5:
+        shown = f"{factor:f}x"
+    else:
+        shown = f"{factor:.1f}x"
+    advice = (
+        "try simplifying the rule, or adding maxItems, maxProperties, and maxLength where arrays, maps, and strings "
+        "are declared"
+    )
+    return f"{subject} exceeds budget by factor of {shown} ({advice})"
+
+
+def _shown(rule: ValidationRule) -> GoStruct:
+    return GoStruct(
+        fields={
+            "Rule": rule.rule,
+            "Message": rule.message,
+            "MessageExpression": rule.message_expression,
+            "Reason": rule.reason,
+            "FieldPath": rule.field_path,
+            "OptionalOldSelf": rule.optional_old_self,
+        }
+    )

@@ -1,0 +1,1 @@
+"""Validation rules (x-kubernetes-validations): declarations, correlation with old values, evaluation."""

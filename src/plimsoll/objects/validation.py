@@ -1,0 +1,197 @@
+"""Who judges an object: the built-in rules, the definition of its kind, or the rules for definitions themselves.
+
+`plimsoll validate` asks here. Strict as kubectl is: a field that nobody knows is an error, because it is a typing
+mistake more often than not.
+"""
+
+from __future__ import annotations
+
+from importlib.resources import files
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from plimsoll.core.errors import InvalidInput
+from plimsoll.core.values import Value
+from plimsoll.objects import builtin
+from plimsoll.objects.codec.manifests import Manifest, read_manifests
+from plimsoll.objects.schema.api import CompiledDefinition, compile_definition
+from plimsoll.objects.schema.definition.checks import validate_definition
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from plimsoll.objects.schema.admission.admission import Admission
+    from plimsoll.objects.schema.field_errors import FieldError
+
+LARGEST_BODY_BYTES = 3 * 1024 * 1024
+DEFINITION = ("apiextensions.k8s.io/v1", "CustomResourceDefinition")
+
+
+class Complaint(Value):
+    """One thing wrong: where, what kind of wrong, and the sentence."""
+
+    field: str
+    reason: str
+    message: str
+
+    def __str__(self) -> str:
+        return f"{self.field}: {self.message}" if self.field else self.message
+
+
+class ValidationResult(Value):
+    """What is wrong with an object, and what is only worth a word."""
+
+    complaints: tuple[Complaint, ...] = ()
+    warnings: tuple[str, ...] = ()
+
+    @property
+    def valid(self) -> bool:
+        return not self.complaints
+
+
+class ManifestValidator:
+    """Knows the built-in kinds, our own definitions, and those it is taught."""
+
+    def __init__(self) -> None:
+        self._definitions: dict[tuple[str, str], CompiledDefinition] = {}
+        self._knows_shipped = False
+        self._not_valid: set[tuple[str, str]] = set()
+
+    def learn(self, crd: dict[str, Any]) -> None:
+        """Take up a definition; one that is not valid is only remembered (judging it says why)."""
+        if validate_definition(crd):
+            self._not_valid.add(_defines(crd))
+            return
+        compiled = compile_definition(crd)
+        self._definitions[compiled.names.group, compiled.names.kind] = compiled
+
+    def judge(self, manifest: Manifest, old: Manifest | None = None) -> ValidationResult:
+        """A creation, or with `old` an update of it."""
+        refused = _nameless(manifest) or _too_large(manifest)
+        if refused is not None:
+            return ValidationResult(complaints=(refused,))
+        before = old.body if old is not None else None
+        if (manifest.api_version, manifest.kind) == DEFINITION:
+            return ValidationResult(complaints=_told(validate_definition(manifest.body, before)))
+        if builtin.is_builtin(manifest.api_version, manifest.kind):
+            return _by_builtin_rules(manifest, old)
+        return self._by_definition(manifest, before)
+
+    def _by_definition(self, manifest: Manifest, old: dict[str, Any] | None) -> ValidationResult:
+        group, _, version = manifest.api_version.rpartition("/")
+        definition = self._definition_of(group, manifest.kind)
+        if definition is None:
+            return ValidationResult(complaints=(self._unknown_kind(manifest, group),))
+        served = [name for name, one in definition.versions.items() if one.served]
+        if version not in served:
+            message = f"{manifest.kind} is not served in version {version!r}; there is {', '.join(served)}"
+            return ValidationResult(complaints=(Complaint(field="apiVersion", reason="NotFound", message=message),))
+        judged = definition.version(version)
+        if old is None:
+            admission = judged.admit_create(manifest.body, field_validation="Warn")
+        else:
+            new, before = _with_one_resource_version(manifest.body, old)
+            admission = judged.admit_update(new, before, field_validation="Warn")
+        return _by_admission(admission, warning=judged.deprecation_warning)
+
+    def _unknown_kind(self, manifest: Manifest, group: str) -> Complaint:
+        message = (
+            f"{manifest.kind} in {manifest.api_version} is not known here and cannot be judged; "
+            "if it is a custom resource, give its CustomResourceDefinition with -f"
+        )
+        if (group, manifest.kind) in self._not_valid:
+            message = f"the CustomResourceDefinition of {manifest.kind} is not valid itself"
+        return Complaint(field="kind", reason="NotFound", message=message)
+
+    def _definition_of(self, group: str, kind: str) -> CompiledDefinition | None:
+        """What was taught goes before what is shipped, and what is shipped is read only if it is asked for."""
+        if (group, kind) not in self._definitions and not self._knows_shipped:
+            self._knows_shipped = True
+            shipped = (compile_definition(manifest.body) for manifest in shipped_definitions())
+            self._definitions = {(one.names.group, one.names.kind): one for one in shipped} | self._definitions
+        return self._definitions.get((group, kind))
+
+
+def _defines(crd: dict[str, Any]) -> tuple[str, str]:
+    """Group and kind, as far as they can be read."""
+    spec = crd.get("spec")
+    names = spec.get("names") if isinstance(spec, dict) else None
+    kind = names.get("kind") if isinstance(names, dict) else None
+    return str(spec.get("group") if isinstance(spec, dict) else None), str(kind)
+
+
+def shipped_definitions() -> Iterable[Manifest]:
+    """The definitions of our own resources, as they are installed into a cluster."""
+    for file in sorted(files("plimsoll.objects").joinpath("crds").iterdir(), key=lambda found: found.name):
+        if file.name.endswith(".yaml"):
+            yield from read_manifests(file.read_bytes(), source=file.name)
+
+
+def _nameless(manifest: Manifest) -> Complaint | None:
+    """An object must say what it is, in text."""
+    for field in ("apiVersion", "kind"):
+        said = manifest.body.get(field)
+        if not said:
+            return Complaint(field=field, reason="FieldValueRequired", message="Required value")
+        if not isinstance(said, str):
+            message = f"Invalid value: {said}: must be a string"
+            return Complaint(field=field, reason="FieldValueTypeInvalid", message=message)
+    return None
+
+
+def _too_large(manifest: Manifest) -> Complaint | None:
+    """A server does not read on: the answer to a huge object is short, whatever is in it."""
+    if len(msgspec.json.encode(manifest.body)) <= LARGEST_BODY_BYTES:
+        return None
+    message = f"Request entity too large: limit is {LARGEST_BODY_BYTES}"
+    return Complaint(field="", reason="RequestEntityTooLarge", message=message)
+
+
+def _by_builtin_rules(manifest: Manifest, old: Manifest | None) -> ValidationResult:
+    if old is None:
+        verdict = builtin.check_create(manifest.body)
+    else:
+        new, before = _with_one_resource_version(manifest.body, old.body)
+        if problems := builtin.check_create(before).decode_problems:
+            unreadable = f"{problems[0].path}: {problems[0].text}"
+            raise InvalidInput(f"the stored version cannot be read: {unreadable}", path=old.source)
+        verdict = builtin.check_update(new, before)
+    undecodable = tuple(
+        Complaint(field=problem.path, reason="FieldValueTypeInvalid", message=problem.text)
+        for problem in verdict.decode_problems
+    )
+    return ValidationResult(complaints=(*_unknown(verdict.unknown_fields), *undecodable, *_told(verdict.errors)))
+
+
+def _by_admission(admission: Admission, *, warning: str | None) -> ValidationResult:
+    refused: tuple[Complaint, ...] = ()
+    if admission.bad_request is not None:
+        refused = (Complaint(field="", reason="BadRequest", message=admission.bad_request),)
+    # Unknown fields are errors here; what is left are rules that were broken before and are tolerated.
+    tolerated = [text for text in admission.warnings if not text.startswith("unknown field")]
+    return ValidationResult(
+        complaints=(*_unknown(admission.unknown_fields), *refused, *_told(admission.errors)),
+        warnings=tuple(dict.fromkeys([warning, *tolerated] if warning else tolerated)),
+    )
+
+
+def _told(errors: Iterable[FieldError]) -> tuple[Complaint, ...]:
+    """Once each: an API server repeats what it says of metadata on an update."""
+    told = (Complaint(field=error.field, reason=str(error.type), message=error.message) for error in errors)
+    return tuple(dict.fromkeys(told))
+
+
+def _unknown(paths: Iterable[str]) -> tuple[Complaint, ...]:
+    return tuple(Complaint(field=path, reason="FieldUnknown", message="unknown field") for path in paths)
+
+
+def _with_one_resource_version(new: dict[str, Any], old: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Files carry no resourceVersion; a server would refuse the update for that alone, and it is not the question."""
+    if not all(isinstance(body.get("metadata"), dict) for body in (new, old)):
+        return new, old
+    stored = old["metadata"].get("resourceVersion") or "1"
+    return (
+        {**new, "metadata": {**new["metadata"], "resourceVersion": stored}},
+        {**old, "metadata": {**old["metadata"], "resourceVersion": stored}},
+    )

@@ -1,0 +1,38 @@
+"""Long work in portions: lets everybody else on the event loop run after so much of it.
+
+Effort is counted, not timed: a clock would be asked for every object, and portions would differ from run to run. The
+measures are such that a portion takes some ten milliseconds on a slow machine; 100 ms would cost a lease.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Final
+
+BYTES_AT_ONCE: Final = 512 * 1024
+OBJECTS_AT_ONCE: Final = 256
+
+
+class CooperativeYield:
+    """Counts work and steps aside in time. One for each task."""
+
+    def __init__(self, *, bytes_at_once: int = BYTES_AT_ONCE, objects_at_once: int = OBJECTS_AT_ONCE) -> None:
+        self._bytes_at_once = bytes_at_once
+        self._objects_at_once = objects_at_once
+        self._bytes = 0
+        self._objects = 0
+
+    async def worked(self, *, objects: int = 1, size_bytes: int = 0) -> None:
+        """So much was done: others may run if that is enough for now."""
+        if self.are_over(objects=objects, size_bytes=size_bytes):
+            await self.step_aside()
+
+    def are_over(self, *, objects: int = 1, size_bytes: int = 0) -> bool:
+        """The same, for whoever asks so often that awaiting would cost more than the work: true is for `step_aside`."""
+        self._objects += objects
+        self._bytes += size_bytes
+        return self._objects >= self._objects_at_once or self._bytes >= self._bytes_at_once
+
+    async def step_aside(self) -> None:
+        self._objects = self._bytes = 0
+        await asyncio.sleep(0)

@@ -1,0 +1,160 @@
+"""Many pods placed one after the other, by the same rules, without counting the cluster anew for each.
+
+`feasible` judges one pod against one view; after every placement the next question would recount all nodes. A replay
+prepares the rules once for pods that are alike (same labels, same spec, different names) and keeps their counts up to
+date with what is placed. It answers exactly what `feasible` would on the view so far: `tests/scheduling` compares them.
+Plans are verified with it, and the compatible estimator places with it. Unlike a view it changes.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from plimsoll.scheduling.cluster_view import ClusterView, NodeState, PlacedPod
+from plimsoll.scheduling.feasibility import DEFAULT_PROFILE, Prepared, Profile
+from plimsoll.scheduling.rules.inter_pod_affinity import INTER_POD_AFFINITY, InterPod, prepare_inter_pod
+from plimsoll.scheduling.rules.topology_spread import Spread
+from plimsoll.scheduling.verdicts import FITS, DoesNotFit, Refusal, Verdict
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping
+
+    from plimsoll.objects.api.nodes import Node
+    from plimsoll.objects.api.pods import Pod
+    from plimsoll.scheduling.cluster_view import Kin
+    from plimsoll.scheduling.verdicts import Rule
+
+
+class Alike:
+    """Pods that differ in nothing but their names: the rules for them, and what each of them is once placed."""
+
+    __slots__ = ("counting", "pod", "rules", "sample", "spreads")
+
+    def __init__(self, pod: Pod) -> None:
+        self.pod = pod
+        self.sample = PlacedPod(pod)
+        self.rules: Prepared | None = None
+        """With the counts of now; None: to be prepared anew when asked for."""
+        self.counting: tuple[Spread | InterPod, ...] = ()
+        """Those of the rules that count pods; `spreads`: that count by domains of nodes, empty ones too."""
+        self.spreads: tuple[Spread, ...] = ()
+
+    def judged_by(self, rules: Prepared | None) -> None:
+        known = rules.rules if rules is not None else ()
+        self.rules = rules
+        self.counting = tuple(rule for rule in known if isinstance(rule, (Spread, InterPod)))
+        self.spreads = tuple(rule for rule in known if isinstance(rule, Spread))
+
+
+class Replay:
+    """A cluster that fills up. Pods of one `Alike` are judged by rules prepared once."""
+
+    def __init__(self, view: ClusterView, *, profile: Profile = DEFAULT_PROFILE) -> None:
+        self._view = view
+        self._profile = profile
+        self._nodes = dict(view.nodes)
+        self._known: list[Alike] = []
+        self._claiming: list[Alike] = []
+        self._repels = view.has_anti_affinity
+        self._daemons: dict[int, PlacedPod] = {}
+        """By the identity of the pod, which they keep: nodes of one group bring the same daemon pods."""
+        self._minding: dict[tuple[Kin, int, bool], tuple[PlacedPod, list[Spread | InterPod]]] = {}
+        """Rules that count a pod, by all they can see of it: of hundreds of kinds of pods mostly a few."""
+
+    @property
+    def nodes(self) -> Mapping[str, NodeState]:
+        return self._nodes
+
+    def alike(self, pod: Pod) -> Alike:
+        """Pods like this one, to be judged and placed from now on."""
+        group = Alike(pod)
+        self._known.append(group)
+        if group.sample.claims:
+            self._claiming.append(group)
+        self._beware_of(group.sample)
+        return group
+
+    def prepare(self) -> None:
+        """Count for everybody now. Who is asked about only after many were placed would have to count all of these."""
+        for one in self._known:
+            self._rules_of(one)
+
+    def verdict(self, group: Alike, node_name: str) -> Verdict:
+        refusal = next(self.refusals(group, node_name), None)
+        return FITS if refusal is None else DoesNotFit(reason=refusal)
+
+    def refusals(self, group: Alike, node_name: str) -> Iterator[Refusal]:
+        return self._rules_of(group).refusals(self._nodes[node_name])
+
+    def place(self, group: Alike, node_name: str, name: str) -> None:
+        """Put one of the group there, whether it fits or not."""
+        self._put(group.sample.named(name), node_name)
+
+    def add_node(self, node: Node, daemons: Iterable[Pod] = ()) -> None:
+        """A node joins, with the pods that come with it."""
+        state = NodeState(node)
+        self._nodes[state.name] = state
+        for one in self._known:
+            for rule in one.spreads:
+                rule.note_node(state)
+        for daemon in daemons:
+            placed = self._daemons.get(id(daemon))
+            if placed is None:
+                placed = self._daemons[id(daemon)] = PlacedPod(daemon)
+                self._beware_of(placed)
+            self._put(placed, state.name)
+
+    def _put(self, placed: PlacedPod, node_name: str) -> None:
+        state = self._nodes[node_name] = self._nodes[node_name].with_pods((placed,))
+        for rule in self._rules_minding(placed):
+            rule.note(placed, state)
+        # Exclusive claims and attach limits look at the whole cluster: they are read anew.
+        for one in self._claiming:
+            one.judged_by(None)
+
+    def _rules_minding(self, placed: PlacedPod) -> list[Spread | InterPod]:
+        key = (placed.kin, id(placed.anti_affinity), placed.leaving)
+        found = self._minding.get(key)
+        if found is None:
+            rules = [rule for one in self._known for rule in one.counting if not one.sample.claims]
+            found = self._minding[key] = (placed, [rule for rule in rules if rule.minds(placed)])
+        return found[1]
+
+    def _beware_of(self, placed: PlacedPod) -> None:
+        """From now on somebody may keep others away, also those who were prepared when nobody did."""
+        if placed.anti_affinity and not self._repels:
+            self._repels = True
+            self._minding.clear()
+            for one in self._known:
+                one.judged_by(None)
+
+    def view(self) -> ClusterView:
+        """The cluster as it stands now, for questions that are asked once."""
+        anti = {name: None for name, state in self._nodes.items() if _repels(state)} if self._repels else {}
+        return ClusterView(
+            dict(self._nodes), namespaces=self._view.namespaces, storage=self._view.storage, anti_affine=anti
+        )
+
+    def _rules_of(self, group: Alike) -> Prepared:
+        if group.rules is None:
+            view = self.view()
+            rules = Prepared(group.pod, view, profile=self._profile)
+            if self._repels and INTER_POD_AFFINITY not in self._profile.disabled:
+                self._watch_for_repulsion(rules, group.pod, view)
+            group.judged_by(rules)
+            for sample, minding in self._minding.values() if not group.sample.claims else ():
+                minding += [rule for rule in group.counting if rule.minds(sample)]
+            return rules
+        return group.rules
+
+    def _watch_for_repulsion(self, rules: Prepared, pod: Pod, view: ClusterView) -> None:
+        """Count who avoids the pod even while nobody does yet: the rule is left out of views that hold no such pod."""
+        if any(isinstance(rule, InterPod) for rule in rules.rules) or rules.everywhere:
+            return
+        fresh: Rule | Refusal | None = prepare_inter_pod(pod, view, always=True)
+        if isinstance(fresh, InterPod):
+            rules.rules = (*rules.rules, fresh)
+
+
+def _repels(state: NodeState) -> bool:
+    return any(placed.anti_affinity for placed in state.pods.values())

@@ -1,0 +1,1 @@
+"""Scheduling rules, one module per kube-scheduler plugin."""

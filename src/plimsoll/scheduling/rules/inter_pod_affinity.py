@@ -1,0 +1,202 @@
+"""Required affinity and anti-affinity between pods (kube-scheduler's InterPodAffinity).
+
+Three questions, in this order: is there company where the pod wants company; is nobody there whom it avoids; is nobody
+anywhere who avoids it. The last one binds pods that have no terms of their own (anti-affinity is symmetric), so the
+view knows which nodes hold such pods, and when there are none, nothing is counted.
+
+A pod wanting company that nobody can give yet may be the first of its group: it fits anywhere (where the topology
+label exists), if it matches its own terms.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import TYPE_CHECKING, Final
+
+from plimsoll.core.errors import InvalidSelector
+from plimsoll.scheduling.selectors import label_selector, with_label_keys
+from plimsoll.scheduling.verdicts import Refusal, malformed
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from plimsoll.core.selectors import LabelSelector
+    from plimsoll.objects.api.affinity import PodAffinityTerm
+    from plimsoll.objects.api.pods import Pod
+    from plimsoll.scheduling.cluster_view import ClusterView, Kin, NodeState, PlacedPod
+
+INTER_POD_AFFINITY: Final = "InterPodAffinity"
+
+_NO_COMPANY: Final = Refusal(plugin=INTER_POD_AFFINITY, messages=("node(s) didn't match pod affinity rules",))
+_AVOIDS: Final = Refusal(
+    plugin=INTER_POD_AFFINITY, messages=("node(s) didn't match pod anti-affinity rules",), resolvable=True
+)
+_AVOIDED: Final = Refusal(
+    plugin=INTER_POD_AFFINITY,
+    messages=("node(s) didn't satisfy existing pods anti-affinity rules",),
+    resolvable=True,
+)
+
+# A topology key with its value: a zone, a host.
+_Domain = tuple[str, str]
+_Met = tuple[bool, "list[AffinityTerm]"]
+
+
+class AffinityTerm:
+    """A compiled term of one pod: whom it means, and over which topology."""
+
+    __slots__ = ("_namespace_selector", "_namespaces", "selector", "topology_key")
+
+    def __init__(self, term: PodAffinityTerm, owner: Pod, *, path: str) -> None:
+        self.topology_key = term.topology_key
+        selector = label_selector(term.label_selector, path=f"{path}.labelSelector")
+        self.selector = with_label_keys(
+            selector,
+            owner.metadata.labels,
+            match=term.match_label_keys,
+            mismatch=term.mismatch_label_keys,
+        )
+        self._namespace_selector: LabelSelector = label_selector(
+            term.namespace_selector, path=f"{path}.namespaceSelector"
+        )
+        own = not term.namespaces and term.namespace_selector is None
+        self._namespaces = frozenset({owner.metadata.namespace} if own else term.namespaces)
+
+    def means(self, namespace: str, labels: Mapping[str, str], namespace_labels: Mapping[str, str]) -> bool:
+        """Whether a pod of this namespace with these labels is meant."""
+        if not self.selector.matches(labels):
+            return False
+        return namespace in self._namespaces or self._namespace_selector.matches(namespace_labels)
+
+
+def affinity_terms(pod: Pod) -> tuple[AffinityTerm, ...]:
+    affinity = pod.spec.affinity
+    if affinity is None or affinity.pod_affinity is None:
+        return ()
+    return _compiled(affinity.pod_affinity.required_during_scheduling_ignored_during_execution, pod, "podAffinity")
+
+
+def anti_affinity_terms(pod: Pod) -> tuple[AffinityTerm, ...]:
+    affinity = pod.spec.affinity
+    if affinity is None or affinity.pod_anti_affinity is None:
+        return ()
+    terms = affinity.pod_anti_affinity.required_during_scheduling_ignored_during_execution
+    return _compiled(terms, pod, "podAntiAffinity")
+
+
+def existing_anti_affinity(pod: Pod) -> tuple[AffinityTerm, ...]:
+    """Of a pod that is running already; terms nobody can read keep nobody away."""
+    try:
+        return anti_affinity_terms(pod)
+    except InvalidSelector:
+        return ()
+
+
+def _compiled(terms: Iterable[PodAffinityTerm], pod: Pod, name: str) -> tuple[AffinityTerm, ...]:
+    path = f"spec.affinity.{name}.requiredDuringSchedulingIgnoredDuringExecution"
+    return tuple(AffinityTerm(term, pod, path=f"{path}[{index}]") for index, term in enumerate(terms))
+
+
+class InterPod:
+    """Counts, for each domain, of the pods that matter to one incoming pod."""
+
+    def __init__(self, pod: Pod, view: ClusterView) -> None:
+        self._wanted = affinity_terms(pod)
+        self._unwanted = anti_affinity_terms(pod)
+        self._company: Counter[_Domain] = Counter()
+        self._avoids: Counter[_Domain] = Counter()
+        self._avoided: Counter[_Domain] = Counter()
+        self._pod = pod
+        self._namespaces = view.namespaces
+        self._met: dict[Kin, _Met] = {}
+        self._matches_itself = all(
+            term.means(pod.metadata.namespace, pod.metadata.labels, self._own) for term in self._wanted
+        )
+        if self._wanted or self._unwanted:
+            for place in view.nodes.values():
+                for placed in place.pods.values():
+                    self._count_met(placed, place)
+        for place in view.anti_affine_nodes:
+            for placed in place.pods.values():
+                self._count_avoiding(placed, place)
+
+    @property
+    def _own(self) -> Mapping[str, str]:
+        """The labels of the pod's namespace."""
+        return self._namespaces.get(self._pod.metadata.namespace, {})
+
+    def minds(self, placed: PlacedPod) -> bool:
+        """Whether a pod like this one is company, is avoided, or avoids the pod."""
+        company, unwanted = self._met_with(placed) if self._wanted or self._unwanted else (False, [])
+        return company or bool(unwanted) or bool(self._terms_against(placed))
+
+    def note(self, placed: PlacedPod, place: NodeState) -> None:
+        """A pod was placed after these counts were taken (`replays`)."""
+        if self._wanted or self._unwanted:
+            self._count_met(placed, place)
+        self._count_avoiding(placed, place)
+
+    def _count_met(self, placed: PlacedPod, place: NodeState) -> None:
+        company, unwanted = self._met_with(placed)
+        if company:
+            self._company.update(_domains(self._wanted, place))
+        if unwanted:
+            self._avoids.update(_domains(unwanted, place))
+
+    def _met_with(self, placed: PlacedPod) -> _Met:
+        found = self._met.get(placed.kin)
+        if found is None:
+            found = self._met[placed.kin] = self._meet(placed, self._namespaces.get(placed.namespace, {}))
+        return found
+
+    def _meet(self, placed: PlacedPod, namespace_labels: Mapping[str, str]) -> _Met:
+        """Whether a pod is wanted company (it matches all terms at once), and the terms by which it is avoided."""
+        known = (placed.namespace, placed.labels, namespace_labels)
+        company = bool(self._wanted) and all(term.means(*known) for term in self._wanted)
+        return company, [term for term in self._unwanted if term.means(*known)]
+
+    def _count_avoiding(self, placed: PlacedPod, place: NodeState) -> None:
+        if meaning_it := self._terms_against(placed):
+            self._avoided.update(_domains(meaning_it, place))
+
+    def _terms_against(self, placed: PlacedPod) -> list[AffinityTerm]:
+        """By which a placed pod keeps this one away."""
+        if not placed.anti_affinity:
+            return []
+        known = (self._pod.metadata.namespace, self._pod.metadata.labels, self._own)
+        return [term for term in placed.anti_affinity if term.means(*known)]
+
+    def refuse(self, place: NodeState) -> Refusal | None:
+        labels = place.labels
+        if self._wanted and not self._has_company(labels):
+            return _NO_COMPANY
+        if self._avoids and any(
+            (term.topology_key, labels.get(term.topology_key)) in self._avoids for term in self._unwanted
+        ):
+            return _AVOIDS
+        if self._avoided and any(item in self._avoided for item in labels.items()):
+            return _AVOIDED
+        return None
+
+    def _has_company(self, labels: Mapping[str, str]) -> bool:
+        if any(term.topology_key not in labels for term in self._wanted):
+            return False
+        if all((term.topology_key, labels[term.topology_key]) in self._company for term in self._wanted):
+            return True
+        return not self._company and self._matches_itself
+
+
+def _domains(terms: Iterable[AffinityTerm], place: NodeState) -> list[_Domain]:
+    return [(term.topology_key, place.labels[term.topology_key]) for term in terms if term.topology_key in place.labels]
+
+
+def prepare_inter_pod(pod: Pod, view: ClusterView, *, always: bool = False) -> InterPod | Refusal | None:
+    """`always`: also where nobody has terms yet, for counts that are kept up to date."""
+    affinity = pod.spec.affinity
+    has_terms = affinity is not None and (affinity.pod_affinity is not None or affinity.pod_anti_affinity is not None)
+    if not has_terms and not view.has_anti_affinity and not always:
+        return None
+    try:
+        return InterPod(pod, view)
+    except InvalidSelector as error:
+        return malformed(INTER_POD_AFFINITY, str(error))

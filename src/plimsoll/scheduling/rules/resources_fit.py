@@ -1,0 +1,160 @@
+"""How much of each resource a pod needs, and whether a node has it left (kube-scheduler's NodeResourcesFit).
+
+The arithmetic has to be kube-scheduler's to the unit, or pods would wait on machines bought for them. It is used by the
+view (what is taken), by the rule below, and by every planner.
+
+For each resource: what runs together is the sum of the containers and the sidecars (restartable init containers);
+while an init container runs, it runs beside the sidecars started before it; the need is the larger, or what the pod as
+a whole says, plus overhead. A limit without a request counts as the request. Every pod needs one of `pods`.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from plimsoll.core.errors import InvalidQuantity
+from plimsoll.core.resources import CPU, MEMORY, PODS, ZERO, ResourceVector
+from plimsoll.scheduling.verdicts import Refusal, Rule, malformed
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from plimsoll.objects.api.meta import ResourceList
+    from plimsoll.objects.api.pods import Container, ContainerStatus, Pod, ResourceRequirements
+    from plimsoll.scheduling.cluster_view import ClusterView, NodeState
+
+RESOURCES_FIT: Final = "NodeResourcesFit"
+DYNAMIC_RESOURCES: Final = "DynamicResources"
+
+_HUGE_PAGES: Final = "hugepages-"
+_ONE_POD: Final = ResourceVector({PODS: 1})
+
+
+def pod_demand(pod: Pod) -> ResourceVector:
+    """What the pod takes on its node; `InvalidQuantity` names the field that cannot be read."""
+    spec = pod.spec
+    granted = _Granted(pod)
+    running = ZERO
+    for index, container in enumerate(spec.containers):
+        running += granted.requests(container, f"spec.containers[{index}].resources", sidecar=True)
+    starting = sidecars = ZERO
+    for index, container in enumerate(spec.init_containers):
+        sidecar = container.restart_policy == "Always"
+        own = granted.requests(container, f"spec.initContainers[{index}].resources", sidecar=sidecar)
+        if sidecar:
+            sidecars += own  # all of them are in `need` below, so none of them can be the peak while starting
+        else:
+            starting = starting.larger(own + sidecars)
+    need = running + sidecars
+    if spec.init_containers:
+        need = need.larger(starting)
+    if spec.resources is not None:
+        need = _said_by_the_pod(need, spec.resources)
+    if spec.overhead:
+        need += _asked(spec.overhead, path="spec.overhead")
+    return need + _ONE_POD
+
+
+class _Granted:
+    """Requests of a pod's containers, with what an in-place resize has granted them so far."""
+
+    def __init__(self, pod: Pod) -> None:
+        statuses: Iterable[ContainerStatus] = (*pod.status.container_statuses, *pod.status.init_container_statuses)
+        self._statuses = {one.name: one for one in statuses if one.allocated_resources or one.resources is not None}
+        self._infeasible = any(
+            one.type == "PodResizePending" and one.status == "True" and one.reason == "Infeasible"
+            for one in pod.status.conditions
+        )
+
+    def requests(self, container: Container, path: str, *, sidecar: bool) -> ResourceVector:
+        """The larger of what is asked and what is held; a resize the node has called infeasible is not asked."""
+        asked = _requests(container.resources, path)
+        status = self._statuses.get(container.name) if sidecar else None
+        if status is None:
+            return asked
+        held = ResourceVector.from_quantities(status.allocated_resources, path=f"status {container.name}")
+        if status.resources is not None:
+            acting = ResourceVector.from_quantities(status.resources.requests, path=f"status {container.name}")
+            held = held.larger(acting)
+        return held if self._infeasible else asked.larger(held)
+
+
+def _requests(resources: ResourceRequirements, path: str) -> ResourceVector:
+    if not resources.limits:
+        return _asked(resources.requests, path=f"{path}.requests") if resources.requests else ZERO
+    requests = _asked(resources.requests, path=f"{path}.requests")
+    limits = _asked(resources.limits, path=f"{path}.limits")
+    return requests.replaced(limits, names=[name for name in limits if name not in resources.requests])
+
+
+def _asked(quantities: ResourceList, *, path: str) -> ResourceVector:
+    """What is asked for. Less than nothing would make room on a full node."""
+    vector = ResourceVector.from_quantities(quantities, path=path)
+    for name, amount in vector.items():
+        if amount < 0:
+            raise InvalidQuantity("must be greater than or equal to 0", path=f"{path}[{name}]")
+    return vector
+
+
+def _said_by_the_pod(need: ResourceVector, resources: ResourceRequirements) -> ResourceVector:
+    """Pod-level requests replace the sum of the containers; a pod-level limit stands in where nobody requests."""
+    path = "spec.resources"
+    requests = _asked(resources.requests, path=f"{path}.requests")
+    limits = _asked(resources.limits, path=f"{path}.limits")
+    asked = [name for name in resources.requests if _is_pod_level(name)]
+    unasked = [name for name in limits if name not in resources.requests and _is_pod_level(name)]
+    # Huge pages are never overcommitted: what the pod may use it also requests, whatever its containers say.
+    limited = [name for name in unasked if name not in need or name.startswith(_HUGE_PAGES)]
+    return need.replaced(requests, names=asked).replaced(limits, names=limited)
+
+
+def _is_pod_level(name: str) -> bool:
+    return name in {CPU, MEMORY} or name.startswith(_HUGE_PAGES)
+
+
+class _ResourcesFit:
+    """The pod's need against allocatable minus what the node's pods take."""
+
+    def __init__(self, demand: ResourceVector) -> None:
+        self._demand = demand
+
+    def refuse(self, place: NodeState) -> Refusal | None:
+        if place.problem:
+            return malformed(RESOURCES_FIT, place.problem)
+        if self._demand.fits_within(place.free):
+            return None
+        free = place.free
+        short = sorted(self._demand.lacking(free), key=lambda name: name != PODS)
+        never = any(name != PODS and self._demand[name] > place.allocatable[name] for name in short)
+        return Refusal(
+            plugin=RESOURCES_FIT,
+            messages=tuple("Too many pods" if name == PODS else f"Insufficient {name}" for name in short),
+            resolvable=not never,
+            detail="; ".join(f"{name} {_amounts(self._demand, free, name)}" for name in short),
+        )
+
+
+def _amounts(demand: ResourceVector, free: ResourceVector, name: str) -> str:
+    only = (name,)
+    needed = ZERO.replaced(demand, names=only).to_json()
+    left = ZERO.replaced(free, names=only).to_json()
+    return f"needs {needed.get(name, '0')}, {left.get(name, '0')} left"
+
+
+def prepare_resources_fit(pod: Pod, _view: ClusterView) -> Rule | Refusal:
+    try:
+        return _ResourcesFit(pod_demand(pod))
+    except InvalidQuantity as error:
+        return malformed(RESOURCES_FIT, str(error))
+
+
+def prepare_dynamic_resources(pod: Pod, _view: ClusterView) -> Refusal | None:
+    """Claims on devices are not simulated; a pod that has some is refused rather than placed wrongly."""
+    if not pod.spec.resource_claims:
+        return None
+    names = ", ".join(claim.name for claim in pod.spec.resource_claims)
+    return Refusal(
+        plugin=DYNAMIC_RESOURCES,
+        messages=("pod has spec.resourceClaims, and dynamic resource allocation is not supported",),
+        detail=names,
+    )

@@ -1,0 +1,87 @@
+"""From the selectors that stand in objects to the ones that match: parsed once, where a rule is prepared.
+
+A selector Kubernetes would refuse raises `InvalidSelector` with its path; rules turn that into a refusal.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from plimsoll.core.errors import InvalidSelector
+from plimsoll.core.node_selectors import NodeSelector, NodeSelectorTerm, field_requirement, node_requirement
+from plimsoll.core.selectors import (
+    NOTHING,
+    LabelSelector,
+    Operator,
+    Requirement,
+    requirement,
+    structured_requirement,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from plimsoll.objects.api import affinity, meta, storage
+
+
+def label_selector(wire: meta.LabelSelector | None, *, path: str = "") -> LabelSelector:
+    """Absent selects nothing, empty selects everything: what pod affinity, spread and namespace selectors mean."""
+    if wire is None:
+        return NOTHING
+    try:
+        expressions = [
+            structured_requirement(one.key, one.operator, one.values, path=f"matchExpressions[{index}]")
+            for index, one in enumerate(wire.match_expressions)
+        ]
+        return LabelSelector.all_of(wire.match_labels, expressions)
+    except InvalidSelector as error:
+        raise InvalidSelector(str(error), path=path) from None
+
+
+def with_label_keys(
+    selector: LabelSelector,
+    labels: Mapping[str, str],
+    *,
+    match: Iterable[str] = (),
+    mismatch: Iterable[str] = (),
+) -> LabelSelector:
+    """Narrowed by matchLabelKeys and mismatchLabelKeys: the pod's own values of these keys, where it has them."""
+    more = [
+        Requirement(key=key, operator=Operator.IN, values=frozenset({labels[key]})) for key in match if key in labels
+    ]
+    more += [
+        Requirement(key=key, operator=Operator.NOT_IN, values=frozenset({labels[key]}))
+        for key in mismatch
+        if key in labels
+    ]
+    return selector.narrowed(*more) if more else selector
+
+
+def node_selector(wire: affinity.NodeSelector, *, path: str = "") -> NodeSelector:
+    return NodeSelector(
+        _term(term, f"{path}.nodeSelectorTerms[{index}]") for index, term in enumerate(wire.node_selector_terms)
+    )
+
+
+def _term(term: affinity.NodeSelectorTerm, path: str) -> NodeSelectorTerm:
+    return NodeSelectorTerm(
+        expressions=[
+            node_requirement(one.key, one.operator, one.values, path=f"{path}.matchExpressions[{index}]")
+            for index, one in enumerate(term.match_expressions)
+        ],
+        fields=[
+            field_requirement(one.key, one.operator, one.values, path=f"{path}.matchFields[{index}]")
+            for index, one in enumerate(term.match_fields)
+        ],
+    )
+
+
+def topology_selector(terms: Iterable[storage.TopologySelectorTerm], *, path: str = "") -> NodeSelector:
+    """A storage class's allowedTopologies, as the node selector it amounts to (a term without expressions: nothing)."""
+    return NodeSelector(
+        NodeSelectorTerm(
+            requirement(one.key, Operator.IN, one.values, path=f"{path}[{index}].matchLabelExpressions[{position}]")
+            for position, one in enumerate(term.match_label_expressions)
+        )
+        for index, term in enumerate(terms)
+    )

@@ -1,0 +1,1 @@
+"""Reading of scenario files, with the path of every mistake."""

@@ -1,0 +1,106 @@
+"""`machineTypes` and `nodeGroups` of a scenario as objects of the simulated cloud, and the nodes that are there.
+
+Pure. A node belongs to the group whose label it has, or whose id its name begins with (`g-3`); if there is only one
+group, and as many nodes that name none as its target says, they are its.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Any, Final
+
+import msgspec
+
+from plimsoll.local.cloud.machines.node_manifest import node_body
+from plimsoll.local.cloud.machines.shapes import NoShape, shape_of
+from plimsoll.objects.api.simulated_cloud import (
+    CLOUD_GROUP,
+    CLOUD_VERSION,
+    GROUP_LABEL,
+    THE_CLOUD,
+    CloudSpec,
+    MachineType,
+    NodeGroup,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from plimsoll.simulation.scenario import GroupEntry, Json, Scenario
+
+_API_VERSION: Final = f"{CLOUD_GROUP}/{CLOUD_VERSION}"
+
+
+def cloud_manifests(scenario: Scenario) -> Iterator[tuple[str, Json]]:
+    """Each with the place in the file that has its spec; of the cloud that is the file as a whole."""
+    metadata = {"name": THE_CLOUD}
+    yield "", {"apiVersion": _API_VERSION, "kind": "Cloud", "metadata": metadata, "spec": _cloud_spec(scenario)}
+    for index, entry in enumerate(scenario.node_groups):
+        if entry.exists:
+            yield f"nodeGroups[{index}]", _group(entry)
+
+
+def _cloud_spec(scenario: Scenario) -> Json:
+    zones = dict.fromkeys(zone for one in scenario.machine_types for zone in one.get("zones", ()))
+    zones |= dict.fromkeys(zone for one in scenario.node_groups for zone in one.spec.get("zones", ()))
+    spec: Json = {"bootSeconds": 0.0}
+    if scenario.machine_types:
+        spec["machineTypes"] = [dict(one) for one in scenario.machine_types]
+    if zones:
+        spec["zones"] = list(zones)
+    return spec
+
+
+def _group(entry: GroupEntry) -> Json:
+    return {"apiVersion": _API_VERSION, "kind": "NodeGroup", "metadata": {"name": entry.id}, "spec": entry.spec}
+
+
+def initial_nodes(scenario: Scenario) -> Iterator[Json]:
+    """Ready, empty nodes for the targets of groups that have no nodes among the objects."""
+    spec = msgspec.convert(_cloud_spec(scenario), CloudSpec)
+    types = {one["name"]: msgspec.convert(one, MachineType) for one in scenario.machine_types}
+    taken = {_group_label(one) for one in with_groups(scenario.objects, scenario.node_groups) if one["kind"] == "Node"}
+    for entry in scenario.node_groups:
+        if not entry.exists or entry.id in taken:
+            continue
+        shape = shape_of(msgspec.convert(_group(entry), NodeGroup), spec, types)
+        if isinstance(shape, NoShape):
+            continue
+        for number in range(entry.spec["target"]):
+            name = f"{entry.id}-{number}"
+            zone = shape.zones[number % len(shape.zones)]
+            provider_id = f"plimsoll://{spec.region}/{zone}/{name}"
+            yield node_body(shape, name, zone=zone, provider_id=provider_id, ready=True, now=scenario.start)
+
+
+def with_groups(objects: Sequence[Json], groups: Sequence[GroupEntry]) -> list[Json]:
+    """The objects, every node with the label of the group it belongs to."""
+    ids = [one.id for one in groups if one.exists]
+    labelled = [_labelled(one, _group_of(one, ids)) if one["kind"] == "Node" else one for one in objects]
+    homeless = [index for index, one in enumerate(labelled) if one["kind"] == "Node" and not _group_label(one)]
+    if len(ids) == 1 and len(homeless) == sum(one["kind"] == "Node" for one in labelled):
+        only = next(one for one in groups if one.exists)
+        if homeless and only.spec["target"] == len(homeless):
+            for index in homeless:
+                labelled[index] = _labelled(labelled[index], only.id)
+    return labelled
+
+
+def _group_of(node: Json, ids: Sequence[str]) -> str:
+    if label := _group_label(node):
+        return label
+    name = str(node["metadata"]["name"])
+    numbered = [one for one in ids if re.fullmatch(re.escape(one) + r"-\d+", name)]
+    return max(numbered, key=len, default="")
+
+
+def _group_label(node: Json) -> str:
+    labels: Any = node["metadata"].get("labels") or {}
+    return str(labels.get(GROUP_LABEL, "")) if isinstance(labels, dict) else ""
+
+
+def _labelled(node: Json, group: str) -> Json:
+    given = node["metadata"].get("labels") or {}
+    if not group or not isinstance(given, dict):
+        return node
+    return {**node, "metadata": {**node["metadata"], "labels": {**given, GROUP_LABEL: group}}}

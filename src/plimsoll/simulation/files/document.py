@@ -1,0 +1,203 @@
+"""Reading of a document that people wrote: every value knows its path, and mistakes are collected instead of raised.
+
+Only `scenario_files` and its parts read with it. A mistake gives a harmless value in place of the wrong one, so that
+reading goes on and the next mistake is found too.
+"""
+
+from __future__ import annotations
+
+import difflib
+import math
+import re
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any, Final
+
+import msgspec
+
+from plimsoll.core.errors import InvalidInput
+from plimsoll.objects.api.meta import Time
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+_DURATION: Final = re.compile(r"(?:\d+(?:\.\d+)?(?:ms|d|h|m|s))+")
+_PART: Final = re.compile(r"(\d+(?:\.\d+)?)(ms|d|h|m|s)")
+_UNIT_S: Final = {"d": 86_400.0, "h": 3_600.0, "m": 60.0, "s": 1.0, "ms": 0.001}
+# Virtual time counts nanoseconds in 64 bits and dates end in the year 9999; a century is more than anybody simulates.
+LONGEST_S: Final = 100 * 366 * 86_400.0
+_PLAIN_KEY: Final = re.compile(r"[A-Za-z0-9_-]+")
+
+
+class InvalidDocument(InvalidInput):
+    """All mistakes of a document, one a line. `path` is that of the first."""
+
+    def __init__(self, problem: str, *, path: str = "", more: Iterable[str] = ()) -> None:
+        super().__init__(problem, path=path)
+        lines = [str(self), *more]
+        self.args = ("\n".join(lines),)
+
+
+class Problems:
+    """What is wrong so far."""
+
+    def __init__(self) -> None:
+        self._found: dict[tuple[str, str], None] = {}
+
+    def add(self, path: str, problem: str) -> None:
+        """The same complaint is told once."""
+        self._found[path, problem] = None
+
+    @contextmanager
+    def collecting(self) -> Iterator[None]:
+        """Take down what is raised inside, and go on behind it."""
+        try:
+            yield
+        except InvalidInput as error:
+            self.add(error.path, error.problem)
+
+    def raise_if_any(self) -> None:
+        if self._found:
+            (path, problem), *others = self._found
+            more = [f"{path}: {problem}" if path else problem for path, problem in others]
+            raise InvalidDocument(problem, path=path, more=more)
+
+
+class Given:
+    """A value at a path."""
+
+    def __init__(self, value: Any, path: str, problems: Problems) -> None:
+        self.value = value
+        self.path = path
+        self._problems = problems
+
+    def wrong(self, problem: str) -> None:
+        self._problems.add(self.path, problem)
+
+    # ---- what is inside
+
+    def fields(self, known: Iterable[str]) -> dict[str, Given]:
+        """The fields that are there, of those that may be; null is absent."""
+        names = tuple(known)
+        found = self.members()
+        for name in found:
+            if name not in names:
+                near = difflib.get_close_matches(name, names, n=1)
+                hint = f"; did you mean {near[0]}?" if near else f"; known are {', '.join(names)}"
+                self._problems.add(self._inside(name), f"unknown field{hint}")
+        return {name: one for name, one in found.items() if name in names and one.value is not None}
+
+    def members(self) -> dict[str, Given]:
+        """Everything in a map, by its keys."""
+        if not isinstance(self.value, dict):
+            self.wrong(f"must be a map, is {named(self.value)}")
+            return {}
+        return {key: Given(value, self._inside(key), self._problems) for key, value in self.value.items()}
+
+    def items(self) -> Iterator[Given]:
+        if not isinstance(self.value, list):
+            self.wrong(f"must be a list, is {named(self.value)}")
+            return
+        for index, value in enumerate(self.value):
+            yield Given(value, f"{self.path}[{index}]", self._problems)
+
+    def member(self, key: str, value: Any) -> Given:
+        """What a map has under a key."""
+        return Given(value, self._inside(key), self._problems)
+
+    def at(self, path: str) -> Given:
+        """A place further inside, for complaints about it. Empty: here."""
+        dot = "." if self.path and path and not path.startswith("[") else ""
+        return Given(None, f"{self.path}{dot}{path}", self._problems)
+
+    def inside(self, index: int, field: str) -> Given:
+        """A field of an item, for complaints about it."""
+        return Given(None, f"{self.path}[{index}].{field}", self._problems)
+
+    def _inside(self, key: str) -> str:
+        return path_inside(self.path, key)
+
+    # ---- what it is
+
+    def text(self) -> str:
+        if isinstance(self.value, str) and self.value:
+            return self.value
+        self.wrong(f"must be a text, is {named(self.value)}")
+        return ""
+
+    def choice(self, *among: str) -> str:
+        if self.value in among:
+            return str(self.value)
+        self.wrong(f"must be one of {', '.join(among)}, is {named(self.value)}")
+        return among[0]
+
+    def flag(self) -> bool:
+        if isinstance(self.value, bool):
+            return self.value
+        self.wrong(f"must be true or false, is {named(self.value)}")
+        return False
+
+    def whole(self, *, least: int = 0) -> int:
+        if isinstance(self.value, int) and not isinstance(self.value, bool) and self.value >= least:
+            return self.value
+        self.wrong(f"must be a whole number of at least {least}, is {named(self.value)}")
+        return least
+
+    def number(self) -> float:
+        value = self.value
+        if isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value) and value >= 0:
+            return float(value)
+        self.wrong(f"must be a number of at least 0, is {named(value)}")
+        return 0.0
+
+    def seconds(self) -> float:
+        """A duration: `90s`, `1m30s`, `1.5h`, `2d`, or a number of seconds."""
+        value = self.value
+        if isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value <= LONGEST_S:
+            return float(value)
+        if isinstance(value, str) and _DURATION.fullmatch(value):
+            total_s = math.fsum(float(count) * _UNIT_S[unit] for count, unit in _PART.findall(value))
+            if total_s <= LONGEST_S:
+                return total_s
+            value = total_s
+        if isinstance(value, int | float) and value > LONGEST_S:
+            self.wrong(f"is too long: the longest is {LONGEST_S / _UNIT_S['d']:.0f}d, is {named(self.value)}")
+            return 0.0
+        self.wrong(f"must be a duration such as 90s, 1m30s or 2h, is {named(value)}")
+        return 0.0
+
+    def time(self) -> datetime:
+        """RFC 3339, in UTC."""
+        try:
+            return msgspec.convert(self.value, Time).astimezone(UTC)
+        except (msgspec.ValidationError, OverflowError):
+            self.wrong(f"must be a time such as 2025-01-01T00:00:00Z, is {named(self.value)}")
+            return datetime.min.replace(tzinfo=UTC)
+
+    def texts(self) -> dict[str, str]:
+        """A map of texts."""
+        return {key: one.value if one.value == "" else one.text() for key, one in self.members().items()}
+
+
+def path_inside(path: str, key: str) -> str:
+    """The path of what a map at a path has under a key."""
+    if not _PLAIN_KEY.fullmatch(key):
+        return f"{path}[{key}]"
+    return f"{path}.{key}" if path else key
+
+
+def named(value: Any) -> str:
+    """A value as a complaint shows it, short."""
+    match value:
+        case None:
+            return "null"
+        case bool():
+            return "true" if value else "false"
+        case dict():
+            return "a map"
+        case list():
+            return "a list"
+        case str():
+            return f'"{value[:60]}"' if value else "an empty text"
+        case _:
+            return str(value)[:60]

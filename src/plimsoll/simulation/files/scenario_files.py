@@ -1,0 +1,315 @@
+"""Scenario files: YAML or JSON in, a `Scenario` out, or every mistake at once with the path of its field.
+
+What needs a server to be judged (whether a manifest is valid) is not judged here, but when the world is built.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Any, Final
+
+from plimsoll.core.errors import InvalidInput, UnreadableDocument
+from plimsoll.core.quantity import Quantity
+from plimsoll.objects.api.simulated_cloud import CAPACITY_TYPE_LABEL, CapacityType
+from plimsoll.objects.codec.manifests import read_documents
+from plimsoll.runtime.virtual_runs import DEFAULT_START
+from plimsoll.simulation.files.document import Given, Problems, named
+from plimsoll.simulation.files.manifest_entries import judge_template, judged_manifest_in, manifest_in
+from plimsoll.simulation.files.step_entries import judge_options, options_in, step_in
+from plimsoll.simulation.scenario import GroupEntry, Json, PodEntry, Scenario, WorldKind
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from datetime import datetime
+
+_FIELDS: Final = (
+    "name",
+    "description",
+    "start",
+    "seed",
+    "world",
+    "options",
+    "machineTypes",
+    "nodeGroups",
+    "pods",
+    "objects",
+    "steps",
+)
+_TYPE_FIELDS: Final = (
+    "name",
+    "cpu",
+    "memory",
+    "pods",
+    "gpu",
+    "price",
+    "labels",
+    "zones",
+    "allocatable",
+    "currency",
+    "family",
+    "arch",
+    "capacityType",
+    "source",
+    "date",
+)
+_GROUP_FIELDS: Final = (
+    "id",
+    "min",
+    "max",
+    "target",
+    "machineType",
+    "template",
+    "price",
+    "currency",
+    "zone",
+    "zones",
+    "exist",
+    "autoprovisioned",
+    "atomic",
+    "zeroOrMax",
+    "autoscaled",
+    "bootSeconds",
+    "capacityType",
+)
+_DEFAULT_PODS: Final = 110
+_COUNTED: Final = re.compile(r"0|[1-9][0-9]{0,9}")
+_NEEDED: Final = ("cpu", "memory")
+"""A machine without one of them runs nothing."""
+
+
+def read_scenario(data: bytes, *, source: str) -> Scenario:
+    """Raises `InvalidDocument` with all mistakes, or `UnreadableDocument`."""
+    documents = [document for _, document in read_documents(data, source=source, letters_are_text=True)]
+    if len(documents) != 1:
+        raise UnreadableDocument(f"holds {len(documents)} documents, a scenario is one", path=source)
+    if not isinstance(documents[0], dict):
+        raise UnreadableDocument(f"a scenario is a map of fields, this is {named(documents[0])}", path=source)
+    problems = Problems()
+    given = Given(documents[0], "", problems)
+    scenario = _scenario_in(given, manifest=judged_manifest_in)
+    judge_options(given.at("options"), scenario.options)
+    _check_objects_once(scenario, given)
+    _check_pods_once(scenario, given)
+    problems.raise_if_any()
+    return scenario
+
+
+def scenario_of(document: Json) -> Scenario:
+    """Of parsed dumps, for planning: the form of objects is looked at, and no more."""
+    problems = Problems()
+    scenario = _scenario_in(Given(document, "", problems), manifest=manifest_in)
+    problems.raise_if_any()
+    return scenario
+
+
+def _scenario_in(given: Given, *, manifest: Callable[[Given], Json]) -> Scenario:
+    fields = given.fields(_FIELDS)
+    world = WorldKind(fields["world"].choice(*WorldKind)) if "world" in fields else WorldKind.STEPPED
+    types = tuple(_machine_type_in(one) for one in _items(fields, "machineTypes"))
+    groups = tuple(_group_in(one, {each["name"] for each in types}) for one in _items(fields, "nodeGroups"))
+    _check_unique([one["name"] for one in types], fields.get("machineTypes"), "name")
+    _check_unique([one.id for one in groups], fields.get("nodeGroups"), "id")
+    return Scenario(
+        start=_start_in(fields.get("start")),
+        seed=_seed_in(fields.get("seed")),
+        world=world,
+        options=options_in(fields["options"]) if "options" in fields else {},
+        machine_types=types,
+        node_groups=groups,
+        pods=tuple(_pods_in(one) for one in _items(fields, "pods")),
+        objects=tuple(manifest(one) for one in _items(fields, "objects")),
+        steps=tuple(step for one in _items(fields, "steps") if (step := step_in(one, world)) is not None),
+    )
+
+
+def _items(fields: dict[str, Given], name: str) -> list[Given]:
+    return list(fields[name].items()) if name in fields else []
+
+
+def _start_in(given: Given | None) -> datetime:
+    return DEFAULT_START if given is None else given.time()
+
+
+def _seed_in(given: Given | None) -> int | str:
+    if given is None:
+        return 0
+    if isinstance(given.value, str) or (isinstance(given.value, int) and not isinstance(given.value, bool)):
+        return given.value
+    given.wrong(f"must be a whole number or a text, is {named(given.value)}")
+    return 0
+
+
+def _check_unique(names: list[str], given: Given | None, field: str) -> None:
+    seen: set[str] = set()
+    for index, name in enumerate(names):
+        if given is not None and name and name in seen:
+            given.inside(index, field).wrong(f"{name} stands twice")
+        seen.add(name)
+
+
+def _check_objects_once(scenario: Scenario, given: Given) -> None:
+    """Which of two is meant nobody could know."""
+    seen: dict[tuple[str, ...], int] = {}
+    for index, body in enumerate(scenario.objects):
+        who = _identity(body)
+        if who and seen.setdefault(who, index) != index:
+            kind, namespace, name = who[1:]
+            told = f"{kind} {namespace}/{name} is objects[{seen[who]}] already; what changes on the way is a step"
+            given.at(f"objects[{index}]").wrong(told)
+
+
+def _check_pods_once(scenario: Scenario, given: Given) -> None:
+    seen: dict[tuple[str, str], int] = {}
+    for index, entry in enumerate(scenario.pods):
+        first = seen.setdefault((entry.namespace, entry.name), index)
+        if entry.name and first != index:
+            told = f"{entry.namespace}/{entry.name} is pods[{first}] already; give it another name"
+            given.at(f"pods[{index}].name").wrong(told)
+        judge_template(given.at(f"pods[{index}].template"), entry.template)
+    for index, body in enumerate(scenario.objects):
+        group, kind, namespace, name = _identity(body) or ("", "", "", "")
+        owner, _, number = name.rpartition("-")
+        made_by = seen.get((namespace, owner)) if (group, kind) == ("", "Pod") and _COUNTED.fullmatch(number) else None
+        if made_by is not None and int(number) < scenario.pods[made_by].count:
+            given.at(f"objects[{index}].metadata.name").wrong(f"{namespace}/{name} is a pod of pods[{made_by}] already")
+
+
+def _identity(body: Json) -> tuple[str, ...]:
+    """Group, kind, namespace and name; empty if it has none."""
+    metadata = body.get("metadata")
+    metadata = metadata if isinstance(metadata, dict) else {}
+    names = (body.get("apiVersion"), body.get("kind"), metadata.get("namespace") or "default", metadata.get("name"))
+    if not all(isinstance(one, str) and one for one in names):
+        return ()
+    api_version, *others = map(str, names)
+    return (api_version.rpartition("/")[0], *others)
+
+
+# ---- machine types and node groups
+
+
+def _machine_type_in(given: Given) -> Json:
+    fields = given.fields(_TYPE_FIELDS)
+    for name in ("name", "cpu", "memory"):
+        if name not in fields:
+            given.wrong(f"{name} is missing")
+    body: Json = {name: one.value for name, one in fields.items()}
+    body["name"] = fields["name"].text() if "name" in fields else ""
+    for name in ("cpu", "memory"):
+        body[name] = str(_amount(fields[name], positive=True)) if name in fields else "0"
+    if "allocatable" in fields:
+        parts = fields["allocatable"].members()
+        body["allocatable"] = {name: str(_amount(one, positive=name in _NEEDED)) for name, one in parts.items()}
+    if "pods" in fields:
+        body["pods"] = fields["pods"].whole()
+    if "price" in fields:
+        body["price"] = fields["price"].number()
+    if "labels" in fields:
+        body["labels"] = fields["labels"].texts()
+    if "gpu" in fields:
+        body["gpu"] = {name: one.whole() for name, one in fields["gpu"].members().items()}
+    if "zones" in fields:
+        body["zones"] = [one.text() for one in fields["zones"].items()]
+    return body
+
+
+def _group_in(given: Given, types: set[str]) -> GroupEntry:
+    fields = given.fields(_GROUP_FIELDS)
+    if "id" not in fields:
+        given.wrong("id is missing")
+    sizes: Json = {name: fields[name].whole() for name in ("min", "max", "target") if name in fields}
+    spec: Json = {"min": 0, "target": 0, "bootSeconds": 0.0, **sizes}
+    spec.setdefault("max", max(spec["min"], spec["target"]))
+    _check_sizes(given, spec)
+    for name in ("autoprovisioned", "atomic", "zeroOrMax", "autoscaled"):
+        if name in fields:
+            spec[name] = fields[name].flag()
+    for name in ("price", "bootSeconds"):
+        if name in fields:
+            spec[name] = fields[name].seconds() if name == "bootSeconds" else fields[name].number()
+    if "currency" in fields:
+        spec["currency"] = fields["currency"].text()
+    if zones := _zones_in(fields):
+        spec["zones"] = zones
+    _read_shape(given, fields, spec, types)
+    if "capacityType" in fields:
+        _read_capacity_type(fields["capacityType"], spec)
+    exists = fields["exist"].flag() if "exist" in fields else True
+    return GroupEntry(id=fields["id"].text() if "id" in fields else "", spec=spec, exists=exists)
+
+
+def _check_sizes(given: Given, spec: Json) -> None:
+    if spec["min"] > spec["max"]:
+        given.wrong(f"min {spec['min']} is above max {spec['max']}")
+    if spec["target"] > spec["max"]:
+        given.wrong(f"target {spec['target']} is above max {spec['max']}")
+
+
+def _zones_in(fields: dict[str, Given]) -> list[str]:
+    one = [fields["zone"].text()] if "zone" in fields else []
+    return one + ([each.text() for each in fields["zones"].items()] if "zones" in fields else [])
+
+
+def _read_shape(given: Given, fields: dict[str, Given], spec: Json, types: set[str]) -> None:
+    if "machineType" in fields:
+        spec["machineType"] = fields["machineType"].text()
+        if types and spec["machineType"] not in types:
+            fields["machineType"].wrong(f"{spec['machineType']} is not among machineTypes")
+    elif "template" not in fields:
+        given.wrong("says neither machineType nor template: what are its machines?")
+    if "template" in fields:
+        parts = fields["template"].fields(("capacity", "allocatable", "labels", "taints"))
+        spec["template"] = {name: one.value for name, one in parts.items()}
+        for name in ("capacity", "allocatable"):
+            if name in parts:
+                found = parts[name].members()
+                amounts = {key: str(_amount(one, positive=key in _NEEDED)) for key, one in found.items()}
+                spec["template"][name] = amounts
+        if "labels" in parts:
+            spec["template"]["labels"] = parts["labels"].texts()
+        if "capacity" in parts and "machineType" not in fields:
+            spec["template"]["capacity"].setdefault("pods", str(_DEFAULT_PODS))
+        if "machineType" not in fields and "capacity" not in parts:
+            fields["template"].wrong("without machineType it must have a capacity")
+
+
+def _read_capacity_type(given: Given, spec: Json) -> None:
+    """A group's machines say of themselves, by a label, whether they may be taken back."""
+    kind = given.text()
+    if kind not in tuple(CapacityType):
+        given.wrong(f"must be one of {', '.join(CapacityType)}, is {named(kind)}")
+    template = spec.setdefault("template", {})
+    template["labels"] = {**(template.get("labels") or {}), CAPACITY_TYPE_LABEL: kind}
+
+
+def _amount(given: Given, *, positive: bool = False) -> Any:
+    try:
+        amount = Quantity.parse(given.value)
+    except (InvalidInput, TypeError, AttributeError):
+        given.wrong(f"must be a quantity such as 4, 500m or 16Gi, is {named(given.value)}")
+        return "0"
+    if amount.nano < 0 or (positive and not amount.nano):
+        given.wrong(f"must be {'more than' if positive else 'at least'} 0, is {named(given.value)}")
+    return given.value
+
+
+# ---- pods
+
+
+def _pods_in(given: Given) -> PodEntry:
+    fields = given.fields(("name", "namespace", "count", "template"))
+    for name in ("name", "template"):
+        if name not in fields:
+            given.wrong(f"{name} is missing")
+    template: Json = {}
+    if "template" in fields:
+        parts = fields["template"].fields(("metadata", "spec"))
+        template = {name: one.value for name, one in parts.items() if one.members() or one.value == {}}
+        if "spec" not in parts:
+            fields["template"].wrong("spec is missing")
+    return PodEntry(
+        name=fields["name"].text() if "name" in fields else "",
+        namespace=fields["namespace"].text() if "namespace" in fields else "default",
+        count=fields["count"].whole() if "count" in fields else 1,
+        template=template,
+    )

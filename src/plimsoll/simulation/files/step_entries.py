@@ -1,0 +1,230 @@
+"""The steps of a scenario file, one reader for each verb."""
+
+from __future__ import annotations
+
+import difflib
+from typing import TYPE_CHECKING, Any, Final
+
+from plimsoll.nodes.config.options import InvalidOptions, read_options
+from plimsoll.simulation.expectations import operators_of
+from plimsoll.simulation.files.document import named
+from plimsoll.simulation.files.manifest_entries import manifests_in
+from plimsoll.simulation.scenario import (
+    AdvanceStep,
+    ApplyStep,
+    AtStep,
+    CrashStep,
+    DeleteStep,
+    Expectation,
+    ExpectStep,
+    FailIncrease,
+    GroupLimits,
+    LoopStep,
+    ProviderCall,
+    ProviderStep,
+    ReconcileStep,
+    ScheduleStep,
+    SetStep,
+    WorldKind,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from plimsoll.simulation.files.document import Given
+    from plimsoll.simulation.scenario import Json, Step
+
+DEFAULT_EVERY_S: Final = 10.0
+
+# By what its argument is.
+_SIZE_CALLS: Final = ("IncreaseSize", "AtomicIncreaseSize", "DecreaseTargetSize")
+_NODE_CALLS: Final = ("DeleteNodes", "ForceDeleteNodes")
+_GROUP_CALLS: Final = ("Delete",)
+
+
+def step_in(given: Given, world: WorldKind) -> Step | None:
+    """None if it is no step; then the mistake is told."""
+    found = given.members()
+    verbs = [name for name in found if name in _READERS]
+    if len(verbs) != 1:
+        given.wrong(_no_verb(found) if not verbs else f"says {' and '.join(verbs)}: a step is one of them")
+        return None
+    verb = verbs[0]
+    for name in found:
+        if name != verb and (verb, name) != ("loop", "every"):
+            found[name].wrong(f"unknown field beside {verb}")
+    if world == WorldKind.LIVE and verb in {"loop", "schedule"}:
+        found[verb].wrong("in a live world loops and scheduling happen by themselves; use advance or at")
+        return None
+    if verb == "loop":
+        every_s = found["every"].seconds() if "every" in found else DEFAULT_EVERY_S
+        return LoopStep(times=found["loop"].whole(least=1), every_s=every_s)
+    return _READERS[verb](found[verb])
+
+
+def _no_verb(found: dict[str, Given]) -> str:
+    known = f"a step is one of {', '.join(_READERS)}"
+    for name in found:
+        if near := difflib.get_close_matches(name, _READERS, n=1):
+            return f"{name} is no step; did you mean {near[0]}?"
+    return known
+
+
+def options_in(given: Given) -> Json:
+    """Flags without their dashes; values are plain, or lists of plain ones."""
+    options: Json = {}
+    for name, one in given.members().items():
+        if name.startswith("-"):
+            one.wrong(f"options are named without dashes: {name.lstrip('-')}")
+        values = one.value if isinstance(one.value, list) else [one.value]
+        if any(value is None or isinstance(value, dict | list) for value in values):
+            one.wrong(f"must be a plain value or a list of them, is {named(one.value)}")
+        options[name] = one.value
+    return options
+
+
+def _advance_in(given: Given) -> Step:
+    return AdvanceStep(seconds=given.seconds())
+
+
+def _at_in(given: Given) -> Step:
+    is_date = isinstance(given.value, str) and "-" in given.value
+    return AtStep(moment=given.time() if is_date else given.seconds())
+
+
+def _apply_in(given: Given) -> Step:
+    return ApplyStep(manifests=manifests_in(given))
+
+
+def _delete_in(given: Given) -> Step:
+    fields = given.fields(("apiVersion", "kind", "namespace", "name"))
+    texts = {name: one.text() for name, one in fields.items()}
+    for name in ("kind", "name"):
+        if name not in texts:
+            given.wrong(f"{name} is missing")
+    return DeleteStep(
+        kind=texts.get("kind", ""),
+        name=texts.get("name", ""),
+        namespace=texts.get("namespace", "default"),
+        api_version=texts.get("apiVersion", ""),
+    )
+
+
+def _schedule_in(given: Given) -> Step:
+    if given.value is not True:
+        given.wrong(f"must be true, is {named(given.value)}")
+    return ScheduleStep()
+
+
+def _provider_in(given: Given) -> Step:
+    fields = given.fields(("failIncrease", "stockout", "setGroup", "calls"))
+    stockouts = fields["stockout"].members() if "stockout" in fields else {}
+    return ProviderStep(
+        fail_increases=_fail_increases_in(fields["failIncrease"]) if "failIncrease" in fields else (),
+        stockouts=tuple((name, one.whole()) for name, one in stockouts.items()),
+        limits=_limits_in(fields["setGroup"]) if "setGroup" in fields else (),
+        calls=tuple(_call_in(one) for one in fields["calls"].items()) if "calls" in fields else (),
+    )
+
+
+def _fail_increases_in(given: Given) -> tuple[FailIncrease, ...]:
+    """`until` stands beside the groups, and holds for all of them."""
+    found = given.members()
+    until = found.pop("until").time() if "until" in found else None
+    return tuple(FailIncrease(group=name, message=one.text(), until=until) for name, one in found.items())
+
+
+def _limits_in(given: Given) -> tuple[GroupLimits, ...]:
+    limits = []
+    for name, one in given.members().items():
+        fields = {key: each.whole() for key, each in one.fields(("min", "max")).items()}
+        limits.append(GroupLimits(group=name, min=fields.get("min"), max=fields.get("max")))
+    return tuple(limits)
+
+
+def _call_in(given: Given) -> ProviderCall:
+    fields = given.fields(("call", "group", "arg"))
+    for name in ("call", "group"):
+        if name not in fields:
+            given.wrong(f"{name} is missing")
+    call = fields["call"].choice(*_SIZE_CALLS, *_NODE_CALLS, *_GROUP_CALLS) if "call" in fields else ""
+    return ProviderCall(
+        call=call, group=fields["group"].text() if "group" in fields else "", arg=_arg_in(given, fields, call)
+    )
+
+
+def _arg_in(given: Given, fields: dict[str, Given], call: str) -> int | tuple[str, ...] | None:
+    wants = int if call in _SIZE_CALLS else list if call in _NODE_CALLS else None
+    arg = fields.get("arg")
+    if wants is None:
+        return None
+    if arg is None:
+        given.wrong("arg is missing: " + ("a number of nodes" if wants is int else "a list of node names"))
+        return None
+    if wants is list:
+        return tuple(one.text() for one in arg.items())
+    if not isinstance(arg.value, int) or isinstance(arg.value, bool):
+        arg.wrong(f"must be a whole number, is {named(arg.value)}")
+        return None
+    return arg.value
+
+
+def _set_in(given: Given) -> Step:
+    options = options_in(given)
+    judge_options(given, options)
+    return SetStep(options=options)
+
+
+def judge_options(given: Given, options: Json) -> None:
+    """Whether the node autoscaler has such flags, and takes such values."""
+    try:
+        read_options({name: value for name, value in options.items() if not name.startswith("-")}, path="")
+    except InvalidOptions as error:
+        for path, problem in error.problems:
+            given.at(path).wrong(problem)
+
+
+def _crash_in(given: Given) -> Step:
+    fields = given.fields(("component", "afterCalls"))
+    if "component" not in fields:
+        given.wrong("component is missing")
+    return CrashStep(
+        component=fields["component"].text() if "component" in fields else "",
+        after_calls=fields["afterCalls"].whole() if "afterCalls" in fields else 0,
+    )
+
+
+def _reconcile_in(given: Given) -> Step:
+    fields = given.fields(("kind", "namespace", "name", "times"))
+    for name in ("kind", "name"):
+        if name not in fields:
+            given.wrong(f"{name} is missing")
+    return ReconcileStep(
+        kind=fields["kind"].text() if "kind" in fields else "",
+        name=fields["name"].text() if "name" in fields else "",
+        namespace=fields["namespace"].text() if "namespace" in fields else "default",
+        times=fields["times"].whole(least=1) if "times" in fields else 1,
+    )
+
+
+def _expect_in(given: Given) -> Step:
+    expectations = []
+    for path, one in given.members().items():
+        operators: Any = operators_of(one)
+        expectations.append(Expectation(path=path, operators=operators))
+    return ExpectStep(expectations=tuple(expectations))
+
+
+_READERS: Final[dict[str, Callable[[Given], Step | None]]] = {
+    "loop": lambda _: None,  # read where `every` is at hand
+    "advance": _advance_in,
+    "at": _at_in,
+    "apply": _apply_in,
+    "delete": _delete_in,
+    "schedule": _schedule_in,
+    "provider": _provider_in,
+    "set": _set_in,
+    "crash": _crash_in,
+    "reconcile": _reconcile_in,
+    "expect": _expect_in,
+}

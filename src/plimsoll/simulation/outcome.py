@@ -1,0 +1,143 @@
+"""How the world of a scenario stands: the JSON that `plimsoll simulate` prints and expectations look into.
+
+Read from the API server like anybody else would, in an order that depends on nothing but names and times.
+"""
+
+from __future__ import annotations
+
+from datetime import UTC
+from typing import TYPE_CHECKING, Any, Final
+
+from plimsoll.nodes.model.node_templates import AUTOPROVISIONED_LABEL, PROFILE_LABEL
+from plimsoll.objects.api.simulated_cloud import GROUP_LABEL
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from datetime import datetime
+
+    from plimsoll.local.cloud.faults.call_log import CallRecord
+    from plimsoll.simulation.worlds.group_names import GroupNames
+    from plimsoll.simulation.worlds.world import World
+
+_REQUESTS: Final = "/apis/autoscaling.x-k8s.io/v1/provisioningrequests"
+_GROUPS: Final = "/apis/cloud.plimsoll.io/v1alpha1/nodegroups"
+_INSTANCE_TYPE: Final = "node.kubernetes.io/instance-type"
+_MARKS: Final = frozenset({AUTOPROVISIONED_LABEL, PROFILE_LABEL})
+"""What auto-provisioning puts on all its groups, beside the labels that pods ask for."""
+
+Json = dict[str, Any]
+
+
+def time_text(moment: datetime) -> str:
+    """RFC 3339 in UTC; fractions of a second only where there are some."""
+    return moment.astimezone(UTC).isoformat().replace("+00:00", "Z")
+
+
+async def outcome_of(world: World, loops: Sequence[Json]) -> Json:
+    pods = await _items(world, "/api/v1/pods")
+    nodes = await _items(world, "/api/v1/nodes")
+    return {
+        "loops": list(loops),
+        "requests": {_key(one): _request(world, one) for one in await _items(world, _REQUESTS)},
+        "nodeGroups": {
+            world.group_names.id_of(one["metadata"]["name"]): _group(one) for one in await _items(world, _GROUPS)
+        },
+        "nodes": _nodes(nodes, pods, world.group_names),
+        "providerCalls": [_call(one, world.group_names) for one in world.log],
+        "events": _events(await _items(world, "/api/v1/events")),
+        "metrics": await _metrics(world),
+        "pods": {_key(one): one["spec"].get("nodeName") or None for one in pods},
+    }
+
+
+async def _items(world: World, path: str) -> list[Json]:
+    """By namespace and name."""
+    listed = await world.client.get_json(path)
+    return sorted(listed["items"], key=lambda one: (one["metadata"].get("namespace", ""), one["metadata"]["name"]))
+
+
+def _key(obj: Json) -> str:
+    return f"{obj['metadata'].get('namespace', '')}/{obj['metadata']['name']}"
+
+
+def _request(world: World, obj: Json) -> Json:
+    status = obj.get("status") or {}
+    return {
+        "conditions": status.get("conditions") or [],
+        "details": status.get("provisioningClassDetails") or {},
+        "history": world.requests.of(_key(obj)),
+    }
+
+
+def _group(obj: Json) -> Json:
+    spec = obj["spec"]
+    template = spec.get("template") or {}
+    return {
+        "target": spec.get("target", 0),
+        "min": spec.get("min", 0),
+        "max": spec.get("max", 0),
+        "autoprovisioned": spec.get("autoprovisioned", False),
+        "labels": {key: value for key, value in (template.get("labels") or {}).items() if key not in _MARKS},
+        "taints": template.get("taints") or [],
+        "machineType": spec.get("machineType") or None,
+    }
+
+
+def _nodes(nodes: list[Json], pods: list[Json], names: GroupNames) -> Json:
+    on: dict[str, list[str]] = {}
+    for pod in pods:
+        on.setdefault(pod["spec"].get("nodeName") or "", []).append(_key(pod))
+    found: Json = {}
+    for node in nodes:
+        name, labels = node["metadata"]["name"], node["metadata"].get("labels") or {}
+        found[name] = {
+            "group": names.id_of(labels[GROUP_LABEL]) if GROUP_LABEL in labels else None,
+            "machineType": labels.get(_INSTANCE_TYPE),
+            "pods": on.get(name, []),
+        }
+    return found
+
+
+def _call(record: CallRecord, names: GroupNames) -> Json:
+    arg = list(record.arg) if isinstance(record.arg, tuple) else record.arg
+    group = names.id_of(record.group)
+    call = {"time": time_text(record.time), "group": group, "call": record.call, "arg": arg, "ok": record.ok}
+    return {**call, "message": record.message} if record.message else call
+
+
+def _events(events: list[Json]) -> list[Json]:
+    return sorted((_event(one) for one in events), key=lambda one: (one["time"], *map(str, one.values())))
+
+
+def _event(obj: Json) -> Json:
+    about = obj.get("involvedObject") or {}
+    first = obj.get("firstTimestamp") or obj.get("eventTime") or obj["metadata"]["creationTimestamp"]
+    series = obj.get("series") or {}
+    last = obj.get("lastTimestamp") or series.get("lastObservedTime") or first
+    return {
+        "time": _plain(last),
+        "firstTime": _plain(first),
+        "count": series.get("count") or obj.get("count") or 1,
+        "type": obj.get("type", ""),
+        "reason": obj.get("reason", ""),
+        "object": "/".join(part for part in (about.get("kind"), about.get("namespace"), about.get("name")) if part),
+        "message": obj.get("message", ""),
+        "source": (obj.get("source") or {}).get("component") or obj.get("reportingComponent", ""),
+    }
+
+
+def _plain(time: str) -> str:
+    """Some events count microseconds where there are none."""
+    return time.replace(".000000Z", "Z")
+
+
+async def _metrics(world: World) -> dict[str, float]:
+    costs = await world.cloud.costs()
+    spent: dict[str, float] = {}
+    for cost in costs:
+        name = f'cloud_cost_total{{currency="{cost.currency}"}}'
+        spent[name] = spent.get(name, 0.0) + float(cost.amount)
+    metrics = {name: round(amount, 6) for name, amount in spent.items()}
+    if world.loop is not None:
+        metrics |= world.loop.metrics()
+    return dict(sorted(metrics.items()))

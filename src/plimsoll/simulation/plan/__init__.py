@@ -1,0 +1,1 @@
+"""Input of `plimsoll plan`: files, node groups, requests and checks."""

@@ -1,0 +1,238 @@
+"""The files of one `plimsoll plan`, taken together: parts of a scenario, dumps of `kubectl get`, a catalogue.
+
+Only `plan_inputs` reads with it. A dump is a `List` as kubectl prints it, or a typed list (`PodList`) as the API serves
+it, or single objects one after the other; JSON or YAML, decided by content.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Any, Final
+
+import msgspec
+
+from plimsoll.core.errors import InvalidInput, UnreadableDocument
+from plimsoll.local.cloud.catalogue import Catalogue, read_catalogue, shipped_catalogue, shipped_names
+from plimsoll.objects.api.simulated_cloud import GROUP_LABEL
+from plimsoll.objects.codec.manifests import read_documents
+from plimsoll.simulation.files.document import named, path_inside
+from plimsoll.simulation.files.scenario_files import scenario_of
+from plimsoll.simulation.plan.group_templates import with_shape
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from plimsoll.objects.api.simulated_cloud import MachineType
+    from plimsoll.simulation.scenario import GroupEntry, Json, Scenario
+
+_LISTS: Final = ("machineTypes", "nodeGroups", "pods", "objects")
+_MANY_DIGITS: Final = re.compile(rb"[0-9]{19}|[0-9]_|0[xX]")
+"""Only where there are so many in a row, or other spellings of YAML, can a number be too wide."""
+_WIDEST: Final = (1 << 63) - 1
+_POOL_LABELS: Final = (
+    "eks.amazonaws.com/nodegroup",
+    "alpha.eksctl.io/nodegroup-name",
+    "cloud.google.com/gke-nodepool",
+    "kubernetes.azure.com/agentpool",
+    "agentpool",
+    "kops.k8s.io/instancegroup",
+    "node.kubernetes.io/nodegroup",
+)
+"""How managed clusters write on a node which group it belongs to."""
+
+
+def read_plan_files(files: Sequence[tuple[str, bytes]], *, catalogue: str = "") -> Scenario:
+    """One scenario of all of them; raises `InvalidInput` with the place of what is wrong. Steps are left out."""
+    merged: Json = {}
+    for source, data in files:
+        read = read_documents(data, source=source, letters_are_text=True)
+        documents = [document for _, document in read if document is not None]
+        if not documents:
+            raise UnreadableDocument("is empty; a scenario or what kubectl get -o json prints is wanted", path=source)
+        if _MANY_DIGITS.search(data):
+            _check_integers(documents, source)
+        for document in documents:
+            _merge(merged, document, source=source)
+    if catalogue:
+        merged.setdefault("machineTypes", []).extend(_types_of(catalogue, merged))
+    merged.pop("steps", None)
+    if isinstance(merged.get("objects"), list):
+        merged["objects"] = _each_once(merged["objects"])
+    if isinstance(merged.get("nodeGroups"), list):
+        merged["nodeGroups"] = _with_shapes(merged)
+    return _with_their_nodes(scenario_of(merged))
+
+
+def _check_integers(documents: Sequence[Any], source: str) -> None:
+    """No field of Kubernetes is wider than 64 bits, and no arithmetic of plans."""
+    waiting: list[tuple[str, Any]] = [("", one) for one in documents]
+    while waiting:
+        path, value = waiting.pop()
+        if isinstance(value, dict):
+            waiting += [(path_inside(path, key), one) for key, one in value.items()]
+        elif isinstance(value, list):
+            waiting += [(f"{path}[{index}]", one) for index, one in enumerate(value)]
+        elif isinstance(value, int) and abs(value) > _WIDEST:
+            raise InvalidInput(f"{named(value)} is wider than 64 bits", path=path or source)
+
+
+# ---- documents
+
+
+def _merge(merged: Json, document: Any, *, source: str) -> None:
+    if not isinstance(document, dict):
+        told = f"is {named(document)}: neither a scenario nor an object of Kubernetes"
+        raise UnreadableDocument(told, path=source)
+    if "kind" in document:
+        merged.setdefault("objects", []).extend(_objects_of(document, source))
+        return
+    for name, value in document.items():
+        if name in _LISTS and isinstance(value, list):
+            before = merged.setdefault(name, [])
+            if not isinstance(before, list):
+                raise InvalidInput(f"must be a list, is {named(before)}", path=name)
+            before.extend(value)
+        elif name == "options" and isinstance(value, dict) and isinstance(merged.get(name, {}), dict):
+            merged.setdefault(name, {}).update(value)
+        elif name in merged and value is not None and merged[name] != value:
+            told = f"{name} is {named(merged[name])} in another file and {named(value)} here"
+            raise InvalidInput(told, path=source)
+        elif value is not None:
+            merged[name] = value
+
+
+def _objects_of(document: Json, source: str) -> Iterator[Json]:
+    """The object, or those of a list, each knowing its kind."""
+    kind = document["kind"]
+    if not (isinstance(kind, str) and kind.endswith("List") and "items" in document):
+        yield _object(document, source)
+        return
+    items = document["items"] or []
+    if not isinstance(items, list):
+        raise UnreadableDocument(f"items must be a list, is {named(items)}", path=source)
+    typed = {"kind": kind.removesuffix("List"), "apiVersion": document.get("apiVersion", "v1")}
+    for index, item in enumerate(items):
+        where = f"{source}: items[{index}]"
+        if not isinstance(item, dict):
+            raise UnreadableDocument(f"is {named(item)}, no object", path=where)
+        yield _object(item if "kind" in item or kind == "List" else {**typed, **item}, where)
+
+
+def _object(body: Json, where: str) -> Json:
+    metadata = body.get("metadata")
+    if not isinstance(body.get("kind"), str) or not isinstance(metadata, dict):
+        raise UnreadableDocument("is no object of Kubernetes: kind or metadata is missing", path=where)
+    if not isinstance(metadata.get("name"), str) or not metadata["name"]:
+        raise UnreadableDocument(f"metadata.name of this {body['kind'][:64]} is missing", path=where)
+    return {"apiVersion": "v1", **body}
+
+
+def _each_once(objects: list[Any]) -> list[Any]:
+    """Two dumps may both hold an object; if they do not agree, nobody knows which is right."""
+    found: dict[Any, Any] = {}
+    for index, body in enumerate(objects):
+        who = _identity(body)
+        if who is None:
+            found[index] = body
+        elif found.setdefault(who, body) != body:
+            raise InvalidInput(f"{who[0]} {who[2]} stands twice, and differently", path=f"objects[{index}]")
+    return list(found.values())
+
+
+def _identity(body: Any) -> tuple[str, ...] | None:
+    metadata = body.get("metadata") if isinstance(body, dict) else None
+    if not isinstance(metadata, dict):
+        return None
+    return (str(body.get("kind")), str(metadata.get("namespace") or "default"), str(metadata.get("name")))
+
+
+# ---- catalogues
+
+
+def _types_of(name: str, merged: Json) -> list[Json]:
+    """Of a catalogue, without those that a file describes itself."""
+    given = merged.get("machineTypes")
+    listed = given if isinstance(given, list) else []
+    own = {one["name"] for one in listed if isinstance(one, dict) and isinstance(one.get("name"), str)}
+    return [_written(one) for one in _catalogue(name).machine_types if one.name not in own]
+
+
+def _catalogue(name: str) -> Catalogue:
+    if name in shipped_names():
+        return shipped_catalogue(name)
+    from pathlib import Path  # noqa: PLC0415 -- only here is a file opened
+
+    try:
+        data = Path(name).read_bytes()
+    except OSError as error:
+        told = f"{name} is no file ({error.strerror}) and no shipped catalogue; those are {', '.join(shipped_names())}"
+        raise InvalidInput(told, path="--catalogue") from error
+    return read_catalogue(data, source=name)
+
+
+def _written(one: MachineType) -> Json:
+    body: Json = msgspec.to_builtins(one)
+    return body
+
+
+# ---- nodes of a dump
+
+
+def _with_shapes(merged: Json) -> list[Any]:
+    """Groups of which a file says nothing but their names and sizes are what their nodes in the dump are."""
+    groups = merged["nodeGroups"]
+    described = {"machineType", "template"}
+    bare = {name for one in groups if (name := _id_of(one)) is not None and not described & one.keys()}
+    if not bare:
+        return list(groups)
+    nodes: dict[str, list[Json]] = {}
+    for one in merged.get("objects") or ():
+        if _identity(one) is not None and one.get("kind") == "Node":
+            nodes.setdefault(_pool_of(one, bare), []).append(one)
+    listed = merged.get("machineTypes")
+    types = [str(one.get("name")) for one in listed if isinstance(one, dict)] if isinstance(listed, list) else []
+    return [with_shape(one, nodes.get(one["id"], ()), types) if _id_of(one) in bare else one for one in groups]
+
+
+def _id_of(group: Any) -> str | None:
+    return group.get("id") if isinstance(group, dict) and isinstance(group.get("id"), str) else None
+
+
+def _pool_of(node: Json, ids: set[str]) -> str:
+    """By its labels, or by its name: `workers-3` is one of `workers`."""
+    labels, name = _labels(node), str(node["metadata"].get("name"))
+    found = next((labels[key] for key in (GROUP_LABEL, *_POOL_LABELS) if labels.get(key) in ids), "")
+    stem, dash, number = name.rpartition("-")
+    return found or (stem if dash and number.isdigit() and stem in ids else "")
+
+
+def _with_their_nodes(scenario: Scenario) -> Scenario:
+    """Nodes of managed clusters get the label of their group; a group without a target is as large as they are many."""
+    ids = {one.id for one in scenario.node_groups if one.exists}
+    objects = tuple(_in_pool(one, ids) if one["kind"] == "Node" else one for one in scenario.objects)
+    there: dict[str, int] = {}
+    for one in objects:
+        if one["kind"] == "Node" and (group := _labels(one).get(GROUP_LABEL)):
+            there[group] = there.get(group, 0) + 1
+    groups = tuple(_sized(one, there.get(one.id, 0)) for one in scenario.node_groups)
+    return msgspec.structs.replace(scenario, objects=objects, node_groups=groups)
+
+
+def _in_pool(node: Json, ids: set[str]) -> Json:
+    labels = _labels(node)
+    pool = next((labels[key] for key in _POOL_LABELS if labels.get(key) in ids), "")
+    if not pool or GROUP_LABEL in labels:
+        return node
+    return {**node, "metadata": {**node["metadata"], "labels": {**labels, GROUP_LABEL: pool}}}
+
+
+def _sized(entry: GroupEntry, nodes: int) -> GroupEntry:
+    if not nodes or entry.spec["target"]:
+        return entry
+    spec = {**entry.spec, "target": nodes, "max": max(entry.spec["max"], nodes)}
+    return msgspec.structs.replace(entry, spec=spec)
+
+
+def _labels(node: Json) -> dict[str, str]:
+    labels = node["metadata"].get("labels")
+    return {key: value for key, value in labels.items() if isinstance(value, str)} if isinstance(labels, dict) else {}

@@ -1,0 +1,99 @@
+"""What the next node of a group would be, told by the nodes it has: labels, taints, sizes, daemons as they really are.
+
+Pure. Only `plan_files` and `plan_inputs` ask, about nodes of a dump. A real node goes before what a file says of the
+group, if it has been ready for a minute, takes pods and stays (specs/nodes.md 6.5); the planner takes off its name and
+the taints that come and go. Nodes that a `target` makes up are as new as the file and so never asked.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING, Any, Final
+
+import msgspec
+
+from plimsoll.nodes.planning.autoprovisioning.taints import IGNORED_PREFIX, STARTUP_PREFIX
+from plimsoll.nodes.planning.scaledown.drainability import has_mirror, is_daemon_pod
+from plimsoll.nodes.planning.scaleup.resource_limits import BEING_DELETED
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterable, Mapping, Sequence
+
+    from plimsoll.objects.api.nodes import Node
+    from plimsoll.objects.api.pods import Pod
+    from plimsoll.simulation.scenario import Json
+
+INSTANCE_TYPE: Final = "node.kubernetes.io/instance-type"
+_SETTLED: Final = timedelta(minutes=1)
+_OLDEST: Final = datetime.min.replace(tzinfo=UTC)
+_ENDED: Final = ("Succeeded", "Failed")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Template:
+    """A node that speaks for the next one of its group, and the daemons it has; None: nobody knows them."""
+
+    node: Node
+    daemons: tuple[Pod, ...] | None = None
+
+
+def real_template(nodes: Iterable[Node], on: Mapping[str, Sequence[Pod]], *, now: datetime) -> Template | None:
+    """Of a group's good nodes the newest: groups are changed, and the next is made as the last. `on`: pods by node."""
+    good = [one for one in nodes if _is_good(one, now)]
+    if not good:
+        return None
+    newest = max(good, key=lambda one: (one.metadata.creation_timestamp or _OLDEST, one.metadata.name))
+    metadata = msgspec.structs.replace(newest.metadata, labels=_agreed(newest, good))
+    daemons = tuple(pod for pod in on.get(newest.metadata.name, ()) if _comes_with_the_node(pod))
+    return Template(node=msgspec.structs.replace(newest, metadata=metadata), daemons=daemons)
+
+
+def _is_good(node: Node, now: datetime) -> bool:
+    ready = next((one for one in node.status.conditions if one.type == "Ready"), None)
+    if ready is None or ready.status != "True" or node.spec.unschedulable:
+        return False
+    if node.metadata.deletion_timestamp is not None:
+        return False
+    keys = [one.key for one in node.spec.taints]
+    if BEING_DELETED in keys or any(key.startswith((STARTUP_PREFIX, IGNORED_PREFIX)) for key in keys):
+        return False
+    since = ready.last_transition_time
+    # A dump is younger than the moment a file without `start` is set in: its nodes have been ready for long enough.
+    return since is None or not timedelta() <= now - since < _SETTLED
+
+
+def _agreed(node: Node, others: Sequence[Node]) -> dict[str, str]:
+    """Its labels, without those that another node of the group has otherwise: zones, ids."""
+    return {
+        key: value
+        for key, value in node.metadata.labels.items()
+        if all(one.metadata.labels.get(key, value) == value for one in others)
+    }
+
+
+def _comes_with_the_node(pod: Pod) -> bool:
+    stays = pod.status.phase not in _ENDED and pod.metadata.deletion_timestamp is None
+    return stays and (has_mirror(pod) or is_daemon_pod(pod))
+
+
+# ---- groups of which a file says only that they are there
+
+
+def with_shape(group: Mapping[str, Any], nodes: Sequence[Json], types: Collection[str]) -> Json:
+    """The entry of a group with what its nodes are, where it does not say so itself."""
+    if "machineType" in group or "template" in group or not nodes:
+        return dict(group)
+    node = min(nodes, key=lambda one: str(one["metadata"]["name"]))
+    labels = _texts(node["metadata"].get("labels"))
+    if labels.get(INSTANCE_TYPE, "") in types:
+        return {**group, "machineType": labels[INSTANCE_TYPE]}
+    status: Json = node["status"] if isinstance(node.get("status"), dict) else {}
+    template = {name: status[name] for name in ("capacity", "allocatable") if isinstance(status.get(name), dict)}
+    if "capacity" not in template:
+        return dict(group)
+    return {**group, "template": {**template, "labels": labels}}
+
+
+def _texts(labels: Any) -> dict[str, str]:
+    return {key: value for key, value in labels.items() if isinstance(value, str)} if isinstance(labels, dict) else {}

@@ -1,0 +1,128 @@
+"""Node groups and machine types of a file as the planner knows them: sizes, price, zones, what a node would be.
+
+Pure. Only `plan_inputs` reads with it.
+"""
+
+from __future__ import annotations
+
+import difflib
+from typing import TYPE_CHECKING, Final, TypeVar
+
+import msgspec
+
+from plimsoll.core.errors import InvalidInput
+from plimsoll.local.cloud.machines.node_manifest import node_body
+from plimsoll.local.cloud.machines.shapes import ZONE, NoShape, Shape, shape_of
+from plimsoll.nodes.model.snapshot import CapacityType, MachineType
+from plimsoll.nodes.model.snapshot import NodeGroup as Group
+from plimsoll.nodes.planning.autoprovisioning.requirements import CAPACITY_TYPE_KEYS
+from plimsoll.nodes.providers.simulated.holdings import machine_type_of
+from plimsoll.objects.api.meta import WireObject
+from plimsoll.objects.api.nodes import Node
+from plimsoll.objects.api.simulated_cloud import GROUP_LABEL, CloudSpec, NodeGroup
+from plimsoll.objects.api.simulated_cloud import MachineType as SoldType
+from plimsoll.objects.codec.decode_problems import BadObject
+from plimsoll.objects.codec.decoding import convert_object
+from plimsoll.simulation.files.cloud_entries import cloud_manifests
+from plimsoll.simulation.plan.checks import deeper
+from plimsoll.simulation.plan.group_templates import Template, real_template
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+    from plimsoll.objects.api.pods import Pod
+    from plimsoll.simulation.scenario import Json, Scenario
+
+T = TypeVar("T", bound=WireObject)
+
+_SPOT_WORDS: Final = ("spot", "true")
+"""How labels of clouds say that a machine may be taken back."""
+
+
+def read_groups(scenario: Scenario, nodes: Sequence[Node], pods: Sequence[Pod]) -> Iterator[Group]:
+    """Those that exist, in the order of the file; a node that is there goes before what the file says of its group."""
+    cloud, *manifests = (body for _, body in cloud_manifests(scenario))
+    spec = msgspec.convert(cloud["spec"], CloudSpec)
+    types = {one["name"]: msgspec.convert(one, SoldType) for one in scenario.machine_types}
+    nodes_of: dict[str, list[Node]] = {}
+    for node in nodes:
+        nodes_of.setdefault(node.metadata.labels.get(GROUP_LABEL, ""), []).append(node)
+    on: dict[str, list[Pod]] = {}
+    for pod in pods:
+        on.setdefault(pod.spec.node_name, []).append(pod)
+    zones_are_said = any(one.spec.get("zones") for one in scenario.node_groups) or not _have_zones(nodes)
+    places = [index for index, entry in enumerate(scenario.node_groups) if entry.exists]
+    for index, manifest in zip(places, manifests, strict=True):
+        group = msgspec.convert(manifest, NodeGroup)
+        shape = shape_of(group, spec, types)
+        if isinstance(shape, NoShape):
+            raise _unknown(group, index, shape, types)
+        # Beside nodes that have zones of their own, none is made up for a group without one.
+        known = shape.zones[0] if len(shape.zones) == 1 and zones_are_said else ""
+        body = node_body(shape, f"{shape.group}-template", zone=known, provider_id="", ready=True, now=scenario.start)
+        real = real_template(nodes_of.get(shape.group, ()), on, now=scenario.start)
+        said = readable(Node, body, path=f"nodeGroups[{index}]")
+        yield _group(group, shape, real or Template(node=said), zone=known if group.spec.zones else "")
+
+
+def read_machine_types(scenario: Scenario, nodes: Sequence[Node]) -> tuple[MachineType, ...]:
+    """As the simulated cloud sells them: a type that names no zones, in all of the cloud's.
+
+    Beside nodes that have zones of their own, none is made up for it.
+    """
+    cloud, *_ = (body for _, body in cloud_manifests(scenario))
+    zones = msgspec.convert(cloud["spec"], CloudSpec).zones
+    sold = [msgspec.convert(one, SoldType) for one in scenario.machine_types]
+    zones_are_said = "zones" in cloud["spec"] or not _have_zones(nodes)
+    return tuple(machine_type_of(one, zones=zones if zones_are_said else ()) for one in sold)
+
+
+def _have_zones(nodes: Sequence[Node]) -> bool:
+    return any(ZONE in one.metadata.labels for one in nodes)
+
+
+def _group(group: NodeGroup, shape: Shape, template: Template, *, zone: str) -> Group:
+    spec, node = group.spec, template.node
+    return Group(
+        id=group.metadata.name,
+        min_size=spec.min,
+        max_size=spec.max,
+        target_size=spec.target,
+        template=node,
+        daemons=template.daemons or (),
+        daemons_are_known=template.daemons is not None,
+        price_per_hour=shape.price,
+        machine_type=shape.machine_type,
+        zone=zone or (node.metadata.labels.get(ZONE, "") if template.daemons is not None else ""),
+        autoprovisioned=spec.autoprovisioned,
+        autoscaled=spec.autoscaled,
+        zero_or_max=spec.zero_or_max,
+        atomic_resize=spec.atomic,
+        capacity_type=_capacity_type(node, shape),
+    )
+
+
+def _capacity_type(template: Node, shape: Shape) -> CapacityType:
+    """As any cloud's label says it, or as the machines are sold."""
+    labels = template.metadata.labels
+    if any(labels[key].lower() in _SPOT_WORDS for key in CAPACITY_TYPE_KEYS if key in labels):
+        return CapacityType.SPOT
+    return CapacityType(shape.capacity_type or CapacityType.ON_DEMAND)
+
+
+def _unknown(group: NodeGroup, index: int, shape: NoShape, types: Mapping[str, SoldType]) -> InvalidInput:
+    name = group.spec.machine_type
+    if not name:
+        return InvalidInput(shape.problem, path=f"nodeGroups[{index}]")
+    near = difflib.get_close_matches(name, types, n=1)
+    help_ = f"did you mean {near[0]}?" if near else "give it in machineTypes, by --catalogue, or say template instead"
+    return InvalidInput(f"no machine type is called {name}; {help_}", path=f"nodeGroups[{index}].machineType")
+
+
+def readable(struct: type[T], body: Json, *, path: str) -> T:
+    """The object; raises `InvalidInput` with the path of the field that cannot be read."""
+    one = convert_object(struct, body)
+    if isinstance(one, BadObject):
+        inside, told = deeper(path, one.problem)
+        raise InvalidInput(told, path=inside)
+    return one

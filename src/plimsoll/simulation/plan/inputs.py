@@ -1,0 +1,339 @@
+"""Files as the snapshot of one plan: a scenario without its steps, or what `kubectl get -o json` printed, or both.
+
+Pure. No API server is asked, so a request for half a million pods costs as much as one for a single pod; what a server
+would have added and planning looks at (priorities, default namespaces, a node's missing status) is completed here.
+
+Words for pods of a dump that no node is added for, as the end of "n pods are not planned for: …". Pure.
+
+Which pods those are is decided where the running autoscaler decides it, in `nodes.observing.waiting_pods`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any, Final, TypeVar
+
+import msgspec
+
+from plimsoll.core.errors import InvalidInput
+from plimsoll.nodes.config.policy import PodRules
+from plimsoll.nodes.config.scheduler_profiles import profiles_from
+from plimsoll.nodes.model.snapshot import PendingPods, Snapshot
+from plimsoll.nodes.observing.pod_filters import (
+    CONSUMING,
+    DAEMON,
+    EXPENDABLE,
+    GATED,
+    NOMINATED,
+    is_waiting,
+    why_set_aside,
+)
+from plimsoll.nodes.observing.profiled_pods import ProfiledPods
+from plimsoll.nodes.planning.scaleup.expanders import CONFIG_MAP, KEY, read_priorities
+from plimsoll.nodes.requests.classes import BUILT_IN
+from plimsoll.nodes.requests.model import ClassKind
+from plimsoll.nodes.requests.reader import RequestsListed
+from plimsoll.objects.api.core import ConfigMap, Namespace
+from plimsoll.objects.api.meta import WireObject, written_time
+from plimsoll.objects.api.nodes import Node
+from plimsoll.objects.api.pods import Pod, PodTemplate
+from plimsoll.objects.api.policy import LimitRange, PodDisruptionBudget, PriorityClass
+from plimsoll.objects.api.provisioning_requests import ProvisioningRequest, with_shipped_names
+from plimsoll.objects.api.simulated_cloud import GROUP_LABEL
+from plimsoll.objects.api.storage import CSINode, PersistentVolume, PersistentVolumeClaim, StorageClass
+from plimsoll.objects.api.workloads import DaemonSet
+from plimsoll.objects.codec.decode_problems import BadObject
+from plimsoll.objects.codec.decoding import convert_object
+from plimsoll.objects.codec.manifests import read_documents
+from plimsoll.objects.limit_ranges import as_admitted, without_nulls
+from plimsoll.scheduling import ClusterView, Storage
+from plimsoll.scheduling.priorities import EXPENDABLE_BELOW, is_expendable, resolved_priority
+from plimsoll.simulation.files.cloud_entries import initial_nodes, with_groups
+from plimsoll.simulation.plan.checks import check_objects, check_requests, check_scenario, deeper
+from plimsoll.simulation.plan.files import read_plan_files
+from plimsoll.simulation.plan.groups import read_groups, read_machine_types, readable
+from plimsoll.simulation.plan.requests import PlanRequests, classes_of, read_plan_requests
+from plimsoll.simulation.worlds.completion import completed_status
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Sequence
+
+    from plimsoll.nodes.requests.model import RequestView
+    from plimsoll.simulation.scenario import Json, PodEntry, Scenario
+
+
+T = TypeVar("T", bound=WireObject)
+
+_DEFAULT_NAMESPACE: Final = "default"
+_MUST_BE_READABLE: Final = ("ProvisioningRequest", "PodTemplate")
+"""They are the question; a plan that leaves one out would answer another."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PlanInput:
+    """What is planned for. `requests` are in the order in which they are served."""
+
+    snapshot: Snapshot
+    options: dict[str, Any]
+    requests: tuple[RequestView, ...] = ()
+    held: tuple[RequestView, ...] = ()
+    """Requests that were promised room before."""
+    priorities: dict[int, tuple[str, ...]] = field(default_factory=dict)
+    """Of the priority expander."""
+    warnings: tuple[str, ...] = ()
+    """Objects that could not be read, and what that means for the plan; requests that are not answered."""
+    set_aside: dict[str, str] = field(default_factory=dict)
+    """Pods that wait and are not planned for, and why."""
+
+
+def read_plan_input(files: Sequence[tuple[str, bytes]], *, catalogue: str = "") -> PlanInput:
+    """From the files of the command line, taken together; raises `InvalidInput` with the place of what is wrong."""
+    return plan_input(read_plan_files(files, catalogue=catalogue))
+
+
+def plan_input(scenario: Scenario) -> PlanInput:
+    """What the first loop of a scenario would see."""
+    check_scenario(scenario)
+    return _Reading(scenario).input()
+
+
+# ---- one scenario
+
+
+class _Reading:
+    """The objects of a scenario, by kind, and what follows from them."""
+
+    def __init__(self, scenario: Scenario) -> None:
+        self._scenario = scenario
+        self._now = written_time(scenario.start)
+        bodies = [*with_groups(scenario.objects, scenario.node_groups), *initial_nodes(scenario)]
+        self._bodies = [_completed(one, now=self._now) for one in bodies]
+        check_objects(self._bodies)
+        self._by_kind: dict[str, list[Json]] = {}
+        for one in self._bodies:
+            self._by_kind.setdefault(one["kind"], []).append(one)
+        self._bad: dict[tuple[str, str, str], BadObject] = {}
+        self._set_aside: dict[str, str] = {}
+        self._limit_ranges = self._filling()
+        self._priorities = {one.metadata.name: one.value for one in self._all(PriorityClass)}
+        self._default_priority = next((one.value for one in self._all(PriorityClass) if one.global_default), 0)
+
+    def input(self) -> PlanInput:
+        file = str(self._scenario.options.get("scheduler-config-file") or "")
+        as_scheduled = ProfiledPods(profiles_from(file, path="options.scheduler-config-file"))
+        pods = [as_scheduled.of(self._with_priority(one)) for one in self._all(Pod)]
+        nodes = self._all(Node)
+        requests = self._requests(as_scheduled)
+        cutoff = _cutoff(self._scenario.options)
+        bundles = [pods for one in requests.line if one.nature is ClassKind.ATOMIC for pods in one.pods]
+        entries = [replace(one, pod=as_scheduled.of(one.pod)) for one in self._entries(cutoff)]
+        pending = (*bundles, *entries, *self._waiting(pods, cutoff))
+        _check_keys(pending)
+        snapshot = Snapshot(
+            number=0,
+            at=self._scenario.start,
+            view=self._view(nodes, [one for one in pods if not is_expendable(one, below=cutoff)]),
+            pending=pending,
+            groups=tuple(read_groups(self._scenario, nodes, pods)),
+            machine_types=read_machine_types(self._scenario, nodes),
+            daemon_sets=tuple(self._all(DaemonSet)),
+            budgets=tuple(self._all(PodDisruptionBudget)),
+            group_of={one.metadata.name: group for one in nodes if (group := one.metadata.labels.get(GROUP_LABEL, ""))},
+        )
+        return PlanInput(
+            snapshot=snapshot,
+            options=dict(self._scenario.options),
+            requests=requests.line,
+            held=requests.held,
+            priorities=self._group_priorities(),
+            warnings=(*map(_warning, self._bad.values()), *requests.warnings),
+            set_aside=self._set_aside,
+        )
+
+    def _group_priorities(self) -> dict[int, tuple[str, ...]]:
+        texts = [one.data[KEY] for one in self._all(ConfigMap) if one.metadata.name == CONFIG_MAP and KEY in one.data]
+        documents = [document for _, document in read_documents(texts[0].encode(), source=CONFIG_MAP)] if texts else []
+        return read_priorities(documents[0]) if documents else {}
+
+    def _all(self, struct: type[T]) -> list[T]:
+        found: list[T] = []
+        for body in self._by_kind.get(struct.kind_name(), ()):
+            one = convert_object(struct, body)
+            if isinstance(one, BadObject):
+                if one.kind in _MUST_BE_READABLE:
+                    path, told = deeper(f"{one.kind.lower()}/{one.namespace}/{one.name}", one.problem)
+                    raise InvalidInput(told, path=path)
+                self._bad[one.kind, one.namespace, one.name] = one
+            else:
+                found.append(one)
+        return found
+
+    def _view(self, nodes: Iterable[Node], pods: Iterable[Pod]) -> ClusterView:
+        storage = Storage(
+            claims=self._all(PersistentVolumeClaim),
+            volumes=self._all(PersistentVolume),
+            classes=self._all(StorageClass),
+            csi_nodes=self._all(CSINode),
+        )
+        namespaces = {one.metadata.name: one.metadata.labels for one in self._all(Namespace)}
+        placed = [_on_its_node(one) for one in pods]
+        bad_pods = [one for one in self._bad.values() if one.kind == Pod.kind_name()]
+        return ClusterView.of(nodes, placed, namespaces=namespaces, storage=storage, bad_pods=bad_pods)
+
+    def _with_priority(self, pod: Pod) -> Pod:
+        priority = resolved_priority(pod, self._priorities, default=self._default_priority)
+        if priority is None or priority == pod.spec.priority:
+            return pod
+        return msgspec.structs.replace(pod, spec=msgspec.structs.replace(pod.spec, priority=priority))
+
+    # ---- who waits
+
+    def _waiting(self, pods: Iterable[Pod], cutoff: int) -> Iterator[PendingPods]:
+        for pod in pods:
+            if not is_waiting(pod):
+                continue
+            if why := told_set_aside(pod, cutoff=cutoff):
+                self._set_aside[_key(pod)] = why
+                continue
+            yield PendingPods(
+                key=_key(pod), pod=pod, count=1, created=pod.metadata.creation_timestamp, names=(pod.metadata.name,)
+            )
+
+    def _entries(self, cutoff: int) -> Iterator[PendingPods]:
+        for index, entry in enumerate(self._scenario.pods):
+            body = self._filled(_pod_body(entry), entry.namespace)
+            pod = self._with_priority(readable(Pod, body, path=f"pods[{index}].template"))
+            if why := told_set_aside(pod, cutoff=cutoff):
+                self._set_aside[f"{entry.namespace}/{entry.name}"] = why
+                continue
+            yield PendingPods(key=f"{entry.namespace}/{entry.name}", pod=pod, count=entry.count)
+
+    def _requests(self, as_scheduled: ProfiledPods) -> PlanRequests:
+        found = self._all(ProvisioningRequest)
+        check_requests(one for one in found if one.spec.provisioning_class_name in BUILT_IN)
+        listed = RequestsListed(
+            requests=tuple(found),
+            templates=self._templates(),
+            limit_ranges=self._limit_ranges,
+            priority_classes=tuple(self._all(PriorityClass)),
+            provisioning_classes=classes_of(self._by_kind.get("ProvisioningClass", ())),
+            as_scheduled=as_scheduled.of,
+        )
+        return read_plan_requests(listed, self._scenario.options, self._scenario.start)
+
+    # ---- what admission would have filled in
+
+    def _filling(self) -> dict[str, list[Json]]:
+        """LimitRanges by namespace."""
+        readable = {_key(one) for one in self._all(LimitRange)}
+        found: dict[str, list[Json]] = {}
+        for body in self._by_kind.get(LimitRange.kind_name(), ()):
+            namespace = body["metadata"]["namespace"]
+            if f"{namespace}/{body['metadata']['name']}" in readable:
+                found.setdefault(namespace, []).append(without_nulls(body))
+        return found
+
+    def _filled(self, body: Json, namespace: str) -> Json:
+        """A pod with the defaults of its namespace; one that cannot be read is left for decoding to complain about."""
+        ranges = self._limit_ranges.get(namespace, ())
+        return body if not ranges or isinstance(convert_object(Pod, body), BadObject) else as_admitted(body, ranges)
+
+    def _templates(self) -> dict[str, Json]:
+        """By NAMESPACE/NAME; all are readable."""
+        self._all(PodTemplate)
+        bodies = self._by_kind.get(PodTemplate.kind_name(), ())
+        return {f"{one['metadata']['namespace']}/{one['metadata']['name']}": one for one in bodies}
+
+
+# ---- objects
+
+
+def _completed(body: Json, *, now: str) -> Json:
+    """A copy with what a running cluster would have put there; what cannot be read stays as it is."""
+    copy = {**with_shipped_names(body), "metadata": {**body["metadata"]}}
+    if not copy["metadata"].get("namespace") and copy["kind"] in _NAMESPACED:
+        copy["metadata"]["namespace"] = _DEFAULT_NAMESPACE
+    if copy["kind"] == Node.kind_name() and not isinstance(convert_object(Node, body), BadObject):
+        copy["status"] = without_nulls(body.get("status") or {})
+        completed_status(copy, {}, is_new=True, now=now)
+    return copy
+
+
+_NAMESPACED: Final = (
+    "Pod",
+    "PodTemplate",
+    "ProvisioningRequest",
+    "DaemonSet",
+    "PersistentVolumeClaim",
+    "PodDisruptionBudget",
+    "LimitRange",
+)
+
+
+def _pod_body(entry: PodEntry) -> Json:
+    given = entry.template.get("metadata") or {}
+    metadata = {**given, "name": f"{entry.name}-0", "namespace": entry.namespace}
+    metadata.setdefault("ownerReferences", [_owner(entry.name)])
+    return {"kind": "Pod", "metadata": metadata, "spec": entry.template.get("spec", {})}
+
+
+def _owner(name: str) -> Json:
+    return {"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": name, "uid": f"of-{name}", "controller": True}
+
+
+def _key(one: WireObject) -> str:
+    return f"{one.metadata.namespace or _DEFAULT_NAMESPACE}/{one.metadata.name}"
+
+
+def _check_keys(pending: Sequence[PendingPods]) -> None:
+    """Answers name pods by these keys."""
+    seen: set[str] = set()
+    for one in pending:
+        if one.key in seen:
+            raise InvalidInput(f"{one.key} is an entry of pods and a pod among the objects; rename one", path="pods")
+        seen.add(one.key)
+
+
+def _warning(bad: BadObject) -> str:
+    """What could not be read, and what follows."""
+    match bad.kind:
+        case "Pod" if bad.node_name:
+            effect = f"nothing is placed beside it on {bad.node_name}"
+        case "Pod":
+            effect = "it is not planned for"
+        case "Node":
+            effect = "it takes no pods"
+        case _:
+            effect = "it is left out"
+    return f"{bad.kind} {'/'.join(filter(None, (bad.namespace, bad.name)))} cannot be read: {bad.problem}; {effect}"
+
+
+def _on_its_node(pod: Pod) -> Pod:
+    if pod.spec.node_name or not pod.status.nominated_node_name:
+        return pod
+    spec = msgspec.structs.replace(pod.spec, node_name=pod.status.nominated_node_name)
+    return msgspec.structs.replace(pod, spec=spec)
+
+
+def _cutoff(options: Json) -> int:
+    """Pods below it are expendable; whether the option is a number, `read_options` says."""
+    given = options.get("expendable-pods-priority-cutoff", EXPENDABLE_BELOW)
+    try:
+        return int(given)
+    except (TypeError, ValueError):
+        return EXPENDABLE_BELOW
+
+
+_WORDS: Final = {
+    NOMINATED: "promised room on a node",
+    GATED: "held back by scheduling gates",
+    DAEMON: "of daemon sets, for which no node is added",
+    CONSUMING: "covered by a ProvisioningRequest",
+    EXPENDABLE: "expendable (priority below {cutoff})",
+}
+
+
+def told_set_aside(pod: Pod, *, cutoff: int) -> str:
+    """Of a waiting pod; empty: it is planned for."""
+    reason = why_set_aside(pod, PodRules(expendable_below=cutoff))
+    return "" if reason is None else _WORDS.get(reason.code, reason.message).format(cutoff=cutoff)

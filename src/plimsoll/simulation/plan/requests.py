@@ -1,0 +1,90 @@
+"""ProvisioningRequests of a file, read as the controller reads those of a cluster (`nodes.requests.reading`).
+
+Pure. Only `plan_inputs` reads with it. A plan from a file asks what would come of requests if they were tried now:
+their back-off, and whether their time is over, is not looked at. Requests that were answered before are not answered
+again, but room they were promised stays theirs.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
+
+from plimsoll.nodes.config.options import read_options
+from plimsoll.nodes.requests.classes import nature_of
+from plimsoll.nodes.requests.lifecycle import is_over
+from plimsoll.nodes.requests.model import Phase
+from plimsoll.nodes.requests.reader import in_line, read_requests
+from plimsoll.objects.api.meta import ObjectMeta
+from plimsoll.objects.api.provisioning_requests import ProvisioningClass
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping
+    from datetime import datetime
+
+    from plimsoll.nodes.requests.model import RequestView
+    from plimsoll.nodes.requests.reader import RequestsListed
+    from plimsoll.objects.api.provisioning_requests import ProvisioningRequest
+    from plimsoll.simulation.scenario import Json
+
+_OPTIONS: Final = ("check-capacity-processor-instance", "provreq-booking-default")
+"""What reading looks at; the others are for whoever plans."""
+_ASKING: Final = (Phase.DUE, Phase.WAITING, Phase.INTENDED)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PlanRequests:
+    """What a file asks for."""
+
+    line: tuple[RequestView, ...] = ()
+    """Who is served first stands first."""
+    held: tuple[RequestView, ...] = ()
+    """Requests that were promised room before."""
+    warnings: tuple[str, ...] = ()
+
+
+def read_plan_requests(listed: RequestsListed, options: Mapping[str, Any], now: datetime) -> PlanRequests:
+    policy = read_options({name: options[name] for name in _OPTIONS if name in options})
+    seen = read_requests(listed, policy, now)
+    asking = {one.name: one for one in seen.all if one.phase in _ASKING and not is_over(one.conditions)}
+    answered = {one.name for one in seen.all} - {*asking}
+    return PlanRequests(
+        line=in_line(asking.values(), seen.priorities),
+        held=seen.held,
+        warnings=tuple(_warnings(listed.requests, asking, answered, instance=policy.requests.instance)),
+    )
+
+
+def classes_of(bodies: Iterable[Json]) -> tuple[ProvisioningClass, ...]:
+    """ProvisioningClasses of a file, in which numbers may stand without quotes."""
+    return tuple(
+        ProvisioningClass(
+            metadata=ObjectMeta(name=str(body["metadata"]["name"])),
+            parameters=_texts(body.get("parameters")),
+            first_parameters=_texts(body.get("Parameters")),
+        )
+        for body in bodies
+    )
+
+
+def _warnings(
+    requests: Iterable[ProvisioningRequest], asking: Mapping[str, RequestView], answered: set[str], *, instance: str
+) -> Iterator[str]:
+    """Of requests that are not answered, and of what is wrong with the others."""
+    for one in requests:
+        name, kind = f"{one.metadata.namespace}/{one.metadata.name}", one.spec.provisioning_class_name
+        known_as = f"ProvisioningRequest {name}"
+        if name in asking:
+            yield from (f"{known_as}: parameter {problem}, and ignored" for problem in asking[name].parameters.problems)
+        elif name in answered:
+            yield f"{known_as} is answered already and not planned for"
+        elif one.metadata.deletion_timestamp is not None:
+            yield f"{known_as} is being deleted and not answered"
+        elif nature_of(kind, instance=instance) is None:
+            yield f"{known_as} is of class {kind or 'none'}, which nobody here answers"
+        else:
+            yield f"{known_as} is for another instance and not answered"
+
+
+def _texts(given: Any) -> dict[str, str]:
+    return {key: str(value) for key, value in given.items()} if isinstance(given, dict) else {}

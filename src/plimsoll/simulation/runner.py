@@ -1,0 +1,252 @@
+"""Takes the steps of a scenario, one after the other, and tells how the world stands at the end.
+
+`run_scenario` is what `plimsoll simulate` and the tests call. A mistake in the file that only shows on the way ends the
+run with the path of its step; an expectation that does not hold is remembered and the run goes on.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from datetime import datetime, timedelta
+from typing import TYPE_CHECKING, Any, Final, assert_never
+
+from plimsoll.core.errors import InvalidInput
+from plimsoll.core.values import Value
+from plimsoll.kube.errors import ApiError, NotFound
+from plimsoll.simulation.expectations import Unmet, unmet
+from plimsoll.simulation.files.document import Problems
+from plimsoll.simulation.outcome import outcome_of, time_text
+from plimsoll.simulation.ports import Plugs
+from plimsoll.simulation.scenario import (
+    AdvanceStep,
+    ApplyStep,
+    AtStep,
+    CrashStep,
+    DeleteStep,
+    ExpectStep,
+    LoopStep,
+    ProviderStep,
+    ReconcileStep,
+    ScheduleStep,
+    SetStep,
+)
+from plimsoll.simulation.worlds.autoscaler import ScenarioLoop
+from plimsoll.simulation.worlds.provider_steps import provide
+from plimsoll.simulation.worlds.seeding import plain_resource
+from plimsoll.simulation.worlds.world import COMPONENTS, World
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from plimsoll.local.cluster import LocalCluster
+    from plimsoll.objects.registry import Resource
+    from plimsoll.simulation.ports import Loop
+    from plimsoll.simulation.scenario import Scenario, Step
+
+Json = dict[str, Any]
+
+NO_AUTOSCALER: Final = "there is no node autoscaler in this build: loops only move the clock"
+
+
+class FailedExpectation(Value, frozen=True):
+    """What did not hold, and when."""
+
+    step: str
+    time: datetime
+    unmet: Unmet
+
+    def __str__(self) -> str:
+        return f"{self.step}.expect at {time_text(self.time)}: {self.unmet}"
+
+
+class Story(Value, frozen=True):
+    """How a run ended. `warnings` are about what did not happen although the file says it."""
+
+    outcome: Json
+    failed: tuple[FailedExpectation, ...] = ()
+    expectations: int = 0
+    warnings: tuple[str, ...] = ()
+
+
+def run_scenario(
+    scenario: Scenario,
+    *,
+    plugs: Plugs | None = None,
+    is_timed: bool = False,
+    on_step: Callable[[str], None] = lambda _: None,
+) -> Story:
+    """Raises `InvalidInput` with the path of what cannot be done. `on_step` hears of every step before it is taken.
+
+    Without `plugs` the controllers of this build run.
+    """
+    on_step("building the world")
+    plugs = plugs or Plugs(make_loop=ScenarioLoop)
+    with World(scenario, plugs=plugs, is_timed=is_timed) as world:
+        telling = Telling(world, plugs)
+        for number, step in enumerate(scenario.steps):
+            on_step(f"steps[{number}] {type(step).__name__.removesuffix('Step').lower()}")
+            telling.take(step, path=f"steps[{number}]")
+        on_step("telling the outcome")
+        return telling.ended()
+
+
+class Telling:
+    """One run on its way."""
+
+    def __init__(self, world: World, plugs: Plugs) -> None:
+        self._world = world
+        self._plugs = plugs
+        self._loops: list[Json] = []
+        self._failed: list[FailedExpectation] = []
+        self._expectations = 0
+        self._warnings: dict[str, None] = {}
+
+    def take(self, step: Step, *, path: str) -> None:
+        world = self._world
+        match step:
+            case LoopStep():
+                self._loop(step)
+            case AdvanceStep(seconds=seconds):
+                world.run.advance_by(seconds)
+            case AtStep(moment=moment):
+                self._advance_to(moment, path=path)
+            case ApplyStep(manifests=manifests):
+                world.at_once(self._apply(manifests, path=path))
+            case DeleteStep():
+                world.at_once(self._delete(step, path=path))
+            case ScheduleStep():
+                self._schedule()
+            case ProviderStep():
+                provide(world, step, path=f"{path}.provider")
+            case SetStep(options=options):
+                world.options.update(options)
+            case CrashStep():
+                self._crash(step, path=path)
+            case ReconcileStep():
+                self._reconcile(step, path=path)
+            case ExpectStep():
+                self._expect(step, path=path)
+            case _:
+                assert_never(step)
+        world.run.settle()
+
+    def ended(self) -> Story:
+        for crash in self._world.planned_crashes.waiting:
+            told = f"{crash.path}.crash never came: {crash.component} had {crash.writes_left} writes left to make"
+            self._warnings[told] = None
+        return Story(
+            outcome=self._outcome(),
+            failed=tuple(self._failed),
+            expectations=self._expectations,
+            warnings=tuple(self._warnings),
+        )
+
+    def _outcome(self) -> Json:
+        """Loops were either asked for by steps, or taken by an autoscaler that runs by itself."""
+        loops = [*self._loops, *self._world.turns.entries()]
+        return self._world.at_once(outcome_of(self._world, loops))
+
+    # ---- time
+
+    def _loop(self, step: LoopStep) -> None:
+        world = self._world
+        for _ in range(step.times):
+            now = world.run.clock.now()
+            entry: Json = {"time": time_text(now)}
+            if world.loop is None:
+                self._warnings[NO_AUTOSCALER] = None
+            else:
+                world.at_once(_ended(world.spawn_inside(_told(world.loop, entry), name="loop")))
+            self._loops.append(entry)
+            world.run.settle()
+            world.run.advance_by(step.every_s)
+
+    def _advance_to(self, moment: float | datetime, *, path: str) -> None:
+        world = self._world
+        start = world.scenario.start
+        when = moment if isinstance(moment, datetime) else start + timedelta(seconds=moment)
+        if when < world.run.clock.now():
+            raise InvalidInput(
+                f"{time_text(when)} is over: it is {time_text(world.run.clock.now())}", path=f"{path}.at"
+            )
+        world.run.advance_to(when)
+
+    # ---- objects
+
+    async def _apply(self, manifests: tuple[Json, ...], *, path: str) -> None:
+        problems = Problems()
+        for index, manifest in enumerate(manifests):
+            with problems.collecting():
+                place = f"{path}.apply[{index}]" if len(manifests) > 1 else f"{path}.apply"
+                await self._world.seeder.put(manifest, path=place)
+        problems.raise_if_any()
+
+    async def _delete(self, step: DeleteStep, *, path: str) -> None:
+        resource = self._resource(step, path=path)
+        namespace = step.namespace if resource.namespaced else ""
+        try:
+            await self._world.client.delete(resource, step.name, namespace=namespace)
+        except NotFound as error:
+            raise InvalidInput(f"there is no {step.kind} {step.name} to delete", path=f"{path}.delete") from error
+        except ApiError as error:
+            raise InvalidInput(str(error), path=f"{path}.delete") from error
+        except InvalidInput as error:
+            raise error.under(f"{path}.delete") from error
+
+    def _resource(self, step: DeleteStep, *, path: str) -> Resource:
+        served = self._world.served(step.kind, api_version=step.api_version)
+        if served is None:
+            raise InvalidInput(f"{step.kind} is not served here", path=f"{path}.delete.kind")
+        return plain_resource(served)
+
+    # ---- controllers
+
+    def _schedule(self) -> None:
+        """Once over all pending pods; a scheduler that crashes on the way leaves the rest to the next step."""
+        world = self._world
+        assert world.cluster is not None
+        scheduling = world.spawn_inside(_scheduled(world.cluster), name="schedule once")
+        world.run.settle()
+        if not scheduling.done():
+            scheduling.cancel()
+
+    def _crash(self, step: CrashStep, *, path: str) -> None:
+        if step.component not in COMPONENTS:
+            known = ", ".join(COMPONENTS)
+            raise InvalidInput(f"there is no {step.component}; known are {known}", path=f"{path}.crash.component")
+        self._world.crash(step.component, after_calls=step.after_calls, path=path)
+
+    def _reconcile(self, step: ReconcileStep, *, path: str) -> None:
+        reconcile = self._plugs.reconcilers.get(step.kind)
+        if reconcile is None:
+            raise InvalidInput(f"nothing reconciles {step.kind} in this build", path=f"{path}.reconcile.kind")
+        for _ in range(step.times):
+            self._world.at_once(_awaited(reconcile(step.namespace, step.name)))
+            self._world.run.settle()
+
+    # ---- expectations
+
+    def _expect(self, step: ExpectStep, *, path: str) -> None:
+        outcome = self._outcome()
+        now = self._world.run.clock.now()
+        self._expectations += len(step.expectations)
+        for expectation in step.expectations:
+            missed = unmet(expectation, outcome)
+            if missed is not None:
+                self._failed.append(FailedExpectation(step=path, time=now, unmet=missed))
+
+
+async def _told(loop: Loop, entry: Json) -> None:
+    entry |= await loop.run_loop()
+
+
+async def _ended(task: asyncio.Task[None]) -> None:
+    await asyncio.wait((task,))
+
+
+async def _scheduled(cluster: LocalCluster) -> None:
+    await cluster.scheduler.schedule_once()
+
+
+async def _awaited(awaitable: Any) -> None:
+    await awaitable

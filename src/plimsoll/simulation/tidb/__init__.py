@@ -1,0 +1,1 @@
+"""Closed-loop simulation of TiDB auto-scaling, for `plimsoll tidb simulate`."""

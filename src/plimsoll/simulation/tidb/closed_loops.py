@@ -1,0 +1,106 @@
+"""The loop of an autoscaler and a played cluster, closed: load, instances, metrics, plan, decision, instances.
+
+`runs` turns it over a curve of load; tests turn it to see that it comes to rest. The planner and the decisions are the
+real ones, and nothing else here is clever.
+"""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta
+from typing import TYPE_CHECKING
+
+from plimsoll.core.values import Value
+from plimsoll.objects.api.tidb import (
+    TidbCluster,  # noqa: TC001
+    TidbClusterAutoScaler,  # noqa: TC001
+)
+from plimsoll.simulation.tidb.played_components import Played, PlayedComponent
+from plimsoll.simulation.tidb.played_sets import Delays
+from plimsoll.tidb.model.components import Component
+from plimsoll.tidb.model.reconcile_types import PassPolicy, Size
+from plimsoll.tidb.planning.api.defaults import component_of_cluster, scaled_component
+from plimsoll.tidb.planning.api.sizes import type_of_requests
+from plimsoll.tidb.planning.planner.planner import plan
+from plimsoll.tidb.planning.planner.result import CannotPlan
+from plimsoll.tidb.planning.reconcile.decide import concluded, decide
+from plimsoll.tidb.planning.reconcile.planner_request import question_for
+
+if TYPE_CHECKING:
+    from plimsoll.core.plans import Reason
+    from plimsoll.local.tidb.load.curves import Load
+    from plimsoll.tidb.model.reconcile_types import Act, Held
+
+
+class Setting(Value):
+    """What is simulated. `effective` is defaulted and valid for `base`."""
+
+    effective: TidbClusterAutoScaler
+    base: TidbCluster
+    begin: datetime
+    node_count: int | None = None
+    policy: PassPolicy = PassPolicy()
+    delays: Delays = Delays()
+    is_tidb_skewed: bool = False
+    """Whether hot instances are of TiDB as well: connections that live long stay where they are. Keys do anyway."""
+
+
+class Done(Value):
+    """An act, and how many instances more (or fewer) there are through it: 0 while a store is being emptied."""
+
+    act: Act
+    added: int
+
+
+class Turned(Value):
+    """What one pass did. `planned` are the planner's reasons; `refused` tells why it could not plan."""
+
+    done: tuple[Done, ...] = ()
+    held: tuple[Held, ...] = ()
+    planned: tuple[Reason, ...] = ()
+    refused: str = ""
+
+
+class ClosedLoop:
+    """One component."""
+
+    def __init__(self, component: Component, setting: Setting) -> None:
+        self.component = component
+        self._setting = setting
+        scaled = scaled_component(setting.effective, component)
+        own = component_of_cluster(setting.base, component)
+        assert scaled is not None, "only what is scaled is simulated"
+        assert own is not None, "validation saw to it"
+        size = type_of_requests(component.homogeneous_type, own)
+        self.world = PlayedComponent(
+            Played(
+                component=component,
+                scaled=scaled,
+                replicas=own.replicas,
+                size=Size(cpu_milli=size.cpu_milli, memory_bytes=size.memory_bytes, storage_bytes=size.storage_bytes),
+                begin=setting.begin,
+                delays=setting.delays,
+                is_skewed=component is Component.TIKV or setting.is_tidb_skewed,
+            )
+        )
+
+    def turn(self, load: Load, *, now_s: float) -> Turned:
+        """One pass of the controller: observe, plan, decide, act."""
+        setting, world = self._setting, self.world
+        now = setting.begin + timedelta(seconds=now_s)
+        seen = world.seen(now_s=now_s)
+        question = question_for(
+            seen, setting.base, setting.effective, node_count=setting.node_count, policy=setting.policy, now=now
+        )
+        answer = plan(question, world.snapshot(load, now_s=now_s))
+        if isinstance(answer, CannotPlan):
+            return Turned(refused=answer.detail)
+        decided = decide(seen, answer.plans, policy=setting.policy, now=now)
+        done: list[Done] = []
+        finished: list[str] = []
+        for act in decided.acts:
+            before = sum(world.sizes.values())
+            if world.carry_out(act, now_s=now_s):
+                finished.append(act.key)
+            done.append(Done(act=act, added=sum(world.sizes.values()) - before))
+        world.status = concluded(decided, finished, now=now)
+        return Turned(done=tuple(done), held=decided.held, planned=answer.reasons)

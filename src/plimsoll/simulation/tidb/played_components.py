@@ -1,0 +1,229 @@
+"""One component of a played cluster: what a pass sees of it, what the planner measures, and what acts do to it.
+
+`closed_loops` turns it. It stands for Kubernetes, PD and Prometheus at once, as far as the planner and the decisions
+look at them, and believes whatever it is told to do.
+"""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import TYPE_CHECKING, Final
+
+from plimsoll.core.values import Value
+from plimsoll.local.tidb.load.spreading import EVEN, Heat, spread
+from plimsoll.simulation.tidb.played_sets import Delays, PlayedSet, SetForm
+from plimsoll.tidb.model.components import Component
+from plimsoll.tidb.model.reconcile_types import (
+    BaseSeen,
+    BringBack,
+    ComponentSeen,
+    CreateGroup,
+    DrainMark,
+    GroupSeen,
+    RaiseBase,
+    Remove,
+    Resize,
+    Size,
+    TakeOut,
+)
+from plimsoll.tidb.model.snapshot import FRESH, InstanceSeen, Snapshot
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from datetime import datetime
+
+    from plimsoll.local.tidb.load.curves import Load
+    from plimsoll.objects.api.tidb import ComponentAutoScaler, GroupScalingStatus
+    from plimsoll.simulation.tidb.played_sets import PlayedInstance
+    from plimsoll.tidb.model.reconcile_types import Act
+    from plimsoll.tidb.model.snapshot import Quality
+
+BASE: Final = "base"
+"""How the cluster's own instances are called where groups are called by their type."""
+_WINDOW_S: Final = 60.0
+_GIB: Final = 2**30
+_DIGITS: Final = 6
+"""Of measured seconds: as exporters have them, and it saves the planner from fractions as long as a line."""
+
+
+class Played(Value):
+    """What one component starts with. `scaled` is defaulted and valid."""
+
+    component: Component
+    scaled: ComponentAutoScaler
+    replicas: int
+    size: Size
+    begin: datetime
+    delays: Delays = Delays()
+    is_skewed: bool = False
+    """Whether the hot share of the load falls on instances of this component."""
+
+
+class Measured(Value):
+    """One instance at one moment. `asked_cores` may be more than it has: then it is saturated."""
+
+    name: str
+    kind: str
+    asked_cores: float
+    cores: float
+
+    @property
+    def usage(self) -> float:
+        return min(1.0, self.asked_cores / self.cores)
+
+
+class PlayedComponent:
+    """Mutable; `status` is what the autoscaler's status says of the component."""
+
+    def __init__(self, played: Played) -> None:
+        self.component = played.component
+        self.status: dict[str, GroupScalingStatus] = {}
+        self._played = played
+        self._base = PlayedSet(SetForm(key="", kind=BASE, size=played.size), delays=played.delays, made_s=0.0)
+        self._base.resize(played.replicas, now_s=0.0, is_old=True)
+        self._groups: dict[str, PlayedSet] = {}
+
+    @property
+    def sizes(self) -> dict[str, int]:
+        """How many instances there are, those included that start or leave: all of them are paid for."""
+        sizes: dict[str, int] = {}
+        for one in self._sets():
+            sizes[one.form.kind] = sizes.get(one.form.kind, 0) + one.replicas
+        return sizes
+
+    @property
+    def cores(self) -> float:
+        """Of all instances, as they are paid for."""
+        return sum(one.replicas * one.form.cores for one in self._sets())
+
+    @property
+    def storage_gib(self) -> float:
+        """What the cluster's own stores can hold."""
+        return self._base.replicas * self._base.form.size.storage_bytes / _GIB
+
+    def is_changing(self, now_s: float) -> bool:
+        """Whether an instance starts or leaves."""
+        return any(len(one.ready(now_s)) < one.replicas for one in self._sets())
+
+    # ---- what is seen
+
+    def measured(self, load: Load, *, now_s: float) -> tuple[Measured, ...]:
+        """What every instance that works has to do."""
+        work = load.tikv_cores if self.component is Component.TIKV else load.tidb_cores
+        working = [(owner.form, one) for owner in self._sets() for one in owner.ready(now_s)]
+        asked = spread(
+            work,
+            base=[form.cores for form, _ in working if form.is_base],
+            groups=[form.cores for form, _ in working if not form.is_base],
+            heat=self._heat(load),
+        )
+        return tuple(
+            Measured(name=one.name, kind=form.kind, asked_cores=cores, cores=form.cores)
+            for (form, one), cores in zip(working, asked, strict=True)
+        )
+
+    def snapshot(self, load: Load, *, now_s: float) -> Snapshot:
+        """What the planner's collector would bring together."""
+        usage = {one.name: one.usage for one in self.measured(load, now_s=now_s)}
+        filled = min(1.0, load.storage_gib / self.storage_gib) if self.storage_gib else 0.0
+        return Snapshot(
+            component=self.component,
+            time=self._moment(now_s),
+            window_seconds=_WINDOW_S,
+            instances=tuple(
+                self._seen_instance(owner, one, usage=usage[one.name], filled=filled, now_s=now_s)
+                for owner in self._sets()
+                for one in owner.ready(now_s)
+            ),
+        )
+
+    def seen(self, *, now_s: float) -> ComponentSeen:
+        """What the controller would read from Kubernetes."""
+        ready = len(self._base.ready(now_s))
+        base = BaseSeen(replicas=self._base.replicas, running=self._base.replicas, registered=ready, phase="Normal")
+        return ComponentSeen(
+            component=self.component,
+            scaled=self._played.scaled,
+            base=base,
+            groups=tuple(self._seen_group(key, now_s=now_s) for key in sorted(self._groups)),
+            status=self.status,
+        )
+
+    # ---- what is done
+
+    def carry_out(self, act: Act, *, now_s: float) -> bool:
+        """Do one act; False if it is not finished yet."""
+        match act:
+            case RaiseBase():
+                self._base.resize(act.replicas, now_s=now_s)
+            case CreateGroup():
+                self._create(act, now_s=now_s)
+            case Resize():
+                self._groups[act.key].resize(act.replicas, now_s=now_s)
+            case TakeOut():
+                return self._groups[act.key].take_out(now_s=now_s)
+            case BringBack():
+                self._groups[act.key].bring_back()
+            case Remove():
+                del self._groups[act.key]
+        return True
+
+    def _create(self, act: CreateGroup, *, now_s: float) -> None:
+        form = SetForm(key=act.key, kind=act.plan.resource_type, size=act.size, labels=act.plan.labels)
+        self._groups[act.key] = PlayedSet(form, delays=self._played.delays, made_s=now_s)
+        self._groups[act.key].resize(act.plan.count, now_s=now_s)
+
+    # ---- parts
+
+    def _sets(self) -> Iterator[PlayedSet]:
+        yield self._base
+        yield from self._groups.values()
+
+    def _moment(self, now_s: float) -> datetime:
+        return self._played.begin + timedelta(seconds=now_s)
+
+    def _heat(self, load: Load) -> Heat:
+        rule = self._played.scaled.rules.get("cpu")
+        if not self._played.is_skewed or rule is None:
+            return EVEN
+        target = ((rule.max_threshold or 0.0) + (rule.min_threshold or 0.0)) / 2
+        return Heat(instances=load.hot_instances, share=load.hot_share, target=target)
+
+    def _seen_instance(
+        self, owner: PlayedSet, one: PlayedInstance, *, usage: float, filled: float, now_s: float
+    ) -> InstanceSeen:
+        form = owner.form
+        quality: Quality = "too_young" if owner.is_young(one, now_s=now_s) else FRESH
+        has_disk = self.component is Component.TIKV
+        return InstanceSeen(
+            name=one.name,
+            state="Up",
+            base=form.is_base,
+            labels=form.labels,
+            cpu_used_seconds=round(usage * form.cores * _WINDOW_S, _DIGITS),
+            cpu_quota_cores=form.cores,
+            capacity_bytes=form.size.storage_bytes if has_disk else None,
+            used_bytes=form.size.storage_bytes * (filled if form.is_base else 0.0) if has_disk else None,
+            quality=quality,
+        )
+
+    def _seen_group(self, key: str, *, now_s: float) -> GroupSeen:
+        group = self._groups[key]
+        since = group.leaving_since_s
+        return GroupSeen(
+            name=key,
+            key=key,
+            created=self._moment(group.made_s),
+            replicas=group.replicas,
+            resource_type=group.form.kind,
+            size=group.form.size,
+            running=group.replicas,
+            registered=len(group.ready(now_s)),
+            last_change=self._moment(group.changed_s),
+            mark=None if since is None else _mark(self._moment(since)),
+            leaving=0 if since is None else 1,
+        )
+
+
+def _mark(began: datetime) -> DrainMark:
+    return DrainMark(store_id=1, evicting_since=began, region_count=1, regions_moved_at=began)

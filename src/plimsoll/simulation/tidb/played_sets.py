@@ -1,0 +1,96 @@
+"""Instances that are played: those of the cluster itself, and those of one group.
+
+They start after a delay, and a store of TiKV leaves after another. `played_components` has one set for the base and one
+for every group. Seconds are counted from the beginning of the simulation; nothing here decides.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from plimsoll.core.values import Value
+from plimsoll.tidb.model.reconcile_types import Size  # noqa: TC001 - msgspec reads annotations at run time
+
+ALWAYS_S: Final = float("-inf")
+"""When instances that were there before the simulation became ready."""
+
+
+class Delays(Value):
+    """How slow the world is."""
+
+    start_s: float = 60.0
+    """From asking for an instance until it works."""
+    drain_s: float = 180.0
+    """Until a store of TiKV has given all its regions away."""
+    youth_s: float = 120.0
+    """So long the metrics of a new instance are not taken for its share: two windows."""
+
+
+class PlayedInstance(Value):
+    """One store or TiDB server."""
+
+    name: str
+    ready_s: float
+
+
+class SetForm(Value):
+    """`key` is the group, and empty for the cluster's own instances; `labels` are those of the instances."""
+
+    key: str
+    kind: str
+    size: Size
+    labels: dict[str, str] = {}
+
+    @property
+    def is_base(self) -> bool:
+        return not self.key
+
+    @property
+    def cores(self) -> float:
+        """Of one instance."""
+        return self.size.cpu_milli / 1000
+
+
+class PlayedSet:
+    """The instances of one TidbCluster; mutable."""
+
+    def __init__(self, form: SetForm, *, delays: Delays, made_s: float) -> None:
+        self.form = form
+        self.made_s = self.changed_s = made_s
+        self.instances: list[PlayedInstance] = []
+        self.leaving_since_s: float | None = None
+        """Since when the last one is being emptied."""
+        self._delays = delays
+
+    @property
+    def replicas(self) -> int:
+        return len(self.instances)
+
+    def resize(self, replicas: int, *, now_s: float, is_old: bool = False) -> None:
+        """New ones are ready after the delay; those with the highest ordinals go first, and at once."""
+        ready_s = ALWAYS_S if is_old else now_s + self._delays.start_s
+        while len(self.instances) < replicas:
+            self.instances.append(PlayedInstance(name=f"{self.form.key}-{len(self.instances)}", ready_s=ready_s))
+        del self.instances[replicas:]
+        self.leaving_since_s = None
+        self.changed_s = now_s
+
+    def take_out(self, *, now_s: float) -> bool:
+        """Begin, or go on, to empty the last one; True once it is empty (or never held anything): then it is gone."""
+        if self.leaving_since_s is None:
+            self.leaving_since_s = now_s
+        has_left = now_s - self.leaving_since_s >= self._delays.drain_s or self.instances[-1].ready_s > now_s
+        if has_left:
+            self.resize(self.replicas - 1, now_s=now_s)
+        return has_left
+
+    def bring_back(self) -> None:
+        self.leaving_since_s = None
+
+    def ready(self, now_s: float) -> list[PlayedInstance]:
+        """Those that work, the one that is being emptied left out."""
+        stay = self.instances if self.leaving_since_s is None else self.instances[:-1]
+        return [one for one in stay if one.ready_s <= now_s]
+
+    def is_young(self, instance: PlayedInstance, *, now_s: float) -> bool:
+        return now_s - instance.ready_s < self._delays.youth_s

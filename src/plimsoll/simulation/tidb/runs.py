@@ -1,0 +1,178 @@
+"""A whole simulation: a curve of load through the closed loop, and what was measured and decided on the way.
+
+For `plimsoll tidb simulate`. Equal inputs give equal outcomes: nothing is drawn by lot and no clock is read.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from plimsoll.core.errors import InvalidInput
+from plimsoll.core.values import Value
+from plimsoll.local.tidb.load.curves import LoadCurve  # noqa: TC001 - msgspec reads annotations at run time
+from plimsoll.simulation.tidb.closed_loops import ClosedLoop, Setting
+from plimsoll.simulation.tidb.played_components import BASE
+from plimsoll.tidb.model.components import Component, group_name
+from plimsoll.tidb.model.reconcile_types import BringBack, CreateGroup, RaiseBase, Remove, Resize, TakeOut
+from plimsoll.tidb.planning.api.defaults import scaled_component
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from plimsoll.local.tidb.load.curves import Load
+    from plimsoll.simulation.tidb.closed_loops import Turned
+    from plimsoll.simulation.tidb.played_components import Measured
+    from plimsoll.tidb.model.reconcile_types import Act, Held
+
+MOST_STEPS: Final = 200_000
+
+
+class Run(Value):
+    """What is simulated, over which load, and how often the controller passes."""
+
+    setting: Setting
+    curve: LoadCurve
+    step_s: float = 30.0
+
+
+class Sample(Value):
+    """A component from one pass to the next. `sizes` and `cores` are what is paid for, after the pass."""
+
+    at_s: float
+    asked_cores: float
+    served_cores: float
+    cores: float
+    sizes: dict[str, int]
+    highest_usage: float
+    average_usage: float
+    stored_gib: float
+    capacity_gib: float
+
+    @property
+    def instances(self) -> int:
+        return sum(self.sizes.values())
+
+
+class Decision(Value):
+    """Something done or held, when first it was. `why` are sentences: the decision's own, then the planner's."""
+
+    at_s: float
+    component: Component
+    kind: str
+    what: str
+    added: int
+    is_held: bool
+    why: tuple[str, ...]
+
+
+class Simulated(Value):
+    """One component over the whole curve."""
+
+    component: Component
+    samples: tuple[Sample, ...]
+    decisions: tuple[Decision, ...]
+
+
+def components_to_simulate(setting: Setting) -> tuple[Component, ...]:
+    """Those that rules scale. What an external service sizes cannot be told beforehand."""
+    scaled = ((one, scaled_component(setting.effective, one)) for one in Component)
+    return tuple(one for one, of in scaled if of is not None and of.external is None)
+
+
+def simulate(run: Run, component: Component, *, on_step: Callable[[float], None] = lambda _: None) -> Simulated:
+    """Raises `InvalidInput` for a curve without duration, or far too many steps.
+
+    `on_step` is told at every pass which part is done.
+    """
+    steps = int(-(-run.curve.duration_s // run.step_s))
+    if steps == 0:
+        raise InvalidInput("has one point, so it lasts no time; write a second one")
+    if steps > MOST_STEPS:
+        raise InvalidInput(f"{steps} passes are more than {MOST_STEPS}; make the step longer")
+    loop = ClosedLoop(component, run.setting)
+    notes = _Notes(component)
+    samples: list[Sample] = []
+    for step in range(steps):
+        on_step(step / steps)
+        now_s = step * run.step_s
+        load = run.curve.at(now_s)
+        measured = loop.world.measured(load, now_s=now_s)
+        notes.note(loop.turn(load, now_s=now_s), at_s=now_s)
+        samples.append(_sample(loop, load, measured, at_s=now_s))
+    return Simulated(component=component, samples=tuple(samples), decisions=tuple(notes.decisions))
+
+
+def _sample(loop: ClosedLoop, load: Load, measured: tuple[Measured, ...], *, at_s: float) -> Sample:
+    """Load and usage as they were when the pass began."""
+    cores = sum(one.cores for one in measured)
+    served = sum(one.usage * one.cores for one in measured)
+    return Sample(
+        at_s=at_s,
+        asked_cores=load.tikv_cores if loop.component is Component.TIKV else load.tidb_cores,
+        served_cores=served,
+        cores=loop.world.cores,
+        sizes=loop.world.sizes,
+        highest_usage=max((one.usage for one in measured), default=0.0),
+        average_usage=served / cores if cores else 0.0,
+        stored_gib=load.storage_gib if loop.component is Component.TIKV else 0.0,
+        capacity_gib=loop.world.storage_gib,
+    )
+
+
+class _Notes:
+    """Decisions, each once: a pass that repeats the one before has nothing to tell."""
+
+    def __init__(self, component: Component) -> None:
+        self.decisions: list[Decision] = []
+        self._component = component
+        self._last: frozenset[tuple[str, str]] = frozenset()
+
+    def note(self, turned: Turned, *, at_s: float) -> None:
+        found = list(self._found(turned, at_s=at_s))
+        self.decisions += [one for one in found if one.added or (one.kind, one.what) not in self._last]
+        self._last = frozenset((one.kind, one.what) for one in found)
+
+    def _found(self, turned: Turned, *, at_s: float) -> Iterator[Decision]:
+        planned = tuple(str(one) for one in turned.planned)
+        for done in turned.done:
+            kind, what = self._of(done.act), sentence(done.act, added=done.added)
+            yield self._decision(kind, what, at_s=at_s, added=done.added, why=(str(done.act.reason), *planned))
+        for held in turned.held:
+            yield self._held(held, at_s=at_s)
+        if turned.refused:
+            yield self._decision("", "cannot plan", at_s=at_s, is_held=True, why=(turned.refused,))
+
+    def _of(self, act: Act) -> str:
+        return BASE if isinstance(act, RaiseBase) else self._named(act.key)
+
+    def _named(self, key: str) -> str:
+        """A group by the end of its name: the beginning is the same for all."""
+        if key == self._component.homogeneous_type:
+            return BASE
+        return key.removeprefix(group_name(self._component, ""))
+
+    def _held(self, held: Held, *, at_s: float) -> Decision:
+        what = f"held: {held.reason.code}"
+        return self._decision(self._named(held.key), what, at_s=at_s, is_held=True, why=(str(held.reason),))
+
+    def _decision(
+        self, kind: str, what: str, *, at_s: float, why: tuple[str, ...], added: int = 0, is_held: bool = False
+    ) -> Decision:
+        return Decision(
+            at_s=at_s, component=self._component, kind=kind, what=what, added=added, is_held=is_held, why=why
+        )
+
+
+def sentence(act: Act, *, added: int) -> str:
+    """What is done to the instances of one kind."""
+    match act:
+        case CreateGroup():
+            return f"new group of {act.plan.count}"
+        case BringBack():
+            return f"removal stopped, {act.replicas} stay"
+        case Remove():
+            return "group removed"
+        case TakeOut() if not added:
+            return f"one of {act.was} is being emptied"
+        case RaiseBase() | Resize() | TakeOut():
+            return f"{act.was} → {act.replicas}"

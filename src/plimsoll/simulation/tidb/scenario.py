@@ -1,0 +1,77 @@
+"""The TiDB autoscaler in a scenario: the same parts as against a real cluster, over simulated PDs and Prometheus.
+
+`worlds` runs it in live worlds whose scenario speaks of a TidbClusterAutoScaler. It counts nodes that the node
+autoscaler may still add, so that pods may go pending and machines follow. Nothing leaves virtual time: external
+services are not there.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+from plimsoll.journal.memory import MemoryJournal
+from plimsoll.local.tidb.simulated import route
+from plimsoll.objects.api.tidb import TIDB_GROUP
+from plimsoll.simulation.scenario import ApplyStep
+from plimsoll.tidb.builder import Dependencies, TidbParts
+from plimsoll.tidb.settings import NAME, TidbSettings
+from plimsoll.web.client import RequestFailed
+from plimsoll.web.in_memory import InMemoryClient
+
+if TYPE_CHECKING:
+    import ssl
+
+    from plimsoll.core.clock import Clock
+    from plimsoll.core.entropy import Entropy
+    from plimsoll.local.components import Components
+    from plimsoll.local.tidb.simulated import SimulatedTidb
+    from plimsoll.runtime.services import Service
+    from plimsoll.simulation.scenario import Scenario
+    from plimsoll.tidb.external.recommender import Place
+
+AUTOSCALER_KIND: Final = "TidbClusterAutoScaler"
+SETTINGS: Final = TidbSettings(drains_actively=True, potential_nodes=True)
+"""Of simulated worlds: nobody but us takes stores out, and machines come when pods ask for them."""
+
+
+class NobodyOutside:
+    """A `Caller` where there is no outside."""
+
+    async def resolve(self, host: str, port: int) -> tuple[str, ...] | RequestFailed:
+        return RequestFailed(problem=f"there is no {host}:{port} in a simulated world")
+
+    async def get(self, place: Place, *, tls: ssl.SSLContext | None) -> RequestFailed:  # noqa: ARG002 - of the port
+        return RequestFailed(problem="there is nobody outside of a simulated world")
+
+
+def speaks_of_tidb(scenario: Scenario) -> bool:
+    return any(str(one.get("apiVersion", "")).startswith(f"{TIDB_GROUP}/") for one in _manifests(scenario))
+
+
+def scales_tidb(scenario: Scenario) -> bool:
+    return any(one.get("kind") == AUTOSCALER_KIND for one in _manifests(scenario))
+
+
+def tidb_scaling_services(
+    components: Components, tidb: SimulatedTidb, *, clock: Clock, entropy: Entropy
+) -> list[Service]:
+    component = components.component(NAME, manager=NAME)
+    parts = TidbParts(
+        Dependencies(
+            client=component.client,
+            web=InMemoryClient(tidb.answer, route=route),
+            caller=NobodyOutside(),
+            clock=clock,
+            settings=SETTINGS,
+            informers=component.informers,
+            recorder=component.recorder,
+            journal=MemoryJournal(),
+        )
+    )
+    return parts.controller(entropy).services()
+
+
+def _manifests(scenario: Scenario) -> list[dict[str, Any]]:
+    """Of the beginning and of later steps."""
+    applied = [one for step in scenario.steps if isinstance(step, ApplyStep) for one in step.manifests]
+    return [*scenario.objects, *applied]

@@ -1,0 +1,126 @@
+"""What a simulation comes to: how many instances, for how long, at what price, and how that compares with a fixed size.
+
+The fixed size is what one would run without an autoscaler: as many instances of the cluster's own size as keep the peak
+at the upper thresholds, and no fewer than it has.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Final
+
+from plimsoll.core.values import Value
+from plimsoll.tidb.model.components import Component  # noqa: TC001 - msgspec reads annotations at run time
+from plimsoll.tidb.planning.api.defaults import component_of_cluster, scaled_component
+from plimsoll.tidb.planning.api.sizes import type_of_requests
+
+if TYPE_CHECKING:
+    from plimsoll.simulation.tidb.closed_loops import Setting
+    from plimsoll.simulation.tidb.runs import Run, Simulated
+
+_HOUR_S: Final = 3600.0
+_GIB: Final = 2**30
+_TOLERANCE: Final = 1e-9
+
+
+class Thresholds(Value):
+    """Of the cpu rule, or of the storage rule; None where there is none."""
+
+    cpu_high: float | None = None
+    cpu_low: float | None = None
+    storage_high: float | None = None
+    storage_low: float | None = None
+
+
+class Fixed(Value):
+    """A cluster that is always as large as its peak needs."""
+
+    instances: int
+    cores: float
+    core_hours: float
+    cost: float | None
+
+
+class Summary(Value):
+    """Of one component. Cost is None if no price was given."""
+
+    component: Component
+    hours: float
+    fewest_instances: int
+    peak_instances: int
+    instance_hours: float
+    core_hours: float
+    cost: float | None
+    scale_outs: int
+    scale_ins: int
+    above_max_s: float
+    """So long the busiest instance was above the upper cpu threshold."""
+    unserved_core_hours: float
+    """Work that came when instances were saturated."""
+    fixed: Fixed
+    saved_share: float
+    """Of the fixed size's core hours; less than 0 if the autoscaler costs more."""
+
+
+def thresholds_of(setting: Setting, component: Component) -> Thresholds:
+    scaled = scaled_component(setting.effective, component)
+    rules = scaled.rules if scaled else {}
+    cpu, storage = rules.get("cpu"), rules.get("storage")
+    return Thresholds(
+        cpu_high=cpu.max_threshold if cpu else None,
+        cpu_low=cpu.min_threshold if cpu else None,
+        storage_high=storage.max_threshold if storage else None,
+        storage_low=storage.min_threshold if storage else None,
+    )
+
+
+def summarised(simulated: Simulated, run: Run, *, price_per_core_hour: float | None) -> Summary:
+    samples, hours = simulated.samples, run.step_s / _HOUR_S
+    high = thresholds_of(run.setting, simulated.component).cpu_high
+    above = [one for one in samples if high is not None and one.highest_usage > high + _TOLERANCE]
+    core_hours = sum(one.cores for one in samples) * hours
+    fixed = _fixed(simulated, run, price_per_core_hour=price_per_core_hour)
+    return Summary(
+        component=simulated.component,
+        hours=len(samples) * hours,
+        fewest_instances=min(one.instances for one in samples),
+        peak_instances=max(one.instances for one in samples),
+        instance_hours=sum(one.instances for one in samples) * hours,
+        core_hours=core_hours,
+        cost=_priced(core_hours, price_per_core_hour),
+        scale_outs=sum(one.added > 0 for one in simulated.decisions),
+        scale_ins=sum(one.added < 0 for one in simulated.decisions),
+        above_max_s=len(above) * run.step_s,
+        unserved_core_hours=sum(max(0.0, one.asked_cores - one.served_cores) for one in samples) * hours,
+        fixed=fixed,
+        saved_share=1 - core_hours / fixed.core_hours if fixed.core_hours else 0.0,
+    )
+
+
+def _fixed(simulated: Simulated, run: Run, *, price_per_core_hour: float | None) -> Fixed:
+    component, samples = simulated.component, simulated.samples
+    own = component_of_cluster(run.setting.base, component)
+    assert own is not None, "validation saw to it"
+    size, thresholds = type_of_requests(component.homogeneous_type, own), thresholds_of(run.setting, component)
+    cores = float(size.cores)
+    needed = [
+        own.replicas,
+        _instances(max(one.asked_cores for one in samples), cores, thresholds.cpu_high),
+        _instances(max(one.stored_gib for one in samples), size.storage_bytes / _GIB, thresholds.storage_high),
+    ]
+    instances = max(needed)
+    core_hours = instances * cores * len(samples) * run.step_s / _HOUR_S
+    return Fixed(
+        instances=instances,
+        cores=instances * cores,
+        core_hours=core_hours,
+        cost=_priced(core_hours, price_per_core_hour),
+    )
+
+
+def _instances(amount: float, of_one: float, threshold: float | None) -> int:
+    return math.ceil(amount / (of_one * threshold) - _TOLERANCE) if threshold and of_one else 0
+
+
+def _priced(core_hours: float, price: float | None) -> float | None:
+    return None if price is None else core_hours * price

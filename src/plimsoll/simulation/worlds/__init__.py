@@ -1,0 +1,1 @@
+"""The simulated world of a scenario: cluster, autoscaler, crashes and seeding."""

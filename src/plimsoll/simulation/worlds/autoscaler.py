@@ -1,0 +1,85 @@
+"""The node autoscaler in a scenario: what `{loop: …}` runs, and what a live world runs by itself.
+
+The same parts as against a real cluster, over the simulated cloud; planners run inline, because nothing leaves virtual
+time. A new one is made from the world alone after every crash.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final, TypeVar
+
+from plimsoll.journal.memory import MemoryJournal
+from plimsoll.nodes.builder import Dependencies, NodeAutoscaler
+from plimsoll.nodes.config.scheduler_profiles import profiles_from
+from plimsoll.nodes.config.source import ConfigMapConfig
+from plimsoll.nodes.model.prices import overlay_from
+from plimsoll.nodes.providers.simulated.provider import SimulatedProvider
+from plimsoll.nodes.reporting.plan_json import loop_entry
+from plimsoll.runtime.clocks import RealClock
+from plimsoll.runtime.kernel_warming import load_kernels
+from plimsoll.simulation.outcome import time_text
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from plimsoll.nodes.model.loop_result import LoopResult
+    from plimsoll.runtime.services import Service
+    from plimsoll.simulation.ports import LoopTools
+
+T = TypeVar("T")
+
+NAME: Final = "cluster-autoscaler"
+
+
+class ScenarioLoop:
+    """A `simulation.ports.Loop`."""
+
+    def __init__(self, tools: LoopTools) -> None:
+        component = tools.components.component(NAME, manager=NAME)
+        provider = SimulatedProvider(tools.cloud)
+        self._is_timed = tools.is_timed
+        if tools.is_timed:
+            load_kernels()
+        self._on_turn = tools.on_turn
+        self._parts = NodeAutoscaler(
+            Dependencies(
+                client=component.client,
+                informers=component.informers,
+                recorder=component.recorder,
+                provider=provider,
+                configuration=ConfigMapConfig(
+                    tools.options,
+                    component.informers,
+                    naming=provider.naming,
+                    overlay=overlay_from(str(tools.options.get("price-overlay") or ""), path="options.price-overlay"),
+                ),
+                clock=tools.clock,
+                planning=_inline,
+                profiles=profiles_from(
+                    str(tools.options.get("scheduler-config-file") or ""), path="options.scheduler-config-file"
+                ),
+                journal=MemoryJournal(),
+                measuring=RealClock() if tools.is_timed else None,
+                stepped=not tools.is_live,
+                knows_owner=tools.knows_owner,
+            )
+        )
+        if tools.is_live:
+            self._parts.teller.on_turn = self._told
+
+    def services(self) -> Sequence[Service]:
+        return self._parts.services()
+
+    async def run_loop(self) -> dict[str, Any]:
+        await self._parts.autoscaler.synced()
+        return loop_entry(await self._parts.autoscaler.run_once(), is_timed=self._is_timed)
+
+    def _told(self, turn: LoopResult) -> None:
+        self._on_turn(time_text(turn.at), loop_entry(turn, is_timed=self._is_timed))
+
+    def metrics(self) -> dict[str, float]:
+        return self._parts.teller.metrics.samples()
+
+
+async def _inline(plan: Callable[[], T]) -> T:
+    return plan()

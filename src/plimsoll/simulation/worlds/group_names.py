@@ -1,0 +1,87 @@
+"""Ids of node groups that no Kubernetes object can be called by: `A`, `nodeautoprovisioning_n1-highmem4_1234129`.
+
+Clouds take such ids, and files, options and outcomes speak of them; the objects of the simulated cloud get names like
+them and the id as an annotation, which the provider reads. Pure.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Any, Final
+
+from plimsoll.objects.api.simulated_cloud import GROUP_ID_ANNOTATION, GROUP_LABEL
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from plimsoll.simulation.scenario import Json
+
+_REFUSED: Final = re.compile(r"[^a-z0-9.-]+")
+
+
+class GroupNames:
+    """Both ways, for the groups of one scenario. What a cloud makes later is called by its id."""
+
+    def __init__(self, ids: Iterable[str]) -> None:
+        self._name_of: dict[str, str] = {}
+        listed = list(ids)
+        taken = {one for one in listed if not _is_changed(one)}
+        for one in listed:
+            if _is_changed(one) and one not in self._name_of:
+                self._name_of[one] = name = _free(_written(one), taken)
+                taken.add(name)
+        self._id_of = {name: one for one, name in self._name_of.items()}
+
+    def name_of(self, group: str) -> str:
+        return self._name_of.get(group, group)
+
+    def id_of(self, name: str) -> str:
+        return self._id_of.get(name, name)
+
+    def renamed(self, manifest: Json) -> Json:
+        """A NodeGroup, a node of one, or a pod on such a node, as the API server takes it."""
+        meta = manifest["metadata"]
+        if manifest["kind"] == "NodeGroup" and meta["name"] in self._name_of:
+            notes = {**(meta.get("annotations") or {}), GROUP_ID_ANNOTATION: meta["name"]}
+            return {**manifest, "metadata": {**meta, "name": self._name_of[meta["name"]], "annotations": notes}}
+        if manifest["kind"] == "Pod":
+            return self._on_its_node(manifest)
+        labels: Any = meta.get("labels") or {}
+        group = labels.get(GROUP_LABEL, "") if manifest["kind"] == "Node" and isinstance(labels, dict) else ""
+        if group not in self._name_of:
+            return manifest
+        name = self._name_of[group]
+        called = self._node_name(meta["name"])
+        return {**manifest, "metadata": {**meta, "name": called, "labels": {**labels, GROUP_LABEL: name}}}
+
+    def _on_its_node(self, pod: Json) -> Json:
+        spec = pod.get("spec")
+        node = spec.get("nodeName") if isinstance(spec, dict) else None
+        if not isinstance(node, str) or self._node_name(node) == node:
+            return pod
+        return {**pod, "spec": {**pod["spec"], "nodeName": self._node_name(node)}}
+
+    def _node_name(self, written: str) -> str:
+        """`A-0` is the first node of group A, whatever the group's object is called."""
+        ids = [one for one in self._name_of if re.fullmatch(re.escape(one) + r"-\d+", written)]
+        if not ids:
+            return written
+        group = max(ids, key=len)
+        return f"{self._name_of[group]}{written.removeprefix(group)}"
+
+
+def _is_changed(group: str) -> bool:
+    return _written(group) != group
+
+
+def _written(group: str) -> str:
+    return _REFUSED.sub("-", group.lower()).strip("-.") or "group"
+
+
+def _free(name: str, taken: set[str]) -> str:
+    number = 1
+    found = name
+    while found in taken:
+        number += 1
+        found = f"{name}-{number}"
+    return found

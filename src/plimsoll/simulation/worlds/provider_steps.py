@@ -1,0 +1,92 @@
+"""What a `{provider: …}` step does to the cloud: its faults, its stock, its limits, and calls as an autoscaler's.
+
+`runs` takes the step. Names are judged here and not when the file is read: groups come and go on the way, and what is
+sold is what the `Cloud` object says at that moment.
+"""
+
+from __future__ import annotations
+
+import difflib
+from typing import TYPE_CHECKING
+
+from plimsoll.core.errors import InvalidInput
+from plimsoll.kube.errors import ApiError
+from plimsoll.local.cloud.faults.interventions import Interventions
+from plimsoll.objects.api.simulated_cloud_errors import CloudError
+from plimsoll.simulation.files.document import path_inside
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from plimsoll.simulation.scenario import ProviderCall, ProviderStep
+    from plimsoll.simulation.worlds.world import World
+
+
+def provide(world: World, step: ProviderStep, *, path: str) -> None:
+    """Raises `InvalidInput` for a name that nothing has, before anything is changed."""
+    world.at_once(_check_names(world, step, path=path))
+    world.at_once(_intervene(world, step, path=path))
+    for call in step.calls:
+        # Its answer may come late: the caller waits for it while the story goes on.
+        world.run.spawn(_called(world, call), name=f"{call.call} {call.group}")
+        world.run.settle()
+
+
+async def _check_names(world: World, step: ProviderStep, *, path: str) -> None:
+    groups = {world.group_names.id_of(one.metadata.name): one for one in await world.cloud.node_groups()}
+    # Growth of a group with `exist: false` may be made to fail before somebody makes the group.
+    growing = [*groups, *(one.id for one in world.scenario.node_groups)]
+    sold = [one.name for one in await world.cloud.machine_types()]
+    types = [*sold, *(one.spec.machine_type for one in groups.values() if one.spec.machine_type)]
+    for failing in step.fail_increases:
+        _check(failing.group, growing, "node group", path=f"{path}.failIncrease")
+    for machine_type, _ in step.stockouts:
+        _check(machine_type, types, "machine type", path=f"{path}.stockout")
+    for limits in step.limits:
+        _check(limits.group, groups, "node group", path=f"{path}.setGroup")
+
+
+def _check(name: str, known: Iterable[str], what: str, *, path: str) -> None:
+    names = list(dict.fromkeys(known))
+    if name in names:
+        return
+    near = difflib.get_close_matches(name, names, n=1)
+    hint = f"did you mean {near[0]}?" if near else f"known are {', '.join(names[:10])}" if names else "there are none"
+    raise InvalidInput(f"there is no {what} {name}; {hint}", path=path_inside(path, name))
+
+
+async def _intervene(world: World, step: ProviderStep, *, path: str) -> None:
+    at, hand, names = path, Interventions(world.client), world.group_names
+    try:
+        for failing in step.fail_increases:
+            at = path_inside(f"{path}.failIncrease", failing.group)
+            await hand.fail_increase(names.name_of(failing.group), failing.message, until=failing.until)
+        for machine_type, left in step.stockouts:
+            at = path_inside(f"{path}.stockout", machine_type)
+            await hand.stock_out(machine_type, left=left)
+        for limits in step.limits:
+            at = path_inside(f"{path}.setGroup", limits.group)
+            await hand.set_group(names.name_of(limits.group), min_size=limits.min, max_size=limits.max)
+    except ApiError as error:
+        raise InvalidInput(str(error), path=at) from error
+
+
+async def _called(world: World, call: ProviderCall) -> None:
+    """What the cloud refuses is in its log, and the caller's business."""
+    cloud, arg, group = world.cloud, call.arg, world.group_names.name_of(call.group)
+    try:
+        match call.call, arg:
+            case "IncreaseSize", int():
+                await cloud.increase_size(group, arg)
+            case "AtomicIncreaseSize", int():
+                await cloud.atomic_increase_size(group, arg)
+            case "DecreaseTargetSize", int():
+                await cloud.decrease_target_size(group, arg)
+            case "DeleteNodes", tuple():
+                await cloud.delete_nodes(group, arg)
+            case "ForceDeleteNodes", tuple():
+                await cloud.force_delete_nodes(group, arg)
+            case _:
+                await cloud.delete_group(group)
+    except CloudError:
+        return

@@ -1,0 +1,274 @@
+"""Puts objects into a world as a file gives them, with the times and the status that an API server would not take.
+
+Everything goes through the server first, as `kubectl apply --server-side` would send it: defaults, admission and
+validation are the server's. What it overwrites or refuses on principle (creationTimestamp, uid, status, the taint of
+new nodes, the priority of a pod that was admitted elsewhere) is then put right in its store, in one write. Nobody else
+may do that; here it is what "the world at the start" means.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from plimsoll.core.errors import InvalidInput
+from plimsoll.kube.errors import ApiError
+from plimsoll.kube.requests.builder import encoded
+from plimsoll.kube.transport import APPLY_PATCH, MERGE_PATCH
+from plimsoll.local.apiserver.bootstrap import namespace_contents
+from plimsoll.local.apiserver.bootstrap.install import put_missing
+from plimsoll.local.apiserver.storage import Decision, Keep, Key, Put, Stored
+from plimsoll.objects.api.meta import WireObject, written_time
+from plimsoll.objects.builtin import is_builtin
+from plimsoll.objects.registry import Resource
+from plimsoll.simulation.worlds.completion import admitted_priority, completed_status, for_server, is_kept_out
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from plimsoll.core.entropy import Entropy
+    from plimsoll.kube.client import Client
+    from plimsoll.kube.transport import Request
+    from plimsoll.local.apiserver.resources.registry import ServedResource
+    from plimsoll.local.apiserver.server import Server
+    from plimsoll.simulation.files.document import Problems
+    from plimsoll.simulation.scenario import Json, PodEntry
+
+SCENARIO: Final = "scenario"
+"""Whom manifests of the file are written as."""
+WORLD: Final = "simulation"
+"""Whom everything is written as that the file says in its own words: groups, their nodes."""
+
+_CHUNK: Final = 500
+# What others need to be there first. Pods come last: their accounts, priorities and volumes are looked up.
+_EARLY: Final = ("CustomResourceDefinition", "Namespace", "PriorityClass", "StorageClass", "ServiceAccount")
+
+
+class Seeder:
+    """Writes into one server. `client` is an administrator's."""
+
+    def __init__(self, server: Server, client: Client, *, entropy: Entropy) -> None:
+        self._server = server
+        self._client = client
+        self._entropy = entropy
+        self._promised: dict[tuple[str, str, str], str] = {}
+        """Uids of what is referred to and not there yet, by kind, namespace and name. The first to come so gets it."""
+        self.absent_owners: set[str] = set()
+        """Uids of owners that the file names and does not hold: what they own is left alone."""
+
+    async def put_all(self, manifests: Sequence[Json], *, path: str, problems: Problems) -> None:
+        """Objects of a file, in an order in which they are accepted. `problems` hears of what is wrong with them."""
+        in_order = sorted(enumerate(manifests), key=lambda one: _rank(one[1]))
+        # Definitions go first: only then is it known of which scope their objects are.
+        for is_early in (True, False):
+            now = [(index, one) for index, one in in_order if (one["kind"] in _EARLY) is is_early]
+            self._promise_uids([one for _, one in now])
+            for index, manifest in now:
+                with problems.collecting():
+                    await self.put(manifest, path=f"{path}[{index}]")
+
+    async def put_spec(self, manifest: Json, *, path: str, manager: str) -> None:
+        """Like `put`, of what the file says in its own words: `path` is where it has the spec."""
+        try:
+            await self.put(manifest, path=path, manager=manager)
+        except InvalidInput as error:
+            if isinstance(error.__cause__, ApiError):
+                raise _at_its_field(error.__cause__, path) from error
+            raise
+
+    async def put(self, manifest: Json, *, path: str, manager: str = SCENARIO) -> None:
+        """Make one object what the manifest says, or change it to that.
+
+        What `manager` applied before and no longer says goes; what others said stays.
+        """
+        resource = self._resource_of(manifest, path=path)
+        metadata = manifest["metadata"]
+        namespace = (metadata.get("namespace") or "default") if resource.namespaced else ""
+        if namespace:
+            await self.ensure_namespace(namespace)
+        key = Key(resource.stored_as, namespace, metadata["name"])
+        is_new = self._server.store.get(key) is None
+        body = for_server(manifest, namespace=namespace, uid_of=self._uid_of)
+        if "status" in manifest and resource.subresource("status") is None:
+            body["status"] = manifest["status"]
+        try:
+            await self._client.call(self._applied(resource, key, body, manager=manager))
+            await self._judge_status(resource, key, manifest)
+        except ApiError as error:
+            raise InvalidInput(str(error), path=path) from error
+        except InvalidInput as error:  # a name that cannot stand in a path
+            raise error.under(f"{path}.metadata") from error
+        await self._put_right(key, manifest, is_new=is_new)
+        self._note_owners(body, namespace)
+
+    async def put_pods(self, entry: PodEntry, *, path: str) -> None:
+        """Pods that are alike: the server judges the first, the others are its copies."""
+        if not entry.count:
+            return
+        owner = {
+            "apiVersion": "apps/v1",
+            "kind": "ReplicaSet",
+            "name": entry.name,
+            "uid": self._uid_of("ReplicaSet", entry.namespace, entry.name),
+            "controller": True,
+            "blockOwnerDeletion": True,
+        }
+        metadata = {
+            "ownerReferences": [owner],
+            **(entry.template.get("metadata") or {}),
+            "name": f"{entry.name}-0",
+            "namespace": entry.namespace,
+        }
+        spec = entry.template.get("spec") or {}
+        await self.put({"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": spec}, path=path)
+        first = self._server.store.get(Key("pods", entry.namespace, f"{entry.name}-0"))
+        assert first is not None, "it was just put"
+        for begin in range(1, entry.count, _CHUNK):
+            names = [f"{entry.name}-{number}" for number in range(begin, min(begin + _CHUNK, entry.count))]
+            await self._copy(first, names)
+
+    async def ensure_namespace(self, name: str) -> None:
+        """A namespace with what pods need in it."""
+        if self._server.store.get(Key("namespaces", "", name)) is not None:
+            return
+        body = {
+            "kind": "Namespace",
+            "apiVersion": "v1",
+            "metadata": {"name": name, "labels": {"kubernetes.io/metadata.name": name}},
+            "spec": {"finalizers": ["kubernetes"]},
+            "status": {"phase": "Active"},
+        }
+        await put_missing(self._server, [body, *namespace_contents(name)])
+
+    # ---- inside
+
+    def _applied(self, resource: ServedResource, key: Key, body: Json, *, manager: str) -> Request:
+        """A call of its own: no struct is there for every kind that a file may hold."""
+        calls = self._client.calls
+        path = calls.path(plain_resource(resource), key.name, namespace=key.namespace)
+        return calls.patch(
+            path, encoded(body), APPLY_PATCH, {"force": True, "field_manager": manager, "field_validation": "Strict"}
+        )
+
+    async def _judge_status(self, resource: ServedResource, key: Key, manifest: Json) -> None:
+        """Of a kind with a definition the server is asked; of the others `manifest_entries` has seen to it."""
+        status = manifest.get("status")
+        if status is None or resource.subresource("status") is None or is_builtin(resource.api_version, resource.kind):
+            return
+        calls = self._client.calls
+        path = calls.path(plain_resource(resource), key.name, namespace=key.namespace, subresource="status")
+        await self._client.call(
+            calls.patch(path, encoded({"status": status}), MERGE_PATCH, {"dry_run": True, "field_validation": "Strict"})
+        )
+
+    def _resource_of(self, manifest: Json, *, path: str) -> ServedResource:
+        resource = self._server.catalogue.of_kind(manifest["apiVersion"], manifest["kind"])
+        if resource is None:
+            raise InvalidInput(f"{manifest['apiVersion']} {manifest['kind']} is not served here", path=path)
+        return resource
+
+    def _promise_uids(self, manifests: Sequence[Json]) -> None:
+        """So that owner references may leave the uid out, whichever of the two objects comes first."""
+        for manifest in manifests:
+            metadata = manifest["metadata"]
+            known_as = self._known_as(manifest["kind"], metadata.get("namespace") or "default", metadata["name"])
+            self._promised[known_as] = metadata.get("uid") or self._promised.get(known_as) or self._entropy.uid()
+
+    def _known_as(self, kind: str, namespace: str, name: str) -> tuple[str, str, str]:
+        """An object as those in a namespace refer to it."""
+        resource = self._by_kind(kind)
+        return (kind, namespace if resource is None or resource.namespaced else "", name)
+
+    def _by_kind(self, kind: str) -> ServedResource | None:
+        return next((one for one in self._server.catalogue if one.kind == kind), None)
+
+    def _uid_of(self, kind: str, namespace: str, name: str) -> str:
+        if present := self._present_uid(kind, namespace, name):
+            return present
+        known_as = self._known_as(kind, namespace, name)
+        if known_as not in self._promised:
+            self._promised[known_as] = self._entropy.uid()
+        return self._promised[known_as]
+
+    def _present_uid(self, kind: str, namespace: str, name: str) -> str:
+        resource = self._by_kind(kind)
+        if resource is None:
+            return ""
+        found = self._server.store.get(Key(resource.stored_as, namespace if resource.namespaced else "", name))
+        return "" if found is None else str(found.body()["metadata"]["uid"])
+
+    def _note_owners(self, body: Json, namespace: str) -> None:
+        for owner in body["metadata"].get("ownerReferences") or ():
+            if self._present_uid(owner["kind"], namespace, owner["name"]) != owner["uid"]:
+                self.absent_owners.add(owner["uid"])
+
+    async def _put_right(self, key: Key, manifest: Json, *, is_new: bool) -> None:
+        metadata = manifest["metadata"]
+        promised = self._promised.pop(self._known_as(manifest["kind"], key.namespace, key.name), "")
+        uid = promised or metadata.get("uid")
+        now = written_time(self._server.clock.now())
+
+        def decide(found: Stored | None) -> Decision:
+            if found is None:
+                return Keep()
+            body = found.body()
+            before = found.body()
+            if is_new and uid:
+                body["metadata"]["uid"] = uid
+            if metadata.get("creationTimestamp"):
+                body["metadata"]["creationTimestamp"] = metadata["creationTimestamp"]
+            completed_status(body, manifest, is_new=is_new, now=now)
+            if is_new and (admitted := admitted_priority(manifest)):
+                body["spec"] |= admitted
+            if is_new and body.get("kind") == "Node":
+                _keep_given_taints(body, manifest)
+            return Keep() if body == before else Put(body)
+
+        await self._server.store.update(key, decide)
+        self.absent_owners.discard(promised)
+
+    async def _copy(self, first: Stored, names: Sequence[str]) -> None:
+        bodies: list[Json] = []
+        for name in names:
+            body = first.body()
+            body["metadata"] |= {"name": name, "uid": self._entropy.uid()}
+            bodies.append(body)
+
+        def decide(found: Sequence[Stored | None]) -> Sequence[Decision]:
+            return [Put(body) if one is None else Keep() for one, body in zip(found, bodies, strict=True)]
+
+        await self._server.store.update_all([Key("pods", first.namespace, name) for name in names], decide)
+
+
+def _keep_given_taints(body: Json, manifest: Json) -> None:
+    """A node is as it is given: the server's taint for new ones is for kubelets that are still to come."""
+    given = (manifest.get("spec") or {}).get("taints") or ()
+    taints = [one for one in body.get("spec", {}).get("taints", ()) if one in given or not is_kept_out(one)]
+    if taints:
+        body["spec"]["taints"] = taints
+    else:
+        body.get("spec", {}).pop("taints", None)
+
+
+def _at_its_field(error: ApiError, path: str) -> InvalidInput:
+    """The field of the file that the server means."""
+    fields = (cause.field.removeprefix("spec.") for cause in error.causes if cause.field.startswith("spec."))
+    field = next(fields, "")
+    return InvalidInput(str(error), path=".".join(part for part in (path, field) if part))
+
+
+def _rank(manifest: Json) -> int:
+    kind = manifest["kind"]
+    return _EARLY.index(kind) if kind in _EARLY else len(_EARLY) + (kind == "Pod")
+
+
+def plain_resource(resource: ServedResource) -> Resource:
+    """A kind for calls whose answer is not decoded."""
+    return Resource(
+        group=resource.group,
+        version=resource.version,
+        kind=resource.kind,
+        plural=resource.plural,
+        singular=resource.singular,
+        namespaced=resource.namespaced,
+        struct=WireObject,
+    )

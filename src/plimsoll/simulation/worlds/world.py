@@ -1,0 +1,241 @@
+"""The world of a scenario: an API server in memory, a simulated cluster and cloud on it, and their virtual time.
+
+`World` builds what the file describes and holds what outlives a crash: the server's store, the clock, the cloud's call
+log, the turns of a live autoscaler. What runs on it is one process, built from the world alone, as often as it crashes.
+Nothing leaves the loop.
+"""
+
+from __future__ import annotations
+
+from contextlib import ExitStack
+from functools import partial
+from typing import TYPE_CHECKING, Any, Final, Self, TypeVar
+
+from msgspec.structs import replace
+
+from plimsoll.kube.client import Client
+from plimsoll.kube.informer.settings import InformerSettings
+from plimsoll.kube.requests.options import ClientSettings
+from plimsoll.local.apiserver.authentication import administrator
+from plimsoll.local.apiserver.bootstrap.namespace_controller import NamespaceContents
+from plimsoll.local.apiserver.run import Credentials, embedded
+from plimsoll.local.apiserver.storage import MemoryDriver, Store
+from plimsoll.local.apiserver.transport.kube_transport import EmbeddedTransport
+from plimsoll.local.cloud.api import SimulatedCloud
+from plimsoll.local.cloud.controller import CloudSettings
+from plimsoll.local.cloud.faults.call_log import CallLog
+from plimsoll.local.cluster import CLOUD, ClusterSettings, LocalCluster
+from plimsoll.local.components import CONTROLLER_MANAGER, KUBELET, SCHEDULER, Components
+from plimsoll.local.controller_manager.pod_gc import PodCollectionSettings
+from plimsoll.local.kubelet import KubeletSettings
+from plimsoll.local.tidb.instances import OPERATOR as TIDB_OPERATOR
+from plimsoll.objects.custom_kinds import OUR_KINDS
+from plimsoll.objects.validation import shipped_definitions
+from plimsoll.runtime.chance import SeededEntropy
+from plimsoll.runtime.supervisor import Supervisor
+from plimsoll.runtime.virtual_runs import VirtualRun
+from plimsoll.simulation.files.cloud_entries import cloud_manifests, initial_nodes, with_groups
+from plimsoll.simulation.files.document import Problems
+from plimsoll.simulation.ports import LoopTools, Plugs
+from plimsoll.simulation.scenario import WorldKind
+from plimsoll.simulation.tidb.scenario import scales_tidb, speaks_of_tidb, tidb_scaling_services
+from plimsoll.simulation.worlds.crashes import Lifeline, MortalTransport, PlannedCrashes, until_crash
+from plimsoll.simulation.worlds.group_names import GroupNames
+from plimsoll.simulation.worlds.loop_log import TurnLog
+from plimsoll.simulation.worlds.request_history import RequestHistory
+from plimsoll.simulation.worlds.seeding import SCENARIO, WORLD, Seeder
+from plimsoll.tidb.settings import NAME as TIDB_AUTOSCALER
+
+if TYPE_CHECKING:
+    import asyncio
+    from collections.abc import Coroutine
+
+    from plimsoll.local.apiserver.resources.registry import ServedResource
+    from plimsoll.runtime.services import Service
+    from plimsoll.simulation.ports import Loop
+    from plimsoll.simulation.scenario import Scenario
+
+T = TypeVar("T")
+
+AUTOSCALER: Final = "cluster-autoscaler"
+COMPONENTS: Final = (CONTROLLER_MANAGER, SCHEDULER, KUBELET, CLOUD, AUTOSCALER, TIDB_OPERATOR, TIDB_AUTOSCALER)
+
+_EVERY_NODE: Final = ""
+
+_DAY_S: Final = 86_400
+
+# In one process no watch breaks unnoticed, so there is no need to open it anew every few minutes.
+_INFORMERS: Final = InformerSettings(shortest_watch_s=7 * _DAY_S, longest_watch_s=7 * _DAY_S)
+# Nor need the server say every minute that it is there, but to the autoscaler, which removes nothing on old news.
+_OF_THE_CLUSTER: Final = replace(_INFORMERS, wants_bookmarks=False, silence_s=8 * _DAY_S)
+# Nobody reads a scenario's pods second by second: one write when a pod runs, one when it is gone.
+_KUBELET: Final = KubeletSettings(
+    selector=_EVERY_NODE, start_s=0.0, stop_s=0.0, tells_events=False, tells_ends=False, resync_s=0.0
+)
+
+STEPPED: Final = ClusterSettings(
+    schedules=False,
+    plays_nodes=False,
+    writes_heartbeats=False,
+    kubelet=_KUBELET,
+    informers=_OF_THE_CLUSTER,
+    cloud=CloudSettings(nodes_come_ready=True),
+    pod_collection=PodCollectionSettings(missing_s=0.0),
+)
+LIVE: Final = ClusterSettings(writes_heartbeats=False, kubelet=_KUBELET, informers=_OF_THE_CLUSTER, patience_s=0.1)
+
+
+class World:
+    """`with World(scenario) as world:`; then `world.run` lets time pass."""
+
+    def __init__(self, scenario: Scenario, *, plugs: Plugs | None = None, is_timed: bool = False) -> None:
+        self.scenario = scenario
+        self.group_names = GroupNames(one.id for one in scenario.node_groups)
+        self.options: dict[str, Any] = dict(scenario.options)
+        self.log = CallLog(most=None)
+        self.turns = TurnLog()
+        self.run = VirtualRun(start=scenario.start)
+        self._plugs = plugs or Plugs()
+        self._is_timed = is_timed
+        self._entropy = SeededEntropy(scenario.seed)
+        self._token = self._entropy.child("administrator").token()
+        credentials = Credentials(
+            users={self._token: administrator()}, signing_key=self._entropy.child("signing").token().encode()
+        )
+        store = Store.open(MemoryDriver(), clock=self.run.clock)
+        self._application = embedded(
+            store, clock=self.run.clock, entropy=self._entropy.child("server"), credentials=credentials
+        )
+        self.client = self._client(EmbeddedTransport(self._application, token=self._token), SCENARIO)
+        self.cloud = SimulatedCloud(self.client, clock=self.run.clock, log=self.log)
+        self.requests = RequestHistory(self._application.server.store, clock=self.run.clock)
+        self.seeder = Seeder(self._application.server, self.client, entropy=self._entropy.child("seeds"))
+        self._starts = 0
+        self.planned_crashes = PlannedCrashes()
+        self._life = Lifeline(lambda: None, self.planned_crashes)
+        self._running: list[asyncio.Task[None]] = []
+        self.loop: Loop | None = None
+        self.cluster: LocalCluster | None = None
+
+    def __enter__(self) -> Self:
+        with ExitStack() as if_it_fails:
+            if_it_fails.enter_context(self.run)
+            self._begin()
+            if_it_fails.pop_all()
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self.run.close(after_error=error[0] is not None)
+
+    def at_once(self, doing: Coroutine[Any, Any, T]) -> T:
+        """Do something that takes no time, as one who stands outside of the world does."""
+        return self.run.until(doing)
+
+    def served(self, kind: str, *, api_version: str = "") -> ServedResource | None:
+        """What a kind is here; without an apiVersion the first that is called so."""
+        served = self._application.server.catalogue
+        return next((one for one in served if one.kind == kind and api_version in {"", one.api_version}), None)
+
+    # ---- the world at the start
+
+    def _begin(self) -> None:
+        self.at_once(self._built())
+        self.run.spawn(NamespaceContents(self._application.server, ca_certificate="").run(), name="namespace contents")
+        self.run.spawn(self.requests.run(), name="request histories")
+        self._start_process()
+        self.run.settle()
+
+    async def _built(self) -> None:
+        scenario = self.scenario
+        await self._application.start()
+        for definition in shipped_definitions():
+            await self.seeder.put(definition.body, path=definition.source, manager=WORLD)
+        problems = Problems()
+        for path, manifest in cloud_manifests(scenario):
+            with problems.collecting():
+                await self.seeder.put_spec(self.group_names.renamed(manifest), path=path, manager=WORLD)
+        objects = [self.group_names.renamed(one) for one in with_groups(scenario.objects, scenario.node_groups)]
+        await self.seeder.put_all(objects, path="objects", problems=problems)
+        # What the cloud refuses has no nodes that could be made.
+        problems.raise_if_any()
+        for node in initial_nodes(scenario):
+            await self.seeder.put(self.group_names.renamed(node), path="nodeGroups", manager=WORLD)
+        for index, entry in enumerate(scenario.pods):
+            with problems.collecting():
+                await self.seeder.put_pods(entry, path=f"pods[{index}].template")
+        problems.raise_if_any()
+
+    # ---- the process that runs on it
+
+    def _start_process(self) -> None:
+        """Build everything that runs, from the world alone."""
+        self._starts += 1
+        self._life = Lifeline(self._replace_process, self.planned_crashes)
+        connect = partial(self._connect, life=self._life)
+        is_live = self.scenario.world == WorldKind.LIVE
+        kind_of_cluster = replace(LIVE if is_live else STEPPED, plays_tidb=speaks_of_tidb(self.scenario))
+        entropy = self._entropy.child(f"process {self._starts}")
+        clock = self.run.clock
+        self.cluster = LocalCluster(
+            connect,
+            clock=clock,
+            entropy=entropy,
+            settings=kind_of_cluster,
+            spared_owners=self.seeder.absent_owners,
+        )
+        scaling = self._tidb_scaling(self.cluster, entropy) if is_live else []
+        services = [*self.cluster.services(), *scaling]
+        if self._plugs.make_loop is not None:
+            components = Components(connect, clock=clock, entropy=entropy.child("autoscaler"), informers=_INFORMERS)
+            tools = LoopTools(
+                components=components,
+                cloud=SimulatedCloud(connect(AUTOSCALER), clock=clock, log=self.log),
+                clock=clock,
+                options=self.options,
+                is_live=is_live,
+                is_timed=self._is_timed,
+                knows_owner=lambda uid: uid not in self.seeder.absent_owners,
+                on_turn=self.turns.add,
+            )
+            self.loop = self._plugs.make_loop(tools)
+            services += [*components.services(whose="autoscaler"), *self.loop.services()]
+        supervisor = Supervisor(services, clock=clock, entropy=entropy.child("supervisor"))
+        self.spawn_inside(supervisor.run(), name=f"process {self._starts}")
+
+    def _tidb_scaling(self, cluster: LocalCluster, entropy: SeededEntropy) -> list[Service]:
+        if cluster.tidb is None or not scales_tidb(self.scenario):
+            return []
+        return tidb_scaling_services(
+            cluster.components, cluster.tidb, clock=self.run.clock, entropy=entropy.child("tidb autoscaler")
+        )
+
+    def spawn_inside(self, doing: Coroutine[Any, Any, None], *, name: str) -> asyncio.Task[None]:
+        """Start a task of the process: it ends with it, at the latest."""
+        task = self.run.spawn(until_crash(doing, self._life), name=name)
+        self._running = [one for one in self._running if not one.done()] + [task]
+        return task
+
+    def crash(self, component: str, *, after_calls: int, path: str) -> None:
+        """The process dies now, or when this component has written so many times more; and another one starts."""
+        if after_calls == 0:
+            self._life.cut(component, path=path)
+        else:
+            self.planned_crashes.add(component, after_calls=after_calls, path=path)
+
+    def _replace_process(self) -> None:
+        """At this very instant: what is left of the dead one ends behind its back, and reaches nothing any more."""
+        dead, self._running = self._running, []
+        for task in dead:
+            task.cancel()
+            # Once asks it to stop in order; once more, after it heard that, gives it no time for it.
+            self.run.loop.call_soon(task.cancel)
+        self._start_process()
+
+    def _connect(self, manager: str, *, life: Lifeline) -> Client:
+        embedded_transport = EmbeddedTransport(self._application, token=self._token)
+        return self._client(MortalTransport(embedded_transport, component=manager, life=life), manager)
+
+    def _client(self, transport: EmbeddedTransport | MortalTransport, manager: str) -> Client:
+        settings = ClientSettings(user_agent=f"{manager}/v1.34", field_manager=manager, qps=0)
+        entropy = self._entropy.child(f"client {manager}")
+        return Client(transport, clock=self.run.clock, entropy=entropy, settings=settings, kinds=OUR_KINDS)

@@ -1,0 +1,198 @@
+"""What packing everything costs at least: the yardstick that plans are reported against, and that stops improving them.
+
+Used by `planner` and by whoever reports a plan. No bound rests on a solver's word. Linear programs only propose
+what a class is worth and what a unit of each resource is worth in some bin; `_certified` then turns any such proposal
+into a valid bound by weak duality: if no bin can hold items worth more than `dearest` times its price, then everything
+costs at least its worth divided by `dearest` (Farley).
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+
+from plimsoll.solver.bounds.assignment_lp import Assignment, Proposal
+from plimsoll.solver.bounds.relaxation import Relaxation, kinds_of, relaxed
+from plimsoll.solver.cell_split import split_alike
+from plimsoll.solver.knapsack.item_values import resource_prices
+from plimsoll.solver.linear_program import INFINITE, LinearProgram, Sparse
+
+if TYPE_CHECKING:
+    from plimsoll.solver.linear_program import Solved
+    from plimsoll.solver.problem import Effort, Floats, Ints, PackingProblem
+
+SAFETY: Final = 1e-9
+"""Relative: far above what sums of floats lose, far below what anybody reads off a bound."""
+CLOSE: Final = 1e-3
+"""Relative: what a quick bound may leave lying; with `PROVING` rounds or more it is `EXACT`."""
+EXACT: Final = 1e-6
+PROVING: Final = 100
+CLASSES: Final = 500
+"""The assignment program sees at most so many; more are merged into `CELLS`."""
+CELLS: Final = 128
+FIRST_TYPES: Final = 6
+TYPES_AT_ONCE: Final = 8
+SUMS: Final = 200
+"""So many sums of prices are looked at."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Bound:
+    """What everything costs at least, and what items are worth by the reckoning that shows it."""
+
+    cost: float
+    worth: Floats
+    """[C]: 0 for items that fit nowhere or cost nothing; a hint, of which nothing is promised."""
+
+
+def lower_bound(problem: PackingProblem, *, effort: Effort, enough: float = math.inf) -> float:
+    """Never above the cost of any packing of all items that fit some type; 0 when there are none.
+
+    A bound that has reached `enough` is not made any better.
+    """
+    return bounded(problem, effort=effort, enough=enough).cost
+
+
+def bounded(problem: PackingProblem, *, effort: Effort, enough: float = math.inf) -> Bound:
+    """The same with its worths, which are near to what they are in the best packing."""
+    worth = np.zeros(len(problem.counts))
+    market = relaxed(problem)
+    if market is None:
+        return Bound(cost=0.0, worth=worth)
+    volume, worth[market.classes] = _volume_bound(market, effort, enough)
+    best = max(_dearest_item(market), volume) * (1 - SAFETY)
+    return Bound(cost=reachable_sum(market.price, best) * (1 - SAFETY), worth=worth)
+
+
+def _dearest_item(market: Relaxation) -> float:
+    """One bin at least, of a type that takes the most demanding item."""
+    return float(np.where(market.fit > 0, market.price[:, None], np.inf).min(axis=0).max())
+
+
+def _volume_bound(market: Relaxation, effort: Effort, enough: float) -> tuple[float, Floats]:
+    """One worth for each resource, whatever the bin; if that is not enough, one for each resource of each type."""
+    uniform = resource_prices(market.counts @ market.sizes, market.capacity, market.price)[None, :]
+    worth = market.sizes @ uniform[0]
+    bound, _ = _certified(market, Proposal(types=(), worth=worth, resource=uniform))
+    if bound >= enough:
+        return bound, worth
+    few = _few_classes(market)
+    support = np.flatnonzero(market.capacity @ uniform[0] >= market.price * (1 - EXACT))
+    better, finer = _assignment_bound(market, few, _first_types(few, support), effort, enough)
+    return (better, finer) if better > bound else (bound, worth)
+
+
+def volume_worths(volume: Floats, capacity: Floats, price: Floats, effort: Effort) -> Solved | None:
+    """Worths of resources that make the volume dearest while no empty bin is worth more than its price."""
+    program = LinearProgram(iterations=effort.simplex_iterations)
+    program.add_columns(-volume / max(float(volume.max()), SAFETY))
+    program.add_rows(np.full(len(price), -INFINITE), price, Sparse.of_dense(capacity))
+    return program.solve()
+
+
+def _assignment_bound(
+    market: Relaxation, few: Relaxation, types: Ints, effort: Effort, enough: float
+) -> tuple[float, Floats]:
+    """The best of what the program proposes while it grows, by the types that its worths make too good to be true."""
+    program, inside = Assignment(few, effort), np.zeros(len(market.price), dtype=np.bool_)
+    slack = EXACT if effort.rounds >= PROVING else CLOSE
+    best, worth = 0.0, np.zeros(len(market.counts))
+    for _ in range(2 + effort.rounds // 4):
+        program.add_types(types)
+        inside[types] = True
+        # What caps bring to cells is lost on their classes.
+        proposal = program.propose(rounds=2 + effort.rounds // 8 if few is market else 0)
+        if proposal is None:
+            break
+        lifted = proposal if few is market else _lifted(market, proposal)
+        bound, dearness = _certified(market, lifted)
+        if bound > best:
+            best, worth = bound, lifted.worth
+        if best >= min(enough, proposal.total(few) * (1 - slack)):
+            break
+        order = np.argsort(-dearness, kind="stable")
+        types = order[(dearness[order] > 1 + slack / 4) & ~inside[order]][:TYPES_AT_ONCE]
+        if not len(types):
+            break
+    return best, worth
+
+
+def _certified(market: Relaxation, proposal: Proposal) -> tuple[float, Floats]:
+    """A valid bound; and for each type, what a bin of it could hold at most, over its price.
+
+    For any worths u of resources, items worth v in a bin of capacity a are worth at most u.a plus, for each class,
+    as many as fit times what v exceeds u times their size. Every u that is at hand is tried on every type.
+    """
+    excess = np.maximum(proposal.worth[None, :] - proposal.resource @ market.sizes.T, 0)
+    ceiling = market.capacity @ proposal.resource.T + market.fit @ excess.T
+    dearness = ceiling.min(axis=1) / market.price
+    dearest = float(dearness.max())
+    return (float(market.counts @ proposal.worth) / dearest if dearest > 0 else 0.0), dearness
+
+
+def _lifted(market: Relaxation, proposal: Proposal) -> Proposal:
+    """Worths of cells as worths of classes: what the cheapest type that takes a class asks for its resources."""
+    takes = market.fit[list(proposal.types)] > 0
+    worth = np.where(takes, proposal.resource @ market.sizes.T, np.inf).min(axis=0)
+    return Proposal(types=proposal.types, worth=np.where(np.isfinite(worth), worth, 0), resource=proposal.resource)
+
+
+def _few_classes(market: Relaxation) -> Relaxation:
+    """The market itself, or its classes merged into cells of like ones: good enough to propose worths, no more."""
+    if len(market.counts) <= CLASSES:
+        return market
+    kinds = kinds_of((market.fit > 0).T)
+    cell = split_alike(market.sizes, market.counts, kinds, CELLS)
+    counts: Floats = np.bincount(cell, weights=market.counts).astype(np.float64)
+
+    def mean(amounts: Floats) -> Floats:
+        """Over the items of each cell; amounts and means are [any, classes or cells]."""
+        sums = [np.bincount(cell, weights=row * market.counts) for row in amounts]
+        return np.array(sums) / counts
+
+    return Relaxation(
+        classes=np.arange(len(counts)),
+        sizes=mean(market.sizes.T).T.copy(),
+        counts=counts,
+        capacity=market.capacity,
+        price=market.price,
+        fit=mean(market.fit),
+    )
+
+
+def _first_types(market: Relaxation, support: Ints) -> Ints:
+    """Those that the volume asks for, those that much demand would choose alone, and one at least for every class."""
+    alone = np.where(market.fit > 0, market.price[:, None] / np.maximum(market.fit, SAFETY), np.inf)
+    own = alone.argmin(axis=0)
+    weight = np.bincount(own, weights=market.counts * alone.min(axis=0), minlength=len(market.price))
+    chosen = np.union1d(support, np.argsort(-weight, kind="stable")[:FIRST_TYPES])
+    homeless = ~(market.fit[chosen] > 0).any(axis=0)
+    return np.union1d(chosen, own[homeless])
+
+
+def reachable_sum(price: Floats, bound: float) -> float:
+    """The smallest sum of whole bins that is not below the bound; the bound itself where that is hard to tell.
+
+    That is: when there are too many sums, or when a bin of the cheapest type would hardly show in them.
+    """
+    prices = np.unique(price)
+    if len(prices) == 1:
+        return float(prices[0] * math.ceil(bound / prices[0] - SAFETY))
+    if prices[0] <= CLOSE * bound:
+        return bound
+    below, seen, smallest = [0.0], {0.0}, math.inf
+    for _ in range(SUMS):
+        if not below:
+            return max(smallest, bound)
+        sums = below.pop() + prices
+        at = int(np.searchsorted(sums, bound * (1 - SAFETY)))
+        smallest = min(smallest, float(sums[at]) if at < len(sums) else math.inf)
+        if smallest <= bound * (1 + CLOSE):
+            break
+        new = [each for each in sums[:at].tolist() if each not in seen]
+        seen.update(new)
+        below += new
+    return bound

@@ -1,0 +1,185 @@
+"""A bound as good as whole contents of bins allow: column generation with exact knapsacks, for `plimsoll plan --prove`.
+
+`bounds` pours items; here every bin holds whole ones. The master program proposes what classes are worth; exact
+knapsacks say how much of that a bin of each type holds at most; weak duality makes a bound of it (Farley), whatever the
+proposal was. So it rests on no solver's word, and is valid at whichever round the counted effort ends. `shown_by` is
+the same for worths that are known already, such as those by which a plan was made: a reckoning of milliseconds.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+
+from plimsoll.solver.bounds.lower_bound import SAFETY, reachable_sum
+from plimsoll.solver.bounds.relaxation import undominated
+from plimsoll.solver.column_generation.generator import best_contents
+from plimsoll.solver.column_generation.master import Master
+from plimsoll.solver.knapsack.branch_and_bound import best_content_exactly
+from plimsoll.solver.knapsack.item_values import cost_alone, least_cost, value_vectors, worth_from
+from plimsoll.solver.packing.layout import most_in_one, prepare
+
+if TYPE_CHECKING:
+    from plimsoll.solver.column_generation.master import Usage
+    from plimsoll.solver.knapsack.lp_knapsack import ItemValues
+    from plimsoll.solver.problem import Effort, Floats, Ints, PackingProblem
+
+CLASSES: Final = 500
+"""More are too many rows for a master program; then there is no bound but that of `bounds`."""
+KEYS: Final = 8
+"""So many keys count, those with the most items first; leaving out the others only makes the bound smaller."""
+BRANCHES: Final = 5
+"""This part of the effort's branches is for knapsacks: one over it."""
+AT_ONCE: Final = 100
+"""Branches of one knapsack, at first."""
+BETTER: Final = 1e-7
+CLOSE: Final = 1e-5
+"""Relative: nearer to the master's cost no bound is sought."""
+CENTRE: Final = 0.5
+"""Weight of the worths that gave the best bound so far: a master's own swing about."""
+
+
+def proven_bound(problem: PackingProblem, effort: Effort, *, known: float, enough: float) -> float:
+    """Never above the cost of any packing of all items that fit some type, and never below `known`, which is a bound.
+
+    It ends when it cannot get above what is known, or has reached what is `enough`.
+    """
+    reduced, _ = _reduced(problem)
+    if not 0 < len(reduced.counts) <= CLASSES:
+        return known
+    best = _Proof(reduced, effort).bound(known=known, enough=enough) * (1 - SAFETY)
+    return max(known, reachable_sum(reduced.price, best) * (1 - SAFETY)) if best > known else known
+
+
+def shown_by(problem: PackingProblem, worth: Floats) -> float:
+    """What these worths of items show: a bound, whoever proposes them, and a good one if they are.
+
+    No bin holds items worth more than `dearest` times its price, so that all cost their worth over it at least.
+    """
+    reduced, classes = _reduced(problem)
+    laid = prepare(reduced)
+    values = worth[classes][laid.classes]
+    if not values.any():
+        return 0.0
+    types, scaled = np.arange(len(laid.types)), worth_from(values)
+    contents = np.zeros((len(types), len(values)), dtype=np.int64)
+    dearest = float((best_contents(laid.shelf, scaled, laid.needs.left, types, contents) / laid.shelf.price).max())
+    best = float(laid.needs.left @ scaled.values) / dearest * (1 - SAFETY)
+    return reachable_sum(reduced.price, best) * (1 - SAFETY)
+
+
+def _reduced(problem: PackingProblem) -> tuple[PackingProblem, Ints]:
+    """Without classes that need no bin that costs, types that others beat, limits on bins; keys become resources.
+
+    And [C] the classes that are left.
+    """
+    fit = most_in_one(problem)
+    closed = (problem.available <= 0) | (problem.use > problem.room[None, :]).any(axis=1)
+    fit[closed] = 0
+    for_nothing = (fit[problem.price <= 0] > 0).any(axis=0)
+    types = np.flatnonzero((problem.price > 0) & ~closed & fit.any(axis=1))
+    classes = np.flatnonzero((problem.counts > 0) & ~for_nothing & (fit[types] > 0).any(axis=0))
+    types = types[undominated(problem.capacity[types], problem.price[types], fit[np.ix_(types, classes)] > 0)]
+    keys = problem.exclusive[classes]
+    shared = np.flatnonzero(keys.sum(axis=0) > 1)
+    chosen = shared[np.argsort(-(problem.counts[classes] @ keys[:, shared]), kind="stable")[:KEYS]]
+    alone = keys.any(axis=1)
+    reduced = replace(
+        problem,
+        requests=np.concatenate([problem.requests[classes], keys[:, chosen].astype(np.int64)], axis=1),
+        counts=problem.counts[classes],
+        capacity=np.concatenate([problem.capacity[types], np.ones((len(types), len(chosen)), dtype=np.int64)], axis=1),
+        price=problem.price[types],
+        allowed=problem.allowed[np.ix_(types, classes)],
+        per_bin=np.where(alone, 1, problem.per_bin[classes]),
+        exclusive=np.zeros((len(classes), 0), dtype=np.bool_),
+        available=np.full(len(types), int(problem.counts.sum()) + 1, dtype=np.int64),
+        use=np.zeros((len(types), 0), dtype=np.int64),
+        room=np.zeros(0, dtype=np.int64),
+    )
+    return reduced, classes
+
+
+class _Proof:
+    """Column generation in which rounding asks first, and exact knapsacks when rounding finds nothing more."""
+
+    def __init__(self, problem: PackingProblem, effort: Effort) -> None:
+        self._effort = effort
+        self._laid = prepare(problem)
+        self._shelf, self._left = self._laid.shelf, self._laid.needs.left
+        self._types = np.arange(len(self._laid.types))
+        self._branches = effort.branch_nodes // BRANCHES
+        self._at_once = AT_ONCE
+        self._master = Master(self._laid, iterations=effort.simplex_iterations)
+        self._begin()
+
+    def bound(self, *, known: float, enough: float) -> float:
+        best, centre = 0.0, None
+        for _ in range(self._effort.rounds // 2):
+            usage = self._master.solve(self._laid.needs)
+            # With all columns a master costs no more than with some: nothing above its cost can be proven.
+            if usage is None or max(best, known) >= min(enough, usage.cost * (1 - CLOSE)):
+                break
+            tried = [usage.worth] if centre is None else [CENTRE * centre + (1 - CENTRE) * usage.worth, usage.worth]
+            for asked in tried:
+                added, found = self._round(asked, usage)
+                if found > best:
+                    best, centre = found, asked
+                if added:
+                    break
+            else:
+                if self._at_once >= self._branches:
+                    break
+                # No content that was found beats those known; whether one exists takes a longer look.
+                self._at_once *= 4
+        return best
+
+    def _begin(self) -> None:
+        """Columns with which everything has a bin: of each class alone, and what usual worths make of all."""
+        own = np.where(self._shelf.fit > 0, self._shelf.price[:, None] / np.maximum(self._shelf.fit, 1), np.inf)
+        types = own.argmin(axis=0)
+        self._master.add(types, np.diag(self._shelf.fit[types, np.arange(len(types))]))
+        for values in value_vectors(self._shelf, least_cost(self._shelf, self._left)):
+            contents, _ = self._rounded(worth_from(np.maximum(values, 1e-9 * cost_alone(self._shelf))))
+            self._master.add(self._types, contents)
+
+    def _round(self, asked: Floats, usage: Usage) -> tuple[bool, float]:
+        """Whether there are new columns, and what these worths prove."""
+        worth = worth_from(asked)
+        contents, ceilings = self._rounded(worth)
+        dearness = ceilings / self._shelf.price
+        proven = self._proves(worth, float(dearness.max()))
+        if self._added(self._types, contents, usage):
+            return True, proven
+        contents, dearest = self._exact(worth, contents, dearness)
+        return self._added(self._types, contents, usage), max(proven, self._proves(worth, dearest))
+
+    def _rounded(self, worth: ItemValues) -> tuple[Ints, Floats]:
+        contents = np.zeros((len(self._types), len(self._left)), dtype=np.int64)
+        return contents, best_contents(self._shelf, worth, self._left, self._types, contents)
+
+    def _exact(self, worth: ItemValues, contents: Ints, dearness: Floats) -> tuple[Ints, float]:
+        """Contents of types that matter, exactly, and the most that a bin holds over its price.
+
+        Types that could not even by their fractions be dearer than the dearest so far do not matter.
+        """
+        dearest = 0.0
+        for type_ in np.argsort(-dearness, kind="stable").tolist():
+            if dearness[type_] <= dearest:
+                break
+            content = contents[type_].copy()
+            budget = max(min(self._at_once, self._branches), 0)
+            _, ceiling, spent = best_content_exactly(self._shelf, worth, type_, self._left, content, budget)
+            self._branches -= spent
+            contents[type_] = content
+            dearest = max(dearest, ceiling / float(self._shelf.price[type_]))
+        return contents, dearest
+
+    def _proves(self, worth: ItemValues, dearest: float) -> float:
+        return float(self._left @ worth.values) / dearest if dearest > 0 else 0.0
+
+    def _added(self, types: Ints, contents: Ints, usage: Usage) -> bool:
+        better = np.flatnonzero(contents @ usage.worth > self._shelf.price * (1 + BETTER))
+        return self._master.add(types[better], contents[better])

@@ -1,0 +1,110 @@
+"""A packing without whole bins: fluids of classes poured into fluids of types. `bounds` is computed on it.
+
+Everything left out makes the optimum smaller, never larger: limits on bins and room, dominated types, classes that fit
+nowhere or that a free bin takes. What is kept is as tight as a fluid can be: of a class no more lies in a bin than
+whole items fit, than `per_bin` says, or than there are; a key of which a bin takes one item is one more resource.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+
+from plimsoll.solver.packing.layout import most_in_one
+
+if TYPE_CHECKING:
+    from plimsoll.solver.problem import Flags, Floats, Ints, PackingProblem
+
+SHARED_KEYS: Final = 8
+"""So many keys count as resources, those with the most items first; the others are left out of bounds."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Relaxation:
+    """Amounts are floats here, each resource in units of the largest bin."""
+
+    classes: Ints
+    """[C]: what the question calls them."""
+    sizes: Floats
+    """[C, R]"""
+    counts: Floats
+    """[C]"""
+    capacity: Floats
+    """[T, R]"""
+    price: Floats
+    """[T]"""
+    fit: Floats
+    """[T, C]: so many of one class at most in one bin; 0 where it may not lie."""
+
+
+def relaxed(problem: PackingProblem) -> Relaxation | None:
+    """None when nothing asks for a bin."""
+    fit = most_in_one(problem)
+    fit[_closed(problem)] = 0
+    free = (fit[problem.price <= 0] > 0).any(axis=0)
+    fit[:, free] = 0
+    classes = np.flatnonzero((problem.counts > 0) & (fit > 0).any(axis=0))
+    if not len(classes):
+        return None
+    requests, capacity = _with_keys(problem, classes)
+    asked = np.flatnonzero(requests.max(axis=0) > 0)
+    asked = asked if len(asked) else np.array([0])
+    requests, capacity = requests[:, asked], capacity[:, asked]
+    fit = fit[:, classes]
+    types = undominated(capacity, problem.price, fit > 0)
+    unit = np.maximum(capacity[types].max(axis=0, initial=1), 1).astype(np.float64)
+    return Relaxation(
+        classes=classes,
+        sizes=requests / unit,
+        counts=problem.counts[classes].astype(np.float64),
+        capacity=np.maximum(capacity[types], 0) / unit,
+        price=problem.price[types],
+        fit=fit[types].astype(np.float64),
+    )
+
+
+def kinds_of(flags: Flags) -> Ints:
+    """[rows]: a number for each distinct row, from 0 without gaps."""
+    packed = np.ascontiguousarray(np.packbits(flags, axis=1))
+    words = (
+        packed.view(np.dtype((np.void, max(packed.shape[1], 1)))).ravel() if packed.shape[1] else np.zeros(len(flags))
+    )
+    kinds: Ints = np.unique(words, return_inverse=True)[1].astype(np.int64).ravel()
+    return kinds
+
+
+def _closed(problem: PackingProblem) -> Flags:
+    """Types of which not a single bin may be opened."""
+    closed: Flags = (problem.available <= 0) | (problem.use > problem.room[None, :]).any(axis=1)
+    return closed
+
+
+def _with_keys(problem: PackingProblem, classes: Ints) -> tuple[Ints, Ints]:
+    """Keys that several classes share, as resources of which a bin has one; for one class alone `fit` says as much."""
+    requests, capacity = problem.requests[classes], problem.capacity
+    keys = problem.exclusive[classes]
+    shared = np.flatnonzero(keys.sum(axis=0) > 1)
+    if len(shared):
+        weight = problem.counts[classes] @ keys[:, shared]
+        chosen = shared[np.argsort(-weight, kind="stable")[:SHARED_KEYS]]
+        requests = np.concatenate([requests, keys[:, chosen].astype(np.int64)], axis=1)
+        capacity = np.concatenate([capacity, np.ones((len(capacity), len(chosen)), dtype=np.int64)], axis=1)
+    return requests, capacity
+
+
+def undominated(capacity: Ints, price: Floats, takes: Flags) -> Ints:
+    """Types without one that costs no more, is no smaller, and takes what they take. Of equals the first stays."""
+    useful = np.flatnonzero(takes.any(axis=1))
+    capacity, price = capacity[useful], price[useful]
+    kind = kinds_of(takes[useful])
+    kinds = takes[useful][np.unique(kind, return_index=True)[1]].astype(np.float32)
+    covers = (1 - kinds) @ kinds.T == 0
+    better = covers[kind[:, None], kind[None, :]] & (price[:, None] <= price[None, :])
+    for resource in range(capacity.shape[1]):
+        better &= capacity[:, None, resource] >= capacity[None, :, resource]
+    earlier = np.arange(len(useful))[:, None] < np.arange(len(useful))[None, :]
+    beaten = (better & (~better.T | earlier)).any(axis=0)
+    kept: Ints = useful[~beaten]
+    return kept

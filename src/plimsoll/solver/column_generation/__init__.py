@@ -1,0 +1,1 @@
+"""Column generation: the master problem and the generator of columns."""

@@ -1,0 +1,106 @@
+"""The master program of column generation: how often to use each known filling, so that all items have a bin."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+
+from plimsoll.solver.linear_program import INFINITE, LinearProgram, Sparse
+from plimsoll.solver.packing.greedy_kernel import openable, take
+
+if TYPE_CHECKING:
+    from plimsoll.solver.packing.greedy_kernel import Demand
+    from plimsoll.solver.packing.layout import Layout
+    from plimsoll.solver.problem import Floats, Ints
+
+WHOLE: Final = 1e-6
+"""An amount so little below a whole number is one."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Usage:
+    """A solution."""
+
+    cost: float
+    amounts: Floats
+    """One for each column, in fractions of bins."""
+    worth: Floats
+    """[C]: what one more item would cost."""
+    price: Floats
+    """[T]: of a bin, with what its part of scarce room is worth."""
+
+
+class Master:
+    """Rows are classes, then types of which bins are short, then limits; columns are fillings of one bin."""
+
+    def __init__(self, laid: Layout, *, iterations: int) -> None:
+        self._laid = laid
+        self._program = LinearProgram(iterations=iterations)
+        self._short = np.flatnonzero(laid.needs.available < laid.needs.left.sum())
+        self._program.add_rows(*self._sides(laid.needs))
+        self._known: set[tuple[int, bytes]] = set()
+        self._types = np.zeros(0, dtype=np.int64)
+        self._contents = np.zeros((0, len(laid.classes)), dtype=np.int64)
+
+    def add(self, types: Ints, contents: Ints) -> bool:
+        """Columns that were not there yet; False when there was none."""
+        new = []
+        for at, type_ in enumerate(types.tolist()):
+            key = type_, contents[at].tobytes()
+            if key not in self._known:
+                self._known.add(key)
+                new.append(at)
+        types, contents = types[new], contents[new]
+        shelf = self._laid.shelf
+        short = types[:, None] == self._short[None, :]
+        entries = Sparse.of_dense(np.concatenate([contents, short, shelf.use[types]], axis=1).astype(np.float64))
+        self._program.add_columns(shelf.price[types], entries=entries)
+        self._program.prefer("primal")
+        self._types = np.concatenate([self._types, types])
+        self._contents = np.concatenate([self._contents, contents])
+        return bool(new)
+
+    def solve(self, needs: Demand) -> Usage | None:
+        """None when known fillings do not do, or the effort is spent."""
+        self._program.change_rows(*self._sides(needs))
+        solved = self._program.solve()
+        if solved is None:
+            return None
+        classes, short = len(self._laid.classes), len(self._short)
+        price = self._laid.shelf.price.copy()
+        price[self._short] -= np.minimum(solved.dual[classes : classes + short], 0)
+        price -= self._laid.shelf.use @ np.minimum(solved.dual[classes + short :], 0)
+        worth = np.maximum(solved.dual[:classes], 0)
+        return Usage(cost=solved.objective, amounts=solved.primal, worth=worth, price=price)
+
+    def take_whole(self, amounts: Floats, needs: Demand, threshold: float) -> list[tuple[int, int, Ints]]:
+        """(type, bins, content) of fillings by their whole amounts, fractions from the threshold on rounded up.
+
+        The largest fraction is rounded up in any case, or a dive would never end. Counts `needs` down.
+        """
+        whole = np.floor(amounts + WHOLE)
+        fraction = np.round(amounts - whole, 9)
+        used = np.flatnonzero(amounts > WHOLE)
+        used = used[np.lexsort((used, -fraction[used]))]
+        up = fraction >= threshold
+        up[used[:1]] = True
+        taken = []
+        used = used[(whole[used] > 0) | up[used]]
+        for column in used.tolist():
+            type_, content = int(self._types[column]), self._contents[column]
+            inside = np.flatnonzero(content)
+            most = min(int((needs.left[inside] // content[inside]).min()), openable(self._laid.shelf, needs, type_))
+            bins = min(int(whole[column]) + int(up[column]), most)
+            if bins > 0:
+                take(self._laid.shelf, needs, type_, bins, content)
+                taken.append((type_, bins, content))
+        self._program.prefer("dual")
+        return taken
+
+    def _sides(self, needs: Demand) -> tuple[Floats, Floats]:
+        classes = len(needs.left)
+        bounded = np.concatenate([needs.available[self._short], needs.room]).astype(np.float64)
+        lower = np.concatenate([needs.left.astype(np.float64), np.full(len(bounded), -INFINITE)])
+        return lower, np.concatenate([np.full(classes, INFINITE), bounded])

@@ -1,0 +1,1 @@
+"""Which bins can be emptied into the others."""

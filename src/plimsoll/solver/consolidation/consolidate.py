@@ -1,0 +1,286 @@
+"""Which nodes can go, and where their items go instead.
+
+`consolidate` looks for the cheapest set of nodes that holds everything: prices of resources come from a small linear
+program, nodes that give least for their price are emptied, and only into nodes meant to stay, so that nothing moves
+twice. `remove_in_order` tries candidates in an order given, as a classic autoscaler does.
+
+A node goes whole or not at all. Who asks knows what may not move (such a node is not `removable`), what a removal uses
+up (disruption budgets, minimum sizes: `Limits`) and what money a disruption is worth. Nothing is added here.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from enum import IntEnum
+
+import numpy as np
+
+from plimsoll.solver.consolidation.emptying_kernel import OVERFLOWN, Dwellers, empty_in_order
+from plimsoll.solver.filling.bin_grid import ENTRIES, FREE, KIND, Asked, Edges, Table, key_words, table, two_axes
+from plimsoll.solver.filling.fill import shares
+from plimsoll.solver.linear_program import INFINITE, LinearProgram, Sparse
+from plimsoll.solver.problem import UNBOUNDED, Flags, Floats, Ints
+
+
+class RemovalStatus(IntEnum):
+    """What became of a node."""
+
+    UNTRIED = 0
+    REMOVED = 1
+    NO_ROOM = 2
+    """An item of it fits nowhere else; `Removals.stuck` says of which class."""
+    LIMITED = 3
+    """A shared limit has nothing left for it."""
+    NOT_WORTH_IT = 4
+    SURVIVOR = 5
+    """Meant to stay from the start."""
+    FIXED = 6
+    """Not removable."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NodeSet:
+    """N nodes and the items on them that could lie elsewhere, as C classes."""
+
+    requests: Ints
+    """[C, R]"""
+    free: Ints
+    """[N, R]: beside everything that lies on the node now."""
+    price: Floats
+    """[N]"""
+    kind: Ints
+    """[N]: row of `allowed`."""
+    allowed: Flags
+    """[kinds of nodes, C]"""
+    starts: Ints
+    """[N + 1]: node n has the lines from starts[n] up to starts[n + 1] of `dwellers`."""
+    dwellers: Ints
+    """[lines, 2]: (class, items)."""
+    removable: Flags
+    """[N]"""
+    receives: Flags | None = None
+    """[N]: whether items may be moved there; all, if not given."""
+    per_bin: Ints | None = None
+    """[C]: at most so many in one node, those that lie there included."""
+    exclusive: Flags | None = None
+    """[C, K]: a node takes one item of all that share a key."""
+    taken: Flags | None = None
+    """[N, K]: keys held on the node by anything, movable or not."""
+    ties: Ints | None = None
+    """[C]: which of two classes of one size comes first; by their numbers, if not given."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Limits:
+    """How far removals may go. Disruption budgets, minimum sizes and the like are columns of `use`."""
+
+    removals: int = UNBOUNDED
+    use: Ints | None = None
+    """[N, L]: what removing a node takes of a limit."""
+    spare: Ints | None = None
+    """[L]: what is left of it."""
+    disruption: Floats | None = None
+    """[N]: how much removing a node disturbs."""
+    least_saving: float = 0.0
+    """A node goes only if its price is at least this for each unit of disruption."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Removals:
+    """Nodes that go, in the order they were emptied, and the moves that make it so."""
+
+    removed: Ints
+    moves: Ints
+    """[n, 4]: (class, from, to, items), in order. In `remove_in_order` an item may move on from where it went."""
+    verdicts: Ints
+    """[N]: `RemovalStatus`"""
+    stuck: Ints
+    """[N]: the class that found no room, -1 elsewhere."""
+    free: Ints
+    """[N, R]: afterwards; of removed nodes as if they stood empty of what moved."""
+    bound: float | None = None
+    """Hourly price under which no set of these nodes holds everything (fractions of nodes allowed)."""
+
+
+def consolidate(cluster: NodeSet, limits: Limits | None = None, *, iterations: int = 200_000) -> Removals:
+    """Empty nodes that give least for their price into those that are to stay. Nothing moves twice."""
+    used = _used(cluster)
+    cover = _Cover.of(cluster, used, iterations)
+    order = cover.order(cluster)
+    stays = ~cluster.removable
+    stays[_last_of_each(cover, order)] = True
+    going = order[~stays[order]]
+    limits = limits or Limits()
+    if limits.use is None and limits.removals >= len(going):
+        # All of them may go, so those with large items go while there is room for them: that fits more in the end.
+        going = going[np.argsort(-_largest_item(cluster, used)[going], kind="stable")]
+    found = _remove(cluster, limits, order=going, hangs=stays)
+    verdicts = np.where(stays & cluster.removable, RemovalStatus.SURVIVOR, found.verdicts)
+    return replace(found, verdicts=verdicts, bound=cover.bound)
+
+
+def remove_in_order(cluster: NodeSet, candidates: Ints, limits: Limits | None = None) -> Removals:
+    """Try each candidate in turn; its items may go to every node that is left and receives."""
+    order = np.asarray(candidates, dtype=np.int64)
+    everywhere = np.ones(len(cluster.free), dtype=np.bool_)
+    return _remove(cluster, limits or Limits(), order=order[cluster.removable[order]], hangs=everywhere)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Cover:
+    """Fractions of nodes, by type, that cover all that is used, for the least money."""
+
+    type_of: Ints
+    """[N]"""
+    keep: Floats
+    """[types]: how many of each."""
+    worth: Floats
+    """[types]: what its capacity is worth at the prices of resources."""
+    bound: float
+
+    @classmethod
+    def of(cls, cluster: NodeSet, used: Ints, iterations: int) -> _Cover:
+        capacity = used + cluster.free
+        fixed = ~cluster.removable
+        given = cluster.free[fixed].clip(0).sum(axis=0)
+        demand = used[cluster.removable].sum(axis=0) - given
+        scarce = demand > 0
+        type_of, first = _types(np.column_stack((cluster.price, capacity)))
+        share = capacity[first][:, scarce].clip(0) / demand[scarce]
+        many = np.bincount(type_of[cluster.removable], minlength=len(first)).astype(np.float64)
+        paid = float(cluster.price[fixed].sum())
+        program = LinearProgram(iterations=iterations)
+        program.add_columns(cluster.price[first], upper=many)
+        ones = np.ones(int(scarce.sum()))
+        program.add_rows(ones, ones * INFINITE, Sparse.of_dense(share.T))
+        solved = program.solve()
+        if solved is None:
+            return cls(type_of=type_of, keep=many * 0, worth=share.sum(axis=1), bound=paid)
+        return cls(type_of=type_of, keep=solved.primal, worth=share @ solved.dual, bound=paid + solved.objective)
+
+    def order(self, cluster: NodeSet) -> Ints:
+        """Removable nodes: most expensive for what they are worth first, then those with fewest items.
+
+        Before all of them those that receive nothing, which are no use as survivors.
+        """
+        items = np.concatenate(([0], np.cumsum(cluster.dwellers[:, 1])))[cluster.starts]
+        worth = self.worth[self.type_of]
+        ratio = np.where(worth > 1e-12, cluster.price / np.maximum(worth, 1e-12), np.inf)
+        receives = np.ones(len(worth), dtype=np.bool_) if cluster.receives is None else cluster.receives
+        ranked = np.lexsort((np.arange(len(worth)), np.diff(items), -np.round(ratio, 9), receives))
+        return ranked[cluster.removable[ranked]]
+
+
+def _last_of_each(cover: _Cover, order: Ints) -> Ints:
+    """The nodes to keep: of each type as many as the cover says, whole ones, those that come last in the order."""
+    whole = np.floor(cover.keep + 1e-9).astype(np.int64)
+    over = int(np.ceil(cover.keep.sum() - 1e-9)) - int(whole.sum())
+    rest = np.round(cover.keep - whole, 9)
+    most_missed = np.lexsort((np.arange(len(rest)), -rest))[: max(over, 0)]
+    whole[most_missed[rest[most_missed] > 0]] += 1
+    last = order[::-1]
+    types = cover.type_of[last]
+    by_type = np.argsort(types, kind="stable")
+    place = np.empty(len(last), dtype=np.int64)
+    starts = np.searchsorted(types[by_type], np.arange(len(whole)))
+    place[by_type] = np.arange(len(last)) - starts[types[by_type]]
+    return last[place < whole[types]]
+
+
+def _remove(cluster: NodeSet, limits: Limits, *, order: Ints, hangs: Flags) -> Removals:
+    worth_it = _worth_it(cluster, limits)
+    dwellers = _dwellers(cluster, limits)
+    edges = Edges.reaching(two_axes(cluster.free).max(axis=0, initial=1))
+    asked = Asked.of(cluster.requests, per_bin=None, exclusive=cluster.exclusive)
+    receives = np.ones(len(hangs), dtype=np.bool_) if cluster.receives is None else cluster.receives
+    # Room for every item to move on once; trying all nodes of a half-empty cluster in turn comes to about that.
+    entries = 2 * int(cluster.dwellers[:, 1].sum()) + 1
+    while True:
+        rows = _rows(cluster, entries)
+        question = asked.question(cluster.allowed, edges, origins=len(hangs))
+        tried = order[worth_it[order]]
+        notes = np.zeros((3, max(len(hangs), entries + 1)), dtype=np.int64)
+        notes[1] = -1
+        state = replace(dwellers, room_left=dwellers.room_left.copy(), spare=dwellers.spare.copy())
+        flags = np.column_stack(((hangs | ~worth_it) & receives, receives))
+        done = empty_in_order(
+            question, rows, edges.empty_grid(), state.arrays(), tried, (flags, notes, limits.removals)
+        )
+        if done != OVERFLOWN:
+            return _removals(cluster, rows, notes, order, worth_it)
+        # Items that move on fill the log faster than items that lie still; the same again with more room in it.
+        entries *= 2
+
+
+def _removals(cluster: NodeSet, rows: Table, notes: Ints, order: Ints, worth_it: Flags) -> Removals:
+    nodes, log = rows
+    count, resources = cluster.free.shape
+    done = slice(1, int(log[0, ENTRIES]))
+    moves = np.column_stack((log[done, 0], notes[2, done], log[done, 3], log[done, 1]))
+    verdicts = np.where(cluster.removable, notes[0, :count], RemovalStatus.FIXED)
+    verdicts[order[~worth_it[order]]] = RemovalStatus.NOT_WORTH_IT
+    free = nodes[:, FREE : FREE + resources].copy()
+    gone = order[verdicts[order] == RemovalStatus.REMOVED]
+    if len(moves):
+        # What leaves a node stands together: a node is emptied once.
+        begins = np.flatnonzero(np.diff(moves[:, 1], prepend=-1))
+        free[moves[begins, 1]] += np.add.reduceat(cluster.requests[moves[:, 0]] * moves[:, 3:4], begins, axis=0)
+    return Removals(removed=gone, moves=moves, verdicts=verdicts, stuck=notes[1, :count].copy(), free=free)
+
+
+def _rows(cluster: NodeSet, entries: int) -> Table:
+    keys = 0 if cluster.exclusive is None else cluster.exclusive.shape[1]
+    taken = np.zeros((len(cluster.free), keys), dtype=np.bool_) if cluster.taken is None else cluster.taken
+    rows = table(two_axes(cluster.free), key_words(taken), spare_rows=0, entries=entries)
+    rows[0][:, KIND] = cluster.kind
+    return rows
+
+
+def _dwellers(cluster: NodeSet, limits: Limits) -> Dwellers:
+    size = shares(cluster.requests, cluster.requests.max(axis=0, initial=1))
+    ties = np.arange(len(size)) if cluster.ties is None else cluster.ties
+    largest_first = np.lexsort((ties, -size))
+    dwellers = Dwellers.of(cluster.starts, cluster.dwellers, per_bin=cluster.per_bin, order=largest_first)
+    if limits.use is None or limits.spare is None:
+        return dwellers
+    use = np.ascontiguousarray(limits.use, dtype=np.int64)
+    return replace(dwellers, use=use, spare=np.array(limits.spare, dtype=np.int64))
+
+
+def _worth_it(cluster: NodeSet, limits: Limits) -> Flags:
+    if limits.disruption is None:
+        return np.ones(len(cluster.free), dtype=np.bool_)
+    return np.asarray(np.round(cluster.price, 12) >= np.round(limits.least_saving * limits.disruption, 12))
+
+
+def _used(cluster: NodeSet) -> Ints:
+    """[N, R]: what the items of each node take."""
+    used = np.zeros(cluster.free.shape, dtype=np.int64)
+    occupied = np.flatnonzero(np.diff(cluster.starts))
+    if len(occupied):
+        kinds, items = cluster.dwellers[:, 0], cluster.dwellers[:, 1]
+        for resource in range(cluster.free.shape[1]):
+            taken = cluster.requests[:, resource][kinds] * items
+            used[occupied, resource] = np.add.reduceat(taken, cluster.starts[occupied])
+    return used
+
+
+def _largest_item(cluster: NodeSet, used: Ints) -> Ints:
+    """[N]: the size of the largest item on each node; 0 on empty ones."""
+    size = shares(cluster.requests, used.sum(axis=0))
+    largest = np.zeros(len(cluster.free), dtype=np.int64)
+    occupied = np.flatnonzero(np.diff(cluster.starts))
+    if len(occupied):
+        largest[occupied] = np.maximum.reduceat(size[cluster.dwellers[:, 0]], cluster.starts[occupied])
+    return largest
+
+
+def _types(shapes: Floats) -> tuple[Ints, Ints]:
+    """Rows that are equal, as numbers from 0, and one row of each."""
+    order = np.lexsort(shapes.T[::-1])
+    ordered = shapes[order]
+    is_new = np.ones(len(order), dtype=np.bool_)
+    is_new[1:] = (ordered[1:] != ordered[:-1]).any(axis=1)
+    type_of = np.empty(len(order), dtype=np.int64)
+    type_of[order] = np.cumsum(is_new) - 1
+    return type_of, order[is_new]

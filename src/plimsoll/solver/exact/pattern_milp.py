@@ -1,0 +1,194 @@
+"""Small packings at the least cost there is: an integer program over all contents that a bin can have.
+
+For `planner`, where a handful of items is further from its bound than is good enough: there a bin more or less is a
+third of the money, and rounding finds out by luck. Contents are counted while they are listed, and a question that has
+too many of them gets no answer here. HiGHS only proposes: what it says is filled in and checked in whole numbers.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, Final
+
+import highspy
+import numpy as np
+
+from plimsoll.solver.bounds.relaxation import undominated
+from plimsoll.solver.packing.layout import most_in_one
+from plimsoll.solver.packing.solution import is_packing, joined
+from plimsoll.solver.problem import UNBOUNDED, BinPattern
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from plimsoll.solver.problem import Effort, Ints, Packing, PackingProblem
+
+ITEMS: Final = 40
+CLASSES: Final = 12
+CONTENTS: Final = 1_000
+"""More are too many columns."""
+BRANCHES: Final = 100
+"""This part of the effort's branches is for the program: one over it."""
+STEPS: Final = 10_000
+"""Contents, whole or in part, that are looked at."""
+CHEAPER: Final = 1e-6
+"""Relative: less is the same money."""
+
+
+def is_small(problem: PackingProblem) -> bool:
+    wanted = problem.counts[problem.counts > 0]
+    return len(wanted) <= CLASSES and int(wanted.sum()) <= ITEMS
+
+
+def pack_cheapest(problem: PackingProblem, incumbent: Packing, effort: Effort) -> Packing:
+    """What the incumbent places, for the least money; the incumbent itself where nothing cheaper is found.
+
+    Then there is nothing cheaper, unless contents were too many, or the counted effort ended first.
+    """
+    served = replace(problem, counts=problem.counts - incumbent.left)
+    listed = _listed(served)
+    if listed is None:
+        return incumbent
+    found = joined(served, _filled(served.counts, listed, _times(served, listed, incumbent.cost, effort)))
+    if found.left.any() or found.cost >= incumbent.cost or not is_packing(served, found):
+        return incumbent
+    return replace(found, left=incumbent.left)
+
+
+@dataclass(frozen=True, slots=True)
+class _Listed:
+    types: Ints
+    """[N]"""
+    contents: Ints
+    """[N, C]"""
+
+
+def _listed(problem: PackingProblem) -> _Listed | None:
+    """All contents of bins that leave no room for another item; None when there are too many."""
+    fit = most_in_one(problem)
+    endless = bool((problem.available >= problem.counts.sum()).all()) and not problem.room.size
+    types = undominated(problem.capacity, problem.price, fit > 0) if endless else np.flatnonzero(fit.any(axis=1))
+    found: list[tuple[int, list[int]]] = []
+    steps = STEPS
+    for type_ in types.tolist():
+        bin_ = _Bin(problem, type_, fit[type_].tolist(), steps)
+        found += [(type_, content) for content in bin_.contents()]
+        steps = bin_.steps
+        if steps <= 0 or len(found) > CONTENTS:
+            return None
+    if not found:
+        return None
+    return _Listed(np.array([one for one, _ in found]), np.array([content for _, content in found]))
+
+
+class _Bin:
+    """A bin of one type, filled in all ways that leave no room; larger classes are tried first."""
+
+    def __init__(self, problem: PackingProblem, type_: int, most: list[int], steps: int) -> None:
+        self.steps = steps
+        """That may still be taken; below nought the list is not complete."""
+        self._capacity: list[int] = problem.capacity[type_].tolist()
+        self._most = most
+        size = (problem.requests / np.maximum(problem.capacity[type_], 1)).max(axis=1, initial=0)
+        wanted = np.flatnonzero(np.array(most) > 0)
+        self._order: list[int] = wanted[np.argsort(-size[wanted], kind="stable")].tolist()
+        self._takes: list[list[int]] = problem.requests.tolist()
+        self._keys = [frozenset(np.flatnonzero(row).tolist()) for row in problem.exclusive]
+        self._content = [0] * len(most)
+        taken = problem.requests[self._order] * np.array(most)[self._order, None]
+        self._later: list[list[int]] = (taken[::-1].cumsum(axis=0)[::-1] - taken).tolist()
+        """What all items after a class take, in the order of classes."""
+
+    def contents(self) -> Iterator[list[int]]:
+        return self._deeper(0, self._capacity, frozenset())
+
+    def _deeper(self, depth: int, free: list[int], keys: frozenset[int]) -> Iterator[list[int]]:
+        """With this much free, and these keys in the bin."""
+        self.steps -= 1
+        if self.steps <= 0:
+            return
+        if depth == len(self._order):
+            if not any(self._takes_one_more(one, free, keys) for one in self._order):
+                yield self._content.copy()
+            return
+        one = self._order[depth]
+        takes = self._takes[one]
+        top = min((have // each for have, each in zip(free, takes, strict=True) if each > 0), default=UNBOUNDED)
+        top = 0 if keys & self._keys[one] else min(top, self._most[one])
+        for items in range(top, -1, -1):
+            if items < top and not self._keys[one] and self._stays_open(depth, free, items + 1):
+                break
+            self._content[one] = items
+            rest = [have - items * each for have, each in zip(free, takes, strict=True)]
+            yield from self._deeper(depth + 1, rest, keys | self._keys[one] if items else keys)
+
+    def _stays_open(self, depth: int, free: list[int], items: int) -> bool:
+        """Whether so many of a class still fit when everything that comes after it is in the bin."""
+        lines = zip(free, self._takes[self._order[depth]], self._later[depth], strict=True)
+        return all(items * each + later <= have for have, each, later in lines if each > 0)
+
+    def _takes_one_more(self, one: int, free: list[int], keys: frozenset[int]) -> bool:
+        if self._content[one] >= self._most[one] or keys & self._keys[one]:
+            return False
+        return all(each <= have for have, each in zip(free, self._takes[one], strict=True))
+
+
+def _times(problem: PackingProblem, listed: _Listed, cost: float, effort: Effort) -> Ints:
+    """[N]: how often to use each content, so that all items have a bin for less than this; nothing if none is found."""
+    types, size = listed.types, len(listed.types)
+    short = np.flatnonzero(problem.available < problem.counts.sum())
+    limits = np.concatenate([problem.available[short], problem.room]).astype(np.float64)
+    matrix = np.column_stack(
+        [
+            listed.contents,
+            types[:, None] == short[None, :],
+            problem.use[types],
+            problem.price[types] / cost,
+        ]
+    )
+    lower = np.concatenate([problem.counts, np.full(len(limits) + 1, -np.inf)])
+    upper = np.concatenate([np.full(len(problem.counts), np.inf), limits, [1 - CHEAPER]])
+    columns, rows = np.nonzero(matrix)
+    starts = np.searchsorted(columns, np.arange(size)).astype(np.int32)
+    highs = _solver(effort)
+    none = np.zeros(0, dtype=np.int32)
+    highs.addRows(len(lower), lower, upper, 0, none, none, np.zeros(0))
+    most = np.full(size, float(problem.counts.sum()))
+    entries = len(rows), starts, rows.astype(np.int32), matrix[columns, rows]
+    highs.addCols(size, problem.price[types] / cost, np.zeros(size), most, *entries)
+    whole = np.full(size, int(highspy.HighsVarType.kInteger), dtype=np.uint8)
+    highs.changeColsIntegrality(size, np.arange(size, dtype=np.int32), whole)
+    highs.run()
+    # A packing that is not shown to be the cheapest is a packing.
+    if highs.getInfo().primal_solution_status != highspy.SolutionStatus.kSolutionStatusFeasible:
+        return np.zeros(size, dtype=np.int64)
+    return np.round(np.array(highs.getSolution().col_value)).astype(np.int64)
+
+
+def _solver(effort: Effort) -> Any:
+    highs: Any = highspy.Highs()  # type: ignore[no-untyped-call]  # highspy ships no types
+    for option, value in (
+        ("output_flag", False),
+        ("threads", 1),
+        ("random_seed", 0),
+        ("mip_max_nodes", effort.branch_nodes // BRANCHES),
+        ("mip_max_stall_nodes", effort.branch_nodes // BRANCHES),
+        ("mip_rel_gap", 0.0),
+    ):
+        highs.setOptionValue(option, value)
+    return highs
+
+
+def _filled(counts: Ints, listed: _Listed, times: Ints) -> list[BinPattern]:
+    """Bin by bin, as many items as there are: contents together may have room for more."""
+    left = counts.copy()
+    found = []
+    for at in np.flatnonzero(times > 0).tolist():
+        for _ in range(int(times[at])):
+            items = np.minimum(listed.contents[at], left)
+            left -= items
+            inside = np.flatnonzero(items)
+            if len(inside):
+                classes, each = tuple(inside.tolist()), tuple(items[inside].tolist())
+                found.append(BinPattern(type=int(listed.types[at]), bins=1, classes=classes, items=each))
+    return found

@@ -1,0 +1,370 @@
+"""Nodes in a grid by what they have free, so that an item finds a node that fits, and suits, without looking at all.
+
+A grid has 32 x 32 bins: half-octaves of free cpu (column 0 of every amount) by half-octaves of free memory (column 1).
+An item looks along the diagonal of its own shape first, from its own bin upwards, then along the ones beside it: what
+it leaves on the node then still has the shape of pods. That places a quarter more than first fit where room is scarce.
+
+Kernels for filling, single types and survivors. A node row is one line of a table of whole numbers (the names of its
+columns are below) and stands for `MANY` nodes alike; when only some of them get items, the row is split. What lies on a
+row is a chain of log entries; the parts of a split row share the chain they had until then. Opens and removes no nodes.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+
+from plimsoll.solver.kernels import kernel
+from plimsoll.solver.problem import UNBOUNDED, Flags, Ints
+
+NEXT: Final = 0
+BEFORE: Final = 1
+BIN: Final = 2
+"""Where the row hangs in the grid; -1 if nowhere."""
+MANY: Final = 3
+ORIGIN: Final = 4
+"""The row it was split from, or itself."""
+KIND: Final = 5
+"""Row of `allowed`."""
+LOG: Final = 6
+"""Its last log entry; 0 if nothing was put there."""
+MET: Final = 7
+"""The turn in which something was put there last: it took all it could then."""
+FREE: Final = 8
+"""From here on what one node has free, then words of keys taken."""
+
+ROWS: Final = 0
+ENTRIES: Final = 1
+OPENED: Final = 2
+TURN: Final = 3
+"""Line 0 of a log counts: rows in use, the next entry, bins opened, and turns (each class that looks takes its own)."""
+
+MOST: Final = 0
+"""Columns of a class: at most so many in a node, its bin by cpu and by memory, the row to try first, and how many of
+the amounts that follow are resources; the rest are words of keys."""
+BIN_A: Final = 1
+BIN_B: Final = 2
+HINT: Final = 3
+RESOURCES: Final = 4
+NEED: Final = 5
+
+SIDE: Final = 32
+EDGES: Final = SIDE - 1
+DIAGONALS: Final = 2 * SIDE - 1
+HEADS: Final = 2 * EDGES
+MASKS: Final = HEADS + SIDE * SIDE
+_BITS: Final = 62
+_NOTHING: Final = np.zeros((0, 3), dtype=np.int64)
+
+Question = tuple[Ints, Flags, Ints]
+"""Classes [C, columns above], allowed [kinds, C], and the room given rows have for the class at hand [origins]."""
+Table = tuple[Ints, Ints]
+"""Node rows, and log entries: (class, items in each node, entry before it, row)."""
+Grid = Ints
+"""Edges of the bins (31 by cpu, 31 by memory), the first row of each bin, and per diagonal the bins in use, as bits."""
+
+QUESTION: Final = "Tuple((i8[:,::1], b1[:,::1], i8[::1]))"
+TABLE: Final = "UniTuple(i8[:,::1], 2)"
+
+
+@kernel("i8(i8[::1], i8, i8)", allocates=False)
+def bin_of(grid: Grid, axis: int, amount: int) -> int:
+    low = axis * EDGES
+    high = low + EDGES
+    while low < high:
+        middle = (low + high) // 2
+        if grid[middle] <= amount:
+            low = middle + 1
+        else:
+            high = middle
+    return low - axis * EDGES
+
+
+@kernel("void(i8[:,::1], i8[::1], i8)", allocates=False)
+def link(nodes: Ints, grid: Grid, row: int) -> None:
+    a = bin_of(grid, 0, nodes[row, FREE])
+    b = bin_of(grid, 1, nodes[row, FREE + 1])
+    at = a * SIDE + b
+    first = grid[HEADS + at]
+    nodes[row, NEXT] = first
+    nodes[row, BEFORE] = -1
+    nodes[row, BIN] = at
+    if first >= 0:
+        nodes[first, BEFORE] = row
+    grid[HEADS + at] = row
+    grid[MASKS + a - b + SIDE - 1] |= 1 << a
+
+
+@kernel("void(i8[:,::1], i8[::1], i8)", allocates=False)
+def unlink(nodes: Ints, grid: Grid, row: int) -> None:
+    at = nodes[row, BIN]
+    if at < 0:
+        return
+    following = nodes[row, NEXT]
+    before = nodes[row, BEFORE]
+    if following >= 0:
+        nodes[following, BEFORE] = before
+    if before >= 0:
+        nodes[before, NEXT] = following
+    else:
+        grid[HEADS + at] = following
+        if following < 0:
+            a = at // SIDE
+            grid[MASKS + a - at % SIDE + SIDE - 1] &= ~(1 << a)
+    nodes[row, BIN] = -1
+
+
+@kernel("void(i8[:,::1], i8[::1], i8, i8[::1])", allocates=False)
+def link_if_useful(nodes: Ints, grid: Grid, row: int, smallest: Ints) -> None:
+    """Hang the row where it belongs, unless it has less free than what needs least of some resource."""
+    unlink(nodes, grid, row)
+    for resource in range(smallest.shape[0]):
+        if smallest[resource] > 0 and nodes[row, FREE + resource] < smallest[resource]:
+            return
+    link(nodes, grid, row)
+
+
+@kernel(f"i8({QUESTION}, i8[:,::1], i8, i8)", allocates=False)
+def room(question: Question, nodes: Ints, cls: int, row: int) -> int:
+    """How many more of the class one node of the row takes."""
+    classes, allowed, caps = question
+    if not allowed[nodes[row, KIND], cls]:
+        return 0
+    cap: int = caps[nodes[row, ORIGIN]]
+    most: int = min(cap, classes[cls, MOST])
+    resources = classes[cls, RESOURCES]
+    for resource in range(resources):
+        need = classes[cls, NEED + resource]
+        if need > 0:
+            free = nodes[row, FREE + resource]
+            if free < need:
+                return 0
+            if free < need * most:
+                most = free // need
+    for word in range(resources, classes.shape[1] - NEED):
+        if classes[cls, NEED + word] & nodes[row, FREE + word]:
+            return 0
+    return most
+
+
+@kernel("void(i8[:,::1], i8[:,::1], i8[:,::1], i8, i8, i8)", allocates=False)
+def put(classes: Ints, nodes: Ints, log: Ints, cls: int, row: int, items: int) -> None:
+    """So many of the class into each node of the row."""
+    resources = classes[cls, RESOURCES]
+    for resource in range(resources):
+        nodes[row, FREE + resource] -= items * classes[cls, NEED + resource]
+    for word in range(resources, classes.shape[1] - NEED):
+        nodes[row, FREE + word] |= classes[cls, NEED + word]
+    entry = log[0, ENTRIES]
+    log[entry, 0] = cls
+    log[entry, 1] = items
+    log[entry, 2] = nodes[row, LOG]
+    log[entry, 3] = row
+    nodes[row, LOG] = entry
+    nodes[row, MET] = log[0, TURN]
+    log[0, ENTRIES] = entry + 1
+
+
+@kernel("i8(i8[:,::1], i8[:,::1], i8, i8)", allocates=False)
+def split_off(nodes: Ints, log: Ints, row: int, many: int) -> int:
+    """A new row, alike but for standing for so many nodes, and not linked yet."""
+    new: int = log[0, ROWS]
+    log[0, ROWS] = new + 1
+    for column in range(nodes.shape[1]):
+        nodes[new, column] = nodes[row, column]
+    nodes[new, MANY] = many
+    nodes[new, BIN] = -1
+    return new
+
+
+@kernel("i8(i8[:,::1], i8[:,::1], i8[:,::1], i8, i8, UniTuple(i8, 2))", allocates=False)
+def take(classes: Ints, nodes: Ints, log: Ints, cls: int, row: int, amount: tuple[int, int]) -> int:
+    """As many of the items as the row has room for, so many in each node; how many those were.
+
+    Full nodes keep the row; the one with the rest, then those left untouched, become new rows behind all others.
+    """
+    items = amount[0]
+    each = min(amount[1], items)
+    if each <= 0:
+        return 0
+    many: int = nodes[row, MANY]
+    full = min(many, items // each)
+    rest = items - full * each if full < many else 0
+    untouched = many - full
+    if rest > 0:
+        put(classes, nodes, log, cls, split_off(nodes, log, row, 1), rest)
+        untouched -= 1
+    if untouched > 0:
+        split_off(nodes, log, row, untouched)
+    nodes[row, MANY] = full
+    put(classes, nodes, log, cls, row, each)
+    return full * each + rest
+
+
+@kernel("b1(i8[:,::1], i8, i8[:,::1], i8, i8)", allocates=False)
+def holds_one(classes: Ints, cls: int, nodes: Ints, row: int, turn: int) -> bool:
+    """Whether one item would fit by its amounts. Most rows that are looked at fail here, so this comes first."""
+    if nodes[row, MET] == turn:
+        return False
+    for resource in range(classes[cls, RESOURCES]):
+        need = classes[cls, NEED + resource]
+        if need > nodes[row, FREE + resource] and need > 0:
+            return False
+    return True
+
+
+@kernel(f"i8({QUESTION}, {TABLE}, i8[::1], UniTuple(i8, 2), i8[::1])", allocates=False)
+def fill_class(question: Question, table: Table, grid: Grid, what: tuple[int, int], smallest: Ints) -> int:
+    """Items of a class into rows of the grid, shape by shape; how many found no room."""
+    cls, items = what
+    classes = question[0]
+    nodes, log = table
+    least_a = classes[cls, BIN_A]
+    least_b = classes[cls, BIN_B]
+    step = -1
+    while items > 0 and step < 2 * DIAGONALS:
+        step += 1
+        offset = (step + 1) // 2 if step % 2 == 1 else -(step // 2)
+        lean = least_a - least_b - offset
+        if abs(lean) >= SIDE or grid[MASKS + lean + SIDE - 1] == 0:
+            continue
+        a = max(least_a, least_b + lean)
+        mask = grid[MASKS + lean + SIDE - 1] >> a
+        while mask > 0 and items > 0:
+            row = grid[HEADS + a * SIDE + a - lean] if mask & 1 else -1
+            while row >= 0 and items > 0:
+                following = nodes[row, NEXT]
+                if holds_one(classes, cls, nodes, row, log[0, TURN]):
+                    items -= take_and_link(question, table, grid, (cls, row, items), smallest)
+                row = following
+            mask >>= 1
+            a += 1
+    return items
+
+
+@kernel(f"i8({QUESTION}, {TABLE}, i8[::1], UniTuple(i8, 3), i8[::1])", allocates=False)
+def take_and_link(question: Question, table: Table, grid: Grid, what: tuple[int, int, int], smallest: Ints) -> int:
+    """Items of a class into one row of the grid; it, and parts split off it, then hang where they belong."""
+    cls, row, items = what
+    nodes, log = table
+    end = log[0, ROWS]
+    taken = take(question[0], nodes, log, cls, row, (items, room(question, nodes, cls, row)))
+    if taken > 0:
+        link_if_useful(nodes, grid, row, smallest)
+        for new in range(end, log[0, ROWS]):
+            link_if_useful(nodes, grid, new, smallest)
+    return taken
+
+
+@kernel("i8(i8[:,::1], i8[:,::1], i8, i8[:,::1])", allocates=False)
+def unroll(nodes: Ints, log: Ints, rows: int, out: Ints) -> int:
+    """Write (row, class, items in each node) for all that lies on rows; how many lines. An empty `out`: only count."""
+    lines = 0
+    for row in range(rows):
+        entry = nodes[row, LOG]
+        while entry > 0:
+            if out.shape[0] > 0:
+                out[lines, 0] = row
+                out[lines, 1] = log[entry, 0]
+                out[lines, 2] = log[entry, 1]
+            lines += 1
+            entry = log[entry, 2]
+    return lines
+
+
+@dataclass(frozen=True, slots=True)
+class Edges:
+    """Where bins begin. The largest amount falls into the last of 32."""
+
+    array: Ints
+    """[2, 31]"""
+
+    @classmethod
+    def reaching(cls, largest: Ints) -> Edges:
+        steps = np.arange(1 - SIDE, 0, dtype=np.float64) / 2
+        amounts = np.maximum(largest[:2], 1).astype(np.float64)
+        return cls(np.maximum(np.ceil(amounts[:, None] * 2.0**steps), 1).astype(np.int64))
+
+    def empty_grid(self) -> Grid:
+        heads = np.full(SIDE * SIDE, -1, dtype=np.int64)
+        return np.concatenate((self.array.reshape(-1), heads, np.zeros(DIAGONALS, dtype=np.int64)))
+
+    def bins(self, axis: int, amounts: Ints) -> Ints:
+        return np.searchsorted(self.array[axis], amounts, side="right").astype(np.int64)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Asked:
+    """Classes as kernels want them: at least two resources, and keys as bits."""
+
+    requests: Ints
+    keys: Ints
+    per_bin: Ints
+
+    @classmethod
+    def of(cls, requests: Ints, *, per_bin: Ints | None, exclusive: Flags | None) -> Asked:
+        count = len(requests)
+        keys = key_words(np.zeros((count, 0), dtype=np.bool_) if exclusive is None else exclusive)
+        amounts = two_axes(requests)
+        most = np.full(count, UNBOUNDED, dtype=np.int64) if per_bin is None else per_bin.clip(0)
+        # Amounts times items are compared, and must stay within 64 bits.
+        most = np.minimum(most, (1 << 62) // np.maximum(amounts.max(axis=1, initial=1), 1))
+        return cls(requests=amounts, keys=keys, per_bin=np.where(keys.any(axis=1), np.minimum(most, 1), most))
+
+    def question(self, allowed: Flags, edges: Edges, *, origins: int, hints: Ints | None = None) -> Question:
+        count, resources = self.requests.shape
+        classes = np.empty((count, NEED + resources + self.keys.shape[1]), dtype=np.int64)
+        classes[:, MOST] = self.per_bin
+        classes[:, BIN_A] = edges.bins(0, self.requests[:, 0])
+        classes[:, BIN_B] = edges.bins(1, self.requests[:, 1])
+        classes[:, HINT] = -1 if hints is None else hints
+        classes[:, RESOURCES] = resources
+        classes[:, NEED : NEED + resources] = self.requests
+        classes[:, NEED + resources :] = self.keys
+        return (
+            classes,
+            np.ascontiguousarray(allowed, dtype=np.bool_),
+            np.full(origins, UNBOUNDED, dtype=np.int64),
+        )
+
+
+def two_axes(amounts: Ints) -> Ints:
+    """Amounts with a column for cpu and one for memory, whatever there is of them, in an array of our own."""
+    missing = max(0, 2 - amounts.shape[1])
+    padded = np.pad(amounts, ((0, 0), (0, missing))) if missing else np.array(amounts)
+    return np.ascontiguousarray(padded, dtype=np.int64)
+
+
+def key_words(flags: Flags) -> Ints:
+    """Flags [n, K] as bits of whole numbers [n, W]; none at all if there are no keys."""
+    words = -(-flags.shape[1] // _BITS)
+    out = np.zeros((len(flags), words), dtype=np.int64)
+    for key in range(flags.shape[1]):
+        out[:, key // _BITS] |= flags[:, key].astype(np.int64) << (key % _BITS)
+    return out
+
+
+def table(free: Ints, keys: Ints, *, spare_rows: int, entries: int) -> Table:
+    """Rows for nodes, one each and of kind 0, with spare ones behind them and an empty log."""
+    count = len(free)
+    nodes = np.zeros((count + spare_rows, FREE + free.shape[1] + keys.shape[1]), dtype=np.int64)
+    nodes[:, (NEXT, BEFORE, BIN, MET)] = -1
+    nodes[:count, MANY] = 1
+    nodes[:count, ORIGIN] = np.arange(count)
+    nodes[:count, FREE : FREE + free.shape[1]] = free
+    nodes[:count, FREE + free.shape[1] :] = keys
+    log = np.empty((entries + 1, 4), dtype=np.int64)
+    log[0] = (count, 1, 0, 0)
+    return nodes, log
+
+
+def chains(filled: Table) -> Ints:
+    """[lines, 3]: row, class, items in each node; rows ascend, and classes within a row."""
+    nodes, log = filled
+    rows = int(log[0, ROWS])
+    out = np.empty((unroll(nodes, log, rows, _NOTHING.copy()), 3), dtype=np.int64)
+    if len(out):
+        unroll(nodes, log, rows, out)
+    return out[np.lexsort((out[:, 1], out[:, 0]))]

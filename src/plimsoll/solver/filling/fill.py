@@ -1,0 +1,219 @@
+"""How much of a demand fits on nodes that stand already, and where: the first question of every plan.
+
+Asked by scale-up ("what needs no new node?"), by capacity checks and by bookings. Cost grows with classes and rows of
+nodes, not with items. The rule of choice is that of `bin_grids`; nothing placed here is ever over a node's capacity.
+What it leaves is no proof that no other assignment exists: `leftovers` looks further. It never opens a node.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from plimsoll.solver.filling.bin_grid import (
+    FREE,
+    HINT,
+    KIND,
+    MANY,
+    ORIGIN,
+    QUESTION,
+    ROWS,
+    TABLE,
+    TURN,
+    Asked,
+    Edges,
+    Grid,
+    Question,
+    Table,
+    chains,
+    fill_class,
+    key_words,
+    link_if_useful,
+    table,
+    take_and_link,
+    two_axes,
+)
+from plimsoll.solver.kernels import kernel
+from plimsoll.solver.problem import UNBOUNDED, Flags, Ints
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Demand:
+    """C classes of items. Column 0 of amounts is cpu, column 1 memory."""
+
+    requests: Ints
+    """[C, R]: what one item takes."""
+    counts: Ints
+    """[C]"""
+    allowed: Flags
+    """[kinds of nodes, C]"""
+    per_bin: Ints | None = None
+    """[C]: at most so many of this demand in one node."""
+    exclusive: Flags | None = None
+    """[C, K]: a node takes one item of all that share a key."""
+    tighter: Ints | None = None
+    """[n, 3]: (class, row of nodes, at most so many in each of its nodes), where that is less than `per_bin`."""
+    hints: Ints | None = None
+    """[C]: the row to try first, -1 for none."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Standing:
+    """N rows of nodes that stand; a row is as many nodes alike as its multiplicity says."""
+
+    free: Ints
+    """[N, R]"""
+    kind: Ints
+    """[N]: row of `Demand.allowed`."""
+    multiplicity: Ints | None = None
+    """[N]: 1 each if not given."""
+    taken: Flags | None = None
+    """[N, K]: keys an item on the node holds already."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Filled:
+    """Rows afterwards: the given ones first, in their order, then parts that were split off them."""
+
+    origin: Ints
+    """[M]: the given row this one is (a part of)."""
+    multiplicity: Ints
+    """[M]"""
+    free: Ints
+    """[M, R]"""
+    placements: Ints
+    """[P, 3]: (row of these M, class, items in each of its nodes), ascending, each pair of row and class once."""
+    left: Ints
+    """[C]: items without a node."""
+
+    def placed(self) -> Ints:
+        """[C]: items that found a node."""
+        rows, classes, items = self.placements.T
+        placed = np.zeros(len(self.left), dtype=np.int64)
+        np.add.at(placed, classes, self.multiplicity[rows] * items)
+        return placed
+
+
+def fill(demand: Demand, standing: Standing, order: Ints | None = None) -> Filled:
+    """Place classes, in order (`most_constrained_first` if none is given), on nodes as long as there is room."""
+    taken_order = most_constrained_first(demand, standing) if order is None else np.array(order, dtype=np.int64)
+    asked = Asked.of(demand.requests, per_bin=demand.per_bin, exclusive=demand.exclusive)
+    rows = _rows(demand, standing)
+    edges = Edges.reaching(two_axes(standing.free).max(axis=0, initial=1))
+    question = asked.question(demand.allowed, edges, origins=len(standing.free), hints=demand.hints)
+    left = np.array(demand.counts, dtype=np.int64)
+    smallest = still_smallest(asked.requests, left, taken_order)
+    _fill_in_order(question, rows, edges.empty_grid(), taken_order, left, (smallest, _tighter(demand)))
+    return _filled(rows, left, standing.free.shape[1])
+
+
+def most_constrained_first(demand: Demand, standing: Standing, tiers: Ints | None = None) -> Ints:
+    """Classes by tier if given, then fewest nodes they may lie on, capped ones, larger ones, and last their index."""
+    classes = len(demand.counts)
+    nodes = np.zeros(len(demand.allowed), dtype=np.int64)
+    np.add.at(nodes, standing.kind, 1 if standing.multiplicity is None else standing.multiplicity)
+    choice = nodes @ demand.allowed
+    uncapped = np.ones(classes, dtype=np.bool_)
+    if demand.per_bin is not None:
+        uncapped &= demand.per_bin >= demand.counts
+    if demand.exclusive is not None:
+        uncapped &= ~demand.exclusive.any(axis=1)
+    size = shares(demand.requests, _total_free(standing))
+    return np.lexsort((np.arange(classes), -size, uncapped, choice, np.zeros(classes) if tiers is None else tiers))
+
+
+def shares(requests: Ints, total: Ints) -> Ints:
+    """[C]: the share of the total one item takes of its scarcest resource, in whole parts so that ties are ties."""
+    amounts = np.maximum(total, 1).astype(np.float64)
+    # What asks for more than a thousand times the total is as large as anything gets.
+    parts = np.minimum((requests / amounts).max(axis=1, initial=0.0), 1024.0)
+    return np.asarray(np.round(parts * 2.0**52), dtype=np.int64)
+
+
+def still_smallest(requests: Ints, counts: Ints, order: Ints) -> Ints:
+    """[len(order) + 1, R]: the least of each resource among classes from this place of the order on that have items."""
+    wanted = np.where((counts > 0)[:, None], requests, UNBOUNDED << 20)[order]
+    last = np.full((1, requests.shape[1]), UNBOUNDED << 20, dtype=np.int64)
+    reverse = np.concatenate((last, wanted[::-1]))
+    return np.ascontiguousarray(np.minimum.accumulate(reverse, axis=0)[::-1])
+
+
+@kernel(f"void({QUESTION}, {TABLE}, i8[::1], i8[::1], i8[::1], UniTuple(i8[:,::1], 2))", allocates=False)
+def _fill_in_order(
+    question: Question, table: Table, grid: Grid, order: Ints, left: Ints, limits: tuple[Ints, Ints]
+) -> None:
+    classes, _, caps = question
+    nodes, log = table
+    smallest, tighter = limits
+    for row in range(log[0, ROWS] - 1, -1, -1):
+        if nodes[row, MANY] > 0:
+            link_if_useful(nodes, grid, row, smallest[0])
+    for place in range(order.shape[0]):
+        cls = order[place]
+        if left[cls] <= 0:
+            continue
+        log[0, TURN] += 1
+        least = smallest[place + 1]
+        _tighten(caps, tighter, cls, 1)
+        hint = classes[cls, HINT]
+        if hint >= 0 and nodes[hint, MANY] > 0:
+            left[cls] -= take_and_link(question, table, grid, (cls, hint, left[cls]), least)
+        left[cls] = fill_class(question, table, grid, (cls, left[cls]), least)
+        _tighten(caps, tighter, cls, 0)
+
+
+@kernel("void(i8[::1], i8[:,::1], i8, i8)", allocates=False)
+def _tighten(caps: Ints, tighter: Ints, cls: int, on: int) -> None:
+    """Set, or take back, what rows still take of the class. `tighter` ascends by class."""
+    low = 0
+    high = tighter.shape[0]
+    while low < high:
+        middle = (low + high) // 2
+        if tighter[middle, 0] < cls:
+            low = middle + 1
+        else:
+            high = middle
+    while low < tighter.shape[0] and tighter[low, 0] == cls:
+        row = tighter[low, 1]
+        caps[row] = min(caps[row], tighter[low, 2]) if on == 1 else UNBOUNDED
+        low += 1
+
+
+def _rows(demand: Demand, standing: Standing) -> Table:
+    count = len(standing.free)
+    keys = 0 if demand.exclusive is None else demand.exclusive.shape[1]
+    taken = np.zeros((count, keys), dtype=np.bool_) if standing.taken is None else standing.taken
+    many = np.ones(count, dtype=np.int64) if standing.multiplicity is None else standing.multiplicity
+    wanted = int((demand.counts > 0).sum())
+    # A class splits only the row on which its items end, into three at most.
+    spare = min(2 * wanted, int((many - 1).clip(0).sum()))
+    entries = min(int(demand.counts.clip(0).sum()), wanted * (count + spare) + wanted)
+    rows = table(two_axes(standing.free), key_words(taken), spare_rows=spare, entries=entries)
+    rows[0][:count, MANY] = many
+    rows[0][:count, KIND] = standing.kind
+    return rows
+
+
+def _total_free(standing: Standing) -> Ints:
+    many = 1 if standing.multiplicity is None else standing.multiplicity[:, None]
+    return np.asarray((standing.free.clip(0) * many).sum(axis=0), dtype=np.int64)
+
+
+def _tighter(demand: Demand) -> Ints:
+    if demand.tighter is None:
+        return np.zeros((0, 3), dtype=np.int64)
+    caps = np.asarray(demand.tighter, dtype=np.int64).reshape(-1, 3)
+    return np.ascontiguousarray(caps[np.argsort(caps[:, 0], kind="stable")])
+
+
+def _filled(rows: Table, left: Ints, resources: int) -> Filled:
+    nodes, log = rows
+    in_use = nodes[: int(log[0, ROWS])]
+    return Filled(
+        origin=in_use[:, ORIGIN].copy(),
+        multiplicity=in_use[:, MANY].copy(),
+        free=in_use[:, FREE : FREE + resources].copy(),
+        placements=chains(rows),
+        left=left,
+    )

@@ -1,0 +1,1 @@
+"""Knapsacks: LP relaxation with rounding, branch and bound, item values."""

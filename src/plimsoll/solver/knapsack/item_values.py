@@ -1,0 +1,117 @@
+"""What an item of each class is worth: the yardstick by which the content of a bin is judged.
+
+Three of them, because none wins everywhere: the cost of an item in bins of its own kind alone; what it takes, at the
+resources' prices (the dual of the smallest linear program there is: cover the volume); and the geometric mean of both.
+
+Others come first where bins take only so many of a class: these classes go into every bin before the rest does, or
+there would be bins in the end that they cannot fill. Which type to open is judged without that, or it would always be a
+small one.
+"""
+
+import math
+from typing import Final
+
+import numpy as np
+
+from plimsoll.solver.knapsack.lp_knapsack import TINY, ItemSizes, ItemValues
+from plimsoll.solver.problem import UNBOUNDED, Floats, Ints
+
+CAPPED_FIRST: Final = ((0.25, 1.2), (0.25, 1.1), (0.5, 1.2))
+"""Share of the cost alone in a mean of it and resource prices; factor for classes of which bins take only so many."""
+
+CAPPED_PAIRS: Final = 20_000
+"""Up to so many classes times types these are tried: with more types there is one for every mixture."""
+
+
+def value_vectors(shelf: ItemSizes, least: Floats) -> list[Floats]:
+    """Geometric mean, cost alone, resource prices."""
+    alone = cost_alone(shelf)
+    by_resource = np.maximum(least, 1e-6 * alone)
+    return [np.sqrt(alone * by_resource), alone, by_resource]
+
+
+def capped_first(shelf: ItemSizes, counts: Ints, least: Floats) -> list[ItemValues]:
+    """Worths that put classes first of which a bin takes fewer than have room in it; none where there are none."""
+    if shelf.fit.size > CAPPED_PAIRS:
+        return []
+    room = _room_alone(shelf)
+    capped = (shelf.fit < np.minimum(room, counts)).any(axis=0)
+    if not capped.any():
+        return []
+    with np.errstate(divide="ignore"):
+        alone = (shelf.price[:, None] / room).min(axis=0)
+    found = []
+    for share, factor in CAPPED_FIRST:
+        values = np.maximum(least, 1e-6 * alone) ** (1 - share) * alone**share
+        found.append(worth_from(values * np.where(capped, factor, 1.0), least, judged=values))
+    return found
+
+
+def _room_alone(shelf: ItemSizes) -> Ints:
+    """[T, C]: how many of a class have room in an empty bin where it may lie, whatever else is said of it."""
+    room = np.where(shelf.fit > 0, UNBOUNDED, 0)
+    for takes, capacity in zip(shelf.takes, shelf.capacity.T, strict=True):
+        taking = np.flatnonzero(takes > 0)
+        room[:, taking] = np.minimum(room[:, taking], capacity[:, None] // takes[taking])
+    return room
+
+
+def cost_alone(shelf: ItemSizes) -> Floats:
+    """[C]: the least an item costs in a bin that holds its own class only."""
+    with np.errstate(divide="ignore"):
+        each = shelf.price[:, None] / shelf.fit
+    return np.asarray(each.min(axis=0), dtype=np.float64)
+
+
+def least_cost(shelf: ItemSizes, counts: Ints) -> Floats:
+    """[C]: what an item costs at least, as all of them together cost: what it takes, at the resources' prices."""
+    demand = np.array([math.fsum(row * counts) for row in shelf.sizes])
+    prices = resource_prices(demand, shelf.spaces, shelf.price)
+    least = np.zeros(counts.size)
+    for price, row in zip(prices, shelf.sizes, strict=True):
+        least += price * row
+    return least
+
+
+def worth_from(values: Floats, least: Floats | None = None, *, judged: Floats | None = None) -> ItemValues:
+    """Scaled, so that tolerances mean the same everywhere; nothing is worth nothing, or it would stay behind."""
+    unit = max(float(values.max(initial=0.0)), 1e-300)
+    least = np.zeros(values.size) if least is None else least
+    scaled = np.maximum(values / unit, 1e-7)
+    told = scaled if judged is None else np.minimum(judged / unit, scaled)
+    return ItemValues(scaled, np.argsort(-scaled, kind="stable"), least, told)
+
+
+def resource_prices(demand: Floats, spaces: Floats, price: Floats) -> Floats:
+    """Prices that make the demand dearest while no bin's space is worth more than the bin: simplex, a row a type."""
+    rows, columns = spaces.shape
+    table = np.zeros((rows + 1, columns + 1))
+    table[:rows, :columns] = spaces
+    table[:rows, columns] = price
+    table[rows, :columns] = -demand
+    basic = np.arange(rows) + columns
+    outside = np.arange(columns)
+    for _ in range(20 * columns + 20):
+        column = int(np.argmin(table[rows, :columns]))
+        pivots = table[:rows, column]
+        if table[rows, column] >= -TINY or not (pivots > TINY).any():
+            break
+        row = int(np.argmin(np.where(pivots > TINY, table[:rows, columns] / np.maximum(pivots, TINY), np.inf)))
+        _exchange(table, row, column)
+        basic[row], outside[column] = outside[column], basic[row]
+    prices = np.zeros(columns)
+    ours = basic < columns
+    prices[basic[ours]] = np.maximum(table[:rows, columns][ours], 0.0)
+    return prices
+
+
+def _exchange(table: Floats, row: int, column: int) -> None:
+    """Swap the variables of a row and a column in a condensed simplex table."""
+    pivot = table[row, column]
+    before = table[:, column].copy()
+    table[row] /= pivot
+    line = table[row].copy()
+    table -= before[:, None] * line
+    table[:, column] = -before / pivot
+    table[row] = line
+    table[row, column] = 1.0 / pivot

@@ -1,0 +1,349 @@
+"""The best content of one bin: a knapsack with a few resources, solved as a linear program and rounded.
+
+Used wherever a pattern is asked for: by the mixed packing for each type of bin, and as pricing of column generation.
+Only whole numbers decide what fits: the linear program runs on scaled floats and proposes, integers dispose.
+
+Why not a greedy by density: it exhausts one of two complementary classes first (performance.md, section 7).
+"""
+
+from typing import Final, NamedTuple
+
+import numpy as np
+
+from plimsoll.solver.kernels import (
+    FlagMatrix,
+    FlagVector,
+    FloatMatrix,
+    FloatVector,
+    IntMatrix,
+    IntVector,
+    kernel,
+)
+
+TINY: Final = 1e-9
+"""Below this a scaled amount, price or value is nothing."""
+
+
+class ItemSizes(NamedTuple):
+    """The fixed side of a packing, laid out for kernels: C classes, T types, R resources, K keys, L limits."""
+
+    takes: IntMatrix
+    """[R, C]: what one item takes."""
+    sizes: FloatMatrix
+    """[R, C]: the same in units of the largest bin."""
+    capacity: IntMatrix
+    """[T, R]."""
+    spaces: FloatMatrix
+    """[T, R]: the same in units of the largest bin."""
+    fit: IntMatrix
+    """[T, C]: most items of a class in one bin of a type, everything considered that concerns one class."""
+    keys: FlagMatrix
+    """[C, K]: classes that share a key exclude each other."""
+    keyed: FlagVector
+    """[C]: whether a class has a key."""
+    price: FloatVector
+    """[T]: above 0."""
+    use: IntMatrix
+    """[T, L]."""
+
+
+class ItemValues(NamedTuple):
+    """What an item of each class is worth in a pattern."""
+
+    values: FloatVector
+    """[C]: above 0, at most 1."""
+    order: IntVector
+    """[C]: classes by falling value."""
+    least: FloatVector
+    """[C]: what an item costs at least, in money, whatever bin it lies in."""
+    judged: FloatVector
+    """[C]: by what contents of different types are compared; at most `values`, by which they are made."""
+
+
+class Basis(NamedTuple):
+    """Where a simplex stands: R basic variables; variable c < C is a class, C + r the slack of row r."""
+
+    basic: IntVector
+    """[R]: which variable a row stands for."""
+    level: FloatVector
+    """[R]: its amount."""
+    inverse: FloatMatrix
+    """[R, R]."""
+    side: FloatVector
+    """[C]: +1 at nothing, -1 at its upper bound, 0 basic or not to be had."""
+
+
+@kernel()
+def best_content(
+    shelf: ItemSizes, worth: ItemValues, type_: int, left: IntVector, content: IntVector, prices: FloatVector
+) -> tuple[float, float]:
+    """Write the best content found for one bin; its value, and a value no content of such a bin exceeds.
+
+    `prices` become what a unit of each resource is worth in it: with them `ceiling` says so of fewer items.
+    """
+    prices[:] = 0.0
+    most = np.minimum(left, shelf.fit[type_])
+    if shelf.keys.shape[1] > 0:
+        keep_one_of_a_key(shelf, worth.order, most)
+    rows = shelf.takes.shape[0]
+    free = shelf.capacity[type_].copy()
+    whole = True
+    for r in range(rows):
+        wanted = 0
+        for c in range(most.size):
+            wanted += most[c] * shelf.takes[r, c]
+        if wanted > free[r]:
+            whole = False
+            break
+    if whole:
+        content[:] = most
+        value = worth_of(worth.values, content)
+        return value, value
+    amounts = np.zeros(most.size)
+    bound = relaxed(shelf, worth, shelf.spaces[type_], most, amounts, prices)
+    for c in range(most.size):
+        content[c] = int(amounts[c] + TINY)
+    keep_within(shelf, worth.order, content, free)
+    other = content.copy()
+    spare = free.copy()
+    fill(shelf, worth.order[fitting(shelf, most, content, free)[worth.order]], most, content, free)
+    fill(shelf, by_density(shelf, worth, prices, np.nonzero(fitting(shelf, most, other, spare))[0]), most, other, spare)
+    value, second = worth_of(worth.values, content), worth_of(worth.values, other)
+    if second > value:
+        content[:] = other
+        value = second
+    return value, max(bound, value)
+
+
+@kernel(allocates=False)
+def worth_of(values: FloatVector, content: IntVector) -> float:
+    total = 0.0
+    for c in range(content.size):
+        if content[c] > 0:
+            total += values[c] * content[c]
+    return total
+
+
+@kernel()
+def keep_one_of_a_key(shelf: ItemSizes, order: IntVector, most: IntVector) -> None:
+    """Of classes that exclude each other the most valuable stays; of the others none may be had."""
+    taken = np.zeros(shelf.keys.shape[1], dtype=np.bool_)
+    for c in order:
+        if most[c] == 0 or not shelf.keyed[c]:
+            continue
+        if np.any(taken & shelf.keys[c]):
+            most[c] = 0
+        else:
+            taken |= shelf.keys[c]
+
+
+@kernel()
+def keep_within(shelf: ItemSizes, order: IntVector, content: IntVector, free: IntVector) -> None:
+    """Take the content off `free`; where floats promised too much, the least valuable items in the way go."""
+    rows = shelf.takes.shape[0]
+    for c in range(content.size):
+        if content[c] > 0:
+            for r in range(rows):
+                free[r] -= content[c] * shelf.takes[r, c]
+    if not np.any(free < 0):
+        return
+    for position in range(order.size - 1, -1, -1):
+        c = order[position]
+        while content[c] > 0 and helps(shelf, c, free):
+            content[c] -= 1
+            for r in range(rows):
+                free[r] += shelf.takes[r, c]
+
+
+@kernel()
+def helps(shelf: ItemSizes, class_: int, free: IntVector) -> bool:
+    """Whether an item of the class lies on a resource of which too much is taken."""
+    return bool(np.any((free < 0) & (shelf.takes[:, class_] > 0)))
+
+
+@kernel()
+def fitting(shelf: ItemSizes, most: IntVector, content: IntVector, free: IntVector) -> FlagVector:
+    """Classes of which one more would fit."""
+    fits = content < most
+    for r in range(free.size):
+        fits &= shelf.takes[r] <= free[r]
+    return fits
+
+
+@kernel(allocates=False)
+def fill(shelf: ItemSizes, order: IntVector, most: IntVector, content: IntVector, free: IntVector) -> None:
+    """Put into the gap what fits, class by class in this order."""
+    rows = free.size
+    for c in order:
+        more = most[c] - content[c]
+        for r in range(rows):
+            if shelf.takes[r, c] > 0:
+                more = min(more, free[r] // shelf.takes[r, c])
+        if more > 0:
+            content[c] += more
+            for r in range(rows):
+                free[r] -= more * shelf.takes[r, c]
+
+
+@kernel()
+def by_density(shelf: ItemSizes, worth: ItemValues, prices: FloatVector, classes: IntVector) -> IntVector:
+    """These classes by falling value a unit of what they take, resources weighed by their prices in this bin."""
+    density = np.zeros(classes.size)
+    for i in range(classes.size):
+        weight = TINY
+        for r in range(prices.size):
+            weight += prices[r] * shelf.sizes[r, classes[i]]
+        density[i] = worth.values[classes[i]] / weight
+    ordered: IntVector = classes[falling(density)]
+    return ordered
+
+
+@kernel()
+def falling(values: FloatVector) -> IntVector:
+    """Where the values stand, from the largest down; of equal ones the first first."""
+    return np.argsort(-values, kind="mergesort")
+
+
+@kernel(allocates=False)
+def ceiling(shelf: ItemSizes, worth: ItemValues, type_: int, left: IntVector, prices: FloatVector) -> float:
+    """What no content is worth more than, by any prices of resources: their space, and what items bring above them."""
+    bound = 0.0
+    for r in range(prices.size):
+        bound += prices[r] * shelf.spaces[type_, r]
+    for c in range(left.size):
+        if left[c] > 0:
+            surplus = worth.values[c]
+            for r in range(prices.size):
+                surplus -= prices[r] * shelf.sizes[r, c]
+            if surplus > 0.0:
+                bound += surplus * min(left[c], shelf.fit[type_, c])
+    return bound
+
+
+@kernel()
+def relaxed(
+    shelf: ItemSizes, worth: ItemValues, space: FloatVector, most: IntVector, amounts: FloatVector, prices: FloatVector
+) -> float:
+    """Most value in fractions: bounded simplex. Writes amounts and the resources' prices; no content is worth more."""
+    rows, classes = space.size, most.size
+    basis = Basis(np.arange(rows) + classes, space.copy(), np.zeros((rows, rows)), np.zeros(classes))
+    for r in range(rows):
+        basis.inverse[r, r] = 1.0
+    for c in range(classes):
+        if most[c] > 0:
+            basis.side[c] = 1.0
+    surplus = np.zeros(classes)
+    for _ in range(4 * (classes + rows)):
+        price_resources(basis, worth.values, prices)
+        above_prices(worth.values, shelf.sizes, prices, surplus)
+        entering = most_wanted(surplus, basis.side, prices)
+        if entering < 0:
+            break
+        step(basis, most, entering, column_of(shelf.sizes, basis.inverse, entering))
+    for c in range(classes):
+        amounts[c] = most[c] if basis.side[c] < 0.0 else 0.0
+    bound = 0.0
+    for r in range(rows):
+        if basis.basic[r] < classes:
+            amounts[basis.basic[r]] = min(max(basis.level[r], 0.0), most[basis.basic[r]])
+        prices[r] = max(prices[r], 0.0)
+        bound += prices[r] * space[r]
+    above_prices(worth.values, shelf.sizes, prices, surplus)
+    for c in range(classes):
+        if surplus[c] > 0.0:
+            bound += surplus[c] * most[c]
+    return bound
+
+
+@kernel()
+def above_prices(values: FloatVector, sizes: FloatMatrix, prices: FloatVector, surplus: FloatVector) -> None:
+    """What an item of each class is worth above what it takes."""
+    surplus[:] = values
+    for r in range(prices.size):
+        if prices[r] != 0.0:
+            surplus -= prices[r] * sizes[r]
+
+
+@kernel(allocates=False)
+def price_resources(basis: Basis, values: FloatVector, prices: FloatVector) -> None:
+    """What one more unit of each resource would bring in this basis."""
+    rows = prices.size
+    for r in range(rows):
+        price = 0.0
+        for i in range(rows):
+            if basis.basic[i] < values.size:
+                price += values[basis.basic[i]] * basis.inverse[i, r]
+        prices[r] = price
+
+
+@kernel()
+def most_wanted(surplus: FloatVector, side: FloatVector, prices: FloatVector) -> int:
+    """The variable whose change brings most, a slack's included; -1 when none brings anything."""
+    gains = surplus * side
+    entering = int(np.argmax(gains))
+    best = gains[entering]
+    for r in range(prices.size):
+        if -prices[r] > best:
+            entering, best = gains.size + r, -prices[r]
+    return entering if best > TINY else -1
+
+
+@kernel()
+def column_of(sizes: FloatMatrix, inverse: FloatMatrix, variable: int) -> FloatVector:
+    """What a unit of the variable takes of each basic one."""
+    rows = inverse.shape[0]
+    column = np.zeros(rows)
+    classes = sizes.shape[1]
+    for i in range(rows):
+        if variable >= classes:
+            column[i] = inverse[i, variable - classes]
+        else:
+            taken = 0.0
+            for r in range(rows):
+                taken += inverse[i, r] * sizes[r, variable]
+            column[i] = taken
+    return column
+
+
+@kernel(allocates=False)
+def step(basis: Basis, upper: IntVector, entering: int, column: FloatVector) -> None:
+    """Move the entering variable as far as it goes: to its other bound, or until a basic one meets a bound."""
+    classes = upper.size
+    rows = column.size
+    sign = basis.side[entering] if entering < classes else 1.0
+    reach = float(upper[entering]) if entering < classes else np.inf
+    leaving = -1
+    for i in range(rows):
+        rate = sign * column[i]
+        limit = np.inf
+        if rate > TINY:
+            limit = max(basis.level[i], 0.0) / rate
+        elif rate < -TINY and basis.basic[i] < classes:
+            limit = max(upper[basis.basic[i]] - basis.level[i], 0.0) / -rate
+        if limit < reach:
+            reach, leaving = limit, i
+    for i in range(rows):
+        basis.level[i] -= sign * column[i] * reach
+    if leaving < 0:
+        basis.side[entering] = -sign
+        return
+    out = basis.basic[leaving]
+    if out < classes:
+        basis.side[out] = 1.0 if sign * column[leaving] > 0.0 else -1.0
+    basis.level[leaving] = reach if sign > 0.0 else upper[entering] - reach
+    basis.basic[leaving] = entering
+    if entering < classes:
+        basis.side[entering] = 0.0
+    turn(basis.inverse, leaving, column)
+
+
+@kernel(allocates=False)
+def turn(inverse: FloatMatrix, row: int, column: FloatVector) -> None:
+    """Bring the inverse of the basis up to date after a change of one row's variable."""
+    rows = column.size
+    for r in range(rows):
+        inverse[row, r] /= column[row]
+    for i in range(rows):
+        if i != row and column[i] != 0.0:
+            for r in range(rows):
+                inverse[i, r] -= column[i] * inverse[row, r]

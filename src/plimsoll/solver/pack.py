@@ -1,0 +1,105 @@
+"""One question, one answer: which method packs it, and how good the answer is. The entry that planning uses.
+
+Few classes are packed mixed, thousands in cells; nothing is dearer than bins of one type alone, first fit decreasing. A
+packing that is further from its bound than `Effort.gap` is tried in cells and given to column generation, until it is
+near enough; of a few items the cheapest packing is looked for. All effort is counted, so the same question gets the
+same answer on any machine.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+
+from plimsoll.solver.bounds.lower_bound import bounded
+from plimsoll.solver.column_generation.generator import improve
+from plimsoll.solver.exact.pattern_milp import is_small, pack_cheapest
+from plimsoll.solver.packing.cells import CLASSES as FEW_CLASSES
+from plimsoll.solver.packing.cells import pack_in_cells
+from plimsoll.solver.packing.first_fit import estimate
+from plimsoll.solver.packing.mixed import pack_mixed
+from plimsoll.solver.packing.solution import Solution, is_packing, joined
+from plimsoll.solver.problem import UNBOUNDED
+
+if TYPE_CHECKING:
+    from plimsoll.solver.bounds.lower_bound import Bound
+    from plimsoll.solver.problem import Effort, Ints, Packing, PackingProblem
+
+MIXED_CLASSES: Final = 500
+"""More are packed in cells."""
+COLUMN_CLASSES: Final = 500
+"""More are too many rows for a master program."""
+
+
+FEW_ITEMS: Final = 50_000
+"""More fill so many bins that column generation loses little by rounding, while cells fill them one by one."""
+CELL_ITEMS: Final = 200_000
+SINGLE_PAIRS: Final = 10_000
+"""Up to so many classes times types each type is tried alone."""
+CHEAPER: Final = 1e-9
+"""Relative: less is the same money."""
+
+
+def pack(problem: PackingProblem, effort: Effort) -> Solution:
+    """All that can be placed, at little cost; the bound is of what is placed, and never above the cost."""
+    classes = int(np.count_nonzero(problem.counts))
+    packed = pack_mixed(problem, effort) if classes <= MIXED_CLASSES else pack_in_cells(problem, effort)
+    bound = _bound(problem, packed, effort)
+    if classes * len(problem.price) <= SINGLE_PAIRS and packed.cost > bound.cost * (1 + CHEAPER):
+        packed = _or_of_one_type(problem, packed)
+    if effort.rounds and classes <= COLUMN_CLASSES:
+        few = problem.counts.sum() <= FEW_ITEMS
+        for tried in (_in_cells, _by_columns, _of_few_items) if few else (_by_columns, _in_cells):
+            if packed.cost > bound.cost * (1 + effort.gap):
+                packed, bound = tried(problem, packed, bound, effort)
+    return Solution(packed=packed, bound=min(bound.cost, packed.cost), worth=bound.worth)
+
+
+def _or_of_one_type(problem: PackingProblem, packed: Packing) -> Packing:
+    """What is packed in bins of one type, where that is cheaper."""
+    served = replace(problem, counts=problem.counts - packed.left)
+    best = packed
+    fewest = _fewest_bins(served)
+    for type_ in np.flatnonzero(fewest <= served.available).tolist():
+        if fewest[type_] * served.price[type_] >= best.cost * (1 - CHEAPER):
+            continue
+        found = joined(served, estimate(served, type_, nodes=int(served.available[type_])).fillings)
+        if not found.left.any() and found.cost < best.cost * (1 - CHEAPER) and is_packing(served, found):
+            best = replace(found, left=packed.left)
+    return best
+
+
+def _fewest_bins(problem: PackingProblem) -> Ints:
+    """[T]: bins that hold everything if it were poured; more than there can be where something may not lie at all."""
+    volume = problem.counts @ problem.requests
+    bins = np.where(volume > 0, -(-volume // np.maximum(problem.capacity, 1)), 0).max(axis=1, initial=0)
+    wanted = problem.counts > 0
+    takes = (problem.requests[None, wanted] <= problem.capacity[:, None]).all(axis=2) & problem.allowed[:, wanted]
+    return np.asarray(np.where(takes.all(axis=1), bins, UNBOUNDED + 1), dtype=np.int64)
+
+
+def _in_cells(problem: PackingProblem, packed: Packing, bound: Bound, effort: Effort) -> tuple[Packing, Bound]:
+    """If that leaves no more, and costs less."""
+    if np.count_nonzero(problem.counts) <= FEW_CLASSES or problem.counts.sum() > CELL_ITEMS:
+        return packed, bound
+    found = pack_in_cells(problem, effort)
+    if (int(found.left.sum()), found.cost) >= (int(packed.left.sum()), packed.cost):
+        return packed, bound
+    same = bool((found.left == packed.left).all())
+    return found, bound if same else _bound(problem, found, effort)
+
+
+def _by_columns(problem: PackingProblem, packed: Packing, bound: Bound, effort: Effort) -> tuple[Packing, Bound]:
+    return improve(problem, packed, effort, bound=bound), bound
+
+
+def _of_few_items(problem: PackingProblem, packed: Packing, bound: Bound, effort: Effort) -> tuple[Packing, Bound]:
+    return (pack_cheapest(problem, packed, effort) if is_small(problem) else packed), bound
+
+
+def _bound(problem: PackingProblem, packed: Packing, effort: Effort) -> Bound:
+    served = replace(problem, counts=problem.counts - packed.left)
+    # Where nothing is improved, any bound will do: the quickest.
+    return bounded(served, effort=effort, enough=packed.cost / (1 + effort.gap) if effort.rounds else 0.0)

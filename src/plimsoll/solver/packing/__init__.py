@@ -1,0 +1,1 @@
+"""Packing of items into new bins of many types."""

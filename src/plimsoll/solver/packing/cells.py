@@ -1,0 +1,185 @@
+"""Many classes with few items each: packed as a few dozen cells of like ones, then bin by bin with the items there are.
+
+Used by `planner` above the number of classes that `mixed` is quick with, and below it where whole bins of so many
+classes are hard to come by. Few cells have many items each, so `columns` plans for them close to the bound, and
+`instances` finds items that sum up to each planned bin. The last bins have no choice any more, so only most of a plan
+is carried out; what stays over is planned again, in finer cells, and at last class by class.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+
+from plimsoll.solver.bounds.lower_bound import volume_worths
+from plimsoll.solver.bounds.relaxation import kinds_of
+from plimsoll.solver.cell_split import split_alike
+from plimsoll.solver.column_generation.generator import improve
+from plimsoll.solver.packing.cell_kernels import Bin, Stock, fill_as_planned, top_up
+from plimsoll.solver.packing.layout import most_in_one
+from plimsoll.solver.packing.mixed import pack_mixed
+from plimsoll.solver.packing.solution import joined, remaining
+from plimsoll.solver.problem import UNBOUNDED, BinPattern, Packing, PackingProblem
+
+if TYPE_CHECKING:
+    from plimsoll.solver.problem import Effort, Flags, Floats, Ints
+
+
+CLASSES: Final = 100
+"""So many or fewer are packed as they are."""
+FEWEST_CELLS: Final = 64
+CLASSES_A_CELL: Final = 200
+"""The fewer cells, the better they are planned for, and the more members there are to choose from."""
+PLAN_GAP: Final = 0.25
+CARRIED_OUT: Final = 0.95
+"""Of the planned bins; the last ones would have to take what nobody wanted."""
+LEVELS: Final = 12
+
+
+def pack_in_cells(problem: PackingProblem, effort: Effort) -> Packing:
+    """Everything that can be placed, as `mixed` places it."""
+    fillings: list[BinPattern] = []
+    left = problem
+    for _ in range(LEVELS):
+        if np.count_nonzero(left.counts) <= CLASSES:
+            break
+        made = _most_of_a_plan(left, effort)
+        if not made:
+            break
+        fillings += made
+        left = remaining(left, made)
+    present = np.flatnonzero(left.counts)
+    fillings += (_renamed(each, present) for each in pack_mixed(_only(left, present), effort).fillings)
+    return joined(problem, fillings)
+
+
+def _most_of_a_plan(problem: PackingProblem, effort: Effort) -> list[BinPattern]:
+    """Plan in cells, and carry out the bins that are worth most for their price."""
+    takes = most_in_one(problem) > 0
+    present = np.flatnonzero(takes.any(axis=0))
+    if not len(present):
+        return []
+    few, takes = _only(problem, present), takes[:, present]
+    cells = min(effort.cells, max(FEWEST_CELLS, len(present) // CLASSES_A_CELL))
+    cell = split_alike(_sizes(few), few.counts.astype(np.float64), _kinds(few, takes), cells)
+    order = np.argsort(cell, kind="stable")
+    few, takes, cell, present = _only(few, order), takes[:, order], cell[order], present[order]
+    coarse, stock = _coarse(few, takes, cell), _stock(few, cell, effort)
+    left = few.counts.copy()
+    planned = _best_first(coarse, stock, _plan(coarse, effort))
+    made = [_filling(each.type, _filled(few, stock, each, left)) for each in planned]
+    made = [_topped_up(few, stock, each, left, takes[each.type]) for each in made]
+    return [_renamed(each, present) for each in made if each.classes]
+
+
+def _plan(coarse: PackingProblem, effort: Effort) -> tuple[BinPattern, ...]:
+    """Of the cells, better than is asked of the whole: what is lost here nothing brings back."""
+    packed = pack_mixed(coarse, effort)
+    return improve(coarse, packed, replace(effort, gap=effort.gap * PLAN_GAP)).fillings
+
+
+def _best_first(coarse: PackingProblem, stock: Stock, plan: tuple[BinPattern, ...]) -> list[BinPattern]:
+    """The bins to carry out, one by one."""
+    worth = stock.means @ stock.weights
+    gain = [float(worth[list(each.classes)] @ np.array(each.items)) / coarse.price[each.type] for each in plan]
+    order = np.lexsort((np.arange(len(plan)), -np.round(gain, 9)))
+    bins = [plan[at] for at in order.tolist() for _ in range(plan[at].bins)]
+    return bins[: int(np.ceil(CARRIED_OUT * len(bins)))]
+
+
+def _filled(problem: PackingProblem, stock: Stock, planned: BinPattern, left: Ints) -> Bin:
+    """One bin of items instead of cells."""
+    cells = np.zeros(len(stock.means), dtype=np.int64)
+    cells[list(planned.classes)] = planned.items
+    keys = np.zeros(problem.exclusive.shape[1], dtype=np.bool_)
+    bin_ = Bin(problem.capacity[planned.type].copy(), keys, np.zeros(len(left), dtype=np.int64))
+    fill_as_planned(stock, cells, left, bin_)
+    return bin_
+
+
+def _topped_up(problem: PackingProblem, stock: Stock, made: BinPattern, left: Ints, takes: Flags) -> BinPattern:
+    """The bin with whatever still fits once all have their own. Bins are kept as fillings: each is long, and sparse."""
+    inside, items = list(made.classes), np.array(made.items, dtype=np.int64)
+    content = np.zeros(len(left), dtype=np.int64)
+    content[inside] = items
+    free = problem.capacity[made.type] - items @ problem.requests[inside]
+    keys: Flags = np.logical_or.reduce(problem.exclusive[inside], axis=0)
+    bin_ = Bin(free, keys, content)
+    top_up(stock, np.flatnonzero((left > 0) & takes), left, bin_)
+    return _filling(made.type, bin_)
+
+
+def _filling(type_: int, bin_: Bin) -> BinPattern:
+    inside = np.flatnonzero(bin_.content)
+    return BinPattern(type=type_, bins=1, classes=tuple(inside.tolist()), items=tuple(bin_.content[inside].tolist()))
+
+
+def _coarse(problem: PackingProblem, takes: Flags, cell: Ints) -> PackingProblem:
+    """A packing of cells: the mean of what their items ask, rounded up."""
+    counts = np.bincount(cell, weights=problem.counts).astype(np.int64)
+    sums = [np.bincount(cell, weights=row * problem.counts) for row in problem.requests.T.astype(np.float64)]
+    one = np.unique(cell, return_index=True)[1]
+    capped = np.minimum(problem.per_bin, problem.counts).astype(np.float64)
+    return replace(
+        problem,
+        requests=np.ceil(np.array(sums).T / counts[:, None] - 1e-9).astype(np.int64),
+        counts=counts,
+        allowed=takes[:, one],
+        per_bin=np.where(problem.per_bin[one] < UNBOUNDED, np.bincount(cell, weights=capped), UNBOUNDED).astype(
+            np.int64
+        ),
+        exclusive=problem.exclusive[one],
+    )
+
+
+def _stock(problem: PackingProblem, cell: Ints, effort: Effort) -> Stock:
+    """Of classes in the order of their cells."""
+    sizes = _sizes(problem)
+    share = problem.counts / np.bincount(cell, weights=problem.counts)[cell]
+    unit = np.maximum(problem.capacity.max(axis=0), 1).astype(np.float64)
+    solved = volume_worths(problem.counts @ sizes, np.maximum(problem.capacity, 0) / unit, problem.price, effort)
+    worth = np.ones(len(unit)) if solved is None else np.maximum(solved.primal, 0)
+    return Stock(
+        takes=np.ascontiguousarray(problem.requests.T),
+        sizes=np.ascontiguousarray(sizes.T),
+        units=unit,
+        weights=worth,
+        values=sizes @ worth,
+        per_bin=problem.per_bin,
+        keys=np.ascontiguousarray(problem.exclusive),
+        starts=np.concatenate([[0], np.cumsum(np.bincount(cell))]).astype(np.int64),
+        means=np.array([np.bincount(cell, weights=row * share) for row in sizes.T]).T.copy(),
+    )
+
+
+def _sizes(problem: PackingProblem) -> Floats:
+    """[C, R]: requests in units of the largest bin."""
+    sizes: Floats = problem.requests / np.maximum(problem.capacity.max(axis=0), 1)
+    return sizes
+
+
+def _kinds(problem: PackingProblem, takes: Flags) -> Ints:
+    """Classes of one kind may lie in the same bins beside the same others."""
+    flags = kinds_of(np.concatenate([takes.T, problem.exclusive], axis=1))
+    kinds: Ints = np.unique(np.stack([flags, problem.per_bin]), axis=1, return_inverse=True)[1].ravel()
+    return kinds
+
+
+def _only(problem: PackingProblem, classes: Ints) -> PackingProblem:
+    return replace(
+        problem,
+        requests=problem.requests[classes],
+        counts=problem.counts[classes],
+        allowed=problem.allowed[:, classes],
+        per_bin=problem.per_bin[classes],
+        exclusive=problem.exclusive[classes],
+    )
+
+
+def _renamed(filling: BinPattern, classes: Ints) -> BinPattern:
+    named = classes[list(filling.classes)]
+    order = np.argsort(named)
+    items = np.array(filling.items)[order]
+    return replace(filling, classes=tuple(named[order].tolist()), items=tuple(items.tolist()))

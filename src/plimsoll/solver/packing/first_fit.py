@@ -1,0 +1,158 @@
+"""Everything onto bins of one type: what a policy of one node group at a time can do.
+
+`estimate` answers as a classic autoscaler's estimator does, pod by pod first fit decreasing, for the expanders that
+choose by its numbers; on classes and rows of bins alike. It never mixes types (`mixed` does).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import pairwise
+
+import numpy as np
+
+from plimsoll.solver.filling.bin_grid import (
+    MANY,
+    NEXT,
+    OPENED,
+    QUESTION,
+    ROWS,
+    TABLE,
+    TURN,
+    Asked,
+    Edges,
+    Question,
+    Table,
+    chains,
+    holds_one,
+    room,
+    split_off,
+    table,
+    take,
+    two_axes,
+)
+from plimsoll.solver.kernels import kernel
+from plimsoll.solver.problem import BinPattern, Floats, Ints, PackingProblem
+
+_TEMPLATE = 0
+"""The row of a table that is an empty bin; it stands for none."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Estimate:
+    """What bins of one type, no more than were granted, do for a demand."""
+
+    nodes: int
+    fillings: tuple[BinPattern, ...]
+    left: Ints
+    """[C]: items without a bin."""
+
+
+def estimate(problem: PackingProblem, kind: int, *, nodes: int, order: Ints | None = None) -> Estimate:
+    """First fit decreasing onto at most so many nodes: on those already opened first, in the order they were opened.
+
+    Exactly what placing one pod after the other does, where pods of a class follow each other in `order` (by
+    `score_order` if not given).
+    """
+    chosen = score_order(problem.requests, problem.capacity[kind]) if order is None else np.array(order, dtype=np.int64)
+    run = _Run.of(problem, kind)
+    _first_fit(run.question, run.table, chosen, run.left, nodes)
+    return Estimate(nodes=run.nodes, fillings=run.fillings(kind), left=run.left)
+
+
+def score_order(requests: Ints, allocatable: Ints) -> Ints:
+    """Classes by cpu / allocatable cpu + memory / allocatable memory, the largest first; ties by index."""
+    have = np.maximum(two_axes(allocatable.reshape(1, -1))[0, :2], 1)
+    score: Floats = np.round((two_axes(requests)[:, :2] / have).sum(axis=1), 12)
+    return np.lexsort((np.arange(len(requests)), -score))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Run:
+    """One packing onto one type: the question, the bins opened so far, and what is left."""
+
+    question: Question
+    table: Table
+    left: Ints
+
+    @classmethod
+    def of(cls, problem: PackingProblem, kind: int) -> _Run:
+        asked = Asked.of(problem.requests, per_bin=problem.per_bin, exclusive=problem.exclusive)
+        capacity = two_axes(problem.capacity[kind].reshape(1, -1))
+        edges = Edges.reaching(capacity[0])
+        left = np.array(problem.counts, dtype=np.int64)
+        # A class opens one row and splits one, into two more at most.
+        wanted = int((left > 0).sum())
+        spare = 2 * wanted + 1
+        entries = min(int(left.clip(0).sum()), wanted * (spare + 1))
+        empty = np.zeros((1, asked.keys.shape[1]), dtype=np.int64)
+        bins = table(capacity, empty, spare_rows=spare, entries=entries)
+        bins[0][_TEMPLATE, MANY] = 0
+        return cls(
+            question=asked.question(problem.allowed[kind : kind + 1], edges, origins=1),
+            table=bins,
+            left=left,
+        )
+
+    @property
+    def nodes(self) -> int:
+        return int(self.table[1][0, OPENED])
+
+    def fillings(self, kind: int) -> tuple[BinPattern, ...]:
+        lines = chains(self.table)
+        rows, classes, items = lines[:, 0], lines[:, 1].tolist(), lines[:, 2].tolist()
+        starts = np.flatnonzero(np.diff(rows, prepend=-1)).tolist()
+        bins = self.table[0][rows[starts], MANY].tolist()
+        return tuple(
+            BinPattern(type=kind, bins=many, classes=tuple(classes[low:high]), items=tuple(items[low:high]))
+            for many, (low, high) in zip(bins, pairwise([*starts, len(rows)]), strict=True)
+        )
+
+
+@kernel(f"i8({QUESTION}, {TABLE}, i8, i8, i8)")
+def _open(question: Question, table: Table, cls: int, items: int, limit: int) -> int:
+    """A row of as many new bins as the items need, or as there may be; -1 if that is none. It is still empty."""
+    nodes, log = table
+    each = room(question, nodes, cls, _TEMPLATE)
+    if each <= 0 or log[0, OPENED] >= limit:
+        return -1
+    many = min(limit - log[0, OPENED], (items + each - 1) // each)
+    log[0, OPENED] += many
+    return split_off(nodes, log, _TEMPLATE, many)
+
+
+@kernel(f"void({QUESTION}, {TABLE}, i8[::1], i8[::1], i8)")
+def _first_fit(question: Question, table: Table, order: Ints, left: Ints, limit: int) -> None:
+    """Rows hang in one chain, in the order their bins were opened, behind the template."""
+    nodes, log = table
+    classes = question[0]
+    for place in range(order.shape[0]):
+        cls = order[place]
+        log[0, TURN] += 1
+        last = _TEMPLATE
+        row = nodes[_TEMPLATE, NEXT]
+        while row >= 0 and left[cls] > 0:
+            last = row
+            if holds_one(classes, cls, nodes, row, log[0, TURN]):
+                last = _take_in_chain(question, table, cls, row, left)
+            row = nodes[last, NEXT]
+        if left[cls] > 0:
+            row = _open(question, table, cls, left[cls], limit)
+            if row >= 0:
+                nodes[last, NEXT] = row
+                nodes[row, NEXT] = -1
+                _take_in_chain(question, table, cls, row, left)
+
+
+@kernel(f"i8({QUESTION}, {TABLE}, i8, i8, i8[::1])")
+def _take_in_chain(question: Question, table: Table, cls: int, row: int, left: Ints) -> int:
+    """Items into the row; parts split off it follow it in the chain. The last of them."""
+    nodes, log = table
+    end = log[0, ROWS]
+    left[cls] -= take(question[0], nodes, log, cls, row, (left[cls], room(question, nodes, cls, row)))
+    last = row
+    for new in range(end, log[0, ROWS]):
+        nodes[new, NEXT] = nodes[last, NEXT]
+        nodes[last, NEXT] = new
+        last = new
+    return last

@@ -1,0 +1,93 @@
+"""Parts of a packing put together, what they leave to be packed, and whether a whole is valid.
+
+For `columns`, `cells` and `planner`, which build their answers from parts and let none out unchecked.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from plimsoll.solver.problem import BinPattern, Packing
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from plimsoll.solver.problem import Floats, Ints, PackingProblem
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Solution:
+    """A packing, and what packing the items it places costs at least."""
+
+    packed: Packing
+    bound: float
+    worth: Floats
+    """[C]: what items are worth by the reckoning that shows the bound; a hint, as `proofs.shown_by` takes it."""
+
+
+def joined(problem: PackingProblem, fillings: Iterable[BinPattern]) -> Packing:
+    """Equal fillings become one, in the order of types, classes and items; items without a bin are left."""
+    bins: dict[tuple[int, tuple[int, ...], tuple[int, ...]], int] = {}
+    for each in fillings:
+        key = (each.type, each.classes, each.items)
+        bins[key] = bins.get(key, 0) + each.bins
+    whole = tuple(
+        BinPattern(type=type_, bins=bins[type_, classes, items], classes=classes, items=items)
+        for type_, classes, items in sorted(bins)
+    )
+    opened = bins_by_type(problem, whole)
+    return Packing(fillings=whole, left=problem.counts - placed(problem, whole), cost=float(opened @ problem.price))
+
+
+def placed(problem: PackingProblem, fillings: Iterable[BinPattern]) -> Ints:
+    """[C]: items that have a bin."""
+    items = np.zeros(len(problem.counts), dtype=np.int64)
+    for each in fillings:
+        items[list(each.classes)] += each.bins * np.array(each.items, dtype=np.int64)
+    return items
+
+
+def bins_by_type(problem: PackingProblem, fillings: Iterable[BinPattern]) -> Ints:
+    opened = np.zeros(len(problem.price), dtype=np.int64)
+    for each in fillings:
+        opened[each.type] += each.bins
+    return opened
+
+
+def remaining(problem: PackingProblem, fillings: Iterable[BinPattern]) -> PackingProblem:
+    """What is to be packed, and may be opened, once these bins are there."""
+    fillings = tuple(fillings)
+    opened = bins_by_type(problem, fillings)
+    return replace(
+        problem,
+        counts=problem.counts - placed(problem, fillings),
+        available=problem.available - opened,
+        room=problem.room - opened @ problem.use,
+    )
+
+
+def is_packing(problem: PackingProblem, packed: Packing) -> bool:
+    """Whether everything that a `Packing` promises holds, in integers."""
+    opened = bins_by_type(problem, packed.fillings)
+    return (
+        bool((packed.left >= 0).all())
+        and bool((packed.left + placed(problem, packed.fillings) == problem.counts).all())
+        and bool((opened <= problem.available).all())
+        and bool((opened @ problem.use <= problem.room).all())
+        and all(_is_filling(problem, each) for each in packed.fillings)
+    )
+
+
+def _is_filling(problem: PackingProblem, filling: BinPattern) -> bool:
+    classes, items = list(filling.classes), np.array(filling.items, dtype=np.int64)
+    return (
+        filling.bins > 0
+        and bool((items > 0).all())
+        and bool((items @ problem.requests[classes] <= problem.capacity[filling.type]).all())
+        and bool(problem.allowed[filling.type, classes].all())
+        and bool((items <= problem.per_bin[classes]).all())
+        and bool((items @ problem.exclusive[classes].astype(np.int64) <= 1).all())
+    )

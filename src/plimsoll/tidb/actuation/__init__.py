@@ -1,0 +1,1 @@
+"""Changes to TiDB clusters: replicas, groups, drain of stores, endpoint slices, deletion."""

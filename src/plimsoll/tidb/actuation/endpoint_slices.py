@@ -1,0 +1,202 @@
+"""Clients of a cluster's TiDB Service reach the servers of its groups as well: through an EndpointSlice of ours.
+
+The Service `<cluster>-tidb` selects pods of its own TidbCluster only, so servers that were added would have no traffic.
+The controller calls `serve_through_base` in every pass, before it removes a server as well: a server that is to go is
+taken out of the slice first. The Service owns the slice, so it goes when the Service goes.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+import msgspec
+
+from plimsoll.core.values import Value
+from plimsoll.kube.errors import NotFound
+from plimsoll.kube.requests.options import DeleteOptions, Selection
+from plimsoll.objects.api.pods import Pod
+from plimsoll.objects.api.services import EndpointSlice, Service
+from plimsoll.tidb.model.components import Component
+from plimsoll.tidb.wire.annotations import FIELD_MANAGER
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from plimsoll.kube.client import Client
+    from plimsoll.objects.api.services import ServicePort
+
+MANAGED_BY: Final = "endpointslice.kubernetes.io/managed-by"
+MANAGER: Final = FIELD_MANAGER
+SERVICE_NAME: Final = "kubernetes.io/service-name"
+INSTANCE_LABEL: Final = "app.kubernetes.io/instance"
+COMPONENT_LABEL: Final = "app.kubernetes.io/component"
+MOST_IN_A_SLICE: Final = 1000
+"""What the API takes. More servers than that have no use for one slice."""
+_NAMES: Final = {"IPv4": "autoscaled", "IPv6": "autoscaled-ipv6"}
+
+
+class Serving(Value):
+    """Which servers of groups the Service of a cluster should have: of each TidbCluster those with the first ordinals.
+
+    A group that is to go has 0; one that is to shrink has the number it will have.
+    """
+
+    namespace: str
+    base: str
+    replicas: dict[str, int] = {}
+
+    @property
+    def service(self) -> str:
+        return f"{self.base}-{Component.TIDB}"
+
+    def serves(self, pod: Pod) -> bool:
+        cluster = pod.metadata.labels.get(INSTANCE_LABEL, "")
+        stem, _, ordinal = pod.metadata.name.rpartition("-")
+        is_server = stem == f"{cluster}-{Component.TIDB}" and ordinal.isdecimal()
+        return is_server and int(ordinal) < self.replicas.get(cluster, 0) and _is_ready(pod)
+
+
+class Served(Value):
+    """How many servers of groups the Service has now, and whether anything was written."""
+
+    servers: int
+    wrote: bool
+
+
+async def serve_through_base(client: Client, serving: Serving) -> Served:
+    """Make the slices of the cluster's Service what they should be. Errors of the API server are raised."""
+    standing = {one.metadata.name: one for one in await _slices(client, serving)}
+    is_needed = bool(standing) or any(serving.replicas.values())
+    service = await _found(client, serving) if is_needed else None
+    if service is None:
+        return Served(servers=0, wrote=False)
+    pods = await _pods(client, serving)
+    wanted = slice_bodies(service, pods)
+    wrote = False
+    for name, body in wanted.items():
+        wrote |= await _written(client, body, standing.get(name), namespace=serving.namespace)
+    for name in sorted(standing.keys() - wanted.keys()):
+        await _deleted(client, standing[name])
+        wrote = True
+    return Served(servers=len(pods), wrote=wrote)
+
+
+# ---- how slices look
+
+
+def slice_bodies(service: Service, pods: Sequence[Pod]) -> dict[str, dict[str, Any]]:
+    """By name, one for each family of addresses that pods have and the Service serves; without pods none."""
+    families = service.spec.ip_families or ("IPv4",)
+    bodies: dict[str, dict[str, Any]] = {}
+    for family in families:
+        endpoints = [
+            _endpoint(pod, address)
+            for pod in sorted(pods, key=lambda pod: pod.metadata.name)
+            if (address := _address(pod, family))
+        ]
+        if endpoints and family in _NAMES:
+            name = f"{service.metadata.name}-{_NAMES[family]}"
+            bodies[name] = _body(service, name, family=family, endpoints=endpoints[:MOST_IN_A_SLICE]) | {
+                "ports": [_port(one, pods) for one in service.spec.ports]
+            }
+    return bodies
+
+
+def _body(service: Service, name: str, *, family: str, endpoints: list[dict[str, Any]]) -> dict[str, Any]:
+    owner = {
+        "apiVersion": "v1",
+        "kind": "Service",
+        "name": service.metadata.name,
+        "uid": service.metadata.uid,
+        "controller": False,
+        "blockOwnerDeletion": False,
+    }
+    return {
+        "metadata": {
+            "name": name,
+            "namespace": service.metadata.namespace,
+            "labels": {SERVICE_NAME: service.metadata.name, MANAGED_BY: MANAGER},
+            "ownerReferences": [owner],
+        },
+        "addressType": family,
+        "endpoints": endpoints,
+    }
+
+
+def _endpoint(pod: Pod, address: str) -> dict[str, Any]:
+    metadata = pod.metadata
+    endpoint: dict[str, Any] = {
+        "addresses": [address],
+        "conditions": {"ready": True, "serving": True, "terminating": False},
+        "targetRef": {"kind": "Pod", "namespace": metadata.namespace, "name": metadata.name, "uid": metadata.uid},
+    }
+    return endpoint | ({"nodeName": pod.spec.node_name} if pod.spec.node_name else {})
+
+
+def _port(port: ServicePort, pods: Iterable[Pod]) -> dict[str, Any]:
+    """A target that is a name is looked up in the pods; without a target it is the Service's own port."""
+    target = port.target_port or port.port
+    if isinstance(target, str) and not target.isdecimal():
+        ports = [one for pod in pods for container in pod.spec.containers for one in container.ports]
+        target = next((one.container_port for one in ports if one.name == target), port.port)
+    drawn: dict[str, Any] = {"name": port.name, "protocol": port.protocol or "TCP", "port": int(target)}
+    return drawn | ({"appProtocol": port.app_protocol} if port.app_protocol else {})
+
+
+def _address(pod: Pod, family: str) -> str:
+    addresses = [one.ip for one in pod.status.pod_ips] or [pod.status.pod_ip]
+    return next((one for one in addresses if one and (":" in one) == (family == "IPv6")), "")
+
+
+def _is_ready(pod: Pod) -> bool:
+    is_told = any(one.type == "Ready" and one.status == "True" for one in pod.status.conditions)
+    return is_told and pod.metadata.deletion_timestamp is None
+
+
+# ---- reading and writing them
+
+
+async def _found(client: Client, serving: Serving) -> Service | None:
+    try:
+        return await client.get(Service, serving.service, namespace=serving.namespace)
+    except NotFound:
+        return None
+
+
+async def _pods(client: Client, serving: Serving) -> list[Pod]:
+    clusters = sorted(name for name, replicas in serving.replicas.items() if replicas > 0)
+    if not clusters:
+        return []
+    labels = f"{COMPONENT_LABEL}={Component.TIDB},{INSTANCE_LABEL} in ({','.join(clusters)})"
+    listed = await client.list(Pod, Selection(namespace=serving.namespace, labels=labels))
+    return [pod for pod in listed.items if serving.serves(pod)]
+
+
+async def _slices(client: Client, serving: Serving) -> list[EndpointSlice]:
+    labels = f"{SERVICE_NAME}={serving.service},{MANAGED_BY}={MANAGER}"
+    listed = await client.list(EndpointSlice, Selection(namespace=serving.namespace, labels=labels))
+    return list(listed.items)
+
+
+async def _written(client: Client, body: dict[str, Any], standing: EndpointSlice | None, *, namespace: str) -> bool:
+    if standing is None:
+        await client.create(EndpointSlice, body, namespace=namespace)
+        return True
+    if _shown(msgspec.convert(body, EndpointSlice, strict=False)) == _shown(standing):
+        return False
+    change = {key: body[key] for key in ("endpoints", "ports")}
+    await client.merge_patch(EndpointSlice, standing.metadata.name, change, namespace=namespace)
+    return True
+
+
+def _shown(one: EndpointSlice) -> tuple[object, ...]:
+    return one.endpoints, one.ports
+
+
+async def _deleted(client: Client, gone: EndpointSlice) -> None:
+    metadata = gone.metadata
+    try:
+        options = DeleteOptions(uid=metadata.uid)
+        await client.delete(EndpointSlice, metadata.name, namespace=metadata.namespace, options=options)
+    except NotFound:
+        return

@@ -1,0 +1,1 @@
+"""The recommender outside this process that an autoscaler may name."""

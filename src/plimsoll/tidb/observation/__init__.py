@@ -1,0 +1,1 @@
+"""What the TiDB autoscaler reads before it decides: clusters, components, metrics sources, nodes."""

@@ -1,0 +1,1 @@
+"""Client of PD: members, stores and their JSON."""

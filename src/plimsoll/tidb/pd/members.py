@@ -1,0 +1,144 @@
+"""Which instances a TiDB cluster has, as PD knows them: its stores, and the TiDB servers that keep their keys in etcd.
+
+The collector joins them with their metrics. An instance that cannot be matched to a pod is there all the same: it takes
+a node and its load counts, only nobody knows it. What cannot be read is a failure and never a shorter list, because an
+instance that is left out looks like one to be removed.
+"""
+
+from __future__ import annotations
+
+import re
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Final
+
+import msgspec
+
+from plimsoll.core.values import Value, Wire
+from plimsoll.objects.codec.decode_problems import problem_of
+from plimsoll.tidb.model.components import Component
+from plimsoll.tidb.pd.client import PdFailed
+from plimsoll.tidb.pd.types import OFFLINE, TOMBSTONE, UP
+
+if TYPE_CHECKING:
+    from plimsoll.tidb.pd.client import Pd
+    from plimsoll.tidb.pd.types import Store
+
+_TOPOLOGY: Final = "/topology/tidb/"
+_ALIVE: Final = "ttl"
+_INFO: Final = "info"
+_PARTS_OF_A_POD: Final = 4
+_LATEST_S: Final = datetime(9999, 1, 1, tzinfo=UTC).timestamp()
+
+
+class BaseCluster(Value):
+    """The TidbCluster whose own pods are the homogeneous instances."""
+
+    namespace: str
+    name: str
+
+    def owns(self, pod: Pod, component: Component) -> bool:
+        """Whether it is a pod of the cluster's own StatefulSet."""
+        prefix, _, ordinal = pod.name.rpartition("-")
+        is_its = pod.namespace == self.namespace and prefix == f"{self.name}-{component}"
+        return is_its and re.fullmatch("0|[1-9][0-9]*", ordinal) is not None
+
+
+class Pod(Value):
+    """Who an instance is for Prometheus."""
+
+    name: str
+    namespace: str
+
+
+class Member(Value):
+    """An instance. `pod` is None if its address does not tell. Sizes are those of stores, as far as known."""
+
+    address: str
+    pod: Pod | None
+    is_base: bool
+    labels: dict[str, str] = {}
+    state: str = UP
+    store_id: int | None = None
+    capacity_bytes: int | None = None
+    used_bytes: int | None = None
+    started: datetime | None = None
+    is_tiflash: bool = False
+
+    @property
+    def is_leaving(self) -> bool:
+        return self.state in {OFFLINE, TOMBSTONE}
+
+
+class _TidbInfo(Wire, rename={}):
+    labels: dict[str, str] | None = None
+    start_timestamp: float | None = None
+
+
+def pod_of(address: str) -> Pod | None:
+    """`POD.SERVICE.NAMESPACE.svc[…]:PORT`; None for anything else, such as an IP address or a short name."""
+    host = address.rpartition(":")[0] or address
+    parts = host.split(".")
+    if len(parts) < _PARTS_OF_A_POD or parts[3] != "svc" or not parts[0] or not parts[2]:
+        return None
+    return Pod(name=parts[0], namespace=parts[2])
+
+
+async def members_of(component: Component, base: BaseCluster, pd: Pd) -> tuple[Member, ...] | PdFailed:
+    """All that PD lists, leaving ones and TiFlash included: what they mean is the planner's business."""
+    if component is Component.TIDB:
+        return await _tidb_members(base, pd)
+    stores = await pd.stores()
+    if isinstance(stores, PdFailed):
+        return stores
+    return tuple(_store_member(store, base) for store in stores)
+
+
+def _store_member(store: Store, base: BaseCluster) -> Member:
+    pod = pod_of(store.store.address)
+    return Member(
+        address=store.store.address,
+        pod=pod,
+        is_base=pod is not None and base.owns(pod, Component.TIKV),
+        labels=store.labels,
+        state=store.state,
+        store_id=store.id,
+        capacity_bytes=store.capacity_bytes,
+        used_bytes=store.used_bytes,
+        started=store.started,
+        is_tiflash=store.is_tiflash,
+    )
+
+
+async def _tidb_members(base: BaseCluster, pd: Pd) -> tuple[Member, ...] | PdFailed:
+    keys = await pd.keys_under(_TOPOLOGY)
+    if isinstance(keys, PdFailed):
+        return keys
+    found = []
+    for key in sorted(keys):
+        address, _, name = key.removeprefix(_TOPOLOGY).rpartition("/")
+        if name != _ALIVE:
+            continue
+        member = _tidb_member(address, keys.get(f"{_TOPOLOGY}{address}/{_INFO}"), base)
+        if isinstance(member, PdFailed):
+            return member
+        found.append(member)
+    return tuple(found)
+
+
+def _tidb_member(address: str, info: bytes | None, base: BaseCluster) -> Member | PdFailed:
+    pod = pod_of(address)
+    is_base = pod is not None and base.owns(pod, Component.TIDB)
+    if info is None and not is_base:
+        return PdFailed(
+            problem=f"TiDB {address} is alive and has not told its labels: its group is unknown", status=200
+        )
+    try:
+        read = msgspec.json.decode(info, type=_TidbInfo) if info else _TidbInfo()
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+        return PdFailed(problem=f"what TiDB {address} tells of itself is unreadable: {problem_of(error)}", status=200)
+    return Member(address=address, pod=pod, is_base=is_base, labels=read.labels or {}, started=_started(read))
+
+
+def _started(info: _TidbInfo) -> datetime | None:
+    seconds = info.start_timestamp
+    return datetime.fromtimestamp(seconds, UTC) if seconds is not None and 0 < seconds < _LATEST_S else None

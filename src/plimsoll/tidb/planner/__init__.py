@@ -1,0 +1,1 @@
+"""The PD planning API: client, service, and collecting of its input."""

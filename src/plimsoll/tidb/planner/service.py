@@ -1,0 +1,179 @@
+"""The planning service: `POST /autoscaling`, as PD once had it, and `/healthz` for probes. Raw ASGI.
+
+`plimsoll tidb planner` and the embedded world serve it; our controller asks it, and so may any other. Every question is
+answered from what PD and Prometheus say at that moment. An answer is either whole, with `X-Plan-Complete: true`, or an
+error that says so: never an empty plan because something was not known, as an empty plan removes every group.
+Nothing is kept but what was warned of last.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from http import HTTPStatus
+from typing import TYPE_CHECKING, Any, Final
+
+import msgspec
+import structlog
+
+from plimsoll.core.errors import InvalidInput
+from plimsoll.core.values import Value
+from plimsoll.tidb.planner.collector import CannotCollect
+from plimsoll.tidb.planning.planner.planner import plan
+from plimsoll.tidb.planning.planner.result import CannotPlan, Refusal
+from plimsoll.tidb.wire.plans import write_plans
+from plimsoll.tidb.wire.strategy import read_strategies
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
+    from datetime import datetime
+
+    from plimsoll.tidb.model.components import Component
+    from plimsoll.tidb.planner.collector import Collected, Collector
+    from plimsoll.tidb.wire.plans import ScalingPlan
+    from plimsoll.tidb.wire.strategy import Strategy
+
+    Scope = dict[str, Any]
+    Receive = Callable[[], Awaitable[Any]]
+    Send = Callable[[Any], Awaitable[None]]
+
+log: structlog.typing.FilteringBoundLogger = structlog.get_logger(__name__)
+
+QUESTION: Final = "/autoscaling"
+HEALTH: Final = "/healthz"
+LARGEST_QUESTION_BYTES: Final = 1024 * 1024
+_TIME_TO_ASK_S: Final = 10.0
+_TOLD_GAPS: Final = 10
+_METHODS: Final = {QUESTION: ("POST",), HEALTH: ("GET", "HEAD")}
+# The question is at fault; of all else, what is known.
+_FAULTS_OF_THE_QUESTION: Final = frozenset({Refusal.NO_HOMOGENEOUS_SIZE})
+
+
+class Page(Value):
+    """An answer over HTTP."""
+
+    status: int
+    body: bytes
+    headers: dict[str, str] = {}
+
+
+class PlannerService:
+    """An ASGI application. `now` is the moment that is planned for; `falls_back` as in `Strategy`.
+
+    `warned` is what was told last of each component, for who makes a service anew for every question.
+    """
+
+    def __init__(
+        self,
+        collector: Collector,
+        *,
+        now: Callable[[], datetime],
+        falls_back: bool = False,
+        warned: dict[Component, str] | None = None,
+    ) -> None:
+        self._collector = collector
+        self._now = now
+        self._falls_back = falls_back
+        self._warned = {} if warned is None else warned
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            return
+        page = await self._page(scope, receive)
+        headers = {
+            "content-type": "application/json",
+            "content-length": str(len(page.body)),
+            "cache-control": "no-store",
+            "x-content-type-options": "nosniff",
+            **page.headers,
+        }
+        written = [(name.encode(), value.encode()) for name, value in headers.items()]
+        await send({"type": "http.response.start", "status": page.status, "headers": written})
+        await send({"type": "http.response.body", "body": b"" if scope["method"] == "HEAD" else page.body})
+
+    async def _page(self, scope: Scope, receive: Receive) -> Page:
+        allowed = _METHODS.get(scope["path"])
+        if allowed is None:
+            return _error(HTTPStatus.NOT_FOUND, "not_found", f"there is {QUESTION} and {HEALTH}")
+        if scope["method"] not in allowed:
+            page = _error(HTTPStatus.METHOD_NOT_ALLOWED, "method_not_allowed", f"only {' and '.join(allowed)}")
+            return msgspec.structs.replace(page, headers={"allow": ", ".join(allowed)})
+        if scope["path"] == HEALTH:
+            return Page(status=HTTPStatus.OK, body=b'{"status":"ok"}')
+        body = await _body(receive)
+        return body if isinstance(body, Page) else await self.answer(body)
+
+    async def answer(self, question: bytes) -> Page:
+        """To one question, whatever it is made of."""
+        try:
+            strategies = read_strategies(question)
+        except InvalidInput as error:
+            return _error(HTTPStatus.BAD_REQUEST, "bad_strategy", str(error))
+        at = self._now()
+        async with asyncio.TaskGroup() as group:
+            asking = [group.create_task(self._plans(strategy, at)) for strategy in strategies]
+        plans: list[ScalingPlan] = []
+        for task in asking:
+            answer = task.result()
+            if isinstance(answer, Page):
+                return answer
+            plans += answer
+        return Page(status=HTTPStatus.OK, body=write_plans(tuple(plans)), headers={"x-plan-complete": "true"})
+
+    async def _plans(self, strategy: Strategy, at: datetime) -> tuple[ScalingPlan, ...] | Page:
+        collected = await self._collector.collect(strategy.component, at=at, wants_cpu=strategy.cpu is not None)
+        if isinstance(collected, CannotCollect):
+            self._warn("planner.blind", strategy.component, code=collected.code, detail=collected.detail)
+            return _error(HTTPStatus.INTERNAL_SERVER_ERROR, collected.code, collected.detail)
+        strategy = msgspec.structs.replace(strategy, falls_back=self._falls_back)
+        answer = plan(strategy, collected.snapshot)
+        if isinstance(answer, CannotPlan):
+            detail = "; ".join([answer.detail, *_told_gaps(collected)])
+            self._warn("planner.refused", strategy.component, code=answer.code, detail=detail)
+            at_fault = answer.code in _FAULTS_OF_THE_QUESTION
+            status = HTTPStatus.BAD_REQUEST if at_fault else HTTPStatus.INTERNAL_SERVER_ERROR
+            return _error(status, answer.code, detail)
+        self._warn("planner.gaps" if _told_gaps(collected) else "", strategy.component, gaps=_told_gaps(collected))
+        log.info(
+            "planner.answered",
+            component=strategy.component,
+            plans={one.group: one.count for one in answer.plans},
+            reasons=[{"code": one.code, "message": one.message, **one.facts} for one in answer.reasons],
+        )
+        return answer.plans
+
+    def _warn(self, event: str, component: Component, **more: Any) -> None:
+        """Once for what stays as it is: a question comes every few seconds. No event: all is well."""
+        said = f"{event} {more}" if event else ""
+        if said and said != self._warned.get(component):
+            log.warning(event, component=component, **more)
+        self._warned[component] = said
+
+
+def _told_gaps(collected: Collected) -> list[str]:
+    """What is missing, in so many lines at most."""
+    gaps = [f"{gap.instance}: {gap.problem}" for gap in collected.gaps[:_TOLD_GAPS]]
+    more = len(collected.gaps) - _TOLD_GAPS
+    return [*collected.problems, *gaps, *([f"and {more} more instances"] if more > 0 else [])]
+
+
+async def _body(receive: Receive) -> bytes | Page:
+    """The question, if it is neither too large nor too slow."""
+    body = bytearray()
+    try:
+        async with asyncio.timeout(_TIME_TO_ASK_S):
+            while True:
+                message = await receive()
+                if message["type"] == "http.disconnect":
+                    return _error(HTTPStatus.BAD_REQUEST, "bad_request", "the question ended early")
+                body += message.get("body", b"")
+                if len(body) > LARGEST_QUESTION_BYTES:
+                    told = f"a question has at most {LARGEST_QUESTION_BYTES} bytes"
+                    return _error(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, "too_large", told)
+                if not message.get("more_body", False):
+                    return bytes(body)
+    except TimeoutError:
+        return _error(HTTPStatus.REQUEST_TIMEOUT, "too_slow", f"the question took more than {_TIME_TO_ASK_S:g} s")
+
+
+def _error(status: HTTPStatus, code: str, detail: str) -> Page:
+    return Page(status=status, body=msgspec.json.encode({"error": code, "detail": detail}))

@@ -1,0 +1,53 @@
+"""Quantities of a TidbClusterAutoScaler or TidbCluster in the planner's units, rounded up. Absent counts as none."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from plimsoll.core.errors import InvalidQuantity
+from plimsoll.core.quantity import Quantity
+from plimsoll.tidb.wire.strategy import ResourceType
+
+if TYPE_CHECKING:
+    from plimsoll.objects.api.meta import Quantity as Written
+    from plimsoll.objects.api.tidb import AutoResource, TidbComponent
+
+
+def cpu_milli(written: Written | None) -> int:
+    return Quantity.parse(written).milli() if written is not None else 0
+
+
+def whole_bytes(written: Written | None) -> int:
+    return Quantity.parse(written).ceil() if written is not None else 0
+
+
+def is_quantity(written: Written) -> bool:
+    try:
+        Quantity.parse(written)
+    except InvalidQuantity:
+        return False
+    return True
+
+
+def type_of_resource(name: str, resource: AutoResource, *, suffix: str = "") -> ResourceType:
+    """Raises `InvalidQuantity`; after validation it does not."""
+    return ResourceType(
+        name=name,
+        cpu_milli=cpu_milli(resource.cpu),
+        memory_bytes=whole_bytes(resource.memory),
+        storage_bytes=whole_bytes(resource.storage),
+        count=resource.count,
+        group_suffix=suffix,
+    )
+
+
+def type_of_requests(name: str, component: TidbComponent, *, count: int | None = None) -> ResourceType:
+    """The size of a cluster's own instances: what they request, which is what they are sure to have."""
+    requests = component.requests
+    return ResourceType(
+        name=name,
+        cpu_milli=cpu_milli(requests.get("cpu")),
+        memory_bytes=whole_bytes(requests.get("memory")),
+        storage_bytes=whole_bytes(requests.get("storage")),
+        count=count,
+    )

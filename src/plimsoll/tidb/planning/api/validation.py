@@ -1,0 +1,296 @@
+"""What is wrong with a TidbClusterAutoScaler: everything at once, in order of component, rule and field.
+
+Asked by the controller (an invalid one does nothing), `plimsoll tidb validate` and `plimsoll validate`. Judges the
+autoscaler as its defaults complete it. Texts begin as those of TiDB Operator do, where it has the check: people search
+logs for them.
+
+What is wrong with the external endpoint of a component. Whether its address may be called is asked when it is.
+
+One thing wrong with a TidbClusterAutoScaler: a code for machines, the path, and the sentence.
+
+Which namespaces let an autoscaler of another one in: whoever may make one here must not scale clusters elsewhere.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from typing import TYPE_CHECKING, Final
+
+from plimsoll.core.errors import InvalidQuantity
+from plimsoll.core.quantity import Quantity
+from plimsoll.core.values import Value
+from plimsoll.tidb.model.components import RESERVED_TYPES, Component
+from plimsoll.tidb.planning.api.defaults import component_of_cluster, defaulted, has_storage, scaled_component
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterator, Mapping
+
+    from plimsoll.objects.api.meta import Quantity as Written
+    from plimsoll.objects.api.tidb import (
+        AutoResource,
+        AutoRule,
+        ComponentAutoScaler,
+        ExternalConfig,
+        ExternalEndpoint,
+        TidbCluster,
+        TidbClusterAutoScaler,
+        TidbComponent,
+    )
+
+
+_RULES: Final = {Component.TIKV: ("cpu", "storage"), Component.TIDB: ("cpu",)}
+_TYPE_NAME: Final = re.compile(r"[A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?")
+_LONGEST_TYPE_NAME: Final = 42
+"""So that the label of its group stays within 63 characters."""
+_NARROW_GAP: Final = 0.2
+
+
+class Judged(Value):
+    """One component of an autoscaler, completed by its defaults, and what belongs to it."""
+
+    component: Component
+    scaled: ComponentAutoScaler
+    written_types: frozenset[str]
+    """Those that stand in the object; any other is a default."""
+    own: TidbComponent | None
+    is_base_known: bool
+    whose: str
+
+    @property
+    def path(self) -> str:
+        return f"spec.{self.component}"
+
+    @property
+    def is_external(self) -> bool:
+        return self.scaled.external is not None
+
+    def problem(self, code: str, field: str, reason: str, *, rule: str = "") -> FieldProblem:
+        path = f"{self.path}.{field}" if field else self.path
+        return FieldProblem(code=code, field=path, reason=reason, component=self.component, rule=rule)
+
+
+def problems_of(
+    autoscaler: TidbClusterAutoScaler, base: TidbCluster | None, *, open_namespaces: Collection[str] = ()
+) -> tuple[FieldProblem, ...]:
+    """All of them. `open_namespaces` are others whose annotation lets this autoscaler in.
+
+    Without a base cluster nothing is said that needs one.
+    """
+    effective = defaulted(autoscaler, base)
+    found = [*_reference_problems(autoscaler, open_namespaces)]
+    for component in Component:
+        scaled = scaled_component(effective, component)
+        written = scaled_component(autoscaler, component)
+        if scaled is None or written is None:
+            continue
+        judged = Judged(
+            component=component,
+            scaled=scaled,
+            written_types=frozenset(written.resources),
+            own=component_of_cluster(base, component),
+            is_base_known=base is not None,
+            whose=f"{autoscaler.metadata.namespace}/{autoscaler.metadata.name}",
+        )
+        found += _component_problems(judged)
+        found += external_problems(
+            component, scaled.external, home=autoscaler.metadata.namespace, open_namespaces=open_namespaces
+        )
+    return tuple(sorted(found, key=lambda one: one.order))
+
+
+def warnings_of(autoscaler: TidbClusterAutoScaler) -> tuple[str, ...]:
+    """What is no error, but hardly meant."""
+    told = []
+    if autoscaler.spec.resources is not None:
+        told.append("spec.resources: ignored; resource types belong to a component, spec.<component>.resources")
+    effective = defaulted(autoscaler, None)
+    for component in Component:
+        scaled = scaled_component(effective, component)
+        for name, rule in sorted(scaled.rules.items()) if scaled else ():
+            high, low = rule.max_threshold, rule.min_threshold
+            if high is not None and low is not None and 0 < high - low < _NARROW_GAP - 1e-9:
+                told.append(f"spec.{component}.rules.{name}: thresholds {low:g} and {high:g} lie close together")
+    return tuple(told)
+
+
+def _reference_problems(autoscaler: TidbClusterAutoScaler, open_namespaces: Collection[str]) -> Iterator[FieldProblem]:
+    cluster, home = autoscaler.spec.cluster, autoscaler.metadata.namespace
+    if not cluster.name:
+        yield FieldProblem(code="", field="spec.cluster.name", reason="Required value")
+    if home and cluster.namespace and cluster.namespace != home and cluster.namespace not in open_namespaces:
+        reason = f"namespace {cluster.namespace} does not allow autoscalers of {home}"
+        yield FieldProblem(code="V16", field="spec.cluster.namespace", reason=reason)
+
+
+def _component_problems(judged: Judged) -> Iterator[FieldProblem]:
+    scaled = judged.scaled
+    if not judged.is_external and not scaled.resources:
+        reason = f"no resources provided for {judged.component} in {judged.whose}"
+        yield judged.problem("V01", "resources", reason)
+    if not judged.is_external and not scaled.rules:
+        yield judged.problem("V02", "rules", f"no rules defined for component {judged.component}")
+    for name, rule in scaled.rules.items():
+        yield from _rule_problems(judged, name, rule)
+    for name, resource in scaled.resources.items():
+        yield from _resource_problems(judged, name, resource)
+    intervals = {
+        "scaleInIntervalSeconds": scaled.scale_in_interval_seconds,
+        "scaleOutIntervalSeconds": scaled.scale_out_interval_seconds,
+    }
+    for field, seconds in intervals.items():
+        if seconds is not None and seconds < 0:
+            yield judged.problem("V11", field, f"{seconds} is less than 0")
+    yield from _base_problems(judged)
+
+
+def _rule_problems(judged: Judged, name: str, rule: AutoRule) -> Iterator[FieldProblem]:
+    path = f"rules.{name}"
+    if name not in _RULES[judged.component]:
+        yield judged.problem("V03", path, f"unknown resource type {name} for {judged.component}", rule=name)
+    if rule.resource_type is not None:
+        yield judged.problem("V15", f"{path}.resource_type", "use resource_types", rule=name)
+    for code, field, reason in _threshold_problems(rule):
+        yield judged.problem(code, f"{path}.{field}", reason, rule=name)
+    if judged.is_external:
+        return
+    if not rule.resource_types:
+        yield judged.problem("V08", f"{path}.resource_types", f"no resources provided for rule {name}", rule=name)
+    for unknown in sorted(set(rule.resource_types) - judged.scaled.resources.keys() - RESERVED_TYPES):
+        yield judged.problem("V09", f"{path}.resource_types", f"unknown resource {unknown}", rule=name)
+
+
+def _threshold_problems(rule: AutoRule) -> Iterator[tuple[str, str, str]]:
+    high, low = rule.max_threshold, rule.min_threshold
+    if high is None:
+        yield "V05", "max_threshold", "Required value"
+    elif not math.isfinite(high):
+        yield "V13", "max_threshold", f"max_threshold ({high:g}) is not a number"
+    elif not 0 < high < 1:
+        yield "V05", "max_threshold", f"max_threshold ({high:g}) should be between 0 and 1"
+    if low is None:
+        return
+    if not math.isfinite(low):
+        yield "V13", "min_threshold", f"min_threshold ({low:g}) is not a number"
+        return
+    if not 0 <= low < 1:
+        yield "V06", "min_threshold", f"min_threshold ({low:g}) should be between 0 and 1"
+    if high is not None and math.isfinite(high) and low >= high:
+        yield "V07", "min_threshold", f"min_threshold ({low:g}) > max_threshold ({high:g}), or equal to it"
+
+
+def _resource_problems(judged: Judged, name: str, resource: AutoResource) -> Iterator[FieldProblem]:
+    path = f"resources.{name}"
+    if resource.count is not None and resource.count < 0:
+        yield judged.problem("V11", f"{path}.count", f"{resource.count} is less than 0")
+    if name in RESERVED_TYPES:  # only its count means anything
+        return
+    if not _TYPE_NAME.fullmatch(name):
+        yield judged.problem("V10", path, f"must match {_TYPE_NAME.pattern}")
+    if len(name) > _LONGEST_TYPE_NAME:
+        yield judged.problem("V10", path, f"must have at most {_LONGEST_TYPE_NAME} characters")
+    if name not in judged.written_types and not judged.is_base_known:
+        return
+    lacking = "Required value" if name in judged.written_types else ""
+    yield from _quantity_problems(judged, f"{path}.cpu", resource.cpu, lacking=lacking, at_least=1)
+    yield from _quantity_problems(judged, f"{path}.memory", resource.memory, lacking=lacking, at_least=1)
+    yield from _quantity_problems(judged, f"{path}.storage", resource.storage, lacking="", at_least=0)
+    if judged.component is Component.TIKV and not has_storage(resource):
+        reason = f"resource {name} defined for tikv does not have storage"
+        yield judged.problem("V04", f"{path}.storage", reason)
+
+
+def _quantity_problems(
+    judged: Judged, path: str, written: Written | None, *, lacking: str, at_least: int
+) -> Iterator[FieldProblem]:
+    if written is None:
+        if lacking:
+            yield judged.problem("V11", path, lacking)
+        return
+    try:
+        quantity = Quantity.parse(written)
+    except InvalidQuantity as error:
+        yield judged.problem("V11", path, error.problem)
+        return
+    if quantity.nano < at_least:
+        yield judged.problem("V11", path, f"{written} is {'not more' if at_least else 'less'} than 0")
+
+
+def _base_problems(judged: Judged) -> Iterator[FieldProblem]:
+    """What the base cluster must say: new instances of it are as large as those it has."""
+    if not judged.is_base_known:
+        return
+    if judged.own is None:
+        yield judged.problem("V14", "", f"the TidbCluster has no spec.{judged.component}")
+        return
+    if judged.is_external:
+        return
+    needed = ["cpu"]
+    if judged.component is Component.TIKV and "storage" in judged.scaled.rules:
+        needed.append("storage")
+    for name in needed:
+        written = judged.own.requests.get(name)
+        if written is None:
+            yield judged.problem("V14", "", f"the TidbCluster has no {judged.path}.requests.{name}")
+            continue
+        yield from (
+            judged.problem("V14", "", f"{judged.path}.requests.{name} of the TidbCluster: {one.reason}")
+            for one in _quantity_problems(judged, name, written, lacking="", at_least=1)
+        )
+
+
+def external_problems(
+    component: Component, external: ExternalConfig | None, *, home: str, open_namespaces: Collection[str]
+) -> Iterator[FieldProblem]:
+    """`home` is the autoscaler's namespace; `open_namespaces` let it use their Secrets."""
+    if external is None:
+        return
+    found = [(f"endpoint.{field}", reason, "V12") for field, reason in _endpoint_problems(external.endpoint)]
+    if external.max_replicas is None:
+        found.append(("maxReplicas", "Required value", "V12"))
+    elif external.max_replicas < 0:
+        found.append(("maxReplicas", f"{external.max_replicas} is less than 0", "V12"))
+    secret = external.endpoint.tls_secret
+    if secret and home and secret.namespace not in {"", home, *open_namespaces}:
+        reason = f"namespace {secret.namespace} does not allow autoscalers of {home}"
+        found.append(("endpoint.tlsSecret.namespace", reason, "V16"))
+    for field, reason, code in found:
+        path = f"spec.{component}.external.{field}"
+        yield FieldProblem(code=code, field=path, reason=reason, component=component)
+
+
+def _endpoint_problems(endpoint: ExternalEndpoint) -> Iterator[tuple[str, str]]:
+    if not endpoint.host:
+        yield "host", "must not be empty"
+    if not 1 <= endpoint.port <= 65535:
+        yield "port", f"{endpoint.port} is not between 1 and 65535"
+    if not endpoint.path.startswith("/"):
+        yield "path", "must start with /"
+    if endpoint.tls_secret and not endpoint.tls_secret.name:
+        yield "tlsSecret.name", "must not be empty"
+
+
+class FieldProblem(Value):
+    """`component` and `rule` say where it is told; `code` is the specification's (V01 to V16)."""
+
+    code: str
+    field: str
+    reason: str
+    component: str = ""
+    rule: str = ""
+
+    @property
+    def order(self) -> tuple[str, str, str, str]:
+        return self.component, self.rule, self.field, self.reason
+
+    def __str__(self) -> str:
+        # One error a line, whatever somebody called a resource type.
+        return f"{self.field}: {self.reason}".replace("\n", " ")
+
+
+ALLOW_FROM: Final = "autoscaler.tidb.pingcap.com/allow-from"
+
+
+def lets_in(annotations: Mapping[str, str], namespace: str) -> bool:
+    """Whether the annotations of a namespace allow autoscalers of another: `allow-from: team-a,team-b`."""
+    return bool(namespace) and namespace in {name.strip() for name in str(annotations.get(ALLOW_FROM, "")).split(",")}

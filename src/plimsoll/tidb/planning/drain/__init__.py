@@ -1,0 +1,1 @@
+"""Decisions on draining TiKV stores before scale-in."""

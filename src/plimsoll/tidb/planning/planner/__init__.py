@@ -1,0 +1,1 @@
+"""The planner: cpu and storage rules, scale-out and groups."""

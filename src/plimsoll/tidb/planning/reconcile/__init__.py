@@ -1,0 +1,1 @@
+"""Decisions of one reconcile: desired counts, base and group steps, cooldowns."""

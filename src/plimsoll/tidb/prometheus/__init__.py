@@ -1,0 +1,1 @@
+"""Metrics of TiDB clusters from Prometheus."""

@@ -1,0 +1,122 @@
+"""What Prometheus knows of the CPU of instances: seconds used in a window, cores allowed, and when that was measured.
+
+The collector joins it with the members of a cluster. Series are told apart by pod and namespace, which is how
+TidbMonitor labels them. Prometheus may hold other clusters too; whoever joins drops what is not among the members.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING, Final
+
+from plimsoll.core.errors import InvalidInput
+from plimsoll.core.values import Value
+from plimsoll.tidb.model.components import Component
+from plimsoll.web.prometheus import QueryFailed
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+    from datetime import datetime
+
+    from plimsoll.tidb.pd.members import Pod
+    from plimsoll.web.prometheus import Prometheus, Vector
+
+WINDOW: Final = "%window%"
+_INSTANCE: Final = "instance"
+_NAMESPACE: Final = "kubernetes_namespace"
+
+Amounts = dict[tuple[str, str], float]
+"""By name and namespace of the pod."""
+
+
+class CpuQueries(Value):
+    """PromQL of one component. `%window%` stands for the window, in seconds."""
+
+    used: str
+    quota: str
+    quota_time: str = ""
+    """When the quota was measured; empty: `timestamp(quota)`."""
+
+    @property
+    def measured(self) -> str:
+        return self.quota_time or f"timestamp({self.quota})"
+
+
+DEFAULT_QUERIES: Final = {
+    Component.TIKV: CpuQueries(
+        used=f"sum(increase(tikv_thread_cpu_seconds_total[{WINDOW}])) by (instance, kubernetes_namespace)",
+        quota="tikv_server_cpu_cores_quota",
+    ),
+    Component.TIDB: CpuQueries(
+        used=(
+            f'sum(increase(process_cpu_seconds_total{{component="tidb"}}[{WINDOW}])) '
+            "by (instance, kubernetes_namespace)"
+        ),
+        quota="tidb_server_maxprocs",
+    ),
+}
+_FIELDS: Final = {"cpu_used": "used", "cpu_quota": "quota", "cpu_quota_timestamp": "quota_time"}
+
+
+class CpuReadings(Value):
+    """What was answered. `problems` tell which questions were not: their amounts are missing, which is not zero."""
+
+    used_seconds: Amounts = {}
+    quota_cores: Amounts = {}
+    measured_s: Amounts = {}
+    """When the quota was measured, in seconds since 1970."""
+    problems: tuple[str, ...] = ()
+
+
+def read_queries(written: Mapping[str, str]) -> dict[Component, CpuQueries]:
+    """The usual ones but for those named, `tikv.cpu_used` and the like. Raises `InvalidInput`."""
+    queries = {component: _as_fields(one) for component, one in DEFAULT_QUERIES.items()}
+    for name, text in written.items():
+        component, _, metric = name.partition(".")
+        if component not in queries or metric not in _FIELDS:
+            known = ", ".join(f"{one}.{metric}" for one in sorted(queries) for metric in _FIELDS)
+            raise InvalidInput(f"no query {name!r}; there are {known}", path="query")
+        if not text.strip():
+            raise InvalidInput(f"{name} is empty", path="query")
+        queries[Component(component)][_FIELDS[metric]] = text
+    return {component: CpuQueries(**fields) for component, fields in queries.items()}
+
+
+def _as_fields(queries: CpuQueries) -> dict[str, str]:
+    return {"used": queries.used, "quota": queries.quota, "quota_time": queries.quota_time}
+
+
+async def read_cpu(queries: CpuQueries, prometheus: Prometheus, *, at: datetime, window_s: int) -> CpuReadings:
+    """All at once, of one moment."""
+
+    async def ask(text: str) -> Vector | QueryFailed:
+        return await prometheus.query(text.replace(WINDOW, f"{window_s}s"), at=at)
+
+    async with asyncio.TaskGroup() as group:
+        used = group.create_task(ask(queries.used))
+        quota = group.create_task(ask(queries.quota))
+        measured = group.create_task(ask(queries.measured))
+    answers = (used.result(), quota.result(), measured.result())
+    return CpuReadings(
+        used_seconds=_joined(answers[0], sum),
+        quota_cores=_joined(answers[1], max),
+        # Of two series for one pod the older one counts: half of what it uses may be unknown.
+        measured_s=_joined(answers[2], min),
+        problems=tuple(dict.fromkeys(answer.problem for answer in answers if isinstance(answer, QueryFailed))),
+    )
+
+
+def amount_of(pod: Pod, amounts: Amounts) -> float | None:
+    return amounts.get((pod.name, pod.namespace))
+
+
+def _joined(answer: Vector | QueryFailed, join: Callable[[list[float]], float]) -> Amounts:
+    """By pod. What names no pod, and what is negative, is nothing that can be known of one."""
+    if isinstance(answer, QueryFailed):
+        return {}
+    found: dict[tuple[str, str], list[float]] = {}
+    for sample in answer.samples:
+        pod = sample.labels.get(_INSTANCE, ""), sample.labels.get(_NAMESPACE, "")
+        if all(pod) and sample.value >= 0:
+            found.setdefault(pod, []).append(sample.value)
+    return {pod: join(values) for pod, values in found.items()}

@@ -1,0 +1,1 @@
+"""Reports of the TiDB autoscaler: conditions, status, Events, metrics and journal."""

@@ -1,0 +1,1 @@
+"""Wire formats of the TiDB autoscaler: planning API bodies, manifests and annotations."""

@@ -1,0 +1,230 @@
+"""What the planner is asked: thresholds, sizes and limits of one component.
+
+On the wire it is the body of `POST /autoscaling` (cpu in thousandths of a core, memory and storage in bytes); the
+controller writes it, our planner and PD's of old read it. `Strategy` is what is left after reading: it cannot be
+invalid. Older forms are understood: no `node_count` is no limit of nodes, and a `storage_rule` without a
+`max_threshold` (there it meant something else) is no rule.
+
+JSON of the planner's questions into structs: strict JSON, null equals absent, and complaints name the field.
+"""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from typing import TYPE_CHECKING, Annotated, Final, TypeVar
+
+import msgspec
+from msgspec import Meta
+
+from plimsoll.core.errors import InvalidInput
+from plimsoll.core.values import Value, Wire
+from plimsoll.objects.codec.decode_problems import problem_of
+from plimsoll.objects.codec.nulls import without_nulls
+from plimsoll.tidb.model.components import RESERVED_TYPES, Component, group_name
+from plimsoll.tidb.planning.planner.decimals import exact
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+DEFAULT_MIN_THRESHOLD: Final = 0.1
+Whole = Annotated[int, Meta(ge=0)]
+
+
+class ResourceType(Value):
+    """A size of instances, and how many of it there may be (no count: any number).
+
+    `group_suffix` is given when the size was changed and instances of the old one still stand: then new ones make a
+    second group.
+    """
+
+    name: str
+    cpu_milli: int = 0
+    memory_bytes: int = 0
+    storage_bytes: int = 0
+    count: int | None = None
+    group_suffix: str = ""
+
+    @property
+    def cores(self) -> Fraction:
+        return Fraction(self.cpu_milli, 1000)
+
+
+class Rule(Value):
+    """Thresholds of one resource, `0 <= low < high < 1`, and the types that may be added, in order of their names."""
+
+    high: Fraction
+    low: Fraction
+    types: tuple[str, ...] = ()
+
+    @property
+    def target(self) -> Fraction:
+        """Where usage should come to: midway, so that neither threshold is near."""
+        return (self.high + self.low) / 2
+
+
+class Strategy(Value):
+    """`types` are those of groups; `homogeneous` is the cluster's own size. `pending`: made but not registered yet."""
+
+    component: Component
+    cpu: Rule | None = None
+    storage: Rule | None = None
+    types: dict[str, ResourceType] = {}
+    homogeneous: ResourceType | None = None
+    node_count: int | None = None
+    pending: dict[str, int] = {}
+    falls_back: bool = False
+    """Groups grow where the cluster itself may not. Not on the wire: the planner's operator chooses."""
+
+    def group_of(self, resource_type: str) -> str:
+        """The group that new instances of the type join."""
+        known = self.types.get(resource_type)
+        return group_name(self.component, resource_type, known.group_suffix if known else "")
+
+
+# ---- the wire
+
+
+class _RuleForm(Wire, rename={}):
+    max_threshold: float | None = None
+    min_threshold: float | None = None
+    resource_types: tuple[str, ...] | None = None
+
+
+class _ComponentForm(Wire, rename={}):
+    component: Component
+    cpu_rule: _RuleForm | None = None
+    storage_rule: _RuleForm | None = None
+
+
+class _ResourceForm(Wire, rename={}):
+    resource_type: str
+    cpu: Whole = 0
+    memory: Whole = 0
+    storage: Whole = 0
+    count: Whole | None = None
+    group_suffix: str = ""
+
+
+class _StrategyForm(Wire, rename={}):
+    rules: tuple[_ComponentForm, ...] = ()
+    resources: tuple[_ResourceForm, ...] = ()
+    node_count: Whole | None = None
+    pending: dict[str, Whole] = {}
+
+
+def read_strategies(data: bytes) -> tuple[Strategy, ...]:
+    """One for each rule of the body, in its order; the controller asks about one component at a time.
+
+    Raises `InvalidInput`, naming the field.
+    """
+    form = read_wire(_StrategyForm, data)
+    if not form.rules:
+        raise InvalidInput("there is none", path="rules")
+    resources = _by_type(form.resources)
+    strategies: list[Strategy] = []
+    for index, rule in enumerate(form.rules):
+        if any(rule.component is earlier.component for earlier in strategies):
+            raise InvalidInput(f"component {rule.component} stands twice", path=f"rules[{index}].component")
+        strategies.append(_strategy(form, rule, resources, path=f"rules[{index}]"))
+    return tuple(strategies)
+
+
+def write_strategy(strategy: Strategy) -> bytes:
+    """The same strategy gives the same bytes: everything is in order of the types' names."""
+    own = strategy.component.homogeneous_type
+    homogeneous = [strategy.homogeneous] if strategy.homogeneous else []
+    resources = sorted([*strategy.types.values(), *homogeneous], key=lambda one: one.name)
+    rule = _ComponentForm(
+        component=strategy.component,
+        cpu_rule=_rule_form(strategy.cpu, own),
+        storage_rule=_rule_form(strategy.storage, own),
+    )
+    form = _StrategyForm(
+        rules=(rule,),
+        resources=tuple(map(_resource_form, resources)),
+        node_count=strategy.node_count,
+        pending=strategy.pending,
+    )
+    return msgspec.json.encode(form, order="deterministic")
+
+
+def _by_type(forms: Iterable[_ResourceForm]) -> dict[str, ResourceType]:
+    resources: dict[str, ResourceType] = {}
+    for index, form in enumerate(forms):
+        path = f"resources[{index}]"
+        if form.resource_type in resources:
+            raise InvalidInput(f"{form.resource_type} stands twice", path=f"{path}.resource_type")
+        if not form.cpu and form.resource_type not in RESERVED_TYPES:
+            raise InvalidInput(f"{form.resource_type} has no cpu", path=f"{path}.cpu")
+        resources[form.resource_type] = ResourceType(
+            name=form.resource_type,
+            cpu_milli=form.cpu,
+            memory_bytes=form.memory,
+            storage_bytes=form.storage,
+            count=form.count,
+            group_suffix=form.group_suffix,
+        )
+    return resources
+
+
+def _strategy(form: _StrategyForm, rule: _ComponentForm, resources: dict[str, ResourceType], *, path: str) -> Strategy:
+    types = {name: one for name, one in resources.items() if name not in RESERVED_TYPES}
+    storage = rule.storage_rule if rule.component is Component.TIKV else None
+    if storage is not None and storage.max_threshold is None:
+        storage = None
+    return Strategy(
+        component=rule.component,
+        cpu=_rule(rule.cpu_rule, types, path=f"{path}.cpu_rule") if rule.cpu_rule else None,
+        storage=_rule(storage, types, path=f"{path}.storage_rule") if storage else None,
+        types=types,
+        homogeneous=resources.get(rule.component.homogeneous_type),
+        node_count=form.node_count,
+        pending=form.pending,
+    )
+
+
+def _rule(form: _RuleForm, types: dict[str, ResourceType], *, path: str) -> Rule:
+    if form.max_threshold is None:
+        raise InvalidInput("is required", path=f"{path}.max_threshold")
+    high = exact(form.max_threshold)
+    low = exact(DEFAULT_MIN_THRESHOLD if form.min_threshold is None else form.min_threshold)
+    if not 0 < high < 1:
+        raise InvalidInput(f"max_threshold ({form.max_threshold:g}) should be between 0 and 1", path=path)
+    if not 0 <= low < high:
+        raise InvalidInput(f"min_threshold ({float(low):g}) should be between 0 and max_threshold", path=path)
+    named = types if form.resource_types is None else set(form.resource_types) - RESERVED_TYPES
+    unknown = sorted(set(named) - types.keys())
+    if unknown:
+        raise InvalidInput(f"{unknown[0]} is not among the resources", path=f"{path}.resource_types")
+    return Rule(high=high, low=low, types=tuple(sorted(named)))
+
+
+def _rule_form(rule: Rule | None, homogeneous_type: str) -> _RuleForm | None:
+    if rule is None:
+        return None
+    types = tuple(sorted({*rule.types, homogeneous_type}))
+    return _RuleForm(max_threshold=float(rule.high), min_threshold=float(rule.low), resource_types=types)
+
+
+def _resource_form(one: ResourceType) -> _ResourceForm:
+    return _ResourceForm(
+        resource_type=one.name,
+        cpu=one.cpu_milli,
+        memory=one.memory_bytes,
+        storage=one.storage_bytes,
+        count=one.count,
+        group_suffix=one.group_suffix,
+    )
+
+
+W = TypeVar("W", bound=Wire)
+
+
+def read_wire(form: type[W], data: bytes) -> W:
+    """Raises `InvalidInput`. Fields that the form does not know are ignored: others may say more than we read."""
+    present = None
+    try:
+        present = without_nulls(msgspec.json.decode(data), msgspec.inspect.type_info(form))
+        return msgspec.convert(present, form)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+        raise InvalidInput(problem_of(error, value=present)) from error

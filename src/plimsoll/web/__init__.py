@@ -1,0 +1,1 @@
+"""HTTP: client, answers, guards and Prometheus queries."""
