@@ -15,8 +15,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from plimsoll.local.controller_manager.workloads.deployments.plan import RolloutPlan, rollout_plan
+from plimsoll.local.controller_manager.workloads.deployments.replica_counts import max_surge, max_unavailable, scaled
 from plimsoll.local.controller_manager.workloads.deployments.revisions import OwnedSet, surplus_history
-from plimsoll.local.controller_manager.workloads.deployments.scaling import max_surge, max_unavailable, scaled
 from plimsoll.objects.api.meta import ObjectMeta
 from plimsoll.objects.api.workloads import (
     Deployment,

@@ -9,12 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from plimsoll.local.controller_manager.workloads.jobs.failed_indexes import (
-    INDEX_KEY,
-    index_of,
-    read_indexes,
-    written_indexes,
-)
+from plimsoll.local.controller_manager.workloads.jobs.indexes import INDEX_KEY, index_of, read_indexes, written_indexes
 from plimsoll.local.controller_manager.workloads.jobs.plan import COMPLETE, JobView, backoff_s, job_plan
 from plimsoll.local.controller_manager.workloads.jobs.tracking import TRACKING, booked, counted, is_tracked, tally
 from plimsoll.objects.api.meta import ObjectMeta

@@ -22,9 +22,9 @@ from plimsoll.local.apiserver.handlers.request.options import (
     read_delete_options,
 )
 from plimsoll.local.apiserver.handlers.request.responses import form_of, list_answer
-from plimsoll.local.apiserver.handlers.write.guarded_write import shown
 from plimsoll.local.apiserver.handlers.write.identity import key_of
 from plimsoll.local.apiserver.handlers.write.key_lock import turn
+from plimsoll.local.apiserver.handlers.write.response_object import shown
 from plimsoll.local.apiserver.status_errors import StatusError
 from plimsoll.local.apiserver.storage import Decision, Delete, Keep, Put, Stored
 from plimsoll.local.apiserver.strategies import definitions_deletion

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from plimsoll.nodes.planning.explain.new_groups import refused_types
-from plimsoll.nodes.planning.explain.unschedulable import beside_daemons
+from plimsoll.nodes.planning.explain.daemon_overhead import beside_daemons
+from plimsoll.nodes.planning.explain.rejected_types import refused_types
 from plimsoll.nodes.planning.scaleup.verifier import planned_node
 from plimsoll.scheduling import DEFAULT_PROFILE
 from plimsoll.scheduling.cluster_view import ClusterView, NodeState, PlacedPod

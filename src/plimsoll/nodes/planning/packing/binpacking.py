@@ -19,7 +19,7 @@ from plimsoll.solver.problem import UNBOUNDED, Effort, PackingProblem
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from plimsoll.nodes.planning.packing.constraints import DemandSlice
+    from plimsoll.nodes.planning.packing.demand_slices import DemandSlice
     from plimsoll.nodes.planning.packing.placement_view import PlacementView
     from plimsoll.nodes.planning.scaleup.problem import ScaleUpProblem
     from plimsoll.solver.problem import Flags, Floats, Ints

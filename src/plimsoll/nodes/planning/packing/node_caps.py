@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from plimsoll.nodes.planning.equivalence.pod_classes import PodClass
-    from plimsoll.nodes.planning.packing.constraints import DemandSlice
+    from plimsoll.nodes.planning.packing.demand_slices import DemandSlice
     from plimsoll.nodes.planning.packing.placement_view import PlacementView, Places
     from plimsoll.nodes.planning.predicates.spread_counts import SpreadCount
     from plimsoll.solver.problem import Ints

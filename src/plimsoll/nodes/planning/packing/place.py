@@ -19,7 +19,8 @@ import numpy as np
 from plimsoll.core.plans import Reason
 from plimsoll.nodes.planning.autoprovisioning.requirements import HOSTNAME
 from plimsoll.nodes.planning.packing.binpacking import FailedClasses, PackingOptions, packed
-from plimsoll.nodes.planning.packing.constraints import Feedback, lower_constraints
+from plimsoll.nodes.planning.packing.constraints import lower_constraints
+from plimsoll.nodes.planning.packing.demand_slices import Feedback
 from plimsoll.nodes.planning.packing.node_caps import is_level, tallest
 from plimsoll.nodes.planning.packing.placement_view import PlacementView
 from plimsoll.nodes.planning.packing.pod_by_pod import place_one_by_one
@@ -29,7 +30,7 @@ from plimsoll.nodes.planning.scaleup.placement import Placement
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from plimsoll.nodes.planning.packing.constraints import DemandSlice, Folded
+    from plimsoll.nodes.planning.packing.demand_slices import DemandSlice, Folded
     from plimsoll.nodes.planning.scaleup.problem import ScaleUpProblem
     from plimsoll.solver.problem import Ints
 

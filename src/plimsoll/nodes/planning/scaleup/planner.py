@@ -14,7 +14,7 @@ import numpy as np
 
 from plimsoll.nodes.config.policy import Planner
 from plimsoll.nodes.model.scale_up_plan import Result, ScaleUpPlan
-from plimsoll.nodes.planning.packing.colocation import hosted
+from plimsoll.nodes.planning.packing.affinity_targets import hosted
 from plimsoll.nodes.planning.packing.exact_fallback import ExactFallback
 from plimsoll.nodes.planning.packing.place import FailedClasses, PackingOptions, place
 from plimsoll.nodes.planning.packing.placement_view import PlacementView

@@ -14,7 +14,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
-from plimsoll.nodes.reporting.events.emitter import NORMAL, EventMessage, about_owner, about_pod
+from plimsoll.nodes.reporting.events.messages import NORMAL, EventMessage, about_owner, about_pod
 from plimsoll.objects.owners import controller_of
 
 if TYPE_CHECKING:

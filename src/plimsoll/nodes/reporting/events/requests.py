@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from plimsoll.nodes.reporting.events.emitter import NORMAL, WARNING, EventMessage, about_pod
+from plimsoll.nodes.reporting.events.messages import NORMAL, WARNING, EventMessage, about_pod
 from plimsoll.nodes.requests.model import UpdateKind
 from plimsoll.nodes.requests.status_updates import ACCEPTED_TEXT
 from plimsoll.objects.api.meta import ObjectReference

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 
 from plimsoll.nodes.model.loop_result import RemovalResult
 from plimsoll.nodes.planning.scaleup.resource_limits import BEING_DELETED
-from plimsoll.nodes.reporting.events.emitter import (
+from plimsoll.nodes.reporting.events.messages import (
     NORMAL,
     WARNING,
     EventMessage,

@@ -16,7 +16,7 @@ from plimsoll.nodes.planning.autoprovisioning.candidates import IN_BACKOFF
 from plimsoll.nodes.planning.scaleup.candidates import MAX_SIZE_REACHED, NOT_READY
 from plimsoll.nodes.planning.scaleup.expanders import CONFIG_MAP, NO_PRIORITY, compiled_pattern
 from plimsoll.nodes.planning.scaleup.resource_limits import MAX_NODES_TOTAL
-from plimsoll.nodes.reporting.events.emitter import WARNING, EventMessage, about_pod, config_map, status_map
+from plimsoll.nodes.reporting.events.messages import WARNING, EventMessage, about_pod, config_map, status_map
 from plimsoll.nodes.reporting.events.pod_outcomes import PodTellings, fates_of
 from plimsoll.nodes.scaleup.orchestrator import MAX_NODES_REACHED
 from plimsoll.scheduling.rules.resources_fit import RESOURCES_FIT

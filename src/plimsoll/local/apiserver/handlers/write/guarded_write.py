@@ -3,8 +3,6 @@
 The order of steps is the real server's: ownership of fields, mutating admission, what the kind keeps and counts,
 validation, validating admission, and the write under the condition that nobody wrote in between. A write that changes
 nothing is none.
-
-A stored object in the version of a request, for those who make a change of it: `writing` and `deleting`.
 """
 
 from __future__ import annotations
@@ -22,6 +20,7 @@ from plimsoll.local.apiserver.handlers.delete import delete_object
 from plimsoll.local.apiserver.handlers.write.identity import check_identity, check_revision, key_of, settle_namespace
 from plimsoll.local.apiserver.handlers.write.key_lock import turn
 from plimsoll.local.apiserver.handlers.write.parent_checks import write_inside
+from plimsoll.local.apiserver.handlers.write.response_object import shown
 from plimsoll.local.apiserver.routing import attributes_of
 from plimsoll.local.apiserver.storage import Decision, Delete, Key, Put, Stored
 from plimsoll.local.apiserver.strategies.finding import strategy_of
@@ -334,10 +333,3 @@ def _exists(server: Server, call: RequestContext, obj: Json, *, generated: bool)
     elif found is not None and found.body()["metadata"].get("deletionTimestamp"):
         refusal.status["message"] = f"object is being deleted: {refusal.status['message']}"
     return refusal
-
-
-def shown(server: Server, strategy: Strategy, stored: Stored) -> Json:
-    """Nobody's to change: what is stored as it is shown is one dict for all who ask."""
-    if strategy.is_stored_as_shown:
-        return server.store.shared_body(stored)
-    return strategy.present(stored.body())

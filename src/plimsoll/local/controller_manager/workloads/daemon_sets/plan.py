@@ -19,7 +19,7 @@ from plimsoll.local.controller_manager.workloads.daemon_sets.placement import (
     Place,
     target_node,
 )
-from plimsoll.local.controller_manager.workloads.deployments.scaling import scaled
+from plimsoll.local.controller_manager.workloads.deployments.replica_counts import scaled
 from plimsoll.objects.api.nodes import Node  # noqa: TC001 -- likewise
 from plimsoll.objects.api.pods import Pod
 from plimsoll.objects.api.workloads import DaemonSet, DaemonSetStatus

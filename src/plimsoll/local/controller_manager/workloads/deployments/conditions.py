@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final
 
 import msgspec
 
-from plimsoll.local.controller_manager.workloads.deployments.scaling import max_unavailable, replicas_of
+from plimsoll.local.controller_manager.workloads.deployments.replica_counts import max_unavailable, replicas_of
 from plimsoll.local.controller_manager.workloads.replica_sets.plan import REPLICA_FAILURE
 from plimsoll.objects.api.workloads import DeploymentCondition, DeploymentStatus
 

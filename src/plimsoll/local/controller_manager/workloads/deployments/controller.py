@@ -36,8 +36,8 @@ from plimsoll.local.controller_manager.workloads.common.template_hash import (
     template_hash,
 )
 from plimsoll.local.controller_manager.workloads.deployments.plan import creation_failed, creation_problem, rollout_plan
+from plimsoll.local.controller_manager.workloads.deployments.replica_counts import is_rolling, replicas_of
 from plimsoll.local.controller_manager.workloads.deployments.revisions import REVISION, OwnedSet
-from plimsoll.local.controller_manager.workloads.deployments.scaling import is_rolling, replicas_of
 from plimsoll.local.own_writes import LOOK_AGAIN_S, OwnWrites
 from plimsoll.objects.api.pods import Pod
 from plimsoll.objects.api.workloads import Deployment, ReplicaSet

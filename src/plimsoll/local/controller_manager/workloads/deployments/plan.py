@@ -27,6 +27,7 @@ from plimsoll.local.controller_manager.workloads.deployments.conditions import (
     put,
     rollout_status,
 )
+from plimsoll.local.controller_manager.workloads.deployments.replica_counts import is_rolling, replicas_of
 from plimsoll.local.controller_manager.workloads.deployments.revisions import (
     REVISION,
     OwnedSet,
@@ -39,10 +40,8 @@ from plimsoll.local.controller_manager.workloads.deployments.revisions import (
 )
 from plimsoll.local.controller_manager.workloads.deployments.scaling import (
     first_size,
-    is_rolling,
     is_scaling,
     recreated,
-    replicas_of,
     rolled,
     scaled_sets,
 )

@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from plimsoll.core.values import Value
-from plimsoll.local.controller_manager.workloads.deployments.scaling import max_surge, replicas_of
+from plimsoll.local.controller_manager.workloads.deployments.replica_counts import max_surge, replicas_of
 from plimsoll.objects.api.workloads import (
     Deployment,  # noqa: TC001
     ReplicaSet,  # noqa: TC001

@@ -2,24 +2,26 @@
 
 Each function gives sizes by set name, holding only sets it has something to say about, in the order in which they are
 to be changed.
-
-How many pods a deployment may have above and below what it wants, and how sets share a change of size. Pure.
-
-`Sizes` is the arithmetic of one turn: how many replicas each set wants by now, as the steps of the turn change it.
 """
 
 from __future__ import annotations
 
-import math
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
+from plimsoll.local.controller_manager.workloads.deployments.replica_counts import (
+    Sizes,
+    is_rolling,
+    max_surge,
+    max_unavailable,
+    replicas_of,
+    rounded,
+)
 from plimsoll.local.controller_manager.workloads.deployments.revisions import DESIRED_REPLICAS, MAX_REPLICAS, number_in
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Sequence
 
     from plimsoll.local.controller_manager.workloads.deployments.revisions import OwnedSet
-    from plimsoll.objects.api.meta import IntOrString
     from plimsoll.objects.api.workloads import Deployment, ReplicaSet
 
     NewSizes = dict[str, int]
@@ -163,71 +165,3 @@ def _fraction(deployment: Deployment, replica_set: ReplicaSet, size: int) -> int
     if not before:
         return 0
     return rounded(size * (wanted + max_surge(deployment)) / before) - size
-
-
-ROLLING_UPDATE: Final = "RollingUpdate"
-_DEFAULT: Final = "25%"
-# Kubernetes reads 64 bits; what has more is no number there.
-_MOST_DIGITS: Final = 18
-
-
-def replicas_of(owner: Deployment | ReplicaSet) -> int:
-    """Absent means one; the server fills it in, files may not say it."""
-    return 1 if owner.spec.replicas is None else owner.spec.replicas
-
-
-def is_rolling(deployment: Deployment) -> bool:
-    return deployment.spec.strategy.type in {"", ROLLING_UPDATE}
-
-
-def max_surge(deployment: Deployment) -> int:
-    """How many pods there may be above the wanted number."""
-    return _fence_posts(deployment)[0] if is_rolling(deployment) else 0
-
-
-def max_unavailable(deployment: Deployment) -> int:
-    """How many of the wanted pods may be unavailable; never more than are wanted."""
-    wanted = replicas_of(deployment)
-    return min(_fence_posts(deployment)[1], wanted) if is_rolling(deployment) and wanted else 0
-
-
-def scaled(value: IntOrString | None, total: int, *, up: bool) -> int:
-    """A number as it stands, or a share of `total`, rounded up or down. What is neither is nothing."""
-    if isinstance(value, int):
-        return max(0, value)
-    text = _DEFAULT if value is None else value
-    digits = text.removesuffix("%")
-    if digits == text or not (digits.isascii() and digits.isdigit()) or len(digits) > _MOST_DIGITS:
-        return 0
-    share = total * int(digits)
-    return -(-share // 100) if up else share // 100
-
-
-def _fence_posts(deployment: Deployment) -> tuple[int, int]:
-    """Surge rounds up, unavailability down; both 0 would never get anywhere, so then one may be unavailable."""
-    wanted = replicas_of(deployment)
-    rolling = deployment.spec.strategy.rolling_update
-    surge = scaled(rolling.max_surge if rolling else None, wanted, up=True)
-    unavailable = scaled(rolling.max_unavailable if rolling else None, wanted, up=False)
-    return (surge, unavailable) if surge or unavailable else (0, 1)
-
-
-def rounded(number: float) -> int:
-    """Halves away from zero, as Kubernetes rounds here."""
-    return math.floor(number + 0.5) if number >= 0 else math.ceil(number - 0.5)
-
-
-class Sizes:
-    """What each set wants now, by name. Starts with what the sets say, and is changed step by step."""
-
-    def __init__(self, sets: Iterable[ReplicaSet]) -> None:
-        self._sizes = {one.metadata.name: replicas_of(one) for one in sets}
-
-    def of(self, name: str) -> int:
-        return self._sizes.get(name, 0)
-
-    def put(self, name: str, size: int) -> None:
-        self._sizes[name] = size
-
-    def total(self) -> int:
-        return sum(self._sizes.values())

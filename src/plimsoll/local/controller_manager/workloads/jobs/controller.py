@@ -24,7 +24,8 @@ from plimsoll.kube.requests.options import DeleteOptions
 from plimsoll.local.controller_manager.workloads.common.controller_refs import Adoption, candidates, index_by_controller
 from plimsoll.local.controller_manager.workloads.common.pod_control import event_subject
 from plimsoll.local.controller_manager.workloads.common.status_patches import condition_body, count_fields
-from plimsoll.local.controller_manager.workloads.jobs.failed_indexes import failed_indexes, has_limits, written_indexes
+from plimsoll.local.controller_manager.workloads.jobs.failed_indexes import failed_indexes, has_limits
+from plimsoll.local.controller_manager.workloads.jobs.indexes import written_indexes
 from plimsoll.local.controller_manager.workloads.jobs.plan import (
     COMPLETE,
     FAILED,

@@ -2,8 +2,6 @@
 
 How often an index has failed stands on its pods: each says how many went before it. So the last one that failed is
 held, uncounted and with its finalizer, until there is a successor that says one more.
-
-Sets of completion indexes as Kubernetes writes them, `1,3-5,7`, and the index of a pod. Pure.
 """
 
 from __future__ import annotations
@@ -12,6 +10,7 @@ from datetime import timedelta
 from typing import TYPE_CHECKING, Final
 
 from plimsoll.local.controller_manager.workloads.common.pod_readiness import is_active
+from plimsoll.local.controller_manager.workloads.jobs.indexes import index_of, read_indexes
 from plimsoll.local.controller_manager.workloads.jobs.policies import FAIL_INDEX, IGNORE, match
 from plimsoll.local.controller_manager.workloads.jobs.tracking import (
     completions_of,
@@ -109,47 +108,3 @@ def _count(pod: Pod, annotation: str) -> int:
     text = pod.metadata.annotations.get(annotation, "")
     number = int(text) if text.isascii() and text.isdigit() and len(text) <= len(str(_MOST_FAILURES)) else 0
     return number if number <= _MOST_FAILURES else 0
-
-
-INDEX_KEY: Final = "batch.kubernetes.io/job-completion-index"
-"""Annotation and label of a pod of an indexed job."""
-_MOST_DIGITS: Final = 19
-
-
-def written_indexes(indexes: Iterable[int]) -> str:
-    """Runs of three and more are written as ranges."""
-    runs: list[list[int]] = []
-    for index in sorted(set(indexes)):
-        if runs and runs[-1][1] == index - 1:
-            runs[-1][1] = index
-        else:
-            runs.append([index, index])
-    return ",".join(_written_run(first, last) for first, last in runs)
-
-
-def _written_run(first: int, last: int) -> str:
-    if first == last:
-        return str(first)
-    return f"{first},{last}" if last == first + 1 else f"{first}-{last}"
-
-
-def read_indexes(text: str, *, below: int) -> frozenset[int]:
-    """Those of them that are below the number of completions. What cannot be read is left out."""
-    indexes: set[int] = set()
-    for part in text.split(",") if text else ():
-        first, _, last = part.partition("-")
-        start, end = _number(first), _number(last or first)
-        if start is not None and end is not None:
-            indexes.update(range(start, min(end, below - 1) + 1))
-    return frozenset(indexes)
-
-
-def index_of(pod: Pod, *, below: int) -> int | None:
-    """The pod's completion index, if it has one and the job still wants it."""
-    index = _number(pod.metadata.annotations.get(INDEX_KEY, ""))
-    return index if index is not None and index < below else None
-
-
-def _number(text: str) -> int | None:
-    """Anybody may write these texts: one too long for a number is none."""
-    return int(text) if len(text) <= _MOST_DIGITS and text.isascii() and text.isdigit() else None

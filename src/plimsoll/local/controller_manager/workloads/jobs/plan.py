@@ -22,8 +22,8 @@ from plimsoll.local.controller_manager.workloads.jobs.failed_indexes import (
     has_limits,
     held_pods,
     index_backoff_s,
-    index_of,
 )
+from plimsoll.local.controller_manager.workloads.jobs.indexes import index_of
 from plimsoll.local.controller_manager.workloads.jobs.policies import FAIL_JOB, match, success_message
 from plimsoll.local.controller_manager.workloads.jobs.tracking import (
     completions_of,

@@ -11,7 +11,7 @@ from plimsoll.local.controller_manager.workloads.common.pod_control import (
     pod_from,
     template_in,
 )
-from plimsoll.local.controller_manager.workloads.jobs.failed_indexes import INDEX_KEY
+from plimsoll.local.controller_manager.workloads.jobs.indexes import INDEX_KEY
 from plimsoll.local.controller_manager.workloads.jobs.tracking import TRACKING, is_tracked
 from plimsoll.local.own_writes import OwnWrites
 from plimsoll.objects.api.pods import Pod

@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from plimsoll.core.values import Value
-from plimsoll.local.controller_manager.workloads.jobs.failed_indexes import read_indexes
+from plimsoll.local.controller_manager.workloads.jobs.indexes import read_indexes
 
 if TYPE_CHECKING:
     from collections.abc import Collection

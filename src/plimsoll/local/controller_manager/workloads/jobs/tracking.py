@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final
 import msgspec
 
 from plimsoll.core.values import Value
-from plimsoll.local.controller_manager.workloads.jobs.failed_indexes import index_of, read_indexes
+from plimsoll.local.controller_manager.workloads.jobs.indexes import index_of, read_indexes
 from plimsoll.local.controller_manager.workloads.jobs.policies import is_counted
 from plimsoll.objects.api.pods import Pod  # noqa: TC001 -- msgspec resolves the annotations of Values at run time
 from plimsoll.objects.api.workloads import Job, JobStatus, UncountedTerminatedPods

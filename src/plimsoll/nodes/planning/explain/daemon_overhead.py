@@ -1,0 +1,58 @@
+"""Pods that would fit a node if its DaemonSets left more room."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from msgspec import structs
+
+from plimsoll.core.resources import PODS, ResourceVector
+from plimsoll.nodes.planning.state.daemon_overhead import overhead
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from plimsoll.objects.api.pods import Pod
+    from plimsoll.scheduling.verdicts import Refusal
+
+
+_INSUFFICIENT: Final = "Insufficient "
+
+
+def beside_daemons(
+    refusals: Iterable[Refusal], demand: ResourceVector, free: ResourceVector, daemons: Sequence[Pod]
+) -> tuple[Refusal, ...]:
+    """The refusals of a pod by an empty node with these daemons, which leave so much `free` of it."""
+    if not daemons:
+        return tuple(refusals)
+    taken = overhead(daemons)
+    crowded = {
+        f"{_INSUFFICIENT}{name}": _told(name, free[name] + taken[name], daemons)
+        for name, wanted in demand.items()
+        if name != PODS and free[name] < wanted <= free[name] + taken[name]
+    }
+    return tuple(
+        structs.replace(one, messages=tuple(crowded.get(message, message) for message in one.messages))
+        for one in refusals
+    )
+
+
+def _told(name: str, there: int, daemons: Sequence[Pod]) -> str:
+    """No comma in it: Events count what stands between commas."""
+    asked = {_owner(one): overhead((one,))[name] for one in daemons}
+    largest = sorted((owner for owner in asked if asked[owner]), key=lambda owner: (-asked[owner], owner))
+    if len(largest) == 1:
+        who = f"daemon set {largest[0]} takes"
+    else:
+        who = f"daemon sets {largest[0]} and {len(largest) - 1} more take"
+    return f"{_INSUFFICIENT}{name}: {who} {_written(name, sum(asked.values()))} of {_written(name, there)} on each node"
+
+
+def _owner(daemon: Pod) -> str:
+    meta = daemon.metadata
+    name = next((owner.name for owner in meta.owner_references if owner.controller), meta.name)
+    return f"{meta.namespace}/{name}"
+
+
+def _written(name: str, amount: int) -> str:
+    return ResourceVector({name: amount}).to_json().get(name, "0")

@@ -1,0 +1,82 @@
+"""One thing told as an Event, and whom it is about. Data and references only; `events` decides what is told."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from plimsoll.kube.recorder import EventType
+from plimsoll.objects.api.meta import ObjectReference
+from plimsoll.objects.owners import controller_of
+
+if TYPE_CHECKING:
+    from plimsoll.nodes.config.policy import Policy
+    from plimsoll.nodes.model.snapshot import Snapshot
+    from plimsoll.objects.api.pods import Pod
+    from plimsoll.scheduling.cluster_view import PodKey
+
+
+NORMAL: Final = EventType.NORMAL
+
+
+WARNING: Final = EventType.WARNING
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EventMessage:
+    """An Event before it is one."""
+
+    about: ObjectReference
+    type: EventType = NORMAL
+    reason: str
+    message: str
+
+
+def status_map(policy: Policy) -> ObjectReference:
+    """What is true of the whole is told of the status ConfigMap, as Cluster Autoscaler does."""
+    return config_map(policy, policy.operation.status_name)
+
+
+def config_map(policy: Policy, name: str) -> ObjectReference:
+    return ObjectReference(api_version="v1", kind="ConfigMap", namespace=policy.operation.namespace, name=name)
+
+
+def about_pod(pod: Pod, name: str = "") -> ObjectReference:
+    """The pod, or one just like it of another name, whose uid nobody knows."""
+    meta = pod.metadata
+    is_itself = not name or name == meta.name
+    return ObjectReference(
+        api_version="v1",
+        kind="Pod",
+        namespace=meta.namespace,
+        name=name or meta.name,
+        uid=meta.uid if is_itself else "",
+    )
+
+
+def about_placed(key: PodKey, node: str, snapshot: Snapshot | None) -> ObjectReference:
+    """A pod on a node of the snapshot."""
+    state = None if snapshot is None else snapshot.view.node(node)
+    placed = None if state is None else state.pods.get(key)
+    uid = "" if placed is None else placed.pod.metadata.uid
+    return ObjectReference(api_version="v1", kind="Pod", namespace=key.namespace, name=key.name, uid=uid)
+
+
+def about_node(name: str, snapshot: Snapshot | None) -> ObjectReference:
+    state = None if snapshot is None else snapshot.view.node(name)
+    uid = "" if state is None else state.node.metadata.uid
+    return ObjectReference(api_version="v1", kind="Node", name=name, uid=uid)
+
+
+def about_owner(pod: Pod) -> ObjectReference | None:
+    """The controller of a pod; None for a pod that stands alone."""
+    owner = controller_of(pod.metadata)
+    if owner is None:
+        return None
+    return ObjectReference(
+        api_version=owner.api_version,
+        kind=owner.kind,
+        namespace=pod.metadata.namespace,
+        name=owner.name,
+        uid=owner.uid,
+    )
