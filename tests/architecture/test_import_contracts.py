@@ -10,7 +10,7 @@ import pytest
 
 REPOSITORY = Path(__file__).parents[2]
 PACKAGES = ["cli", "simulation", "console", "fleet", "kafka", "tidb", "nodes", "local", "journal", "kube", "runtime"]
-PACKAGES += ["solver", "scheduling", "objects", "core", "nodes.planning", "kafka.planning"]
+PACKAGES += ["operator", "web", "solver", "scheduling", "objects", "core", "nodes.planning", "kafka.planning"]
 PACKAGES += ["nodes.cluster_state", "nodes.providers", "nodes.providers.clusterapi", "nodes.providers.simulated"]
 
 

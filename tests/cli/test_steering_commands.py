@@ -34,7 +34,7 @@ def world(monkeypatch: pytest.MonkeyPatch) -> Iterator[KubeWorld]:
         def with_client(_connection: Any, work: Any, **_more: Any) -> Any:
             return world.do(work(world.client))
 
-        for module in ("pausing", "nodes"):
+        for module in ("commands.pause", "nodes.nodes"):
             monkeypatch.setattr(f"plimsoll.cli.{module}.with_client", with_client)
         yield world
 

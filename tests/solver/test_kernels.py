@@ -91,7 +91,7 @@ def test_an_unknown_choice_is_refused_with_the_ones_there_are(monkeypatch: pytes
 
 
 def test_importing_the_solver_does_not_import_numba():
-    done = python("-c", "import plimsoll.solver.mixed, sys; sys.exit('numba' in sys.modules)")
+    done = python("-c", "import plimsoll.solver.packing.mixed, sys; sys.exit('numba' in sys.modules)")
     assert done.returncode == 0, done.stderr
 
 

@@ -60,9 +60,8 @@ def load_kernels() -> int:
     if os.environ.get(kernels.VARIABLE) == "plain" or not kernels.cache_is_warm():
         return 0
     package = importlib.import_module(kernels.PACKAGE)
-    modules = [
-        importlib.import_module(f"{kernels.PACKAGE}.{one.name}") for one in pkgutil.iter_modules(package.__path__)
-    ]
+    names = [module.name for module in pkgutil.walk_packages(package.__path__, f"{kernels.PACKAGE}.")]
+    modules = [importlib.import_module(name) for name in names]
     found = {id(one): one for module in modules for one in vars(module).values() if isinstance(one, kernels.Kernel)}
     for one in found.values():
         one.compiled()

@@ -112,7 +112,7 @@ def test_a_request_so_many_times_as_large_costs_so_many_times_as_much(times: int
 
 _PROGRAM = """
 import json
-from plimsoll.nodes.planning.scale_up import plan_scale_up
+from plimsoll.nodes.planning.scaleup.planner import plan_scale_up
 from tests.nodes.planning.test_engine_metamorphic import mixed_world
 from tests.nodes.planning.worlds_of_offers import nap
 plan = plan_scale_up(mixed_world(), nap(max_cpu=60))
