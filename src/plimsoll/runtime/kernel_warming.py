@@ -61,9 +61,9 @@ def load_kernels() -> int:
         return 0
     package = importlib.import_module(kernels.PACKAGE)
     modules = [
-        importlib.import_module(f"{kernels.PACKAGE}.{one.name}") for one in pkgutil.iter_modules(package.__path__)
+        importlib.import_module(f"{kernels.PACKAGE}.{module_info.name}") for module_info in pkgutil.iter_modules(package.__path__)
     ]
-    found = {id(one): one for module in modules for one in vars(module).values() if isinstance(one, kernels.Kernel)}
-    for one in found.values():
-        one.compiled()
+    found = {id(var): var for module in modules for var in vars(module).values() if isinstance(var, kernels.Kernel)}
+    for kernel in found.values():
+        kernel.compiled()
     return len(found)

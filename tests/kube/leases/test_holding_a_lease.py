@@ -217,7 +217,7 @@ def test_a_failure_that_stays_is_told_once_until_it_changes_or_is_over():
                 a.network.fate = lambda _: Fate(outcome="unsent")
                 await clock.sleep(5)
             tries = a.holder.failures
-            return tries, [(one["phase"], one["error"]) for one in logs if one["event"] == "lease.attempt_failed"]
+            return tries, [(mutable_mapping["phase"], mutable_mapping["error"]) for mutable_mapping in logs if mutable_mapping["event"] == "lease.attempt_failed"]
 
     tries, told = run_virtual(main)
     assert tries > 100
