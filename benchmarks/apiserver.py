@@ -195,7 +195,7 @@ async def costs_by_size(servers: dict[int, Server]) -> dict[int, dict[str, float
     maps = f"{NAMESPACE}/configmaps"
     ready = {size: await prepare(server) for size, server in servers.items()}
     for size, connections in ready.items():
-        await shared(connections, range(size), lambda one, number: one.ask("POST", maps, small(number)))
+        await shared(connections, range(size), lambda connection, number: connection.ask("POST", maps, small(number)))
     costs: dict[int, dict[str, float]] = {size: {} for size in servers}
     for turn in range(ROUNDS):
         for size, connections in ready.items():

@@ -83,8 +83,10 @@ def _n22_rows() -> Iterator[dict[str, Any]]:
         turns.append(turn)
     plan = turns[0].scale_up.plan
     groups = bench.provider.groups.values()
-    cost = sum(one.target * one.shape.price for one in groups)
-    assert all(one.scale_up.plan.helped == 30_000 for one in turns), "everybody is planned for, in every turn"
+    cost = sum(table_group.target * table_group.shape.price for table_group in groups)
+    assert all(loop_result.scale_up.plan.helped == 30_000 for loop_result in turns), (
+        "everybody is planned for, in every turn"
+    )
     assert len(groups) <= 60
     above = cost / plan.lower_bound_per_hour
     told = f"300 shapes, 40 machine types; {len(groups)} groups, which cost {above:.4f} of the bound"

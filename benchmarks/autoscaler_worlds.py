@@ -164,8 +164,8 @@ class TableProvider:
     naming = Naming(underscores=False, longest=54)
 
     def __init__(self, groups: Iterable[TableGroup]) -> None:
-        self.groups = {one.id: one for one in groups}
-        self.home = {one.id: group for group in self.groups.values() for one in group.instances}
+        self.groups = {table_group.id: table_group for table_group in groups}
+        self.home = {instance.id: group for group in self.groups.values() for instance in group.instances}
 
     async def refresh(self) -> None:
         """Nothing is out of date."""
@@ -179,9 +179,9 @@ class TableProvider:
     async def owners(self, nodes: Sequence[NodeRef]) -> Mapping[str, Owner]:
         home = self.home
         return {
-            one.name: Owner(group=home[one.provider_id].id, has_instance=True)
-            for one in nodes
-            if one.provider_id in home
+            node_ref.name: Owner(group=home[node_ref.provider_id].id, has_instance=True)
+            for node_ref in nodes
+            if node_ref.provider_id in home
         }
 
     async def has_instance(self, node: NodeRef) -> bool:
@@ -219,16 +219,16 @@ class SellingProvider(TableProvider):
 
     def __init__(self, shapes: Iterable[Shape]) -> None:
         super().__init__(())
-        self.shapes = {one.name: one for one in shapes}
+        self.shapes = {shape.name: shape for shape in shapes}
         self._sold = {
-            one.name: MachineType(
-                name=one.name,
-                capacity=one.capacity,
-                allocatable=one.allocatable,
-                price_per_hour=one.price,
+            shape.name: MachineType(
+                name=shape.name,
+                capacity=shape.capacity,
+                allocatable=shape.allocatable,
+                price_per_hour=shape.price,
                 zones=("zone-a",),
             )
-            for one in self.shapes.values()
+            for shape in self.shapes.values()
         }
 
     async def machine_types(self) -> tuple[MachineType, ...]:  # type: ignore[override]  # the base sells none
@@ -349,14 +349,14 @@ class StandingCluster:
     """So many nodes in twenty groups, full by two thirds, and a Bench on it."""
 
     def __init__(self, *, nodes: int, pods_each: int, seed: int = 1) -> None:
-        shape = next(one for one in n1_shapes() if one.name == "n1-standard-16")
+        shape = next(n1_shape for n1_shape in n1_shapes() if n1_shape.name == "n1-standard-16")
         names = [f"node-{number}" for number in range(nodes)]
         groups = [
             TableGroup(
                 id=f"group-{index}",
                 shape=shape,
                 target=len(names[index::20]),
-                instances=tuple(Instance(id=one, name=one) for one in names[index::20]),
+                instances=tuple(Instance(id=name, name=name) for name in names[index::20]),
             )
             for index in range(20)
         ]
@@ -391,7 +391,7 @@ class StandingCluster:
 def waiting_cluster(*, pods: int, controllers: int, groups: int, seed: int = 1) -> Bench:
     """Pods without a place, and groups of as many shapes without a node."""
     shapes = synthetic_shapes(groups)
-    bench = Bench(TableProvider(TableGroup(id=f"group-{one.name}", shape=one, target=0) for one in shapes))
+    bench = Bench(TableProvider(TableGroup(id=f"group-{shape.name}", shape=shape, target=0) for shape in shapes))
     work = Workload.of(controllers, seed=seed)
     bench.informers.of(Pod).put(*(work.pod(number, "") for number in range(pods)))
     bench.informers.of(ReplicaSet).put(*(replica_set(f"web-{one}", pods // controllers) for one in range(controllers)))

@@ -87,7 +87,7 @@ def dense_pass_ms(pods: int) -> float:
 def measured(world: World) -> Measured:
     """Planned once for its memory and to have everything loaded, then three times: the best counts."""
     snapshot, policy = world
-    pods = sum(one.count for one in snapshot.pending)
+    pods = sum(pending.count for pending in snapshot.pending)
     before_mib = _memory_mib("VmRSS")
     _forget_peak()
     proposal = propose(snapshot, policy)
@@ -103,7 +103,7 @@ def measured(world: World) -> Measured:
 
 
 def _check(plan: ScaleUpPlan, pods: int) -> None:
-    left = sum(one.pods for one in plan.remaining)
+    left = sum(unschedulable.pods for unschedulable in plan.remaining)
     if plan.helped + left != pods:
         raise RuntimeError(f"{plan.helped} helped and {left} left of {pods}")
 
@@ -203,14 +203,14 @@ def rows() -> Iterator[dict[str, Any]]:
 
 def _largest(types: int) -> Iterator[dict[str, Any]]:
     name = f"largest request x {types} types"
-    for one in plan_rows(name, largest_request(types), most_ms=None, most_cost=1.01):
-        if one["name"].endswith("planning"):
-            yield one
-            yield row(f"{name}: dense passes", one["dense_passes"], "", 10)
-        elif one["name"].endswith("memory"):
-            yield row(one["name"], one["value"], one["unit"], 50, one["note"])
+    for plan_row in plan_rows(name, largest_request(types), most_ms=None, most_cost=1.01):
+        if plan_row["name"].endswith("planning"):
+            yield plan_row
+            yield row(f"{name}: dense passes", plan_row["dense_passes"], "", 10)
+        elif plan_row["name"].endswith("memory"):
+            yield row(plan_row["name"], plan_row["value"], plan_row["unit"], 50, plan_row["note"])
         else:
-            yield one
+            yield plan_row
 
 
 def _growth() -> dict[str, Any]:

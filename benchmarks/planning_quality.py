@@ -32,7 +32,7 @@ def rows(seeds: Sequence[int], row: Callable[..., dict[str, Any]], cpu_ms: Calla
     yield from _rows("GPU models 8,000 pods, 45 types", [_gpu(seed) for seed in seeds], 1.02, row, cpu_ms)
     for kind in ("uniform-fine", "lognormal"):
         problems = [_n1(worlds.workload(kind, pods=1, classes=ALL_DIFFERENT, seed=seed)) for seed in seeds]
-        least = min(len(one.counts) for one in problems)
+        least = min(len(packing_problem.counts) for packing_problem in problems)
         yield from _rows(f"10,000 pods all different, {kind}", problems, 1.02, row, cpu_ms, f"{least:,} shapes or more")
 
 
@@ -56,13 +56,13 @@ def _rows(
 
 def _n1(work: worlds.Workload) -> PackingProblem:
     shapes = worlds.n1_shapes()
-    capacity = [[one.allocatable["cpu"], one.allocatable["memory"] // worlds.MIB, 110] for one in shapes]
+    capacity = [[shape.allocatable["cpu"], shape.allocatable["memory"] // worlds.MIB, 110] for shape in shapes]
     requests = np.stack([work.cpu, work.memory_mib, np.ones_like(work.cpu)], axis=1)
     return PackingProblem(
         requests=requests,
         counts=work.counts,
         capacity=np.array(capacity, dtype=np.int64),
-        price=np.array([one.price for one in shapes]),
+        price=np.array([shape.price for shape in shapes]),
         allowed=np.ones((len(shapes), len(requests)), dtype=np.bool_),
         **_free(len(requests), len(shapes)),
     )

@@ -55,11 +55,13 @@ def _pods_on(cluster: NodeSet, removed: Ints) -> int:
 def _cluster(nodes: int, pods_each: int, seed: int) -> NodeSet:
     """Pods of 300 log-normal classes placed at random on nodes of three types, as far as they have room."""
     random = np.random.default_rng(seed)
-    shapes = [one for one in worlds.n1_shapes() if one.name in {"n1-standard-8", "n1-standard-16", "n1-highmem-16"}]
+    shapes = [
+        shape for shape in worlds.n1_shapes() if shape.name in {"n1-standard-8", "n1-standard-16", "n1-highmem-16"}
+    ]
     work = worlds.workload("lognormal", pods=10_000, classes=300, seed=seed)
     requests = np.stack([work.cpu, work.memory_mib, np.ones_like(work.cpu)], axis=1)
     types = random.integers(0, len(shapes), nodes)
-    sizes = np.array([[one.allocatable["cpu"], one.allocatable["memory"] // worlds.MIB, 110] for one in shapes])
+    sizes = np.array([[shape.allocatable["cpu"], shape.allocatable["memory"] // worlds.MIB, 110] for shape in shapes])
     free = sizes[types].astype(np.int64)
     held: list[dict[int, int]] = [{} for _ in range(nodes)]
     wanted = np.stack(
@@ -110,7 +112,9 @@ def _placed(demand: Demand, free: Ints) -> int:
 
 
 def _used_nodes(count: int, random: np.random.Generator) -> Ints:
-    sizes = np.array([[one.allocatable["cpu"], one.allocatable["memory"] // worlds.MIB] for one in worlds.n1_shapes()])
+    sizes = np.array(
+        [[shape.allocatable["cpu"], shape.allocatable["memory"] // worlds.MIB] for shape in worlds.n1_shapes()]
+    )
     parts = sizes[random.integers(0, len(sizes), count)] * random.uniform(0, 1, (count, 2))
     return np.column_stack((parts.astype(np.int64), random.integers(5, 110, count)))
 

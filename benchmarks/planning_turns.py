@@ -44,7 +44,7 @@ class Churning:
     @property
     def everything(self) -> Changes:
         return Changes(
-            nodes={one.metadata.name: one for one in self._nodes}, pods={pod_key(one): one for one in self._pods}
+            nodes={node.metadata.name: node for node in self._nodes}, pods={pod_key(pod): pod for pod in self._pods}
         )
 
     def changes(self) -> Changes:

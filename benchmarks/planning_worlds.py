@@ -73,16 +73,16 @@ class Shape:
 def n1_shapes() -> list[Shape]:
     cores = (1, 2, 4, 8, 16, 32, 64)
     return [
-        *(Shape(name=f"n1-standard-{each}", cores=each, gib=3.75 * each) for each in cores),
-        *(Shape(name=f"n1-highmem-{each}", cores=each, gib=6.5 * each) for each in cores[1:]),
-        *(Shape(name=f"n1-highcpu-{each}", cores=each, gib=0.9 * each) for each in cores[1:]),
+        *(Shape(name=f"n1-standard-{core}", cores=core, gib=3.75 * core) for core in cores),
+        *(Shape(name=f"n1-highmem-{core}", cores=core, gib=6.5 * core) for core in cores[1:]),
+        *(Shape(name=f"n1-highcpu-{core}", cores=core, gib=0.9 * core) for core in cores[1:]),
     ]
 
 
 def synthetic_shapes(count: int) -> list[Shape]:
     cores = (1, 2, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96)
     ratios = np.linspace(0.9, 8, -(-count // len(cores))).tolist()
-    grid = [(each, max(each * ratio, 1.5)) for ratio in ratios for each in cores]
+    grid = [(core, max(core * ratio, 1.5)) for ratio in ratios for core in cores]
     return [Shape(name=f"m-{index}", cores=each, gib=round(gib, 3)) for index, (each, gib) in enumerate(grid[:count])]
 
 
@@ -100,14 +100,14 @@ def gpu_shapes() -> list[Shape]:
 def machine_types(shapes: Sequence[Shape], zones: tuple[str, ...] = ()) -> tuple[MachineType, ...]:
     return tuple(
         MachineType(
-            name=one.name,
-            capacity=one.capacity,
-            allocatable=one.allocatable,
-            price_per_hour=one.price,
+            name=shape.name,
+            capacity=shape.capacity,
+            allocatable=shape.allocatable,
+            price_per_hour=shape.price,
             zones=zones,
-            labels={GPU_MODEL: one.model} if one.model else {},
+            labels={GPU_MODEL: shape.model} if shape.model else {},
         )
-        for one in shapes
+        for shape in shapes
     )
 
 
@@ -225,8 +225,8 @@ def pending(work: Workload, *, prefix: str = "web", **spec: Any) -> tuple[Pendin
 def bundle(work: Workload, name: str) -> tuple[PendingPods, ...]:
     """One request for all of it, a pod set a class."""
     return tuple(
-        replace(one, key=f"default/{name}/{index}", bundle=f"default/{name}")
-        for index, one in enumerate(pending(work, prefix=name))
+        replace(pending_pods, key=f"default/{name}/{index}", bundle=f"default/{name}")
+        for index, pending_pods in enumerate(pending(work, prefix=name))
     )
 
 
@@ -299,7 +299,7 @@ def constrained_pending(kind: str, *, pods: int, classes: int, seed: int) -> tup
 def used_cluster(nodes: int, *, pods_each: int, seed: int) -> Snapshot:
     """One group whose nodes hold small pods of replica sets."""
     view = view_of(nodes, pods_each=pods_each, seed=seed)
-    shape = next(one for one in n1_shapes() if one.name == "n1-standard-16")
+    shape = next(n1_shape for n1_shape in n1_shapes() if n1_shape.name == "n1-standard-16")
     group = replace(groups([shape])[0], target_size=nodes, max_size=2 * nodes)
     return snapshot((), view=view, groups=(group,), group_of=dict.fromkeys(view.nodes, group.id))
 
@@ -307,7 +307,7 @@ def used_cluster(nodes: int, *, pods_each: int, seed: int) -> Snapshot:
 def view_of(nodes: int, *, pods_each: int, seed: int) -> ClusterView:
     """Nodes of three n1 sizes with small pods on them."""
     random = np.random.default_rng(seed)
-    shapes = [one for one in n1_shapes() if one.name in {"n1-standard-8", "n1-standard-16", "n1-standard-32"}]
+    shapes = [shape for shape in n1_shapes() if shape.name in {"n1-standard-8", "n1-standard-16", "n1-standard-32"}]
     machines = [
         node(f"node-{index}", shapes[index % len(shapes)], **{ZONE: ZONES[index % len(ZONES)]})
         for index in range(nodes)

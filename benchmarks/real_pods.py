@@ -169,7 +169,7 @@ def _status(containers: list[dict[str, Any]], digest: str, *, index: int, create
     return {
         "phase": "Running",
         "conditions": [
-            {"type": one, "status": "True", "lastProbeTime": None, "lastTransitionTime": created} for one in types
+            {"type": type_, "status": "True", "lastProbeTime": None, "lastTransitionTime": created} for type_ in types
         ],
         "hostIP": host,
         "hostIPs": [{"ip": host}],
@@ -178,17 +178,17 @@ def _status(containers: list[dict[str, Any]], digest: str, *, index: int, create
         "startTime": created,
         "containerStatuses": [
             {
-                "name": one["name"],
+                "name": container["name"],
                 "state": {"running": {"startedAt": created}},
                 "lastState": {},
                 "ready": True,
                 "restartCount": index % 3,
-                "image": one["image"],
-                "imageID": f"registry.example.com/{one['name']}@sha256:{digest}",
+                "image": container["image"],
+                "imageID": f"registry.example.com/{container['name']}@sha256:{digest}",
                 "containerID": f"containerd://{digest[::-1]}",
                 "started": True,
             }
-            for one in containers
+            for container in containers
         ],
         "qosClass": "Burstable",
     }

@@ -158,7 +158,10 @@ class Served:
         listed = self._world.at_once(self._world.client.list(ProvisioningRequest))
         wanted = ("Provisioned", "True", reason)
         return sum(
-            any((one.type, one.status, one.reason) == wanted for one in request.status.conditions)
+            any(
+                (condition.type, condition.status, condition.reason) == wanted
+                for condition in request.status.conditions
+            )
             for request in listed.items
         )
 

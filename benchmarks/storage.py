@@ -137,11 +137,11 @@ def reads() -> Iterator[dict[str, Any]]:
     yield row("get", PODS / seconds, "reads/s")
 
     def listed() -> bytes:
-        return b",".join([one.data for one in store.list("pods").items])
+        return b",".join([stored.data for stored in store.list("pods").items])
 
     whole = listed()
     seconds = best(listed)
-    chunks = [bytes(one.data) for one in store.list("pods").items]
+    chunks = [bytes(stored.data) for stored in store.list("pods").items]
     copied = best(lambda: b",".join(chunks))
     yield row("list 10,000 pods", seconds * 1_000, "ms", note=f"{len(whole) / 1e6:.0f} MB")
     yield row(
@@ -149,7 +149,7 @@ def reads() -> Iterator[dict[str, Any]]:
     )
     ratio = seconds / copied
     yield row("list 10,000 pods against a plain copy", ratio, "times", target="<= 2", met=ratio <= 2)
-    seconds = best(lambda: store.list("pods", matches=lambda one: one.labels.get("app") == "app-7"))
+    seconds = best(lambda: store.list("pods", matches=lambda stored: stored.labels.get("app") == "app-7"))
     yield row("list 10,000 pods by label, 100 found", seconds * 1_000, "ms")
     seconds = best(lambda: store.list("pods", ListQuery(limit=500, start="ns-25/")))
     yield row("one page of 500 of 10,000", seconds * 1_000, "ms")
@@ -216,7 +216,7 @@ def memory() -> Iterator[dict[str, Any]]:
     gc.collect()
     held, _ = tracemalloc.get_traced_memory()
     tracemalloc.stop()
-    data = sum(len(one.data) for one in store.list("pods").items)
+    data = sum(len(stored.data) for stored in store.list("pods").items)
     yield row("memory of 10,000 pods", held / 1e6, "MB", note=f"JSON {data / 1e6:.0f} MB, history of 10,000 included")
     ratio = held / data
     yield row("memory against the bytes of the objects", ratio, "times", target="<= 1.5", met=ratio <= 1.5)

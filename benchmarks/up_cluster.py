@@ -131,7 +131,7 @@ async def binding_s(connection: Connection) -> float:
     """From the first binding to the last, to the second, as the pods' conditions tell it."""
     listed = json.loads(await connection.ask("GET", "/api/v1/pods"))
     conditions = [one for pod in listed["items"] for one in pod["status"]["conditions"]]
-    times = [one["lastTransitionTime"] for one in conditions if one["type"] == "PodScheduled"]
+    times = [condition["lastTransitionTime"] for condition in conditions if condition["type"] == "PodScheduled"]
     assert len(times) == PODS, f"{len(times)} pods were scheduled"
     first, last = (datetime.fromisoformat(one) for one in (min(times), max(times)))
     return (last - first).total_seconds() + 1
@@ -167,7 +167,7 @@ def _running(group: Any) -> int:
 def _ready_nodes(nodes: Any, *, since: datetime | None = None) -> int:
     """Those that are ready now, and were already then."""
     conditions = [one for node in nodes["items"] for one in node["status"].get("conditions", ())]
-    ready = [one for one in conditions if one["type"] == "Ready" and one["status"] == "True"]
+    ready = [condition for condition in conditions if condition["type"] == "Ready" and condition["status"] == "True"]
     times = [datetime.fromisoformat(one["lastTransitionTime"]) for one in ready]
     return sum(since is None or one <= since for one in times)
 

@@ -136,7 +136,7 @@ def test_after_a_long_sleep_all_nodes_and_pods_are_what_they_were(asleep_s: floa
         assert [pod["status"] for pod in after] == [pod["status"] for pod in pods]
         assert [node["spec"].get("taints") for node in world.items("/api/v1/nodes")] == [None] * 3
         events = world.items("/api/v1/events")
-        assert not [one for one in events if one["reason"] in {"NodeNotReady", "TaintManagerEviction", "Killing"}]
+        assert not [event for event in events if event["reason"] in {"NodeNotReady", "TaintManagerEviction", "Killing"}]
 
 
 def test_a_token_is_not_shown_by_what_carries_it():

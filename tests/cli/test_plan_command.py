@@ -392,10 +392,10 @@ class TestRequests:
         found = answer(story(pods=[], machineTypes=types, objects=self.objects(names, self.ATOMIC)))
         assert [(one["from"], one["to"]) for one in found["scaleUp"]["plan"]] == [(0, 125)]
         details = [one["details"] for one in found["requests"].values()]
-        assert sum(sum(json.loads(one["nodeGroups"]).values()) for one in details) == 125
-        cost = sum(float(one["planCostPerHour"]) for one in details)
+        assert sum(sum(json.loads(detail["nodeGroups"]).values()) for detail in details) == 125
+        cost = sum(float(detail["planCostPerHour"]) for detail in details)
         assert cost == pytest.approx(found["scaleUp"]["costPerHour"], abs=1e-6)
-        bound = sum(float(one["costLowerBoundPerHour"]) for one in details)
+        bound = sum(float(detail["costLowerBoundPerHour"]) for detail in details)
         assert bound == pytest.approx(found["scaleUp"]["lowerBoundPerHour"], abs=1e-6)
 
     @pytest.mark.parametrize(

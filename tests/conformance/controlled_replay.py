@@ -51,13 +51,13 @@ _PARTS = (
 def replay_with_controllers(group: str) -> dict[str, Outcome]:
     with VirtualRun(start=RECORDED_DAY) as run:
         replaying = _ControlledReplay(run)
-        return {one.id: replaying.answer(one) for one in with_controllers(group)}
+        return {recorded.id: replaying.answer(recorded) for recorded in with_controllers(group)}
 
 
 def with_controllers(group: str) -> list[Recorded]:
     """The lines that were recorded while controllers ran."""
     last = LAST.get(group)
-    return [one for one in golden(group) if last is None or one.id <= last]
+    return [recorded for recorded in golden(group) if last is None or recorded.id <= last]
 
 
 class _ControlledReplay(Replay):

@@ -56,9 +56,9 @@ def _accepted() -> dict[tuple[str, str], list[Json]]:
     """Recorded bodies of creates, by apiVersion and kind."""
     found: dict[tuple[str, str], list[Json]] = {}
     for group in API_SERVER_GROUPS:
-        for one in golden(group):
-            if one.status == 201 and isinstance(one.body, dict) and "kind" in one.body:
-                found.setdefault((one.body["apiVersion"], one.body["kind"]), []).append(one.body)
+        for recorded in golden(group):
+            if recorded.status == 201 and isinstance(recorded.body, dict) and "kind" in recorded.body:
+                found.setdefault((recorded.body["apiVersion"], recorded.body["kind"]), []).append(recorded.body)
     return found
 
 

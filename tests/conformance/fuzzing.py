@@ -135,7 +135,7 @@ class FuzzedRequest(NamedTuple):
 
 def operations(documents: Sequence[Json]) -> tuple[Operation, ...]:
     """Every operation that OpenAPI documents publish."""
-    return tuple(one for document in documents for one in _operations(document))
+    return tuple(operation for document in documents for operation in _operations(document))
 
 
 def _operations(document: Json) -> Iterator[Operation]:

@@ -81,9 +81,11 @@ def in_any_order(status: Any) -> Any:
         return status
     causes = status.get("details", {}).get("causes", [])
     message = status["message"]
-    texts = sorted((f"{one.get('field', '')}: {one['message']}" for one in causes), key=lambda text: (-len(text), text))
+    texts = sorted(
+        (f"{cause.get('field', '')}: {cause['message']}" for cause in causes), key=lambda text: (-len(text), text)
+    )
     for text in texts:
         message = message.replace(text, "", 1)
-    ordered = sorted(causes, key=lambda one: (one.get("field", ""), one["reason"], one["message"]))
+    ordered = sorted(causes, key=lambda cause: (cause.get("field", ""), cause["reason"], cause["message"]))
     details = {**status["details"], "causes": ordered}
     return {**status, "message": f"{message} {sorted(texts)}", "details": details}

@@ -67,7 +67,7 @@ def golden(group: str) -> tuple[Recorded, ...]:
 @cache
 def by_id(recorded_id: str) -> Recorded:
     group = recorded_id.rsplit("-", 1)[0]
-    return next(one for one in golden(group) if one.id == recorded_id)
+    return next(recorded for recorded in golden(group) if recorded.id == recorded_id)
 
 
 @cache

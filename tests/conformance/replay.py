@@ -50,7 +50,7 @@ class Outcome(NamedTuple):
 def replay(group: str) -> dict[str, Outcome]:
     with VirtualRun(start=RECORDED_DAY) as run:
         replaying = Replay(run)
-        return {one.id: replaying.answer(one) for one in golden(group)}
+        return {recorded.id: replaying.answer(recorded) for recorded in golden(group)}
 
 
 class Replay:

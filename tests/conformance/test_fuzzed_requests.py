@@ -11,4 +11,4 @@ REQUESTS = int(os.environ.get("PLIMSOLL_FUZZ_REQUESTS", "3000"))
 
 def test_no_request_is_answered_with_an_error_a_real_server_does_not_give():
     offences = fuzzed(REQUESTS, seed=1)
-    assert not offences, "\n\n".join(f"{one.request}\n{one.answer}" for one in offences[:10])
+    assert not offences, "\n\n".join(f"{offence.request}\n{offence.answer}" for offence in offences[:10])

@@ -8,7 +8,7 @@ from tests.conformance.known_differences import KNOWN_DIFFERENCES
 from tests.conformance.recordings import API_SERVER_GROUPS, FIXTURES, LOCAL_CLUSTER_GROUPS, golden
 from tests.conformance.replay import replay, shown
 
-_IDS = [one.id for group in API_SERVER_GROUPS for one in golden(group)]
+_IDS = [recorded.id for group in API_SERVER_GROUPS for recorded in golden(group)]
 _LEAST_SHARE_EQUAL = 0.95
 
 

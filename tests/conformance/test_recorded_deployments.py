@@ -145,7 +145,7 @@ def _in_order(body: Any, recorded_id: str) -> Any:
         return body
     items = body["items"]
     if recorded_id in _EVENT_LISTS:
-        items = sorted((_without_names(one) for one in items), key=_told)
+        items = sorted((_without_names(item) for item in items), key=_told)
     elif body["kind"] == "ReplicaSetList":
         items = sorted(items, key=_which)
     return {**body, "items": items}

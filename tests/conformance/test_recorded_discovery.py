@@ -35,9 +35,9 @@ _TRIMMED = {"apis.aggregated.nopeers"}
 _READ_ONLY = {"apis_autoscaling_v1", "apis_autoscaling_v2"}
 _BUILD = {"version"}
 _COMPARED_WHOLE = [
-    one
-    for one in discovery()
-    if one.id.split("/")[1] not in _LISTS | _OPENAPI | _HEALTH | _TRIMMED | _READ_ONLY | _BUILD
+    recorded
+    for recorded in discovery()
+    if recorded.id.split("/")[1] not in _LISTS | _OPENAPI | _HEALTH | _TRIMMED | _READ_ONLY | _BUILD
 ]
 
 
@@ -47,7 +47,10 @@ def _answers() -> dict[str, Reply]:
         server = run.until(embedded_server(run.clock))
         headers = {"User-Agent": "golden/1.0", "Authorization": f"Bearer {ADMIN_TOKEN}", "Host": "192.0.2.1:6443"}
         client = Conversation(run, server.transport, headers=headers)
-        return {one.id: client.send("GET", one.path, query=one.query, headers=dict(one.headers)) for one in discovery()}
+        return {
+            recorded.id: client.send("GET", recorded.path, query=recorded.query, headers=dict(recorded.headers))
+            for recorded in discovery()
+        }
 
 
 def _pair(name: str) -> tuple[Recorded, Reply]:
@@ -166,7 +169,7 @@ def _essence(item: Json, method: str) -> Json:
     return {
         "kind": operation.get("x-kubernetes-group-version-kind"),
         "action": operation.get("x-kubernetes-action"),
-        "parameters": sorted(one["name"] for one in parameters),
+        "parameters": sorted(parameter["name"] for parameter in parameters),
         "body": sorted(operation.get("requestBody", {}).get("content", {})),
     }
 

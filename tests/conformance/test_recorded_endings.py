@@ -12,7 +12,7 @@ from tests.conformance.replay import shown
 # ours is at rest before every request. The rest of the answer is the same.
 _TAKEN_IN_BETWEEN = {"delete-040": "eplicas: ", "eviction-007": "status.expectedPods: recorded 2, ours 3"}
 
-_IDS = [one.id for group in ("delete", "eviction") for one in with_controllers(group)]
+_IDS = [recorded.id for group in ("delete", "eviction") for recorded in with_controllers(group)]
 
 
 @pytest.mark.parametrize("recorded_id", _IDS)
@@ -24,6 +24,6 @@ def test_with_controllers_the_answer_is_the_recorded_one(recorded_id: str):
     in_between = _TAKEN_IN_BETWEEN.get(recorded_id)
     if in_between is not None:
         assert outcome.differences
-        assert all(in_between in one for one in outcome.differences), shown(outcome)
+        assert all(in_between in difference for difference in outcome.differences), shown(outcome)
         return
     assert not outcome.differences, shown(outcome)

@@ -46,13 +46,13 @@ def _run_pod(world: LocalWorld, name: str, node: str) -> None:
 
 def test_the_slice_is_the_recorded_one():
     ours = _answers()["controllers-035"]
-    ours["items"][0]["endpoints"].sort(key=lambda one: one["nodeName"], reverse=True)
+    ours["items"][0]["endpoints"].sort(key=lambda our: our["nodeName"], reverse=True)
     assert _differences("controllers-035", ours) == []
 
 
 def test_the_endpoints_are_the_recorded_ones():
     ours = _answers()["controllers-036"]
-    ours["subsets"][0]["addresses"].sort(key=lambda one: one["nodeName"])
+    ours["subsets"][0]["addresses"].sort(key=lambda our: our["nodeName"])
     assert _differences("controllers-036", ours) == []
 
 

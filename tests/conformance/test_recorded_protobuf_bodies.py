@@ -44,7 +44,7 @@ def _replies() -> dict[str, Reply]:
         for contents in namespace_contents("kc"):
             path = f"/api/v1/namespaces/kc/{contents['kind'].lower()}s"
             client.send("POST", path, headers={"Content-Type": "application/json"}, body=contents)
-        return {one.id: _post(client, one.request) for one in _POSTED}
+        return {posted.id: _post(client, posted.request) for posted in _POSTED}
 
 
 def _post(client: Conversation, request: dict[str, Any]) -> Reply:

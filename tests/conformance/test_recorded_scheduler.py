@@ -155,7 +155,7 @@ def is_ours(condition: Any) -> bool:
 
 
 def test_every_recorded_line_is_replayed():
-    replayed = {number for one in FAILURES for number in (one, one + 1)} | {22, 23, 49, 56, 57, 58}
+    replayed = {number for failure in FAILURES for number in (failure, failure + 1)} | {22, 23, 49, 56, 57, 58}
     set_up = {3, 40}
 
     assert replayed | set_up == set(range(1, len(golden("scheduler")) + 1))

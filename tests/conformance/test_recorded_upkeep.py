@@ -45,7 +45,7 @@ def differences(recorded: Any, ours: Any) -> list[str]:
 
 def by_controllers(metadata: Any) -> list[Any]:
     fields = [one for one in metadata.get("managedFields", []) if one["manager"] == _NEVER_SILENT]
-    return sorted(fields, key=lambda one: one.get("subresource", ""))
+    return sorted(fields, key=lambda field: field.get("subresource", ""))
 
 
 def of_node(node: Any) -> Any:
@@ -129,7 +129,7 @@ def test_when_every_node_is_silent_nodes_and_pods_are_as_recorded(world: NodeWor
     assert differences([of_pod(one) for one in line("nodelifecycle-009")["items"]], ours) == []
     events = world.ask("GET", "/api/v1/namespaces/nl/events").body["items"]
     recorded = [of_event(one) for one in line("nodelifecycle-011")["items"]]
-    assert differences(recorded, [of_event(one) for one in events]) == []
+    assert differences(recorded, [of_event(event) for event in events]) == []
 
 
 def test_one_silent_node_among_others_is_as_recorded(world: NodeWorld):
@@ -146,7 +146,7 @@ def test_one_silent_node_among_others_is_as_recorded(world: NodeWorld):
     assert differences([of_pod(one) for one in line("nodelifecycle-019")["items"]], ours) == []
     events = world.ask("GET", "/api/v1/namespaces/nl2/events").body["items"]
     recorded = [of_event(one) for one in line("nodelifecycle-023")["items"]]
-    assert differences(recorded, [of_event(one) for one in events]) == []
+    assert differences(recorded, [of_event(event) for event in events]) == []
     for id_, name in (("nodelifecycle-024", "bad"), ("nodelifecycle-025", "gone")):
         url = f"/api/v1/events?fieldSelector=involvedObject.kind%3DNode,involvedObject.name%3D{name}"
         told = [of_event(one) for one in world.ask("GET", url).body["items"]]
@@ -162,7 +162,7 @@ def test_a_pod_of_a_deleted_node_ends_as_recorded(world: NodeWorld):
     world.ask("DELETE", f"{NODES}/gone")
     world.run.advance_by(60)
     ended = next(one for one in line("nodelifecycle-021") if one["object"]["metadata"]["name"] == "ongone")
-    ours = next(one for one in watch.events if one["type"] == "MODIFIED")
+    ours = next(event for event in watch.events if event["type"] == "MODIFIED")
     assert differences(of_pod(ended["object"]), of_pod(ours["object"])) == []
 
 

@@ -73,7 +73,10 @@ def _answers() -> dict[str, list[tuple[Operation, Reply]]]:
         published = published_operations(admin)
         asked = (*published, *_watch_paths(published))
         return {
-            who: [(one, _ask(Conversation(run, server.transport, headers=headers), one)) for one in asked]
+            who: [
+                (operation, _ask(Conversation(run, server.transport, headers=headers), operation))
+                for operation in asked
+            ]
             for who, headers in credentials.items()
         }
 
@@ -81,7 +84,9 @@ def _answers() -> dict[str, list[tuple[Operation, Reply]]]:
 def _watch_paths(published: tuple[Operation, ...]) -> list[Operation]:
     """The deprecated way to watch everything that is read: `/api/v1/watch/pods` for `/api/v1/pods`."""
     return [
-        one._replace(path=_below(one.path, "watch")) for one in published if one.method == "GET" and _is_resource(one)
+        operation._replace(path=_below(operation.path, "watch"))
+        for operation in published
+        if operation.method == "GET" and _is_resource(operation)
     ]
 
 
@@ -132,9 +137,9 @@ def _is_resource(operation: Operation) -> bool:
 def test_every_published_route_refuses(who: str):
     code = 401 if who == "wrong token" else 403
     asked = [
-        (f"{one.method} {one.path}", reply.status)
-        for one, reply in _answers()[who]
-        if _is_resource(one) and not (who in _KNOWN and _is_about_oneself(one))
+        (f"{operation.method} {operation.path}", reply.status)
+        for operation, reply in _answers()[who]
+        if _is_resource(operation) and not (who in _KNOWN and _is_about_oneself(operation))
     ]
     assert len(asked) > 100
     assert any("/watch/" in one for one, _ in asked)
@@ -148,7 +153,7 @@ def test_a_reader_may_not_write_anything():
         if one.method != "GET" and _is_resource(one) and not _is_about_oneself(one)
     ]
     assert len(writes) > 100
-    assert [one for one in writes if one[1] != 403] == []
+    assert [write for write in writes if write[1] != 403] == []
 
 
 def test_a_reader_reads_pods_and_no_secrets_nor_who_may_do_what():
@@ -228,7 +233,11 @@ def test_below_a_namespace_there_are_no_namespaces(method: str, name: str):
 def test_below_a_namespace_there_is_nothing_of_the_cluster():
     with VirtualRun(start=RECORDED_DAY) as run:
         tenant = _Tenant(run)
-        published = [one for one in published_operations(tenant.admin) if _is_resource(one)]
+        published = [
+            published_operation
+            for published_operation in published_operations(tenant.admin)
+            if _is_resource(published_operation)
+        ]
         paths = {one.path for one in published}
         nested = [
             (one.method, _below(one.path, "namespaces/mine").replace("{name}", "x"))

@@ -24,15 +24,15 @@ def documents(file: str) -> list[dict[str, Any]]:
 
 
 def rights(kind: str) -> set[str]:
-    (role,) = [one for one in documents("nodes/permissions.yaml") if one["kind"] == kind]
+    (role,) = [document for document in documents("nodes/permissions.yaml") if document["kind"] == kind]
     return {single.text for rule in role["rules"] for single in Rule.of(rule).single_permissions()}
 
 
 def needed(*, everywhere: bool) -> set[str]:
     """Of the node autoscaler, which serves ProvisioningRequests too."""
     both = (*NEEDS["nodes"].permissions, *NEEDS["requests"].permissions)
-    permissions = [one for one in both if (one.scope is Scope.EVERYWHERE) is everywhere]
-    return {single.text for one in permissions for single in Rule.of(one.rule()).single_permissions()}
+    permissions = [permission for permission in both if (permission.scope is Scope.EVERYWHERE) is everywhere]
+    return {single.text for permission in permissions for single in Rule.of(permission.rule()).single_permissions()}
 
 
 @pytest.fixture
@@ -49,7 +49,9 @@ def test_definitions_are_those_that_the_program_carries(definition: Path):
 
 def test_every_definition_is_installed_but_the_one_that_tidb_operator_brings():
     (listed,) = documents("crds/kustomization.yaml")
-    assert sorted(listed["resources"]) == [one.name for one in DEFINITIONS if one.name != "tidbclusters.yaml"]
+    assert sorted(listed["resources"]) == [
+        definition.name for definition in DEFINITIONS if definition.name != "tidbclusters.yaml"
+    ]
 
 
 def test_rights_in_the_whole_cluster_are_those_that_doctor_asks_for():

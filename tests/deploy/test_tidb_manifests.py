@@ -23,13 +23,13 @@ def documents(file: str) -> list[dict[str, Any]]:
 
 
 def rights(kind: str) -> set[str]:
-    (role,) = [one for one in documents("permissions.yaml") if one["kind"] == kind]
+    (role,) = [document for document in documents("permissions.yaml") if document["kind"] == kind]
     return {single.text for rule in role["rules"] for single in Rule.of(rule).single_permissions()}
 
 
 def needed(*scopes: Scope) -> set[str]:
-    permissions = [one for one in NEEDS["tidb"].permissions if one.scope in scopes]
-    return {single.text for one in permissions for single in Rule.of(one.rule()).single_permissions()}
+    permissions = [permission for permission in NEEDS["tidb"].permissions if permission.scope in scopes]
+    return {single.text for permission in permissions for single in Rule.of(permission.rule()).single_permissions()}
 
 
 @pytest.fixture
@@ -58,8 +58,8 @@ def test_secrets_are_granted_by_name_and_only_where_somebody_applies_it():
 def test_flags_of_the_deployment_are_known(container: dict[str, Any]):
     known = {
         word
-        for one in inspect.get_annotations(tidb, eval_str=True).values()
-        for option in getattr(one, "__metadata__", ())
+        for get_annotation in inspect.get_annotations(tidb, eval_str=True).values()
+        for option in getattr(get_annotation, "__metadata__", ())
         for word in (option.default, *option.param_decls)
     }
     assert {one.partition("=")[0] for one in container["args"] if one.startswith("--")} <= known
@@ -85,10 +85,10 @@ def test_the_rights_are_enough_for_a_group_that_comes_and_goes():
     with ScaledWorld(EmbeddedServer, drains_actively=True) as world:
         assert isinstance(world.server, EmbeddedServer)
         server = world.server.world
-        for one in [*documents("service-account.yaml"), *documents("permissions.yaml")]:
-            place = "" if one["kind"].startswith("Cluster") else "/namespaces/kube-system"
-            api = "/api/v1" if one["kind"] == "ServiceAccount" else "/apis/rbac.authorization.k8s.io/v1"
-            server.made(f"{api}{place}/{one['kind'].lower()}s", one)
+        for document in [*documents("service-account.yaml"), *documents("permissions.yaml")]:
+            place = "" if document["kind"].startswith("Cluster") else "/namespaces/kube-system"
+            api = "/api/v1" if document["kind"] == "ServiceAccount" else "/apis/rbac.authorization.k8s.io/v1"
+            server.made(f"{api}{place}/{document['kind'].lower()}s", document)
         path = "/api/v1/namespaces/kube-system/serviceaccounts/plimsoll-tidb/token"
         token = server.made(path, {"spec": {"expirationSeconds": 36_000}})["status"]["token"]
         world.autoscaler().cluster()

@@ -41,8 +41,8 @@ def test_all_are_planned_for_once_within_the_caps_and_near_the_bound():
         pods=entries,
     ).outcome
     plans = [one["scaleUp"] for one in ended["loops"]]
-    assert [one["helped"] for one in plans] == [30_000] * 3
+    assert [plan["helped"] for plan in plans] == [30_000] * 3
     assert len(ended["nodeGroups"]) <= 60
-    prices = {one["name"]: one["price"] for one in types}
+    prices = {type_["name"]: type_["price"] for type_ in types}
     cost = sum(one["target"] * prices[one["machineType"]] for one in ended["nodeGroups"].values())
     assert cost <= 1.05 * plans[0]["lowerBoundPerHour"], "and nothing was grown twice"

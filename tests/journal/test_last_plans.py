@@ -110,6 +110,6 @@ def test_whatever_is_said_it_fits_and_what_is_kept_is_whole_and_the_newest(said:
     kept = read_last_plans(data)
     assert len(kept) == len(data)
     dropped = [one for ref, one in read_last_plans(last_plans({}, entries)).items() if ref not in kept]
-    for one in dropped:
-        alone = len(key_of(one.ref)) + len(encode(one))
-        assert alone > room or all(one.at <= other.at for other in kept.values())
+    for last_plan in dropped:
+        alone = len(key_of(last_plan.ref)) + len(encode(last_plan))
+        assert alone > room or all(last_plan.at <= other.at for other in kept.values())

@@ -27,7 +27,7 @@ def large(snapshot: int, *, pods: int = 150_000) -> Plan:
 
 
 def counted(entry: Entry) -> int:
-    return sum(one.count for one in entry.plan.not_done)
+    return sum(not_done.count for not_done in entry.plan.not_done)
 
 
 def test_a_plan_that_names_a_city_of_pods_becomes_an_entry_of_bounded_size(tmp_path: Path):
@@ -53,7 +53,7 @@ def test_nothing_is_lost_without_being_counted(groups: list[int], actions: int, 
     entry = within(whole, most)
     assert len(encode(entry)) <= most
     assert counted(entry) + len(entry.plan.actions) == counted(whole) + actions
-    assert {encode(one.action) for one in entry.outcomes} == set(map(encode, entry.plan.actions))
+    assert {encode(outcome.action) for outcome in entry.outcomes} == set(map(encode, entry.plan.actions))
     if len(encode(whole)) <= most:
         assert entry == whole
 

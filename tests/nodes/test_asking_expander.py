@@ -137,7 +137,7 @@ def test_each_option_is_told_with_its_node_and_its_pods():
     asked = question([helped, B], max_pods=10)
     first, second = asked.options
     assert (first.nodeGroupId, first.nodeCount) == ("A", 1)
-    assert [pod_of(one).metadata.name for one in first.podBytes] == ["p", "q", "p"]
+    assert [pod_of(podbyte).metadata.name for podbyte in first.podBytes] == ["p", "q", "p"]
     assert list(second.podBytes) == []
     assert set(asked.nodeBytesMap) == {"A", "B"}
     assert node_of(asked.nodeBytesMap["A"]) == A.offer.node
@@ -154,7 +154,7 @@ def test_never_more_pods_than_allowed_nor_more_of_a_class_than_there_are(counts:
         for index, classes in enumerate(counts)
     ]
     asked = question(options, max_pods=most)
-    sent = [[pod_of(one).metadata.name for one in each.podBytes] for each in asked.options]
+    sent = [[pod_of(podbyte).metadata.name for podbyte in each.podBytes] for each in asked.options]
     assert sum(map(len, sent)) <= most
     for names, classes in zip(sent, counts, strict=True):
         assert all(names.count(f"p{n}") <= count for n, count in enumerate(classes))

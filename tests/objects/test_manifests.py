@@ -133,7 +133,7 @@ def test_lists_are_taken_apart_and_items_of_typed_lists_know_their_kind():
     assert [one.kind for one in found] == ["Pod"]
     found = read_manifests((json.dumps(pods) + "\n").encode(), source="x")
     assert [one.ref for one in found] == [Ref(kind="Pod", namespace="n", name="a")]
-    assert [one.kind for one in read_manifests(json.dumps(plain).encode(), source="x")] == ["Node"]
+    assert [read_manifest.kind for read_manifest in read_manifests(json.dumps(plain).encode(), source="x")] == ["Node"]
 
 
 def test_json_values_may_follow_each_other():

@@ -90,7 +90,7 @@ def planned(scenario: Json, *arguments: str) -> Json:
 def sizes(answer: Json) -> Json:
     """Group, or machine type of a group to be made, to its size."""
     entries = answer["scaleUp"]["plan"]
-    return {(one["machineType"] if one["created"] else one["group"]): one["to"] for one in entries}
+    return {(entry["machineType"] if entry["created"] else entry["group"]): entry["to"] for entry in entries}
 
 
 def left(answer: Json) -> int:

@@ -16,5 +16,5 @@ FILES = sorted([*Path(__file__).parent.glob("*.yaml"), *(REPOSITORY / "examples"
 @pytest.mark.parametrize("file", FILES, ids=lambda file: file.stem)
 def test_what_the_file_expects_holds(file: Path):
     story = run_scenario(read_scenario(file.read_bytes(), source=file.name))
-    assert [str(one) for one in story.failed] == []
+    assert [str(failed_expectation) for failed_expectation in story.failed] == []
     assert story.expectations > 0

@@ -131,7 +131,7 @@ def test_a_further_toleration_never_hurts(view: ClusterView, made: Pod, tolerati
 @FEW
 @given(st.lists(ANY_TOLERATION, max_size=4), ANY_TAINT)
 def test_filing_tolerations_changes_no_answer(tolerations: list[Toleration], taint: Taint):
-    assert Tolerations(tolerations).accept(taint) == any(tolerates(one, taint) for one in tolerations)
+    assert Tolerations(tolerations).accept(taint) == any(tolerates(toleration, taint) for toleration in tolerations)
 
 
 @FEW

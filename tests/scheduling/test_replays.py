@@ -49,7 +49,7 @@ def test_a_replay_judges_as_feasible_does(data: st.DataObject):
     first = [as_pod(groups[0], "first", on="n0")] if data.draw(st.booleans()) else []
     replay = Replay(ClusterView.of(start, first))
     view = ClusterView.of(start, first)
-    known = [replay.alike(one) for one in groups]
+    known = [replay.alike(group) for group in groups]
     if data.draw(st.booleans()):
         replay.prepare()
     for turn in range(data.draw(st.integers(1, 8))):

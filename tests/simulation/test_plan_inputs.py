@@ -48,7 +48,7 @@ def read(*objects: Json, beside: Json | None = None) -> PlanInput:
 
 
 def waiting(given: PlanInput) -> list[str]:
-    return [one.key for one in given.snapshot.pending]
+    return [pending.key for pending in given.snapshot.pending]
 
 
 def held(given: PlanInput) -> list[str]:
@@ -160,11 +160,15 @@ class TestFiles:
 
     def test_what_a_real_server_prints_can_be_read(self):
         answers = [json.loads(line) for line in GOLDEN.read_text().splitlines()]
-        bodies = [one["response"] for one in answers if isinstance(one["response"], dict) and "/pods/" in one["path"]]
+        bodies = [
+            answer["response"]
+            for answer in answers
+            if isinstance(answer["response"], dict) and "/pods/" in answer["path"]
+        ]
         pods = {
-            one["metadata"]["name"]: {"kind": "Pod", **one} for one in bodies if "containers" in one.get("spec", {})
+            body["metadata"]["name"]: {"kind": "Pod", **body} for body in bodies if "containers" in body.get("spec", {})
         }
-        nodes = next(one["response"] for one in answers if one["title"] == "nodes of this group")
+        nodes = next(answer["response"] for answer in answers if answer["title"] == "nodes of this group")
         given = read_plan_input([("pods", dump(*pods.values())), ("nodes", json.dumps(nodes).encode())])
         assert given.warnings == ()
         assert len(given.snapshot.view.nodes) == len(nodes["items"])
@@ -178,7 +182,7 @@ class TestNodesOfManagedClusters:
         nodes = [node(name, **{"cloud.google.com/gke-nodepool": "pool"}) for name in ("x", "y")]
         given = read(*nodes, beside=self.GROUPS)
         assert given.snapshot.group_of == {"x": "pool", "y": "pool"}
-        assert [one.target_size for one in given.snapshot.groups] == [2]
+        assert [group.target_size for group in given.snapshot.groups] == [2]
         assert len(given.snapshot.view.nodes) == 2
 
 

@@ -69,7 +69,10 @@ class TestTypesWithoutZones:
     def test_company_in_a_zone(self, key: str):
         affinity = required("podAffinity", key) | required("podAntiAffinity", "kubernetes.io/hostname")
         plan = planned({"machineTypes": [kind()], "pods": [pods(3, affinity=affinity)]})
-        assert (plan.helped, [(one.offer.zone, one.added) for one in plan.growths]) == (3, [("local-a", 3)])
+        assert (plan.helped, [(scale_up.offer.zone, scale_up.added) for scale_up in plan.growths]) == (
+            3,
+            [("local-a", 3)],
+        )
 
     def test_spread_over_zones(self, key: str):
         over = {"maxSkew": 1, "topologyKey": key, "whenUnsatisfiable": "DoNotSchedule"}
@@ -80,7 +83,7 @@ class TestTypesWithoutZones:
 
 def zones_of(document: Json) -> dict[str, tuple[str, ...]]:
     given = read_plan_input([("story.json", json.dumps(document).encode())])
-    return {one.name: one.zones for one in given.snapshot.machine_types}
+    return {machine_type.name: machine_type.zones for machine_type in given.snapshot.machine_types}
 
 
 def test_a_type_without_zones_is_sold_wherever_others_are():

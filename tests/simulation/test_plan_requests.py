@@ -128,7 +128,7 @@ class TestInstances:
     def names(self, **options: Any) -> list[str]:
         blue, green = (request(name, CHECK, processorInstance=name) for name in ("blue", "green"))
         given = read(template(), request("atomic"), request("check", CHECK), blue, green, **options)
-        return [one.name for one in given.requests]
+        return [request_view.name for request_view in given.requests]
 
     def test_the_one_with_a_name_answers_who_names_it(self):
         assert self.names(**{"check-capacity-processor-instance": "blue"}) == ["ml/blue"]

@@ -19,17 +19,17 @@ def lived(*steps: dict[str, Any]) -> list[dict[str, Any]]:
 def test_the_turn_that_grew_tells_its_plan_and_its_time():
     loops = lived({"advance": "1m"})
 
-    growing = [one for one in loops if one["scaleUp"]["plan"]]
+    growing = [loop for loop in loops if loop["scaleUp"]["plan"]]
     assert [(one["scaleUp"]["plan"][0]["from"], one["scaleUp"]["plan"][0]["to"]) for one in growing] == [(0, 2)]
     assert "2025-01-01T00:00:00Z" < growing[0]["time"] <= "2025-01-01T00:00:20Z"
-    assert [one["time"] for one in loops] == sorted(one["time"] for one in loops)
+    assert [loop["time"] for loop in loops] == sorted(one["time"] for one in loops)
 
 
 def test_turns_that_say_the_same_are_one_entry():
     loops = lived({"advance": "1h"})
 
     assert len(loops) < 10
-    assert sum(one.get("turns", 1) for one in loops) > 300
+    assert sum(loop.get("turns", 1) for loop in loops) > 300
     assert loops[-1]["last"] > "2025-01-01T00:59:40"
 
 

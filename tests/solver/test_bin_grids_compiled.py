@@ -21,7 +21,7 @@ pytest.importorskip("numba")
 
 
 def told(answer: Any) -> list[Any]:
-    values = [getattr(answer, each.name) for each in fields(answer)]
+    values = [getattr(answer, field.name) for field in fields(answer)]
     return [value.tolist() if isinstance(value, np.ndarray) else value for value in values]
 
 

@@ -16,7 +16,7 @@ from tests.solver.standing_nodes import assert_holds, demand_of, standing_of
 
 def sizes(requests: list[int], counts: list[int]) -> Demand:
     return Demand(
-        requests=np.array([[each, 1] for each in requests]),
+        requests=np.array([[request, 1] for request in requests]),
         counts=np.array(counts),
         allowed=np.ones((1, len(counts)), dtype=np.bool_),
         per_bin=np.full(len(counts), UNBOUNDED),

@@ -90,4 +90,4 @@ def test_only_few_items_in_few_classes_are_asked_about(classes: int, each: int, 
 
 
 def _of_second_type(packed: Packing) -> Packing:
-    return replace(packed, fillings=tuple(replace(one, type=1) for one in packed.fillings))
+    return replace(packed, fillings=tuple(replace(pattern, type=1) for pattern in packed.fillings))

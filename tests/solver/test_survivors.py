@@ -56,12 +56,12 @@ def equal_nodes(items: list[int], capacity: int = 10) -> NodeSet:
     """One class of items that need 1; so many on each node."""
     return NodeSet(
         requests=np.array([[1, 1]]),
-        free=np.array([[capacity - each] * 2 for each in items]),
+        free=np.array([[capacity - item] * 2 for item in items]),
         price=np.ones(len(items)),
         kind=np.zeros(len(items), dtype=np.int64),
         allowed=np.ones((1, 1), dtype=np.bool_),
         starts=np.arange(len(items) + 1),
-        dwellers=np.array([[0, each] for each in items]),
+        dwellers=np.array([[0, item] for item in items]),
         removable=np.ones(len(items), dtype=np.bool_),
     )
 

@@ -45,7 +45,7 @@ def synthetic_types(count: int) -> tuple[Ints, Floats]:
     """Distinct shapes of 1..96 cores and up to 20 memory ratios."""
     cores = (1, 2, 4, 8, 12, 16, 24, 32, 48, 64, 80, 96)
     ratios = [int(MIB * 0.9 * 1.13**step) for step in range(20)]
-    shapes = [(each, each * ratio) for ratio in ratios for each in cores]
+    shapes = [(core, core * ratio) for ratio in ratios for core in cores]
     spread = np.linspace(0, len(shapes) - 1, count).astype(int)
     return _offered([shapes[i] for i in spread])
 

@@ -96,11 +96,18 @@ class BreathingPd:
 
     def of_pod(self, pod: str) -> BreathingStore | None:
         """Its store that is not buried."""
-        return next((one for one in self.stores.values() if one.pod == pod and one.state != 2), None)
+        return next(
+            (
+                breathing_store
+                for breathing_store in self.stores.values()
+                if breathing_store.pod == pod and breathing_store.state != 2
+            ),
+            None,
+        )
 
     @property
     def offline(self) -> list[int]:
-        return [one.id for one in self.stores.values() if one.state == 1]
+        return [breathing_store.id for breathing_store in self.stores.values() if breathing_store.state == 1]
 
     async def ask(self, asked: Request) -> Response | RequestFailed:
         if self.is_silent:
@@ -126,7 +133,7 @@ class BreathingPd:
         for store in self.stores.values():
             if store.id in self.evicting or store.state == 1:
                 store.leaders = _less(store.leaders, leaders, passed)
-            if store.state == 1 and any(one.is_normal for one in self.stores.values()):
+            if store.state == 1 and any(breathing_store.is_normal for breathing_store in self.stores.values()):
                 store.regions = _less(store.regions, regions, passed)
                 store.leaders = min(store.leaders, store.regions)
                 store.state = 2 if store.regions < 1 else 1
@@ -137,7 +144,9 @@ class BreathingPd:
         match method, path.removeprefix("/pd/api/v1").strip("/").split("/"):
             case "GET", ["stores"]:
                 wanted = {int(one) for one in query.get("state", ["0", "1"])}
-                found = [one.body for one in self.stores.values() if one.state in wanted]
+                found = [
+                    breathing_store.body for breathing_store in self.stores.values() if breathing_store.state in wanted
+                ]
                 return 200, {"count": len(found), "stores": found}
             case _, ["store", number, *rest]:
                 return self._store(method, int(number), rest, query)
@@ -163,7 +172,9 @@ class BreathingPd:
         if method == "POST" and rest == ["state"]:
             store.state = STATES.index(query["state"][0])
             return 200, "The store's state is updated."
-        up = sum(one.state == 0 and one.heard == "Up" for one in self.stores.values())
+        up = sum(
+            breathing_store.state == 0 and breathing_store.heard == "Up" for breathing_store in self.stores.values()
+        )
         if store.state == 0 and up - 1 < self.max_replicas:
             return 400, f"store {number}: number of up stores would be less than max-replicas"
         store.state = 1

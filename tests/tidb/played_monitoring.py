@@ -108,7 +108,7 @@ class Monitored:
     def forget(self, kind: str, pod: str) -> None:
         """The series of a pod that a query no longer gives."""
         vectors = self.prometheus.vectors
-        vectors[kind] = [one for one in vectors[kind] if one[0]["instance"] != pod]
+        vectors[kind] = [vector for vector in vectors[kind] if vector[0]["instance"] != pod]
 
     def measured(self, pod: str, *, ago_s: float) -> None:
         self.forget("measured", pod)
@@ -141,7 +141,10 @@ class Monitored:
         return found
 
     def seen(self, component: Component = Component.TIKV, **settings: Any) -> dict[str, InstanceSeen]:
-        return {one.name: one for one in self.collected(component, **settings).snapshot.instances}
+        return {
+            instance_seen.name: instance_seen
+            for instance_seen in self.collected(component, **settings).snapshot.instances
+        }
 
     def answered(self, question: Any, *, falls_back: bool = False, **settings: Any) -> Page:
         """The service's answer to a question, as JSON or as bytes."""

@@ -33,7 +33,7 @@ def test_a_store_is_joined_with_its_metrics_by_pod_and_namespace() -> None:
 
 def test_pods_of_another_tidbcluster_are_not_base() -> None:
     world = Monitored().add(0.9).add(0.9, tc="cold").add(0.9, namespace="other").add_group("small", 0.5)
-    assert [one.base for one in world.collected().snapshot.instances] == [True, False, False, False]
+    assert [instance_seen.base for instance_seen in world.collected().snapshot.instances] == [True, False, False, False]
 
 
 def test_a_pod_whose_name_only_begins_like_a_base_pod_is_not_base() -> None:
@@ -65,7 +65,7 @@ def test_leaving_stores_and_tiflash_are_listed_and_nobody_misses_their_metrics()
     world = Monitored().add(0.9).add(None, state=1, state_name="Offline")
     world.add(None, tc="flash", labels={"engine": "tiflash"})
     found = world.collected()
-    assert [(one.state, one.engine) for one in found.snapshot.instances] == [
+    assert [(instance_seen.state, instance_seen.engine) for instance_seen in found.snapshot.instances] == [
         ("Up", "tikv"),
         ("Offline", "tikv"),
         ("Up", "tiflash"),
@@ -128,7 +128,7 @@ def test_series_of_other_clusters_are_dropped() -> None:
     world = Monitored().add(0.3)
     world.measure("other-tikv-0", "test", used=237.6, quota=4)
     world.measure("db-tikv-0", "test", used=237.6, quota=4)
-    assert [one.cpu_used_seconds for one in world.collected().snapshot.instances] == [72.0]
+    assert [instance_seen.cpu_used_seconds for instance_seen in world.collected().snapshot.instances] == [72.0]
 
 
 def test_of_two_series_for_one_pod_usage_is_summed_and_the_larger_quota_counts() -> None:
@@ -282,7 +282,9 @@ def test_warnings_of_prometheus_are_logged() -> None:
     world.prometheus.warnings = ["a store did not answer"]
     with capture_logs() as logs:
         world.collected()
-    assert [one["warnings"] for one in logs if one["event"] == "prometheus.warned"] == [["a store did not answer"]] * 3
+    assert [log_entry["warnings"] for log_entry in logs if log_entry["event"] == "prometheus.warned"] == [
+        ["a store did not answer"]
+    ] * 3
 
 
 @pytest.mark.parametrize(

@@ -226,4 +226,4 @@ def test_what_stays_missing_is_warned_of_once():
     with capture_logs() as logs:
         for _ in range(3):
             in_virtual_time(service.answer(json.dumps(strategy()).encode()))
-    assert [one["event"] for one in logs if one["log_level"] == "warning"] == ["planner.gaps"]
+    assert [log["event"] for log in logs if log["log_level"] == "warning"] == ["planner.gaps"]

@@ -271,8 +271,10 @@ class Greeting:
         """Nodes that are not ready, and machines that have none yet, by name, each with its cause."""
         nodes = {node.metadata.name: node for node in self._nodes.cache}
         waiting = {name: _why_not_ready(node) for name, node in nodes.items() if not _is_ready(node)}
-        machines = [one for one in self._machines.cache if one.metadata.name not in nodes]
-        waiting |= {one.metadata.name: _why_no_node(one) for one in machines if one.status.state in _TO_COME}
+        machines = [machine for machine in self._machines.cache if machine.metadata.name not in nodes]
+        waiting |= {
+            machine.metadata.name: _why_no_node(machine) for machine in machines if machine.status.state in _TO_COME
+        }
         return tuple(f"{name}: {why}" for name, why in sorted(waiting.items()))
 
     def _ready(self) -> int:
@@ -283,13 +285,15 @@ class Greeting:
 
 
 def _is_ready(node: Node) -> bool:
-    return any(one.type == "Ready" and one.status == "True" for one in node.status.conditions)
+    return any(condition.type == "Ready" and condition.status == "True" for condition in node.status.conditions)
 
 
 def _why_not_ready(node: Node) -> str:
     if node.metadata.annotations.get(SILENT) == "true":
         return f"cut off by its annotation {SILENT}"
-    told = [one.message for one in node.status.conditions if one.type == "Ready" and one.message]
+    told = [
+        condition.message for condition in node.status.conditions if condition.type == "Ready" and condition.message
+    ]
     return told[0] if told else "not ready yet"
 
 

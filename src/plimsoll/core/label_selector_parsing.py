@@ -105,7 +105,7 @@ class _Parser:
             return requirement(key, Operator.EXISTS)
         operator = _SIGN_OPERATORS.get(self._take().text)
         if operator is None:
-            raise _unexpected(following, ", ".join(one.value for one in BINARY_OPERATORS))
+            raise _unexpected(following, ", ".join(binary_operator.value for binary_operator in BINARY_OPERATORS))
         values = self._value_set() if operator in {Operator.IN, Operator.NOT_IN} else {self._exact_value()}
         return requirement(key, operator, sorted(values))
 

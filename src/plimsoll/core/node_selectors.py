@@ -60,9 +60,9 @@ class NodeSelectorTerm:
     def named_nodes(self) -> frozenset[str] | None:
         """The only nodes this term can match, if its fields name them; none when it does not name any."""
         named: frozenset[str] | None = None
-        for one in self.fields:
-            if one.key == NODE_NAME_FIELD and one.operator is Operator.IN:
-                named = one.values if named is None else named & one.values
+        for field in self.fields:
+            if field.key == NODE_NAME_FIELD and field.operator is Operator.IN:
+                named = field.values if named is None else named & field.values
         return named
 
 
@@ -80,7 +80,7 @@ class NodeSelector:
 
     def _file(self, term: NodeSelectorTerm) -> None:
         """Under the values of its first In condition on a label, where it has one."""
-        listed = next((one for one in term.expressions if one.operator is Operator.IN), None)
+        listed = next((expression for expression in term.expressions if expression.operator is Operator.IN), None)
         if listed is None:
             self._others.append(term)
             return

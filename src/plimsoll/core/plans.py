@@ -113,19 +113,19 @@ class Plan(Value):
     def sentence(self) -> str:
         """One human sentence about the turn, for the log."""
         done = _counted([action.verb for action in self.actions]) or "nothing to do"
-        left = sum(one.count for one in self.not_done)
+        left = sum(not_done.count for not_done in self.not_done)
         return f"{self.subsystem}: {done}; {left} left as they are" if left else f"{self.subsystem}: {done}"
 
     def lines(self) -> list[str]:
         """The whole plan for a terminal: what is done, then what is not, a line each."""
-        return [f"+ {action}" for action in self.actions] + [f"- {one}" for one in self.not_done]
+        return [f"+ {action}" for action in self.actions] + [f"- {not_done}" for not_done in self.not_done]
 
     def about(self, ref: Ref) -> Plan:
         """The part that concerns one thing: what `plimsoll why` shows."""
         return msgspec.structs.replace(
             self,
             actions=tuple(action for action in self.actions if ref in action.subjects),
-            not_done=tuple(one for one in self.not_done if ref in one.about),
+            not_done=tuple(not_done for not_done in self.not_done if ref in not_done.about),
         )
 
 

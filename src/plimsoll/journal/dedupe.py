@@ -46,25 +46,27 @@ class JournalNews:
 
         `settled` tells what became of pods that are named no more; of whom it does not tell, nothing has changed.
         """
-        results = {id(one.action): one.result for one in outcomes}
+        results = {id(outcome.action): outcome.result for outcome in outcomes}
         said = _gists(plan, results)
         before = self._said
         unnamed = [ref for ref in before if ref.kind == "pod" and ref not in said]
         ended = settled(unnamed)
-        told = {ref for one in ended for ref in one.about}
+        told = {ref for done in ended for ref in done.about}
         self._said = said | {ref: before[ref] for ref in unnamed if ref not in told}
         plan = structs.replace(plan, not_done=(*plan.not_done, *ended))
         if self._whole_at is None or not timedelta(0) <= plan.at - self._whole_at < _AGAIN_AFTER:
             self._whole_at = plan.at
             return (plan, outcomes) if plan.actions or plan.not_done else None
         fresh = told | {ref for ref, gists in said.items() if before.get(ref) != gists}
-        actions = tuple(one for one in plan.actions if results.get(id(one)) not in _REPEATED or one.target in fresh)
-        not_done = tuple(kept for one in plan.not_done if (kept := _fresh_part(one, fresh)) is not None)
+        actions = tuple(
+            action for action in plan.actions if results.get(id(action)) not in _REPEATED or action.target in fresh
+        )
+        not_done = tuple(kept for done in plan.not_done if (kept := _fresh_part(done, fresh)) is not None)
         if not actions and not not_done:
             return None
-        chosen = {id(one) for one in actions}
+        chosen = {id(action) for action in actions}
         news = structs.replace(plan, actions=actions, not_done=not_done)
-        return news, tuple(one for one in outcomes if id(one.action) in chosen)
+        return news, tuple(outcome for outcome in outcomes if id(outcome.action) in chosen)
 
 
 def _fresh_part(one: NotDone, fresh: set[Ref]) -> NotDone | None:
@@ -76,9 +78,9 @@ def _gists(plan: Plan, results: dict[int, Result]) -> dict[Ref, list[Gist]]:
     found: dict[Ref, list[Gist]] = {}
     for action in plan.actions:
         found.setdefault(action.target, []).append(_gist_of_action(action, results.get(id(action))))
-    for one in plan.not_done:
-        gist = (one.what, *_gist(one.reason))
-        for ref in one.about:
+    for not_done in plan.not_done:
+        gist = (not_done.what, *_gist(not_done.reason))
+        for ref in not_done.about:
             found.setdefault(ref, []).append(gist)
     return found
 

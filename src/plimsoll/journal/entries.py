@@ -43,13 +43,13 @@ class Entry(Value):
 
     def subjects(self) -> frozenset[Ref]:
         """Everything that it names."""
-        left = (ref for one in self.plan.not_done for ref in one.about)
+        left = (ref for not_done in self.plan.not_done for ref in not_done.about)
         done = (ref for action in self.plan.actions for ref in action.subjects)
         return frozenset((*done, *left))
 
     def about(self, ref: Ref) -> Entry:
         """The part that concerns one thing."""
-        outcomes = tuple(one for one in self.outcomes if ref in one.action.subjects)
+        outcomes = tuple(outcome for outcome in self.outcomes if ref in outcome.action.subjects)
         return structs.replace(self, plan=self.plan.about(ref), outcomes=outcomes)
 
     def says_nothing(self) -> bool:
@@ -106,7 +106,7 @@ def within(entry: Entry, most_bytes: int) -> Entry:
     if len(encode(entry)) <= most_bytes:
         return entry
     for names in (20_000, 5_000, 1_000, 100, 10, 1, 0):
-        fewer = tuple(_naming(one, names) for one in entry.plan.not_done)
+        fewer = tuple(_naming(not_done, names) for not_done in entry.plan.not_done)
         shorter = structs.replace(entry, plan=structs.replace(entry.plan, not_done=fewer))
         if len(encode(shorter)) <= most_bytes:
             return shorter
@@ -120,7 +120,7 @@ def _naming(one: NotDone, names: int) -> NotDone:
 
 def _counted(entry: Entry, most_bytes: int) -> Entry:
     """The first actions that fit, with their outcomes, and how much there was beside them."""
-    left = sum(one.count for one in entry.plan.not_done)
+    left = sum(not_done.count for not_done in entry.plan.not_done)
     actions: tuple[Action, ...] = entry.plan.actions
     while True:
         kept = set(map(encode, actions))
@@ -134,7 +134,7 @@ def _counted(entry: Entry, most_bytes: int) -> Entry:
                 not_done=(NotDone(what="are not listed", about=(), reason=rest, unnamed=missing),),
                 budgets={},
             ),
-            outcomes=tuple(one for one in entry.outcomes if encode(one.action) in kept),
+            outcomes=tuple(outcome for outcome in entry.outcomes if encode(outcome.action) in kept),
         )
         if not actions or len(encode(cut)) <= most_bytes:
             return cut
@@ -152,9 +152,9 @@ def parts_by_subject(plan: Plan) -> dict[Ref, tuple[list[Action], list[NotDone]]
     for action in plan.actions:
         for ref in action.subjects:
             parts.setdefault(ref, ([], []))[0].append(action)
-    for one in plan.not_done:
-        for ref in one.about:
-            parts.setdefault(ref, ([], []))[1].append(one)
+    for not_done in plan.not_done:
+        for ref in not_done.about:
+            parts.setdefault(ref, ([], []))[1].append(not_done)
     return parts
 
 

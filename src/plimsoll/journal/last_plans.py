@@ -76,11 +76,11 @@ def key_of(ref: Ref) -> str:
 def _said_by(entry: Entry, *, at_most: int) -> Iterable[LastPlan]:
     """Of as many things as could fit in any case, those first that would be kept first."""
     outcomes: dict[Ref, list[Outcome]] = {}
-    for one in entry.outcomes:
-        for ref in one.action.subjects:
-            outcomes.setdefault(ref, []).append(one)
+    for outcome in entry.outcomes:
+        for ref in outcome.action.subjects:
+            outcomes.setdefault(ref, []).append(outcome)
     parts = parts_by_subject(entry.plan)
-    for ref in sorted(parts, key=lambda each: (not parts[each][0], each))[:at_most]:
+    for ref in sorted(parts, key=lambda part: (not parts[part][0], part))[:at_most]:
         actions, not_done = parts[ref]
         yield LastPlan(
             ref=ref,
@@ -88,7 +88,7 @@ def _said_by(entry: Entry, *, at_most: int) -> Iterable[LastPlan]:
             subsystem=entry.subsystem,
             snapshot=entry.snapshot,
             actions=tuple(actions),
-            not_done=tuple(brief(one, ref) for one in not_done),
+            not_done=tuple(brief(done, ref) for done in not_done),
             outcomes=tuple(outcomes.get(ref, ())),
         )
 
@@ -98,7 +98,7 @@ def _fitting(known: Iterable[LastPlan], most_bytes: int) -> dict[str, str]:
     data: dict[str, str] = {}
     left = most_bytes
     by_name = sorted(known, key=lambda said: (not said.actions, said.ref))
-    for said in sorted(by_name, key=lambda each: each.at, reverse=True):
+    for said in sorted(by_name, key=lambda last_plan: last_plan.at, reverse=True):
         key, value = key_of(said.ref), encode(said)
         size = len(key) + len(value)
         if size > most_bytes:

@@ -56,10 +56,10 @@ def why_lines(stories: Iterable[Story], *, now: datetime) -> Iterator[str]:
             outcome = ended.get(msgspec.json.encode(action))
             yield from _wrapped(f"{what}: {_result(outcome)}", _STEP)
             yield from _reason_lines(action.reason, _STEP * 2)
-        for one in story.not_done:
-            others = f" (and {one.unnamed} more like it)" if one.unnamed else ""
-            yield from _wrapped(f"{one.what}{others}", _STEP)
-            yield from _reason_lines(one.reason, _STEP * 2)
+        for not_done in story.not_done:
+            others = f" (and {not_done.unnamed} more like it)" if not_done.unnamed else ""
+            yield from _wrapped(f"{not_done.what}{others}", _STEP)
+            yield from _reason_lines(not_done.reason, _STEP * 2)
 
 
 def why_data(stories: Iterable[Story]) -> list[dict[str, Any]]:
@@ -105,7 +105,7 @@ def journal_rows(entries: Iterable[Entry]) -> list[Row]:
             harmless(entry.subsystem),
             str(entry.snapshot),
             str(len(entry.plan.actions)),
-            str(sum(one.count for one in entry.plan.not_done)),
+            str(sum(not_done.count for not_done in entry.plan.not_done)),
             harmless(entry.plan.sentence()),
         )
         for entry in entries
@@ -123,8 +123,8 @@ def entry_lines(entry: Entry) -> Iterator[str]:
     for action in entry.plan.actions:
         outcome = ended.get(msgspec.json.encode(action))
         yield harmless(f"+ {action} [{_result(outcome)}]")
-    for one in entry.plan.not_done:
-        yield harmless(f"- {one}")
+    for not_done in entry.plan.not_done:
+        yield harmless(f"- {not_done}")
 
 
 def harmless(text: str) -> str:

@@ -40,7 +40,7 @@ class Story(Value):
             snapshot=entry.snapshot,
             number=entry.number,
             actions=part.plan.actions,
-            not_done=tuple(brief(one, ref) for one in part.plan.not_done),
+            not_done=tuple(brief(not_done, ref) for not_done in part.plan.not_done),
             outcomes=part.outcomes,
         )
 

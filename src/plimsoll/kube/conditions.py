@@ -120,8 +120,8 @@ class ConditionsWriter:
         Of a condition type, status, reason and message count; when it changed and for which generation it holds is
         filled in here.
         """
-        claims = [self._checked(one, subject) for one in conditions]
-        if len({one.type for one in claims}) < len(claims):
+        claims = [self._checked(condition, subject) for condition in conditions]
+        if len({condition.type for condition in claims}) < len(claims):
             raise InvalidInput("a type is there twice", path="conditions")
         fields = {name: value for name, value in (fields or {}).items() if value is not None}
         if foreign := sorted(fields.keys() - self._owned_fields):
@@ -159,8 +159,10 @@ class ConditionsWriter:
         )
 
     def _holds(self, current: Subject, claims: Iterable[Condition], fields: Mapping[str, Any]) -> bool:
-        ours = {one.type: _judgement(one) for one in current.conditions if one.type in self._owned}
-        wanted = {one.type: _judgement(one) for one in claims}
+        ours = {
+            condition.type: _judgement(condition) for condition in current.conditions if condition.type in self._owned
+        }
+        wanted = {condition.type: _judgement(condition) for condition in claims}
         written = {name: value for name, value in current.status.items() if name in self._owned_fields}
         return ours == wanted and written == fields
 
@@ -168,9 +170,12 @@ class ConditionsWriter:
         self, of: type[WireObject] | Resource, current: Subject, claims: Iterable[Condition], fields: Mapping[str, Any]
     ) -> Told | Unchanged:
         metadata = current.metadata
-        before = {one.type: one for one in current.conditions}
+        before = {condition.type: condition for condition in current.conditions}
         now = self._clock.now()
-        conditions = [_written(one, before.get(one.type), now) for one in sorted(claims, key=lambda one: one.type)]
+        conditions = [
+            _written(condition, before.get(condition.type), now)
+            for condition in sorted(claims, key=lambda claim: claim.type)
+        ]
         identity = {
             "name": metadata.name,
             "namespace": metadata.namespace,

@@ -23,9 +23,9 @@ def written_at(raw: bytes, path: Sequence[str], *, manager: str) -> datetime | N
     whole = msgspec.json.decode(raw)
     metadata = whole.get("metadata") if isinstance(whole, dict) else None
     entries = metadata.get("managedFields") if isinstance(metadata, dict) else None
-    listed = [one for one in entries if isinstance(one, dict)] if isinstance(entries, list) else []
+    listed = [entry for entry in entries if isinstance(entry, dict)] if isinstance(entries, list) else []
     times = [_time(one.get("time")) for one in listed if one.get("manager") == manager and _has(one, path)]
-    return max((one for one in times if one is not None), default=None)
+    return max((time for time in times if time is not None), default=None)
 
 
 def _has(entry: dict[str, Any], path: Sequence[str]) -> bool:

@@ -194,11 +194,11 @@ class Autoscaler:
         sitting = RequestContext(
             snapshot=snapshot,
             nodes=cluster.nodes,
-            sizes={name: one.target for name, one in cloud.groups.items()},
+            sizes={name: group_read.target for name, group_read in cloud.groups.items()},
             policy=policy,
             now=now,
             brakes=brakes,
-            consuming=[one.pod for one in pods.set_aside if one.reason.code == CONSUMING],
+            consuming=[set_aside.pod for set_aside in pods.set_aside if set_aside.reason.code == CONSUMING],
         )
         session = await self._opened(sitting)
         if session is not None:
@@ -252,9 +252,9 @@ class Autoscaler:
         )
         with self._stopwatch.timing("scaleUp"):
             up = await self._expanding.step(occasion, brakes)
-        for one in up.grown:
-            if one.is_done:
-                self._shrinking.times.note(self._shrinking.times.added, one.group, turn.at)
+        for result in up.grown:
+            if result.is_done:
+                self._shrinking.times.note(self._shrinking.times.added, result.group, turn.at)
         return up
 
     async def _cleaned(
@@ -264,7 +264,7 @@ class Autoscaler:
         remover, cleaner = self._parts.hands.remover, self._parts.cleaner
         remover.policy = wishes.policy
         remover.pacing = Pacing.STEPPED if self._parts.stepped else Pacing.of(wishes.policy)
-        remover.seen({one.metadata.name: one for one in cluster.nodes}, cloud.has_instance)
+        remover.seen({node.metadata.name: node for node in cluster.nodes}, cloud.has_instance)
         options = wishes.policy.scale_down
         cleaned = await cleaner.take_off_marks(cluster.nodes, options, leaving=remover.under_way.nodes)
         if not self._has_begun:
@@ -276,22 +276,22 @@ class Autoscaler:
     def _evicted(self, cluster: ClusterRead, now: datetime) -> list[Pod]:
         """Pods that were evicted and that their owners have not made again yet wait for a place too."""
         evicted = self._parts.hands.remover.recently_evicted(now, cluster.pods)
-        return [one for one in evicted if _will_be_made_again(one, cluster)]
+        return [pod for pod in evicted if _will_be_made_again(pod, cluster)]
 
     async def _raised(self, cloud: CloudRead, policy: Policy, now: datetime) -> tuple[Repaired, ...]:
         """Groups below their minimum are raised to it, where the operator wants that."""
         if not policy.groups.enforce_min_size:
             return ()
         raised = await raise_to_minimum(cloud, policy)
-        for one in raised:
-            if one.failure is None and one.before is not None and one.after is not None:
-                self._state.grown(one.group, one.after - one.before, now)
+        for repaired in raised:
+            if repaired.failure is None and repaired.before is not None and repaired.after is not None:
+                self._state.grown(repaired.group, repaired.after - repaired.before, now)
         return raised
 
     async def _tidied(
         self, cloud: CloudRead, snapshot: Snapshot, grown: tuple[ScaleUpResult, ...], now: datetime
     ) -> tuple[DeletedGroup, ...]:
-        used = {one.group for one in grown}
+        used = {result.group for result in grown}
         due = self._emptied.due(cloud, snapshot, self._state.policy, used=used, now=now)
         return await delete_groups(due, cloud.groups)
 
@@ -344,7 +344,7 @@ def _situation(turn: LoopResult, cluster: ClusterRead, snapshot: Snapshot, up: S
         snapshot=snapshot,
         policy=turn.policy,
         now=turn.at,
-        nodes={one.metadata.name: one for one in cluster.nodes},
+        nodes={node.metadata.name: node for node in cluster.nodes},
         controllers=cluster.controllers,
         unready=frozenset(turn.standing.total.unready),
         groups_coming=frozenset(turn.standing.upcoming),
@@ -364,7 +364,7 @@ def _nothing_to_begin_with(cluster: ClusterRead, wishes: ActiveConfig) -> Reason
     if wishes.policy.groups.scale_up_from_zero:
         return None
     startup = StartupTaints(wishes.policy.pods)
-    if any(readiness_of(one, startup).is_ready for one in cluster.nodes):
+    if any(readiness_of(node, startup).is_ready for node in cluster.nodes):
         return None
     what = "ready nodes" if cluster.nodes else "nodes"
     return Reason(code="ClusterUnhealthy", message=f"the cluster has no {what}, and scale-up-from-zero is false")
@@ -372,9 +372,9 @@ def _nothing_to_begin_with(cluster: ClusterRead, wishes: ActiveConfig) -> Reason
 
 def _hindrance(up: ScaleUpPart) -> Reason | None:
     """What of growing keeps a turn from shrinking."""
-    grown = [one for one in up.grown if one.is_done]
+    grown = [result for result in up.grown if result.is_done]
     if grown:
-        told = ", ".join(f"{one.group} {one.before}->{one.after}" for one in grown)
+        told = ", ".join(f"{result.group} {result.before}->{result.after}" for result in grown)
         return Reason(code="ScaledUp", message=f"this turn scaled up: {told}")
     if up.skipped is not None and up.skipped.code == PODS_TOO_NEW:
         return up.skipped

@@ -76,7 +76,11 @@ class LoopTimer:
 
     def _on_pod(self, change: Change[Pod]) -> None:
         if isinstance(change, (Added, Updated)) and was_refused(change.new):
-            since = [one.last_transition_time for one in change.new.status.conditions if one.type == "PodScheduled"]
+            since = [
+                condition.last_transition_time
+                for condition in change.new.status.conditions
+                if condition.type == "PodScheduled"
+            ]
             now = self._clock.now()
             if any(time is not None and now - time < _FRESH for time in since):
                 self._wake.set()

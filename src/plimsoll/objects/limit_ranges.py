@@ -24,8 +24,8 @@ def as_admitted(pod: Json, limit_ranges: Iterable[Json]) -> Json:
     copy: Json = without_nulls(pod)
     requests_and_host_ports(copy.setdefault("spec", {}))
     copy.setdefault("metadata", {})
-    for one in limit_ranges:
-        fill_in(copy, one)
+    for limit_range in limit_ranges:
+        fill_in(copy, limit_range)
     return copy
 
 

@@ -76,13 +76,13 @@ class Kinds:
         self._by_plural = {(one.api_version, one.plural): one for one in self._resources}
         self._by_struct = {one.struct: one for one in self._resources}
         self._by_name: dict[str, Resource] = {}
-        for one in self._resources:
-            names = (one.plural, one.singular, one.kind.lower(), *one.short_names)
+        for resource in self._resources:
+            names = (resource.plural, resource.singular, resource.kind.lower(), *resource.short_names)
             for name in names:
                 # The first to claim a short name keeps it, as kubectl prefers earlier groups: `events` is the core one.
-                self._by_name.setdefault(name, one)
-                self._by_name.setdefault(f"{name}.{one.group}", one)
-                self._by_name.setdefault(f"{name}.{one.version}.{one.group}", one)
+                self._by_name.setdefault(name, resource)
+                self._by_name.setdefault(f"{name}.{resource.group}", resource)
+                self._by_name.setdefault(f"{name}.{resource.version}.{resource.group}", resource)
 
     def __iter__(self) -> Iterator[Resource]:
         return iter(self._resources)

@@ -83,7 +83,7 @@ class ManifestValidator:
         definition = self._definition_of(group, manifest.kind)
         if definition is None:
             return ValidationResult(complaints=(self._unknown_kind(manifest, group),))
-        served = [name for name, one in definition.versions.items() if one.served]
+        served = [name for name, compiled_version in definition.versions.items() if compiled_version.served]
         if version not in served:
             message = f"{manifest.kind} is not served in version {version!r}; there is {', '.join(served)}"
             return ValidationResult(complaints=(Complaint(field="apiVersion", reason="NotFound", message=message),))
@@ -109,7 +109,10 @@ class ManifestValidator:
         if (group, kind) not in self._definitions and not self._knows_shipped:
             self._knows_shipped = True
             shipped = (compile_definition(manifest.body) for manifest in shipped_definitions())
-            self._definitions = {(one.names.group, one.names.kind): one for one in shipped} | self._definitions
+            self._definitions = {
+                (compiled_definition.names.group, compiled_definition.names.kind): compiled_definition
+                for compiled_definition in shipped
+            } | self._definitions
         return self._definitions.get((group, kind))
 
 

@@ -74,17 +74,17 @@ def _is_number(text: str) -> bool:
 
 def _fitting(removals: Sequence[NodeRemoval], room: int) -> tuple[NodeRemoval, ...]:
     """In their order; of a group that goes whole all of them or none."""
-    sizes = Counter(one.group for one in removals if one.goes_whole)
+    sizes = Counter(removal.group for removal in removals if removal.goes_whole)
     chosen: list[NodeRemoval] = []
     whole: set[str] = set()
-    for one in removals:
-        if one.goes_whole and one.group not in whole and sizes[one.group] <= room:
-            whole.add(one.group)
-            room -= sizes[one.group]
-        if one.group in whole and one.goes_whole:
-            chosen.append(one)
-        elif not one.goes_whole and room > 0:
-            chosen.append(one)
+    for node_removal in removals:
+        if node_removal.goes_whole and node_removal.group not in whole and sizes[node_removal.group] <= room:
+            whole.add(node_removal.group)
+            room -= sizes[node_removal.group]
+        if node_removal.group in whole and node_removal.goes_whole:
+            chosen.append(node_removal)
+        elif not node_removal.goes_whole and room > 0:
+            chosen.append(node_removal)
             room -= 1
     return tuple(chosen)
 
@@ -114,14 +114,14 @@ class HourlyActionLimit:
                 await self._write(times)
         except CALL_FAILED as error:
             reason = Reason(code=LEDGER_FAILED, message=f"removals of the last hour could not be counted: {error}")
-            return (), dict.fromkeys((one.node for one in removals), reason)
+            return (), dict.fromkeys((node_removal.node for node_removal in removals), reason)
         self._times = times
         reason = Reason(
             code=TOO_MANY_REMOVALS,
             message=f"max-removals-per-hour is {most}, and so many nodes were removed in the last hour",
             facts={"maxRemovalsPerHour": most},
         )
-        return chosen, {one.node: reason for one in removals if one not in chosen}
+        return chosen, {node_removal.node: reason for node_removal in removals if node_removal not in chosen}
 
     def clock_was_set(self, by: timedelta) -> None:
         """What is kept in the cluster follows with the next removal."""

@@ -46,7 +46,7 @@ def _sampled(seconds: float, ended: threading.Event) -> Counter[str]:
     own = threading.get_ident()
     until = time.monotonic() + seconds
     while time.monotonic() < until and not ended.wait(_EVERY_S):
-        names = {one.ident: one.name for one in threading.enumerate()}
+        names = {thread.ident: thread.name for thread in threading.enumerate()}
         # The only way to see other threads; documented for debugging, which this is.
         for ident, frame in sys._current_frames().items():  # noqa: SLF001 - documented, and the only way to see them
             if ident != own:

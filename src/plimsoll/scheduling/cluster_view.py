@@ -181,7 +181,10 @@ class NodeState:
         other.allocatable, other._unreadable = self.allocatable, self._unreadable
         other.pods, other.used, other.unreadable_pods = pods, used, self.unreadable_pods
         other.free = self.allocatable - used
-        problems = (*(one.problem for one in pods.values() if one.problem), *map(_told, self.unreadable_pods))
+        problems = (
+            *(placed_pod.problem for placed_pod in pods.values() if placed_pod.problem),
+            *map(_told, self.unreadable_pods),
+        )
         other.problem = self._unreadable or next(iter(problems), "")
         other._ports = None
         return other

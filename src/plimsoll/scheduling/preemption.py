@@ -59,15 +59,19 @@ def ineligible(pod: Pod, view: ClusterView, refused: Mapping[str, Verdict]) -> s
     verdict = refused.get(name)
     if nominated is None or (isinstance(verdict, DoesNotFit) and not verdict.reason.resolvable):
         return ""
-    leaving = any(outranks(pod, one.pod) and _is_preempted(one.pod) for one in nominated.pods.values())
+    leaving = any(
+        outranks(pod, placed_pod.pod) and _is_preempted(placed_pod.pod) for placed_pod in nominated.pods.values()
+    )
     return WAITING_FOR_VICTIM if leaving else ""
 
 
 def _is_preempted(pod: Pod) -> bool:
     """On its way out because the scheduler sent it away for somebody else."""
     return pod.metadata.deletion_timestamp is not None and any(
-        one.type == "DisruptionTarget" and one.status == "True" and one.reason == "PreemptionByScheduler"
-        for one in pod.status.conditions
+        condition.type == "DisruptionTarget"
+        and condition.status == "True"
+        and condition.reason == "PreemptionByScheduler"
+        for condition in pod.status.conditions
     )
 
 
@@ -121,7 +125,7 @@ def _harm(candidate: Candidate) -> tuple[int, int, int, float]:
     """The least important top victim, then the smallest sum of priorities, then the fewest, then the youngest."""
     priorities = [priority_of(victim) for victim in candidate.victims]
     highest = max(priorities, default=_LOWEST)
-    started = [one.status.start_time for one in candidate.victims if priority_of(one) == highest]
+    started = [pod.status.start_time for pod in candidate.victims if priority_of(pod) == highest]
     oldest = min((time.timestamp() for time in started if time is not None), default=float("inf"))
     # Shifted so that many victims of negative priority do not look cheaper than one.
-    return (highest, sum(one - _LOWEST for one in priorities), len(priorities), -oldest)
+    return (highest, sum(priority - _LOWEST for priority in priorities), len(priorities), -oldest)

@@ -76,8 +76,8 @@ class Replay:
 
     def prepare(self) -> None:
         """Count for everybody now. Who is asked about only after many were placed would have to count all of these."""
-        for one in self._known:
-            self._rules_of(one)
+        for alike in self._known:
+            self._rules_of(alike)
 
     def verdict(self, group: Alike, node_name: str) -> Verdict:
         refusal = next(self.refusals(group, node_name), None)
@@ -94,8 +94,8 @@ class Replay:
         """A node joins, with the pods that come with it."""
         state = NodeState(node)
         self._nodes[state.name] = state
-        for one in self._known:
-            for rule in one.spreads:
+        for alike in self._known:
+            for rule in alike.spreads:
                 rule.note_node(state)
         for daemon in daemons:
             placed = self._daemons.get(id(daemon))
@@ -109,14 +109,14 @@ class Replay:
         for rule in self._rules_minding(placed):
             rule.note(placed, state)
         # Exclusive claims and attach limits look at the whole cluster: they are read anew.
-        for one in self._claiming:
-            one.judged_by(None)
+        for alike in self._claiming:
+            alike.judged_by(None)
 
     def _rules_minding(self, placed: PlacedPod) -> list[Spread | InterPod]:
         key = (placed.kin, id(placed.anti_affinity), placed.leaving)
         found = self._minding.get(key)
         if found is None:
-            rules = [rule for one in self._known for rule in one.counting if not one.sample.claims]
+            rules = [rule for alike in self._known for rule in alike.counting if not alike.sample.claims]
             found = self._minding[key] = (placed, [rule for rule in rules if rule.minds(placed)])
         return found[1]
 
@@ -125,8 +125,8 @@ class Replay:
         if placed.anti_affinity and not self._repels:
             self._repels = True
             self._minding.clear()
-            for one in self._known:
-                one.judged_by(None)
+            for alike in self._known:
+                alike.judged_by(None)
 
     def view(self) -> ClusterView:
         """The cluster as it stands now, for questions that are asked once."""

@@ -30,8 +30,13 @@ def label_selector(wire: meta.LabelSelector | None, *, path: str = "") -> LabelS
         return NOTHING
     try:
         expressions = [
-            structured_requirement(one.key, one.operator, one.values, path=f"matchExpressions[{index}]")
-            for index, one in enumerate(wire.match_expressions)
+            structured_requirement(
+                selector_requirement.key,
+                selector_requirement.operator,
+                selector_requirement.values,
+                path=f"matchExpressions[{index}]",
+            )
+            for index, selector_requirement in enumerate(wire.match_expressions)
         ]
         return LabelSelector.all_of(wire.match_labels, expressions)
     except InvalidSelector as error:
@@ -66,12 +71,22 @@ def node_selector(wire: affinity.NodeSelector, *, path: str = "") -> NodeSelecto
 def _term(term: affinity.NodeSelectorTerm, path: str) -> NodeSelectorTerm:
     return NodeSelectorTerm(
         expressions=[
-            node_requirement(one.key, one.operator, one.values, path=f"{path}.matchExpressions[{index}]")
-            for index, one in enumerate(term.match_expressions)
+            node_requirement(
+                selector_requirement.key,
+                selector_requirement.operator,
+                selector_requirement.values,
+                path=f"{path}.matchExpressions[{index}]",
+            )
+            for index, selector_requirement in enumerate(term.match_expressions)
         ],
         fields=[
-            field_requirement(one.key, one.operator, one.values, path=f"{path}.matchFields[{index}]")
-            for index, one in enumerate(term.match_fields)
+            field_requirement(
+                selector_requirement.key,
+                selector_requirement.operator,
+                selector_requirement.values,
+                path=f"{path}.matchFields[{index}]",
+            )
+            for index, selector_requirement in enumerate(term.match_fields)
         ],
     )
 
@@ -80,8 +95,13 @@ def topology_selector(terms: Iterable[storage.TopologySelectorTerm], *, path: st
     """A storage class's allowedTopologies, as the node selector it amounts to (a term without expressions: nothing)."""
     return NodeSelector(
         NodeSelectorTerm(
-            requirement(one.key, Operator.IN, one.values, path=f"{path}[{index}].matchLabelExpressions[{position}]")
-            for position, one in enumerate(term.match_label_expressions)
+            requirement(
+                label_requirement.key,
+                Operator.IN,
+                label_requirement.values,
+                path=f"{path}[{index}].matchLabelExpressions[{position}]",
+            )
+            for position, label_requirement in enumerate(term.match_label_expressions)
         )
         for index, term in enumerate(terms)
     )

@@ -42,10 +42,10 @@ class Storage:
         classes: Iterable[StorageClass] = (),
         csi_nodes: Iterable[CSINode] = (),
     ) -> None:
-        self.volumes = {one.metadata.name: one for one in volumes}
-        self.claims = {(one.metadata.namespace, one.metadata.name): one for one in claims}
-        self.classes = {one.metadata.name: one for one in classes}
-        self.csi_nodes = {one.metadata.name: one for one in csi_nodes}
+        self.volumes = {volume.metadata.name: volume for volume in volumes}
+        self.claims = {(claim.metadata.namespace, claim.metadata.name): claim for claim in claims}
+        self.classes = {storage_class.metadata.name: storage_class for storage_class in classes}
+        self.csi_nodes = {csi_node.metadata.name: csi_node for csi_node in csi_nodes}
         self._unbound: dict[str, list[UnboundVolume]] | None = None
 
     def csi_node_of(self, node: Node) -> CSINode | None:
@@ -73,7 +73,7 @@ class Storage:
                 if offered is not None:
                     self._unbound.setdefault(volume_class_name(volume), []).append(offered)
             for offers in self._unbound.values():
-                offers.sort(key=lambda one: (one.capacity, one.name))
+                offers.sort(key=lambda unbound_volume: (unbound_volume.capacity, unbound_volume.name))
         return self._unbound.get(name, [])
 
 
@@ -181,5 +181,5 @@ def class_nodes(storage_class: StorageClass) -> NodeSelector | None:
 
 
 def owned_by_pod(claim: PersistentVolumeClaim, pod: Pod) -> bool:
-    owners: Mapping[str, bool] = {one.uid: one.controller for one in claim.metadata.owner_references}
+    owners: Mapping[str, bool] = {owner.uid: owner.controller for owner in claim.metadata.owner_references}
     return owners.get(pod.metadata.uid, False)

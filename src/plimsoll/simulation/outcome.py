@@ -38,15 +38,15 @@ async def outcome_of(world: World, loops: Sequence[Json]) -> Json:
     nodes = await _items(world, "/api/v1/nodes")
     return {
         "loops": list(loops),
-        "requests": {_key(one): _request(world, one) for one in await _items(world, _REQUESTS)},
+        "requests": {_key(item): _request(world, item) for item in await _items(world, _REQUESTS)},
         "nodeGroups": {
-            world.group_names.id_of(one["metadata"]["name"]): _group(one) for one in await _items(world, _GROUPS)
+            world.group_names.id_of(item["metadata"]["name"]): _group(item) for item in await _items(world, _GROUPS)
         },
         "nodes": _nodes(nodes, pods, world.group_names),
-        "providerCalls": [_call(one, world.group_names) for one in world.log],
+        "providerCalls": [_call(call_record, world.group_names) for call_record in world.log],
         "events": _events(await _items(world, "/api/v1/events")),
         "metrics": await _metrics(world),
-        "pods": {_key(one): one["spec"].get("nodeName") or None for one in pods},
+        "pods": {_key(pod): pod["spec"].get("nodeName") or None for pod in pods},
     }
 
 
@@ -106,7 +106,7 @@ def _call(record: CallRecord, names: GroupNames) -> Json:
 
 
 def _events(events: list[Json]) -> list[Json]:
-    return sorted((_event(one) for one in events), key=lambda one: (one["time"], *map(str, one.values())))
+    return sorted((_event(event) for event in events), key=lambda one: (one["time"], *map(str, one.values())))
 
 
 def _event(obj: Json) -> Json:

@@ -110,8 +110,8 @@ def compile_all() -> int:
         importlib.import_module(module.name)
     ours = [each for each in _kernels if each.plain.__module__.startswith(PACKAGE)]
     if not cache_is_warm():
-        for each in ours:
-            each.compiled()
+        for our in ours:
+            our.compiled()
     if _writable(directory := cache_directory()):
         (directory / _READY).touch()
     _switch.finished = True

@@ -85,7 +85,11 @@ class ComponentReconciler:
         observed, advisers = self._pass.observed, self._tools.advisers
         registered = await advisers.registered(observed) if self._component is Component.TIKV else {}
         seen = component_seen(observed, self._component, effective=self._pass.effective, registered=registered)
-        before = replace(before, clusters={one.key: one.name for one in seen.groups}, waiting=self._waiting(seen))
+        before = replace(
+            before,
+            clusters={group_seen.key: group_seen.name for group_seen in seen.groups},
+            waiting=self._waiting(seen),
+        )
         decided = await self._decided(seen)
         is_external = seen.scaled is not None and seen.scaled.external is not None
         is_asked = seen.scaled is not None and not self._pass.is_leaving
@@ -122,9 +126,9 @@ class ComponentReconciler:
     def _waiting(self, seen: ComponentSeen) -> tuple[str, ...]:
         grace = timedelta(seconds=self._policy.registration_grace_s)
         return tuple(
-            one.name
-            for one in seen.groups
-            if one.waiting_since is not None and self._pass.now - one.waiting_since > grace
+            group_seen.name
+            for group_seen in seen.groups
+            if group_seen.waiting_since is not None and self._pass.now - group_seen.waiting_since > grace
         )
 
     # ---- acting
@@ -155,7 +159,7 @@ class ComponentReconciler:
             # What was done stays done, and its clock runs.
             log.warning("act.failed", component=self._component, problem=str(error))
             problem = str(error)
-        keys = {one.act.key for one in acts if one.result in {Result.DONE, Result.ALREADY_SO}}
+        keys = {act_done.act.key for act_done in acts if act_done.result in {Result.DONE, Result.ALREADY_SO}}
         return replace(result, done=tuple(acts), problem=problem, status=concluded(decided, keys, now=self._pass.now))
 
     def _held_back(self, act: Act, brake: Reason) -> ActDone:
@@ -165,7 +169,7 @@ class ComponentReconciler:
 
     async def _serve(self, decided: Decided) -> None:
         """Let clients of the cluster's Service reach the TiDB servers of groups, and those that go no longer."""
-        groups = {one.metadata.name: one.view.spec.tidb for one in clusters_of(self._pass.observed, self._component)}
+        groups = {raw.metadata.name: raw.view.spec.tidb for raw in clusters_of(self._pass.observed, self._component)}
         is_wanted = self._component is Component.TIDB and self._tools.settings.makes_endpoint_slices
         if not is_wanted or not groups:
             return

@@ -77,7 +77,7 @@ class TidbController:
         return [Service(name=self.controller.name, run=self.controller.run)]
 
     def _keys(self) -> Iterable[Key]:
-        return [Key(one.metadata.namespace, one.metadata.name) for one in self._scalers.cache.list()]
+        return [Key(scaler.metadata.namespace, scaler.metadata.name) for scaler in self._scalers.cache.list()]
 
     async def _reconcile(self, key: Key) -> Done | Again:
         result = await self._autoscaler.run(key.namespace, key.name)
@@ -106,11 +106,11 @@ class TidbController:
         states = states_in(change)
         if _is_of_no_matter(change):
             return ()
-        names = {change.key.name, *(one.metadata.labels.get(BASE_CLUSTER, "") for one in states)}
+        names = {change.key.name, *(wire_object.metadata.labels.get(BASE_CLUSTER, "") for wire_object in states)}
         return [
-            Key(one.metadata.namespace, one.metadata.name)
-            for one in self._scalers.cache.list()
-            if namespace_of_base(one) == change.key.namespace and one.spec.cluster.name in names
+            Key(scaler.metadata.namespace, scaler.metadata.name)
+            for scaler in self._scalers.cache.list()
+            if namespace_of_base(scaler) == change.key.namespace and scaler.spec.cluster.name in names
         ]
 
 
@@ -122,7 +122,7 @@ def _of_changed_autoscaler(change: Change[Any]) -> Iterable[Key]:
 def _is_of_no_matter(change: Change[Any]) -> bool:
     if not isinstance(change, Updated):
         return False
-    before, after = (_matters(one) for one in states_in(change))
+    before, after = (_matters(wire_object) for wire_object in states_in(change))
     return before == after
 
 
@@ -132,7 +132,7 @@ def _matters(view: WireObject) -> tuple[object, ...]:
     said = metadata.uid, metadata.deletion_timestamp, metadata.labels
     if isinstance(view, TidbCluster):
         parts = view.status.tikv, view.status.tidb
-        sizes = [(one.phase, one.stateful_set.replicas if one.stateful_set else None) for one in parts]
+        sizes = [(status.phase, status.stateful_set.replicas if status.stateful_set else None) for status in parts]
         up = sum(store.state == _UP for store in view.status.tikv.stores.values())
         return *said, view.spec, sizes, up
     return *said, metadata.generation, metadata.annotations

@@ -78,8 +78,8 @@ class TidbReconciler:
         """A pass over each of them; one that fails does not stop the others."""
         scalers = await self._observer.autoscalers()
         found: list[ReconcileResult | Failed] = []
-        for one in scalers:
-            namespace, name = one.metadata.namespace, one.metadata.name
+        for raw in scalers:
+            namespace, name = raw.metadata.namespace, raw.metadata.name
             try:
                 result = await self.run(namespace, name, others=scalers)
             except PlimsollError as error:
@@ -116,8 +116,12 @@ class TidbReconciler:
         """
         autoscaler, namespace = observed.autoscaler.metadata, observed.namespace
         seen = (observed, *observed.former)
-        standing = [one for one in Component if any(clusters_of(each, one) for each in seen)]
-        needed = [one for one in standing if not self._parting.is_held(autoscaler, component=one, namespace=namespace)]
+        standing = [component for component in Component if any(clusters_of(each, component) for each in seen)]
+        needed = [
+            component
+            for component in standing
+            if not self._parting.is_held(autoscaler, component=component, namespace=namespace)
+        ]
         if not needed or autoscaler.deletion_timestamp is not None or await self._brake(observed) is not None:
             return False
         await self._parting.hold(autoscaler, component=needed[0], namespace=namespace)
@@ -135,7 +139,7 @@ class TidbReconciler:
         if autoscaler.metadata.deletion_timestamp is not None:
             return await self._parted(observed, brake=brake, now=now)
         problems = problems_of(autoscaler, base, open_namespaces=observed.open_namespaces)
-        if base is None and not any(one.code == _NOT_LET_IN for one in problems):
+        if base is None and not any(field_problem.code == _NOT_LET_IN for field_problem in problems):
             return replace(_begun(observed, now), standing=Phase.NO_BASE, brake=brake)
         if problems:
             return replace(_begun(observed, now), standing=Phase.INVALID, brake=brake, problems=problems)
@@ -156,7 +160,7 @@ class TidbReconciler:
         for component in Component:
             one = Pass(observed=observed, effective=effective, brake=brake, now=now, is_leaving=is_leaving)
             found.append(await ComponentReconciler(self._tools, one, component).run())
-        return tuple(one for one in found if one is not None)
+        return tuple(component_result for component_result in found if component_result is not None)
 
     async def _of_former(self, former: Observed, *, now: datetime) -> tuple[ComponentResult, ...]:
         """Groups of a cluster that it scaled before go as those of a component that it no longer scales."""
@@ -167,7 +171,9 @@ class TidbReconciler:
             # Asked there, its stores would seem to be gone already.
             return stranded(former, why=f"the cluster {base}, whose PD cannot be asked: the address of another is set")
         found = await self._components(former, brake=await self._brake(former), now=now, is_leaving=False)
-        return tuple(one for one in found if one.clusters or one.problem)
+        return tuple(
+            component_result for component_result in found if component_result.clusters or component_result.problem
+        )
 
     async def _parted(self, observed: Observed, *, brake: Reason | None, now: datetime) -> ReconcileResult:
         """An autoscaler that is deleted stays until nothing of it is left that could lose data."""
@@ -175,7 +181,7 @@ class TidbReconciler:
             return replace(_begun(observed, now), standing=Phase.DELETED, brake=brake, told=str(brake))
         parted = await self._parting.part(
             observed.autoscaler,
-            [one.view for one in observed.clusters],
+            [raw.view for raw in observed.clusters],
             base=_standing_of_base(observed),
             end_drain=self._tools.advisers.end_drain(observed),
         )

@@ -35,7 +35,7 @@ class Exceptions(Value):
     networks: tuple[str, ...] = ()
 
     def admit(self, host: str, address: IPv4Address | IPv6Address) -> bool:
-        return _plain(host) in self.hosts or any(address in ip_network(one) for one in self.networks)
+        return _plain(host) in self.hosts or any(address in ip_network(network) for network in self.networks)
 
 
 NO_EXCEPTIONS: Final = Exceptions()

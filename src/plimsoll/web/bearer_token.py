@@ -19,7 +19,7 @@ class BearerToken:
 
     def __init__(self, text: str, *, bases: Collection[str], path: str) -> None:
         self._text = text.strip()
-        self._bases = tuple(one for one in bases if one)
+        self._bases = tuple(base for base in bases if base)
         if not self._text or not all("!" <= letter <= "~" for letter in self._text):
             raise InvalidInput("holds no token: one word of printable ASCII was expected", path=path)
         if not self._bases:

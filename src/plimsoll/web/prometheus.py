@@ -111,9 +111,9 @@ def _read(answer: Response, query: str) -> Vector | QueryFailed:
 
 def _finite(series: tuple[_Series, ...]) -> list[Sample]:
     return [
-        Sample(labels=one.metric, value=value)
-        for one in series
-        if one.value is not None and (value := _number(one.value[1])) is not None
+        Sample(labels=sample.metric, value=value)
+        for sample in series
+        if sample.value is not None and (value := _number(sample.value[1])) is not None
     ]
 
 

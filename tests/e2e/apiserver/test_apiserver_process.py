@@ -48,7 +48,7 @@ def test_it_says_where_it_is_and_how_to_try_it(tmp_path: Path):
         assert server.url.startswith("https://127.0.0.1:")
         status, namespaces = server.ask("GET", "/api/v1/namespaces")
         assert status == 200
-        assert {"default", "kube-system"} <= {one["metadata"]["name"] for one in namespaces["items"]}
+        assert {"default", "kube-system"} <= {namespace["metadata"]["name"] for namespace in namespaces["items"]}
         assert server.ask("GET", "/api/v1/namespaces", token="wrong")[0] == 401
 
 
@@ -155,7 +155,7 @@ def test_the_official_client_reads_the_kubeconfig(tmp_path: Path):
     with running(tmp_path) as server:
         kubernetes.config.load_kube_config(str(server.kubeconfig), context="plimsoll")
         api = kubernetes.client.CoreV1Api()
-        assert "default" in [one.metadata.name for one in api.list_namespace().items]
+        assert "default" in [item.metadata.name for item in api.list_namespace().items]
         api.create_namespaced_config_map("default", config_map("by-the-client"))
         assert api.read_namespaced_config_map("by-the-client", "default").data == {"key": "by-the-client"}
         api.api_client.close()

@@ -98,7 +98,7 @@ class Watcher:
         """Was it told of everything since the last check, once, in order, as it was written? Then begin anew."""
         events = (event_of(write, self._sees) for write in history if write.key.resource == self.resource)
         expected = [event for event in events if event is not None]
-        outlines = [[one[:3] for one in events] for events in (self.told, expected)]
+        outlines = [[event[:3] for event in events] for events in (self.told, expected)]
         assert outlines[0] == outlines[1]
         assert self.told == expected
         self.told.clear()

@@ -15,4 +15,4 @@ _SEEDS = range(10)
 @pytest.mark.parametrize("seed", _SEEDS)
 def test_no_request_breaks_the_server(seed: int):
     offences = fuzzed(REQUESTS // len(_SEEDS), seed=1_000 + seed)
-    assert not offences, "\n\n".join(f"{one.request}\n{one.answer}" for one in offences[:10])
+    assert not offences, "\n\n".join(f"{offence.request}\n{offence.answer}" for offence in offences[:10])

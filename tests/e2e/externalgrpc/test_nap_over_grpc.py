@@ -94,13 +94,13 @@ async def test_an_auto_provisioned_group_lives_its_life_over_tls(tmp_path: Path)
     async with simulated_cloud() as client, over_tls(client, tmp_path) as provider:
         await provider.refresh()
         kinds: Any = await provider.machine_types()
-        assert [one.name for one in kinds] == ["large", "small"]
+        assert [kind.name for kind in kinds] == ["large", "small"]
         assert provider.naming == Naming(underscores=False, longest=54)
 
         wanted: Any = await provider.new_node_group(blueprint(machine_type="large", id="nap-large-1"))
         template = await wanted.template_node_info()
         assert template.metadata.labels["team"] == "red"
-        assert (wanted.exists, [one.id for one in await provider.node_groups()]) == (False, [])
+        assert (wanted.exists, [node_group.id for node_group in await provider.node_groups()]) == (False, [])
 
         assert await wanted.create() == Created(id="nap-large-1")
         assert await wanted.create() == Created(id="nap-large-1")
@@ -109,7 +109,7 @@ async def test_an_auto_provisioned_group_lives_its_life_over_tls(tmp_path: Path)
         await _until(lambda: _has_nodes(client, 2))
         made: Node = await client.get(Node, "nap-large-1-0")
         assert made.metadata.labels["team"] == "red"
-        assert [(one.key, one.value) for one in made.spec.taints] == [("dedicated", "red")]
+        assert [(taint.key, taint.value) for taint in made.spec.taints] == [("dedicated", "red")]
 
         refused = await group.delete()
         assert isinstance(refused, CallFailed)
@@ -138,13 +138,13 @@ async def test_atomic_growth_crosses_the_wire_for_groups_that_have_it(tmp_path: 
         await client.create(NodeGroup, group_body("atomic", atomic=True))
         await client.create(NodeGroup, group_body("plain"))
         await provider.refresh()
-        groups = {one.id: one for one in await provider.node_groups()}
+        groups = {group.id: group for group in await provider.node_groups()}
         assert await groups["atomic"].grows_atomically()
         assert not await groups["plain"].grows_atomically()
         assert await groups["atomic"].atomic_increase_size(2, expected=0) == Done()
         await _until(lambda: _has_nodes(client, 2))
         await provider.refresh()
-        states = {one.state for one in await groups["atomic"].nodes()}
+        states = {instance.state for instance in await groups["atomic"].nodes()}
         assert states == {InstanceState.RUNNING}
 
 

@@ -64,7 +64,7 @@ async def test_a_group_lives_its_life_over_the_wire():
         assert await group.increase_size(2, expected=1) == Done()
         assert await group.increase_size(2, expected=1) == Done()
         assert cloud.groups["g"].spec.target == 3
-        assert [one.id for one in await group.nodes()] == ["memory://g-0", "memory://g-1", "memory://g-2"]
+        assert [node.id for node in await group.nodes()] == ["memory://g-0", "memory://g-1", "memory://g-2"]
         template = await group.template_node_info()
         assert not isinstance(template, NotImplementedByProvider)
         assert template.status.capacity == {"cpu": "2"}
@@ -94,7 +94,7 @@ async def test_answers_larger_than_grpc_takes_by_itself_come_through():
         (group,) = await provider.node_groups()
         instances = await group.nodes()
         assert len(instances) == 150_000
-        assert sum(len(one.id) for one in instances) > 2 << 20
+        assert sum(len(instance.id) for instance in instances) > 2 << 20
 
 
 # ---- who is heard
@@ -106,7 +106,7 @@ async def test_both_ends_prove_who_they_are(tmp_path: Path):
         served(MemoryCloud(g=1), **authority.files("server")) as port,
         client(port, **authority.files("client")) as provider,
     ):
-        assert [one.id for one in await provider.node_groups()] == ["g"]
+        assert [group.id for group in await provider.node_groups()] == ["g"]
 
 
 @pytest.mark.parametrize("who", ["nobody", "stranger"])
@@ -226,7 +226,7 @@ async def test_a_server_that_went_away_is_found_again():
             await provider.refresh()
         async with served(cloud, address=f"127.0.0.1:{port}"):
             await _until_reached(provider)
-            assert [one.id for one in await provider.node_groups()] == ["g"]
+            assert [node_group.id for node_group in await provider.node_groups()] == ["g"]
 
 
 async def _until_reached(provider: ExternalGrpcProvider) -> None:

@@ -108,13 +108,13 @@ async def _delete_all(client: Client, selection: Selection) -> bool:
     found = 0
     for kind in _MADE_KINDS:
         listed = await client.list(kind, selection)
-        for one in listed.items:
-            if one.metadata.name in _MADE_BY_THE_CLUSTER:
+        for wire_object in listed.items:
+            if wire_object.metadata.name in _MADE_BY_THE_CLUSTER:
                 continue
             found += 1
             with suppress(NotFound):
                 # No kubelet may be there to confirm the end of a pod.
-                await client.delete(kind, one.metadata.name, namespace=selection.namespace, options=_AT_ONCE)
+                await client.delete(kind, wire_object.metadata.name, namespace=selection.namespace, options=_AT_ONCE)
     return not found
 
 

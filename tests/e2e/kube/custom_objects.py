@@ -96,7 +96,7 @@ async def defined_gauges(client: Client) -> AsyncIterator[Resource]:
 async def _is_served(client: Client, resource: Resource) -> bool:
     """Established, and answering: a cluster of several servers takes a moment to agree."""
     found = await client.get(CustomResourceDefinition, resource.full_name)
-    if not any(one.type == "Established" and one.status == "True" for one in found.status.conditions):
+    if not any(condition.type == "Established" and condition.status == "True" for condition in found.status.conditions):
         return False
     try:
         await client.list(resource)

@@ -85,8 +85,8 @@ class Proxy:
         finally:
             self._pairs.discard(pair)
             self._silent.discard(pair)
-            for one in pair:
-                one.transport.abort()
+            for stream_writer in pair:
+                stream_writer.transport.abort()
 
     async def _forward(self, source: asyncio.StreamReader, sink: asyncio.StreamWriter, pair: Pair) -> None:
         with suppress(OSError):

@@ -45,8 +45,8 @@ async def test_an_object_the_struct_cannot_hold_is_told_apart(client: Client, na
     with pytest.raises(UnreadableAnswer, match="level"):
         await client.create(gauges, gauge("odd", "high"), namespace=namespace)
     listed = await client.list(gauges, Selection(namespace=namespace))
-    assert [one.metadata.name for one in listed.items] == ["good"]
-    assert [(one.name, one.namespace) for one in listed.bad] == [("odd", namespace)]
+    assert [item.metadata.name for item in listed.items] == ["good"]
+    assert [(bad_object.name, bad_object.namespace) for bad_object in listed.bad] == [("odd", namespace)]
 
 
 async def test_conditions_are_written_when_they_change_and_only_then(client: Client, namespace: str, gauges: Resource):
@@ -70,12 +70,12 @@ async def test_conditions_are_written_when_they_change_and_only_then(client: Cli
     assert await writer.write(gauges, before, [ready("False", "Starting")]) == Unchanged()
     assert isinstance(await writer.write(gauges, before, [ready("True", "Started")], fields={"seen": "x"}), Told)
     found = await subject()
-    assert {one.type: (one.status, one.reason) for one in found.conditions} == {
+    assert {condition.type: (condition.status, condition.reason) for condition in found.conditions} == {
         "Ready": ("True", "Started"),
         "Calibrated": ("True", "ByHand"),
     }
     assert found.status["seen"] == "x"
-    assert {one.observed_generation for one in found.conditions} == {found.metadata.generation}
+    assert {condition.observed_generation for condition in found.conditions} == {found.metadata.generation}
     assert isinstance(await writer.write(gauges, found, [ready("True", "Started")]), Told)
     assert "seen" not in (await subject()).status
 

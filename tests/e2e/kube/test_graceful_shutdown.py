@@ -60,4 +60,4 @@ async def test_what_was_seen_is_still_told_and_every_connection_is_closed(
             assert recorder.status.written == 1
         await until_so(lambda: proxy.open_connections == 0)
     events = await client.list(Event, Selection(namespace=namespace, fields="reason=Seen"))
-    assert [one.involved_object.name for one in events.items] == ["settings"]
+    assert [event.involved_object.name for event in events.items] == ["settings"]

@@ -90,7 +90,9 @@ async def test_an_informer_whose_version_is_forgotten_starts_over(access: Access
         pytest.skip("this cluster still has the version")
     assert event["object"]["code"] == 410
     assert event["object"]["reason"] == "Expired"
-    async with connected(access, wrapped=lambda one: OldWatch(one, first.metadata.resource_version)) as late:
+    async with connected(
+        access, wrapped=lambda transport: OldWatch(transport, first.metadata.resource_version)
+    ) as late:
         informer = Informer(late, ConfigMap, selection=selection, clock=CLOCK, entropy=ENTROPY)
         running = asyncio.create_task(informer.run())
 

@@ -105,7 +105,7 @@ async def test_only_the_leader_may_write(access: Access, client: Client, namespa
     with pytest.raises(NotAllowed):
         await guarded.create(ConfigMap, config_map("late"), namespace=namespace)
     found = await client.list(ConfigMap, Selection(namespace=namespace, fields="metadata.name!=kube-root-ca.crt"))
-    assert [one.metadata.name for one in found.items] == ["leading"]
+    assert [item.metadata.name for item in found.items] == ["leading"]
 
 
 async def within_patience(event: Coroutine[Any, Any, None]) -> None:
@@ -137,8 +137,8 @@ async def test_an_event_that_repeats_is_counted(client: Client, namespace: str):
         await until_so(lambda: recorder.status.written == 5)
         assert recorder.status.dropped == {}
     selected = Selection(namespace=namespace, fields="involvedObject.name=flooded")
-    events = {one.reason: one for one in (await client.list(Event, selected)).items}
-    assert {reason: (one.type, one.count) for reason, one in events.items()} == {
+    events = {event.reason: event for event in (await client.list(Event, selected)).items}
+    assert {reason: (event.type, event.count) for reason, event in events.items()} == {
         "Flooded": ("Warning", 4),
         "Drained": ("Normal", 1),
     }
@@ -154,7 +154,7 @@ async def test_events_that_wait_are_written_before_the_end(client: Client, names
             recorder.record(reference, EventType.NORMAL, reason=f"Step{number}", message="on the way out")
         await asyncio.sleep(0)  # it has begun
     events = await client.list(Event, Selection(namespace=namespace, fields="involvedObject.name=leaving"))
-    assert {one.reason for one in events.items} == {f"Step{number}" for number in range(10)}
+    assert {event.reason for event in events.items} == {f"Step{number}" for number in range(10)}
 
 
 def resource_of(struct: type[WireObject]) -> Resource:

@@ -48,7 +48,7 @@ async def test_pages_together_are_the_whole_list(client: Client, namespace: str)
     pages = [page async for page in client.pages(ConfigMap, selected)]
     whole = await client.list(ConfigMap, selected.unpaged())
     assert [len(page.items) for page in pages] == [3, 3, 1]
-    assert [one for page in pages for one in page.items] == list(whole.items)
+    assert [item for page in pages for item in page.items] == list(whole.items)
     assert len({page.metadata.resource_version for page in pages}) == 1
 
 
@@ -64,8 +64,8 @@ async def test_selectors_narrow_a_list(client: Client, namespace: str):
     await make_maps(client, namespace, ["one", "two"])
     by_label = await client.list(ConfigMap, Selection(namespace=namespace, labels="made-by in (e2e)"))
     by_field = await client.list(ConfigMap, Selection(namespace=namespace, fields="metadata.name=two"))
-    assert [one.metadata.name for one in by_label.items] == ["one", "two"]
-    assert [one.metadata.name for one in by_field.items] == ["two"]
+    assert [item.metadata.name for item in by_label.items] == ["one", "two"]
+    assert [item.metadata.name for item in by_field.items] == ["two"]
 
 
 async def test_a_deletion_may_name_the_very_object(client: Client, namespace: str):

@@ -166,7 +166,9 @@ def test_a_token_that_nobody_knows_is_exit_code_1(server: ApiServer, tmp_path: P
 
 def test_few_rights_are_exit_code_1_with_exactly_what_is_missing(server: ApiServer, tmp_path: Path):
     """All but two of the kubelet's permissions are granted; the role in the answer grants the rest."""
-    kept = [one for one in NEEDS["kubelet"].permissions if one.path not in {"pods/status", "leases"}]
+    kept = [
+        permission for permission in NEEDS["kubelet"].permissions if permission.path not in {"pods/status", "leases"}
+    ]
     for manifest in role_manifests(kept, role="bobs", user="bob", places=Places()):
         assert server.ask("POST", f"{RBAC}/{manifest['kind'].lower()}s", manifest)[0] == 201
     bob = kubeconfig(server, tmp_path, user={"token": "bobs-secret"})

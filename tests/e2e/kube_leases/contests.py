@@ -105,7 +105,7 @@ class Contest:
         return sorted(acts)
 
     def overlaps(self) -> list[tuple[Act, Act]]:
-        return [(one, two) for one, two in pairwise(self.acts()) if one.pid != two.pid and two.begin_s < one.end_s]
+        return [(act, two) for act, two in pairwise(self.acts()) if act.pid != two.pid and two.begin_s < act.end_s]
 
     def await_leader(self, moment_s: float, *, but_not: int = 0) -> Line:
         """The first act after `moment_s` by somebody else."""

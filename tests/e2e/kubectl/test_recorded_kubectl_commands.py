@@ -24,7 +24,11 @@ if CLIENT is None or CLIENT < LEAST_KUBECTL:
 if not has_apiserver_command():
     pytest.skip("NOT TESTED: there is no `plimsoll apiserver`", allow_module_level=True)
 
-_RUN = [one for one in recordings.recorded_commands() if one.id not in recordings.NEEDS_CONTROLLERS]
+_RUN = [
+    recorded_command
+    for recorded_command in recordings.recorded_commands()
+    if recorded_command.id not in recordings.NEEDS_CONTROLLERS
+]
 
 _NODE = """
 apiVersion: v1
@@ -58,7 +62,7 @@ def ran(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, Ran]]:
     with running_server(directory / "data") as server:
         kubectl = Kubectl(server.kubeconfig, directory)
         _set_up(kubectl)
-        yield {one.id: _run(kubectl, one) for one in _RUN}
+        yield {recorded_command.id: _run(kubectl, recorded_command) for recorded_command in _RUN}
 
 
 def _set_up(kubectl: Kubectl) -> None:
@@ -84,7 +88,7 @@ def _watched(kubectl: Kubectl, one: RecordedCommand) -> Ran:
     return kubectl.watch(one.command, rest, lines=len(one.stdout.splitlines()))
 
 
-@pytest.mark.parametrize("one", [pytest.param(one, id=one.id) for one in _RUN])
+@pytest.mark.parametrize("one", [pytest.param(recorded_command, id=recorded_command.id) for recorded_command in _RUN])
 def test_a_recorded_command_says_what_it_said_to_a_real_server(one: RecordedCommand, ran: dict[str, Ran]):
     came = ran[one.id]
     assert CLIENT is not None
@@ -111,6 +115,6 @@ def _normal_object(text: str) -> str:
 
 
 def test_every_command_left_out_is_a_recorded_one():
-    ids = {one.id for one in recordings.recorded_commands()}
+    ids = {recorded_command.id for recorded_command in recordings.recorded_commands()}
     assert recordings.NEEDS_CONTROLLERS.keys() <= ids
     assert recordings.KNOWN_DIFFERENCES.keys() <= ids - recordings.NEEDS_CONTROLLERS.keys()

@@ -115,7 +115,7 @@ class Cluster:
 
     async def ready(self, name: str) -> str:
         node = await self.client.get(Node, name)
-        return next((one.status for one in node.status.conditions if one.type == "Ready"), "")
+        return next((condition.status for condition in node.status.conditions if condition.type == "Ready"), "")
 
     async def phase(self, name: str) -> str:
         return (await self.client.get(Pod, name, namespace=self.namespace)).status.phase
@@ -181,7 +181,7 @@ async def test_pods_start_complete_and_go(kubeconfig: Path, cluster: Cluster):
         await cluster.until_phase("works", "Succeeded")
         pod = await cluster.client.get(Pod, "serves", namespace=cluster.namespace)
         assert pod.status.pod_ip
-        assert [one.ready for one in pod.status.container_statuses] == [True]
+        assert [container_status.ready for container_status in pod.status.container_statuses] == [True]
         await cluster.client.delete(Pod, "serves", namespace=cluster.namespace)
 
         async def is_gone() -> bool:

@@ -56,12 +56,12 @@ class Recording:
 
     @property
     def refused(self) -> list[Asked]:
-        return [one for one in self.asked if one.status in {401, 403}]
+        return [asked for asked in self.asked if asked.status in {401, 403}]
 
     @property
     def writes(self) -> list[Asked]:
         reviews = ("tokenreviews", "subjectaccessreviews")
-        return [one for one in self.asked if one.method != "GET" and not one.path.endswith(reviews)]
+        return [asked for asked in self.asked if asked.method != "GET" and not asked.path.endswith(reviews)]
 
 
 @contextmanager

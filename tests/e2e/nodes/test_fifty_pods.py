@@ -16,8 +16,8 @@ def test_fifty_pods_get_machines_of_new_groups_and_give_them_back(cluster: Clust
         cluster.until(lambda: cluster.running("fifty") == 50, "fifty pods run")
         groups = cluster.items("nodegroups")
         assert groups
-        assert all(one["spec"]["autoprovisioned"] for one in groups)
-        assert len(cluster.names("nodes")) == sum(one["spec"]["target"] for one in groups)
+        assert all(group["spec"]["autoprovisioned"] for group in groups)
+        assert len(cluster.names("nodes")) == sum(group["spec"]["target"] for group in groups)
         cluster.scale("fifty", 0)
         cluster.until(lambda: not cluster.names("nodes"), "no node is left")
         cluster.until(lambda: not cluster.names("nodegroups"), "no group is left")

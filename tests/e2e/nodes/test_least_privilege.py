@@ -124,8 +124,12 @@ def unused_rights(cluster: Cluster, asked: list[Asked]) -> list[str]:
     for document in yaml.safe_load_all(cluster.kubectl("kustomize", "deploy/nodes-simulated")):
         for rule in rules_of(document):
             place = document["metadata"].get("namespace", "")
-            here = [one for one in calls if not place or one.namespace == place]
-            asked_for = (one for one in rule.single_permissions() if not is_read_by_listing(one))
+            here = [attributes for attributes in calls if not place or attributes.namespace == place]
+            asked_for = (
+                single_permission
+                for single_permission in rule.single_permissions()
+                if not is_read_by_listing(single_permission)
+            )
             unused += [one.text for one in asked_for if not any(map(one.allows, here))]
     return unused
 

@@ -90,17 +90,17 @@ def _store_pods(up: Up) -> list[dict[str, Any]]:
 
 
 def _running_stores(up: Up) -> list[dict[str, Any]]:
-    return [one for one in _store_pods(up) if _is_running(one)]
+    return [store_pod for store_pod in _store_pods(up) if _is_running(store_pod)]
 
 
 def _group_pods(up: Up) -> list[dict[str, Any]]:
-    return [one for one in _store_pods(up) if one["metadata"]["name"].startswith("auto-")]
+    return [store_pod for store_pod in _store_pods(up) if store_pod["metadata"]["name"].startswith("auto-")]
 
 
 def _stores(up: Up) -> dict[str, int]:
     """States by pod, as the simulated PD keeps them."""
     kept = yaml.safe_load(up.kubectl("get", "configmap", "db-simulated-pd", "-n", "prod", "-o", "json"))
-    return {one["pod"]: one["state"] for one in json.loads(kept["data"]["state.json"])["stores"]}
+    return {load["pod"]: load["state"] for load in json.loads(kept["data"]["state.json"])["stores"]}
 
 
 def test_a_cluster_breathes_with_its_load(tmp_path: Path) -> None:
@@ -112,9 +112,9 @@ def test_a_cluster_breathes_with_its_load(tmp_path: Path) -> None:
         nodes = len(up.objects("nodes"))
 
         _until(up, lambda: len(_group_pods(up)) == 2, "a group for the hot store")
-        _until(up, lambda: all(_is_running(one) for one in _group_pods(up)), "machines for its pods")
+        _until(up, lambda: all(_is_running(group_pod) for group_pod in _group_pods(up)), "machines for its pods")
         assert len(up.objects("nodes")) > nodes
-        group = {one["metadata"]["name"] for one in _group_pods(up)}
+        group = {group_pod["metadata"]["name"] for group_pod in _group_pods(up)}
 
         _until(up, lambda: len(_group_pods(up)) == 1, "the first store leaves")
         up.kubectl("delete", "tidbclusterautoscaler", "as1", "-n", "prod", "--wait=false")

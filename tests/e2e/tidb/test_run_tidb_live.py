@@ -77,9 +77,9 @@ def until(holds: Callable[[], Any], what: str) -> Any:
 
 
 def prepared(server: ApiServer) -> None:
-    for one in shipped_definitions():
-        if one.ref.name.endswith("pingcap.com"):
-            server.ask("POST", "/apis/apiextensions.k8s.io/v1/customresourcedefinitions", one.body)
+    for manifest in shipped_definitions():
+        if manifest.ref.name.endswith("pingcap.com"):
+            server.ask("POST", "/apis/apiextensions.k8s.io/v1/customresourcedefinitions", manifest.body)
     server.ask("POST", "/api/v1/namespaces", {"metadata": {"name": "prod"}})
     requests = {"cpu": "4", "memory": "16Gi", "storage": "100Gi"}
     tikv = {"replicas": 3, "requests": requests}

@@ -132,7 +132,7 @@ def test_it_needs_neither_discovery_nor_definitions() -> None:
         scene.once()
         paths = {one.split()[1] for one in scene.kubernetes.asked}
         assert not {"/api", "/apis", "/openapi/v2", "/openapi/v3", "/version"} & paths
-        assert not any("customresourcedefinitions" in one or "leases" in one for one in paths)
+        assert not any("customresourcedefinitions" in path or "leases" in path for path in paths)
 
 
 def test_all_times_are_those_it_is_told() -> None:

@@ -33,8 +33,12 @@ if CLIENT is None or CLIENT < LEAST_KUBECTL:
 NODES = ("k1", "k2")
 LAST = "097"
 # The one that is not run watches what nothing else touches.
-STORY = [one for one in recordings.recorded_commands() if one.id[:3] <= LAST and one.id != "051-get-watch"]
-COMPARED = [one for one in STORY if one.id in recordings.NEEDS_CONTROLLERS]
+STORY = [
+    recorded_command
+    for recorded_command in recordings.recorded_commands()
+    if recorded_command.id[:3] <= LAST and recorded_command.id != "051-get-watch"
+]
+COMPARED = [recorded_command for recorded_command in STORY if recorded_command.id in recordings.NEEDS_CONTROLLERS]
 # Unrecorded requests before a command. The scheduler of the recording happened to put the second pod of `app` on k2.
 BEFORE = {
     "030-apply-deployment-changed": "kubectl cordon k1",
@@ -62,7 +66,7 @@ def ran(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, Ran]]:
         server = ApiServer(up.process, named(up.screen, r"ready at (\S+)"), kubeconfig, up.screen)
         story = Story(up, server, Kubectl(kubeconfig, directory))
         with kubelets(server, *NODES):
-            yield {one.id: story.run(one) for one in STORY}
+            yield {recorded_command.id: story.run(recorded_command) for recorded_command in STORY}
 
 
 class Story:
@@ -124,7 +128,9 @@ AT_REST = {
 }
 
 
-@pytest.mark.parametrize("one", [pytest.param(one, id=one.id) for one in COMPARED])
+@pytest.mark.parametrize(
+    "one", [pytest.param(recorded_command, id=recorded_command.id) for recorded_command in COMPARED]
+)
 def test_a_recorded_command_says_what_it_said_to_a_real_cluster(one: RecordedCommand, ran: dict[str, Ran]):
     came = ran[one.id]
     assert CLIENT is not None

@@ -243,7 +243,7 @@ def test_a_strategic_patch_merges_lists_by_key(world: KubeWorld):
     world.made("/api/v1/namespaces/here/pods", pod("p"))
     body = {"spec": {"containers": [{"name": "c", "image": "nginx:2"}]}}
     patched = world.do(world.client.strategic_patch(Pod, "p", body, namespace="here"))
-    assert [one.name for one in patched.spec.containers] == ["c"]
+    assert [container.name for container in patched.spec.containers] == ["c"]
 
 
 def test_apply_creates_and_gives_up_what_it_no_longer_names(world: KubeWorld):
@@ -265,7 +265,7 @@ def test_a_status_is_patched_by_its_own_door(world: KubeWorld):
     conditions = {"status": {"conditions": [{"type": "Ready", "status": "True"}]}}
     assert not world.do(world.client.merge_patch(Node, "n", conditions)).status.conditions
     patched = world.do(world.client.merge_patch(Node, "n", conditions, subresource="status"))
-    assert [one.type for one in patched.status.conditions] == ["Ready"]
+    assert [condition.type for condition in patched.status.conditions] == ["Ready"]
 
 
 # ---- deleting

@@ -35,7 +35,7 @@ def world_with(count: int) -> KubeWorld:
 
 
 def names(listed: Any) -> list[str]:
-    return [one.metadata.name for one in listed.items]
+    return [item.metadata.name for item in listed.items]
 
 
 def page(*items: str, token: str = "", version: str = "7") -> Response:
@@ -161,8 +161,8 @@ def test_pages_by_themselves_raise_what_expired():
 
     async def main(clock: Any) -> None:
         client = Client(ScriptedTransport(page("a", token="t"), EXPIRED), clock=clock, entropy=SeededEntropy(1))
-        async for one in client.pages(ConfigMap):
-            seen.extend(names(one))
+        async for decoded_list in client.pages(ConfigMap):
+            seen.extend(names(decoded_list))
 
     with pytest.raises(Expired):
         run_virtual(main)
@@ -203,8 +203,8 @@ def test_a_list_in_pages_equals_the_list_in_one_piece_at_its_beginning(page_size
 
         async def read() -> list[str]:
             found: list[str] = []
-            async for one in world.client.pages(ConfigMap, Selection(namespace="here", page_size=page_size)):
-                found += names(one)
+            async for decoded_list in world.client.pages(ConfigMap, Selection(namespace="here", page_size=page_size)):
+                found += names(decoded_list)
                 for verb, number in next(pending, ()):
                     await written(world, verb, f"c{number:02}")
             return found

@@ -147,7 +147,7 @@ def test_groups_come_with_their_versions(world: KubeWorld):
 
 
 def served(world: KubeWorld, api_version: str) -> set[str]:
-    return {one.name for one in world.do(discovery.resources(world.client, api_version))}
+    return {resource.name for resource in world.do(discovery.resources(world.client, api_version))}
 
 
 def test_what_is_served_is_known(world: KubeWorld):

@@ -267,7 +267,7 @@ class TestKeeping:
             machine = self.plugin_machine(tmp_path, clock)
             credentials = machine.access(config(user=plugin())).credentials
             found = await asyncio.gather(*(credentials.current() for _ in range(20)))
-            assert {one.headers["Authorization"] for one in found} == {"Bearer t1"}
+            assert {credential.headers["Authorization"] for credential in found} == {"Bearer t1"}
             assert len(machine.runner.commands) == 1
 
         run_virtual(story)

@@ -138,7 +138,7 @@ def test_who_may_not_act_for_a_moment_looks_again_without_a_word(desk: Desk):
         desk.run.advance_by(1_000)
     assert desk.times("a") == [0, 1, 3]
     assert desk.turns == {"done": 1, "not allowed": 2}
-    assert {one["log_level"] for one in logs} <= {"debug"}
+    assert {log_entry["log_level"] for log_entry in logs} <= {"debug"}
 
 
 def test_having_been_a_follower_is_no_failure(desk: Desk):
@@ -219,7 +219,7 @@ def test_every_turn_tells_its_sentence(desk: Desk):
     desk.script["a"] = [Done(said="added 3 machines for 41 pods")]
     with structlog.testing.capture_logs() as logs:
         desk.add("a")
-    assert [(one["event"], one["key"], one["said"]) for one in logs] == [
+    assert [(log_entry["event"], log_entry["key"], log_entry["said"]) for log_entry in logs] == [
         ("reconcile.done", "a", "added 3 machines for 41 pods")
     ]
 
@@ -237,7 +237,7 @@ def test_a_failure_that_was_told_already_is_left_to_those_who_debug(desk: Desk):
     desk.script["a"] = [ToldAlready("no metrics")]
     with structlog.testing.capture_logs() as logs:
         desk.add("a")
-    assert [(one["log_level"], one["event"]) for one in logs] == [("debug", "reconcile.failed")]
+    assert [(log_entry["log_level"], log_entry["event"]) for log_entry in logs] == [("debug", "reconcile.failed")]
 
 
 # ---- start and resync

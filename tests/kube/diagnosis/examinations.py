@@ -91,9 +91,9 @@ def found(examination: Examination, check: str) -> Finding:
 
 def questions(permissions: Iterable[Permission], places: Places) -> set[tuple[str, ...]]:
     return {
-        (one.verb, one.target, one.namespace, one.name)
+        (question.verb, question.target, question.namespace, question.name)
         for permission in permissions
-        for one in permission.questions(places)
+        for question in permission.questions(places)
     }
 
 

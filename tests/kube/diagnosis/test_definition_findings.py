@@ -82,5 +82,5 @@ def test_our_own_definition_is_installed_from_the_file_that_is_named():
 
 def test_a_controller_without_custom_resources_has_nothing_to_say_about_them():
     with Cluster() as cluster:
-        checks = [one.check for one in cluster.examined("nodes", "kubelet").findings]
+        checks = [finding.check for finding in cluster.examined("nodes", "kubelet").findings]
     assert not [check for check in checks if check.startswith("definitions.")]

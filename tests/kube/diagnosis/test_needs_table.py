@@ -30,18 +30,18 @@ def test_every_permission_has_a_reason_and_names_verbs_and_resources_one_by_one(
 
 @every_controller
 def test_no_secret_is_listed_or_watched(needs: Needs):
-    verbs = {verb for one in needs.permissions if one.resource == "secrets" for verb in one.verbs}
+    verbs = {verb for permission in needs.permissions if permission.resource == "secrets" for verb in permission.verbs}
     assert not verbs & {"list", "watch"}
 
 
 @every_controller
 def test_creation_is_never_limited_by_name_because_rbac_cannot_do_that(needs: Needs):
-    assert not [one for one in needs.permissions if "create" in one.verbs and one.names]
+    assert not [permission for permission in needs.permissions if "create" in permission.verbs and permission.names]
 
 
 @every_controller
 def test_no_permission_is_listed_twice(needs: Needs):
-    asked = [one for permission in needs.permissions for one in permission.questions(Places())]
+    asked = [question for permission in needs.permissions for question in permission.questions(Places())]
     assert len(asked) == len(set(asked))
 
 
@@ -56,8 +56,12 @@ def test_what_is_not_a_custom_resource_is_a_kind_of_kubernetes(needs: Needs):
 
 @every_controller
 def test_every_custom_resource_that_is_used_is_defined_somewhere(needs: Needs):
-    defined = {(one.group, one.plural) for one in needs.definitions}
-    used = {(one.group, one.resource) for one in needs.permissions if one.group not in needs.builtin_groups}
+    defined = {(definition.group, definition.plural) for definition in needs.definitions}
+    used = {
+        (permission.group, permission.resource)
+        for permission in needs.permissions
+        if permission.group not in needs.builtin_groups
+    }
     assert used == defined
 
 
@@ -68,7 +72,7 @@ def test_a_place_of_its_own_is_named_only_where_it_is_always_the_same(needs: Nee
 
 
 def test_the_node_autoscaler_shares_the_lease_of_cluster_autoscaler():
-    leases = [one for one in NEEDS["nodes"].permissions if one.names == ("cluster-autoscaler",)]
-    assert [(one.resource, one.namespace, one.verbs) for one in leases] == [
+    leases = [permission for permission in NEEDS["nodes"].permissions if permission.names == ("cluster-autoscaler",)]
+    assert [(lease.resource, lease.namespace, lease.verbs) for lease in leases] == [
         ("leases", "kube-system", ("get", "patch")),
     ]

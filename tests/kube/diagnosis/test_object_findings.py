@@ -49,7 +49,7 @@ def test_an_object_that_cannot_be_read_is_named_with_its_field():
     finding = found(examination, "objects.pods")
     assert finding.level == "warn"
     assert finding.message.startswith("2 of 3 pods cannot be read: here/odd-1: spec.priority: Expected `int")
-    assert [(one["namespace"], one["name"]) for one in finding.details["objects"]] == [
+    assert [(detail["namespace"], detail["name"]) for detail in finding.details["objects"]] == [
         ("here", "odd-1"),
         ("here", "odd-2"),
     ]
@@ -97,14 +97,14 @@ def test_long_lists_come_page_by_page():
 
 
 def test_nobodys_secrets_and_config_maps_are_listed():
-    listed = {one.resource.plural for one in shelves(NEEDS.values(), Places())}
+    listed = {shelve.resource.plural for shelve in shelves(NEEDS.values(), Places())}
     assert {"nodes", "pods", "poddisruptionbudgets", "daemonsets", "replicasets"} <= listed
     assert not listed & {"secrets", "configmaps"}
 
 
 def test_with_a_namespace_only_its_objects_are_listed():
     places = Places(home="kafka", watched="kafka")
-    assert {one.namespace for one in shelves([NEEDS["kafka"]], places)} == {"kafka"}
+    assert {shelve.namespace for shelve in shelves([NEEDS["kafka"]], places)} == {"kafka"}
     # The node autoscaler lists pods everywhere anyway.
-    both = [one for one in shelves([NEEDS["kafka"], NEEDS["nodes"]], places) if one.resource.plural == "pods"]
+    both = [shelve for shelve in shelves([NEEDS["kafka"], NEEDS["nodes"]], places) if shelve.resource.plural == "pods"]
     assert [one.namespace for one in both] == [""]

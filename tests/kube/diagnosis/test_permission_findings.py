@@ -21,7 +21,9 @@ def told_missing(finding: Finding) -> set[tuple[str, ...]]:
         resource = f"{one['resource']}.{one['group']}" if one["group"] else one["resource"]
         return f"{resource}/{one['subresource']}" if one["subresource"] else resource
 
-    return {(one["verb"], target(one), one["namespace"], one["name"]) for one in finding.details["missing"]}
+    return {
+        (detail["verb"], target(detail), detail["namespace"], detail["name"]) for detail in finding.details["missing"]
+    }
 
 
 def test_an_administrator_has_everything():
@@ -64,7 +66,7 @@ def test_with_a_namespace_only_that_one_is_asked_about():
         cluster.namespace("kafka")
         token = cluster.service_account()
         manifests = role_manifests(NEEDS["kafka"].permissions, role="kafka", user=ACCOUNT, places=places)
-        assert {one["kind"] for one in manifests} == {"Role", "RoleBinding"}
+        assert {manifest["kind"] for manifest in manifests} == {"Role", "RoleBinding"}
         cluster.apply(*manifests)
         inside = cluster.examined("kafka", token=token, places=places)
         everywhere = cluster.examined("kafka", token=token)
@@ -81,7 +83,7 @@ def test_who_looks_after_all_namespaces_needs_secrets_only_where_there_is_someth
             kafka = {"apiVersion": "kafka.strimzi.io/v1", "kind": "Kafkas", "metadata": {"name": "k"}}
             cluster.made(f"/apis/kafka.strimzi.io/v1/namespaces/{namespace}/kafkas", kafka)
         token = cluster.service_account()
-        seeing = [one for one in NEEDS["kafka"].permissions if one.resource == "kafkas"]
+        seeing = [permission for permission in NEEDS["kafka"].permissions if permission.resource == "kafkas"]
         cluster.apply(*role_manifests(seeing, role="seeing", user=ACCOUNT, places=Places()))
         finding = found(cluster.examined("kafka", token=token), "permissions.kafka")
     assert {one[2] for one in told_missing(finding) if one[1] == "secrets"} == {"kafka", "more"}
@@ -99,8 +101,8 @@ def test_only_who_makes_namespaces_itself_needs_secrets_everywhere():
     broad = {
         name
         for name, needs in NEEDS.items()
-        for one in needs.permissions
-        if one.resource == "secrets" and "" in one.namespaces_in(Places())
+        for permission in needs.permissions
+        if permission.resource == "secrets" and "" in permission.namespaces_in(Places())
     }
     assert broad == {"fleet-agent"}
 
@@ -118,7 +120,7 @@ def test_the_roles_are_written_by_the_same_command_as_the_user_and_applied_by_an
         "then apply them as an administrator of the same cluster:",
         "  kubectl apply -f plimsoll-kafka.json",
     ]
-    assert {one["metadata"].get("namespace") for one in finding.details["manifests"]} == {"kafka"}
+    assert {detail["metadata"].get("namespace") for detail in finding.details["manifests"]} == {"kafka"}
 
 
 def test_a_server_that_does_not_answer_reviews_is_no_permission():

@@ -73,7 +73,7 @@ def test_what_is_needed_in_one_namespace_is_granted_only_there():
         user="bob",
         places=Places(home="h"),
     )
-    assert [(one["kind"], one["metadata"].get("namespace")) for one in manifests] == [
+    assert [(manifest["kind"], manifest["metadata"].get("namespace")) for manifest in manifests] == [
         ("ClusterRole", None),
         ("ClusterRoleBinding", None),
         ("Role", "h"),
@@ -92,8 +92,8 @@ def test_exactly_what_the_server_refuses_is_told_and_the_rules_cover_it(
     finding = judge(needs, answers, places=places, asker=Asker(user="bob"))
     refused = {one for one, allowed in answers.items() if not allowed}
     assert (finding.level == "fail") is bool(refused)
-    for one in refused:
-        assert any(_grants(rule, one) for rule in finding.details["rules"]), one
+    for question in refused:
+        assert any(_grants(rule, question) for rule in finding.details["rules"]), question
     told = {(one["verb"], one["resource"], one["namespace"], one["name"]) for one in finding.details.get("missing", ())}
     assert {(one.verb, one.resource, one.namespace, one.name) for one in refused} <= told
 

@@ -54,5 +54,5 @@ def test_the_operator_of_strimzi_is_a_rival_while_it_runs(replicas: int, level: 
 
 def test_only_controllers_that_were_asked_for_have_rivals():
     with Cluster() as cluster:
-        checks = {one.check for one in cluster.examined("tidb").findings}
+        checks = {finding.check for finding in cluster.examined("tidb").findings}
     assert not checks & {"rivals.nodes", "rivals.kafka"}

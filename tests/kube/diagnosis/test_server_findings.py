@@ -214,7 +214,7 @@ def test_a_server_should_know_us_if_it_is_shown_something(credential: Credential
 def test_whom_the_server_does_not_know_it_tells_nothing_else():
     with Cluster() as cluster:
         examination = cluster.examined(token="wrong")
-    assert [(one.check, one.level) for one in examination.findings] == [("api", "ok"), ("identity", "fail")]
+    assert [(finding.check, finding.level) for finding in examination.findings] == [("api", "ok"), ("identity", "fail")]
 
 
 def test_a_server_that_tells_its_version_only_to_friends_is_reachable_all_the_same():
@@ -291,7 +291,7 @@ def test_apis_that_are_not_served_are_named():
 def test_discovery_is_open_to_everybody():
     with Cluster() as cluster:
         examination = cluster.examined(token=GUEST)
-    assert {one.level for one in examination.findings if one.check.startswith("apis.")} == {"ok"}
+    assert {finding.level for finding in examination.findings if finding.check.startswith("apis.")} == {"ok"}
 
 
 def test_the_steps_are_told_as_they_begin():

@@ -76,8 +76,8 @@ def test_an_index_always_holds_what_a_search_would_find(steps: list[Any]):
         else:
             cache.put(key_of(step), step)
         for size in range(3):
-            found = {one.metadata.name for one in cache.by_index("size", size)}
-            assert found == {one.metadata.name for one in cache.list() if one.spec.size == size}
+            found = {widget.metadata.name for widget in cache.by_index("size", size)}
+            assert found == {widget.metadata.name for widget in cache.list() if widget.spec.size == size}
 
 
 def test_an_index_added_late_knows_what_is_there():

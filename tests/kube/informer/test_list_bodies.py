@@ -54,8 +54,8 @@ def test_portions_hold_what_the_whole_holds(objects: list[Any], cut_bytes: int, 
 
     whole = decode_list(Widget, body.encode())
     assert whole.problem == ""
-    assert [one for one in values if not isinstance(one, BadObject)] == list(whole.items)
-    assert [one for one in values if isinstance(one, BadObject)] == list(whole.bad)
+    assert [value for value in values if not isinstance(value, BadObject)] == list(whole.items)
+    assert [value for value in values if isinstance(value, BadObject)] == list(whole.bad)
     assert reader.metadata == whole.metadata
 
 
@@ -82,13 +82,17 @@ def test_objects_that_do_not_fit_come_a_few_at_a_time():
 def test_one_object_nested_too_deeply_is_bad_and_the_others_are_read():
     body = listed(item("a"), "HERE", item("b")).replace(b'"HERE"', nested(5000))
     values, _ = read(body, cut_bytes=10_000)
-    assert [one.name if isinstance(one, BadObject) else one.metadata.name for one in values] == ["a", "deep", "b"]
-    assert [one.problem for one in values if isinstance(one, BadObject)] == ["nested too deeply"]
+    assert [value.name if isinstance(value, BadObject) else value.metadata.name for value in values] == [
+        "a",
+        "deep",
+        "b",
+    ]
+    assert [value.problem for value in values if isinstance(value, BadObject)] == ["nested too deeply"]
 
 
 def test_bytes_are_kept_of_each_object_alone():
     values, _ = read(listed(item("a"), item("b")), keep_raw=True)
-    assert [json.loads(one.raw) for one in values if isinstance(one, RawObject)] == [item("a"), item("b")]
+    assert [json.loads(value.raw) for value in values if isinstance(value, RawObject)] == [item("a"), item("b")]
 
 
 @pytest.mark.parametrize("items_text", [b"[]", b"null"])

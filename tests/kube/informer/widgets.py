@@ -61,7 +61,7 @@ class Backup(NamedTuple):
 
     @classmethod
     def of(cls, store: Store) -> Backup:
-        stored = [one for resource in store.resources() for one in store.list(resource).items]
+        stored = [item for resource in store.resources() for item in store.list(resource).items]
         rows = (Row(one.revision, *one.key, one.data) for one in stored)
         return cls(tuple(sorted(rows)), store.revision)
 
@@ -187,16 +187,16 @@ class WidgetWorld:
     def truth(self) -> dict[str, tuple[str, str, Any]]:
         """Name → uid, version, size: what the server holds."""
         listed = {}
-        for one in self.store.list("ex.com/widgets").items:
-            body = one.body()
-            listed[one.name] = (body["metadata"]["uid"], str(one.revision), body["spec"]["size"])
+        for stored in self.store.list("ex.com/widgets").items:
+            body = stored.body()
+            listed[stored.name] = (body["metadata"]["uid"], str(stored.revision), body["spec"]["size"])
         return listed
 
 
 def known(informer: Informer[Any]) -> dict[str, tuple[str, str, Any]]:
     """The same of a cache; the sizes of bad ones are as bad as they are made here."""
     good = {view_of(one).metadata.name: (*identity_of(one), view_of(one).spec.size) for one in informer.cache.list()}
-    bad = {key.name: (*identity_of(one), BAD) for key, one in informer.cache.bad.items()}
+    bad = {key.name: (*identity_of(bad_object), BAD) for key, bad_object in informer.cache.bad.items()}
     return {**good, **bad}
 
 
@@ -226,7 +226,7 @@ class FaultyLine:
         if reply.stream is None:
             return _bare(reply) if self.lists_are_bare else reply
         stream = FaultyStream(reply.stream)
-        self.streams = [*(one for one in self.streams if not one.is_closed), stream]
+        self.streams = [*(faulty_stream for faulty_stream in self.streams if not faulty_stream.is_closed), stream]
         return reply._replace(stream=stream)
 
     async def aclose(self) -> None:

@@ -217,7 +217,9 @@ async def lease_world(clock: Clock) -> AsyncIterator[LeaseWorld]:
 
 def overlapping(contenders: list[Contender]) -> list[tuple[str, str, float, float]]:
     """Every moment at which two processes acted."""
-    spans = sorted((begin, end, one.holder.identity) for one in contenders for begin, end in one.acted)
+    spans = sorted(
+        (begin, end, contender.holder.identity) for contender in contenders for begin, end in contender.acted
+    )
     return [
         (who, other, begin, end_before)
         for (_, end_before, who), (begin, _, other) in pairwise(spans)

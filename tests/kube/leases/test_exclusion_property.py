@@ -165,9 +165,9 @@ def test_a_leader_cut_off_after_a_slow_answer_acts_to_the_end_of_its_time_and_no
                 return Fate()
 
             a.network.fate = fate
-            for one in (a, b):
+            for contender in (a, b):
                 # What acts does not stop when the lease is lost: nothing but the guard may keep it from acting.
-                world.spawn(one.act(call_s=0.05, pause_s=0.01))
+                world.spawn(contender.act(call_s=0.05, pause_s=0.01))
             world.start(a)
             await clock.sleep(0.1)
             world.start(b)
@@ -221,7 +221,7 @@ def test_after_a_crash_at_any_call_the_next_process_leads_and_leaves_a_free_leas
 
     async def check(world: LeaseWorld) -> None:
         assert (await world.spec())["holderIdentity"] == ""
-        assert overlapping([one.contender for one in built]) == []
+        assert overlapping([candidate.contender for candidate in built]) == []
         assert built[-1].contender.acted
 
     points = sweep_crashes(

@@ -217,7 +217,11 @@ def test_a_failure_that_stays_is_told_once_until_it_changes_or_is_over():
                 a.network.fate = lambda _: Fate(outcome="unsent")
                 await clock.sleep(5)
             tries = a.holder.failures
-            return tries, [(one["phase"], one["error"]) for one in logs if one["event"] == "lease.attempt_failed"]
+            return tries, [
+                (log_entry["phase"], log_entry["error"])
+                for log_entry in logs
+                if log_entry["event"] == "lease.attempt_failed"
+            ]
 
     tries, told = run_virtual(main)
     assert tries > 100

@@ -247,8 +247,8 @@ def test_of_many_challengers_one_wins():
         async with lease_world(clock) as world:
             await world.put_record(**CLIENT_GO)
             many = [world.contender(f"c{number}") for number in range(6)]
-            for one in many:
-                world.start(one)
+            for contender in many:
+                world.start(contender)
             await clock.sleep(40)
             return sum(one.holder.is_leading for one in many), (await world.spec())["leaseTransitions"]
 
@@ -347,7 +347,7 @@ def test_a_frozen_leader_does_not_act_after_it_wakes():
             world.start(a)
             await a.holder.acquired()
             world.start(b)
-            acting = [world.spawn(one.act()) for one in (a, b)]
+            acting = [world.spawn(contender.act()) for contender in (a, b)]
             await clock.sleep(7)
             a.freezer.freeze()
             frozen_at_s = clock.monotonic_s()

@@ -61,11 +61,11 @@ class Desk:
 
     def events(self, namespace: str = "here") -> list[dict[str, Any]]:
         items = self.world.ask("GET", f"/api/v1/namespaces/{namespace}/events")["items"]
-        return sorted(items, key=lambda one: one["metadata"]["name"])
+        return sorted(items, key=lambda item: item["metadata"]["name"])
 
     @property
     def counts(self) -> list[int]:
-        return [one["count"] for one in self.events()]
+        return [event["count"] for event in self.events()]
 
 
 @pytest.fixture
@@ -113,7 +113,7 @@ def test_similar_ones_are_combined_and_tell_the_last_message(desk: Desk):
         desk.tell(f"m{number}")
     desk.world.run.settle()
     assert sorted(desk.counts) == [1] * 9 + [3]
-    (combined,) = [one for one in desk.events() if one["count"] == 3]
+    (combined,) = [event for event in desk.events() if event["count"] == 3]
     assert combined["message"] == "(combined from similar events): m11"
 
 
@@ -157,7 +157,7 @@ def test_more_than_the_queue_holds_pushes_the_oldest_out():
         for number in range(5):
             desk.tell(f"m{number}")
         desk.world.run.settle()
-        assert [one["message"] for one in desk.events()] == ["m2", "m3", "m4"]
+        assert [event["message"] for event in desk.events()] == ["m2", "m3", "m4"]
         assert desk.recorder.status.dropped == {"overflow": 2}
 
 
@@ -184,7 +184,7 @@ def test_a_flood_pushes_out_neither_what_is_the_same_nor_what_others_tell(desk: 
         desk.tell(f"m{number}", reason="Different")
     desk.world.run.settle()
     assert desk.recorder.status.dropped == {}
-    counts = {(one["reason"], one["message"]): one["count"] for one in desk.events()}
+    counts = {(event["reason"], event["message"]): event["count"] for event in desk.events()}
     assert counts == {
         ("Lonely", "lonely"): 1,
         ("Same", "same"): 5000,
@@ -226,7 +226,9 @@ def test_last_words_of_a_namespace_that_goes_are_no_warning(desk: Desk):
         for namespace in ("going", "gone"):
             desk.tell(about=ObjectReference(kind="Pod", namespace=namespace, name="p"))
         desk.world.run.settle()
-    dropped = [(one["namespace"], one["log_level"]) for one in logs if one["event"] == "event.dropped"]
+    dropped = [
+        (log_entry["namespace"], log_entry["log_level"]) for log_entry in logs if log_entry["event"] == "event.dropped"
+    ]
     assert dropped == [("going", "debug"), ("gone", "debug")]
 
 
@@ -237,7 +239,7 @@ def test_events_we_may_not_write_are_warned_of_once(desk: Desk):
         for number in range(2):
             guest.record(POD, EventType.NORMAL, reason="R", message=f"m{number}")
         desk.world.run.settle()
-    assert [one["log_level"] for one in logs if one["event"] == "event.dropped"] == ["warning"]
+    assert [log_entry["log_level"] for log_entry in logs if log_entry["event"] == "event.dropped"] == ["warning"]
 
 
 def test_a_server_that_comes_back_gets_the_event():
@@ -271,7 +273,7 @@ def test_an_event_of_the_same_name_by_somebody_else_is_left_alone(desk: Desk):
     desk.tell("mine")
     other.record(POD, EventType.NORMAL, reason="Scaled", message="theirs")
     desk.world.run.settle()
-    assert sorted(one["message"] for one in desk.events()) == ["mine", "theirs"]
+    assert sorted(event["message"] for event in desk.events()) == ["mine", "theirs"]
 
 
 # ---- shutdown

@@ -325,7 +325,7 @@ def test_closing_ends_everybody_who_waits(desk: Desk):
     desk.run.settle()
     desk.queue.close()
     desk.run.settle()
-    assert [one.result() for one in getting] == [None] * 3
+    assert [task.result() for task in getting] == [None] * 3
 
 
 # ---- telling

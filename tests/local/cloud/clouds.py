@@ -51,7 +51,9 @@ def text_of(moment: datetime) -> str:
 
 
 def cloud_definitions() -> list[dict[str, Any]]:
-    return [one.body for one in shipped_definitions() if one.body["spec"]["group"] == "cloud.plimsoll.io"]
+    return [
+        manifest.body for manifest in shipped_definitions() if manifest.body["spec"]["group"] == "cloud.plimsoll.io"
+    ]
 
 
 def group_body(name: str = "g", **spec: Any) -> dict[str, Any]:
@@ -152,10 +154,10 @@ class CloudWorld:
 
     def machines(self) -> dict[str, Machine]:
         listed = self.kube.do(self.client.list(Machine)).items
-        return {one.metadata.name: one for one in sorted(listed, key=lambda one: one.metadata.name)}
+        return {machine.metadata.name: machine for machine in sorted(listed, key=lambda one: one.metadata.name)}
 
     def states(self) -> dict[str, str]:
-        return {name: one.status.state for name, one in self.machines().items()}
+        return {name: machine.status.state for name, machine in self.machines().items()}
 
     def get_group(self, name: str = "g") -> NodeGroup:
         return self.kube.do(self.client.get(NodeGroup, name))

@@ -24,16 +24,16 @@ def catalogue(*types: dict[str, Any], **more: Any) -> bytes:
 
 @pytest.mark.parametrize("name", shipped_names())
 def test_shipped_catalogues_are_complete(name: str):
-    for one in shipped_catalogue(name).machine_types:
-        assert one.price > 0
-        assert one.family
-        assert "for simulation" in one.source
-        assert one.date
-        assert one.capacity_type == ("spot" if name.endswith("-spot") else "on-demand")
+    for machine_type in shipped_catalogue(name).machine_types:
+        assert machine_type.price > 0
+        assert machine_type.family
+        assert "for simulation" in machine_type.source
+        assert machine_type.date
+        assert machine_type.capacity_type == ("spot" if name.endswith("-spot") else "on-demand")
 
 
 def test_the_prices_of_n1_are_those_of_the_specification():
-    types = {one.name: one for one in shipped_catalogue("gce-n1").machine_types}
+    types = {machine_type_.name: machine_type_ for machine_type_ in shipped_catalogue("gce-n1").machine_types}
     assert len(types) == 22
     for family, gib_per_core in (("standard", 3.75), ("highmem", 6.5), ("highcpu", 0.9)):
         for cores in (2, 4, 8, 16, 32, 64, 96):
@@ -46,13 +46,13 @@ def test_the_prices_of_n1_are_those_of_the_specification():
 
 
 def test_there_are_arm_machines_and_gpus():
-    assert {one.arch for one in shipped_catalogue("aws-graviton").machine_types} == {"arm64"}
-    assert all(one.gpu for one in shipped_catalogue("aws-gpu").machine_types)
+    assert {machine_type_.arch for machine_type_ in shipped_catalogue("aws-graviton").machine_types} == {"arm64"}
+    assert all(machine_type_.gpu for machine_type_ in shipped_catalogue("aws-gpu").machine_types)
 
 
 def test_types_inherit_from_their_catalogue():
     read = read_catalogue(catalogue(SMALL, {**SMALL, "name": "other", "currency": "CHF"}, currency="EUR"), source="f")
-    assert [one.currency for one in read.machine_types] == ["EUR", "CHF"]
+    assert [machine_type_.currency for machine_type_ in read.machine_types] == ["EUR", "CHF"]
 
 
 @pytest.mark.parametrize(
@@ -103,7 +103,11 @@ def test_types_of_the_cloud_itself_go_before_those_of_catalogues():
 
 def test_the_cloud_resource_and_the_json_schema_say_the_same_about_machine_types():
     schema = json.loads(files("plimsoll.local.cloud").joinpath("catalogues", "catalogue.schema.json").read_bytes())
-    (cloud,) = [one for one in cloud_definitions() if one["spec"]["names"]["kind"] == "Cloud"]
+    (cloud,) = [
+        cloud_definition
+        for cloud_definition in cloud_definitions()
+        if cloud_definition["spec"]["names"]["kind"] == "Cloud"
+    ]
     whole = cloud["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["properties"]["spec"]
     assert whole["properties"]["machineTypes"]["items"] == schema["properties"]["machineTypes"]["items"]
 
@@ -130,7 +134,11 @@ def test_our_definitions_are_valid():
 )
 def test_the_definitions_refuse_what_makes_no_sense(body: dict[str, Any], path: str):
     body = {**body, "spec": {name: value for name, value in body["spec"].items() if value is not None}}
-    (definition,) = [one for one in cloud_definitions() if one["spec"]["names"]["kind"] == body["kind"]]
+    (definition,) = [
+        cloud_definition
+        for cloud_definition in cloud_definitions()
+        if cloud_definition["spec"]["names"]["kind"] == body["kind"]
+    ]
     admission = compile_definition(definition).version("v1alpha1").admit_create(body)
     # The first is the field's; "some rules were not checked" and the like may follow.
     assert [error.path or "<nil>" for error in admission.errors][:1] == ([path] if path else [])

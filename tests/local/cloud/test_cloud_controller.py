@@ -18,7 +18,7 @@ def test_a_target_becomes_nodes_named_after_the_group_and_counted_from_0():
 def test_a_boot_time_of_0_gives_ready_nodes_without_time_passing():
     with CloudWorld(settings=CloudSettings()) as world:
         world.group("g", target=1)
-        ready = {one.type: one.status for one in world.node("g-0").status.conditions}["Ready"]
+        ready = {condition.type: condition.status for condition in world.node("g-0").status.conditions}["Ready"]
         assert (ready, world.clock.now()) == ("True", at(0))
 
 
@@ -29,8 +29,8 @@ def test_a_node_comes_when_its_machine_has_booted_and_is_left_to_the_kubelet():
         assert (world.nodes(), world.states()) == ([], {"g-0": "creating"})
         world.after(1)
         node = world.node("g-0")
-        assert {one.type: one.status for one in node.status.conditions}["Ready"] == "False"
-        assert [one.key for one in node.spec.taints] == ["node.kubernetes.io/not-ready"]
+        assert {condition.type: condition.status for condition in node.status.conditions}["Ready"] == "False"
+        assert [taint.key for taint in node.spec.taints] == ["node.kubernetes.io/not-ready"]
         assert world.states() == {"g-0": "running"}
 
 
@@ -74,7 +74,7 @@ def test_a_group_may_describe_its_machines_itself():
 def test_machines_are_spread_over_the_zones():
     with CloudWorld(zones=["a", "b", "c"]) as world:
         world.group("g", target=7)
-        zones = [one.spec.zone for one in world.machines().values()]
+        zones = [machine.spec.zone for machine in world.machines().values()]
         assert sorted(zones.count(zone) for zone in "abc") == [2, 2, 3]
 
 

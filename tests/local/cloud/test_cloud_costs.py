@@ -9,7 +9,7 @@ from tests.local.cloud.clouds import CloudWorld
 
 
 def costs(world: CloudWorld) -> dict[tuple[str, str], tuple[Decimal, Decimal]]:
-    return {(one.group, one.currency): (one.machine_hours, one.amount) for one in world.do(world.cloud.costs())}
+    return {(cost.group, cost.currency): (cost.machine_hours, cost.amount) for cost in world.do(world.cloud.costs())}
 
 
 def test_machines_cost_from_their_start_by_group_and_currency():

@@ -81,7 +81,7 @@ async def run(instance: tuple[CrashWorld, Client]) -> None:
         if known.status.next_number == 0 and known.spec.target == 0:
             await cloud.increase_size("g", 3)
         await world.clock.sleep(max(0.0, world.began_s + DELETED_AT_S - world.clock.monotonic_s()))
-        if any(one.metadata.name == "g-0" for one in await cloud.machines("g")):
+        if any(machine.metadata.name == "g-0" for machine in await cloud.machines("g")):
             await cloud.delete_nodes("g", ["g-0"])
         await world.clock.sleep(100)
         task.cancel()
@@ -93,10 +93,10 @@ async def _run(running: Callable[[], Any]) -> None:
 
 async def check(world: CrashWorld) -> None:
     client = world.client
-    machines = {one.metadata.name: one for one in (await client.list(Machine)).items}
+    machines = {machine.metadata.name: machine for machine in (await client.list(Machine)).items}
     assert sorted(machines) == ["g-1", "g-2"]
-    assert {one.status.state for one in machines.values()} == {"running"}
-    assert sorted(one.metadata.name for one in (await client.list(Node)).items) == ["g-1", "g-2"]
+    assert {machine.status.state for machine in machines.values()} == {"running"}
+    assert sorted(node.metadata.name for node in (await client.list(Node)).items) == ["g-1", "g-2"]
     group = await client.get(NodeGroup, "g")
     assert (group.spec.target, group.spec.deletions, group.status.running) == (2, (), 2)
     (spent,) = (await client.get(Cloud, THE_CLOUD)).status.spent

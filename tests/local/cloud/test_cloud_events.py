@@ -11,7 +11,7 @@ NONE_LEFT = [{"name": "s", "machineType": "small", "machines": 1}]
 
 def told(world: CloudWorld, kind: str) -> list[tuple[str, str, str, str]]:
     events: list[Any] = world.kube.ask("GET", "/api/v1/namespaces/default/events")["items"]
-    about = [one for one in events if one["involvedObject"]["kind"] == kind]
+    about = [event for event in events if event["involvedObject"]["kind"] == kind]
     assert {one["source"]["component"] for one in about} <= {"cloud"}
     rows = [(one["involvedObject"]["name"], one["type"], one["reason"], one["message"]) for one in about]
     return sorted(rows)

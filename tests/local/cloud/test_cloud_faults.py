@@ -23,7 +23,7 @@ def test_machines_beyond_the_stock_fail_and_the_others_come():
 def test_a_stock_out_of_one_zone_sends_machines_to_the_others():
     with CloudWorld(stock=[{"name": "s", "machineType": "small", "zone": "a", "machines": 0}]) as world:
         world.group("g", target=3)
-        assert {one.spec.zone for one in world.machines().values()} == {"b"}
+        assert {machine.spec.zone for machine in world.machines().values()} == {"b"}
 
 
 def test_a_stock_out_ends_at_its_time():
@@ -83,7 +83,7 @@ def test_quotas_bind(quota: dict[str, object], running: dict[str, int]):
         came = {"s": sum(name.startswith("s-") for name in states if states[name] == "running")}
         came["l"] = sum(name.startswith("z-") for name in states if states[name] == "running")
         if came["l"] + came["s"] < 7:
-            codes = {one.status.error.code for one in world.machines().values() if one.status.error}
+            codes = {machine.status.error.code for machine in world.machines().values() if machine.status.error}
             assert codes == {"QUOTA_EXCEEDED"}
         assert came["s"] == running["s"]
         assert came["l"] == running["l"]
@@ -272,7 +272,7 @@ def test_a_call_whose_caller_goes_away_is_in_the_log():
 def test_a_log_keeps_the_latest_calls():
     kept = CallLog(most=2)
     calls = [CallRecord(time=at(0), group=name, call="Delete", arg=None, ok=False) for name in "abc"]
-    numbers = [kept.add(one) for one in calls]
+    numbers = [kept.add(call) for call in calls]
     kept.end(numbers[0], calls[0])
     assert [one.group for one in kept] == ["b", "c"]
 

@@ -204,7 +204,7 @@ def test_a_name_that_no_group_can_have_is_that_of_no_group(name: str):
         ):
             with pytest.raises(NoSuchGroup):
                 world.do(call)
-        assert [one.ok for one in world.log] == [False] * 5
+        assert [call_record.ok for call_record in world.log] == [False] * 5
 
 
 def test_a_group_is_not_made_under_a_name_it_cannot_have():

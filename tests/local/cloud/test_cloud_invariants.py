@@ -44,16 +44,16 @@ def make(world: CloudWorld, call: tuple[str, str, int]) -> None:
 
 def check(world: CloudWorld) -> None:
     machines = list(world.machines().values())
-    started = [one for one in machines if one.status.started_time]
-    small = [one for one in started if one.spec.machine_type == "small"]
+    started = [machine for machine in machines if machine.status.started_time]
+    small = [machine for machine in started if machine.spec.machine_type == "small"]
     assert len(small) <= STOCK
-    assert sum(one.spec.zone == "a" for one in small) <= IN_ZONE_A
-    assert sum(CPU[one.spec.machine_type] for one in started) <= QUOTA_CPU
-    assert world.nodes() == [one.metadata.name for one in machines if one.status.state == "running"]
+    assert sum(machine.spec.zone == "a" for machine in small) <= IN_ZONE_A
+    assert sum(CPU[machine.spec.machine_type] for machine in started) <= QUOTA_CPU
+    assert world.nodes() == [machine.metadata.name for machine in machines if machine.status.state == "running"]
     for group in world.do(world.cloud.node_groups()):
         spec = group.spec
         assert spec.min <= spec.target <= spec.max
-        assert sum(one.spec.group == group.metadata.name for one in machines) == spec.target
+        assert sum(machine.spec.group == group.metadata.name for machine in machines) == spec.target
 
 
 @settings(max_examples=12, deadline=None)
@@ -77,11 +77,11 @@ def test_no_limit_is_broken_and_the_meter_is_the_integral(calls: list[tuple[str,
             if call[0] == "advance":
                 world.after(call[2])
             passed = Decimal((world.clock.now() - last).total_seconds()).quantize(Decimal("1e-6"))
-            prices = [Decimal(str(one.spec.price)) for one in before if one.status.started_time]
+            prices = [Decimal(str(machine.spec.price)) for machine in before if machine.status.started_time]
             if passed:
                 spent, last = spent + sum(prices) * passed / 3600, world.clock.now()
             check(world)
-        metered = sum((one.amount for one in world.do(world.cloud.costs())), Decimal(0))
+        metered = sum((cost.amount for cost in world.do(world.cloud.costs())), Decimal(0))
         assert abs(metered - spent) < Decimal("1e-6")
 
 
@@ -106,6 +106,6 @@ def test_a_plan_grants_all_it_may_and_nothing_more(targets: list[int], stock: in
     view = View(cloud=cloud, offer=offer_of(cloud), groups=groups, machines=(), nodes=(), now=at(0))
     planned = plan(view)
     assert len(planned.new) == sum(targets)
-    granted = sum(one.error is None for one in planned.new)
+    granted = sum(new_machine.error is None for new_machine in planned.new)
     assert granted == min(sum(targets), stock, quota // 2)
     assert plan(view) == planned

@@ -72,5 +72,5 @@ class Slow:
 
 async def together(calls: Iterable[Coroutine[Any, Any, None]]) -> None:
     async with asyncio.TaskGroup() as group:
-        for one in calls:
-            group.create_task(one)
+        for coroutine in calls:
+            group.create_task(coroutine)

@@ -48,7 +48,7 @@ class EndpointWorld(LocalWorld):
 
     @property
     def pods_in_slices(self) -> list[str]:
-        return sorted(one["targetRef"]["name"] for one in self.endpoints)
+        return sorted(endpoint["targetRef"]["name"] for endpoint in self.endpoints)
 
     def subsets(self, name: str = "svc") -> Any:
         return self.ask("GET", f"{ENDPOINTS}/{name}").body.get("subsets")

@@ -20,7 +20,7 @@ def _world() -> Iterator[EndpointWorld]:
 
 
 def _conditions(world: EndpointWorld) -> dict[str, Any]:
-    return {one["targetRef"]["name"]: one["conditions"] for one in world.endpoints}
+    return {endpoint["targetRef"]["name"]: endpoint["conditions"] for endpoint in world.endpoints}
 
 
 def test_a_service_without_pods_has_one_empty_slice(world: EndpointWorld):
@@ -76,7 +76,7 @@ def test_a_service_may_publish_pods_that_are_not_ready(world: EndpointWorld):
     world.pod("a", "10.0.0.1", ready=False)
     world.make(SERVICES, service(publishNotReadyAddresses=True))
     assert _conditions(world) == {"a": {"ready": True, "serving": False, "terminating": False}}
-    assert [one["ip"] for one in world.subsets()[0]["addresses"]] == ["10.0.0.1"]
+    assert [subset["ip"] for subset in world.subsets()[0]["addresses"]] == ["10.0.0.1"]
 
 
 def test_pods_that_give_a_port_different_numbers_are_in_different_slices(world: EndpointWorld):

@@ -43,7 +43,7 @@ def test_a_pod_is_taken_then_waits_then_runs():
     assert runs["status"]["startTime"] == "2026-01-01T00:00:00Z"
     assert runs["status"]["observedGeneration"] == 1
     assert runs["status"]["qosClass"] == "BestEffort"
-    assert all("message" not in one for one in runs["status"]["conditions"])
+    assert all("message" not in run for run in runs["status"]["conditions"])
 
 
 def test_a_pod_that_should_run_by_now_is_not_first_said_to_be_starting():
@@ -313,7 +313,7 @@ def test_events_tell_a_pods_life():
         world.delete_pod()
         world.run.advance_by(1)
         events = world.ask("GET", "/api/v1/namespaces/default/events").body["items"]
-    told = {(one["involvedObject"]["kind"], one["reason"], one["message"]) for one in events}
+    told = {(event["involvedObject"]["kind"], event["reason"], event["message"]) for event in events}
     assert told == {
         ("Node", "NodeReady", "Node n1 status is now: NodeReady"),
         ("Pod", "Pulled", 'Container image "nginx:1.27" already present on machine'),
@@ -331,7 +331,7 @@ def test_an_image_that_is_always_pulled_is_told_as_pulled():
         world.made(PODS, pod)
         world.run.advance_by(1)
         events = world.ask("GET", "/api/v1/namespaces/default/events").body["items"]
-    assert {one["message"] for one in events if one["reason"] in {"Pulling", "Pulled"}} == {
+    assert {event["message"] for event in events if event["reason"] in {"Pulling", "Pulled"}} == {
         'Pulling image "nginx:latest"',
         'Successfully pulled image "nginx:latest" in 0s (0s including waiting). Image size: 0 bytes.',
     }

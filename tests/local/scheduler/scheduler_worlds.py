@@ -84,18 +84,18 @@ class SchedulerWorld(LocalWorld):
 
     def placements(self) -> dict[str, str]:
         items = self.ask("GET", PODS).body["items"]
-        return {one["metadata"]["name"]: one["spec"].get("nodeName", "") for one in items}
+        return {item["metadata"]["name"]: item["spec"].get("nodeName", "") for item in items}
 
     def condition(self, name: str, type_: str = "PodScheduled") -> dict[str, Any]:
         conditions = self.get(name)["status"].get("conditions", [])
-        return next((one for one in conditions if one["type"] == type_), {})
+        return next((condition for condition in conditions if condition["type"] == type_), {})
 
     def events(self, name: str) -> list[dict[str, Any]]:
         url = f"/api/v1/namespaces/here/events?fieldSelector=involvedObject.name%3D{name}"
         return list(self.ask("GET", url).body["items"])
 
     def reasons(self, name: str) -> list[str]:
-        return [one["reason"] for one in self.events(name)]
+        return [event["reason"] for event in self.events(name)]
 
 
 def node(name: str, *, zone: str = "z1", labels: dict[str, str] | None = None, **more: Any) -> dict[str, Any]:

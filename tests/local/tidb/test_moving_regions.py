@@ -47,14 +47,17 @@ def test_no_region_is_lost_and_none_is_twice_on_a_store(
     now = START
     for number, gap in enumerate(gaps):
         now += timedelta(seconds=gap)
-        before = sum(one.regions for one in state.stores)
+        before = sum(store_state.regions for store_state in state.stores)
         state = advanced(state, now=now)
-        after = sum(one.regions for one in state.stores)
+        after = sum(store_state.regions for store_state in state.stores)
         assert before <= after <= REGIONS * 3
-        assert all(0 <= one.leaders <= one.regions <= REGIONS for one in state.stores)
-        assert sum(one.leaders for one in state.stores) == REGIONS
+        assert all(0 <= store_state.leaders <= store_state.regions <= REGIONS for store_state in state.stores)
+        assert sum(store_state.leaders for store_state in state.stores) == REGIONS
         if number == 1:
-            stores = tuple(replace(one, state=OFFLINE) if one.id == leaving else one for one in state.stores)
+            stores = tuple(
+                replace(store_state, state=OFFLINE) if store_state.id == leaving else store_state
+                for store_state in state.stores
+            )
             state = replace(state, stores=stores, evicting=(evicted,))
 
 

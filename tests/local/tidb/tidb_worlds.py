@@ -51,9 +51,9 @@ class TidbWorld(SurvivesCrashes):
     def __enter__(self) -> Self:
         self.run.__enter__()
         self.run.until(self.application.start())
-        for one in shipped_definitions():
-            if one.body["spec"]["group"] == TIDB_GROUP:
-                self.made("/apis/apiextensions.k8s.io/v1/customresourcedefinitions", one.body)
+        for manifest in shipped_definitions():
+            if manifest.body["spec"]["group"] == TIDB_GROUP:
+                self.made("/apis/apiextensions.k8s.io/v1/customresourcedefinitions", manifest.body)
         self.run.settle()
         self.namespace(NAMESPACE)
         self.made("/apis/storage.k8s.io/v1/storageclasses", default_storage_class())

@@ -36,7 +36,7 @@ def test_exactly_the_objects_without_an_owner_that_stays_are_deleted(owners: lis
     }
     stays = {str(number) for number in range(len(owners))}
     while True:
-        lost = {one for one in stays if owners[int(one)] and not ({str(o) for o in owners[int(one)]} & stays)}
+        lost = {stay for stay in stays if owners[int(stay)] and not ({str(o) for o in owners[int(stay)]} & stays)}
         if not lost:
             break
         stays -= lost
@@ -44,7 +44,9 @@ def test_exactly_the_objects_without_an_owner_that_stays_are_deleted(owners: lis
     while True:
         changed = False
         for uid, item in list(objects.items()):
-            states = [OwnerState.SOLID if one.uid in objects else OwnerState.ABSENT for one in item.owner_references]
+            states = [
+                OwnerState.SOLID if owner.uid in objects else OwnerState.ABSENT for owner in item.owner_references
+            ]
             match plan(item, states, ()):
                 case Delete():
                     del objects[uid]
@@ -57,7 +59,7 @@ def test_exactly_the_objects_without_an_owner_that_stays_are_deleted(owners: lis
 
     assert set(objects) == stays
     for uid, item in objects.items():
-        assert {one.uid for one in item.owner_references} == {str(one) for one in owners[int(uid)]} & set(objects)
+        assert {owner.uid for owner in item.owner_references} == {str(one) for one in owners[int(uid)]} & set(objects)
 
 
 class GarbageWorld(LocalWorld):

@@ -135,7 +135,7 @@ class LeaseWorld(LocalWorld):
 
     def ready(self, name: str) -> str:
         conditions = self.ask("GET", f"{NODES}/{name}").body["status"]["conditions"]
-        return next(str(one["status"]) for one in conditions if one["type"] == "Ready")
+        return next(str(condition["status"]) for condition in conditions if condition["type"] == "Ready")
 
 
 def test_a_node_whose_renewals_do_not_reach_the_cache_is_not_told_silent():

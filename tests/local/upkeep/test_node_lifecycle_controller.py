@@ -307,4 +307,4 @@ def test_a_node_whose_lease_is_renewed_stays_ready_and_one_whose_is_not_does_not
         world.run.settle()
         taints = {name: world.ask("GET", f"{NODES}/{name}").body["spec"].get("taints", []) for name in ("good", "bad")}
         assert taints["good"] == []
-        assert [one["effect"] for one in taints["bad"]] == ["NoSchedule", "NoExecute"]
+        assert [taint["effect"] for taint in taints["bad"]] == ["NoSchedule", "NoExecute"]

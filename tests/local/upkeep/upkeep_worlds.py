@@ -71,7 +71,7 @@ class NodeWorld(LocalWorld):
         spec = {"nodeName": node, "containers": [{"name": "c", "image": "x"}], "tolerations": list(tolerations)}
         self.made(base, {"metadata": {"name": name}, "spec": spec})
         types = ("Ready", "ContainersReady", "PodScheduled", "Initialized")
-        conditions = [{"type": one, "status": "True", "lastTransitionTime": LONG_AGO} for one in types]
+        conditions = [{"type": type_, "status": "True", "lastTransitionTime": LONG_AGO} for type_ in types]
         status = {"phase": "Running", "conditions": conditions}
         reply = self.ask("PATCH", f"{base}/{name}/status", {"status": status}, content=MERGE)
         assert reply.status == 200, reply

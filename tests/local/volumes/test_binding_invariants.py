@@ -95,7 +95,7 @@ def _taken(one: PersistentVolume, by: PersistentVolumeClaim) -> PersistentVolume
 @settings(max_examples=200, deadline=None)
 @given(claims=_claims(), volumes=_volumes())
 def test_no_volume_is_given_twice(claims: list[PersistentVolumeClaim], volumes: list[PersistentVolume]):
-    world = {one.metadata.name: one for one in volumes}
+    world = {persistent_volume.metadata.name: persistent_volume for persistent_volume in volumes}
     owners: dict[str, str] = {}
     for wanting in claims:
         named = world.get(wanting.spec.volume_name)
@@ -116,7 +116,14 @@ def test_a_claim_that_is_bound_never_gets_another_volume(
         metadata=ObjectMeta(namespace="ns", name="c0", uid="uid-0", annotations={BIND_COMPLETED: "yes"}),
         spec=wanting.spec,
     )
-    named = next((one for one in volumes if one.metadata.name == wanting.spec.volume_name), None)
+    named = next(
+        (
+            persistent_volume
+            for persistent_volume in volumes
+            if persistent_volume.metadata.name == wanting.spec.volume_name
+        ),
+        None,
+    )
     plan = claim_plan(ClaimView(claim=bound, named=named, volumes=tuple(volumes)))
     assert not isinstance(plan, Bind) or plan.volume == wanting.spec.volume_name
 
@@ -125,21 +132,27 @@ def test_a_claim_that_is_bound_never_gets_another_volume(
 @given(claims=_claims(), volumes=_volumes())
 def test_nothing_smaller_would_have_done(claims: list[PersistentVolumeClaim], volumes: list[PersistentVolume]):
     wanting = claims[0]
-    free = [one for one in volumes if one.spec.claim_ref is None]
+    free = [persistent_volume for persistent_volume in volumes if persistent_volume.spec.claim_ref is None]
     chosen = best_volume(wanting, free)
     suiting = [
-        one
-        for one in free
-        if one.status.phase == "Available"
-        and one.spec.storage_class_name == (wanting.spec.storage_class_name or "")
-        and set(wanting.spec.access_modes) <= set(one.spec.access_modes)
-        and _gib(one.spec.capacity["storage"]) >= _gib(wanting.spec.resources.requests["storage"])
+        persistent_volume
+        for persistent_volume in free
+        if persistent_volume.status.phase == "Available"
+        and persistent_volume.spec.storage_class_name == (wanting.spec.storage_class_name or "")
+        and set(wanting.spec.access_modes) <= set(persistent_volume.spec.access_modes)
+        and _gib(persistent_volume.spec.capacity["storage"]) >= _gib(wanting.spec.resources.requests["storage"])
     ]
     assert (chosen is None) == (not suiting)
     if chosen is not None:
         assert chosen in suiting
-        alike = [one for one in suiting if len(one.spec.access_modes) == len(chosen.spec.access_modes)]
-        assert _gib(chosen.spec.capacity["storage"]) == min(_gib(one.spec.capacity["storage"]) for one in alike)
+        alike = [
+            persistent_volume
+            for persistent_volume in suiting
+            if len(persistent_volume.spec.access_modes) == len(chosen.spec.access_modes)
+        ]
+        assert _gib(chosen.spec.capacity["storage"]) == min(
+            _gib(persistent_volume.spec.capacity["storage"]) for persistent_volume in alike
+        )
 
 
 @settings(max_examples=100, deadline=None)
@@ -147,11 +160,11 @@ def test_nothing_smaller_would_have_done(claims: list[PersistentVolumeClaim], vo
 def test_a_volume_is_bound_only_to_a_claim_that_names_it(
     volumes: list[PersistentVolume], claims: list[PersistentVolumeClaim]
 ):
-    for one in volumes:
+    for persistent_volume in volumes:
         for other in claims:
-            plan = volume_plan(_taken(one, other), other)
+            plan = volume_plan(_taken(persistent_volume, other), other)
             if plan.phase == "Bound" and not plan.looks_at_claim:
-                assert other.spec.volume_name == one.metadata.name
+                assert other.spec.volume_name == persistent_volume.metadata.name
 
 
 @settings(max_examples=100, deadline=None)
@@ -171,7 +184,7 @@ def test_a_volume_is_made_only_in_zones_that_are_allowed(allowed: list[str], nod
     ((key, (zone,)),) = place.labels
     assert key == ZONE
     assert zone in candidates
-    assert counts.get(zone, 0) == min(counts.get(one, 0) for one in candidates)
+    assert counts.get(zone, 0) == min(counts.get(candidate, 0) for candidate in candidates)
 
 
 def _gib(text: object) -> int:

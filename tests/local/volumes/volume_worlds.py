@@ -42,7 +42,7 @@ class VolumeWorld(LocalWorld):
 
     def phases(self, url: str) -> dict[str, str]:
         items = self.ask("GET", url).body["items"]
-        return {one["metadata"]["name"]: one["status"]["phase"] for one in items}
+        return {item["metadata"]["name"]: item["status"]["phase"] for item in items}
 
     def told(self) -> list[tuple[str, str]]:
         self.run.settle()

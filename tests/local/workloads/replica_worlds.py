@@ -97,7 +97,7 @@ class ReplicaWorld(LocalWorld):
 
 def is_ready(pod: Any) -> bool:
     conditions = pod.get("status", {}).get("conditions", [])
-    return any(one["type"] == "Ready" and one["status"] == "True" for one in conditions)
+    return any(condition["type"] == "Ready" and condition["status"] == "True" for condition in conditions)
 
 
 # ---- builders

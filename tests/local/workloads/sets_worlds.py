@@ -127,7 +127,7 @@ def sweep_crashes(parts: Parts, story: Callable[[CrashingSetsWorld], None]) -> i
 
 def _is_ready(pod: Any) -> bool:
     conditions = pod.get("status", {}).get("conditions", [])
-    return any(one["type"] == "Ready" and one["status"] == "True" for one in conditions)
+    return any(condition["type"] == "Ready" and condition["status"] == "True" for condition in conditions)
 
 
 # ---- builders

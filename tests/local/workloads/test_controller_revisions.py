@@ -50,9 +50,9 @@ def test_the_newest_of_equal_revisions_is_found():
 def test_what_is_forgotten_is_old_unused_and_beyond_the_limit(count: int, live: frozenset[str], limit: int):
     history = [_revision(number) for number in range(count)]
     forgotten = superfluous(history, live=live, limit=limit)
-    left = [one for one in history if one not in forgotten]
-    unused = [one for one in left if one.metadata.name not in live]
-    assert not any(one.metadata.name in live for one in forgotten)
+    left = [controller_revision for controller_revision in history if controller_revision not in forgotten]
+    unused = [controller_revision for controller_revision in left if controller_revision.metadata.name not in live]
+    assert not any(controller_revision.metadata.name in live for controller_revision in forgotten)
     assert len(unused) <= limit
     assert not forgotten or len(unused) == limit
-    assert all(one.revision < other.revision for one in forgotten for other in unused)
+    assert all(controller_revision.revision < other.revision for controller_revision in forgotten for other in unused)

@@ -87,7 +87,7 @@ def test_own_tolerations_stand_before_the_added_ones_and_host_network_adds_one()
     with SetsWorld() as world:
         _with_nodes(world, "a")
         world.make(_SETS, daemon_set(pod={"tolerations": own, "hostNetwork": True}))
-        keys = [one["key"].rpartition("/")[2] for one in world.pods[0]["spec"]["tolerations"]]
+        keys = [pod["key"].rpartition("/")[2] for pod in world.pods[0]["spec"]["tolerations"]]
         assert keys == [
             "mine",
             "not-ready",

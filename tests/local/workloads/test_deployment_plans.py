@@ -79,7 +79,7 @@ class Model:
     sets: list[ModelSet] = field(default_factory=list)
 
     def plan(self) -> RolloutPlan:
-        owned = [OwnedSet(view=one.view(), is_new=one.template == self.template) for one in self.sets]
+        owned = [OwnedSet(view=model_set.view(), is_new=model_set.template == self.template) for model_set in self.sets]
         return rollout_plan(self.deployment, owned, self.now, new_name=f"d-{self.template}")
 
     def turn(self) -> RolloutPlan:
@@ -88,7 +88,7 @@ class Model:
         if plan.create is not None:
             new = plan.create
             self.sets.append(ModelSet(new.name, self.template, new.replicas, dict(new.annotations), self.now))
-        by_name = {one.name: one for one in self.sets}
+        by_name = {model_set.name: model_set for model_set in self.sets}
         for change in plan.changes:
             changed = by_name[change.replica_set.metadata.name]
             changed.annotations |= change.annotations
@@ -100,11 +100,11 @@ class Model:
     def settle(self) -> None:
         for _ in range(200):
             plan = self.turn()
-            for one in self.sets:
-                one.follow()
-                for _ in range(one.total):
-                    one.get_ready()
-                one.follow()
+            for model_set in self.sets:
+                model_set.follow()
+                for _ in range(model_set.total):
+                    model_set.get_ready()
+                model_set.follow()
             if plan.create is None and not plan.changes and self.turn().status == plan.status:
                 return
         raise AssertionError("does not come to rest")
@@ -114,7 +114,7 @@ class Model:
         return self.deployment.spec.replicas or 0
 
     def sizes(self) -> dict[int, int]:
-        return {one.template: one.size for one in self.sets if one.size}
+        return {model_set.template: model_set.size for model_set in self.sets if model_set.size}
 
 
 FENCES = st.integers(0, 4) | st.integers(0, 100).map(lambda share: f"{share}%")
@@ -141,11 +141,13 @@ def test_a_rollout_keeps_its_fences_and_comes_to_its_end(
                 one.get_ready()
             case _:
                 model.template = 1 + number % 3
-        assert sum(each.size for each in model.sets) <= most
-        assert sum(each.available for each in model.sets) >= least
+        assert sum(model_set.size for model_set in model.sets) <= most
+        assert sum(model_set.available for model_set in model.sets) >= least
     model.settle()
     assert model.sizes() == ({model.template: replicas} if replicas else {})
-    assert {each.name for each in model.sets if each.template == model.template} == {f"d-{model.template}"}
+    assert {model_set.name for model_set in model.sets if model_set.template == model.template} == {
+        f"d-{model.template}"
+    }
 
 
 @given(before=st.integers(0, 10), after=st.integers(0, 10), surge=FENCES, unavailable=FENCES, turns=st.integers(0, 4))
@@ -158,8 +160,8 @@ def test_scaling_in_the_middle_of_a_rollout_comes_to_the_wanted_number(
     model.template = 2
     for _ in range(turns):
         model.turn()
-        for one in model.sets:
-            one.follow()
+        for model_set in model.sets:
+            model_set.follow()
     spec = msgspec.structs.replace(model.deployment.spec, replicas=after)
     model.deployment = msgspec.structs.replace(model.deployment, spec=spec)
     model.settle()

@@ -116,7 +116,7 @@ def test_a_failure_keeps_its_first_message_until_it_is_over():
     first = replica_status(replica_set(1), [], NOW, failure=Failure(message="quota"))
     failed = msgspec.structs.replace(replica_set(1), status=first)
     later = replica_status(failed, [], NOW + timedelta(minutes=1), failure=Failure(message="other"))
-    assert [(one.reason, one.message) for one in later.conditions] == [("FailedCreate", "quota")]
+    assert [(condition.reason, condition.message) for condition in later.conditions] == [("FailedCreate", "quota")]
     assert replica_status(failed, [], NOW).conditions == ()
 
 

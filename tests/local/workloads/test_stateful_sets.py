@@ -131,7 +131,7 @@ def test_each_pod_has_its_own_claims_and_finds_them_again():
         world.make(_SETS, stateful_set(replicas=1, volumeClaimTemplates=[_claim()]))
         claim = world.get(f"{CLAIMS}/data-s-0")
         assert claim["metadata"]["labels"] == {"app": "s", "kind": "fast"}
-        volumes = {one["name"]: one for one in world.pods[0]["spec"]["volumes"]}
+        volumes = {pod["name"]: pod for pod in world.pods[0]["spec"]["volumes"]}
         assert volumes["data"]["persistentVolumeClaim"]["claimName"] == "data-s-0"
         assert world.told("StatefulSet")[0] == (
             "SuccessfulCreate",
@@ -162,7 +162,7 @@ def test_claims_are_left_behind_or_owned_as_the_retention_policy_says():
 
 def _owners(world: SetsWorld, claim: str) -> list[tuple[str, str]]:
     owners = world.get(f"{CLAIMS}/{claim}")["metadata"].get("ownerReferences", [])
-    return [(one["kind"], one["name"]) for one in owners]
+    return [(owner["kind"], owner["name"]) for owner in owners]
 
 
 def test_going_back_to_an_older_template_gives_its_revision_the_highest_number():

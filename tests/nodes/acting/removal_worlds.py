@@ -169,19 +169,19 @@ class RemovalWorld(CloudWorld):
     # ---- acting and looking
 
     def remove(self, *removals: NodeRemoval) -> None:
-        nodes = {one.metadata.name: one for one in self.kube.do(self.client.list(Node)).items}
+        nodes = {node.metadata.name: node for node in self.kube.do(self.client.list(Node)).items}
         self.remover.begin(removals, nodes, self.clock.now())
 
     def results(self) -> dict[str, str]:
         self.ended += self.remover.ended()
-        return {one.removal.node: one.result.value for one in self.ended}
+        return {finished.removal.node: finished.result.value for finished in self.ended}
 
     def end_of(self, node: str) -> FinishedRemoval:
         self.results()
-        return next(one for one in self.ended if one.removal.node == node)
+        return next(finished for finished in self.ended if finished.removal.node == node)
 
     def pods(self) -> list[str]:
-        return sorted(one.metadata.name for one in self.kube.do(self.client.list(Pod)).items)
+        return sorted(pod.metadata.name for pod in self.kube.do(self.client.list(Pod)).items)
 
     def marks(self, node: str) -> tuple[list[str], bool]:
         """Keys of its taints, and whether it is cordoned."""
@@ -189,4 +189,6 @@ class RemovalWorld(CloudWorld):
         return [taint.key for taint in found.spec.taints], found.spec.unschedulable
 
     def deletions(self) -> list[list[str]]:
-        return [list(one.arg) for one in self.log if one.call == "DeleteNodes" and one.ok]
+        return [
+            list(call_record.arg) for call_record in self.log if call_record.call == "DeleteNodes" and call_record.ok
+        ]

@@ -43,7 +43,7 @@ def test_an_occupied_node_is_drained_before_it_goes():
         assert world.pods() == ["web-1"]
         ended = world.end_of("g-0")
         assert (ended.result, ended.evicted, ended.failed_evictions) == ("removed", 1, 0)
-        assert [one.pod.metadata.name for one in ended.pods] == ["web-0"]
+        assert [pod.pod.metadata.name for pod in ended.pods] == ["web-0"]
 
 
 def test_nobody_elses_taints_are_lost():
@@ -83,7 +83,7 @@ def test_pods_of_lower_priority_leave_first_each_tier_with_its_own_grace():
             world.pod(name, node="g-0", priorityClassName=name, terminationGracePeriodSeconds=100)
         world.remove(removal("g-0"))
         world.after(6)
-        found = {one.metadata.name: one.metadata for one in world.kube.do(world.client.list(Pod)).items}
+        found = {item.metadata.name: item.metadata for item in world.kube.do(world.client.list(Pod)).items}
         assert found["low"].deletion_grace_period_seconds == 20
         assert found["high"].deletion_timestamp is None
         world.after(25)
@@ -115,7 +115,7 @@ def test_daemon_pods_of_occupied_nodes_are_told_to_go_if_wanted(
         world.pod("agent-0", node="g-0", owner=DAEMON, annotations=notes)
         world.remove(removal("g-0"))
         world.after(8)
-        found = {one.metadata.name: one.metadata for one in world.kube.do(world.client.list(Pod)).items}
+        found = {pod.metadata.name: pod.metadata for pod in world.kube.do(world.client.list(Pod)).items}
         assert (found["agent-0"].deletion_timestamp is not None) is is_evicted
 
 
@@ -127,7 +127,7 @@ def test_daemon_pods_of_empty_nodes_are_told_to_go_only_with_the_flag(wanted: bo
         world.remove(removal("g-0", is_empty=True))
         world.after(6)
         assert world.results() == {"g-0": "removed"}
-        assert [one.pod.metadata.name for one in world.end_of("g-0").pods] == evicted
+        assert [evicted_pod.pod.metadata.name for evicted_pod in world.end_of("g-0").pods] == evicted
 
 
 def test_a_daemon_pod_that_may_not_go_holds_nobody_up():

@@ -64,7 +64,7 @@ class World(CrashWorld):
         await self.clock.sleep(1)
 
     async def nodes(self) -> dict[str, Node]:
-        return {one.metadata.name: one for one in (await self.client.list(Node)).items}
+        return {node.metadata.name: node for node in (await self.client.list(Node)).items}
 
 
 class Process:
@@ -94,7 +94,7 @@ class Process:
         await self.cleaner.take_off_marks(nodes.values(), POLICY.scale_down, leaving=leaving)
         if self.removes:
             nodes = await self.world.nodes()
-            wanted = [one for name, one in GOING.items() if name in nodes and name not in leaving]
+            wanted = [node_removal for name, node_removal in GOING.items() if name in nodes and name not in leaving]
             self.remover.begin(wanted, nodes, self.world.clock.now())
 
     async def run(self) -> None:
@@ -128,12 +128,17 @@ async def check_kept_or_removed(world: World) -> None:
     group = await world.client.get(NodeGroup, "g")
     assert "g-2" in nodes
     assert group.spec.target == len(nodes)
-    assert {(one.spec.taints, one.spec.unschedulable) for one in nodes.values()} == {((), False)}
+    assert {(node.spec.taints, node.spec.unschedulable) for node in nodes.values()} == {((), False)}
     await check_once(world)
 
 
 async def check_once(world: World) -> None:
-    handed = [name for one in world.log if one.call == "DeleteNodes" and one.ok for name in one.arg or ()]
+    handed = [
+        name
+        for call_record in world.log
+        if call_record.call == "DeleteNodes" and call_record.ok
+        for name in call_record.arg or ()
+    ]
     assert len(handed) == len(set(handed))
     assert "g-2" not in handed
     world.running.cancel()

@@ -200,8 +200,8 @@ def test_long_unregistered_instances_go_without_going_under_the_min_size(minimum
     registry.observe(observed, NOON)
     assert registry.observe(observed, at(900)).delete_unregistered == ()
     deletions = registry.observe(observed, at(901)).delete_unregistered
-    assert sum(len(one.instances) for one in deletions) == deleted
-    assert all(one.reason.code == "DeleteUnregistered" and one.force is force for one in deletions)
+    assert sum(len(deletion.instances) for deletion in deletions) == deleted
+    assert all(deletion.reason.code == "DeleteUnregistered" and deletion.force is force for deletion in deletions)
 
 
 # ---- sizes that differ
@@ -268,8 +268,8 @@ def test_time_in_which_nobody_could_look_does_not_count():
 
 def failures(*seconds: float) -> Backoffs[str]:
     backoffs: Backoffs[str] = Backoffs()
-    for one in seconds:
-        backoffs.failed("g", STOCKOUT, rule=RULE, now=at(one))
+    for second in seconds:
+        backoffs.failed("g", STOCKOUT, rule=RULE, now=at(second))
     return backoffs
 
 
@@ -376,8 +376,8 @@ def test_whatever_the_world_does_targets_only_shrink_to_what_exists(steps: list[
         waiting = tuple(stillborn(f"x{each}") for each in range(broken))
         observed = world(target, *ready_nodes(ready), waiting=waiting)
         changes = registry.observe(observed, now)
-        for one in changes.shrink:
-            assert ready + broken <= one.after < one.before == target
+        for shrink_target in changes.shrink:
+            assert ready + broken <= shrink_target.after < shrink_target.before == target
         found = registry.standing(now).groups["g"]
         assert 0 <= found.upcoming <= target
         assert found.growth is None or found.growth.increase > 0

@@ -85,7 +85,7 @@ def test_a_good_node_is_remembered_when_the_group_is_empty():
     template = made(found(), now_s=86_400, kept=kept)
     assert template is not None
     assert (template.node.metadata.name, template.source) == ("n", Source.REMEMBERED)
-    assert [one.metadata.name for one in template.daemons] == ["agent"]
+    assert [daemon.metadata.name for daemon in template.daemons] == ["agent"]
     assert template.daemons_are_known
 
 
@@ -141,7 +141,7 @@ def test_daemon_and_mirror_pods_of_the_node_come_along_and_no_others():
     here = (pod("web"), pod("agent", owner="DaemonSet"), mirror, leaving, pod("other", owner="DaemonSet", on="m"))
     template = made(found(node("n"), pods=here))
     assert template is not None
-    assert [one.metadata.name for one in template.daemons] == ["agent", "proxy"]
+    assert [daemon.metadata.name for daemon in template.daemons] == ["agent", "proxy"]
 
 
 def test_nodes_of_no_group_are_left_out():
@@ -165,7 +165,7 @@ def test_upcoming_nodes_are_ready_have_names_of_their_own_and_no_passing_taints(
         assert labels["team"] == "a"
         assert labels["cluster-autoscaler.kubernetes.io/template-node"] == "true"
         assert [taint.key for taint in one.node.spec.taints] == ["dedicated"]
-        assert [(each.type, each.status) for each in one.node.status.conditions] == [("Ready", "True")]
+        assert [(condition.type, condition.status) for condition in one.node.status.conditions] == [("Ready", "True")]
         assert is_upcoming(one.node)
     assert not is_upcoming(template)
 

@@ -35,7 +35,7 @@ TYPES = [
     {"name": "m-8", "cpu": 8, "memory": "32Gi", "price": 0.42},
 ]
 UNNEEDED_S = 600.0
-_PRICES = {one["name"]: one["price"] for one in TYPES}
+_PRICES = {type_["name"]: type_["price"] for type_ in TYPES}
 _TYPE = "node.kubernetes.io/instance-type"
 _NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
 _SETTLING_MINUTES = 60
@@ -134,9 +134,11 @@ class LivedDay:
             return self._told(telling.ended().outcome)
 
     def _steps(self) -> list[Json]:
-        wanted = {one.name: one.replicas(self._minute, self._entropy) for one in self._load}
+        wanted = {service.name: service.replicas(self._minute, self._entropy) for service in self._load}
         changed = [
-            _deployment(one, wanted[one.name]) for one in self._load if wanted[one.name] != self._wanted.get(one.name)
+            _deployment(service, wanted[service.name])
+            for service in self._load
+            if wanted[service.name] != self._wanted.get(service.name)
         ]
         self._wanted = wanted
         self._minute += 1
@@ -145,7 +147,7 @@ class LivedDay:
 
     def _count(self, nodes: list[Json]) -> None:
         self._nodes.append(len(nodes))
-        self._cost += sum(_PRICES[one["metadata"]["labels"][_TYPE]] for one in nodes) / 60
+        self._cost += sum(_PRICES[node["metadata"]["labels"][_TYPE]] for node in nodes) / 60
         self._in_hour.append(self._wanted)
         if len(self._in_hour) == 60:
             self._bound += _bound(self._load, self._in_hour)
@@ -156,7 +158,7 @@ class LivedDay:
         began = self._scenario.start
         calls = [(_minutes(one["time"], began), one) for one in outcome["providerCalls"] if one["ok"]]
         removals = [(at, one["group"]) for at, one in calls if one["call"] == "DeleteNodes" for _ in one["arg"]]
-        counted = [one for one in removals if one[0] >= _SETTLING_MINUTES]
+        counted = [removal for removal in removals if removal[0] >= _SETTLING_MINUTES]
         growths = [(at, one["group"]) for at, one in calls if one["call"] == "IncreaseSize"]
         after = [
             [when for when, grown in growths if grown == group and 0 < when - at <= UNNEEDED_S / 60]
@@ -200,19 +202,19 @@ def _bound(load: list[Service], minutes: list[dict[str, int]]) -> float:
     """What the mean load of an hour costs at least on an empty cluster."""
     pending = tuple(
         PendingPods(
-            key=f"default/{one.name}",
+            key=f"default/{service.name}",
             pod=msgspec.convert(
                 {
-                    "metadata": {"name": one.name, "namespace": "default"},
-                    "spec": containers(f"{one.cpu_milli}m", "512Mi"),
+                    "metadata": {"name": service.name, "namespace": "default"},
+                    "spec": containers(f"{service.cpu_milli}m", "512Mi"),
                 },
                 Pod,
             ),
-            count=math.ceil(sum(each[one.name] for each in minutes) / len(minutes)),
+            count=math.ceil(sum(minute[service.name] for minute in minutes) / len(minutes)),
         )
-        for one in load
+        for service in load
     )
-    groups = tuple(_empty_group(one) for one in TYPES)
+    groups = tuple(_empty_group(type_) for type_ in TYPES)
     snapshot = Snapshot(number=1, at=_NOON, view=ClusterView.of([], []), pending=pending, groups=groups)
     return plan_scale_up(snapshot, read_options({"expander": "cost"})).lower_bound_per_hour
 

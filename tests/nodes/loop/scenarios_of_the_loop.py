@@ -71,7 +71,7 @@ class Lived:
     @property
     def marked_nodes(self) -> list[str]:
         """Nodes with a taint of the autoscaler, or closed for pods."""
-        return [one["metadata"]["name"] for one in self.nodes if one["spec"].get("unschedulable") or _marks_of(one)]
+        return [node["metadata"]["name"] for node in self.nodes if node["spec"].get("unschedulable") or _marks_of(node)]
 
     @property
     def waiting_pods(self) -> list[str]:

@@ -134,5 +134,5 @@ def test_a_group_that_was_made_is_used_and_deleted_wherever_the_autoscaler_dies(
     for writes, ended in swept(passing):
         assert ended.outcome["nodes"] == {}, f"after write {writes}"
         assert ended.outcome["nodeGroups"] == {}, f"after write {writes}"
-        took_effect = [one for one in ended.calls("IncreaseSize") if one["ok"] or one["message"] == NOBODY_WAITED]
+        took_effect = [call for call in ended.calls("IncreaseSize") if call["ok"] or call["message"] == NOBODY_WAITED]
         assert sum(one["arg"] for one in took_effect) == 1, f"after write {writes}"

@@ -60,15 +60,15 @@ def test_random_worlds(groups: list[Any], before: list[Any], after: list[Any], *
 def _limits_hold(ended: Lived) -> None:
     for one in ended.outcome["nodeGroups"].values():
         assert one["target"] <= one["max"]
-    grown = any(one["ok"] for one in ended.calls("IncreaseSize"))
-    cores = sum(int(one["status"]["capacity"]["cpu"]) for one in ended.nodes)
+    grown = any(call["ok"] for call in ended.calls("IncreaseSize"))
+    cores = sum(int(node["status"]["capacity"]["cpu"]) for node in ended.nodes)
     assert cores <= MAX_CPU or not grown
 
 
 def _nothing_went_early(ended: Lived) -> None:
     began = datetime.fromisoformat(ended.outcome["loops"][0]["time"])
-    for one in ended.calls("DeleteNodes"):
-        assert datetime.fromisoformat(one["time"]) - began > UNNEEDED
+    for call in ended.calls("DeleteNodes"):
+        assert datetime.fromisoformat(call["time"]) - began > UNNEEDED
 
 
 def _last_call(ended: Lived) -> datetime:

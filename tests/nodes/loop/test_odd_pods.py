@@ -51,7 +51,7 @@ def test_the_node_of_an_odd_pod_stays_and_the_others_go(kind: str):
 
 
 def times_told(logs: Sequence[Mapping[str, Any]]) -> int:
-    return sum(one["event"] == "informer.bad_object" and "odd" in one["object"] for one in logs)
+    return sum(log["event"] == "informer.bad_object" and "odd" in log["object"] for log in logs)
 
 
 def _pods(world: TroubledWorld) -> list[tuple[str, str | None]]:

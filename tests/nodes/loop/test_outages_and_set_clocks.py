@@ -58,7 +58,7 @@ def test_nothing_is_done_while_it_cannot_see_and_afterwards_it_goes_on(kind: str
         assert world.calls(*CHANGES) == []
         mend(world)
         minutes(world, 3)
-        assert [one["call"] for one in world.calls(*CHANGES)] == ["IncreaseSize"]
+        assert [call["call"] for call in world.calls(*CHANGES)] == ["IncreaseSize"]
         assert len(nodes_of(world)) == 4
         assert None not in world.outcome()["pods"].values()
 
@@ -98,7 +98,7 @@ def test_no_growth_and_no_instance_is_given_up_for_want_of_news(kind: str, what:
         minutes(world, 10)
         mend(world)
         minutes(world, 4)
-        assert [one["call"] for one in world.calls(*CHANGES)] == ["IncreaseSize"]
+        assert [call["call"] for call in world.calls(*CHANGES)] == ["IncreaseSize"]
         assert len(nodes_of(world)) == 1
 
 
@@ -113,7 +113,7 @@ def test_a_clock_that_is_set_removes_no_node_early_and_none_late(hours: int):
         world.take({"loop": 19, "every": "10s"})
         assert world.calls(*CHANGES) == []
         world.take({"loop": 1, "every": "10s"})
-        assert [one["arg"] for one in world.calls("DeleteNodes")] == [["g-2"], ["g-1"]]
+        assert [call["arg"] for call in world.calls("DeleteNodes")] == [["g-2"], ["g-1"]]
 
 
 @pytest.mark.parametrize("hours", [1, -1])
@@ -122,9 +122,9 @@ def test_a_clock_that_is_set_times_no_growth_out_early(hours: int):
         world.take({"loop": 6, "every": "10s"})
         world.clock.ahead += timedelta(hours=hours)
         world.take({"loop": 26, "every": "10s"})
-        assert [one["call"] for one in world.calls(*CHANGES)] == ["IncreaseSize"]
+        assert [call["call"] for call in world.calls(*CHANGES)] == ["IncreaseSize"]
         world.take({"loop": 1, "every": "10s"})
-        assert [one["call"] for one in world.calls(*CHANGES)] == ["IncreaseSize", "DeleteNodes"]
+        assert [call["call"] for call in world.calls(*CHANGES)] == ["IncreaseSize", "DeleteNodes"]
 
 
 @pytest.mark.parametrize("hours", [1, -1])
@@ -134,7 +134,7 @@ def test_pods_that_come_after_a_clock_was_set_are_planned_for_at_once(hours: int
         world.take({"advance": "1m"})
         world.clock.ahead += timedelta(hours=hours)
         world.take({"apply": [replica_set("more", 1, cpu="3")]}, {"advance": "1m"})
-        assert [one["arg"] for one in world.calls("IncreaseSize")] == [1]
+        assert [call["arg"] for call in world.calls("IncreaseSize")] == [1]
 
 
 @pytest.mark.parametrize("hours", [1, -1])
@@ -184,4 +184,4 @@ def test_a_saving_is_looked_at_again_for_as_long_as_ever(hours: int):
         world.take({"loop": 1, "every": "10s"})
         assert world.calls(*CHANGES) == []
         world.take({"loop": 1, "every": "10s"})
-        assert [one["group"] for one in world.calls("IncreaseSize")] == ["cheap"]
+        assert [call["group"] for call in world.calls("IncreaseSize")] == ["cheap"]

@@ -36,9 +36,9 @@ def cluster(*, defines: str = "autoscaling.x-k8s.io") -> Iterator[KubeWorld]:
 
 
 def define(world: KubeWorld, *, ending: str) -> None:
-    for one in shipped_definitions():
-        if ending and one.body["metadata"]["name"].endswith(ending):
-            world.made(DEFINITIONS, one.body)
+    for manifest in shipped_definitions():
+        if ending and manifest.body["metadata"]["name"].endswith(ending):
+            world.made(DEFINITIONS, manifest.body)
     world.run.advance_by(10)
 
 
@@ -73,7 +73,7 @@ def test_requests_of_either_version_and_the_templates_they_refer_to(version: str
     with cluster() as world:
         made(world, version=version)
         listed = watched(world).read()
-    assert [one.spec.provisioning_class_name for one in listed.requests] == [CHECK]
+    assert [provisioning_request.spec.provisioning_class_name for provisioning_request in listed.requests] == [CHECK]
     assert [*listed.templates] == ["ml/t"]
     assert listed.templates["ml/t"]["template"]["spec"]["containers"][0]["name"] == "c"
 

@@ -148,7 +148,7 @@ def test_node_affinity_is_not_asked_where_that_filter_is_off():
 
 def test_added_affinity_holds_besides_the_pods_own():
     def required(key: str, *values: str) -> dict[str, Any]:
-        terms = [{"matchExpressions": [{"key": key, "operator": "In", "values": [one]}]} for one in values]
+        terms = [{"matchExpressions": [{"key": key, "operator": "In", "values": [value]}]} for value in values]
         return {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": terms}}
 
     profile = with_arguments("NodeAffinity", addedAffinity=required("pool", "a", "b"))

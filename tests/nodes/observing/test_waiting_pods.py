@@ -44,7 +44,7 @@ def pending(found: Sorted) -> list[Pod]:
 def reasons(*pods: Pod, **options: Any) -> list[str]:
     found = sort(*pods, **options)
     assert not found.pending
-    return [one.reason.code for one in found.set_aside]
+    return [set_aside.reason.code for set_aside in found.set_aside]
 
 
 def test_a_pod_that_the_scheduler_gave_up_on_is_planned_for():

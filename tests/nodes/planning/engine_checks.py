@@ -48,15 +48,15 @@ def placed(plan: ScaleUpPlan) -> dict[str, int]:
 def _miscounted(snapshot: Snapshot, plan: ScaleUpPlan) -> Iterator[str]:
     there = placed(plan)
     remaining: dict[str, int] = {}
-    for one in plan.remaining:
-        if one.pods != sum(one.keys.values()) or not one.reasons:
-            yield f"remaining: {one}"
-        for key, pods in one.keys.items():
+    for unschedulable in plan.remaining:
+        if unschedulable.pods != sum(unschedulable.keys.values()) or not unschedulable.reasons:
+            yield f"remaining: {unschedulable}"
+        for key, pods in unschedulable.keys.items():
             remaining[key] = remaining.get(key, 0) + pods
-    for one in snapshot.pending:
-        if there.get(one.key, 0) + remaining.get(one.key, 0) != one.count:
-            found = f"{there.get(one.key, 0)} placed, {remaining.get(one.key, 0)} left"
-            yield f"pods lost or doubled: {one.key} {found} of {one.count}"
+    for unschedulable_pods in snapshot.pending:
+        if there.get(unschedulable_pods.key, 0) + remaining.get(unschedulable_pods.key, 0) != unschedulable_pods.count:
+            found = f"{there.get(unschedulable_pods.key, 0)} placed, {remaining.get(unschedulable_pods.key, 0)} left"
+            yield f"pods lost or doubled: {unschedulable_pods.key} {found} of {unschedulable_pods.count}"
     if plan.helped != sum(there.values()):
         yield f"helped is not what is placed: {plan.helped} != {sum(there.values())}"
     for growth in plan.growths:
@@ -65,7 +65,7 @@ def _miscounted(snapshot: Snapshot, plan: ScaleUpPlan) -> Iterator[str]:
 
 
 def _too_large(snapshot: Snapshot, policy: Policy, plan: ScaleUpPlan) -> Iterator[str]:
-    sizes = {one.id: one.max_size for one in snapshot.groups}
+    sizes = {group.id: group.max_size for group in snapshot.groups}
     for growth in plan.growths:
         if growth.offer.exists and growth.after > sizes[growth.offer.group]:
             yield f"above max size: {growth.offer.group}"
@@ -75,29 +75,29 @@ def _too_large(snapshot: Snapshot, policy: Policy, plan: ScaleUpPlan) -> Iterato
     bounds = policy.limits.bounds()
     for resource in (CPU, MEMORY):
         most = bounds[resource].most if resource in bounds else None
-        more = sum(one.added * one.offer.capacity[resource] for one in plan.growths)
+        more = sum(scale_up.added * scale_up.offer.capacity[resource] for scale_up in plan.growths)
         if most is not None and more and usage.total(resource) + more > most:
             yield f"above max {resource}: {usage.total(resource)} + {more} > {most}"
-    nodes = sum(one.added for one in plan.growths)
+    nodes = sum(scale_up.added for scale_up in plan.growths)
     most_nodes = policy.limits.max_nodes_total
     if most_nodes and nodes and len(usage.nodes) + nodes > most_nodes:
         yield f"above max nodes: {len(usage.nodes)} + {nodes} > {most_nodes}"
-    made = sum(not one.offer.exists for one in plan.growths)
+    made = sum(not scale_up.offer.exists for scale_up in plan.growths)
     if made and made > policy.nap.max_own_groups:
         yield f"too many new groups: {made}"
 
 
 def _torn_bundles(snapshot: Snapshot, plan: ScaleUpPlan) -> Iterator[str]:
     there = placed(plan)
-    for bundle in sorted({one.bundle for one in snapshot.pending if one.bundle}):
-        members = [one for one in snapshot.pending if one.bundle == bundle]
-        got = sum(there.get(one.key, 0) for one in members)
-        if got not in {0, sum(one.count for one in members)}:
+    for bundle in sorted({pending.bundle for pending in snapshot.pending if pending.bundle}):
+        members = [pending for pending in snapshot.pending if pending.bundle == bundle]
+        got = sum(there.get(pending.key, 0) for pending in members)
+        if got not in {0, sum(pending.count for pending in members)}:
             yield f"bundle in part: {bundle} {got}"
 
 
 def _money(plan: ScaleUpPlan) -> Iterator[str]:
-    cost = sum(one.added * one.offer.price_per_hour for one in plan.growths)
+    cost = sum(scale_up.added * scale_up.offer.price_per_hour for scale_up in plan.growths)
     if abs(cost - plan.cost_per_hour) > 1e-6:
         yield f"cost is not the sum of prices: {plan.cost_per_hour} {cost}"
     if plan.lower_bound_per_hour > plan.cost_per_hour + 1e-9:
@@ -105,5 +105,5 @@ def _money(plan: ScaleUpPlan) -> Iterator[str]:
 
 
 def _refuted(snapshot: Snapshot, plan: ScaleUpPlan) -> Iterator[str]:
-    for one in verify(snapshot, plan):
-        yield f"final plan refuted: {one}"
+    for refuted in verify(snapshot, plan):
+        yield f"final plan refuted: {refuted}"

@@ -93,18 +93,18 @@ def world(
 def added(plan: ScaleUpPlan) -> dict[str, int]:
     """Group, or machine type of one to be made, to how many nodes it gets."""
     found: dict[str, int] = {}
-    for one in plan.growths:
-        name = one.offer.group if one.offer.exists else one.offer.machine_type
-        found[name] = found.get(name, 0) + one.added
+    for scale_up in plan.growths:
+        name = scale_up.offer.group if scale_up.offer.exists else scale_up.offer.machine_type
+        found[name] = found.get(name, 0) + scale_up.added
     return found
 
 
 def left(plan: ScaleUpPlan) -> dict[str, int]:
-    return {key.partition("/")[2]: pods for one in plan.remaining for key, pods in one.keys.items()}
+    return {key.partition("/")[2]: pods for unschedulable in plan.remaining for key, pods in unschedulable.keys.items()}
 
 
 def told(plan: ScaleUpPlan) -> str:
-    return "; ".join(str(reason) for one in plan.remaining for reason in one.reasons)
+    return "; ".join(str(reason) for unschedulable in plan.remaining for reason in unschedulable.reasons)
 
 
 def on_new_nodes(plan: ScaleUpPlan) -> dict[str, list[int]]:

@@ -70,7 +70,7 @@ CLAIMS = (
     claim("local", storage_class="local"),
     claim("immediate", storage_class="now"),
 )
-CLAIM_NAMES = (*(one.metadata.name for one in CLAIMS), "missing")
+CLAIM_NAMES = (*(volume_claim.metadata.name for volume_claim in CLAIMS), "missing")
 # Rules that pods meet each other by stand here more often: most draws of them come to nothing.
 KINDS = ("terms", "spread", "volumes", "terms", "spread", "volumes", "terms", "disk", "nodes", "plain", "broken")
 VOLUMES = (
@@ -109,7 +109,7 @@ def nodes(draw: st.DrawFn) -> list[Node]:
                 name,
                 zone=draw(st.sampled_from(["z1", "z2", "z1", "z2", ""])),
                 labels=labels,
-                taints=draw(st.sampled_from([[], [], [], *([one] for one in TAINTS)])),
+                taints=draw(st.sampled_from([[], [], [], *([taint] for taint in TAINTS)])),
                 unschedulable=draw(st.integers(0, 9)) == 9,
                 **amounts,
             )

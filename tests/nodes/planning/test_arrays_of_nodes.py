@@ -74,7 +74,7 @@ def test_updated_arrays_answer_as_if_made_anew(data: st.DataObject, view: Cluste
 
     assert updated.arrays.names == anew.arrays.names
     for name in anew.arrays.columns.names:
-        columns = [one.columns.index[name] for one in (updated.arrays, anew.arrays)]
+        columns = [node_arrays.columns.index[name] for node_arrays in (updated.arrays, anew.arrays)]
         assert (updated.arrays.free[:, columns[0]] == anew.arrays.free[:, columns[1]]).all()
     for number in range(len(table)):
         assert updated.why_not(number) == anew.why_not(number)
@@ -86,7 +86,7 @@ def _changed(data: st.DataObject, view: ClusterView, step: int) -> ClusterView:
     if kind == "pod" and names:
         return view.with_pod(pods(data.draw, f"later-{step}"), data.draw(st.sampled_from(names)))
     if kind == "gone":
-        placed = [(one.pod, name) for name, state in view.nodes.items() for one in state.pods.values()]
+        placed = [(placed_pod.pod, name) for name, state in view.nodes.items() for placed_pod in state.pods.values()]
         return view.without_pod(*data.draw(st.sampled_from(placed))) if placed else view
     if kind == "node":
         return view.with_node(nodes(data.draw)[0])

@@ -28,7 +28,7 @@ def booked(world: Snapshot, **places: int) -> Snapshot:
 
 
 def kept(world: Snapshot) -> dict[str, Any]:
-    return {one.node: one.reason for one in find_unneeded(world, policy(), now=NOON).kept}
+    return {unremovable.node: unremovable.reason for unremovable in find_unneeded(world, policy(), now=NOON).kept}
 
 
 def test_an_empty_node_with_a_booking_stays():
@@ -61,7 +61,7 @@ def test_nothing_is_saved_on_booked_nodes():
     terms = Terms(budgets=(), may_replace=False)
     for where, going in ((world, ["n1", "n2"]), (booked(world, n1=1), ["n2"])):
         found = consolidate(where, options, now=NOON, terms=terms)
-        assert sorted(one.node for one in found.removals) == going
+        assert sorted(removal.node for removal in found.removals) == going
 
 
 def test_room_that_a_request_was_given_this_very_turn_is_booked():

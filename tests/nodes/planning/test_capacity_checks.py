@@ -26,13 +26,13 @@ def nodes(count: int = 3, cpu: int = 4) -> list[Any]:
 
 
 def answers(snapshot: Any, *checks: Check) -> list[bool]:
-    return [one.fits for one in check_capacity(snapshot, POLICY, checks).answers]
+    return [checked.fits for checked in check_capacity(snapshot, POLICY, checks).answers]
 
 
 def test_room_for_all():
     """N03."""
     found = check_capacity(world(nodes=nodes()), POLICY, [check("r", waiting("a", 10))])
-    assert [one.fits for one in found.answers] == [True]
+    assert [answer.fits for answer in found.answers] == [True]
     assert sum(sum(pods.values()) for pods in found.booked.values()) == 10
 
 
@@ -106,7 +106,7 @@ def test_ordinary_pods_get_what_checks_leave():
     booked, found = with_checks(snapshot, POLICY, [asking("r", waiting("a", 10))])
     assert found["default/r"].fits
     plan = plan_scale_up(booked, POLICY)
-    assert [(one.offer.group, one.added) for one in plan.growths] == [("g", 1)]
+    assert [(growth.offer.group, growth.added) for growth in plan.growths] == [("g", 1)]
     assert sum(sum(pods.values()) for pods in plan.existing.values()) == 2
 
 

@@ -206,12 +206,12 @@ def test_flags_say_which_rules_concern_a_class():
         pod("f", **uses("data")),
     ).classes
 
-    assert [one.is_simple for one in classes] == [True, False, False, False, False, False]
-    assert [one.has_spread for one in classes].index(True) == 1
-    assert [one.has_affinity for one in classes].index(True) == 2
-    assert [one.has_anti_affinity for one in classes].index(True) == 3
-    assert [bool(one.form.ports) for one in classes].index(True) == 4
-    assert [one.has_volumes for one in classes].index(True) == 5
+    assert [pod_class.is_simple for pod_class in classes] == [True, False, False, False, False, False]
+    assert [pod_class.has_spread for pod_class in classes].index(True) == 1
+    assert [pod_class.has_affinity for pod_class in classes].index(True) == 2
+    assert [pod_class.has_anti_affinity for pod_class in classes].index(True) == 3
+    assert [bool(pod_class.form.ports) for pod_class in classes].index(True) == 4
+    assert [pod_class.has_volumes for pod_class in classes].index(True) == 5
 
 
 def test_members_are_named_by_their_keys_the_oldest_first():

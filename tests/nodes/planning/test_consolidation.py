@@ -24,11 +24,11 @@ def consolidated(
 
 
 def going(world: Snapshot, mode: str = "underutilized", **more: Any) -> list[str]:
-    return [one.node for one in consolidated(world, mode, **more).removals]
+    return [node_removal.node for node_removal in consolidated(world, mode, **more).removals]
 
 
 def why(world: Snapshot, mode: str = "underutilized", **more: Any) -> dict[str, str]:
-    return {one.node: one.reason.code for one in consolidated(world, mode, **more).kept}
+    return {unremovable.node: unremovable.reason.code for unremovable in consolidated(world, mode, **more).kept}
 
 
 def priced(nodes: int, price: float, name: str = "g", **more: Any) -> Any:
@@ -92,12 +92,12 @@ def test_budgets_of_empty_and_used_nodes_are_apart():
     pods = [pod(f"p{index}", on=f"n{index}", cpu="2") for index in range(4)]
     world = snapshot([node(f"n{index}") for index in range(6)], pods, groups=[priced(6, 1.0)])
     found = consolidated(world, terms=Terms(may_replace=False))
-    assert sorted(one.reason.code for one in found.removals) == ["Empty", "Underutilized"]
+    assert sorted(removal.reason.code for removal in found.removals) == ["Empty", "Underutilized"]
 
 
 def test_disruption_budgets_are_never_exceeded():
     found = consolidated(half_used(6, budgets=(budget(allowed=1, app="web"),)))
-    assert sum(len(one.moves) for one in found.removals) == 1
+    assert sum(len(removal.moves) for removal in found.removals) == 1
 
 
 def test_minimum_sizes_and_minima_hold():
@@ -165,7 +165,7 @@ class TestReplacement:
         assert found.replacement is not None
         assert found.replacement.nodes == ("n1",)
         assert [str(one) for one in found.replacement.pods] == ["default/a"]
-        assert [(one.offer.group, one.added) for one in found.replacement.plan.growths] == [("small", 1)]
+        assert [(growth.offer.group, growth.added) for growth in found.replacement.plan.growths] == [("small", 1)]
         assert found.savings_per_hour == 1.5
 
     def test_not_by_one_that_costs_as_much(self):

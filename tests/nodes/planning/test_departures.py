@@ -28,11 +28,11 @@ def departing(
 
 
 def going(world: Snapshot, **more: Any) -> list[str]:
-    return [one.node for one in departing(world, **more).removals]
+    return [node_removal.node for node_removal in departing(world, **more).removals]
 
 
 def why(world: Snapshot, **more: Any) -> dict[str, str]:
-    return {one.node: one.reason.code for one in departing(world, **more).kept}
+    return {unremovable.node: unremovable.reason.code for unremovable in departing(world, **more).kept}
 
 
 def four_nodes(**annotations: str) -> Snapshot:
@@ -48,7 +48,7 @@ def empty_nodes(count: int, *, groups: Any = None) -> Snapshot:
 
 def test_n39_an_empty_node_goes_and_another_is_drained():
     found = departing(four_nodes(), since=NOON - timedelta(seconds=610))
-    assert [(one.node, one.is_empty) for one in found.removals] == [("n3", True), ("n1", False)]
+    assert [(removal.node, removal.is_empty) for removal in found.removals] == [("n3", True), ("n1", False)]
     assert [(str(move.pod), move.source) for move in found.removals[1].moves] == [("default/a", "n1")]
     assert found.removals[1].moves[0].target in {"n2", "n4"}
 
@@ -106,14 +106,14 @@ def test_destinations_are_nodes_that_stay():
     pods = [pod(f"p{index}", on=f"n{index}", cpu="500m") for index in range(6)]
     world = snapshot([node(f"n{index}") for index in range(6)], pods)
     found = departing(world, max_drain_parallelism=9)
-    gone = {one.node for one in found.removals}
+    gone = {removal.node for removal in found.removals}
     assert len(gone) == 5
-    assert {move.target for one in found.removals for move in one.moves} == {"n5"}
+    assert {move.target for removal in found.removals for move in removal.moves} == {"n5"}
 
 
 def test_daemon_pods_of_a_node_are_named():
     world = snapshot([node("n1")], [pod("d", owner="DaemonSet")])
-    assert [str(one) for one in departing(world).removals[0].daemons] == ["default/d"]
+    assert [str(daemon) for daemon in departing(world).removals[0].daemons] == ["default/d"]
 
 
 class TestGroupsThatGoWhole:
@@ -128,8 +128,8 @@ class TestGroupsThatGoWhole:
         assert going(self.world(3)) == ["n0", "n1", "n2"]
 
     def test_its_removals_say_so(self):
-        assert [one.goes_whole for one in departing(self.world(2)).removals] == [True, True]
-        assert [one.goes_whole for one in departing(snapshot([node("n1")])).removals] == [False]
+        assert [removal.goes_whole for removal in departing(self.world(2)).removals] == [True, True]
+        assert [removal.goes_whole for removal in departing(snapshot([node("n1")])).removals] == [False]
 
     def test_or_nothing_when_one_node_is_needed(self):
         world = self.world(3, pods=[pod("a", on="n1", owner="")])

@@ -59,7 +59,7 @@ def test_kept_verdicts_are_the_rules_own(turns: list[tuple[DrainRules, set[int]]
 
         verdicts = [asked.verdict(kind.pod) for kind in homes.kinds]
         assert list(found.verdicts) == verdicts
-        assert found.keeps.tolist() == [one.keeps_node for one in verdicts]
+        assert found.keeps.tolist() == [drainability.keeps_node for drainability in verdicts]
         meant: dict[int, list[int]] = {slot: [] for slot in range(len(asked.slots.allowed))}
         for kind in homes.kinds:
             for slot in asked.slots.meaning(kind.pod):

@@ -59,9 +59,9 @@ def placed_first_fit(snapshot: Snapshot) -> dict[str, int]:
     Who comes too early for the company it wants is asked again.
     """
     replay = Replay(snapshot.view)
-    known = {one.group: one for one in scale_up_options(snapshot, COST).offers}
-    room = {name: one.max_size - one.size for name, one in known.items()}
-    alike = {one.key: replay.alike(one.pod) for one in snapshot.pending}
+    known = {option.group: option for option in scale_up_options(snapshot, COST).offers}
+    room = {name: option.max_size - option.size for name, option in known.items()}
+    alike = {pending.key: replay.alike(pending.pod) for pending in snapshot.pending}
     count = dict.fromkeys(alike, 0)
     before = -1
     while sum(count.values()) > before:
@@ -91,35 +91,39 @@ def _opened(replay: Replay, entry: PendingPods, known: dict[str, ScaleUpOption],
 @given(snapshots(social=False, nap=False))
 def test_who_is_placed_pod_by_pod_with_room_for_all_is_placed_in_bulk(snapshot: Snapshot):
     """Where groups are large enough for everybody, nobody who fits anywhere is left."""
-    pending = tuple(replace(one, bundle="") for one in snapshot.pending)
-    groups = tuple(replace(one, max_size=50 * (one.max_size > 0), zero_or_max=False) for one in snapshot.groups)
+    pending = tuple(replace(pods, bundle="") for pods in snapshot.pending)
+    groups = tuple(replace(group, max_size=50 * (group.max_size > 0), zero_or_max=False) for group in snapshot.groups)
     roomy = replace(snapshot, pending=pending, groups=groups)
     by_hand = placed_first_fit(roomy)
     in_bulk = placed(plan_scale_up(roomy, COST))
     fits_on_new = [
-        one.key
-        for one in roomy.pending
+        pods.key
+        for pods in roomy.pending
         if any(
-            isinstance(feasible(one.pod, planned_node(offer, 0), roomy.view), Fits)
+            isinstance(feasible(pods.pod, planned_node(offer, 0), roomy.view), Fits)
             for offer in scale_up_options(roomy, COST).offers
         )
     ]
-    for one in roomy.pending:
-        if one.key in fits_on_new:
-            assert in_bulk.get(one.key, 0) == one.count
+    for pending_pods in roomy.pending:
+        if pending_pods.key in fits_on_new:
+            assert in_bulk.get(pending_pods.key, 0) == pending_pods.count
         else:
-            assert bool(in_bulk.get(one.key, 0)) >= (bool(by_hand.get(one.key, 0)) and len(roomy.pending) == 1)
+            assert bool(in_bulk.get(pending_pods.key, 0)) >= (
+                bool(by_hand.get(pending_pods.key, 0)) and len(roomy.pending) == 1
+            )
 
 
 @many
 @given(snapshots(nap=False))
 def test_one_pod_alone_is_placed_exactly_if_some_node_takes_it(snapshot: Snapshot):
     """Feasibility, class by class, with all interactions with what runs."""
-    for one in snapshot.pending:
-        alone = replace(snapshot, pending=(replace(one, count=1, bundle=""),))
-        here = any(isinstance(feasible(one.pod, state.node, alone.view), Fits) for state in alone.view.nodes.values())
+    for pending in snapshot.pending:
+        alone = replace(snapshot, pending=(replace(pending, count=1, bundle=""),))
+        here = any(
+            isinstance(feasible(pending.pod, state.node, alone.view), Fits) for state in alone.view.nodes.values()
+        )
         new = any(
-            isinstance(feasible(one.pod, planned_node(offer, 0), alone.view), Fits)
+            isinstance(feasible(pending.pod, planned_node(offer, 0), alone.view), Fits)
             for offer in scale_up_options(alone, COST).offers
         )
         plan = plan_scale_up(alone, COST)
@@ -130,9 +134,11 @@ def test_one_pod_alone_is_placed_exactly_if_some_node_takes_it(snapshot: Snapsho
 
 def in_line(snapshot: Snapshot) -> Snapshot:
     """As a scheduler would take them; nobody whole, no group that grows whole."""
-    line = sorted(snapshot.pending, key=lambda one: (-(one.pod.spec.priority or 0), str(one.created), one.key))
-    groups = tuple(replace(one, zero_or_max=False) for one in snapshot.groups)
-    return replace(snapshot, pending=tuple(replace(one, bundle="") for one in line), groups=groups)
+    line = sorted(
+        snapshot.pending, key=lambda pending: (-(pending.pod.spec.priority or 0), str(pending.created), pending.key)
+    )
+    groups = tuple(replace(group, zero_or_max=False) for group in snapshot.groups)
+    return replace(snapshot, pending=tuple(replace(pending, bundle="") for pending in line), groups=groups)
 
 
 def check_as_many_are_helped(clusters: int) -> None:

@@ -246,7 +246,7 @@ class TestBalance:
 
     def test_growth_goes_to_the_smallest_first(self):
         plan = planned(world(waiting("web", 24), groups=self.ALIKE), balance_similar_node_groups=True)
-        assert {one.offer.group: one.after for one in plan.growths} == {"g0": 3, "g1": 3, "g2": 3}
+        assert {growth.offer.group: growth.after for growth in plan.growths} == {"g0": 3, "g1": 3, "g2": 3}
 
     def test_it_is_off_by_default(self):
         assert len(added(planned(world(waiting("web", 24), groups=self.ALIKE)))) == 1

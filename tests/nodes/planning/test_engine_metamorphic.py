@@ -52,22 +52,25 @@ def renamed(snapshot: Snapshot) -> Snapshot:
 
     pending = tuple(
         replace(
-            one,
+            pending_pods,
             pod=structs.replace(
-                one.pod, spec=structs.replace(one.pod.spec, node_selector=label(one.pod.spec.node_selector))
+                pending_pods.pod,
+                spec=structs.replace(pending_pods.pod.spec, node_selector=label(pending_pods.pod.spec.node_selector)),
             ),
         )
-        for one in snapshot.pending
+        for pending_pods in snapshot.pending
     )
     groups = tuple(
         replace(
-            one,
+            node_group,
             template=structs.replace(
-                one.template,
-                metadata=structs.replace(one.template.metadata, labels=label(one.template.metadata.labels)),
+                node_group.template,
+                metadata=structs.replace(
+                    node_group.template.metadata, labels=label(node_group.template.metadata.labels)
+                ),
             ),
         )
-        for one in snapshot.groups
+        for node_group in snapshot.groups
     )
     return replace(snapshot, pending=pending, groups=groups)
 

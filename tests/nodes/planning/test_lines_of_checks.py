@@ -30,7 +30,7 @@ def nodes(*cpus: int) -> list[Any]:
 
 def fits(snapshot: Any, *line: InLine) -> dict[str, bool]:
     _, found = with_checks(snapshot, POLICY, line)
-    return {name.rpartition("/")[2]: one.fits for name, one in found.items()}
+    return {name.rpartition("/")[2]: checked.fits for name, checked in found.items()}
 
 
 def test_small_ones_fit_behind_a_large_one_that_does_not():
@@ -90,13 +90,13 @@ def test_yes_has_its_room_and_no_has_none(cpus: list[int], asked: list[tuple[flo
     booked, found = with_checks(snapshot, POLICY, line)
     view = booked.view
     assert all(state.free["cpu"] >= 0 for state in view.nodes.values())
-    for one in line:
-        answer = found[one.name]
+    for in_line in line:
+        answer = found[in_line.name]
         placed = sum(sum(pods.values()) for pods in answer.places.values())
-        assert placed == (answer.pods if answer.fits and one.keeps else 0)
+        assert placed == (answer.pods if answer.fits and in_line.keeps else 0)
         if not answer.fits and answer.pods == 1:
             # Room only gets less: who found none then finds none now.
-            pod = one.pods[0].pod
+            pod = in_line.pods[0].pod
             assert not any(isinstance(feasible(pod, state.node, view), Fits) for state in view.nodes.values())
 
 

@@ -70,7 +70,7 @@ def test_what_a_real_node_carried_is_not_counted_twice():
             daemon_sets=sets,
         )
         [offer] = candidates.scale_up_options(world, policy(force_ds=force)).offers
-        return [one.metadata.name for one in offer.daemons]
+        return [daemon.metadata.name for daemon in offer.daemons]
 
     assert carried(known=True, force=False) == ["a-x1", "proxy"]
     assert carried(known=False, force=False) == ["a-x1", "proxy", "b-template"]

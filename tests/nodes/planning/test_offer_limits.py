@@ -90,7 +90,7 @@ def test_room_is_shared_as_one_row_a_limit():
     world = worked_example()
     offered = candidates.scale_up_options(world, under(80, max_memory=1000, max_nodes_total=9))
     rows = resource_limits.rows(offered.ceilings, offered.offers)
-    assert [one.code for one in rows.ceilings] == ["CpuResourceLimit", "MemoryResourceLimit", "MaxNodesTotal"]
+    assert [ceiling.code for ceiling in rows.ceilings] == ["CpuResourceLimit", "MemoryResourceLimit", "MaxNodesTotal"]
     assert rows.room.tolist() == [52_000, 1000 * GIB - int(127 * GIB), 4]
     assert rows.use.tolist() == [[16_000, 60 * GIB, 1], [4_000, 26 * GIB, 1]]
     assert rows.use.dtype == np.int64

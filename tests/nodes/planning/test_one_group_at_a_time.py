@@ -29,7 +29,7 @@ def planned(snapshot: Snapshot, **options: Any) -> ScaleUpPlan:
 
 
 def codes(plan: ScaleUpPlan) -> set[str]:
-    return {reason.code for one in plan.remaining for reason in one.reasons}
+    return {reason.code for unschedulable in plan.remaining for reason in unschedulable.reasons}
 
 
 # ---- who is helped
@@ -61,7 +61,7 @@ def _first_fit_decreasing(snapshot: Snapshot, cores: int, nodes: int) -> int:
     sizes = [int(pod.pod.spec.containers[0].resources.requests["cpu"]) for pod in snapshot.pending]
     free = [0] * 0
     helped = 0
-    for size, count in sorted(zip(sizes, (one.count for one in snapshot.pending), strict=True), reverse=True):
+    for size, count in sorted(zip(sizes, (pending.count for pending in snapshot.pending), strict=True), reverse=True):
         for _ in range(count):
             spot = next((index for index, room in enumerate(free) if room >= size), None)
             if spot is None and len(free) < nodes and size <= cores:
@@ -127,7 +127,7 @@ def test_loop_after_loop_helps_everybody_who_waits():
     while AWAITS_A_LATER_LOOP in codes(plan := planned(snapshot)):
         there = placed(plan)
         rest = [replace(one, count=one.count - there.get(one.key, 0)) for one in snapshot.pending]
-        grown = {one.offer.group: one.after for one in plan.growths}
+        grown = {growth.offer.group: growth.after for growth in plan.growths}
         snapshot = world(
             *(one for one in rest if one.count),
             groups=[replace(one, target_size=grown.get(one.id, one.target_size)) for one in snapshot.groups],

@@ -93,7 +93,7 @@ class TestFewerGroups:
         snapshot = world(small, large, nodes=full, machine_types=types)
         plan = plan_scale_up(snapshot, self.NAP)
         assert (problems(snapshot, self.NAP, plan), left(plan), len(plan.growths)) == ([], {}, 3)
-        assert {one.offer.zone for one in plan.growths} == {*ZONES}
+        assert {growth.offer.zone for growth in plan.growths} == {*ZONES}
 
     def test_a_hasty_look_at_what_would_be_too_many_changes_nothing_for_the_pods(self, monkeypatch: pytest.MonkeyPatch):
         monkeypatch.setattr(planner, "_SCOUTED", 0)
@@ -104,4 +104,6 @@ class TestFewerGroups:
         plan = plan_scale_up(snapshot, self.NAP)
         assert (problems(snapshot, self.NAP, plan), left(plan)) == ([], {})
         assert len(plan.growths) <= 3
-        assert np.isclose(plan.cost_per_hour, sum(one.added * one.offer.price_per_hour for one in plan.growths))
+        assert np.isclose(
+            plan.cost_per_hour, sum(scale_up.added * scale_up.offer.price_per_hour for scale_up in plan.growths)
+        )

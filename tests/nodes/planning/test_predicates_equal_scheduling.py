@@ -37,9 +37,9 @@ def test_every_pod_of_a_class_gets_the_verdict_of_the_rules_on_every_node(
 ):
     engine = predicates_of(pending, view)
 
-    for index, one in enumerate(pending):
+    for index, pending_pods in enumerate(pending):
         codes = engine.codes(int(engine.table.class_of[index])).tolist()
-        for name, verdict in verdicts(one.pod, view).items():
+        for name, verdict in verdicts(pending_pods.pod, view).items():
             code = codes[engine.arrays.row_of[name]]
             if isinstance(verdict, Fits):
                 assert code == 0
@@ -71,9 +71,9 @@ def test_what_a_trial_places_counts_as_if_it_ran(data: st.DataObject, view: Clus
             trial.place(number, row)
             view = view.with_pod(renamed(engine.table.classes[number].pod, f"placed-{step}"), engine.arrays.names[row])
 
-    for index, one in enumerate(pending):
+    for index, pending_pods in enumerate(pending):
         codes = trial.codes(int(engine.table.class_of[index])).tolist()
-        for name, verdict in verdicts(one.pod, view).items():
+        for name, verdict in verdicts(pending_pods.pod, view).items():
             assert (codes[engine.arrays.row_of[name]] == 0) == isinstance(verdict, Fits), (name, verdict)
 
 
@@ -95,7 +95,7 @@ def test_skew_is_measured_from_the_emptiest_domain(
     ]
     view = ClusterView.of([node(name, zone=zone) for name, (zone, _) in zip(names, rows, strict=True)], running)
     made = pod("a", labels={"app": "web"}, **spread({"app": "web"}, key, skew, **more))
-    answers = [isinstance(one, Fits) for one in verdicts(made, view).values()]
+    answers = [isinstance(verdict, Fits) for verdict in verdicts(made, view).values()]
 
     assert predicates_of([PendingPods(key="a", pod=made, count=1)], view).fits(0).tolist() == answers
 

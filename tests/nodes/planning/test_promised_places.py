@@ -23,7 +23,7 @@ def waiting(name: str, count: int, cpu: float, **more: Any) -> PendingPods:
 def world(*pending: PendingPods, nodes: int = 0, **more: Any) -> Snapshot:
     """Nodes of four cores in one group."""
     machines = [machine(number) for number in range(nodes)]
-    of = {one.metadata.name: "g" for one in machines}
+    of = {node.metadata.name: "g" for node in machines}
     groups = [worlds.group("g", target=nodes)]
     return worlds.world(*pending, groups=groups, nodes=machines, group_of=of, **more)
 
@@ -35,7 +35,7 @@ def machine(number: int) -> Node:
 def promised(before: Snapshot) -> PodNominations:
     plan = plan_scale_up(before, COST)
     promises = PodNominations()
-    promises.make(before, plan.existing, [("g", one.added, one) for one in plan.growths])
+    promises.make(before, plan.existing, [("g", scale_up.added, scale_up) for scale_up in plan.growths])
     return promises
 
 
@@ -71,7 +71,7 @@ def test_others_do_not_take_a_promised_place():
     after = world(*before.pending, waiting("other", 1, 2.5), nodes=1)
     plan = plan_scale_up(replace(after, promises=promises.places(after)), COST)
     assert plan.existing == {"g-0": {"default/large": 1}}
-    assert [(one.offer.group, one.added) for one in plan.growths] == [("g", 1)]
+    assert [(growth.offer.group, growth.added) for growth in plan.growths] == [("g", 1)]
 
 
 def test_pods_that_look_at_others_are_promised_nothing():

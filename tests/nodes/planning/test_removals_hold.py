@@ -112,28 +112,31 @@ def loose(of: Pod) -> Pod:
 
 def assert_pods_have_places(world: Snapshot, removals: Sequence[NodeRemoval]) -> None:
     """Replay, one pod at a time, on the cluster without the nodes that go."""
-    gone = {one.node for one in removals}
+    gone = {removal.node for removal in removals}
     pods = {placed.key: placed.pod for state in world.view.nodes.values() for placed in state.pods.values()}
     view: ClusterView = world.view
     view = view.without_nodes(gone)
-    for one in sorted(removals, key=lambda each: each.is_empty):
-        for move in one.moves:
+    for node_removal in sorted(removals, key=lambda removal: removal.is_empty):
+        for move in node_removal.moves:
             moved = loose(pods[move.pod])
             assert isinstance(feasible(moved, view.nodes[move.target].node, view), Fits)
             view = view.with_pod(moved, move.target)
 
 
 def assert_limits_hold(world: Snapshot, removals: Sequence[NodeRemoval]) -> None:
-    lost = Counter(one.group for one in removals)
+    lost = Counter(node_removal.group for node_removal in removals)
     assert set(lost) <= {"a", "b"}
-    for one in world.groups:
-        assert not lost[one.id] or one.target_size - lost[one.id] >= one.min_size
-        assert not one.zero_or_max or lost[one.id] in {0, one.target_size}
+    for node_group in world.groups:
+        assert not lost[node_group.id] or node_group.target_size - lost[node_group.id] >= node_group.min_size
+        assert not node_group.zero_or_max or lost[node_group.id] in {0, node_group.target_size}
     for limit in world.budgets:
         selector = label_selector(limit.spec.selector)
         allowed = limit.status.disruptions_allowed
         pods = {placed.key: placed.pod for state in world.view.nodes.values() for placed in state.pods.values()}
-        evicted = [sum(1 for move in one.moves if selector.matches(pods[move.pod].metadata.labels)) for one in removals]
+        evicted = [
+            sum(1 for move in node_removal.moves if selector.matches(pods[move.pod].metadata.labels))
+            for node_removal in removals
+        ]
         # Pods of one node are evicted one after the other; those of several together never exceed a budget.
         assert sum(min(each, allowed) for each in evicted) <= allowed
         assert allowed or not sum(evicted)
@@ -142,11 +145,11 @@ def assert_limits_hold(world: Snapshot, removals: Sequence[NodeRemoval]) -> None
 def assert_nobody_is_forced(world: Snapshot, removals: Sequence[NodeRemoval]) -> None:
     """Every pod that has to move is named once, and none of them may not be evicted."""
     rules = DrainRules(options=policy().scale_down, now=NOON)
-    for one in removals:
-        on_node = [placed.pod for placed in world.view.nodes[one.node].pods.values()]
+    for node_removal in removals:
+        on_node = [placed.pod for placed in world.view.nodes[node_removal.node].pods.values()]
         assert not any(rules.verdict(each).keeps_node for each in on_node)
         movable = {each.metadata.name for each in on_node if not is_daemon_pod(each)}
-        assert sorted(move.pod.name for move in one.moves) == sorted(movable)
+        assert sorted(move.pod.name for move in node_removal.moves) == sorted(movable)
 
 
 def departing(world: Snapshot, **options: Any) -> NodesToDelete:
@@ -172,7 +175,7 @@ def test_all_unneeded_nodes_can_go_together(world: Snapshot, many: int):
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(simulator, "MANY", many)
         found = find_unneeded(world, policy(**WIDE), now=NOON)
-    gone = {one.node for one in found.unneeded}
+    gone = {unneeded_node.node for unneeded_node in found.unneeded}
     places = found.hints()
     view: ClusterView = world.view
     view = view.without_nodes(gone)
@@ -197,7 +200,10 @@ def over(state: NodeState, world: Snapshot) -> list[int]:
 @settings(max_examples=40, deadline=None)
 def test_every_node_has_one_verdict(world: Snapshot):
     found = find_unneeded(world, policy(**WIDE), now=NOON)
-    named = [*(one.node for one in found.unneeded), *(one.node for one in found.kept)]
+    named = [
+        *(unneeded_node.node for unneeded_node in found.unneeded),
+        *(unremovable.node for unremovable in found.kept),
+    ]
     assert sorted(named) == sorted(world.view.nodes)
 
 
@@ -215,10 +221,10 @@ def test_a_node_with_one_pod_is_unneeded_exactly_when_the_plain_rules_know_anoth
         places = [
             other
             for other in without.nodes.values()
-            if all(one.status == "True" for one in other.node.status.conditions)
+            if all(condition.status == "True" for condition in other.node.status.conditions)
             and isinstance(feasible(loose(movable[0]), other.node, without), Fits)
         ]
-        assert [one.node for one in found.unneeded] == ([name] if places else [])
+        assert [unneeded_node.node for unneeded_node in found.unneeded] == ([name] if places else [])
 
 
 def only_candidate(world: Snapshot, name: str) -> Snapshot:
@@ -235,10 +241,10 @@ def test_consolidation_is_safe_and_moves_no_pod_twice(world: Snapshot, mode: str
     assert_pods_have_places(world, found.removals)
     assert_limits_hold(world, found.removals)
     assert_nobody_is_forced(world, found.removals)
-    moved = [move.pod for one in found.removals for move in one.moves]
+    moved = [move.pod for node_removal in found.removals for move in node_removal.moves]
     assert len(moved) == len(set(moved))
-    named = [*(one.node for one in found.removals), *(one.node for one in found.kept)]
+    named = [*(node_removal.node for node_removal in found.removals), *(unremovable.node for unremovable in found.kept)]
     assert sorted(named) == sorted(world.view.nodes)
     assert consolidate(world, chosen, now=NOON, terms=terms) == found
     prices = {"a": 1.0, "b": 3.0}
-    assert found.savings_per_hour == sum(prices[one.group] for one in found.removals)
+    assert found.savings_per_hour == sum(prices[node_removal.group] for node_removal in found.removals)

@@ -78,10 +78,10 @@ def test_nodes_and_costs_add_up(sizes: list[tuple[int, int]], with_others: bool)
     snapshot = world(*pending, *others, groups=[group("g"), group("h", cpu=8, price=0.7)])
     plan = plan_scale_up(snapshot, policy(expander="cost"))
     found = shares(plan, snapshot.pending).values()
-    nodes = sum(one.added for one in plan.growths)
-    cost = sum(one.cost_per_hour for one in found)
-    assert sum(count for one in found for count in one.nodes.values()) <= nodes
+    nodes = sum(scale_up.added for scale_up in plan.growths)
+    cost = sum(share.cost_per_hour for share in found)
+    assert sum(count for share in found for count in share.nodes.values()) <= nodes
     assert cost <= plan.cost_per_hour + 1e-9
     if not with_others:
         assert cost == pytest.approx(plan.cost_per_hour)
-        assert sum(count for one in found for count in one.nodes.values()) == nodes
+        assert sum(count for share in found for count in share.nodes.values()) == nodes

@@ -42,8 +42,8 @@ def told(found: Sorted, homes: PodsByNode) -> list[object]:
     """Of each pod: with which of the others it is in a class, what it asks for, and whether it looks at others."""
     numbers = [int(found.class_of[kind]) for kind in homes.kind.tolist()]
     return [
-        ([other == one for other in numbers], found.table.classes[one].demand, bool(found.looks[one]))
-        for one in numbers
+        ([other == number for other in numbers], found.table.classes[number].demand, bool(found.looks[number]))
+        for number in numbers
     ]
 
 

@@ -13,4 +13,4 @@ def test_nine_pods_that_fit_three_nodes_get_three():
     ]
     plan = plan_scale_up(world(*pods, groups=[group("g", cpu=2, memory="4000Mi")]), COST)
     assert not plan.remaining
-    assert sum(one.added for one in plan.growths) == 3
+    assert sum(growth.added for growth in plan.growths) == 3

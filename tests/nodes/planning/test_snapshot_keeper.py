@@ -82,7 +82,7 @@ def told(snapshot: Snapshot) -> dict[str, Any]:
             (name, state.node, state.free, state.used, state.problem, state.unreadable_pods)
             for name, state in view.nodes.items()
         ],
-        "pods": [[(key, one.pod) for key, one in state.pods.items()] for state in view.nodes.values()],
+        "pods": [[(key, placed_pod.pod) for key, placed_pod in state.pods.items()] for state in view.nodes.values()],
         "repelling": [state.name for state in view.anti_affine_nodes],
         "pending": snapshot.pending,
     }

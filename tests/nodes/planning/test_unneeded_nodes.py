@@ -23,11 +23,11 @@ def found(world: Snapshot, known: ScaleDownState | None = None, **options: Any) 
 
 
 def unneeded(world: Snapshot, known: ScaleDownState | None = None, **options: Any) -> list[str]:
-    return [one.node for one in found(world, known, **options).unneeded]
+    return [unneeded_node.node for unneeded_node in found(world, known, **options).unneeded]
 
 
 def reasons(world: Snapshot, known: ScaleDownState | None = None, **options: Any) -> dict[str, str]:
-    return {one.node: one.reason.code for one in found(world, known, **options).kept}
+    return {unremovable.node: unremovable.reason.code for unremovable in found(world, known, **options).kept}
 
 
 def full(name: str = "n9", **more: Any) -> Any:

@@ -65,7 +65,7 @@ def stateful(name: str, count: int, cpu: int = 1, **more: Any) -> list[PendingPo
 
 
 def storage(pending: list[PendingPods], **limits: int) -> Storage:
-    claims = [claim(one.key.partition("/")[2]) for one in pending]
+    claims = [claim(pending_pods.key.partition("/")[2]) for pending_pods in pending]
     limited = [csi_node(name, count=count) for name, count in limits.items()]
     return Storage(claims=claims, classes=[storage_class()], csi_nodes=limited)
 

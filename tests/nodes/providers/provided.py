@@ -64,4 +64,4 @@ class ProviderWorld(CloudWorld):
         return {one.id: one for one in self.do(self.provider.node_groups())}[group]
 
     def calls(self) -> list[tuple[str, str, Any, bool]]:
-        return [(one.call, one.group, one.arg, one.ok) for one in self.log]
+        return [(call_record.call, call_record.group, call_record.arg, call_record.ok) for call_record in self.log]

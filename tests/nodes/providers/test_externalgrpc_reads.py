@@ -19,7 +19,7 @@ def test_groups_come_over_the_wire_and_who_made_them_is_not_told():
         world.group("b", min=1, max=4, target=1)
         world.group("a")
         world.do(world.provider.refresh())
-        found = [(one.id, one.min_size, one.max_size, one.autoprovisioned) for one in _groups(world)]
+        found = [(group.id, group.min_size, group.max_size, group.autoprovisioned) for group in _groups(world)]
         assert found == [("a", 0, 10, None), ("b", 1, 4, None)]
 
 
@@ -28,7 +28,7 @@ def test_groups_that_nobody_wants_autoscaled_are_not_shown():
         world.group("hand", target=1, autoscaled=False)
         world.group("nap", autoscaled=False, autoprovisioned=True)
         world.do(world.provider.refresh())
-        assert [one.id for one in _groups(world)] == ["nap"]
+        assert [group.id for group in _groups(world)] == ["nap"]
         assert world.do(world.provider.node_group_for_node(NodeRef.of_node(world.node("hand-0")))) is None
 
 
@@ -129,7 +129,7 @@ def test_a_missing_call_is_tried_again_only_after_a_refresh():
         world.do(world.provider.refresh())
         types = world.do(world.provider.machine_types())
         assert not isinstance(types, NotImplementedByProvider)
-        assert [one.name for one in types] == ["large", "small"]
+        assert [type_.name for type_ in types] == ["large", "small"]
 
 
 def test_machine_types_come_whole_and_say_what_ids_may_be():

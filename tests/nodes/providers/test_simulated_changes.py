@@ -205,7 +205,7 @@ def test_a_made_group_has_the_labels_taints_and_marks_of_auto_provisioning():
         assert node.metadata.labels["topology.kubernetes.io/zone"] == "b"
         assert node.metadata.labels["autoscaling.x-k8s.io/autoprovisioned"] == "true"
         assert node.metadata.labels["autoscaling.x-k8s.io/profile"]
-        assert [(one.key, one.value) for one in node.spec.taints] == [("dedicated", "red")]
+        assert [(taint.key, taint.value) for taint in node.spec.taints] == [("dedicated", "red")]
 
 
 def test_a_real_node_of_a_made_group_looks_as_its_theory_said():

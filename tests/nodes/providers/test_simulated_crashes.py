@@ -59,7 +59,7 @@ async def _done(act: Callable[[], Awaitable[Any]]) -> None:
 
 async def check(world: CrashWorld) -> None:
     groups = (await world.client.list(NodeGroup)).items
-    assert {one.metadata.name: one.spec.target for one in groups} == {"g": 2, "nap-small-1": 1}
+    assert {group.metadata.name: group.spec.target for group in groups} == {"g": 2, "nap-small-1": 1}
 
 
 def test_a_crash_after_any_write_neither_doubles_nor_loses_growth():

@@ -167,7 +167,7 @@ def test_machine_types_are_described_whole_in_one_answer():
     with ProviderWorld(machineTypes=[SMALL, {**GPU, "capacityType": "spot"}]) as world:
         types = world.do(world.provider.machine_types())
         assert not isinstance(types, NotImplementedByProvider)
-        gpu, small = sorted(types, key=lambda one: one.name)
+        gpu, small = sorted(types, key=lambda type_: type_.name)
         assert (small.price_per_hour, small.zones, dict(small.capacity)) == (
             0.1,
             ("a", "b"),

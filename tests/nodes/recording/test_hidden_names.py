@@ -44,7 +44,7 @@ def filled(kind: Any, field: str = "", depth: int = 0) -> Any:
     """A value of a type in which every text is secret; None where it goes on for ever."""
     if depth > 14:
         return None
-    options = [one for one in get_args(kind) if one is not type(None)]
+    options = [get_arg for get_arg in get_args(kind) if get_arg is not type(None)]
     origin = get_origin(kind)
     if origin is tuple:
         return [filled(options[0], field, depth + 1)]
@@ -52,10 +52,10 @@ def filled(kind: Any, field: str = "", depth: int = 0) -> Any:
         return {"some/key": filled(get_args(kind)[1], field, depth + 1)}
     if isinstance(kind, type) and issubclass(kind, msgspec.Struct):
         found = {}
-        for one in msgspec.structs.fields(kind):
-            value = filled(one.type, one.encode_name, depth + 1)
+        for field_info in msgspec.structs.fields(kind):
+            value = filled(field_info.type, field_info.encode_name, depth + 1)
             if value is not None:
-                found[one.encode_name] = value
+                found[field_info.encode_name] = value
         return found
     if origin is not None and options:
         return filled(options[0] if str in options and field in WORDS_OF_KUBERNETES else options[-1], field, depth)
@@ -174,7 +174,7 @@ def test_the_plan_of_an_anonymised_cluster_is_of_the_same_kind():
     assert SECRET not in encode(recording).decode()
     hidden, plain = replayed(recording), planned_turn(one, policy(), known)
     assert hidden.scale_up.plan.helped == plain.scale_up.plan.helped == 2
-    assert [len(one.patterns) for one in hidden.scale_up.plan.growths] == [
+    assert [len(growth.patterns) for growth in hidden.scale_up.plan.growths] == [
         len(one.patterns) for one in plain.scale_up.plan.growths
     ]
     assert len(hidden.scale_down.unneeded) == len(plain.scale_down.unneeded)

@@ -84,7 +84,12 @@ def test_savings_are_planned_the_same(given_snapshot: Snapshot):
 def seen(view: ClusterView) -> Any:
     """Everything in a view, in order."""
     homes = [
-        (state.node, [(key, one.pod) for key, one in state.pods.items()], state.unreadable_pods, state.problem)
+        (
+            state.node,
+            [(key, placed_pod.pod) for key, placed_pod in state.pods.items()],
+            state.unreadable_pods,
+            state.problem,
+        )
         for state in view.nodes.values()
     ]
     storage = view.storage

@@ -68,7 +68,7 @@ def test_every_turn_is_planned_again_as_it_was(story: str, monkeypatch: pytest.M
         assert encode(scale_up_json(again)) == encode(scale_up_json(turn.scale_up.plan))
     for turn in looked_at:
         unneeded = replayed(recorded(turn, None)).scale_down.unneeded
-        assert [one.node for one in unneeded] == [one.node for one in turn.scale_down.unneeded]
+        assert [unneeded_node.node for unneeded_node in unneeded] == [node.node for node in turn.scale_down.unneeded]
 
 
 @pytest.mark.parametrize("story", STORIES)

@@ -14,7 +14,7 @@ ONE = template("t", cpu="900m")
 
 def removed(ended: Lived) -> dict[str, str]:
     """Node to when it was taken."""
-    return {name: one["time"][11:19] for one in ended.calls("DeleteNodes") for name in one["arg"]}
+    return {name: call["time"][11:19] for call in ended.calls("DeleteNodes") for name in call["arg"]}
 
 
 def reasons(ended: Lived, node: str) -> list[str]:
@@ -70,7 +70,7 @@ def test_ordinary_pods_get_nodes_of_their_own_while_room_is_booked():
         nodeGroups=[group("g", target=1)],
         objects=[ONE, request("a", {"t": 4}, kind=CHECK)],
     )
-    assert [(one["group"], one["arg"]) for one in ended.calls("IncreaseSize")] == [("g", 1)]
+    assert [(call["group"], call["arg"]) for call in ended.calls("IncreaseSize")] == [("g", 1)]
 
 
 def test_pods_that_run_make_the_booking_smaller_until_it_is_consumed():

@@ -48,7 +48,7 @@ class TestRoom:
     def test_ordinary_pods_do_not_get_what_is_booked(self):
         snapshot = world(waiting("web", 4), nodes=nodes(), groups=[group("g")])
         plan = plan_scale_up(booked(snapshot, seen("r", (ONE, 10))).snapshot, POLICY)
-        assert [(one.offer.group, one.added) for one in plan.growths] == [("g", 1)]
+        assert [(growth.offer.group, growth.added) for growth in plan.growths] == [("g", 1)]
 
     def test_nor_do_other_requests(self):
         held = booked(world(nodes=nodes()), seen("a", (ONE, 8)))
@@ -203,7 +203,7 @@ class TestHints:
         both = booked(snapshot, seen("a", (ONE, 4)), seen("b", (ONE, 4)))
         left = booked(snapshot, seen("b", (ONE, 4)), hints=both.hints)
         assert set(left.by_request) == {"default/b"}
-        assert all("default/a/0" not in one.pods for one in left.hints.fillings)
+        assert all("default/a/0" not in filling.pods for filling in left.hints.fillings)
         none = booked(snapshot, hints=left.hints)
         assert none.snapshot is snapshot
         assert none.hints.fillings == ()
@@ -281,5 +281,5 @@ def test_who_is_gone_leaves_nothing_behind(drawn: Any, data: Any):
     never = booked(snapshot, *left)
     assert gone.name not in after.by_request
     assert gone.name not in after.unbookable
-    assert not any(key.startswith(f"{gone.name}/") for one in after.hints.fillings for key in one.pods)
+    assert not any(key.startswith(f"{gone.name}/") for filling in after.hints.fillings for key in filling.pods)
     assert all(after.unbookable.get(one.name, 0) <= never.unbookable.get(one.name, 0) for one in left[:1])

@@ -27,7 +27,7 @@ def there(*held: Any, others: tuple[Any, ...] = (), known: frozenset[str] = froz
 
 
 def codes(waiting: Any, requests: RequestsSeen, **more: Any) -> list[str]:
-    return [one.reason.code for one in consumers(waiting, requests, **more)]
+    return [consumer_warning.reason.code for consumer_warning in consumers(waiting, requests, **more)]
 
 
 def test_nothing_is_wrong_with_pods_made_from_the_template():

@@ -43,7 +43,7 @@ def three_groups(*before: Json, loops: int = 6, **options: Any) -> Lived:
 
 
 def took_effect(ended: Lived, *names: str) -> list[Json]:
-    return [one for one in ended.calls(*names) if one["ok"] or one.get("message") == NOBODY_WAITED]
+    return [call for call in ended.calls(*names) if call["ok"] or call.get("message") == NOBODY_WAITED]
 
 
 def kinds(ended: Lived) -> Counter[str]:

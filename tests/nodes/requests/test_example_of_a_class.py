@@ -26,4 +26,4 @@ def test_the_night_class_adds_machines_when_it_is_night(monkeypatch: pytest.Monk
 
     story = run_scenario(read_scenario((EXAMPLE / "night.yaml").read_bytes(), source="night.yaml"))
     assert story.expectations == 6
-    assert [str(one) for one in story.failed] == []
+    assert [str(failed_expectation) for failed_expectation in story.failed] == []

@@ -27,7 +27,7 @@ LOOP: Json = {"loop": 1, "every": "10s"}
 
 
 def calls(ended: Lived, *names: str) -> list[tuple[str, Any]]:
-    return [(one["group"], one["arg"]) for one in ended.calls(*(names or ("IncreaseSize",)))]
+    return [(call["group"], call["arg"]) for call in ended.calls(*(names or ("IncreaseSize",)))]
 
 
 def boots(**rule: Any) -> Json:

@@ -37,22 +37,22 @@ def asking(name: str, *counts: int, cpu: Any = 1, intent: Intent | None = None) 
 
 
 def planned(*line: RequestView, size: int = 0, ordinary: int = 0) -> tuple[Snapshot, ScaleUpPlan]:
-    pods = [one for each in line for one in each.pods]
+    pods = [pending for request in line for pending in request.pods]
     others = [waiting("web", ordinary)] if ordinary else []
     snapshot = world(*pods, *others, groups=[group("g", target=size, most=50)])
     return snapshot, plan_scale_up(snapshot, policy(expander="cost"))
 
 
 def nodes_of(plan: ScaleUpPlan) -> int:
-    return sum(one.added for one in plan.growths)
+    return sum(scale_up.added for scale_up in plan.growths)
 
 
 def pods_on(plan: ScaleUpPlan) -> Counter[str]:
     """By key, pods on new nodes."""
     found: Counter[str] = Counter()
     for growth in plan.growths:
-        for each in growth.patterns:
-            found.update({key: pods * each.nodes for key, pods in each.pods.items()})
+        for pattern in growth.patterns:
+            found.update({key: pods * pattern.nodes for key, pods in pattern.pods.items()})
     return found
 
 
@@ -96,16 +96,16 @@ def test_what_was_added_is_told_by_the_size_of_the_group():
 def test_a_plan_without_some_is_what_the_others_need_of_it(pods: Sequence[int], gone: set[int], web: int):
     line = [asking(f"r{number}", count) for number, count in enumerate(pods)]
     snapshot, plan = planned(*line, ordinary=web)
-    names = {one.name for number, one in enumerate(line) if number in gone}
+    names = {request.name for number, request in enumerate(line) if number in gone}
     left = without_requests(plan, names, pending=snapshot.pending, why=WHY)
-    keys = {one.key for one in snapshot.pending if one.bundle in names}
-    fillings = [each for growth in plan.growths for each in growth.patterns]
-    assert nodes_of(left) == sum(each.nodes for each in fillings if each.pods.keys() - keys)
-    assert left.helped == plan.helped - sum(one.total for one in line if one.name in names)
-    assert not {key for growth in left.growths for each in growth.patterns for key in each.pods} & keys
+    keys = {pending.key for pending in snapshot.pending if pending.bundle in names}
+    fillings = [pattern for growth in plan.growths for pattern in growth.patterns]
+    assert nodes_of(left) == sum(pattern.nodes for pattern in fillings if pattern.pods.keys() - keys)
+    assert left.helped == plan.helped - sum(request.total for request in line if request.name in names)
+    assert not {key for growth in left.growths for pattern in growth.patterns for key in pattern.pods} & keys
     assert left.cost_per_hour <= plan.cost_per_hour
     served = attempts(left, line, snapshot.pending)
-    assert served.keys() == {one.name for one in line} - names
+    assert served.keys() == {request.name for request in line} - names
 
 
 # ---- back
@@ -120,18 +120,20 @@ def test_a_plan_without_some_is_what_the_others_need_of_it(pods: Sequence[int], 
 def test_all_that_the_others_do_not_need_goes_back_and_nothing_else(pods: Sequence[int], failed: set[int], web: int):
     line = [asking(f"r{number}", count) for number, count in enumerate(pods)]
     snapshot, plan = planned(*line, size=2, ordinary=web)
-    names = {one.name for number, one in enumerate(line) if number in failed}
+    names = {request.name for number, request in enumerate(line) if number in failed}
     left = without_requests(plan, names, pending=snapshot.pending, why=WHY)
     kept = repacked(left, snapshot, policy(expander="cost"), left={"g"}, grown={"g"})
-    assert nodes_of(kept) == math.ceil((sum(one.total for one in line if one.name not in names) + web) / 4)
+    assert nodes_of(kept) == math.ceil((sum(request.total for request in line if request.name not in names) + web) / 4)
     assert pods_on(kept) == pods_on(left)
-    parts = surplus(plan, kept, [one for name, one in attempts(plan, line, snapshot.pending).items() if name in names])
+    parts = surplus(
+        plan, kept, [attempt for name, attempt in attempts(plan, line, snapshot.pending).items() if name in names]
+    )
     grown = 2 + nodes_of(plan)
-    returns = [Rollback(seen=one, nodes=parts[one.name]) for one in line if one.name in names]
+    returns = [Rollback(seen=request, nodes=parts[request.name]) for request in line if request.name in names]
     ways = on_the_way_back(returns, {"g": grown})
     size = grown
-    for one in reversed(returns):
-        size = min([size, *(step.back for step in ways[one.seen.name].groups.values() if step.back is not None)])
+    for rollback in reversed(returns):
+        size = min([size, *(step.back for step in ways[rollback.seen.name].groups.values() if step.back is not None)])
     assert size == (2 + nodes_of(kept) if names else grown)
 
 

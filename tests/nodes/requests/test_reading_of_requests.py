@@ -65,7 +65,7 @@ class TestClasses:
         blue, green = (request(name, CHECK, processorInstance=name) for name in ("blue", "green"))
         named = request("named", f"blue{CHECK}")
         found = seen(request("atomic", ATOMIC), request("check"), blue, green, named, options=options)
-        return sorted(one.name for one in found.all)
+        return sorted(request_view.name for request_view in found.all)
 
     def test_n19_the_instance_with_a_name_answers_checks_that_name_it(self):
         assert self.names(**{INSTANCE: "blue"}) == ["ml/blue", "ml/named"]
@@ -111,7 +111,7 @@ class TestParameters:
 
 class TestOrder:
     def line(self, *requests: ProvisioningRequest, **more: Any) -> list[str]:
-        return [one.name.removeprefix("ml/") for one in seen(*requests, at=100, **more).line]
+        return [request_view.name.removeprefix("ml/") for request_view in seen(*requests, at=100, **more).line]
 
     def test_the_oldest_first_then_by_name(self):
         old = {"creation_timestamp": after(-9)}
@@ -146,7 +146,7 @@ class TestOrder:
 class TestPodSets:
     def test_one_for_each_with_the_request_as_bundle(self):
         found = seen_one(request(sets={"t": 3, "u": 16384}), templates=(template(), template("u")))
-        assert [(one.key, one.count, one.bundle, one.names) for one in found.pods] == [
+        assert [(pod.key, pod.count, pod.bundle, pod.names) for pod in found.pods] == [
             ("ml/r/0", 3, "ml/r", ()),
             ("ml/r/1", 16384, "ml/r", ()),
         ]

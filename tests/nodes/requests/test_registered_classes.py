@@ -49,7 +49,7 @@ def test_a_handler_gets_the_request_and_says_what_to_plan(package: ModuleType):
     made = registered(package, lambda one, _snapshot, _now: Handled(plan=one.pods))
     found = made.answer(a_request(), SNAPSHOT, START)
     assert isinstance(found, Handled)
-    assert [one.key for one in found.plan] == ["ml/r/0"]
+    assert [pending.key for pending in found.plan] == ["ml/r/0"]
 
 
 def test_a_class_has_conditions_of_its_own(package: ModuleType):
@@ -109,7 +109,7 @@ def test_of_two_with_one_name_the_first_is_taken(package: ModuleType):
     package.answer = package.other = lambda *_: Handled()  # type: ignore[attr-defined] # modules take any
     with capture_logs() as logs:
         loaded([point(value="gangs:other"), point()])
-    assert [one["entry_point"] for one in logs] == ["gangs:other"]
+    assert [log_entry["entry_point"] for log_entry in logs] == ["gangs:other"]
 
 
 def test_they_are_looked_for_once():

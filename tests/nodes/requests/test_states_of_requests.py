@@ -64,7 +64,7 @@ def test_where_a_request_stands(conditions: Any, details: dict[str, str], at: fl
 class TestTryingAgain:
     def test_n04_the_wait_doubles_up_to_ten_minutes(self):
         waits = [next_attempt(Details(attempts=n, last_attempt=START), read_options({})) - START for n in range(1, 8)]
-        assert [one.total_seconds() for one in waits] == [60, 120, 240, 480, 600, 600, 600]
+        assert [wait.total_seconds() for wait in waits] == [60, 120, 240, 480, 600, 600, 600]
 
     def test_n04_attempts_of_turns_every_ten_seconds(self):
         policy = read_options({})
@@ -125,7 +125,7 @@ class TestTimeGoesBy:
 
     def test_a_request_whose_time_is_over_is_not_tried_any_more(self):
         found = seen(request(ValidUntilSeconds="60"), at=61)
-        assert (found.line, [one.phase for one in found.others]) == ((), [Phase.DUE])
+        assert (found.line, [other.phase for other in found.others]) == ((), [Phase.DUE])
 
     def test_growth_that_was_begun_stays_in_line_to_be_taken_back(self):
         begun = request("r", ATOMIC, details={"intent": INTENT}, ValidUntilSeconds="60")
@@ -189,7 +189,7 @@ class TestTimeGoesBy:
 class TestHowManyAtOnce:
     def due(self, *requests: Any, **options: Any) -> list[str]:
         found = seen(*requests, templates=(template(), template("u")))
-        return [one.name.removeprefix("ml/") for one in due_now(found.line, read_options(options))]
+        return [request_view.name.removeprefix("ml/") for request_view in due_now(found.line, read_options(options))]
 
     def test_all_of_them_usually(self):
         assert self.due(request("a"), request("b"), request("c", ATOMIC)) == ["a", "b", "c"]
@@ -228,10 +228,11 @@ class TestHowManyAtOnce:
         """Turn by turn the line becomes shorter, from its front."""
         some = [seen_one(request(f"r{n}")) for n in range(len(begun))]
         line: list[RequestView] = [
-            replace(one, phase=Phase.INTENDED if first else Phase.DUE) for one, first in zip(some, begun, strict=True)
+            replace(request_view, phase=Phase.INTENDED if first else Phase.DUE)
+            for request_view, first in zip(some, begun, strict=True)
         ]
         policy = read_options({"check-capacity-provisioning-request-max-batch-size": size})
         while line:
             served = due_now(line, policy)
             assert served
-            line = [one for one in line if one not in served]
+            line = [request_view for request_view in line if request_view not in served]

@@ -118,7 +118,7 @@ def test_growth_names_the_group_the_size_and_its_end():
     assert [str(action.target) for action in plan.actions] == ["nodegroup/a", "nodegroup/b"]
     assert plan.actions[0].arguments == {"to": 3}
     assert plan.actions[0].precondition == {"size": 1}
-    assert [one.result for one in outcomes] == [Result.DONE, Result.FAILED]
+    assert [outcome.result for outcome in outcomes] == [Result.DONE, Result.FAILED]
     assert str(outcomes[1].reason) == "no more machines of this type"
 
 
@@ -138,7 +138,7 @@ def test_removals_have_an_outcome_once_they_ended():
     plan, outcomes = told_of(turn(scale_down=part))
 
     assert [action.target.name for action in plan.actions] == ["n0", "n1", "n2", "n3"]
-    assert {one.action.target.name: one.result for one in outcomes} == {
+    assert {outcome.action.target.name: outcome.result for outcome in outcomes} == {
         "n0": Result.FAILED,
         "n1": Result.DONE,
         "n3": Result.HELD_BACK,
@@ -186,14 +186,14 @@ def news_of(*turns: LoopResult) -> list[list[str] | None]:
     """The things each turn writes about; None: it writes nothing."""
     news = JournalNews()
     found: list[list[str] | None] = []
-    for one in turns:
-        written = news.of(*told_of(one))
+    for loop_result in turns:
+        written = news.of(*told_of(loop_result))
         found.append(None if written is None else sorted(_named(written[0].actions, written[0].not_done)))
     return found
 
 
 def _named(actions: Any, not_done: tuple[NotDone, ...]) -> list[str]:
-    return [*(str(one.target) for one in actions), *(str(ref) for one in not_done for ref in one.about)]
+    return [*(str(action.target) for action in actions), *(str(ref) for done in not_done for ref in done.about)]
 
 
 def keeping(percent: float, *, also: str = "", seconds: float = 0) -> LoopResult:
@@ -277,8 +277,8 @@ def lines_of(*turns: LoopResult) -> list[list[str]]:
     """Lines of what each turn had to say."""
     news = JournalNews()
     found = []
-    for one in turns:
-        told = news.of(*told_of(one), partial(settled_pods, turn=one))
+    for loop_result in turns:
+        told = news.of(*told_of(loop_result), partial(settled_pods, turn=loop_result))
         found.append([] if told is None else told[0].lines())
     return found
 
@@ -323,7 +323,7 @@ def standing_of(*, target: int = 2, ready: int = 2, autoscaled: bool = True, mos
 
 def noted(*turns: LoopResult) -> list[list[str]]:
     notes = GroupNotes()
-    return [[f"{one.what}: {one.reason}" for one in notes.of(each)] for each in turns]
+    return [[f"{not_done.what}: {not_done.reason}" for not_done in notes.of(loop_result)] for loop_result in turns]
 
 
 def test_a_quiet_group_is_told_with_its_sizes_and_limits():

@@ -80,9 +80,9 @@ def test_the_exposition_is_one_that_prometheus_reads_with_the_types_of_cluster_a
     metrics = Metrics()
     metrics.observe(turn(function_seconds={"main": 0.2}))
     text = metrics.exposition().decode()
-    families = {one.name: one for one in text_string_to_metric_families(text)}
+    families = {family.name: family for family in text_string_to_metric_families(text)}
 
-    assert not [one for one in families if one.endswith("_created")]
+    assert not [family for family in families if family.endswith("_created")]
     assert "# TYPE cluster_autoscaler_skipped_scale_events_count counter\n" in text
     assert "skipped_scale_events_count_total" not in text
     assert 'cluster_autoscaler_skipped_scale_events_count{direction="up",reason="CpuResourceLimit"} 0.0' in text
@@ -316,7 +316,7 @@ def test_counters_are_the_sums_of_what_turns_say(stories: list[tuple[int, int, i
     for added, removed, deleted, is_refused in stories:
         growths = [growth(offer(f"g{number}", exists=False), nodes=number + 1) for number in range(added)]
         failure = STOCKOUT if is_refused else None
-        done = tuple(grown(one, failure=failure) for one in growths)
+        done = tuple(grown(scale_up, failure=failure) for scale_up in growths)
         turns.append(
             turn(
                 scale_up=ScaleUpPart(plan=planned(*growths), grown=done),
@@ -326,10 +326,16 @@ def test_counters_are_the_sums_of_what_turns_say(stories: list[tuple[int, int, i
         )
     samples = after(*turns)
 
-    grew_by = sum(one.after - one.before for each in turns for one in each.scale_up.grown if one.is_done)
+    grew_by = sum(
+        result.after - result.before for loop_result in turns for result in loop_result.scale_up.grown if result.is_done
+    )
     assert samples["scaled_up_nodes_total"] == grew_by
-    assert samples["failed_scale_ups_total"] == sum(one.failure is not None for t in turns for one in t.scale_up.grown)
-    assert samples["created_node_groups_total"] == sum(one.created for t in turns for one in t.scale_up.grown)
-    assert samples["scaled_down_nodes_total"] == sum(len(one.scale_down.ended) for one in turns)
-    assert samples["evicted_pods_total"] == 2 * sum(len(one.scale_down.ended) for one in turns)
-    assert samples["deleted_node_groups_total"] == sum(one.failure is None for t in turns for one in t.groups_gone)
+    assert samples["failed_scale_ups_total"] == sum(
+        result.failure is not None for t in turns for result in t.scale_up.grown
+    )
+    assert samples["created_node_groups_total"] == sum(result.created for t in turns for result in t.scale_up.grown)
+    assert samples["scaled_down_nodes_total"] == sum(len(loop_result.scale_down.ended) for loop_result in turns)
+    assert samples["evicted_pods_total"] == 2 * sum(len(loop_result.scale_down.ended) for loop_result in turns)
+    assert samples["deleted_node_groups_total"] == sum(
+        deleted_group.failure is None for t in turns for deleted_group in t.groups_gone
+    )

@@ -50,7 +50,10 @@ def unschedulable(pods: int) -> ConsumerWarning:
 # ---- events
 
 
-@pytest.mark.parametrize("saying", [one for one in UpdateKind if one not in {UpdateKind.ACCEPTED, UpdateKind.DELETED}])
+@pytest.mark.parametrize(
+    "saying",
+    [update_kind for update_kind in UpdateKind if update_kind not in {UpdateKind.ACCEPTED, UpdateKind.DELETED}],
+)
 def test_what_is_said_of_a_request_is_an_event_of_it(saying: UpdateKind):
     (told,) = events_of(with_requests(verdict(saying)))
     assert (told.about.kind, told.about.name, told.about.uid) == ("ProvisioningRequest", "r", "uid-r")
@@ -69,7 +72,7 @@ def accepting(saying: UpdateKind, *, is_written: bool = True) -> StatusUpdate:
 def test_who_is_accepted_is_told_once_before_anything_else(saying: UpdateKind):
     told = events_of(with_requests(accepting(saying), verdict(UpdateKind.NOT_FOUND)))
     assert (told[0].reason, told[0].type) == ("Accepted", EventType.NORMAL)
-    assert [one.reason for one in told[1:]].count("Accepted") == 0
+    assert [message.reason for message in told[1:]].count("Accepted") == 0
     metrics = Metrics()
     metrics.observe(with_requests(accepting(saying), verdict(UpdateKind.NOT_FOUND)))
     assert metrics.samples()[f"provreq_total{{class={ATOMIC},outcome=Accepted}}"] == 1
@@ -168,8 +171,8 @@ def test_the_journal_knows_what_was_done_and_what_was_not():
         with_requests(verdict(UpdateKind.PROVISIONED), verdict(UpdateKind.NOT_FOUND, "14 of 24 pods fit"))
     )
     request = Ref(kind="request", namespace="default", name="r")
-    assert [(one.verb, one.target) for one in plan.actions] == [("provision", request)]
-    assert [str(one.result.value) for one in outcomes] == ["Done"]
+    assert [(action.verb, action.target) for action in plan.actions] == [("provision", request)]
+    assert [str(outcome.result.value) for outcome in outcomes] == ["Done"]
     (left,) = plan.not_done
     assert (left.about, left.reason.message) == ((request,), "14 of 24 pods fit")
 

@@ -57,12 +57,14 @@ def test_a_turn_is_told_everywhere(office: Office):
     with structlog.testing.capture_logs() as logs:
         office.tell(GREW)
 
-    assert [one["told"] for one in logs if one["event"] == "turn.done"] == ["scaled up g 0->1 for 1 pod"]
+    assert [log_entry["told"] for log_entry in logs if log_entry["event"] == "turn.done"] == [
+        "scaled up g 0->1 for 1 pod"
+    ]
     assert office.teller.metrics.samples()["scaled_up_nodes_total"] == 1
     assert office.teller.last is GREW
     (entry,) = office.world.do(office.journal.entries(Query(ref=Ref.parse("pod/default/p"))))
     assert "waits for new nodes" in entry.plan.lines()[1]
-    uids = {one["involvedObject"].get("uid") for one in office.events() if one["reason"] == "ScaledUpGroup"}
+    uids = {event["involvedObject"].get("uid") for event in office.events() if event["reason"] == "ScaledUpGroup"}
     assert uids == {office.world.ask("GET", URL)["metadata"]["uid"]}
 
 
@@ -79,7 +81,12 @@ def test_the_same_sentence_is_no_news_in_the_log(office: Office):
     with structlog.testing.capture_logs() as logs:
         office.tell(turn(), turn(), GREW, turn())
 
-    assert [one["log_level"] for one in logs if one["event"] == "turn.done"] == ["info", "debug", "info", "info"]
+    assert [log_entry["log_level"] for log_entry in logs if log_entry["event"] == "turn.done"] == [
+        "info",
+        "debug",
+        "info",
+        "info",
+    ]
 
 
 def test_a_journal_that_fails_stops_nothing(office: Office):
@@ -87,7 +94,7 @@ def test_a_journal_that_fails_stops_nothing(office: Office):
     with structlog.testing.capture_logs() as logs:
         office.tell(GREW)
 
-    assert [one["log_level"] for one in logs if one["event"] == "journal.not_written"] == ["warning"]
+    assert [log_entry["log_level"] for log_entry in logs if log_entry["event"] == "journal.not_written"] == ["warning"]
 
 
 def test_the_status_goes_with_the_program(office: Office):

@@ -86,8 +86,8 @@ def test_turns_that_follow_each_other_at_once_are_written_together_a_little_late
     writer = LastPlansWriter(world.client, LAST_PLANS_OF_NODES)
     teller = Reporter(last_plans=writer)
     turns = [turn(scale_down=shrinking(kept=(kept(name, "NotAutoscaled"),))) for name in ("n1", "n2", "n3")]
-    for number, one in enumerate(turns):
-        world.do(teller.tell(replace(one, at=one.at + timedelta(seconds=number))))
+    for number, loop_result in enumerate(turns):
+        world.do(teller.tell(replace(loop_result, at=loop_result.at + timedelta(seconds=number))))
     assert said(world).keys() == {"node/n1"}
 
     world.do(teller.tell(replace(turns[2], at=turns[2].at + timedelta(seconds=10))))

@@ -95,7 +95,7 @@ def offer(group: str, *, size: int = 0, most: int = 10, exists: bool = True, **m
 
 def growth(of: ScaleUpOption, *entries: PendingPods, nodes: int = 1) -> GroupScaleUp:
     """The entries together on each of the new nodes."""
-    pods = {one.key: one.count for one in entries}
+    pods = {pending.key: pending.count for pending in entries}
     return GroupScaleUp(
         offer=of,
         before=of.size,
@@ -112,12 +112,12 @@ def grown(one: GroupScaleUp, **more: Any) -> ScaleUpResult:
 
 def planned(*growths: GroupScaleUp, remaining: tuple[UnschedulablePods, ...] = (), **more: Any) -> ScaleUpPlan:
     result = Result.NEEDED if growths else Result.NO_OPTIONS if remaining else Result.NOT_NEEDED
-    helped = sum(pattern.nodes * sum(pattern.pods.values()) for one in growths for pattern in one.patterns)
+    helped = sum(pattern.nodes * sum(pattern.pods.values()) for scale_up in growths for pattern in scale_up.patterns)
     return ScaleUpPlan(result=result, growths=growths, helped=helped, remaining=remaining, **more)
 
 
 def left(*entries: PendingPods, reasons: tuple[Reason, ...]) -> UnschedulablePods:
-    keys = {one.key: one.count for one in entries}
+    keys = {pending.key: pending.count for pending in entries}
     return UnschedulablePods(pods=sum(keys.values()), keys=keys, reasons=reasons)
 
 
@@ -135,7 +135,7 @@ def turn(
 
 def grew(*growths: GroupScaleUp, pending: tuple[PendingPods, ...] = (), **more: Any) -> LoopResult:
     """A turn in which all of it was done."""
-    part = ScaleUpPart(plan=planned(*growths), grown=tuple(grown(one) for one in growths))
+    part = ScaleUpPart(plan=planned(*growths), grown=tuple(grown(scale_up) for scale_up in growths))
     return turn(*pending, scale_up=part, **more)
 
 

@@ -33,7 +33,7 @@ def encoded(name: str, value: dict[str, Any]) -> bytes:
     """A message from its JSON names; only plain messages, texts, numbers, flags, lists and maps of texts."""
     types = message(name)
     assert types is not None
-    numbers = {one.name: number for number, one in types.items()}
+    numbers = {field_type.name: number for number, field_type in types.items()}
     out = b""
     for key, item in value.items():
         one = types[numbers[key]]

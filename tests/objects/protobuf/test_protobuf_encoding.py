@@ -63,9 +63,9 @@ def recorded_bodies() -> list[tuple[str, bytes]]:
 def _requests(recorded: Any) -> list[bytes]:
     """Everything in the recording that is a protobuf body in base64."""
     if isinstance(recorded, dict):
-        return [one for value in recorded.values() for one in _requests(value)]
+        return [request for value in recorded.values() for request in _requests(value)]
     if isinstance(recorded, list):
-        return [one for value in recorded for one in _requests(value)]
+        return [request for value in recorded for request in _requests(value)]
     if isinstance(recorded, str) and recorded.startswith("azhzA"):
         return [base64.b64decode(recorded)]
     return []

@@ -37,10 +37,12 @@ def _differences(sent: Any, stored: Any, path: str = "") -> list[str]:
     if isinstance(sent, dict) and isinstance(stored, dict):
         missing = [f"{path}.{key}" for key in sent if key not in stored]
         common = [key for key in sent if key in stored]
-        return missing + [one for key in common for one in _differences(sent[key], stored[key], f"{path}.{key}")]
+        return missing + [
+            difference for key in common for difference in _differences(sent[key], stored[key], f"{path}.{key}")
+        ]
     if isinstance(sent, list) and isinstance(stored, list) and len(sent) == len(stored):
         pairs = enumerate(zip(sent, stored, strict=True))
-        return [one for index, (a, b) in pairs for one in _differences(a, b, f"{path}[{index}]")]
+        return [difference for index, (a, b) in pairs for difference in _differences(a, b, f"{path}[{index}]")]
     return [] if sent == stored else [path]
 
 
@@ -70,5 +72,5 @@ def test_every_type_of_the_table_is_in_the_table() -> None:
         seen.add(name)
         types = message(name)
         assert types is not None, name
-        pending += [one.type for one in types.values()]
+        pending += [field_type.type for field_type in types.values()]
     assert len(seen) > 100

@@ -53,10 +53,10 @@ def test_an_unknown_name_finds_nothing(name: str):
 
 
 def test_lookups_by_kind_plural_and_struct_agree():
-    for one in KINDS:
-        assert KINDS.by_kind(one.api_version, one.kind) is one
-        assert KINDS.by_plural(one.api_version, one.plural) is one
-        assert KINDS.by_struct(one.struct) is one
+    for kind in KINDS:
+        assert KINDS.by_kind(kind.api_version, kind.kind) is kind
+        assert KINDS.by_plural(kind.api_version, kind.plural) is kind
+        assert KINDS.by_struct(kind.struct) is kind
 
 
 def test_the_same_kind_in_another_version_is_not_found():

@@ -168,7 +168,7 @@ def test_unknown_numbers_in_fields_nobody_reads_do_no_harm():
 @pytest.mark.parametrize("bad", [pod("b", **BAD_PORT), None, 7, [], "text"])
 def test_one_bad_object_does_not_lose_the_list(bad: Any):
     found = decode_list(Pod, pod_list(pod("a"), bad, pod("c")))
-    assert [one.metadata.name for one in found.items] == ["a", "c"]
+    assert [item.metadata.name for item in found.items] == ["a", "c"]
     assert len(found.bad) == 1
     assert found.metadata.resource_version == "99"
     assert found.problem == ""
@@ -184,14 +184,14 @@ def test_an_object_nested_too_deeply_does_not_lose_the_list():
     deep = json.dumps(pod("deep")).encode()[:-1] + b', "status": ' + DEEP + b"}"
     data = pod_list(pod("a"), "here", pod("c")).replace(b'"here"', deep)
     found = decode_list(Pod, data)
-    assert [one.metadata.name for one in found.items] == ["a", "c"]
+    assert [item.metadata.name for item in found.items] == ["a", "c"]
     assert [(one.name, one.problem) for one in found.bad] == [("deep", "nested too deeply")]
     assert found.metadata.resource_version == "99"
 
 
 def test_text_that_is_not_utf_8_does_not_lose_the_list():
     found = decode_list(Pod, pod_list(pod("a"), pod("here")).replace(b'"here"', b'"\xff"'))
-    assert [one.metadata.name for one in found.items] == ["a"]
+    assert [item.metadata.name for item in found.items] == ["a"]
     assert found.bad[0].problem == "not UTF-8: invalid start byte"
 
 
@@ -271,7 +271,7 @@ def test_kinds_that_are_copied_keep_their_bytes():
 
 def test_a_list_of_copied_kinds_keeps_the_bytes_of_the_readable_ones():
     listed, raw = decode_list_with_raw(Pod, pod_list(pod("a"), pod("b", **BAD_PORT), pod("c", unknown=1)))
-    assert [one.metadata.name for one in listed.items] == ["a", "c"]
+    assert [item.metadata.name for item in listed.items] == ["a", "c"]
     assert [one.name for one in listed.bad] == ["b"]
     assert [json.loads(one) for one in raw] == [pod("a"), pod("c", unknown=1)]
     assert decode_list_with_raw(Pod, b"{}")[0].problem == "items: expected a list, got none"

@@ -10,7 +10,7 @@ def owned(name: str, *, by: str = "", uid: str | None = None, controller: bool =
 
 
 def chain(start: ObjectMeta, *others: ObjectMeta) -> OwnerChain:
-    known = {one.name: one for one in others}
+    known = {meta.name: meta for meta in others}
     return owner_chain(start, lambda owner, _: known.get(owner.name))
 
 

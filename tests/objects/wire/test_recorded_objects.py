@@ -72,10 +72,13 @@ def test_a_pod_with_everything():
     spec = recorded(Pod, "create-003").spec
     assert spec.scheduler_name == "none"
     assert spec.termination_grace_period_seconds == 5
-    assert [(one.name, one.restart_policy) for one in spec.init_containers] == [("init", ""), ("sidecar", "Always")]
+    assert [(init_container.name, init_container.restart_policy) for init_container in spec.init_containers] == [
+        ("init", ""),
+        ("sidecar", "Always"),
+    ]
     assert spec.containers[0].resources.requests == {"cpu": "500m", "memory": "512Mi", "nvidia.com/gpu": "1"}
-    assert [(one.container_port, one.protocol) for one in spec.containers[0].ports] == [(80, "TCP"), (53, "UDP")]
-    assert [one.key for one in spec.tolerations] == [
+    assert [(port.container_port, port.protocol) for port in spec.containers[0].ports] == [(80, "TCP"), (53, "UDP")]
+    assert [toleration.key for toleration in spec.tolerations] == [
         "a",
         "node.kubernetes.io/not-ready",
         "node.kubernetes.io/unreachable",
@@ -83,7 +86,7 @@ def test_a_pod_with_everything():
 
 
 def test_the_volumes_of_a_pod_keep_what_binds_it_to_a_place():
-    volumes = {one.name: one for one in recorded(Pod, "create-003").spec.volumes}
+    volumes = {volume.name: volume for volume in recorded(Pod, "create-003").spec.volumes}
     assert volumes["e"].empty_dir
     assert volumes["e"].empty_dir.medium == ""
     assert volumes["h"].host_path

@@ -10,7 +10,7 @@ from plimsoll.objects.api.provisioning_requests import REQUEST_RESOURCES, with_s
 from plimsoll.objects.custom_kinds import OUR_KINDS
 from plimsoll.objects.validation import shipped_definitions
 
-DEFINITIONS = {one.body["spec"]["names"]["kind"]: one.body["spec"] for one in shipped_definitions()}
+DEFINITIONS = {manifest.body["spec"]["names"]["kind"]: manifest.body["spec"] for manifest in shipped_definitions()}
 
 
 @pytest.mark.parametrize("resource", REQUEST_RESOURCES, ids=lambda one: one.kind)

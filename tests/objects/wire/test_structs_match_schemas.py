@@ -79,13 +79,13 @@ def resolved(schema: dict[str, Any]) -> tuple[dict[str, Any], str]:
 def without_none(shape: inspect.Type) -> inspect.Type:
     if not isinstance(shape, inspect.UnionType):
         return shape
-    rest = tuple(one for one in shape.types if not isinstance(one, inspect.NoneType))
+    rest = tuple(type_ for type_ in shape.types if not isinstance(type_, inspect.NoneType))
     return rest[0] if len(rest) == 1 else inspect.UnionType(rest)
 
 
 def meaning_of(shape: inspect.Type) -> str:
     if isinstance(shape, inspect.UnionType):
-        return " or ".join(sorted(meaning_of(one) for one in shape.types))
+        return " or ".join(sorted(meaning_of(type_) for type_ in shape.types))
     if isinstance(shape, inspect.CustomType):
         assert shape.cls is MicroTime
         return "MicroTime"
@@ -119,9 +119,9 @@ def walked(struct: type[Wire], component: str) -> Walk:
 
 
 def wire_structs(base: type[Wire] = Wire) -> Iterator[type[Wire]]:
-    for one in base.__subclasses__():
-        yield one
-        yield from wire_structs(one)
+    for cls in base.__subclasses__():
+        yield cls
+        yield from wire_structs(cls)
 
 
 @pytest.mark.parametrize("resource", list(KINDS), ids=lambda one: one.full_name)
@@ -134,9 +134,9 @@ def test_the_metadata_of_lists_is_checked_too():
 
 
 def test_no_struct_is_out_of_reach_of_the_check():
-    met = {one for each in KINDS for one in walked(each.struct, component_of(each)).met} | {ListMeta, WireObject}
+    met = {one for kind in KINDS for one in walked(kind.struct, component_of(kind)).met} | {ListMeta, WireObject}
     modules = {one.__module__ for one in met}
-    assert {one for one in wire_structs() if one.__module__ in modules} - met == set()
+    assert {wire_struct for wire_struct in wire_structs() if wire_struct.__module__ in modules} - met == set()
 
 
 class BadStructName(Wire):

@@ -12,7 +12,7 @@ from plimsoll.objects.custom_kinds import OUR_KINDS
 from plimsoll.objects.schema.api import compile_definition
 from plimsoll.objects.validation import shipped_definitions
 
-DEFINITIONS = {one.body["spec"]["names"]["kind"]: one.body for one in shipped_definitions()}
+DEFINITIONS = {manifest.body["spec"]["names"]["kind"]: manifest.body for manifest in shipped_definitions()}
 AUTOSCALER = {
     "apiVersion": "pingcap.com/v1alpha1",
     "kind": "TidbClusterAutoScaler",

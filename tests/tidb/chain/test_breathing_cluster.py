@@ -69,8 +69,8 @@ async def _moment(world: World, at_s: int) -> Moment:
         pods=set(pods),
         pending={name for name, node in pods.items() if not node},
         nodes=len(await listed("/api/v1/nodes")),
-        offline={one.pod for one in stores if one.state == OFFLINE},
-        buried={one.pod for one in stores if one.state == TOMBSTONE},
+        offline={store_state.pod for store_state in stores if store_state.state == OFFLINE},
+        buried={store_state.pod for store_state in stores if store_state.state == TOMBSTONE},
     )
 
 
@@ -81,7 +81,7 @@ def story() -> list[Moment]:
 
 def _first(story: list[Moment], holds: Any) -> int:
     """The index of the first moment at which something holds."""
-    return next(index for index, one in enumerate(story) if holds(one))
+    return next(index for index, moment in enumerate(story) if holds(moment))
 
 
 def test_load_brings_a_group_its_pods_wait_and_machines_follow(story: list[Moment]) -> None:
@@ -96,9 +96,9 @@ def test_load_brings_a_group_its_pods_wait_and_machines_follow(story: list[Momen
 
 
 def test_while_the_load_lasts_nothing_else_happens(story: list[Moment]) -> None:
-    busy = [one for one in story if 900 <= one.at_s <= 1_500]
+    busy = [moment for moment in story if 900 <= moment.at_s <= 1_500]
 
-    assert {(tuple(one.groups.values()), one.nodes, len(one.pending)) for one in busy} == {((2,), 5, 0)}
+    assert {(tuple(moment.groups.values()), moment.nodes, len(moment.pending)) for moment in busy} == {((2,), 5, 0)}
 
 
 def test_when_it_falls_stores_leave_one_at_a_time_and_then_the_machines(story: list[Moment]) -> None:
@@ -113,7 +113,7 @@ def test_when_it_falls_stores_leave_one_at_a_time_and_then_the_machines(story: l
 
 
 def test_at_most_one_store_is_on_its_way_out(story: list[Moment]) -> None:
-    assert max(len(one.offline) for one in story) <= 1
+    assert max(len(moment.offline) for moment in story) <= 1
 
 
 def test_no_pod_goes_before_its_store_is_buried(story: list[Moment]) -> None:
@@ -123,7 +123,7 @@ def test_no_pod_goes_before_its_store_is_buried(story: list[Moment]) -> None:
 
 
 def test_the_cluster_itself_keeps_its_size(story: list[Moment]) -> None:
-    assert {one.base for one in story} == {3}
+    assert {moment.base for moment in story} == {3}
 
 
 @pytest.mark.parametrize(
@@ -133,8 +133,8 @@ def test_the_cluster_itself_keeps_its_size(story: list[Moment]) -> None:
 def test_a_crash_on_the_way_changes_neither_the_end_nor_what_is_safe(crashing: str, crash_at_s: int) -> None:
     story = told(every_s=60, crash_at_s=crash_at_s, crashing=crashing)
 
-    assert any(list(one.groups.values()) == [2] for one in story)
-    assert max(len(one.offline) for one in story) <= 1
+    assert any(list(moment.groups.values()) == [2] for moment in story)
+    assert max(len(moment.offline) for moment in story) <= 1
     assert not story[-1].groups
     assert story[-1].nodes == 3
-    assert story[-1].buried == {pod for one in story for pod in one.pods if pod.startswith("auto-")}
+    assert story[-1].buried == {pod for moment in story for pod in moment.pods if pod.startswith("auto-")}

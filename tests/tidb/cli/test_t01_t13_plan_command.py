@@ -119,7 +119,7 @@ def test_t09_storage(tmp_path: Path):
 
 def test_t09_storage_goes_before_a_cpu_rule_that_is_high_too(tmp_path: Path):
     both = strategy(SMALL, storage=thresholds(), cpu=thresholds())
-    busy = [{**one, "cpu_used_seconds": 239.0} for one in disks(270)]
+    busy = [{**disk, "cpu_used_seconds": 239.0} for disk in disks(270)]
     assert short(plans(run_plan(tmp_path, both, snapshot(*busy)))) == {"default_homogeneous_tikv": 6}
 
 

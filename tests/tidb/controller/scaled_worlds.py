@@ -147,9 +147,9 @@ class EmbeddedServer:
 
     def prepare(self) -> None:
         self.world.namespace("prod")
-        for one in shipped_definitions():
-            if one.ref.name.endswith("pingcap.com"):
-                self.world.made("/apis/apiextensions.k8s.io/v1/customresourcedefinitions", one.body)
+        for manifest in shipped_definitions():
+            if manifest.ref.name.endswith("pingcap.com"):
+                self.world.made("/apis/apiextensions.k8s.io/v1/customresourcedefinitions", manifest.body)
 
     def transport(self) -> Transport:
         return EmbeddedTransport(self.world.application, token=ADMIN)
@@ -160,7 +160,7 @@ class EmbeddedServer:
 
     def names(self, plural: str) -> list[str]:
         items = self.world.ask("GET", f"{TIDB}/namespaces/prod/{plural}").body["items"]
-        return [one["metadata"]["name"] for one in items]
+        return [item["metadata"]["name"] for item in items]
 
     def make(self, plural: str, body: Json) -> None:
         if plural == "nodes":
@@ -281,7 +281,11 @@ class ScaledWorld:
                     self._bury_beyond(name, count)
                     labels = (own.get("config") or {}).get("server", {}).get("labels", {})
                     stores = [self.pd.register(f"{name}-tikv-{one}", labels=labels) for one in range(count)]
-                    told = {str(one.id): {"id": str(one.id), "state": "Up"} for one in stores if one.state == 0}
+                    told = {
+                        str(breathing_store.id): {"id": str(breathing_store.id), "state": "Up"}
+                        for breathing_store in stores
+                        if breathing_store.state == 0
+                    }
                     if not self.silent_stores:
                         status[component]["stores"] = told
             if found.get("status") != status:
@@ -327,9 +331,9 @@ class ScaledWorld:
         results = await parts.autoscaler.run_all()
         telling.cancel()
         await asyncio.wait((telling,))
-        failed = [one for one in results if not isinstance(one, ReconcileResult)]
+        failed = [result for result in results if not isinstance(result, ReconcileResult)]
         assert not failed, failed
-        return [one for one in results if isinstance(one, ReconcileResult)]
+        return [result for result in results if isinstance(result, ReconcileResult)]
 
     async def ask(self, asked: Request) -> Response | RequestFailed:
         """A `Web`: the planner and PD."""

@@ -54,11 +54,11 @@ def test_what_was_done_and_what_was_held_is_found_there(world: LivingWorld) -> N
     world.planner.says(group(1))
     world.passes(parts)
     made = world.said[Ref(kind="tidbcluster", namespace="prod", name=AUTO)]
-    assert [one.result for one in made.outcomes] == [Result.DONE]
+    assert [outcome.result for outcome in made.outcomes] == [Result.DONE]
     world.planner.says(group(2))
     world.passes(parts)
     held = world.said[Ref(kind="tidbclusterautoscaler", namespace="prod", name="as1")]
-    assert [one.reason.code for one in held.not_done] == ["CoolingDown"]
+    assert [not_done.reason.code for not_done in held.not_done] == ["CoolingDown"]
 
 
 def test_the_same_again_is_not_written_again(world: LivingWorld) -> None:
@@ -82,7 +82,7 @@ def test_the_last_words_are_written_at_a_clean_end(world: LivingWorld) -> None:
     autoscaler = Ref(kind="tidbclusterautoscaler", namespace="prod", name="as1")
     assert world.said[autoscaler].not_done == ()
     world.run.until(parts.teller.leave())
-    assert [one.reason.code for one in world.said[autoscaler].not_done] == ["CoolingDown"]
+    assert [not_done.reason.code for not_done in world.said[autoscaler].not_done] == ["CoolingDown"]
 
 
 def test_a_dry_run_keeps_none(world: LivingWorld) -> None:

@@ -85,7 +85,7 @@ def test_a_group_comes_and_goes_by_itself() -> None:
             world.run.advance_by(30)
             world.operate()
         assert world.clusters == ["db"]
-        assert [one.state for one in world.pd.stores.values()] == [0, 0, 0, 2, 2]
+        assert [breathing_store.state for breathing_store in world.pd.stores.values()] == [0, 0, 0, 2, 2]
         assert AUTO not in world.clusters
 
 

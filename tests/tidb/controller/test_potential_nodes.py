@@ -97,7 +97,7 @@ def test_nodes_on_their_way_are_still_to_come(health: dict[str, Any], left: int)
 
 
 def provisioned(names: list[str], **options: Any) -> int:
-    document = {"nodeGroups": [group(one, maxSize=5) for one in names]}
+    document = {"nodeGroups": [group(name, maxSize=5) for name in names]}
     return room_of(document, {"node-autoprovisioning": True, **options}).in_new_groups
 
 

@@ -45,7 +45,7 @@ def test_silent_stores_are_present_and_leaving_ones_are_told_apart():
 def test_where_the_status_does_not_tell_nothing_is_made_up():
     seen = sight("Up", is_told=False)
     assert (seen.base.registered, seen.base.present) == (7, None)
-    assert [(one.present, one.leaving) for one in seen.groups] == [(None, 0)]
+    assert [(group.present, group.leaving) for group in seen.groups] == [(None, 0)]
 
 
 def test_servers_are_no_stores():

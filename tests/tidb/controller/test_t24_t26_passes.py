@@ -99,7 +99,7 @@ class TestT25MaxReplicasGuard:
     def test_being_blocked_is_told_once(self, world: ScaledWorld) -> None:
         world.pd.max_replicas = 5
         world.once(730)
-        assert [one["type"] for one in world.sent.events] == ["Warning"]
+        assert [event["type"] for event in world.sent.events] == ["Warning"]
         world.once(760)
         assert (world.sent.wrote, world.sent.events) == ([], [])
 
@@ -118,7 +118,7 @@ class TestT26AutoscalerDeleted:
         for number in range(6):
             world.once(60 + 30 * number)
             there = world.server.get("tidbclusters", AUTO)
-            buried = [one.pod for one in world.pd.stores.values() if one.state == 2]
+            buried = [breathing_store.pod for breathing_store in world.pd.stores.values() if breathing_store.state == 2]
             if there is None:
                 break
             sizes.append((there["spec"]["tikv"]["replicas"], len(buried)))

@@ -98,13 +98,13 @@ class TestTooLittleKnown:
         assert world.condition("MetricsAvailable") == ("False", "InsufficientMetrics")
         assert world.condition("PlannerReachable") == ("True", "Answered")
         assert world.condition("Ready") == ("False", "InsufficientMetrics")
-        assert [one["reason"] for one in world.sent.events] == ["InsufficientMetrics"]
+        assert [event["reason"] for event in world.sent.events] == ["InsufficientMetrics"]
 
     def test_two_conditions_make_one_event(self, world: ScaledWorld) -> None:
         world.autoscaler().cluster().planner.says_body(BLIND, 500)
         world.once()
         assert world.condition("PlannerReachable")[0] == world.condition("MetricsAvailable")[0] == "False"
-        assert [one["reason"] for one in world.sent.events] == ["InsufficientMetrics"]
+        assert [event["reason"] for event in world.sent.events] == ["InsufficientMetrics"]
 
 
 class TestNewClusters:
@@ -122,7 +122,7 @@ class TestNewClusters:
         world.once()
         world.once(700)
         assert world.condition("PlannerReachable") == ("False", "PlannerRefused")
-        assert [(one["type"], one["reason"]) for one in world.sent.events] == [("Warning", "PlannerRefused")]
+        assert [(event["type"], event["reason"]) for event in world.sent.events] == [("Warning", "PlannerRefused")]
 
     def test_and_if_the_cluster_was_up_before(self, world: ScaledWorld) -> None:
         world.operate()
@@ -132,7 +132,7 @@ class TestNewClusters:
     def test_a_planner_that_is_not_there_is_trouble_at_once(self, world: ScaledWorld) -> None:
         world.planner.says_body(None)
         world.once()
-        assert [one["reason"] for one in world.sent.events] == ["PlannerUnreachable"]
+        assert [event["reason"] for event in world.sent.events] == ["PlannerUnreachable"]
 
 
 @contextmanager
@@ -152,7 +152,9 @@ def logged(body: bytes, *, is_up: bool) -> Iterator[list[Any]]:
         world.run.advance_by(60)
         assert len(world.planner.asked) > 3
         yield [
-            (one["log_level"], one["event"]) for one in logs if one["event"] in {"advice.missing", "reconcile.failed"}
+            (log_entry["log_level"], log_entry["event"])
+            for log_entry in logs
+            if log_entry["event"] in {"advice.missing", "reconcile.failed"}
         ]
 
 
@@ -176,8 +178,8 @@ def test_an_act_is_found_under_whoever_it_concerns(world: ScaledWorld, kind: str
     world.once()
     ref = Ref(kind=kind, namespace="prod", name=name)
     (entry,) = world.run.until(world.journal.entries(Query(ref=ref)))
-    assert [one.verb for one in entry.about(ref).plan.actions] == ["create"]
-    assert [one.action.verb for one in entry.about(ref).outcomes] == ["create"]
+    assert [action.verb for action in entry.about(ref).plan.actions] == ["create"]
+    assert [outcome.action.verb for outcome in entry.about(ref).outcomes] == ["create"]
 
 
 def test_one_is_one_instance(world: ScaledWorld) -> None:

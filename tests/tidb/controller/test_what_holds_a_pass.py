@@ -59,7 +59,7 @@ class TestMistakes:
         assert world.condition("Valid") == ("False", "Invalid")
         assert world.message("Valid").startswith("spec.tidb.rules.storage: unknown resource type storage")
         assert "and 6 more" in world.message("Valid")
-        assert [(one["type"], one["reason"]) for one in world.sent.events] == [("Warning", "Invalid")]
+        assert [(event["type"], event["reason"]) for event in world.sent.events] == [("Warning", "Invalid")]
         assert world.planner.asked == []
 
     def test_a_mended_one_is_valid(self, world: ScaledWorld) -> None:
@@ -152,7 +152,7 @@ class TestOtherNamespaces:
         made.played.put("tidbclusterautoscalers", body)
         world.planner.says(homogeneous(9))
         (result,) = world.once()
-        assert [one.code for one in result.problems] == ["V16"]
+        assert [field_problem.code for field_problem in result.problems] == ["V16"]
         assert world.tc("db")["spec"]["tikv"]["replicas"] == 3
 
     def test_nor_can_it_stand_in_the_way_of_those_at_home(self, world: ScaledWorld) -> None:
@@ -219,7 +219,7 @@ class TestBrakes:
             world.planner.says(group(1))
             (result,) = world.once()
             assert (world.sent.wrote, world.sent.events) == ([], [])
-            assert [type(one.act).__name__ for one in result.done] == ["CreateGroup"]
+            assert [type(act_done.act).__name__ for act_done in result.done] == ["CreateGroup"]
 
     def test_pausing_runs_no_clock(self, world: ScaledWorld) -> None:
         world.autoscaler().cluster()

@@ -45,7 +45,11 @@ class DrainWorld:
 
     def store(self, ordinal: int) -> BreathingStore:
         """Of the group: the latest of that pod."""
-        return [one for one in self.pd.stores.values() if one.pod == f"{GROUP}-tikv-{ordinal}"][-1]
+        return [
+            breathing_store
+            for breathing_store in self.pd.stores.values()
+            if breathing_store.pod == f"{GROUP}-tikv-{ordinal}"
+        ][-1]
 
     def scale(self, replicas: int, *, registers: bool = True) -> None:
         """What an operator does when `replicas` changes: pods come, and pods go with whatever they hold."""

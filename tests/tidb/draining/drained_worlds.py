@@ -46,7 +46,11 @@ class DrainedWorld(ScaledWorld):
     @property
     def stores(self) -> list[BreathingStore]:
         """Of the group, in the order of their pods."""
-        return [one for one in self.pd.stores.values() if one.pod.startswith(f"{AUTO}-tikv-")]
+        return [
+            breathing_store
+            for breathing_store in self.pd.stores.values()
+            if breathing_store.pod.startswith(f"{AUTO}-tikv-")
+        ]
 
     @property
     def policy(self) -> dict[str, Any]:
@@ -70,11 +74,11 @@ class DrainedWorld(ScaledWorld):
     def _bury_beyond(self, name: str, count: int) -> None:
         """It buries nothing: that is the drainer's part."""
         pods = [one for one in self.pd.running if one.startswith(f"{name}-tikv-")]
-        self._stop([one for one in pods if int(one.rpartition("-")[2]) >= count])
+        self._stop([pod for pod in pods if int(pod.rpartition("-")[2]) >= count])
 
     def _stop(self, pods: list[str]) -> None:
         """With whatever they hold."""
-        self.lost += [one for one in pods if self.pd.running.pop(one).state != 2]
+        self.lost += [pod for pod in pods if self.pd.running.pop(pod).state != 2]
 
     # ---- writes that may be the last
 

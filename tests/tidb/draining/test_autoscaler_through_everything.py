@@ -86,7 +86,7 @@ class Scaling(RuleBasedStateMachine):
             world.pass_by(900, every_s=15)
             assert (world.clusters, world.server.names("tidbclusterautoscalers")) == (["db"], [])
             assert (world.lost, world.pd.evicting) == ([], set())
-            assert all(one.state == 2 for one in world.stores)
+            assert all(breathing_store.state == 2 for breathing_store in world.stores)
         finally:
             world.__exit__(None, None, None)
 

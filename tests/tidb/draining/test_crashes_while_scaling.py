@@ -66,7 +66,7 @@ def ended(story: str, crash: CrashAfter | None) -> dict[str, Any]:
         return {
             "clusters": world.clusters,
             "specs": {name: world.tc(name)["spec"] for name in world.clusters},
-            "stores": [(one.pod, one.state) for one in world.stores],
+            "stores": [(breathing_store.pod, breathing_store.state) for breathing_store in world.stores],
             "autoscalers": autoscalers,
             "replicas": {key: entry.get("replicas") for key, entry in status.items()},
         }

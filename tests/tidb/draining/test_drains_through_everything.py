@@ -96,7 +96,7 @@ class Draining(RuleBasedStateMachine):
             world.take_out_all(at_most_s=8000)
             assert (world.lost, world.pd.evicting, world.mark) == ([], set(), None)
             assert all(world.pd.stores[number].state == 0 for number in range(1, 5))
-            assert all(one.state == 2 for number, one in world.pd.stores.items() if number > 4)
+            assert all(breathing_store.state == 2 for number, breathing_store in world.pd.stores.items() if number > 4)
 
 
 TestDraining = Draining.TestCase

@@ -118,22 +118,24 @@ class TestOfAClusterBefore:
         self.begin(world)
         world.pass_by(1800, every_s=20)
         assert (world.clusters, world.lost, world.pd.together) == (["db", "other"], [], 1)
-        assert [one.state for one in world.stores] == [2, 2]
+        assert [breathing_store.state for breathing_store in world.stores] == [2, 2]
         assert world.tac()["status"].get("tikv", {}) == {}
 
     def test_it_is_told_of_until_then(self, world: TwoClustersWorld) -> None:
         self.begin(world)
         (result,) = world.once()
         (tikv,) = result.components
-        assert [(one.key, one.reason.code) for one in tikv.decided.held if one.key == GROUP] == [(GROUP, "NotManaged")]
-        assert [one.cluster for one in tikv.done] == [AUTO]
+        assert [(held.key, held.reason.code) for held in tikv.decided.held if held.key == GROUP] == [
+            (GROUP, "NotManaged")
+        ]
+        assert [act_done.cluster for act_done in tikv.done] == [AUTO]
         assert world.entry()["replicas"] == 2
 
     def test_so_it_is_while_it_waits_for_its_time(self, world: TwoClustersWorld) -> None:
         self.begin(world)
         world.server.edit("tidbclusters", AUTO, {"metadata": {"annotations": {LAST_CHANGE: "2026-01-01T00:11:40Z"}}})
         (result,) = world.once()
-        assert [one.reason.code for one in result.components[0].decided.held] == ["CoolingDown", "NotManaged"]
+        assert [held.reason.code for held in result.components[0].decided.held] == ["CoolingDown", "NotManaged"]
         world.once(730)
         assert (world.sent.wrote, world.sent.events) == ([], [])
 
@@ -141,7 +143,7 @@ class TestOfAClusterBefore:
         self.begin(world)
         world.planner.says(group(1))
         world.once(1500)
-        made = [one for one in world.clusters if one not in {AUTO, "db", "other"}]
+        made = [cluster for cluster in world.clusters if cluster not in {AUTO, "db", "other"}]
         assert [world.tc(one)["metadata"]["labels"]["tidb.pingcap.com/base-tc"] for one in made] == ["other"]
         assert world.entry()["replicas"] == 1
 

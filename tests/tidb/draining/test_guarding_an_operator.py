@@ -33,7 +33,13 @@ class OperatedWorld(DrainedWorld):
             self.noticed[name] = own["replicas"]
             labels = (own.get("config") or {}).get("server", {}).get("labels", {})
             stores = [self.pd.register(f"{name}-tikv-{one}", labels=labels) for one in range(self.pods[name])]
-            told = {str(one.id): {"id": str(one.id), "state": one.body["store"]["state_name"]} for one in stores}
+            told = {
+                str(breathing_store.id): {
+                    "id": str(breathing_store.id),
+                    "state": breathing_store.body["store"]["state_name"],
+                }
+                for breathing_store in stores
+            }
             status = {"phase": "Normal", "statefulSet": {"replicas": self.pods[name]}, "stores": told}
             if self.tc(name).get("status", {}).get("tikv") != status:
                 self.server.edit("tidbclusters", name, {"status": None}, sub="status")

@@ -36,7 +36,7 @@ def test_whatever_a_mark_names_the_last_store_is_drained(store_id: int) -> None:
         world.mark = mark(world, store_id)
         world.take_out_all()
         assert (world.lost, world.pd.evicting, world.pd.together) == ([], set(), 1)
-        assert [one.state for one in world.pd.stores.values()] == [0, 0, 0, 2, 2]
+        assert [breathing_store.state for breathing_store in world.pd.stores.values()] == [0, 0, 0, 2, 2]
 
 
 def test_a_store_of_the_base_that_is_leaving_is_not_brought_back() -> None:

@@ -202,7 +202,7 @@ STORES = st.lists(
         regions=st.integers(0, 3),
     ),
     max_size=7,
-    unique_by=lambda one: one.id,
+    unique_by=lambda store_seen: store_seen.id,
 )
 
 
@@ -214,8 +214,12 @@ def test_a_store_only_leaves_if_the_rest_can_take_what_it_holds(
     leaving = hot(10, used_bytes=used)
     if code(leaving, *others, health=msgspec.structs.replace(WELL, needed=needed)):
         return
-    takers = [one for one in others if one.state == "Up" and not one.is_special and not one.is_tiflash]
+    takers = [
+        store_seen
+        for store_seen in others
+        if store_seen.state == "Up" and not store_seen.is_special and not store_seen.is_tiflash
+    ]
     assert len(takers) >= needed
-    assert not any(one.state in {"Down", "Offline"} for one in others)
-    held = used + sum(one.used_bytes or 0 for one in others if not one.is_tiflash)
-    assert held * 5 < 4 * sum(one.capacity_bytes or 0 for one in takers)
+    assert not any(store_seen.state in {"Down", "Offline"} for store_seen in others)
+    held = used + sum(store_seen.used_bytes or 0 for store_seen in others if not store_seen.is_tiflash)
+    assert held * 5 < 4 * sum(store_seen.capacity_bytes or 0 for store_seen in takers)

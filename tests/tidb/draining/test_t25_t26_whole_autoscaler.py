@@ -82,7 +82,7 @@ class TestT26DeletionOfTheAutoscaler:
                 seen.append(replicas)
         assert [one for one in seen if one >= 0] == [2, 1, 0]
         assert (world.clusters, world.lost, world.pd.together) == (["db"], [], 1)
-        assert (world.pd.evicting, [one.state for one in world.stores]) == (set(), [2, 2])
+        assert (world.pd.evicting, [breathing_store.state for breathing_store in world.stores]) == (set(), [2, 2])
         assert world.server.names("tidbclusterautoscalers") == []
         assert world.tc("db")["spec"]["tikv"]["replicas"] == 3
 

@@ -65,7 +65,12 @@ def ours(world: KubeWorld) -> list[EndpointSlice]:
 
 
 def addresses(world: KubeWorld) -> list[str]:
-    return [address for one in ours(world) for endpoint in one.endpoints for address in endpoint.addresses]
+    return [
+        address
+        for endpoint_slice in ours(world)
+        for endpoint in endpoint_slice.endpoints
+        for address in endpoint.addresses
+    ]
 
 
 def test_ready_servers_of_a_group_are_served(world: KubeWorld) -> None:

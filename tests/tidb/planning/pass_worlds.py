@@ -110,7 +110,7 @@ def kinds(found: Decided) -> list[str]:
 
 
 def codes(found: Decided) -> dict[str, str]:
-    return {one.key: one.reason.code for one in found.held}
+    return {held.key: held.reason.code for held in found.held}
 
 
 def _number(act: Any) -> list[str]:
@@ -121,7 +121,7 @@ def _number(act: Any) -> list[str]:
 
 def next_pass(world: ComponentSeen, found: Decided, *, now: float, crashes: bool = False) -> ComponentSeen:
     """The world after all acts succeeded and everything has come or gone; a crash loses the status only."""
-    groups = {one.key: one for one in world.groups}
+    groups = {group_seen.key: group_seen for group_seen in world.groups}
     for act in found.acts:
         if isinstance(act, RaiseBase):
             world = replace(world, base=base(act.replicas, last_change=at(now)))

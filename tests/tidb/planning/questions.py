@@ -86,7 +86,7 @@ def strategy(
     """With a cpu rule unless only a storage rule is given; `limit` is the count of the reserved type."""
     own: Json = {"resource_type": f"default_homogeneous_{component}", "cpu": 4000, "memory": 16 * GB}
     own |= {"storage": own_storage} | ({} if limit is None else {"count": limit})
-    names = sorted([one["resource_type"] for one in types] + [own["resource_type"]])
+    names = sorted([type_["resource_type"] for type_ in types] + [own["resource_type"]])
     rules = {"cpu_rule": cpu or (None if storage else thresholds()), "storage_rule": storage}
     present = {name: {"resource_types": names, **rule} for name, rule in rules.items() if rule}
     found: Json = {"rules": [{"component": component, **present}], "resources": [*types, own], **more}
@@ -95,7 +95,11 @@ def strategy(
 
 def answer(asked: Json, seen: Json) -> Planned | CannotPlan:
     snap = read_snapshot(json.dumps(seen).encode())
-    (found,) = [one for one in read_strategies(json.dumps(asked).encode()) if one.component is snap.component]
+    (found,) = [
+        read_strategy
+        for read_strategy in read_strategies(json.dumps(asked).encode())
+        if read_strategy.component is snap.component
+    ]
     return plan(found, snap)
 
 
@@ -108,14 +112,14 @@ def planned(asked: Json, *instances: Json) -> Planned:
 def counts(asked: Json, *instances: Json) -> dict[str, int]:
     """Planned counts; the cluster's own as `own`, several groups of a type by their label."""
     found: dict[str, int] = {}
-    for one in planned(asked, *instances).plans:
-        kind = "own" if one.is_homogeneous else one.resource_type
-        found[one.group if kind in found else kind] = one.count
+    for scaling_plan in planned(asked, *instances).plans:
+        kind = "own" if scaling_plan.is_homogeneous else scaling_plan.resource_type
+        found[scaling_plan.group if kind in found else kind] = scaling_plan.count
     return found
 
 
 def codes(asked: Json, *instances: Json) -> list[str]:
-    return [one.code for one in planned(asked, *instances).reasons]
+    return [reason.code for reason in planned(asked, *instances).reasons]
 
 
 TIKV, TIDB = Component.TIKV, Component.TIDB

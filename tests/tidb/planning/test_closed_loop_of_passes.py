@@ -60,7 +60,7 @@ class Loop:
             now = number * PASS_S
             self._arrive(now)
             self._turn(now, load)
-            sizes = {one.key: one.replicas for one in self.world.groups}
+            sizes = {group_seen.key: group_seen.replicas for group_seen in self.world.groups}
             self.history.append({"own": self.world.base.replicas, **sizes})
 
     def _turn(self, now: int, load: Any) -> None:
@@ -79,7 +79,7 @@ class Loop:
         return now - self.leaves.setdefault(act.key, now) >= self.drain_s
 
     def _apply(self, act: Any, now: int, *, is_done: bool) -> None:
-        groups = {one.key: one for one in self.world.groups}
+        groups = {group_seen.key: group_seen for group_seen in self.world.groups}
         if isinstance(act, RaiseBase):
             self.comes.setdefault("own", []).extend([now + self.start_s] * (act.replicas - act.was))
             own = replace(self.world.base, replicas=act.replicas, running=act.replicas)
@@ -119,16 +119,23 @@ class Loop:
             if key == "own":
                 own = self.world.base
                 self.world = replace(self.world, base=replace(own, registered=(own.registered or 0) + number))
-            groups = [self._joined(one, number) if one.key == key else one for one in self.world.groups]
+            groups = [
+                self._joined(group_seen, number) if group_seen.key == key else group_seen
+                for group_seen in self.world.groups
+            ]
             self.world = replace(self.world, groups=tuple(groups))
 
     def _joined(self, one: GroupSeen, number: int) -> GroupSeen:
         return replace(one, registered=min((one.registered or 0) + number, one.replicas))
 
     def _instances(self, load: Any) -> list[InstanceSeen]:
-        groups = {one.key: one for one in self.world.groups}
+        groups = {group_seen.key: group_seen for group_seen in self.world.groups}
         quotas = [4.0] * (self.world.base.registered or 0)
-        members = [(one, self.cores[one.resource_type]) for one in groups.values() for _ in range(one.registered or 0)]
+        members = [
+            (group_seen, self.cores[group_seen.resource_type])
+            for group_seen in groups.values()
+            for _ in range(group_seen.registered or 0)
+        ]
         usages = load(len(quotas), [float(cores) for _, cores in members])
         found = []
         for index, usage in enumerate(usages):

@@ -77,7 +77,7 @@ def test_defect_7_each_component_has_its_own_rule():
     asked["resources"].append({"resource_type": "default_homogeneous_tidb", "cpu": 4000})
     found = answer(asked, snapshot(*base(0.9, 0.9), component="tidb"))
     assert not isinstance(found, CannotPlan)
-    assert [(one.resource_type, one.count) for one in found.plans] == [("default_homogeneous_tidb", 4)]
+    assert [(plan.resource_type, plan.count) for plan in found.plans] == [("default_homogeneous_tidb", 4)]
     assert counts(asked, *base(0.9, 0.9)) == {}
 
 

@@ -64,7 +64,7 @@ def test_after_a_change_of_size_there_is_a_second_group_and_the_first_only_shrin
     first = "pd-auto-scaling-tikv-small"
     assert [(one.group, one.count) for one in found] == [(first, 1), (f"{first}-{suffix}", 2)]
     both = [*group_of("small", 0.1), *group_of("small", 0.1, label=f"{first}-{suffix}")]
-    assert [one.group for one in planned(asked, *IDLE, *both).plans] == [f"{first}-{suffix}"]
+    assert [plan.group for plan in planned(asked, *IDLE, *both).plans] == [f"{first}-{suffix}"]
 
 
 def test_labels_of_groups_are_found_in_any_case():

@@ -117,14 +117,14 @@ def worlds_and_answers(draw: st.DrawFn) -> tuple[ComponentSeen, list[ScalingPlan
 
 
 def times_of(world: ComponentSeen, key: str) -> list[Any]:
-    found = [one.last_change for one in world.groups if one.key == key]
+    found = [group_seen.last_change for group_seen in world.groups if group_seen.key == key]
     if key in world.status:
         found.append(world.status[key].last_auto_scaling_timestamp)
     return [one for one in found if one is not None and one - at(0) <= timedelta(hours=24)]
 
 
 def sizes_after(world: ComponentSeen, found: Decided) -> dict[str, int]:
-    sizes = {one.key: one.replicas for one in world.groups}
+    sizes = {group_seen.key: group_seen.replicas for group_seen in world.groups}
     for act in found.acts:
         match act:
             case CreateGroup():
@@ -150,7 +150,7 @@ def test_limits_hold_and_the_cluster_itself_never_shrinks(given_: tuple[Componen
             limit = resources.get(act.key)
             assert act.replicas > act.was == world.base.replicas
             assert limit is None or limit.count is None or act.replicas <= limit.count
-    after, before = sizes_after(world, found), {one.key: one.replicas for one in world.groups}
+    after, before = sizes_after(world, found), {group_seen.key: group_seen.replicas for group_seen in world.groups}
     for kind in ("a", "b"):
         keys = [key for key in after if key.startswith(key_of(kind, world.component))]
         ceiling = resources[kind].count
@@ -174,14 +174,18 @@ def test_stores_leave_one_at_a_time_and_only_by_being_taken_out(given_: tuple[Co
         assert all(act.replicas == act.was - 1 for act in takers)
         for act in takers:
             assert world.component is TIKV
-            others = {one.key for one in world.groups if one.name != act.group and is_shrinking(one)}
-            waiting = {one.key for one in found.held if one.reason.code == "OneStoreAtATime"}
+            others = {
+                group_seen.key
+                for group_seen in world.groups
+                if group_seen.name != act.group and is_shrinking(group_seen)
+            }
+            waiting = {held.key for held in found.held if held.reason.code == "OneStoreAtATime"}
             assert others <= waiting
         if world.component is TIKV:
             assert not [act for act in found.acts if isinstance(act, Resize) and act.replicas < act.was]
             for act in found.acts:
                 if isinstance(act, Remove):
-                    (one,) = [each for each in world.groups if each.key == act.key]
+                    (one,) = [group_seen for group_seen in world.groups if group_seen.key == act.key]
                     assert (one.replicas, one.running) == (0, 0)
 
 
@@ -198,7 +202,7 @@ def test_nothing_is_done_while_held_or_cooling_down(given_: tuple[ComponentSeen,
         if isinstance(act, Remove) and world.component is TIKV:
             continue
         fewer = isinstance(act, Remove) or (not isinstance(act, CreateGroup) and act.replicas < act.was)
-        is_empty = any(one.key == act.key and one.replicas == 0 for one in world.groups)
+        is_empty = any(group_seen.key == act.key and group_seen.replicas == 0 for group_seen in world.groups)
         if isinstance(act, Remove) and is_empty:
             continue
         for moment in times_of(world, act.key):
@@ -210,19 +214,21 @@ def test_nothing_is_done_while_held_or_cooling_down(given_: tuple[ComponentSeen,
 def test_a_group_goes_by_omission_only_if_sure(given_: tuple[ComponentSeen, list[ScalingPlan]]):
     world, answer = given_
     found = decided(world, *answer)
-    named = {one.group for one in answer if one.count}
-    counts = {kind: one.count for kind, one in (world.scaled.resources if world.scaled else {}).items()}
-    for one in world.groups:
-        acts = [act for act in found.acts if act.key == one.key]
-        if one.key in named or counts.get(one.resource_type) == 0 or not acts:
+    named = {scaling_plan.group for scaling_plan in answer if scaling_plan.count}
+    counts = {
+        kind: auto_resource.count for kind, auto_resource in (world.scaled.resources if world.scaled else {}).items()
+    }
+    for group_seen in world.groups:
+        acts = [act for act in found.acts if act.key == group_seen.key]
+        if group_seen.key in named or counts.get(group_seen.resource_type) == 0 or not acts:
             continue
-        assert world.status[one.key].omitted_count >= POLICY.removal_confirmations - 1
-        assert not any(each.resource_type == "unknown" for each in answer)
-        is_stuck = one.waiting_since == at(-700)
-        if one.replicas and not is_stuck:
-            assert one.created <= at(-600)
-            leaving = max(one.leaving, int(one.mark is not None))
-            assert one.registered is None or one.registered + leaving >= one.replicas
+        assert world.status[group_seen.key].omitted_count >= POLICY.removal_confirmations - 1
+        assert not any(scaling_plan.resource_type == "unknown" for scaling_plan in answer)
+        is_stuck = group_seen.waiting_since == at(-700)
+        if group_seen.replicas and not is_stuck:
+            assert group_seen.created <= at(-600)
+            leaving = max(group_seen.leaving, int(group_seen.mark is not None))
+            assert group_seen.registered is None or group_seen.registered + leaving >= group_seen.replicas
 
 
 @given(worlds_and_answers())
@@ -230,13 +236,13 @@ def test_a_group_goes_by_omission_only_if_sure(given_: tuple[ComponentSeen, list
 def test_every_key_of_an_answer_is_accounted_for(given_: tuple[ComponentSeen, list[ScalingPlan]]):
     world, answer = given_
     found = decided(world, *answer)
-    told = {act.key for act in found.acts} | {one.key for one in found.held}
-    standing = {one.key: one.replicas for one in world.groups}
-    for one in answer:
-        if one.is_homogeneous:
-            assert one.group in told or one.count <= world.base.replicas
+    told = {act.key for act in found.acts} | {held.key for held in found.held}
+    standing = {group_seen.key: group_seen.replicas for group_seen in world.groups}
+    for scaling_plan in answer:
+        if scaling_plan.is_homogeneous:
+            assert scaling_plan.group in told or scaling_plan.count <= world.base.replicas
         else:
-            assert one.group in told or standing.get(one.group, 0) == one.count
+            assert scaling_plan.group in told or standing.get(scaling_plan.group, 0) == scaling_plan.count
     for key, number in standing.items():
         assert key in told or number == found.status[key].desired_replicas
 
@@ -277,12 +283,12 @@ def test_in_any_history_changes_keep_their_distance_and_groups_go_after_confirma
     for named, number, passed, crashes in steps:
         now += passed
         answer = [plan(kind, number + 1, component=component) for kind in named]
-        for one in world.groups:
+        for group_seen in world.groups:
             # An answer of which a crash left no trace is one that never came.
-            if one.key not in {each.group for each in answer}:
-                left_out[one.key] = left_out.get(one.key, 0) + 1
+            if group_seen.key not in {scaling_plan.group for scaling_plan in answer}:
+                left_out[group_seen.key] = left_out.get(group_seen.key, 0) + 1
             elif not crashes:
-                left_out[one.key] = 0
+                left_out[group_seen.key] = 0
         found = decide(world, tuple(answer), policy=policy, now=at(now))
         for act in found.acts:
             fewer = isinstance(act, Remove | TakeOut) or (isinstance(act, Resize) and act.replicas < act.was)

@@ -50,8 +50,12 @@ def clusters(draw: st.DrawFn) -> list[Json]:
 
 
 def sizes(found: Planned) -> tuple[int | None, dict[str, int]]:
-    own = [one.count for one in found.plans if one.is_homogeneous]
-    return (own[0] if own else None), {one.resource_type: one.count for one in found.plans if not one.is_homogeneous}
+    own = [scaling_plan.count for scaling_plan in found.plans if scaling_plan.is_homogeneous]
+    return (own[0] if own else None), {
+        scaling_plan.resource_type: scaling_plan.count
+        for scaling_plan in found.plans
+        if not scaling_plan.is_homogeneous
+    }
 
 
 def standing_groups(instances: list[Json]) -> dict[str, int]:

@@ -28,7 +28,7 @@ def played(run: Run, component: Component = Component.TIKV) -> Simulated:
 
 
 def done(simulated: Simulated) -> list[tuple[str, str]]:
-    return [(one.kind, one.what) for one in simulated.decisions if not one.is_held]
+    return [(decision.kind, decision.what) for decision in simulated.decisions if not decision.is_held]
 
 
 def test_a_quiet_cluster_is_left_alone() -> None:
@@ -74,15 +74,15 @@ def test_a_group_goes_one_store_at_a_time_when_nothing_is_hot_any_more() -> None
 def test_a_store_leaves_after_it_was_emptied() -> None:
     day = curve((0, HOT), (1800, HOT), (1801, QUIET), (7200, QUIET))
     decisions = played(run_of(day, tikv=scaled(), delays=Delays(drain_s=600))).decisions
-    begun = next(one.at_s for one in decisions if one.what == "one of 2 is being emptied")
-    gone = next(one.at_s for one in decisions if one.what == "2 → 1")
+    begun = next(decision.at_s for decision in decisions if decision.what == "one of 2 is being emptied")
+    gone = next(decision.at_s for decision in decisions if decision.what == "2 → 1")
     assert gone - begun == 600
 
 
 def test_cool_downs_are_kept() -> None:
     day = curve((0, HOT), (1800, HOT), (1801, QUIET), (20_000, QUIET))
     simulated = played(run_of(day, tikv=scaled(intervals=(300, 2000)), delays=Delays(drain_s=0)))
-    changes = [one.at_s for one in simulated.decisions if one.added < 0]
+    changes = [decision.at_s for decision in simulated.decisions if decision.added < 0]
     assert len(changes) == 2
     assert changes[1] - changes[0] >= 2000
 
@@ -105,7 +105,7 @@ def test_what_is_not_done_is_told_once() -> None:
     simulated = played(
         run_of(curve((0, BUSY), (60, busier), (900, busier)), tikv=scaled(types=types, intervals=(600, 0)))
     )
-    assert len({(one.kind, one.what) for one in simulated.decisions}) == len(simulated.decisions)
+    assert len({(decision.kind, decision.what) for decision in simulated.decisions}) == len(simulated.decisions)
 
 
 def test_equal_inputs_give_equal_outcomes() -> None:

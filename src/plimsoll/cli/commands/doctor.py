@@ -91,7 +91,9 @@ def _names(controllers: list[Controller]) -> tuple[str, ...]:
     """Those named, in the order of the table; `all` names every one."""
     given = set(controllers)
     return tuple(
-        one.value for one in Controller if one is not Controller.ALL and (one in given or Controller.ALL in given)
+        controller.value
+        for controller in Controller
+        if controller is not Controller.ALL and (controller in given or Controller.ALL in given)
     )
 
 
@@ -99,7 +101,7 @@ def _invocation(connection: Connection, controllers: list[Controller], *, timeou
     """The same command for JSON: an answer to another question would be advice for another case."""
     import shlex
 
-    named = [word for one in controllers for word in ("--controller", one.value)]
+    named = [word for controller in controllers for word in ("--controller", controller.value)]
     patience = ["--timeout", f"{timeout_s:g}"] if timeout_s != _TIMEOUT_S else []
     return shlex.join(["plimsoll", "doctor", *connection.options, *named, *patience, "-o", "json"])
 

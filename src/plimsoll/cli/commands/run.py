@@ -203,4 +203,4 @@ async def _sell(access: Access, *, boot_s: float, clock: Clock) -> None:
         await prepare_cloud(component.client, boot_s=boot_s, clock=clock)
         made = controllers(component)
         typer.echo(f"playing the cloud of {access.server}; Ctrl-C ends it")
-        await parts.run([Service(name=one.name, run=one.run) for one in made])
+        await parts.run([Service(name=controller.name, run=controller.run) for controller in made])

@@ -65,7 +65,7 @@ def _manifests(name: str) -> list[Manifest]:
     found = read_manifests(read_file(name), source=name)
     if not found:
         raise UnreadableDocument("holds no object", path=name)
-    return [replace(one, body=with_shipped_names(one.body)) for one in found]
+    return [replace(manifest, body=with_shipped_names(manifest.body)) for manifest in found]
 
 
 def _by_rules(manifest: Manifest, judgement: ValidationResult, manifests: list[Manifest]) -> ValidationResult:

@@ -162,7 +162,7 @@ def _kernels_for(given: PlanInput, *, prove: bool) -> AbstractContextManager[Non
     if os.environ.get(kernels.VARIABLE):
         return nullcontext()
     size = len(snapshot.pending) * nodes
-    many = size >= _WORTH_LOADING_FOR_MANY and sum(one.count for one in snapshot.pending) >= _MANY_PODS
+    many = size >= _WORTH_LOADING_FOR_MANY and sum(pending.count for pending in snapshot.pending) >= _MANY_PODS
     if size < _WORTH_LOADING and not ((prove or many) and kernels.cache_is_warm()):
         return kernels.forced("plain")
     if not kernels.cache_is_warm():
@@ -174,7 +174,7 @@ def _small(given: PlanInput) -> Snapshot:
     """The same question for one pod: who answers it has imported everything."""
     from dataclasses import replace
 
-    pending = tuple(replace(one, count=1) for one in given.snapshot.pending[:1])
+    pending = tuple(replace(pending_pods, count=1) for pending_pods in given.snapshot.pending[:1])
     return replace(given.snapshot, pending=pending)
 
 
@@ -230,7 +230,7 @@ def _explain(proposal: Proposal, answer: ScaleUpPlan, key: str, output: Output) 
 def _key_of(given: PlanInput, wanted: str) -> str:
     """A pod by its own name, or by the entry it comes from: default/web-3 is one of default/web."""
     name = wanted if "/" in wanted else f"default/{wanted}"
-    keys = {one.key for one in given.snapshot.pending}
+    keys = {pending.key for pending in given.snapshot.pending}
     if name in keys:
         return name
     entry, _, number = name.rpartition("-")
@@ -238,7 +238,7 @@ def _key_of(given: PlanInput, wanted: str) -> str:
         return entry
     if name in given.set_aside:
         raise InvalidInput(f"{name} is not planned for: {given.set_aside[name]}", path="--explain")
-    if any(one.key == name for request in given.requests for one in request.pods):
+    if any(pending.key == name for request in given.requests for pending in request.pods):
         told = f"{name} is of a request that only asks whether there is room; its condition says what is lacking"
         raise InvalidInput(told, path="--explain")
     import difflib

@@ -27,7 +27,7 @@ _SHOWN: Final = 0.005
 def plan_lines(given: PlanInput, policy: Policy, answer: ScaleUpPlan) -> Iterator[str]:
     """What is added, what it costs, who is left."""
     yield from _growths(answer.growths)
-    waiting = sum(one.count for one in given.snapshot.pending)
+    waiting = sum(pending.count for pending in given.snapshot.pending)
     if waiting:
         yield _helped(answer, waiting)
         yield _money(given, answer)
@@ -69,10 +69,10 @@ def _growths(growths: Sequence[GroupScaleUp]) -> Iterator[str]:
     yield from table(("NODE GROUP", "MACHINE TYPE", "ZONE", "NODES", "PODS", "PER HOUR"), rows[:_ROWS])
     if len(rows) > _ROWS:
         more = growths[_ROWS:]
-        cost = sum(one.added * one.offer.price_per_hour for one in more)
-        nodes = sum(one.added for one in more)
+        cost = sum(scale_up.added * scale_up.offer.price_per_hour for scale_up in more)
+        nodes = sum(scale_up.added for scale_up in more)
         yield f"and {_many(nodes, 'node')} in {len(more)} more groups for {cost:.4f} an hour; -o json has them all"
-    why = [*dict.fromkeys(str(cause) for one in growths for cause in one.reason.because)]
+    why = [*dict.fromkeys(str(cause) for scale_up in growths for cause in scale_up.reason.because)]
     if why:
         yield f"groups are made because: {'; '.join(why[:_NAMED])}"
 
@@ -82,7 +82,7 @@ def _helped(answer: ScaleUpPlan, waiting: int) -> str:
     told = f"{answer.helped} of {_pods(waiting)} get a place"
     if not answer.helped:
         return told
-    nodes = sum(one.added for one in answer.growths)
+    nodes = sum(scale_up.added for scale_up in answer.growths)
     parts = [
         f"{here} on {_many(len(answer.existing), 'node')} that {'is' if len(answer.existing) == 1 else 'are'} there"
     ]
@@ -110,13 +110,13 @@ def _money(given: PlanInput, answer: ScaleUpPlan) -> str:
 
 
 def _without_price(given: PlanInput, growths: Sequence[GroupScaleUp]) -> list[str]:
-    types = {one.name for one in given.snapshot.machine_types if one.price_per_hour is None}
-    groups = {one.id for one in given.snapshot.groups if one.price_per_hour is None}
+    types = {machine_type.name for machine_type in given.snapshot.machine_types if machine_type.price_per_hour is None}
+    groups = {group.id for group in given.snapshot.groups if group.price_per_hour is None}
     found = (
-        (one.offer.group if one.offer.group in groups else "")
-        if one.offer.exists
-        else (one.offer.machine_type if one.offer.machine_type in types else "")
-        for one in growths
+        (scale_up.offer.group if scale_up.offer.group in groups else "")
+        if scale_up.offer.exists
+        else (scale_up.offer.machine_type if scale_up.offer.machine_type in types else "")
+        for scale_up in growths
     )
     return [*dict.fromkeys(filter(None, found))]
 
@@ -142,14 +142,14 @@ def request_lines(answers: Mapping[str, Any]) -> Iterator[str]:
 def _left(given: PlanInput, remaining: Sequence[UnschedulablePods]) -> Iterator[str]:
     if not remaining:
         return
-    owners = {one.key: _owner(one) for one in given.snapshot.pending}
+    owners = {pending.key: _owner(pending) for pending in given.snapshot.pending}
     yield ""
-    for one in remaining:
+    for unschedulable in remaining:
         counts: dict[str, int] = {}
-        for key, pods in one.keys.items():
+        for key, pods in unschedulable.keys.items():
             counts[owners[key]] = counts.get(owners[key], 0) + pods
-        yield f"{_pods(one.pods)} left: {_few([_counted(name, count) for name, count in counts.items()])}"
-        yield from (f"  {reason}" for reason in one.reasons)
+        yield f"{_pods(unschedulable.pods)} left: {_few([_counted(name, count) for name, count in counts.items()])}"
+        yield from (f"  {reason}" for reason in unschedulable.reasons)
 
 
 def _owner(one: Any) -> str:

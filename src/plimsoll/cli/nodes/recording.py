@@ -105,7 +105,7 @@ def replay(
         "recordedAt": f"{recording.made_at:%Y-%m-%dT%H:%M:%SZ}",
         "recordedBy": recording.plimsoll,
         "replayedBy": plimsoll.__version__,
-        "differences": [dict(zip(("path", "recorded", "now"), one, strict=True)) for one in differences],
+        "differences": [dict(zip(("path", "recorded", "now"), difference, strict=True)) for difference in differences],
         "plan": now,
     }
     _tell_replayed(told, turn, output)

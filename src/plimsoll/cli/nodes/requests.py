@@ -215,8 +215,8 @@ def _listed(connection: Connection, namespace: str, *, is_silent: bool) -> list[
                 hint="install their definition, kubectl apply -k deploy/crds, and run the autoscaler with "
                 "--enable-provisioning-requests",
             ) from error
-        line = sorted(found.items, key=lambda one: (one.metadata.namespace, one.metadata.name))
-        return [report_of(one, now=RealClock().now()) for one in line]
+        line = sorted(found.items, key=lambda request: (request.metadata.namespace, request.metadata.name))
+        return [report_of(request, now=RealClock().now()) for request in line]
 
     return with_client(connection, work, is_silent=is_silent)
 

@@ -176,14 +176,14 @@ def flag_rows() -> list[tuple[str, str, str, str, str, str]]:
 
     return [
         (
-            f"--{one.name}",
-            one.kind,
-            _shown(one),
-            one.state.value,
-            ", ".join(f"--{alias}" for alias in one.aliases),
-            one.note,
+            f"--{flag.name}",
+            flag.kind,
+            _shown(flag),
+            flag.state.value,
+            ", ".join(f"--{alias}" for alias in flag.aliases),
+            flag.note,
         )
-        for one in FLAGS.values()
+        for flag in FLAGS.values()
     ]
 
 

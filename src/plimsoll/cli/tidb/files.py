@@ -32,13 +32,13 @@ class World(Value):
     @classmethod
     def of(cls, manifests: Sequence[Manifest]) -> World:
         """From what stands in files, as far as it can be read."""
-        found = [convert_object(TidbCluster, one.body) for one in manifests if is_tidb(one, TidbCluster)]
+        found = [convert_object(TidbCluster, manifest.body) for manifest in manifests if is_tidb(manifest, TidbCluster)]
         return cls(
             clusters=tuple(one for one in found if not isinstance(one, BadObject)),
             annotations={
-                one.ref.name: _annotations(one.body)
-                for one in manifests
-                if (one.api_version, one.kind) == ("v1", "Namespace")
+                manifest.ref.name: _annotations(manifest.body)
+                for manifest in manifests
+                if (manifest.api_version, manifest.kind) == ("v1", "Namespace")
             },
         )
 
@@ -46,8 +46,11 @@ class World(Value):
         """Its cluster; files need not name the namespace."""
         cluster = autoscaler.spec.cluster
         spaces = {"", cluster.namespace or autoscaler.metadata.namespace}
-        named = [one for one in self.clusters if one.metadata.name == cluster.name]
-        return next((one for one in named if one.metadata.namespace in spaces or spaces == {""}), None)
+        named = [tidb_cluster for tidb_cluster in self.clusters if tidb_cluster.metadata.name == cluster.name]
+        return next(
+            (tidb_cluster for tidb_cluster in named if tidb_cluster.metadata.namespace in spaces or spaces == {""}),
+            None,
+        )
 
     def open_to(self, namespace: str) -> frozenset[str]:
         return frozenset(name for name, told in self.annotations.items() if lets_in(told, namespace))
@@ -63,14 +66,14 @@ class GivenAutoScaler(Value):
     def problems(self, world: World) -> list[str]:
         """Everything wrong, a line each. Its cluster may be missing in files as long as something else is wrong."""
         if self.autoscaler is None:
-            return [str(one).replace("\n", " ") for one in self.judgement.complaints]
+            return [str(complaint).replace("\n", " ") for complaint in self.judgement.complaints]
         # What the schema asks for inside the spec, the rules ask for as well, with reasons of their own. And a status
         # is nobody's mistake: it comes along with what kubectl shows.
         outside = [
-            str(one)
-            for one in self.judgement.complaints
-            if (one.reason == "FieldUnknown" or not one.field.startswith("spec."))
-            and not one.field.startswith("status")
+            str(complaint)
+            for complaint in self.judgement.complaints
+            if (complaint.reason == "FieldUnknown" or not complaint.field.startswith("spec."))
+            and not complaint.field.startswith("status")
         ]
         namespaces = world.open_to(self.autoscaler.metadata.namespace)
         base = self._base(world)
@@ -94,7 +97,9 @@ class GivenAutoScaler(Value):
 
     def _no_base(self, world: World) -> InvalidInput:
         assert self.autoscaler is not None
-        names = ", ".join(f"{one.metadata.namespace}/{one.metadata.name}" for one in world.clusters)
+        names = ", ".join(
+            f"{tidb_cluster.metadata.namespace}/{tidb_cluster.metadata.name}" for tidb_cluster in world.clusters
+        )
         cluster = self.autoscaler.spec.cluster
         wanted = f"{cluster.namespace}/{cluster.name}" if cluster.namespace else cluster.name
         return InvalidInput(f"holds no TidbCluster {wanted}; there is {names or 'none'}", path="--tc")
@@ -103,7 +108,7 @@ class GivenAutoScaler(Value):
 def read_autoscaler(name: str) -> GivenAutoScaler:
     """Raises `InvalidInput` if the file holds none, or several."""
     manifests = read_manifests(read_file(name), source=name, odd_numbers=True)
-    found = [one for one in manifests if is_tidb(one, TidbClusterAutoScaler)]
+    found = [manifest for manifest in manifests if is_tidb(manifest, TidbClusterAutoScaler)]
     if len(found) != 1:
         raise InvalidInput(f"holds {len(found)} TidbClusterAutoScalers, one was expected", path=name)
     return given(found[0])
@@ -140,7 +145,10 @@ def complaints_of_rules(manifest: Manifest, world: World) -> tuple[Complaint, ..
         return (Complaint(field="", reason="FieldValueTypeInvalid", message=autoscaler.problem),)
     namespaces = world.open_to(autoscaler.metadata.namespace)
     found = problems_of(autoscaler, world.base_of(autoscaler), open_namespaces=namespaces)
-    return tuple(Complaint(field=one.field, reason="FieldValueInvalid", message=one.reason) for one in found)
+    return tuple(
+        Complaint(field=field_problem.field, reason="FieldValueInvalid", message=field_problem.reason)
+        for field_problem in found
+    )
 
 
 def is_tidb(manifest: Manifest, struct: type[TidbCluster | TidbClusterAutoScaler]) -> bool:

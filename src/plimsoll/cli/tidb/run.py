@@ -237,10 +237,12 @@ def _run_once(chosen: Chosen, clock: Clock, output: Output) -> None:
 
     results = asyncio.run(once())
     _tell(results, output)
-    failed = [one for one in results if isinstance(one, Failed)]
+    failed = [result for result in results if isinstance(result, Failed)]
     if failed:
         raise _why_failed(failed)
-    if any(component.problem for one in results if not isinstance(one, Failed) for component in one.components):
+    if any(
+        component.problem for result in results if not isinstance(result, Failed) for component in result.components
+    ):
         raise typer.Exit(1)
 
 
@@ -277,17 +279,17 @@ def _tell(results: Sequence[ReconcileResult | Failed], output: Output) -> None:
     from plimsoll.tidb.reconciler import Failed
     from plimsoll.tidb.reporting.messages import sentences_of
 
-    told = [one for one in results if not isinstance(one, Failed)]
+    told = [result for result in results if not isinstance(result, Failed)]
     match output:
         case Output.TABLE:
-            for one in told:
-                for sentence in sentences_of(one):
+            for reconcile_result in told:
+                for sentence in sentences_of(reconcile_result):
                     typer.echo(harmless(sentence))
             if not results:
                 typer.echo("there is no TidbClusterAutoScaler")
         case Output.NAME:
-            for one in told:
-                typer.echo(f"tidbclusterautoscaler/{one.about.namespace}/{one.about.name}")
+            for result in told:
+                typer.echo(f"tidbclusterautoscaler/{result.about.namespace}/{result.about.name}")
         case _:
             echo_value([_plain(one) for one in told], output)
 

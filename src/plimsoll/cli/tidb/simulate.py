@@ -105,8 +105,8 @@ def simulate(
     if plot:
         _write(plot, _drawn(plot, outcomes, title=_title(setting, load)))
     if output is SimulationOutput.JSON:
-        decisions = [decision for one in outcomes for decision in one.simulated.decisions]
-        echo_value({"summaries": [one.summary for one in outcomes], "decisions": decisions}, Output.JSON)
+        decisions = [decision for outcome in outcomes for decision in outcome.simulated.decisions]
+        echo_value({"summaries": [outcome.summary for outcome in outcomes], "decisions": decisions}, Output.JSON)
     else:
         for line in _lines(outcomes):
             typer.echo(line)
@@ -225,8 +225,10 @@ def _title(setting: Setting, load: str) -> str:
 def _lines(outcomes: Sequence[Outcome]) -> Iterator[str]:
     from plimsoll.simulation.tidb.tables import DECISION_HEAD, SUMMARY_HEAD, decision_row, summary_row
 
-    yield from table(SUMMARY_HEAD, [summary_row(one.summary) for one in outcomes])
-    decisions = sorted((d for one in outcomes for d in one.simulated.decisions), key=lambda one: one.at_s)
+    yield from table(SUMMARY_HEAD, [summary_row(outcome.summary) for outcome in outcomes])
+    decisions = sorted(
+        (d for outcome in outcomes for d in outcome.simulated.decisions), key=lambda decision: decision.at_s
+    )
     if not decisions:
         yield "Nothing is decided: the cluster stays as it is."
-    yield from table(DECISION_HEAD, [decision_row(one) for one in decisions])
+    yield from table(DECISION_HEAD, [decision_row(decision) for decision in decisions])

@@ -112,8 +112,8 @@ def _in_file(name: str, error: InvalidInput) -> str:
 
 
 def _told(reasons: Iterable[Reason]) -> Iterable[str]:
-    for one in reasons:
-        yield json.dumps({"reason": one.code, "detail": one.message, **one.facts})
+    for reason in reasons:
+        yield json.dumps({"reason": reason.code, "detail": reason.message, **reason.facts})
 
 
 def _refuse(error: str, detail: str, *, code: int) -> NoReturn:

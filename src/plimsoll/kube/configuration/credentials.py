@@ -183,7 +183,7 @@ class Together:
 
     def unanswered(self) -> CredentialsLate | None:
         late = (part.unanswered() for part in self._parts if isinstance(part, SlowCredentials))
-        return next((one for one in late if one is not None), None)
+        return next((credentials_late for credentials_late in late if credentials_late is not None), None)
 
 
 def _united(parts: Sequence[Credential]) -> Credential:

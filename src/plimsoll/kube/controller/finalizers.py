@@ -86,7 +86,7 @@ class Finalizer:
         raise AssertionError("the last attempt returns or raises")
 
     async def _write(self, of: type[WireObject] | Resource, current: ObjectMeta, *, is_wanted: bool) -> None:
-        others = [one for one in current.finalizers if one != self.name]
+        others = [finalizer for finalizer in current.finalizers if finalizer != self.name]
         finalizers = [*others, self.name] if is_wanted else others
         patch = {"metadata": {"resourceVersion": current.resource_version, "finalizers": finalizers}}
         await self._client.merge_patch(of, current.name, patch, namespace=current.namespace)

@@ -68,8 +68,10 @@ class Asker(Value):
 def judge(needs: Needs, answers: Mapping[Question, bool | PlimsollError], *, places: Places, asker: Asker) -> Finding:
     """Whether the controller has what it needs."""
     check = f"permissions.{needs.controller}"
-    asked = list(dict.fromkeys(one for permission in needs.permissions for one in permission.questions(places)))
-    refusal = next((answers[one] for one in asked if isinstance(answers[one], PlimsollError)), None)
+    asked = list(
+        dict.fromkeys(question for permission in needs.permissions for question in permission.questions(places))
+    )
+    refusal = next((answers[question] for question in asked if isinstance(answers[question], PlimsollError)), None)
     if refusal is not None:
         return Finding(
             check=check,
@@ -77,11 +79,11 @@ def judge(needs: Needs, answers: Mapping[Question, bool | PlimsollError], *, pla
             message=f"the server does not say what we may do: {refusal}",
             fix="let us create selfsubjectaccessreviews.authorization.k8s.io (the role system:basic-user does)",
         )
-    missing = [one for one in asked if not answers[one]]
+    missing = [question for question in asked if not answers[question]]
     if not missing:
         message = f"has all {len(asked)} permissions it needs"
         return Finding(check=check, level=Level.OK, message=message, details={"needed": len(asked)})
-    lacking = [one for need in needs.permissions for one in only_missing(need, missing, places)]
+    lacking = [permission for need in needs.permissions for permission in only_missing(need, missing, places)]
     return Finding(
         check=check,
         level=Level.FAIL,
@@ -89,8 +91,13 @@ def judge(needs: Needs, answers: Mapping[Question, bool | PlimsollError], *, pla
         fix="\n".join([*_advice(check, needs, lacking, asker=asker), *_later(needs, places)]),
         details={
             "needed": len(asked),
-            "missing": [_told(one, permission) for permission in lacking for one in permission.questions(places)],
-            "rules": [{**({"namespace": one.namespace} if one.namespace else {}), **one.rule()} for one in lacking],
+            "missing": [
+                _told(question, permission) for permission in lacking for question in permission.questions(places)
+            ],
+            "rules": [
+                {**({"namespace": permission.namespace} if permission.namespace else {}), **permission.rule()}
+                for permission in lacking
+            ],
             "manifests": list(role_manifests(needs.permissions, role=_role(needs), user=asker.user, places=places)),
         },
     )
@@ -127,11 +134,11 @@ def _advice(check: str, needs: Needs, lacking: list[Permission], *, asker: Asker
 
 def _later(needs: Needs, places: Places) -> list[str]:
     """What is granted namespace by namespace has to be granted again when there is another."""
-    narrow = [one for one in needs.permissions if one.scope is Scope.INHABITED]
+    narrow = [permission for permission in needs.permissions if permission.scope is Scope.INHABITED]
     if places.watched or not narrow:
         return []
     where = ", ".join(places.inhabited) or "none so far"
-    what = ", ".join(dict.fromkeys(f"{verb} {one.path}" for one in narrow for verb in one.verbs))
+    what = ", ".join(dict.fromkeys(f"{verb} {permission.path}" for permission in narrow for verb in permission.verbs))
     return [
         f"{what}: granted only in namespaces that hold {needs.definitions[0].name} ({where});",
         "  do this again when one comes into another namespace",

@@ -78,7 +78,7 @@ async def _examined(client: Client, scrutiny: Scrutiny, *, clock: Clock, on_step
         findings += [servers.version(greeting), servers.clock_skew(greeting)]
         findings += await _inside(client, scrutiny, asker=asker, on_step=on_step)
         findings += await _rivals(client, scrutiny, greeting=greeting, clock=clock)
-    names = tuple(one.controller for one in scrutiny.needs)
+    names = tuple(needs.controller for needs in scrutiny.needs)
     return Examination(server=scrutiny.target.server, controllers=names, findings=tuple(findings))
 
 
@@ -86,28 +86,28 @@ async def _inside(client: Client, scrutiny: Scrutiny, *, asker: Asker, on_step: 
     """What only those see whom the server knows."""
     needs, places = scrutiny.needs, scrutiny.places
     on_step("which APIs are served")
-    served = await served_groups(client, (group for one in needs for group in one.builtin_groups))
-    findings = [judge_groups(one, served) for one in needs]
+    served = await served_groups(client, (group for need in needs for group in need.builtin_groups))
+    findings = [judge_groups(need, served) for need in needs]
     on_step("which custom resources there are")
-    seen = await sightings(client, (definition for one in needs for definition in one.definitions))
-    settled = {one.controller: replace(places, inhabited=await inhabited(client, one, seen)) for one in needs}
+    seen = await sightings(client, (definition for need in needs for definition in need.definitions))
+    settled = {need.controller: replace(places, inhabited=await inhabited(client, need, seen)) for need in needs}
     on_step("what we may do")
     questions = (
         question
-        for one in needs
-        for permission in one.permissions
-        for question in permission.questions(settled[one.controller])
+        for need in needs
+        for permission in need.permissions
+        for question in permission.questions(settled[need.controller])
     )
     answers = await access_reviews.review(client, questions)
-    findings += [access_reviews.judge(one, answers, places=settled[one.controller], asker=asker) for one in needs]
-    judged = [judge_definitions(one, seen, is_asked_for=bool(scrutiny.controllers)) for one in needs]
+    findings += [access_reviews.judge(need, answers, places=settled[need.controller], asker=asker) for need in needs]
+    judged = [judge_definitions(need, seen, is_asked_for=bool(scrutiny.controllers)) for need in needs]
     findings += [finding for finding in judged if finding is not None]
     on_step("whether all objects can be read")
     return findings + await odd_objects.look_through(client, odd_objects.shelves(needs, places))
 
 
 async def _rivals(client: Client, scrutiny: Scrutiny, *, greeting: Greeting, clock: Clock) -> list[Finding]:
-    names = {one.controller for one in scrutiny.needs}
+    names = {needs.controller for needs in scrutiny.needs}
     findings: list[Finding] = []
     if names & _USERS_OF_THE_AUTOSCALER_LEASE:
         now = clock.now() + timedelta(seconds=greeting.ahead_s or 0.0)

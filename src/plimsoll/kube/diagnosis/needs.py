@@ -63,8 +63,10 @@ class Needs(Value):
     @property
     def builtin_groups(self) -> tuple[str, ...]:
         """API groups of Kubernetes itself; Plimsoll speaks version v1 of each."""
-        custom = {one.group for one in self.definitions}
-        return tuple(dict.fromkeys(one.group for one in self.permissions if one.group not in custom))
+        custom = {definition.group for definition in self.definitions}
+        return tuple(
+            dict.fromkeys(permission.group for permission in self.permissions if permission.group not in custom)
+        )
 
 
 def _events(scope: Scope) -> Permission:
@@ -363,5 +365,5 @@ _KUBELET: Final = Needs(
     ),
 )
 
-NEEDS: Final = {one.controller: one for one in (_NODES, _REQUESTS, _KAFKA, _TIDB, _FLEET_AGENT, _KUBELET)}
+NEEDS: Final = {needs.controller: needs for needs in (_NODES, _REQUESTS, _KAFKA, _TIDB, _FLEET_AGENT, _KUBELET)}
 CONTROLLERS: Final = tuple(NEEDS)

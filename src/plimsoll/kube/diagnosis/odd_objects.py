@@ -48,14 +48,14 @@ class Count(Value):
 def shelves(needs: Iterable[Needs], places: Places) -> tuple[Shelf, ...]:
     """What the controllers list, each once; a kind listed everywhere is not listed in a namespace again."""
     wanted = set(_wanted(needs, places))
-    everywhere = {one.resource.full_name for one in wanted if not one.namespace}
-    kept = (one for one in wanted if not one.namespace or one.resource.full_name not in everywhere)
-    return tuple(sorted(kept, key=lambda one: (one.resource.full_name, one.namespace)))
+    everywhere = {shelf.resource.full_name for shelf in wanted if not shelf.namespace}
+    kept = (shelf for shelf in wanted if not shelf.namespace or shelf.resource.full_name not in everywhere)
+    return tuple(sorted(kept, key=lambda shelf: (shelf.resource.full_name, shelf.namespace)))
 
 
 def _wanted(needs: Iterable[Needs], places: Places) -> Iterator[Shelf]:
-    for one in needs:
-        for permission in one.permissions:
+    for need in needs:
+        for permission in need.permissions:
             version = f"{permission.group}/{BUILTIN_VERSION}" if permission.group else BUILTIN_VERSION
             resource = KINDS.by_plural(version, permission.resource)
             if resource is not None and "list" in permission.verbs and not permission.names:
@@ -110,7 +110,7 @@ def _summary(seen: dict[Shelf, Count], unseen: dict[Shelf, PlimsollError]) -> Fi
 
 def _odd(shelf: Shelf, count: Count) -> Finding:
     kind = shelf.resource
-    shown = [f"{_who(one)}: {one.problem}" for one in count.bad[:_SHOWN]]
+    shown = [f"{_who(bad_object)}: {bad_object.problem}" for bad_object in count.bad[:_SHOWN]]
     more = f" and {len(count.bad) - 1} more" if len(count.bad) > 1 else ""
     return Finding(
         check=f"objects.{_name(shelf)}",
@@ -119,8 +119,13 @@ def _odd(shelf: Shelf, count: Count) -> Finding:
         fix=f"look at it with kubectl get {kind.full_name} -o yaml; until then it counts as present and unmovable",
         details={
             "objects": [
-                {"namespace": one.namespace, "name": one.name, "uid": one.uid, "problem": one.problem}
-                for one in count.bad[:_SHOWN]
+                {
+                    "namespace": bad_object.namespace,
+                    "name": bad_object.name,
+                    "uid": bad_object.uid,
+                    "problem": bad_object.problem,
+                }
+                for bad_object in count.bad[:_SHOWN]
             ],
             "total": len(count.bad),
         },

@@ -130,8 +130,8 @@ def only_missing(permission: Permission, missing: Iterable[Question], places: Pl
     for namespace in permission.namespaces_in(places):
         here = replace(permission, scope=Scope.ONE, namespace=namespace)
         lacking = known.intersection(here.questions(places))
-        verbs = tuple(verb for verb in permission.verbs if any(one.verb == verb for one in lacking))
-        names = tuple(name for name in permission.names if any(one.name == name for one in lacking))
+        verbs = tuple(verb for verb in permission.verbs if any(question.verb == verb for question in lacking))
+        names = tuple(name for name in permission.names if any(question.name == name for question in lacking))
         if verbs:
             yield replace(here, verbs=verbs, names=names)
 

@@ -54,7 +54,11 @@ async def strimzi_operator(client: Client, *, namespace: str) -> Finding:
     """Whether Strimzi's operator looks after the same Kafka objects."""
     check = "rivals.kafka"
     found = await client.list(Deployment, Selection(namespace=namespace, labels=_STRIMZI_OPERATOR))
-    names = [f"{one.metadata.namespace}/{one.metadata.name}" for one in found.items if one.spec.replicas != 0]
+    names = [
+        f"{deployment.metadata.namespace}/{deployment.metadata.name}"
+        for deployment in found.items
+        if deployment.spec.replicas != 0
+    ]
     if not names:
         return Finding(check=check, level=Level.OK, message="no operator of Strimzi runs")
     return Finding(

@@ -40,7 +40,7 @@ async def served_groups(client: Client, groups: Iterable[str]) -> dict[str, Serv
 
 async def _resources(client: Client, group: str, version: str) -> Served:
     api_version = f"{group}/{version}" if group else version
-    return frozenset(one.name for one in await resources(client, api_version))
+    return frozenset(resource.name for resource in await resources(client, api_version))
 
 
 def judge_groups(needs: Needs, served: Mapping[str, Served | PlimsollError]) -> Finding:
@@ -95,13 +95,13 @@ class Sighting(Value):
 
 async def sightings(client: Client, definitions: Iterable[Definition]) -> dict[str, Sighting]:
     """Each definition by its name."""
-    distinct = {one.name: one for one in definitions}
-    answers = await ask_each(distinct.values(), lambda one: _seen(client, one))
+    distinct = {definition.name: definition for definition in definitions}
+    answers = await ask_each(distinct.values(), lambda definition: _seen(client, definition))
     return {
-        one.name: Sighting(definition=one, is_known=False, problem=str(answer))
+        definition.name: Sighting(definition=definition, is_known=False, problem=str(answer))
         if isinstance(answer, PlimsollError)
         else answer
-        for one, answer in zip(distinct.values(), answers, strict=True)
+        for definition, answer in zip(distinct.values(), answers, strict=True)
     }
 
 
@@ -112,8 +112,8 @@ async def _seen(client: Client, definition: Definition) -> Sighting:
         return Sighting(definition=definition, problem="not there")
     except ApiError:
         return await _seen_from_outside(client, definition)
-    versions = tuple(one.name for one in found.spec.versions if one.served)
-    conditions = {one.type: one for one in found.status.conditions}
+    versions = tuple(version.name for version in found.spec.versions if version.served)
+    conditions = {condition.type: condition for condition in found.status.conditions}
     refused = conditions.get("NamesAccepted")
     established = conditions.get("Established")
     if refused is not None and refused.status == "False":
@@ -164,7 +164,7 @@ async def inhabited(client: Client, needs: Needs, seen: Mapping[str, Sighting]) 
     found: set[str] = set()
     try:
         async for page in client.metadata_pages(resource):
-            found.update(one.metadata.namespace for one in page.items)
+            found.update(metadata.metadata.namespace for metadata in page.items)
     except (ApiError, UnreadableAnswer):
         return ()
     return tuple(sorted(found - {""}))
@@ -177,23 +177,25 @@ def judge_definitions(needs: Needs, seen: Mapping[str, Sighting], *, is_asked_fo
     """
     if not needs.definitions:
         return None
-    found = [seen[one.name] for one in needs.definitions]
-    details = {"definitions": [_details(one) for one in found]}
+    found = [seen[definition.name] for definition in needs.definitions]
+    details = {"definitions": [_details(sighting) for sighting in found]}
     check = f"definitions.{needs.controller}"
-    hidden = [one for one in found if not one.is_known]
-    lacking = [one for one in found if one.problem and one.is_known and not one.definition.is_optional]
+    hidden = [sighting for sighting in found if not sighting.is_known]
+    lacking = [
+        sighting for sighting in found if sighting.problem and sighting.is_known and not sighting.definition.is_optional
+    ]
     if lacking:
         return Finding(
             check=check,
             level=Level.FAIL if is_asked_for else Level.WARN,
             message=_by_problem(lacking),
-            fix="\n".join(dict.fromkeys(_advice(one.definition) for one in lacking)),
+            fix="\n".join(dict.fromkeys(_advice(sighting.definition) for sighting in lacking)),
             details=details,
         )
     if hidden:
         message = f"could not be looked at: {hidden[0].problem}"
         return Finding(check=check, level=Level.UNKNOWN, message=message, details=details)
-    unused = [one.definition.name for one in found if one.problem]
+    unused = [sighting.definition.name for sighting in found if sighting.problem]
     message = f"{len(found) - len(unused)} custom resources are there"
     if unused:
         message += f"; not there, and not needed by all: {', '.join(unused)}"
@@ -202,8 +204,8 @@ def judge_definitions(needs: Needs, seen: Mapping[str, Sighting], *, is_asked_fo
 
 def _by_problem(lacking: list[Sighting]) -> str:
     names: dict[str, list[str]] = {}
-    for one in lacking:
-        names.setdefault(one.problem, []).append(one.definition.name)
+    for sighting in lacking:
+        names.setdefault(sighting.problem, []).append(sighting.definition.name)
     return "; ".join(f"{problem}: {', '.join(names)}" for problem, names in names.items())
 
 

@@ -88,7 +88,7 @@ class Greeting(Value):
 async def greet(client: Client, target: Target, *, clock: Clock) -> Greeting:
     """Ask a small thing a few times; the quickest answer tells latency and clock best."""
     greetings = [await _greeted(client, target, clock=clock) for _ in range(_SAMPLES)]
-    return min(greetings, key=lambda one: (one.ahead_s is None, one.latency_s))
+    return min(greetings, key=lambda greeting: (greeting.ahead_s is None, greeting.latency_s))
 
 
 async def _greeted(client: Client, target: Target, *, clock: Clock) -> Greeting:

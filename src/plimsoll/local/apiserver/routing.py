@@ -196,4 +196,4 @@ def _is_misplaced(resource: ServedResource, address: _Address) -> bool:
 
 
 def _is_custom(catalogue: ResourceRegistry, group: str) -> bool:
-    return any(one.is_custom for one in catalogue if one.group == group)
+    return any(resource.is_custom for resource in catalogue if resource.group == group)

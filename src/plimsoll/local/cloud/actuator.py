@@ -96,7 +96,7 @@ class MachineActuator:
 
     async def _untaint(self, node: Node) -> None:
         """Admission taints every new node; of one that comes ready nobody else may be there to take it away."""
-        kept = [msgspec.to_builtins(one) for one in node.spec.taints if one.key != NOT_READY]
+        kept = [msgspec.to_builtins(taint) for taint in node.spec.taints if taint.key != NOT_READY]
         if len(kept) < len(node.spec.taints):
             body = {"metadata": _version(node), "spec": {"taints": kept or None}}
             await self._client.merge_patch(Node, node.metadata.name, body)
@@ -122,7 +122,7 @@ class MachineActuator:
         try:
             if machine.metadata.deletion_timestamp is None:
                 await self._client.delete(Machine, name, options=options)
-            others = [one for one in machine.metadata.finalizers if one != BILLING_FINALIZER]
+            others = [finalizer for finalizer in machine.metadata.finalizers if finalizer != BILLING_FINALIZER]
             if others != list(machine.metadata.finalizers):
                 body = {"metadata": {"uid": machine.metadata.uid, "finalizers": others or None}}
                 await self._client.merge_patch(Machine, name, body)

@@ -88,7 +88,7 @@ class SimulatedCloud:
     async def node_groups(self) -> tuple[NodeGroup, ...]:
         """All groups by name, also those that are not to be autoscaled (`spec.autoscaled`)."""
         listed = await self._client.list(NodeGroup)
-        return tuple(sorted(listed.items, key=lambda one: one.metadata.name))
+        return tuple(sorted(listed.items, key=lambda group: group.metadata.name))
 
     async def node_group(self, group: str) -> NodeGroup:
         _check_name(group)
@@ -105,11 +105,11 @@ class SimulatedCloud:
             _check_name(group)
         selection = Selection(labels=f"{GROUP_LABEL}={group}") if group else Selection()
         listed = await self._client.list(Machine, selection)
-        return tuple(sorted(listed.items, key=lambda one: one.metadata.name))
+        return tuple(sorted(listed.items, key=lambda machine: machine.metadata.name))
 
     async def instances(self, group: str) -> tuple[Instance, ...]:
         await self.node_group(group)
-        return tuple(instance_of(one) for one in await self.machines(group))
+        return tuple(instance_of(machine) for machine in await self.machines(group))
 
     async def cloud(self) -> Cloud:
         try:
@@ -144,7 +144,9 @@ class SimulatedCloud:
         if group := labels.get(GROUP_LABEL):
             shape = await self._shape(await self.node_group(group))
             return _for(shape.price, seconds)
-        sold = {one.name: one for one in await self.machine_types()}.get(labels.get(INSTANCE_TYPE, ""))
+        sold = {machine_type.name: machine_type for machine_type in await self.machine_types()}.get(
+            labels.get(INSTANCE_TYPE, "")
+        )
         return None if sold is None else _for(sold.price, seconds)
 
     async def costs(self) -> tuple[Cost, ...]:
@@ -193,7 +195,9 @@ class SimulatedCloud:
         """Give up on machines that are not there yet; `delta` is negative. Running ones are never touched."""
 
         async def act() -> None:
-            running = [one for one in await self.machines(group) if one.status.state == MachineState.RUNNING]
+            running = [
+                machine for machine in await self.machines(group) if machine.status.state == MachineState.RUNNING
+            ]
             await self._change(group, lambda now: _decreased(now, delta, expected=expected, running=len(running)))
 
         await self._called("DecreaseTargetSize", group, delta, act)
@@ -370,8 +374,8 @@ def _for(price: float | None, seconds: float) -> float | None:
 
 def _chosen(group: str, machines: Sequence[Machine], names: Sequence[str]) -> list[str]:
     """The names of the machines meant; those that are already going are none of them."""
-    known = {one.metadata.name: one for one in machines}
-    known |= {one.spec.provider_id: one for one in machines}
+    known = {machine.metadata.name: machine for machine in machines}
+    known |= {machine.spec.provider_id: machine for machine in machines}
     for name in names:
         if name not in known:
             raise CloudRefused(f"node {name} does not belong to node group {group}")
@@ -385,7 +389,7 @@ def _reduced(
     fresh = [name for name in chosen if name not in named]
     if not fresh:
         return None
-    staying = [one for one in machines if not is_going(one) and one.metadata.name not in named]
+    staying = [machine for machine in machines if not is_going(machine) and machine.metadata.name not in named]
     left = wanted_of(group, staying) - len(fresh)
     if not forced and left < group.spec.min:
         raise CloudRefused(f"min size reached, nodes will not be deleted: target {left} min {group.spec.min}")

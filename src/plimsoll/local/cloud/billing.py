@@ -60,39 +60,40 @@ def costs_by_group(status: CloudStatus, machines: Iterable[Machine], *, now: dat
     """Everything spent, machines that are gone included, in the order of group and currency."""
     booked = [
         Cost(
-            group=one.group,
-            currency=one.currency,
-            machine_seconds=Decimal(one.machine_seconds),
-            amount=Decimal(one.amount),
+            group=spending.group,
+            currency=spending.currency,
+            machine_seconds=Decimal(spending.machine_seconds),
+            amount=Decimal(spending.amount),
         )
-        for one in status.spent
+        for spending in status.spent
     ]
     settled = set(status.settled)
-    running = [cost_of(one, now=now) for one in machines if one.metadata.uid not in settled]
+    running = [cost_of(machine, now=now) for machine in machines if machine.metadata.uid not in settled]
     return _summed([*booked, *running])
 
 
 def costs_in_all(costs: Iterable[Cost]) -> tuple[Cost, ...]:
     """By currency alone."""
     return _summed(
-        Cost(group="", currency=one.currency, machine_seconds=one.machine_seconds, amount=one.amount) for one in costs
+        Cost(group="", currency=cost.currency, machine_seconds=cost.machine_seconds, amount=cost.amount)
+        for cost in costs
     )
 
 
 def settlement(status: CloudStatus, leaving: Iterable[Machine], *, present: set[str], now: datetime) -> dict[str, Any]:
     """The books with the cost of machines that are about to go; `present` are the uids of all that are there."""
-    leaving = [one for one in leaving if one.metadata.uid not in status.settled]
+    leaving = [machine for machine in leaving if machine.metadata.uid not in status.settled]
     booked = costs_by_group(status, leaving, now=now)
-    uids = [uid for uid in status.settled if uid in present] + [one.metadata.uid for one in leaving]
+    uids = [uid for uid in status.settled if uid in present] + [machine.metadata.uid for machine in leaving]
     return {
         "spent": [
             {
-                "group": one.group,
-                "currency": one.currency,
-                "machineSeconds": _text(one.machine_seconds),
-                "amount": _text(one.amount),
+                "group": cost.group,
+                "currency": cost.currency,
+                "machineSeconds": _text(cost.machine_seconds),
+                "amount": _text(cost.amount),
             }
-            for one in booked
+            for cost in booked
         ],
         "settled": sorted(set(uids)),
     }
@@ -102,19 +103,19 @@ def bills(costs: Iterable[Cost]) -> list[dict[str, str]]:
     """What people read in the cloud's status."""
     return [
         {
-            "currency": one.currency,
-            "machineHours": _text(one.machine_hours.quantize(_SHOWN)),
-            "amount": _text(one.amount.quantize(_SHOWN)),
+            "currency": cost.currency,
+            "machineHours": _text(cost.machine_hours.quantize(_SHOWN)),
+            "amount": _text(cost.amount.quantize(_SHOWN)),
         }
-        for one in costs_in_all(costs)
+        for cost in costs_in_all(costs)
     ]
 
 
 def _summed(costs: Iterable[Cost]) -> tuple[Cost, ...]:
     sums: dict[tuple[str, str], Cost] = {}
-    for one in costs:
-        key = (one.group, one.currency)
-        sums[key] = sums[key] + one if key in sums else one
+    for cost in costs:
+        key = (cost.group, cost.currency)
+        sums[key] = sums[key] + cost if key in sums else cost
     return tuple(sums[key] for key in sorted(sums))
 
 

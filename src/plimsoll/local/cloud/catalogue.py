@@ -87,13 +87,13 @@ def machine_type_errors(types: Iterable[MachineType]) -> list[InvalidInput]:
     """What the schema cannot see."""
     errors: list[InvalidInput] = []
     names: set[str] = set()
-    for position, one in enumerate(types):
+    for position, machine_type in enumerate(types):
         path = f"machineTypes[{position}]"
-        if one.name in names:
-            errors.append(InvalidInput(f"{one.name!r} is there twice", path=f"{path}.name"))
-        names.add(one.name)
-        amounts = {f"{path}.cpu": one.cpu, f"{path}.memory": one.memory}
-        amounts |= {f"{path}.allocatable.{resource}": amount for resource, amount in one.allocatable.items()}
+        if machine_type.name in names:
+            errors.append(InvalidInput(f"{machine_type.name!r} is there twice", path=f"{path}.name"))
+        names.add(machine_type.name)
+        amounts = {f"{path}.cpu": machine_type.cpu, f"{path}.memory": machine_type.memory}
+        amounts |= {f"{path}.allocatable.{resource}": amount for resource, amount in machine_type.allocatable.items()}
         errors += _amount_errors(amounts)
     return errors
 
@@ -104,14 +104,14 @@ def offer_of(spec: CloudSpec) -> Offer:
     problems: list[str] = []
     for position, name in enumerate(spec.catalogues):
         try:
-            offered |= {one.name: one for one in shipped_catalogue(name).machine_types}
+            offered |= {machine_type_.name: machine_type_ for machine_type_ in shipped_catalogue(name).machine_types}
         except InvalidInput as error:
             problems.append(f"spec.catalogues[{position}]: {error.problem}")
-    for position, one in enumerate(spec.machine_types):
-        errors = machine_type_errors([one])
+    for position, machine_type in enumerate(spec.machine_types):
+        errors = machine_type_errors([machine_type])
         problems += (f"spec.{error}".replace("machineTypes[0]", f"machineTypes[{position}]") for error in errors)
         if not errors:
-            offered[one.name] = one
+            offered[machine_type.name] = machine_type
     return Offer(machine_types=offered, problems=tuple(problems))
 
 

@@ -101,7 +101,7 @@ class CloudController:
         await self._grow(planned)
         self._events.grown(planned, view.groups, self._machines.list())
         await self._boot(planned)
-        orphans = [one for one in planned.orphans if await self._is_orphan(one)]
+        orphans = [machine for machine in planned.orphans if await self._is_orphan(machine)]
         await self._shrink(view, [*planned.removals, *orphans])
         await self._tell_groups(view)
         has_acted = bool(orphans) or not planned.is_empty
@@ -120,7 +120,7 @@ class CloudController:
             offer=offer_of(cloud.spec),
             groups=self._groups.list(),
             machines=machines,
-            nodes=await self._seen_nodes({one.metadata.name for one in machines}),
+            nodes=await self._seen_nodes({machine.metadata.name for machine in machines}),
             now=self._clock.now(),
         )
 
@@ -190,7 +190,7 @@ class CloudController:
 
     async def _settle(self, leaving: list[Machine]) -> None:
         cloud = await self._client.get(Cloud, THE_CLOUD)
-        present = {one.metadata.uid for one in self._machines.list()}
+        present = {machine.metadata.uid for machine in self._machines.list()}
         books = settlement(cloud.status, leaving, present=present, now=self._clock.now())
         body = {"metadata": {"resourceVersion": cloud.metadata.resource_version}, "status": books}
         await self._client.merge_patch(Cloud, THE_CLOUD, body, subresource="status")
@@ -203,7 +203,7 @@ class CloudController:
         for machine in machines:
             members.setdefault(machine.spec.group, []).append(machine)
         names = {one.metadata.name for one in machines}
-        seen = {one.metadata.name for one in view.groups}
+        seen = {node_group.metadata.name for node_group in view.groups}
         for group in self._groups.list():
             if group.metadata.name not in seen:
                 continue
@@ -262,8 +262,8 @@ class CloudController:
 
 
 def _group_status(group: NodeGroup, members: list[Machine]) -> dict[str, Any]:
-    count = {state: sum(one.status.state == state for one in members) for state in MachineState}
-    messages = {one.status.error.message: None for one in members if one.status.error is not None}
+    count = {state: sum(machine.status.state == state for machine in members) for state in MachineState}
+    messages = {machine.status.error.message: None for machine in members if machine.status.error is not None}
     if group.spec.target > group.spec.max:
         above = f"target {group.spec.target} is more than max {group.spec.max}: no machine is made beyond max"
         messages = {above: None, **messages}

@@ -31,11 +31,11 @@ class CloudEvents:
 
     def grown(self, planned: Plan, groups: Iterable[NodeGroup], machines: Iterable[Machine]) -> None:
         """Machines were made, refused, or started after all."""
-        refused = [(one, one.error) for one in planned.new if one.error is not None]
+        refused = [(new_machine, new_machine.error) for new_machine in planned.new if new_machine.error is not None]
         if not (refused or planned.retries):
             return
-        machine_of = {one.metadata.name: one for one in machines}
-        group_of = {one.metadata.name: one for one in groups}
+        machine_of = {machine.metadata.name: machine for machine in machines}
+        group_of = {node_group.metadata.name: node_group for node_group in groups}
         struck: Counter[tuple[str, str, str]] = Counter()
         for new, error in refused:
             reason = _REASONS.get(error.code, "Refused")

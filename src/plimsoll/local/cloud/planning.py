@@ -119,7 +119,7 @@ def number_in(name: str, group: str) -> int | None:
 
 
 def next_number(group: NodeGroup, members: list[Machine]) -> int:
-    numbers = [number_in(one.metadata.name, group.metadata.name) for one in members]
+    numbers = [number_in(machine.metadata.name, group.metadata.name) for machine in members]
     return max([group.status.next_number, *(number + 1 for number in numbers if number is not None)])
 
 
@@ -128,7 +128,7 @@ def wanted_of(group: NodeGroup, staying: Iterable[Machine]) -> int:
 
     Those that work stay when `max` is lowered beneath them: a limit takes nobody's node away.
     """
-    working = sum(one.status.state != MachineState.FAILED for one in staying)
+    working = sum(machine.status.state != MachineState.FAILED for machine in staying)
     return min(group.spec.target, max(group.spec.max, working))
 
 
@@ -158,12 +158,16 @@ class Planner:
     def plan(self) -> Plan:
         self._count_what_is_there()
         # Groups that grow all or nothing go first: who came after them must not take what they were promised.
-        for group in sorted(self._view.groups, key=lambda one: (not one.spec.atomic, one.metadata.name)):
-            self._plan_group(group)
-        if any(one.status.state == MachineState.FAILED for one in self._view.machines) or any(
-            one.error for one in self._new
+        for group in sorted(
+            self._view.groups, key=lambda node_group: (not node_group.spec.atomic, node_group.metadata.name)
         ):
-            self._due += (one.until for one in self._view.cloud.stock if one.until and one.until > self._view.now)
+            self._plan_group(group)
+        if any(machine.status.state == MachineState.FAILED for machine in self._view.machines) or any(
+            new_machine.error for new_machine in self._new
+        ):
+            self._due += (
+                stock.until for stock in self._view.cloud.stock if stock.until and stock.until > self._view.now
+            )
         return Plan(
             raised=tuple(self._raised),
             new=tuple(self._new),
@@ -205,22 +209,22 @@ class Planner:
         shape = self.shape(group)
         members = self._members[group.metadata.name]
         named = set(group.spec.deletions)
-        going = [one for one in members if is_going(one) or one.metadata.name in named]
-        staying = [one for one in members if not (is_going(one) or one.metadata.name in named)]
+        going = [machine for machine in members if is_going(machine) or machine.metadata.name in named]
+        staying = [machine for machine in members if not (is_going(machine) or machine.metadata.name in named)]
         wanted = wanted_of(group, staying)
         if adopted := self._adopt(group, shape):
             wanted = max(wanted, len(staying) + adopted)
             self._raised += [] if wanted <= group.spec.target else [RaisedTarget(group=group, target=wanted)]
         surplus = len(staying) + adopted - wanted
         gone = sorted(staying, key=_first_to_go)[:surplus] if surplus > 0 else []
-        gone_names = {one.metadata.name for one in gone}
-        staying = [one for one in staying if one.metadata.name not in gone_names]
+        gone_names = {machine.metadata.name for machine in gone}
+        staying = [machine for machine in staying if machine.metadata.name not in gone_names]
         self._removals += [*going, *gone]
         self._look_after(group, shape, staying)
         self._grow(group, shape, staying, numbered_from=next_number(group, members), missing=-surplus)
 
     def _of_group(self, group: NodeGroup) -> list[NewMachine]:
-        return [one for one in self._new if one.spec.group == group.metadata.name]
+        return [new_machine for new_machine in self._new if new_machine.spec.group == group.metadata.name]
 
     def _adopt(self, group: NodeGroup, shape: Shape | NoShape) -> int:
         """A node that carries the group's label was there before the cloud: it gets a machine."""
@@ -274,7 +278,9 @@ class Planner:
     def _grow(
         self, group: NodeGroup, shape: Shape | NoShape, staying: list[Machine], *, numbered_from: int, missing: int
     ) -> None:
-        there = [one.spec.zone for one in staying] + [one.spec.zone for one in self._of_group(group)]
+        there = [machine.spec.zone for machine in staying] + [
+            new_machine.spec.zone for new_machine in self._of_group(group)
+        ]
         in_zone = {zone: there.count(zone) for zone in set(there)}
         number = numbered_from
         for _ in range(max(0, missing)):

@@ -29,8 +29,8 @@ class Ledger:
     """Takes machines in and says what may still come."""
 
     def __init__(self, cloud: CloudSpec, *, now: datetime) -> None:
-        self._stock = [one for one in cloud.stock if one.until is None or now < one.until]
-        self._quotas = [(one, limit) for one in cloud.quotas if (limit := _limit(one)) is not None]
+        self._stock = [stock for stock in cloud.stock if stock.until is None or now < stock.until]
+        self._quotas = [(quota, limit) for quota in cloud.quotas if (limit := _limit(quota)) is not None]
         self._machines = [0] * len(self._stock)
         self._used = [0] * len(self._quotas)
         self._amounts: dict[tuple[str, str], list[tuple[int, int]]] = {}
@@ -81,18 +81,18 @@ class Ledger:
 def quota_problems(cloud: CloudSpec) -> list[str]:
     """Quotas that bind nothing, because their limit is not a quantity."""
     return [
-        f"spec.quotas[{position}].limit: {one.limit!r} is not a quantity"
-        for position, one in enumerate(cloud.quotas)
-        if _limit(one) is None
+        f"spec.quotas[{position}].limit: {quota.limit!r} is not a quantity"
+        for position, quota in enumerate(cloud.quotas)
+        if _limit(quota) is None
     ]
 
 
 def unsold_problems(cloud: CloudSpec, sold: Container[str]) -> list[str]:
     """What speaks of machine types that nobody sells, and so binds nothing."""
     named = [
-        *((f"stock[{position}]", one.machine_type) for position, one in enumerate(cloud.stock)),
-        *((f"quotas[{position}]", one.machine_type) for position, one in enumerate(cloud.quotas)),
-        *((f"boots[{position}]", one.machine_type) for position, one in enumerate(cloud.boots)),
+        *((f"stock[{position}]", stock.machine_type) for position, stock in enumerate(cloud.stock)),
+        *((f"quotas[{position}]", quota.machine_type) for position, quota in enumerate(cloud.quotas)),
+        *((f"boots[{position}]", boot_rule.machine_type) for position, boot_rule in enumerate(cloud.boots)),
     ]
     return [
         f"spec.{path}.machineType: machine type {name!r} is not sold here"

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 def pod_condition(pod: Pod, type_: str) -> PodCondition | None:
-    return next((one for one in pod.status.conditions if one.type == type_), None)
+    return next((condition for condition in pod.status.conditions if condition.type == type_), None)
 
 
 def is_ready(pod: Pod) -> bool:
@@ -55,7 +55,7 @@ async def mark_doomed(
     if known is None or (known.status, known.reason, known.message) != ("True", reason, message):
         # A strategic patch puts what is new first, unless it says where: a real controller writes at the end.
         types = dict.fromkeys([*(one.type for one in pod.status.conditions), condition["type"]])
-        status |= {"conditions": [condition], "$setElementOrder/conditions": [{"type": one} for one in types]}
+        status |= {"conditions": [condition], "$setElementOrder/conditions": [{"type": type_} for type_ in types]}
     if has_failed and not is_finished(pod):
         status |= {"phase": "Failed", "observedGeneration": pod.metadata.generation}
     return await _patch_status(client, pod, status) if status else True

@@ -53,7 +53,7 @@ class Backend(Value, frozen=True):
 def backends_of(service: Service, pods: Iterable[Pod], *, family: str) -> list[Backend]:
     """Every pod with an address of the family that has not ended, in the order of their names."""
     found = (_backend(service, pod, family) for pod in pods if pod.status.phase not in _ENDED)
-    return sorted((one for one in found if one is not None), key=lambda one: one.pod)
+    return sorted((backend for backend in found if backend is not None), key=lambda one: one.pod)
 
 
 def _backend(service: Service, pod: Pod, family: str) -> Backend | None:
@@ -67,7 +67,7 @@ def _backend(service: Service, pod: Pod, family: str) -> Backend | None:
         node=pod.spec.node_name,
         hostname=pod.spec.hostname if pod.spec.subdomain == service.metadata.name else "",
         ports=ports_of(service, pod),
-        is_serving=any(one.type == "Ready" and one.status == "True" for one in pod.status.conditions),
+        is_serving=any(condition.type == "Ready" and condition.status == "True" for condition in pod.status.conditions),
         is_terminating=pod.metadata.deletion_timestamp is not None,
         publishes=service.spec.publish_not_ready_addresses,
     )
@@ -79,16 +79,21 @@ def families_of(service: Service) -> tuple[str, ...]:
 
 
 def _address(pod: Pod, family: str) -> str:
-    addresses = [one.ip for one in pod.status.pod_ips] or [pod.status.pod_ip]
-    return next((one for one in addresses if one and (":" in one) == (family == "IPv6")), "")
+    addresses = [pod_ip.ip for pod_ip in pod.status.pod_ips] or [pod.status.pod_ip]
+    return next((address for address in addresses if address and (":" in address) == (family == "IPv6")), "")
 
 
 def ports_of(service: Service, pod: Pod) -> tuple[Port, ...]:
     """The ports of the Service that the pod has: a port that is only named may be missing in it."""
-    found = ((one, _number(one, pod)) for one in service.spec.ports)
+    found = ((service_port, _number(service_port, pod)) for service_port in service.spec.ports)
     return tuple(
-        Port(name=one.name, protocol=one.protocol or "TCP", number=number, app_protocol=one.app_protocol)
-        for one, number in found
+        Port(
+            name=service_port.name,
+            protocol=service_port.protocol or "TCP",
+            number=number,
+            app_protocol=service_port.app_protocol,
+        )
+        for service_port, number in found
         if number is not None
     )
 
@@ -101,14 +106,14 @@ def _number(port: ServicePort, pod: Pod) -> int | None:
         return target
     protocol = port.protocol or "TCP"
     for container in _serving_containers(pod):
-        for one in container.ports:
-            if one.name == target and (one.protocol or "TCP") == protocol:
-                return one.container_port
+        for container_port in container.ports:
+            if container_port.name == target and (container_port.protocol or "TCP") == protocol:
+                return container_port.container_port
     return None
 
 
 def _serving_containers(pod: Pod) -> Iterable[Container]:
-    sidecars = (one for one in pod.spec.init_containers if one.restart_policy == "Always")
+    sidecars = (container for container in pod.spec.init_containers if container.restart_policy == "Always")
     return (*pod.spec.containers, *sidecars)
 
 
@@ -140,5 +145,5 @@ class TriggerTimes:
 
 
 def _ready_changed(pod: Pod) -> datetime | None:
-    ready = next((one for one in pod.status.conditions if one.type == "Ready"), None)
+    ready = next((condition for condition in pod.status.conditions if condition.type == "Ready"), None)
     return None if ready is None else ready.last_transition_time

@@ -49,7 +49,7 @@ class SelectedPods:
         states = [state for state in states_in(change) if isinstance(state, Pod)]
         if isinstance(change, Updated) and _shown(states[0]) == _shown(states[-1]):
             return ()
-        return [key_of(one) for one in services if any(_selects(one, state) for state in states)]
+        return [key_of(service) for service in services if any(_selects(service, state) for state in states)]
 
 
 def _selects(service: Service, pod: Pod) -> bool:
@@ -59,7 +59,7 @@ def _selects(service: Service, pod: Pod) -> bool:
 
 def _shown(pod: Pod) -> tuple[Any, ...]:
     metadata, spec, status = pod.metadata, pod.spec, pod.status
-    ready = next((one for one in status.conditions if one.type == "Ready"), None)
+    ready = next((condition for condition in status.conditions if condition.type == "Ready"), None)
     return (
         metadata.labels,
         metadata.deletion_timestamp is None,

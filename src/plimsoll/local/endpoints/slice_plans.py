@@ -71,11 +71,14 @@ def slice_plan(
     for backend in backends:
         by_ports.setdefault(backend.ports, []).append(backend)
     plans: list[SlicePlan] = []
-    left = {one.metadata.name: one for one in sorted(slices, key=lambda one: one.metadata.name)}
+    left = {
+        endpoint_slice.metadata.name: endpoint_slice
+        for endpoint_slice in sorted(slices, key=lambda one: one.metadata.name)
+    }
     for ports, group in by_ports.items():
         fitting = [one for one in left.values() if _ports_in(one) == set(ports) and one.endpoints]
-        for one in fitting:
-            del left[one.metadata.name]
+        for endpoint_slice in fitting:
+            del left[endpoint_slice.metadata.name]
         plans.append(_Layout(family, ports, group, drawn).over(fitting))
     return _joined(plans, tuple(left.values()), family=family, drawn=drawn)
 
@@ -86,9 +89,9 @@ def _joined(
     plans = list(plans)
     if plans:
         return _recycled(
-            create=[one for plan in plans for one in plan.create],
-            update=[one for plan in plans for one in plan.update],
-            delete=[*unused, *(one for plan in plans for one in plan.delete)],
+            create=[new_slice for plan in plans for new_slice in plan.create],
+            update=[slice_change for plan in plans for slice_change in plan.update],
+            delete=[*unused, *(endpoint_slice for plan in plans for endpoint_slice in plan.delete)],
         )
     if not unused:
         return SlicePlan(create=(NewSlice(family=family, endpoints=(), ports=None),))
@@ -137,8 +140,8 @@ class _Layout:
 
     def __init__(self, family: str, ports: tuple[Port, ...], backends: Sequence[Backend], drawn: SliceDrawing) -> None:
         self._family = family
-        self._ports = tuple(port_body(one) for one in ports)
-        self._wanted = {one.uid: drawn.endpoint(one) for one in backends}
+        self._ports = tuple(port_body(port) for port in ports)
+        self._wanted = {backend.uid: drawn.endpoint(backend) for backend in backends}
         self._drawn = drawn
 
     def over(self, slices: Sequence[EndpointSlice]) -> SlicePlan:
@@ -147,12 +150,12 @@ class _Layout:
         changed = {one.metadata.name for one in slices if self._is_changed(one, kept[one.metadata.name])}
         # Fullest first: slices fill up before new ones are begun.
         order = sorted(slices, key=lambda one: (one.metadata.name not in changed, -len(kept[one.metadata.name])))
-        for one in order:
-            room = MOST_IN_A_SLICE - len(kept[one.metadata.name])
+        for endpoint_slice in order:
+            room = MOST_IN_A_SLICE - len(kept[endpoint_slice.metadata.name])
             if new and room > 0:
-                kept[one.metadata.name] += new[:room]
+                kept[endpoint_slice.metadata.name] += new[:room]
                 new = new[room:]
-                changed.add(one.metadata.name)
+                changed.add(endpoint_slice.metadata.name)
         emptied = [one for one in slices if not kept[one.metadata.name]]
         return SlicePlan(
             create=tuple(
@@ -171,9 +174,9 @@ class _Layout:
         """By slice, what stays in it as it is to look now; and who that is."""
         placed: set[str] = set()
         kept: dict[str, list[dict[str, Any]]] = {}
-        for one in slices:
-            bodies = kept.setdefault(one.metadata.name, [])
-            for endpoint in one.endpoints:
+        for endpoint_slice in slices:
+            bodies = kept.setdefault(endpoint_slice.metadata.name, [])
+            for endpoint in endpoint_slice.endpoints:
                 uid = _uid_of(endpoint)
                 if uid in self._wanted and uid not in placed and len(bodies) < MOST_IN_A_SLICE:
                     placed.add(uid)

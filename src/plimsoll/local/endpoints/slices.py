@@ -57,7 +57,7 @@ class EndpointSlices:
             self.reconcile,
             clock=component.clock,
             entropy=component.entropy,
-            all_keys=lambda: [key_of(one) for one in self._services.cache],
+            all_keys=lambda: [key_of(service) for service in self._services.cache],
         )
         enqueue_on(self._services, self.controller, of_itself)
         enqueue_on(self._slices, self.controller, _services_of_slice)
@@ -86,7 +86,11 @@ class EndpointSlices:
 
     def _plan(self, service: Service, pods: Sequence[Pod], family: str, drawn: SliceDrawing) -> SlicePlan:
         found = self._slices.cache.by_index(_BY_SERVICE, key_of(service))
-        ours = [one for one in found if one.address_type == family and one.metadata.deletion_timestamp is None]
+        ours = [
+            endpoint_slice
+            for endpoint_slice in found
+            if endpoint_slice.address_type == family and endpoint_slice.metadata.deletion_timestamp is None
+        ]
         return slice_plan(family, backends_of(service, pods, family=family), ours, drawn=drawn)
 
     def _zones(self, pods: Iterable[Pod]) -> dict[str, str]:
@@ -183,5 +187,5 @@ def _service_key(one: EndpointSlice) -> list[tuple[str, str]]:
 
 def _services_of_slice(change: Change[Any]) -> Iterable[Key]:
     """Somebody may have changed or deleted it."""
-    slices = (one for one in states_in(change) if isinstance(one, EndpointSlice))
-    return [Key(*key) for one in slices for key in _service_key(one)]
+    slices = (wire_object for wire_object in states_in(change) if isinstance(wire_object, EndpointSlice))
+    return [Key(*key) for endpoint_slice in slices for key in _service_key(endpoint_slice)]

@@ -79,20 +79,20 @@ def subsets_of(service: Service, backends: Sequence[Backend]) -> tuple[EndpointS
     shown = [one for one in backends if one.publishes or not one.is_terminating]
     shown.sort(key=lambda one: (not one.is_ready, one.address, one.uid))
     by_ports: dict[tuple[Port, ...], list[Backend]] = {}
-    for one in shown[:MOST_ADDRESSES]:
-        if one.ports or (is_headless(service) and not service.spec.ports):
-            by_ports.setdefault(one.ports, []).append(one)
-    groups = sorted(by_ports.items(), key=lambda item: [(one.number, one.protocol, one.name) for one in item[0]])
+    for backend in shown[:MOST_ADDRESSES]:
+        if backend.ports or (is_headless(service) and not service.spec.ports):
+            by_ports.setdefault(backend.ports, []).append(backend)
+    groups = sorted(by_ports.items(), key=lambda item: [(port.number, port.protocol, port.name) for port in item[0]])
     return tuple(_subset(service.metadata.namespace, ports, group) for ports, group in groups)
 
 
 def _subset(namespace: str, ports: Sequence[Port], group: Sequence[Backend]) -> EndpointSubset:
     return EndpointSubset(
-        addresses=tuple(_address(namespace, one) for one in group if one.is_ready),
-        not_ready_addresses=tuple(_address(namespace, one) for one in group if not one.is_ready),
+        addresses=tuple(_address(namespace, backend) for backend in group if backend.is_ready),
+        not_ready_addresses=tuple(_address(namespace, backend) for backend in group if not backend.is_ready),
         ports=tuple(
-            SubsetPort(name=one.name, port=one.number, protocol=one.protocol, app_protocol=one.app_protocol)
-            for one in sorted(ports, key=lambda one: (one.number, one.protocol, one.name))
+            SubsetPort(name=port.name, port=port.number, protocol=port.protocol, app_protocol=port.app_protocol)
+            for port in sorted(ports, key=lambda one: (one.number, one.protocol, one.name))
         ),
     )
 

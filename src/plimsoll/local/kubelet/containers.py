@@ -56,7 +56,9 @@ class Became(Value, frozen=True):
 
 
 def seen(pod: Pod, container: Container, statuses: tuple[ContainerStatus, ...]) -> Seen:
-    status = next((one for one in statuses if one.name == container.name), _UNKNOWN)
+    status = next(
+        (container_status for container_status in statuses if container_status.name == container.name), _UNKNOWN
+    )
     return Seen(pod=pod, container=container, status=status)
 
 

@@ -253,4 +253,4 @@ def _owner(node: Node) -> dict[str, Any]:
 
 def _has_reported(node: Node) -> bool:
     """Whether a kubelet has had this node before: then there is a lease, most likely."""
-    return any(one.type == "Ready" and one.reason == "KubeletReady" for one in node.status.conditions)
+    return any(condition.type == "Ready" and condition.reason == "KubeletReady" for condition in node.status.conditions)

@@ -70,17 +70,19 @@ def node_status_at(
     node: Node, now: datetime, *, address: str, settings: KubeletSettings, repeats: bool
 ) -> Report | Wait:
     """What is to be written about a node that is up. `repeats`: also every few minutes though nothing changed."""
-    known = {one.type: one for one in node.status.conditions}
+    known = {condition.type: condition for condition in node.status.conditions}
     due = _due(known.get("Ready"), node.metadata.name, settings.report_s) if repeats else None
     conditions = [_condition(spec, known.get(spec[0]), now) for spec in _CONDITIONS]
     changed: dict[str, Any] = {}
-    if any(_differs(one, known.get(one["type"])) for one in conditions) or (due is not None and due <= now):
+    if any(_differs(condition, known.get(condition["type"])) for condition in conditions) or (
+        due is not None and due <= now
+    ):
         changed["conditions"] = conditions
-    addresses = {one.type: one.address for one in node.status.addresses}
+    addresses = {node_address.type: node_address.address for node_address in node.status.addresses}
     wanted = {"InternalIP": addresses.get("InternalIP") or address, "Hostname": node.metadata.name}
     if missing := [{"type": type_, "address": ip} for type_, ip in wanted.items() if ip and type_ not in addresses]:
         changed["addresses"] = [
-            *({"type": one.type, "address": one.address} for one in node.status.addresses),
+            *({"type": node_address.type, "address": node_address.address} for node_address in node.status.addresses),
             *missing,
         ]
     if info := _missing_info(node, settings):
@@ -92,7 +94,9 @@ def node_status_at(
 
 
 def internal_ip(node: Node) -> str:
-    return next((one.address for one in node.status.addresses if one.type == "InternalIP"), "")
+    return next(
+        (node_address.address for node_address in node.status.addresses if node_address.type == "InternalIP"), ""
+    )
 
 
 def _condition(spec: tuple[str, str, str, str], before: NodeCondition | None, now: datetime) -> dict[str, Any]:

@@ -42,7 +42,7 @@ class Facts(NamedTuple):
 
 def conditions(pod: Pod, facts: Facts, now: datetime) -> list[dict[str, Any]]:
     """All five, in the kubelet's order. One whose status stays keeps its time."""
-    known = {one.type: one for one in pod.status.conditions}
+    known = {condition.type: condition for condition in pod.status.conditions}
     containers = _containers_ready(facts)
     said = {
         SANDBOX: Says(facts.has_sandbox),

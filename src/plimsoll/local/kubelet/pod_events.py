@@ -32,8 +32,14 @@ class PodEvents:
         if after.metadata.deletion_timestamp is not None:
             self.stopping(before)
             return
-        was = {one.name: one for one in (*before.status.init_container_statuses, *before.status.container_statuses)}
-        now = {one.name: one for one in (*after.status.init_container_statuses, *after.status.container_statuses)}
+        was = {
+            container_status.name: container_status
+            for container_status in (*before.status.init_container_statuses, *before.status.container_statuses)
+        }
+        now = {
+            container_status.name: container_status
+            for container_status in (*after.status.init_container_statuses, *after.status.container_statuses)
+        }
         for field, containers in (
             ("initContainers", after.spec.init_containers),
             ("containers", after.spec.containers),
@@ -47,10 +53,10 @@ class PodEvents:
         if pod.metadata.uid in self._stopping:
             return
         self._stopping.add(pod.metadata.uid)
-        for one in pod.status.container_statuses:
-            if one.state.running is not None:
-                where = f"spec.containers{{{one.name}}}"
-                self._tell(pod, EventType.NORMAL, "Killing", f"Stopping container {one.name}", where)
+        for container_status in pod.status.container_statuses:
+            if container_status.state.running is not None:
+                where = f"spec.containers{{{container_status.name}}}"
+                self._tell(pod, EventType.NORMAL, "Killing", f"Stopping container {container_status.name}", where)
 
     def forget(self, pod: Pod) -> None:
         self._stopping.discard(pod.metadata.uid)

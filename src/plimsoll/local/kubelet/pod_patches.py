@@ -42,7 +42,7 @@ def status_patch(pod: Pod, wanted: dict[str, Any]) -> dict[str, Any]:
     for name in _TEXTS:
         if getattr(view, name) != getattr(shown, name):
             patch[name] = wanted.get(name)
-    known = {one.type: one for one in shown.conditions}
+    known = {condition.type: condition for condition in shown.conditions}
     if not all(is_said(one, known.get(one["type"])) for one in wanted["conditions"]):
         patch["conditions"] = [_cleared(one, known.get(one["type"])) for one in wanted["conditions"]]
     return patch

@@ -130,12 +130,12 @@ def _past_deadline(pod: Pod, now: datetime, place: Place) -> dict[str, Any]:
 
 def _pending(pod: Pod, now: datetime, place: Place) -> dict[str, Any]:
     reason = "PodInitializing" if pod.spec.init_containers else "ContainerCreating"
-    inits = [waiting(one, reason) for one in _inits(pod)]
-    mains = [waiting(one, reason) for one in _mains(pod)]
+    inits = [waiting(init, reason) for init in _inits(pod)]
+    mains = [waiting(main, reason) for main in _mains(pod)]
     facts = Facts(
         phase="Pending",
         has_sandbox=False,
-        uninitialized=[one.name for one in pod.spec.init_containers],
+        uninitialized=[container.name for container in pod.spec.init_containers],
         unready=_unready(pod, inits, mains),
     )
     return _status(pod, now, facts=facts, place=Place(host_ip=place.host_ip, pod_ip=""), inits=inits, mains=mains)
@@ -143,31 +143,31 @@ def _pending(pod: Pod, now: datetime, place: Place) -> dict[str, Any]:
 
 def _started(pod: Pod, now: datetime, *, place: Place, pace: Pace) -> tuple[dict[str, Any], datetime | None]:
     policy = pod.spec.restart_policy or "Always"
-    mains = [lived_on(one, now, pace=pace, restart_policy=policy) for one in _mains(pod)]
-    codes = [one.exit_code for one in mains]
+    mains = [lived_on(main, now, pace=pace, restart_policy=policy) for main in _mains(pod)]
+    codes = [became.exit_code for became in mains]
     if all(code is not None for code in codes):
         inits = [
-            stopped(one, now, exit_code=0) if _is_sidecar(one.container) else completed_init(one, now)
-            for one in _inits(pod)
+            stopped(init, now, exit_code=0) if _is_sidecar(init.container) else completed_init(init, now)
+            for init in _inits(pod)
         ]
         phase = "Failed" if any(codes) else "Succeeded"
         facts = Facts(phase=phase, has_sandbox=False, uninitialized=(), unready=())
         return _status(pod, now, facts=facts, place=place, inits=inits, mains=mains), None
-    inits = [running(one, now) if _is_sidecar(one.container) else completed_init(one, now) for one in _inits(pod)]
+    inits = [running(init, now) if _is_sidecar(init.container) else completed_init(init, now) for init in _inits(pod)]
     facts = Facts(phase="Running", has_sandbox=True, uninitialized=(), unready=_unready(pod, inits, mains))
     wanted = _status(pod, now, facts=facts, place=place, inits=inits, mains=mains)
-    return wanted, _earliest(*(one.until for one in mains))
+    return wanted, _earliest(*(became.until for became in mains))
 
 
 def _ended(pod: Pod, now: datetime, *, place: Place, exit_code: int) -> dict[str, Any]:
-    mains = [stopped(one, now, exit_code=exit_code) for one in _mains(pod)]
-    inits = [stopped(one, now, exit_code=exit_code) for one in _inits(pod)]
-    phase = "Failed" if any(one.exit_code for one in mains) else "Succeeded"
+    mains = [stopped(main, now, exit_code=exit_code) for main in _mains(pod)]
+    inits = [stopped(init, now, exit_code=exit_code) for init in _inits(pod)]
+    phase = "Failed" if any(became.exit_code for became in mains) else "Succeeded"
     has_begun = _has_started(pod)
     facts = Facts(
         phase=phase,
         has_sandbox=False,
-        uninitialized=() if has_begun else [one.name for one in pod.spec.init_containers],
+        uninitialized=() if has_begun else [container.name for container in pod.spec.init_containers],
         unready=(),
     )
     place = place if has_begun else Place(host_ip=place.host_ip, pod_ip="")
@@ -189,10 +189,10 @@ def _status(
         "phase": facts.phase,
         "conditions": conditions(pod, facts, now),
         "startTime": written_time(pod.status.start_time or now),
-        "containerStatuses": [one.status for one in mains],
+        "containerStatuses": [became.status for became in mains],
     }
     if inits:
-        status["initContainerStatuses"] = [one.status for one in inits]
+        status["initContainerStatuses"] = [became.status for became in inits]
     if pod.metadata.generation:
         status["observedGeneration"] = pod.metadata.generation
     if place.host_ip:
@@ -203,11 +203,11 @@ def _status(
 
 
 def _mains(pod: Pod) -> list[Seen]:
-    return [seen(pod, one, pod.status.container_statuses) for one in pod.spec.containers]
+    return [seen(pod, container, pod.status.container_statuses) for container in pod.spec.containers]
 
 
 def _inits(pod: Pod) -> list[Seen]:
-    return [seen(pod, one, pod.status.init_container_statuses) for one in pod.spec.init_containers]
+    return [seen(pod, container, pod.status.init_container_statuses) for container in pod.spec.init_containers]
 
 
 def _is_sidecar(container: Container) -> bool:
@@ -216,14 +216,18 @@ def _is_sidecar(container: Container) -> bool:
 
 def _unready(pod: Pod, inits: Sequence[Became], mains: Sequence[Became]) -> list[str]:
     """Sidecars count among the containers whose readiness is the pod's."""
-    sidecars = [became for one, became in zip(pod.spec.init_containers, inits, strict=True) if _is_sidecar(one)]
-    return [one.status["name"] for one in (*sidecars, *mains) if not one.status["ready"]]
+    sidecars = [
+        became for container, became in zip(pod.spec.init_containers, inits, strict=True) if _is_sidecar(container)
+    ]
+    return [became.status["name"] for became in (*sidecars, *mains) if not became.status["ready"]]
 
 
 def _has_started(pod: Pod) -> bool:
     return any(
-        one.state.running is not None or one.state.terminated is not None or one.last_state.terminated is not None
-        for one in pod.status.container_statuses
+        container_status.state.running is not None
+        or container_status.state.terminated is not None
+        or container_status.last_state.terminated is not None
+        for container_status in pod.status.container_statuses
     )
 
 
@@ -234,9 +238,13 @@ def _taken_at(pod: Pod, now: datetime) -> datetime:
     """
     if pod.status.start_time is not None:
         return pod.status.start_time
-    for one in pod.status.conditions:
-        if one.type == "PodScheduled" and one.status == "True" and one.last_transition_time is not None:
-            return min(now, one.last_transition_time + _WRITTEN_TO)
+    for condition in pod.status.conditions:
+        if (
+            condition.type == "PodScheduled"
+            and condition.status == "True"
+            and condition.last_transition_time is not None
+        ):
+            return min(now, condition.last_transition_time + _WRITTEN_TO)
     return now
 
 

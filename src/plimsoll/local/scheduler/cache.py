@@ -285,4 +285,7 @@ def _demand(pod: Pod) -> ResourceVector:
 
 def _granted(pod: Pod) -> list[object]:
     statuses = (*pod.status.container_statuses, *pod.status.init_container_statuses)
-    return [(one.name, one.allocated_resources, one.resources) for one in statuses]
+    return [
+        (container_status.name, container_status.allocated_resources, container_status.resources)
+        for container_status in statuses
+    ]

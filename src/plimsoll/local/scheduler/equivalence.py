@@ -187,8 +187,8 @@ def asks_key(pod: Pod) -> bytes:
     spec = pod.spec
     return _ENCODER.encode(
         (
-            [_needs(one) for one in spec.containers],
-            [_needs(one) for one in spec.init_containers],
+            [_needs(container) for container in spec.containers],
+            [_needs(container) for container in spec.init_containers],
             spec.resources,
             spec.overhead,
             spec.node_name,

@@ -124,12 +124,12 @@ class _Question:
         return self._wide.verdict(place) if judged is FITS else judged
 
     def _beside_nominated(self, place: NodeState) -> Verdict:
-        coming = [PlacedPod(one) for one in self._nominated[place.name]]
+        coming = [PlacedPod(pod) for pod in self._nominated[place.name]]
         crowded = place.with_pods(coming)
         narrow = self.shape.rules.verdict(crowded)
         if narrow is not FITS or not self._wide.rules:
             return narrow
         view = self.view
-        for one in coming:
-            view = view.with_pod(one.pod, place.name)
+        for placed_pod in coming:
+            view = view.with_pod(placed_pod.pod, place.name)
         return prepared(self.pod, view, profile=WIDE).verdict(view.nodes[place.name])

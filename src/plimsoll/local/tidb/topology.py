@@ -38,17 +38,24 @@ class Topology:
         return found.view if found is not None and is_base else None
 
     def bases(self) -> list[Key]:
-        keys = {base_key(one.view) for one in self.clusters.cache}
+        keys = {base_key(raw.view) for raw in self.clusters.cache}
         return [key for key in sorted(keys) if self.base(key) is not None]
 
     def members(self, base: Key) -> list[TidbCluster]:
         """The TidbClusters of a cluster, the base first."""
-        found = [one.view for one in self.clusters.cache.by_index(_BY_BASE, base)]
-        return sorted(found, key=lambda one: (one.is_heterogeneous, one.metadata.namespace, one.metadata.name))
+        found = [raw.view for raw in self.clusters.cache.by_index(_BY_BASE, base)]
+        return sorted(
+            found,
+            key=lambda tidb_cluster: (
+                tidb_cluster.is_heterogeneous,
+                tidb_cluster.metadata.namespace,
+                tidb_cluster.metadata.name,
+            ),
+        )
 
     def instances(self, base: Key) -> tuple[Instance, ...]:
         """Of all members, in their order."""
-        return tuple(one for member in self.members(base) for one in self.instances_in(member))
+        return tuple(instance for member in self.members(base) for instance in self.instances_in(member))
 
     def instances_in(self, cluster: TidbCluster) -> tuple[Instance, ...]:
         key = Key(cluster.metadata.namespace, cluster.metadata.name)
@@ -57,7 +64,9 @@ class Topology:
     def has_pd(self, base: Key) -> bool:
         """Whether its PD runs, so that somebody answers."""
         found = self.base(base)
-        return found is not None and any(one.component == PD and one.is_ready for one in self.instances_in(found))
+        return found is not None and any(
+            instance.component == PD and instance.is_ready for instance in self.instances_in(found)
+        )
 
     # ---- whom a change concerns
 

@@ -133,18 +133,20 @@ class Binder:
     def _volumes_for(self, claim: PersistentVolumeClaim) -> tuple[PersistentVolume, ...]:
         free = self._volumes.cache.by_index(_FREE_BY_CLASS, class_name(claim))
         kept = self._volumes.cache.by_index(_BY_CLAIM, key_of(claim))
-        return tuple(self._latest_volumes.of(one) for one in (*free, *kept))
+        return tuple(self._latest_volumes.of(volume) for volume in (*free, *kept))
 
     def _default_class(self) -> str:
         """The youngest of those that are marked, as the API server's admission takes it."""
-        marked = [one.metadata for one in self._classes.cache if is_default_class(one.metadata)]
-        marked.sort(key=lambda one: one.name)
-        youngest = max(marked, key=lambda one: _age_rank(one.creation_timestamp), default=None)
+        marked = [
+            storage_class.metadata for storage_class in self._classes.cache if is_default_class(storage_class.metadata)
+        ]
+        marked.sort(key=lambda meta: meta.name)
+        youngest = max(marked, key=lambda meta: _age_rank(meta.creation_timestamp), default=None)
         return "" if youngest is None else youngest.name
 
     def _unscheduled_pods(self, claim: PersistentVolumeClaim) -> tuple[str, ...]:
         pods = pods_using(self._pods, key_of(claim))
-        return tuple(one.metadata.name for one in pods if not one.spec.node_name)
+        return tuple(pod.metadata.name for pod in pods if not pod.spec.node_name)
 
     # ---- volumes
 
@@ -180,18 +182,18 @@ class Binder:
 
     def _add_indexes(self) -> None:
         self._volumes.add_index(
-            _FREE_BY_CLASS, lambda one: [volume_class_name(one)] if one.spec.claim_ref is None else []
+            _FREE_BY_CLASS, lambda volume: [volume_class_name(volume)] if volume.spec.claim_ref is None else []
         )
         self._volumes.add_index(_BY_CLAIM, _claim_named_by)
         self._claims.add_index(
-            _UNBOUND_BY_CLASS, lambda one: [] if BIND_COMPLETED in one.metadata.annotations else [class_name(one)]
+            _UNBOUND_BY_CLASS, lambda claim: [] if BIND_COMPLETED in claim.metadata.annotations else [class_name(claim)]
         )
-        self._claims.add_index(_BY_VOLUME, lambda one: [one.spec.volume_name] if one.spec.volume_name else [])
+        self._claims.add_index(_BY_VOLUME, lambda claim: [claim.spec.volume_name] if claim.spec.volume_name else [])
         index_pods_by_claim(self._pods)
 
     def _everything(self) -> Iterable[Subject]:
-        volumes = [Subject(*key_of(one)) for one in self._volumes.cache]
-        return [*volumes, *(Subject(*key_of(one)) for one in self._claims.cache)]
+        volumes = [Subject(*key_of(volume)) for volume in self._volumes.cache]
+        return [*volumes, *(Subject(*key_of(claim)) for claim in self._claims.cache)]
 
     def _of_claim(self, change: Change[Any]) -> Iterable[Subject]:
         """The claim, and the volumes that it names or that name it."""
@@ -214,7 +216,7 @@ class Binder:
         if isinstance(change, Added | Updated) and change.new.status.phase == "Available":
             waiting = self._claims.cache.by_index(_UNBOUND_BY_CLASS, volume_class_name(change.new))
             claims += sorted(waiting, key=_age_of)
-        subjects.update((Subject(*key_of(one)), None) for one in claims)
+        subjects.update((Subject(*key_of(claim)), None) for claim in claims)
         return subjects
 
     def _of_class(self, change: Change[Any]) -> Iterable[Subject]:
@@ -223,7 +225,7 @@ class Binder:
             *self._claims.cache.by_index(_UNBOUND_BY_CLASS, change.key.name),
             *self._claims.cache.by_index(_UNBOUND_BY_CLASS, ""),
         ]
-        return [Subject(*key_of(one)) for one in sorted(waiting, key=_age_of)]
+        return [Subject(*key_of(claim)) for claim in sorted(waiting, key=_age_of)]
 
     def _tell(self, about: PersistentVolumeClaim | PersistentVolume, notice: Notice) -> None:
         resource = self._client.calls.resource(type(about))

@@ -43,7 +43,7 @@ class EphemeralClaims:
             self.reconcile,
             clock=component.clock,
             entropy=component.entropy,
-            all_keys=lambda: [key_of(one) for one in self._pods.cache if _wants_claims(one)],
+            all_keys=lambda: [key_of(pod) for pod in self._pods.cache if _wants_claims(pod)],
         )
         enqueue_on(self._pods, self.controller, _itself_if_it_wants_claims)
         enqueue_on(self._claims, self.controller, self._pods_of_lost_claim)
@@ -114,13 +114,13 @@ def claim_bodies(pod: Mapping[str, Any]) -> list[dict[str, Any]]:
 
 
 def _claims_wanted(pod: Pod) -> list[str]:
-    return [f"{pod.metadata.name}-{one.name}" for one in pod.spec.volumes if one.ephemeral is not None]
+    return [f"{pod.metadata.name}-{volume.name}" for volume in pod.spec.volumes if volume.ephemeral is not None]
 
 
 def _wants_claims(pod: Pod) -> bool:
-    return pod.metadata.deletion_timestamp is None and any(one.ephemeral is not None for one in pod.spec.volumes)
+    return pod.metadata.deletion_timestamp is None and any(volume.ephemeral is not None for volume in pod.spec.volumes)
 
 
 def _itself_if_it_wants_claims(change: Change[Any]) -> Iterable[Key]:
-    wanting = any(isinstance(one, Pod) and _wants_claims(one) for one in states_in(change))
+    wanting = any(isinstance(wire_object, Pod) and _wants_claims(wire_object) for wire_object in states_in(change))
     return (change.key,) if wanting else ()

@@ -51,15 +51,15 @@ def best_volume(
 
     A volume that can do no more than is asked goes before one that can be accessed in more ways, whatever their sizes.
     """
-    usable = [one for one in volumes if _could_be_used(one, claim)]
-    kept = [one for one in usable if is_kept_for(one, claim)]
+    usable = [volume for volume in volumes if _could_be_used(volume, claim)]
+    kept = [volume for volume in usable if is_kept_for(volume, claim)]
     if kept or only_kept:
         return min(kept, key=_by_name, default=None)
     try:
         selector = claim_selector(claim)
     except InvalidSelector:
         return None
-    suiting = [one for one in usable if _is_free_and_suits(one, claim, selector)]
+    suiting = [volume for volume in usable if _is_free_and_suits(volume, claim, selector)]
     return min(suiting, key=_from_least_to_most, default=None)
 
 

@@ -42,7 +42,7 @@ class ClaimProtection:
             self.reconcile,
             clock=component.clock,
             entropy=component.entropy,
-            all_keys=lambda: [key_of(one) for one in self._claims.cache],
+            all_keys=lambda: [key_of(claim) for claim in self._claims.cache],
         )
         enqueue_on(self._claims, self.controller, of_itself)
         enqueue_on(self._pods, self.controller, self._let_go_of)
@@ -93,7 +93,7 @@ class VolumeProtection:
             self.reconcile,
             clock=component.clock,
             entropy=component.entropy,
-            all_keys=lambda: [key_of(one) for one in self._volumes.cache],
+            all_keys=lambda: [key_of(volume) for volume in self._volumes.cache],
         )
         enqueue_on(self._volumes, self.controller, of_itself)
 

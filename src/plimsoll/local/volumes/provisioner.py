@@ -55,7 +55,7 @@ class Provisioner:
         self._volumes = informers.of(PersistentVolume)
         self._classes = informers.of(StorageClass)
         self._nodes = informers.of(Node)
-        self._volumes.add_index(_BY_PROVISIONER, lambda one: [one.metadata.annotations.get(PROVISIONED_BY, "")])
+        self._volumes.add_index(_BY_PROVISIONER, lambda volume: [volume.metadata.annotations.get(PROVISIONED_BY, "")])
         self.controller: Controller[Key] = Controller(
             "simulated-provisioner",
             self.reconcile,
@@ -109,8 +109,8 @@ class Provisioner:
 
     def _volumes_by_zone(self) -> Counter[str]:
         """What the cache shows, and what it does not show yet."""
-        shown = {one.metadata.name: one for one in self._volumes.cache.by_index(_BY_PROVISIONER, SIMULATED)}
-        return Counter(zone for one in {**self._made, **shown}.values() for zone in zones_of(one))
+        shown = {volume.metadata.name: volume for volume in self._volumes.cache.by_index(_BY_PROVISIONER, SIMULATED)}
+        return Counter(zone for volume in {**self._made, **shown}.values() for zone in zones_of(volume))
 
     async def _give_back(self, claim: PersistentVolumeClaim) -> Done:
         """The scheduler is to choose again."""

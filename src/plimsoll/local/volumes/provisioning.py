@@ -76,15 +76,19 @@ def place_by_class(
     zones = _allowed_zones(storage_class)
     if not zones and storage_class.allowed_topologies:
         first = storage_class.allowed_topologies[0]
-        return Somewhere(labels=tuple((one.key, one.values) for one in first.match_label_expressions))
+        return Somewhere(
+            labels=tuple((requirement.key, requirement.values) for requirement in first.match_label_expressions)
+        )
     candidates = sorted(set(zones or node_zones) - {""})
     chosen = min(candidates, key=lambda zone: volumes_in.get(zone, 0), default="")
     return Somewhere.in_zone(chosen)
 
 
 def _allowed_zones(storage_class: StorageClass) -> list[str]:
-    expressions = [one for term in storage_class.allowed_topologies for one in term.match_label_expressions]
-    return [zone for one in expressions if one.key == ZONE for zone in one.values]
+    expressions = [
+        requirement for term in storage_class.allowed_topologies for requirement in term.match_label_expressions
+    ]
+    return [zone for requirement in expressions if requirement.key == ZONE for zone in requirement.values]
 
 
 def zones_of(volume: PersistentVolume) -> Sequence[str]:
@@ -92,8 +96,10 @@ def zones_of(volume: PersistentVolume) -> Sequence[str]:
     affinity = volume.spec.node_affinity
     if affinity is None or affinity.required is None:
         return ()
-    expressions = [one for term in affinity.required.node_selector_terms for one in term.match_expressions]
-    return [zone for one in expressions if one.key == ZONE for zone in one.values]
+    expressions = [
+        requirement for term in affinity.required.node_selector_terms for requirement in term.match_expressions
+    ]
+    return [zone for requirement in expressions if requirement.key == ZONE for zone in requirement.values]
 
 
 def volume_body(claim: PersistentVolumeClaim, storage_class: StorageClass, where: Somewhere) -> dict[str, Any]:

@@ -51,7 +51,7 @@ class Cleaner:
         self, nodes: Iterable[Node], options: ScaleDown, *, leaving: Container[str] = frozenset()
     ) -> tuple[Cleaned, ...]:
         """Taints of deletion and the cordons that came with them, of nodes that are not `leaving`."""
-        left_behind = [one for one in nodes if is_marked(one) and one.metadata.name not in leaving]
+        left_behind = [node for node in nodes if is_marked(node) and node.metadata.name not in leaving]
         if not left_behind:
             return ()
         try:
@@ -59,7 +59,7 @@ class Cleaner:
         except (ProviderFailed, NotAllowed) as error:
             log.warning("cleaning.blind", nodes=len(left_behind), problem=str(error))
             return ()
-        return tuple([await self._take_off(one, options) for one in staying])
+        return tuple([await self._take_off(node, options) for node in staying])
 
     async def _take_off(self, node: Node, options: ScaleDown) -> Cleaned:
         written = await unmark(self._writer, node, uncordon=options.cordon_first)
@@ -74,7 +74,7 @@ class Cleaner:
             group = await self._provider.node_group_for_node(ref)
             if group is not None and group.id not in instances:
                 instances[group.id] = await group.nodes()
-            if group is None or any(is_running(one, ref) for one in instances[group.id]):
+            if group is None or any(is_running(instance, ref) for instance in instances[group.id]):
                 found.append(node)
         return found
 
@@ -82,8 +82,8 @@ class Cleaner:
         """At the start only, and not where timers are restored from them."""
         if options.candidate_ttl_s > 0:
             return ()
-        candidates = [one for one in nodes if is_candidate(one)]
-        return tuple([_cleaned(one, await self._soft.take_off(one), "soft taint") for one in candidates])
+        candidates = [node for node in nodes if is_candidate(node)]
+        return tuple([_cleaned(node, await self._soft.take_off(node), "soft taint") for node in candidates])
 
 
 def _cleaned(node: Node, written: object, what: str) -> Cleaned:

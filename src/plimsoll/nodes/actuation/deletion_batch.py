@@ -137,7 +137,7 @@ class Batch:
         for first in range(0, len(self.departures), _MARKED_AT_ONCE):
             some = self.departures[first : first + _MARKED_AT_ONCE]
             async with asyncio.TaskGroup() as group:
-                marking = [group.create_task(self._mark(one)) for one in some]
+                marking = [group.create_task(self._mark(node_deletion)) for node_deletion in some]
             failed = next((reason for task in marking if (reason := task.result()) is not None), None)
             if failed is not None:
                 setback = DeletionFailure(
@@ -170,24 +170,28 @@ class Batch:
 
     async def _undo_in_time(self) -> None:
         """Best effort, all at once, bounded: whoever stops us does not wait for ever."""
-        marked = [one for one in self.departures if one.is_marked and not one.is_handed and one.ended is None]
+        marked = [
+            node_deletion
+            for node_deletion in self.departures
+            if node_deletion.is_marked and not node_deletion.is_handed and node_deletion.ended is None
+        ]
         try:
             async with asyncio.timeout(self._pacing.undo_s), asyncio.TaskGroup() as group:
-                for one in marked:
-                    group.create_task(self._unmark(one))
+                for node_deletion in marked:
+                    group.create_task(self._unmark(node_deletion))
         except TimeoutError:
-            log.warning("removal.undo_overdue", nodes=[one.name for one in marked])
+            log.warning("removal.undo_overdue", nodes=[deletion.name for deletion in marked])
 
     # ---- leaving
 
     @property
     def _staying(self) -> list[NodeDeletion]:
-        return [one for one in self.departures if one.ended is None]
+        return [node_deletion for node_deletion in self.departures if node_deletion.ended is None]
 
     async def _leave(self) -> None:
         async with asyncio.TaskGroup() as group:
-            for one in self._staying:
-                group.create_task(self._leave_one(one))
+            for node_deletion in self._staying:
+                group.create_task(self._leave_one(node_deletion))
 
     async def _leave_one(self, departure: NodeDeletion) -> None:
         setback = await self._made_ready(departure)
@@ -203,7 +207,7 @@ class Batch:
         async with asyncio.TaskGroup() as group:
             preparing = [group.create_task(self._made_ready(one)) for one in staying]
         setbacks = [task.result() for task in preparing]
-        first = next((one for one in setbacks if one is not None), None)
+        first = next((deletion_failure for deletion_failure in setbacks if deletion_failure is not None), None)
         if first is not None:
             whole = Reason(code=ATOMIC_FAILED, message="not all nodes of its group can go", because=(first.reason,))
             for one, own in zip(staying, setbacks, strict=True):
@@ -211,12 +215,12 @@ class Batch:
             return
         if not staying:
             return
-        for one in staying:
-            one.is_handed = True
+        for node_deletion in staying:
+            node_deletion.is_handed = True
         group_id = staying[0].removal.group
         results = await self._hands.deletions.delete(group_id, [one.ref for one in staying], self._pacing)
-        for one in staying:
-            await self._end(one, _of_call(results[one.name]))
+        for deletion in staying:
+            await self._end(deletion, _of_call(results[deletion.name]))
 
     async def _made_ready(self, departure: NodeDeletion) -> DeletionFailure | None:
         """Check once more, drain, and wait for who asked to be waited for."""
@@ -276,15 +280,15 @@ class Batch:
 
     async def _end_all(self, setback: DeletionFailure) -> None:
         async with asyncio.TaskGroup() as group:
-            for one in self._staying:
-                group.create_task(self._end(one, setback))
+            for node_deletion in self._staying:
+                group.create_task(self._end(node_deletion, setback))
 
     async def _end(self, departure: NodeDeletion, setback: DeletionFailure | None) -> None:
         if setback is not None and not setback.keeps_mark:
             departure.is_handed = False
             if departure.is_marked and setback.reason.code != NODE_GONE:
                 await self._unmark(departure)
-        failures = sum(1 for one in departure.pods if one.failure is not None)
+        failures = sum(1 for evicted in departure.pods if evicted.failure is not None)
         departure.ended = FinishedRemoval(
             removal=departure.removal,
             result=RemovalResult.REMOVED if setback is None else setback.result,

@@ -104,10 +104,10 @@ class NodeDeletionController:
         What is tainted together: a group that goes whole; empty nodes; nodes to drain.
         """
         together: dict[tuple[str, bool], list[NodeDeletion]] = {}
-        for one in removals:
-            departure = self._departure(one, nodes, now)
+        for node_removal in removals:
+            departure = self._departure(node_removal, nodes, now)
             if departure is not None:
-                key = (one.group, True) if one.goes_whole else ("", one.is_empty)
+                key = (node_removal.group, True) if node_removal.goes_whole else ("", node_removal.is_empty)
                 together.setdefault(key, []).append(departure)
         self._begun += [self._batch(departures) for departures in together.values()]
         if self._begun:
@@ -158,9 +158,9 @@ class NodeDeletionController:
         going = self._departures.values()
         return UnderWay(
             nodes=frozenset((*self._departures, *self._handed)),
-            by_group=Counter(one.removal.group for one in going),
+            by_group=Counter(node_deletion.removal.group for node_deletion in going),
             removals=len(going),
-            drains=sum(1 for one in going if not one.removal.is_empty),
+            drains=sum(1 for node_deletion in going if not node_deletion.removal.is_empty),
         )
 
     def ended(self) -> tuple[FinishedRemoval, ...]:
@@ -202,8 +202,8 @@ class NodeDeletionController:
             await batch.carry_out()
         finally:
             # Only after a cancellation, or a mistake of ours, is anybody left: nodes that `cleaning` looks after.
-            for one in batch.departures:
-                self._forget(one)
+            for node_deletion in batch.departures:
+                self._forget(node_deletion)
             if not self._departures:
                 self._at_rest.set()
 

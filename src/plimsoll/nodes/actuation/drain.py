@@ -117,7 +117,9 @@ class Drainer:
         told: list[EvictedPod] = []
         for tier, moving in by_tier(load.moving, tiers):
             told += await self._evict(tier, moving, daemons[tier])
-            stuck = [one.failure for one in told if one.failure is not None and not is_daemon_pod(one.pod)]
+            stuck = [
+                evicted.failure for evicted in told if evicted.failure is not None and not is_daemon_pod(evicted.pod)
+            ]
             if stuck:
                 message = f"{len(stuck)} pods could not be evicted"
                 return Drained(pods=tuple(told), problem=_failed(message, because=tuple(stuck)))
@@ -132,7 +134,7 @@ class Drainer:
         async with asyncio.TaskGroup() as group:
             asked = [group.create_task(self._told(tier, pod)) for pod in moving]
             asked += [group.create_task(self._told(tier, pod, once=True)) for pod in daemons]
-        return [one.result() for one in asked]
+        return [task.result() for task in asked]
 
     async def _told(self, tier: DrainTier, pod: Pod, *, once: bool = False) -> EvictedPod:
         told = await self._evictor.evict(pod, grace_s=tier.grace_of(pod), once=once)
@@ -194,7 +196,7 @@ def parse_drain_tiers(text: str) -> tuple[DrainTier, ...]:
         if pair is None:
             raise InvalidInput(f"{item[:40]!r} is not PRIORITY:SECONDS", path="drain-priority-config")
         tiers.append(DrainTier(int(pair[1]), int(pair[2])))
-    twice = len({one.priority for one in tiers}) < len(tiers)
+    twice = len({drain_tier.priority for drain_tier in tiers}) < len(tiers)
     if twice:
         raise InvalidInput("names a priority more than once", path="drain-priority-config")
     return tuple(sorted(tiers))

@@ -84,12 +84,18 @@ MIN_SIZE_ENFORCED: Final = "NodeGroupMinSizeEnforced"
 
 async def repair(provider: Provider, changes: Changes) -> tuple[Repaired, ...]:
     """Instances first: each one deleted lowers its group's target, which is read again before it is shrunk."""
-    groups = {one.id: one for one in await provider.node_groups()}
+    groups = {group.id: group for group in await provider.node_groups()}
     deletions = (*changes.delete_failed, *changes.delete_unregistered)
-    done = [await _deleted_repairing(groups[one.group], one) for one in deletions if one.group in groups]
-    deleted_from = {one.group for one in deletions}
-    shrinking = [one for one in changes.shrink if one.group in groups and one.group not in deleted_from]
-    return (*done, *[await _shrunk(groups[one.group], one) for one in shrinking])
+    done = [
+        await _deleted_repairing(groups[deletion.group], deletion) for deletion in deletions if deletion.group in groups
+    ]
+    deleted_from = {deletion.group for deletion in deletions}
+    shrinking = [
+        shrink_target
+        for shrink_target in changes.shrink
+        if shrink_target.group in groups and shrink_target.group not in deleted_from
+    ]
+    return (*done, *[await _shrunk(groups[shrink_target.group], shrink_target) for shrink_target in shrinking])
 
 
 async def raise_to_minimum(cloud: CloudRead, policy: Policy) -> tuple[Repaired, ...]:
@@ -98,9 +104,12 @@ async def raise_to_minimum(cloud: CloudRead, policy: Policy) -> tuple[Repaired, 
 
 
 def _too_small(cloud: CloudRead, policy: Policy) -> Iterator[tuple[GroupRead, int]]:
-    for one in cloud.observed((), policy).groups:
-        if one.autoscaled and one.target_size < one.min_size <= one.max_size:
-            yield cloud.groups[one.id], one.min_size
+    for observed_group in cloud.observed((), policy).groups:
+        if (
+            observed_group.autoscaled
+            and observed_group.target_size < observed_group.min_size <= observed_group.max_size
+        ):
+            yield cloud.groups[observed_group.id], observed_group.min_size
 
 
 async def _raised(read: GroupRead, least: int) -> Repaired:
@@ -113,7 +122,7 @@ async def _raised(read: GroupRead, least: int) -> Repaired:
 
 
 async def _deleted_repairing(group: Group, wanted: DeleteInstances) -> Repaired:
-    refs = [NodeRef.of_instance(one) for one in await group.nodes() if one.id in set(wanted.instances)]
+    refs = [NodeRef.of_instance(instance) for instance in await group.nodes() if instance.id in set(wanted.instances)]
     outcome: Outcome = Done()
     if refs:
         outcome = await group.force_delete_nodes(refs) if wanted.force else await group.delete_nodes(refs)

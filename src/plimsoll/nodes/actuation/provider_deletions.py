@@ -101,7 +101,7 @@ class NodeDeletions:
             return CallFailed(kind=FailureKind.FAILED, message=str(error))
 
     async def _group(self, group: str) -> Group | None:
-        return next((one for one in await self._provider.node_groups() if one.id == group), None)
+        return next((node_group for node_group in await self._provider.node_groups() if node_group.id == group), None)
 
     async def _still_running(self, group: str, refs: Sequence[NodeRef], pacing: Pacing) -> list[NodeRef] | None:
         """Those whose machines the cloud still wants after a few looks: it may take its time. None: it did not tell."""
@@ -117,7 +117,7 @@ class NodeDeletions:
                 if pacing.is_stepped:
                     break
                 continue
-            running = [ref for ref in refs if any(is_running(one, ref) for one in there)]
+            running = [ref for ref in refs if any(is_running(instance, ref) for instance in there)]
             seen += 1
             if not running or seen == _LOOKS:
                 return running

@@ -74,7 +74,7 @@ def timed_out(group: str, *, missing: int, waited_s: float) -> Reason:
 
 
 def not_made(group: str, error: CloudError, *, failed: int, new: int, messages: Iterable[str]) -> Reason:
-    told = sorted({one for one in messages if one})
+    told = sorted({message for message in messages if message})
     shown = ", ".join(told[:_MESSAGES_SHOWN])
     more = f", ...and {len(told) - _MESSAGES_SHOWN} more" if len(told) > _MESSAGES_SHOWN else ""
     return Reason(

@@ -58,12 +58,12 @@ class GrowthRequests:
 
     def put_off(self, by: timedelta) -> None:
         self._requests = {
-            group: changed(one, since=one.since + by, expected=one.expected + by)
-            for group, one in self._requests.items()
+            group: changed(growth_request, since=growth_request.since + by, expected=growth_request.expected + by)
+            for group, growth_request in self._requests.items()
         }
 
     def keep_only(self, groups: Collection[str]) -> None:
-        self._requests = {group: one for group, one in self._requests.items() if group in groups}
+        self._requests = {group: growth_request for group, growth_request in self._requests.items() if group in groups}
 
     def of(self, group: str) -> GrowthRequest | None:
         return self._requests.get(group)

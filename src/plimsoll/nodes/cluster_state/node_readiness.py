@@ -81,7 +81,7 @@ def readiness_of(node: Node, startup: StartupTaints, *, gpu_label: str = "") -> 
 
 
 def is_suspended(node: Node) -> bool:
-    return any(one.type == SUSPENDED and one.status == "True" for one in node.status.conditions)
+    return any(condition.type == SUSPENDED and condition.status == "True" for condition in node.status.conditions)
 
 
 def is_tainted_for_deletion(node: Node) -> bool:
@@ -89,14 +89,16 @@ def is_tainted_for_deletion(node: Node) -> bool:
 
 
 def _is_ready_for_kubernetes(node: Node) -> bool:
-    statuses = {one.type: one.status for one in node.status.conditions}
-    if statuses.get(READY) != "True" or any(statuses.get(one) == "True" for one in _TROUBLES):
+    statuses = {condition.type: condition.status for condition in node.status.conditions}
+    if statuses.get(READY) != "True" or any(statuses.get(trouble) == "True" for trouble in _TROUBLES):
         return False
     return not any(taint.key in _TROUBLE_TAINTS for taint in node.spec.taints)
 
 
 def _since(node: Node) -> datetime | None:
-    conditions = (one.last_transition_time for one in node.status.conditions if one.type in {READY, *_TROUBLES})
+    conditions = (
+        condition.last_transition_time for condition in node.status.conditions if condition.type in {READY, *_TROUBLES}
+    )
     taints = (taint.time_added for taint in node.spec.taints if taint.key in _TROUBLE_TAINTS)
     return max((time for time in (*conditions, *taints) if time is not None), default=None)
 

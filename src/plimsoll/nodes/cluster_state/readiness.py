@@ -112,7 +112,7 @@ class Sorter:
                 heading = "long_unregistered" if missing_since.get(instance, now) + wait < now else "unregistered"
                 total.add(heading, instance)
                 groups[group.id].add(heading, instance)
-        return SortedOut(groups={name: one.closed() for name, one in groups.items()}, total=total.closed())
+        return SortedOut(groups={name: headings.closed() for name, headings in groups.items()}, total=total.closed())
 
     def provision_time_s(self, group: ObservedGroup | None) -> float:
         own = None if group is None else group.provision_time_s
@@ -164,7 +164,9 @@ def known_as(nodes: Iterable[Node]) -> frozenset[str]:
 def unregistered_instances(registered: Collection[str], group: ObservedGroup) -> Names:
     """Machines of a group that should become nodes and are none; `registered` is what all nodes are known as."""
     return tuple(
-        one.id
-        for one in group.instances
-        if one.is_expected_to_register and one.id not in registered and (not one.name or one.name not in registered)
+        observed_instance.id
+        for observed_instance in group.instances
+        if observed_instance.is_expected_to_register
+        and observed_instance.id not in registered
+        and (not observed_instance.name or observed_instance.name not in registered)
     )

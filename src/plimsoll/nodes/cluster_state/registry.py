@@ -146,7 +146,11 @@ class ClusterState:
 
     def _note_unregistered(self, now: datetime) -> None:
         registered = known_as(self._world.nodes)
-        missing = (one for group in self._world.groups for one in unregistered_instances(registered, group))
+        missing = (
+            unregistered_instance
+            for group in self._world.groups
+            for unregistered_instance in unregistered_instances(registered, group)
+        )
         self._missing_since = {one: self._missing_since.get(one, now) for one in missing}
 
     def _take_over_growth(self, now: datetime) -> None:
@@ -192,12 +196,12 @@ class ClusterState:
         failed: list[FailedGrowth] = []
         seen, self._stillborn = self._stillborn, frozenset()
         for group in self._ours():
-            broken = [one for one in group.instances if one.is_stillborn]
-            self._stillborn |= {one.id for one in broken}
+            broken = [observed_instance for observed_instance in group.instances if observed_instance.is_stillborn]
+            self._stillborn |= {observed_instance.id for observed_instance in broken}
             if self._growths.of(group.id) is None:
                 continue
             for alike in _by_error(broken):
-                new = [one for one in alike if one.id not in seen]
+                new = [observed_instance for observed_instance in alike if observed_instance.id not in seen]
                 if new:
                     failed.append(self._instances_failed(group, alike, len(new), now))
         return failed
@@ -205,16 +209,18 @@ class ClusterState:
     def _instances_failed(
         self, group: ObservedGroup, alike: Sequence[ObservedInstance], new: int, now: datetime
     ) -> FailedGrowth:
-        errors = [one.error for one in alike if one.error is not None]
+        errors = [observed_instance.error for observed_instance in alike if observed_instance.error is not None]
         error = errors[0]
-        reason = found.not_made(group.id, error, failed=len(alike), new=new, messages=(each.message for each in errors))
+        reason = found.not_made(
+            group.id, error, failed=len(alike), new=new, messages=(cloud_error.message for cloud_error in errors)
+        )
         self._growths.reduced(group.id, new)
         self._back_off(group.id, error, now)
         return FailedGrowth(group=group.id, error=error, nodes=new, reason=reason)
 
     def _repairs(self, given_up: list[ShrinkTarget], now: datetime) -> tuple[ShrinkTarget, ...]:
         """Of growth that is overdue, and of sizes that differ for too long; once a group."""
-        repairs = {one.group: one for one in given_up}
+        repairs = {shrink_target.group: shrink_target for shrink_target in given_up}
         for group in self._ours():
             limit_s = self._sorter.provision_time_s(group)
             differs = self._sizes.observe(group.id, self._readiness(group.id), group.target_size, now)
@@ -232,7 +238,9 @@ class ClusterState:
     def _deletions_of_stillborn(self) -> tuple[DeleteInstances, ...]:
         deletions = []
         for group in self._ours():
-            broken = tuple(sorted(one.id for one in group.instances if one.is_stillborn))
+            broken = tuple(
+                sorted(observed_instance.id for observed_instance in group.instances if observed_instance.is_stillborn)
+            )
             if broken:
                 reason = found.stillborn(group.id, len(broken))
                 force = self.policy.groups.force_delete_failed
@@ -271,7 +279,9 @@ class ClusterState:
 
     def _ours(self) -> list[ObservedGroup]:
         """Groups that may be changed, by id."""
-        return sorted((group for group in self._world.groups if group.autoscaled), key=lambda one: one.id)
+        return sorted(
+            (group for group in self._world.groups if group.autoscaled), key=lambda observed_group: observed_group.id
+        )
 
     def _existing(self, group: ObservedGroup) -> int:
         """Machines that are there in some way: the target is never shrunk below them."""
@@ -292,7 +302,9 @@ class ClusterState:
 def _by_error(broken: Sequence[ObservedInstance]) -> list[list[ObservedInstance]]:
     """Instances with the same error together; a stock-out comes last, so that it is what the back-off shows."""
     alike: dict[tuple[int, str], list[ObservedInstance]] = {}
-    for one in sorted(broken, key=lambda each: each.id):
-        assert one.error is not None, "asked only about stillborn instances"
-        alike.setdefault((-one.error.error_class, one.error.code), []).append(one)
+    for observed_instance in sorted(broken, key=lambda instance: instance.id):
+        assert observed_instance.error is not None, "asked only about stillborn instances"
+        alike.setdefault((-observed_instance.error.error_class, observed_instance.error.code), []).append(
+            observed_instance
+        )
     return [alike[key] for key in sorted(alike)]

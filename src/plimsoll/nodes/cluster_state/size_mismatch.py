@@ -43,7 +43,9 @@ class SizeWatch:
         return before
 
     def put_off(self, by: timedelta) -> None:
-        self._differences = {group: changed(one, since=one.since + by) for group, one in self._differences.items()}
+        self._differences = {
+            group: changed(difference, since=difference.since + by) for group, difference in self._differences.items()
+        }
 
     def keep_only(self, groups: Collection[str]) -> None:
-        self._differences = {group: one for group, one in self._differences.items() if group in groups}
+        self._differences = {group: difference for group, difference in self._differences.items() if group in groups}

@@ -50,7 +50,7 @@ class Turn:
 def status_document(standing: Standing, turn: Turn, before: Document | None = None) -> Document:
     """The document of a running autoscaler."""
     last = before or {}
-    groups_before = {one["name"]: one for one in _items(last, "nodeGroups") if isinstance(one.get("name"), str)}
+    groups_before = {item["name"]: item for item in _items(last, "nodeGroups") if isinstance(item.get("name"), str)}
     groups = [
         _group(group, standing, turn, groups_before.get(name, {}))
         for name, group in sorted(standing.groups.items())

@@ -101,9 +101,9 @@ def problem_of(flag: Flag, value: Any) -> str | None:
 
 def flags_of(struct: type) -> Iterator[tuple[str, Flag]]:
     """Field name and flag of every field that is one."""
-    for one in dataclasses.fields(struct):
-        if _METADATA in one.metadata:
-            yield one.name, one.metadata[_METADATA]
+    for field in dataclasses.fields(struct):
+        if _METADATA in field.metadata:
+            yield field.name, field.metadata[_METADATA]
 
 
 def _field(flag: Flag) -> Any:

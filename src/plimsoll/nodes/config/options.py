@@ -178,8 +178,8 @@ class _Reading:
         limits = policy.limits
         self._check_pair(limits.cores_total, "cores-total", least="min-cpu", most="max-cpu")
         self._check_pair(limits.memory_total, "memory-total", least="min-memory", most="max-memory")
-        self._check_names("nodes", [one.name for one in policy.groups.nodes], "node group")
-        self._check_names("gpu-total", [one.name for one in limits.gpu_total], "accelerator")
+        self._check_names("nodes", [named_bounds.name for named_bounds in policy.groups.nodes], "node group")
+        self._check_names("gpu-total", [named_bounds.name for named_bounds in limits.gpu_total], "accelerator")
         self._check_names("expander", list(policy.choosing.expander), "expander")
         self._check_choosing(policy.choosing)
         if not policy.nap.prefix:

@@ -59,7 +59,7 @@ class Limits:
         found = {
             CPU: _joined(self.cores_total, self.min_cpu, self.max_cpu, MILLI),
             MEMORY: _joined(self.memory_total, self.min_memory, self.max_memory, GIB),
-            **{one.name: one.bounds for one in self.gpu_total},
+            **{named_bounds.name: named_bounds.bounds for named_bounds in self.gpu_total},
         }
         return {name: bounds for name, bounds in found.items() if bounds != Bounds()}
 
@@ -98,7 +98,7 @@ class GroupRules:
     simulate_skipped: bool = switch("scaleup-simulation-for-skipped-node-groups-enabled", default=True)
 
     def explicit(self) -> dict[str, Bounds]:
-        return {one.name: one.bounds for one in self.nodes}
+        return {named_bounds.name: named_bounds.bounds for named_bounds in self.nodes}
 
 
 def _expander(value: object) -> str:

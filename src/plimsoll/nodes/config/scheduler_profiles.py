@@ -88,7 +88,7 @@ def profiles_in(data: bytes, *, source: str) -> tuple[Profile, ...]:
         raise InvalidInput(f"is {kind} of {version}, not {_KIND} of {_GROUP}v1", path=source)
     listed = _listed(document, "profiles", path=source)
     found = tuple(_profile(one, path=f"{source}: profiles[{index}]") for index, one in enumerate(listed))
-    names = [one.scheduler for one in found]
+    names = [profile.scheduler for profile in found]
     for index, name in enumerate(names):
         if name in names[:index]:
             raise InvalidInput(f"there is another profile of {name}", path=f"{source}: profiles[{index}].schedulerName")

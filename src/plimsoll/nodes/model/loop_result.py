@@ -177,7 +177,9 @@ class ScaleDownPart:
     @property
     def begun(self) -> tuple[NodeRemoval, ...]:
         """What was decided to go and not held back."""
-        return tuple(one for one in self.departures.removals if one.node not in self.held_back)
+        return tuple(
+            node_removal for node_removal in self.departures.removals if node_removal.node not in self.held_back
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -219,6 +221,8 @@ class LoopResult:
     @property
     def did_something(self) -> bool:
         """Whether the next turn should follow at once."""
-        if self.requests.did_something or any(one.is_done for one in self.grown):
+        if self.requests.did_something or any(result.is_done for result in self.grown):
             return True
-        return any(one.node not in self.scale_down.held_back for one in self.scale_down.departures.removals)
+        return any(
+            node_removal.node not in self.scale_down.held_back for node_removal in self.scale_down.departures.removals
+        )

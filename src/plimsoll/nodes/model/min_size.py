@@ -37,7 +37,7 @@ def is_raised(one: Repaired) -> bool:
 
 def raised_groups(turn: LoopResult) -> tuple[Raised, ...]:
     """In the order in which they were raised."""
-    return tuple(_raised(one, turn) for one in turn.repaired if is_raised(one))
+    return tuple(_raised(repaired, turn) for repaired in turn.repaired if is_raised(repaired))
 
 
 def _raised(one: Repaired, turn: LoopResult) -> Raised:

@@ -76,11 +76,11 @@ def price_of(
 def group_prices(groups: Iterable[NodeGroup], policy: Policy) -> dict[str, float]:
     """By id, an hour's of one node."""
     found: dict[str, float] = {}
-    for one in groups:
-        status = one.template.status
+    for group in groups:
+        status = group.template.status
         capacity = ResourceVector.from_quantities(status.capacity or status.allocatable, path="status.capacity")
-        price = price_of(one.machine_type, capacity, given=one.price_per_hour, exists=True, overlay=policy.overlay)
-        found[one.id] = price.per_hour
+        price = price_of(group.machine_type, capacity, given=group.price_per_hour, exists=True, overlay=policy.overlay)
+        found[group.id] = price.per_hour
     return found
 
 

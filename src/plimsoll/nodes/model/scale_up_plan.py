@@ -49,7 +49,7 @@ class GroupScaleUp:
 
     def is_only_for(self, requests: Collection[str]) -> bool:
         """Whether nobody but these has use for it."""
-        return bool(self.requests) and not self.for_others and all(one in requests for one in self.requests)
+        return bool(self.requests) and not self.for_others and all(request in requests for request in self.requests)
 
     @property
     def is_whole(self) -> bool:

@@ -22,8 +22,8 @@ if TYPE_CHECKING:
 
 def with_template_limits(storage: Storage, groups: Iterable[NodeGroup]) -> Storage:
     """The same storage where no template tells anything, as hardly any does."""
-    told = [_csi_node(one.template) for one in groups if ATTACH_LIMITS in one.template.metadata.annotations]
-    missing = [one for one in told if one.metadata.name not in storage.csi_nodes]
+    told = [_csi_node(group.template) for group in groups if ATTACH_LIMITS in group.template.metadata.annotations]
+    missing = [csi_node for csi_node in told if csi_node.metadata.name not in storage.csi_nodes]
     if not missing:
         return storage
     return Storage(

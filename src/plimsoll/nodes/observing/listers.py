@@ -120,7 +120,9 @@ class Watching:
 
     def stale(self) -> Stale | None:
         """The kind that has not been heard of for too long; None while all are fresh."""
-        oldest = max((one for one in self._all if is_stale(one)), key=lambda one: one.age_s(), default=None)
+        oldest = max(
+            (informer for informer in self._all if is_stale(informer)), key=lambda one: one.age_s(), default=None
+        )
         return None if oldest is None else Stale(resource=oldest.resource, age_s=oldest.age_s())
 
     def node(self, name: str) -> Node | None:
@@ -133,9 +135,9 @@ class Watching:
         """Those that there are, with their replicas; and those that pods still name though they are gone."""
         found: dict[ControllerKey, Controller] = {}
         for informer, kind in zip(self._controllers, _KINDS, strict=True):
-            for one in informer.cache:
-                spec: Any = getattr(one, "spec", None)
-                key = (one.metadata.namespace, kind, one.metadata.name)
+            for wire_object in informer.cache:
+                spec: Any = getattr(wire_object, "spec", None)
+                key = (wire_object.metadata.namespace, kind, wire_object.metadata.name)
                 found[key] = Controller(replicas=getattr(spec, "replicas", None))
         for key, uid in self._named_owners.now():
             if key not in found and self._knows(uid):
@@ -152,7 +154,7 @@ class Watching:
             daemon_sets=self._daemon_sets.cache.list(),
             budgets=self._budgets.cache.list(),
             controllers=self.read_owners(),
-            namespaces={one.metadata.name: one.metadata.labels for one in self._namespaces.cache},
+            namespaces={namespace.metadata.name: namespace.metadata.labels for namespace in self._namespaces.cache},
             storage=Storage(
                 claims=self._claims.cache.list(),
                 volumes=self._volumes.cache.list(),

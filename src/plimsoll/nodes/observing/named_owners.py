@@ -61,7 +61,7 @@ class NamedOwners:
     def _read(self, pod: Pod) -> list[Named]:
         namespace = pod.metadata.namespace
         return [
-            ((namespace, one.kind, one.name), one.uid)
-            for one in pod.metadata.owner_references
-            if one.controller and one.kind in self._kinds
+            ((namespace, owner.kind, owner.name), owner.uid)
+            for owner in pod.metadata.owner_references
+            if owner.controller and owner.kind in self._kinds
         ]

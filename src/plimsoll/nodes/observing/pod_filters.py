@@ -102,15 +102,15 @@ class PodSorter:
             self._put(place, None if pod is None else viewpoint.fate_of(pod))
         self._from = viewpoint
         self._trail.caught_up()
-        fates = [viewpoint.fate_of(one) for one in guests]
+        fates = [viewpoint.fate_of(guest) for guest in guests]
         aside = [self._set_aside[place] for place in sorted(self._set_aside)]
         return Sorted(
             counted=self._counted,
             news=self._news,
-            guests=tuple([one for one in fates if _is_counted(one)]),
-            pending=len(self._pending) + sum(_is_counted(one) and not one.spec.node_name for one in fates),
+            guests=tuple([fate for fate in fates if _is_counted(fate)]),
+            pending=len(self._pending) + sum(_is_counted(fate) and not fate.spec.node_name for fate in fates),
             unprocessed=len(self._unprocessed) + fates.count(UNPROCESSED),
-            set_aside=(*aside, *(one for one in fates if isinstance(one, SetAside))),
+            set_aside=(*aside, *(fate for fate in fates if isinstance(fate, SetAside))),
         )
 
     def _to_look_at(self, book: PodBook, viewpoint: Viewpoint) -> list[Place]:
@@ -118,7 +118,7 @@ class PodSorter:
         if changed is None:
             known = (*self._counted, *self._unprocessed, *self._set_aside)
             return [*dict.fromkeys((*known, *book.places()))]
-        waited_with = [place for place, one in self._set_aside.items() if one.reason.code == TOO_NEW]
+        waited_with = [place for place, set_aside in self._set_aside.items() if set_aside.reason.code == TOO_NEW]
         return [*changed, *waited_with]
 
     def _put(self, place: Place, fate: Fate) -> None:
@@ -242,8 +242,8 @@ def _expendable(rules: PodRules) -> Reason:
 def was_refused(pod: Pod) -> bool:
     """Whether the scheduler found no place for it."""
     return any(
-        one.type == "PodScheduled" and one.status == "False" and one.reason == "Unschedulable"
-        for one in pod.status.conditions
+        condition.type == "PodScheduled" and condition.status == "False" and condition.reason == "Unschedulable"
+        for condition in pod.status.conditions
     )
 
 

@@ -37,7 +37,7 @@ class PodBook(Collection["Pod"]):
         """As the cache is now."""
         changed = self._trail.changed
         if changed is None:
-            there = {(one.metadata.namespace, one.metadata.name): one for one in self._cache.list()}
+            there = {(pod.metadata.namespace, pod.metadata.name): pod for pod in self._cache.list()}
             for place in (*there, *[one for one in self._read if one not in there]):
                 self._put(place, there.get(place))
         else:

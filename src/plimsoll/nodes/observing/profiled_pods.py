@@ -43,8 +43,8 @@ class ProfiledPods:
 
     def __init__(self, profiles: Sequence[Profile]) -> None:
         self._only = profiles[0] if len(profiles) == 1 else None
-        self._by_scheduler = {one.scheduler: one for one in profiles}
-        self._is_plain = all(one.is_plain for one in profiles)
+        self._by_scheduler = {profile.scheduler: profile for profile in profiles}
+        self._is_plain = all(profile.is_plain for profile in profiles)
 
     def of(self, pod: Pod) -> Pod:
         """One profile alone is everybody's, as in Cluster Autoscaler; of several, that of the pod's scheduler."""
@@ -66,8 +66,8 @@ def profiled(pod: Pod, profile: Profile) -> Pod:
     if (spread := _spread(pod, profile)) != spec.topology_spread_constraints:
         changes["topology_spread_constraints"] = spread
     if PORTS in profile.off or profile.ignored_resources or profile.ignored_resource_groups:
-        changes["containers"] = tuple(_container(one, profile) for one in spec.containers)
-        changes["init_containers"] = tuple(_container(one, profile) for one in spec.init_containers)
+        changes["containers"] = tuple(_container(container, profile) for container in spec.containers)
+        changes["init_containers"] = tuple(_container(container, profile) for container in spec.init_containers)
         changes["overhead"] = _without_ignored(spec.overhead, profile)
         if spec.resources is not None:
             changes["resources"] = _resources(spec.resources, profile)
@@ -92,7 +92,7 @@ def _joined(given: NodeAffinity | None, added: Iterable[NodeSelectorTerm]) -> No
     """Both have to hold: one of the pod's terms together with one of the added ones."""
     affinity = given or NodeAffinity()
     own = affinity.required_during_scheduling_ignored_during_execution
-    terms = added if own is None else [_both(one, other) for one in own.node_selector_terms for other in added]
+    terms = added if own is None else [_both(term, other) for term in own.node_selector_terms for other in added]
     selector = NodeSelector(node_selector_terms=tuple(terms))
     return structs.replace(affinity, required_during_scheduling_ignored_during_execution=selector)
 
@@ -119,7 +119,7 @@ def _spread(pod: Pod, profile: Profile) -> tuple[TopologySpreadConstraint, ...]:
     selector = _selector(pod)
     if selector is None:
         return own
-    return tuple(structs.replace(one, label_selector=selector) for one in profile.default_spread)
+    return tuple(structs.replace(constraint, label_selector=selector) for constraint in profile.default_spread)
 
 
 def _selector(pod: Pod) -> LabelSelector | None:

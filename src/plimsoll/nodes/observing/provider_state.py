@@ -64,7 +64,7 @@ class CloudRead:
         return Observed(
             nodes=tuple(nodes),
             group_of=self.group_of,
-            groups=tuple(_observed_group(one, policy) for one in self.groups.values()),
+            groups=tuple(_observed_group(group_read, policy) for group_read in self.groups.values()),
             has_instance=self.has_instance,
             gpu_label=self.gpu_label,
         )
@@ -72,9 +72,9 @@ class CloudRead:
     def planned_groups(self, standing: Standing, policy: Policy) -> tuple[NodeGroup, ...]:
         """For planners: those of which a template is known, as the cluster state judges them."""
         return tuple(
-            _planned_group(one, policy, standing=standing)
-            for one in self.groups.values()
-            if one.template is not None and one.port.id in standing.groups
+            _planned_group(group_read, policy, standing=standing)
+            for group_read in self.groups.values()
+            if group_read.template is not None and group_read.port.id in standing.groups
         )
 
 
@@ -87,7 +87,7 @@ async def look_at_cloud(
     templates: GroupTemplates,
     now: datetime,
 ) -> CloudRead:
-    ports = {one.id: one for one in await provider.node_groups()}
+    ports = {group.id: group for group in await provider.node_groups()}
     group_of, has_instance = await _owners(provider, nodes)
     gpu_label = await provider.gpu_label()
     found = NodesOfGroups(nodes=nodes_by_group(nodes, group_of), pods=pods, gpu_label=gpu_label)
@@ -110,8 +110,8 @@ async def _owners(provider: Provider, nodes: Sequence[Node]) -> tuple[dict[str, 
     refs = [NodeRef.of_node(node) for node in nodes]
     if isinstance(provider, KnowsOwners):
         owners = await provider.owners(refs)
-        known_machines = {name: one.has_instance for name, one in owners.items() if one.has_instance is not None}
-        return {name: one.group for name, one in owners.items()}, known_machines
+        known_machines = {name: owner.has_instance for name, owner in owners.items() if owner.has_instance is not None}
+        return {name: owner.group for name, owner in owners.items()}, known_machines
     group_of: dict[str, str] = {}
     has_instance: dict[str, bool] = {}
     for ref in refs:
@@ -184,7 +184,7 @@ def _observed_group(read: GroupRead, policy: Policy) -> ObservedGroup:
         min_size=read.port.min_size if sizes is None else sizes.least,
         max_size=read.port.max_size if sizes is None else sizes.most,
         target_size=read.target,
-        instances=tuple(observed_instance(one) for one in read.instances),
+        instances=tuple(observed_instance(instance) for instance in read.instances),
         provision_time_s=read.options.provision_s,
         startup_time_s=read.options.startup_s,
         machine_type=labels.get(INSTANCE_TYPE, ""),

@@ -63,7 +63,7 @@ class RequestsWatched:
         self._templates = informers.with_raw(PodTemplate)
         self._limit_ranges = informers.of(LimitRange)
         self._priority_classes = informers.of(PriorityClass)
-        self._template_bodies: _Bodies[RawObject[PodTemplate]] = _Bodies(lambda one: msgspec.json.decode(one.raw))
+        self._template_bodies: _Bodies[RawObject[PodTemplate]] = _Bodies(lambda raw: msgspec.json.decode(raw.raw))
         self._range_bodies: _Bodies[LimitRange] = _Bodies(msgspec.to_builtins)
         self._memory = PodMemory()
         self._told: set[str] = set()
@@ -86,8 +86,8 @@ class RequestsWatched:
 
     def stale(self) -> Stale | None:
         """What has not been heard of for too long."""
-        there = (*self._core, *(one for one in self._custom if not _is_unknown(one)))
-        oldest = max((one for one in there if is_stale(one)), key=lambda one: one.age_s(), default=None)
+        there = (*self._core, *(informer for informer in self._custom if not _is_unknown(informer)))
+        oldest = max((informer for informer in there if is_stale(informer)), key=lambda one: one.age_s(), default=None)
         return None if oldest is None else Stale(resource=oldest.resource, age_s=oldest.age_s())
 
     def read(self) -> RequestsListed:
@@ -98,7 +98,7 @@ class RequestsWatched:
             limit_ranges=self._ranges(),
             priority_classes=self._priority_classes.cache.list(),
             provisioning_classes=self._served(self._classes),
-            bad=tuple(bad for one in (*self._custom, *self._core) for bad in one.cache.bad.values()),
+            bad=tuple(bad for informer in (*self._custom, *self._core) for bad in informer.cache.bad.values()),
             registered=self._registered,
             as_scheduled=self._as_scheduled,
             memory=self._memory,
@@ -118,7 +118,9 @@ class RequestsWatched:
     def _templates_of(self, requests: Iterable[ProvisioningRequest]) -> dict[str, Json]:
         """Those that requests refer to: of all others nobody has to look into the bytes."""
         wanted = {
-            (one.metadata.namespace, pod_set.pod_template_ref.name) for one in requests for pod_set in one.spec.pod_sets
+            (request.metadata.namespace, pod_set.pod_template_ref.name)
+            for request in requests
+            for pod_set in request.spec.pod_sets
         }
         cache = self._templates.cache
         found = {
@@ -129,7 +131,10 @@ class RequestsWatched:
         return self._template_bodies.of(found)
 
     def _ranges(self) -> dict[str, list[Json]]:
-        there = {f"{one.metadata.namespace}/{one.metadata.name}": one for one in self._limit_ranges.cache}
+        there = {
+            f"{limit_range.metadata.namespace}/{limit_range.metadata.name}": limit_range
+            for limit_range in self._limit_ranges.cache
+        }
         by_namespace: dict[str, list[Json]] = {}
         for name, body in sorted(self._range_bodies.of(there).items()):
             by_namespace.setdefault(name.partition("/")[0], []).append(body)

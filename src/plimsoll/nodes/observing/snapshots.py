@@ -55,14 +55,19 @@ class Snapshots:
             machine_types=cloud.machine_types,
             daemon_sets=cluster.daemon_sets,
             budgets=cluster.budgets,
-            group_of={**cloud.group_of, **{one.node.metadata.name: one.group for one in coming}},
+            group_of={
+                **cloud.group_of,
+                **{upcoming_node.node.metadata.name: upcoming_node.group for upcoming_node in coming},
+            },
             creation_backoffs=standing.why_not_created(),
         )
         not_started = standing.not_started
-        nodes = {one.metadata.name: one for one in cluster.nodes if one.metadata.name not in not_started}
-        nodes |= {one.node.metadata.name: one.node for one in coming}
-        besides: dict[PodKey, Pod | BadObject] = {PodKey(one.namespace, one.name): one for one in cluster.bad_pods}
-        besides |= {pod_key(pod): pod for one in coming for pod in one.pods}
+        nodes = {node.metadata.name: node for node in cluster.nodes if node.metadata.name not in not_started}
+        nodes |= {upcoming_node.node.metadata.name: upcoming_node.node for upcoming_node in coming}
+        besides: dict[PodKey, Pod | BadObject] = {
+            PodKey(bad_object.namespace, bad_object.name): bad_object for bad_object in cluster.bad_pods
+        }
+        besides |= {pod_key(pod): pod for upcoming_node in coming for pod in upcoming_node.pods}
         besides |= {pod_key(pod): pod for pod in pods.guests}
         return replace(self._observed(nodes, pods, besides, around), number=number)
 
@@ -123,4 +128,4 @@ class _Made:
 def _changed(before: Mapping[str, Node], now: Mapping[str, Node]) -> dict[str, Node | None]:
     """Told apart by identity: caches give the same object while it lasts."""
     gone: dict[str, Node | None] = {name: None for name in before if name not in now}
-    return gone | {name: one for name, one in now.items() if before.get(name) is not one}
+    return gone | {name: node for name, node in now.items() if before.get(name) is not node}

@@ -58,8 +58,8 @@ def known_json(known: ScaleDownState) -> Json:
         unneeded_since=_moments(known.unneeded_since),
         unremovable_until=_moments(known.unremovable_until),
         owners=tuple(
-            _Owner(namespace=namespace, kind=kind, name=name, exists=one.exists, replicas=one.replicas)
-            for (namespace, kind, name), one in sorted(known.controllers.items(), key=lambda item: item[0])
+            _Owner(namespace=namespace, kind=kind, name=name, exists=controller.exists, replicas=controller.replicas)
+            for (namespace, kind, name), controller in sorted(known.controllers.items(), key=lambda item: item[0])
         ),
         hints=tuple(
             _Hint(namespace=key.namespace, name=key.name, node_name=node) for key, node in sorted(known.hints.items())
@@ -82,15 +82,15 @@ def read_known(value: Any) -> ScaleDownState:
     written = read(_Known, value, path="known")
     deletions = written.deletions
     return ScaleDownState(
-        unneeded_since={one.node_name: one.at for one in written.unneeded_since},
-        unremovable_until={one.node_name: one.at for one in written.unremovable_until},
+        unneeded_since={moment.node_name: moment.at for moment in written.unneeded_since},
+        unremovable_until={moment.node_name: moment.at for moment in written.unremovable_until},
         controllers={
-            (one.namespace, one.kind, one.name): Controller(exists=one.exists, replicas=one.replicas)
-            for one in written.owners
+            (owner.namespace, owner.kind, owner.name): Controller(exists=owner.exists, replicas=owner.replicas)
+            for owner in written.owners
         },
-        hints={PodKey(one.namespace, one.name): one.node_name for one in written.hints},
+        hints={PodKey(hint.namespace, hint.name): hint.node_name for hint in written.hints},
         leaving=frozenset(written.leaving_nodes),
-        deletions=None if deletions is None else {one.group: one.count for one in deletions},
+        deletions=None if deletions is None else {deletion.group: deletion.count for deletion in deletions},
         unready=frozenset(written.unready_nodes),
         booked=frozenset(written.booked_nodes),
         removals_under_way=written.removals_under_way,

@@ -52,7 +52,8 @@ def policy_json(policy: Policy) -> Json:
     written = _Policy(
         flags=flags_of_policy(policy),
         overlay=tuple(
-            _Price(machine_type=name, price=one.price, factor=one.factor) for name, one in policy.overlay.items()
+            _Price(machine_type=name, price=overlay.price, factor=overlay.factor)
+            for name, overlay in policy.overlay.items()
         ),
         priorities=tuple(_Tier(priority=number, patterns=texts) for number, texts in policy.priorities.items()),
         naming=None
@@ -71,14 +72,14 @@ def read_policy(value: Any) -> Policy:
     written = read(_Policy, value, path="policy")
     try:
         policy = read_flags_of_policy(written.flags, path="policy.flags")
-        priorities = read_priorities({one.priority: list(one.patterns) for one in written.priorities})
+        priorities = read_priorities({tier.priority: list(tier.patterns) for tier in written.priorities})
     except InvalidInput as error:
         raise UnreadableRecording(error.problem, path=error.path) from error
     naming, answers = written.naming, written.expander_answers
     return dataclasses.replace(
         policy,
-        overlay={one.machine_type: Overlay(price=one.price, factor=one.factor) for one in written.overlay},
+        overlay={price.machine_type: Overlay(price=price.price, factor=price.factor) for price in written.overlay},
         priorities=priorities,
         naming=None if naming is None else Naming(underscores=naming.underscores, longest=naming.longest),
-        expander_answers=None if answers is None else {one.question: one.groups for one in answers},
+        expander_answers=None if answers is None else {answer.question: answer.groups for answer in answers},
     )

@@ -51,7 +51,10 @@ def planned_turn(snapshot: Snapshot, policy: Policy, known: ScaleDownState) -> L
     up = plan_scale_up(snapshot, policy)
     settled = with_places(snapshot, up.existing)
     simulation = find_unneeded(settled, policy, now=snapshot.at, known=known)
-    since = {one.node: known.unneeded_since.get(one.node, snapshot.at) for one in simulation.unneeded}
+    since = {
+        unneeded_node.node: known.unneeded_since.get(unneeded_node.node, snapshot.at)
+        for unneeded_node in simulation.unneeded
+    }
     departures = nodes_to_delete(simulation, policy, now=snapshot.at, known=replace(known, unneeded_since=since))
     return LoopResult(
         number=snapshot.number,
@@ -85,14 +88,19 @@ def _saving(turn: LoopResult) -> dict[str, Any]:
         turn.policy,
         now=turn.at,
         known=turn.scale_down.known,
-        terms=Terms(budgets=tuple(read_allowance(one) for one in options.consolidation_budgets) or ONE_IN_TEN),
+        terms=Terms(
+            budgets=tuple(
+                read_allowance(consolidation_budget) for consolidation_budget in options.consolidation_budgets
+            )
+            or ONE_IN_TEN
+        ),
     )
     replacement = found.replacement
     told = {
-        "removals": {one.node: one.reason for one in found.removals},
+        "removals": {node_removal.node: node_removal.reason for node_removal in found.removals},
         "replaced": [] if replacement is None else list(replacement.nodes),
         "replacement": None if replacement is None else scale_up_json(replacement.plan),
-        "kept": {one.node: one.reason for one in found.kept},
+        "kept": {unremovable.node: unremovable.reason for unremovable in found.kept},
         "savingsPerHour": found.savings_per_hour,
     }
     return {"consolidation": told}
@@ -109,7 +117,7 @@ def recording_of(
     else:
         anonymiser = Anonymiser(salt, recording_rules(policy))
         recording = Recording.of(parts, about, anonymiser)
-        groups = [one.id for one in snapshot.groups]
+        groups = [group.id for group in snapshot.groups]
         recording = recording.with_part(POLICY, hidden_policy(written, anonymiser, groups))
     return recording.with_part(PLAN, plan_json(replayed(recording)))
 

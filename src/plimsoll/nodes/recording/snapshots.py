@@ -156,9 +156,9 @@ def snapshot_json(snapshot: Snapshot) -> Json:
             classes=tuple(storage.classes.values()),
             csi_nodes=tuple(storage.csi_nodes.values()),
         ),
-        pending=tuple(_pending(one) for one in snapshot.pending),
-        groups=tuple(_group(one) for one in snapshot.groups),
-        machine_types=tuple(_machine_type(one) for one in snapshot.machine_types),
+        pending=tuple(_pending(pending) for pending in snapshot.pending),
+        groups=tuple(_group(group) for group in snapshot.groups),
+        machine_types=tuple(_machine_type(machine_type) for machine_type in snapshot.machine_types),
         daemon_sets=snapshot.daemon_sets,
         budgets=snapshot.budgets,
         group_of=dict(snapshot.group_of),
@@ -219,21 +219,23 @@ def read_snapshot(value: Any) -> Snapshot:
         number=written.number,
         at=written.at,
         view=_view(written),
-        pending=tuple(_read_pending(one) for one in written.pending),
-        groups=tuple(_read_group(one) for one in written.groups),
-        machine_types=tuple(_read_machine_type(one) for one in written.machine_types),
+        pending=tuple(_read_pending(pending) for pending in written.pending),
+        groups=tuple(_read_group(group) for group in written.groups),
+        machine_types=tuple(_read_machine_type(machine_type) for machine_type in written.machine_types),
         daemon_sets=written.daemon_sets,
         budgets=written.budgets,
         group_of=written.group_of,
-        creation_backoffs={(one.machine_type, one.zone, one.profile): one.why for one in written.creation_backoffs},
+        creation_backoffs={
+            (backoff.machine_type, backoff.zone, backoff.profile): backoff.why for backoff in written.creation_backoffs
+        },
         promises=_read_promises(written.promises),
     )
 
 
 def _read_promises(written: tuple[_Promise, ...]) -> dict[str, dict[str, int]]:
     found: dict[str, dict[str, int]] = {}
-    for one in written:
-        found.setdefault(one.known_as, {})[one.entry] = one.pods
+    for promise in written:
+        found.setdefault(promise.known_as, {})[promise.entry] = promise.pods
     return found
 
 
@@ -241,7 +243,7 @@ def _view(written: _Snapshot) -> ClusterView:
     storage = written.storage
     empty = ClusterView.of(
         (home.node for home in written.homes),
-        namespaces={one.name: one.labels for one in written.namespaces},
+        namespaces={namespace.name: namespace.labels for namespace in written.namespaces},
         storage=Storage(
             volumes=storage.volumes, claims=storage.claims, classes=storage.classes, csi_nodes=storage.csi_nodes
         ),
@@ -250,7 +252,7 @@ def _view(written: _Snapshot) -> ClusterView:
 
 
 def _state(home: _Home) -> NodeState:
-    state = NodeState(home.node).with_pods(_read_placed(one) for one in home.pods)
+    state = NodeState(home.node).with_pods(_read_placed(placed) for placed in home.pods)
     for bad in home.unreadable:
         state = state.with_unreadable(bad)
     return state

@@ -29,48 +29,52 @@ def sentence_of(turn: LoopResult) -> str:
 def _repairs(turn: LoopResult) -> Iterator[str]:
     for failed in turn.changes.failed:
         yield failed.reason.message
-    for one in turn.repaired:
-        if is_raised(one):
+    for repaired in turn.repaired:
+        if is_raised(repaired):
             continue
-        if one.failure is not None:
-            yield f"could not repair group {one.group}: {one.failure.message}"
-        elif one.instances:
-            yield f"deleted {_counted(len(one.instances), 'instance')} of group {one.group}"
+        if repaired.failure is not None:
+            yield f"could not repair group {repaired.group}: {repaired.failure.message}"
+        elif repaired.instances:
+            yield f"deleted {_counted(len(repaired.instances), 'instance')} of group {repaired.group}"
         else:
-            yield f"lowered group {one.group} from {one.before} to {one.after}"
+            yield f"lowered group {repaired.group} from {repaired.before} to {repaired.after}"
 
 
 def _growth(turn: LoopResult) -> Iterator[str]:
     grown = turn.grown
-    done = [f"{'new ' * one.created}{one.group} {one.before}->{one.after}" for one in grown if one.is_done]
+    done = [
+        f"{'new ' * result.created}{result.group} {result.before}->{result.after}" for result in grown if result.is_done
+    ]
     if done:
         yield f"scaled up {_few(done)} for {_counted(turn.scale_up.plan.helped, 'pod')}"
-    for one in grown:
-        if one.failure is not None:
-            yield f"could not scale up {one.group}: {one.failure.message}"
+    for result in grown:
+        if result.failure is not None:
+            yield f"could not scale up {result.group}: {result.failure.message}"
     for raised in raised_groups(turn):
         told = "raised" if raised.failure is None else "could not raise"
         why = "" if raised.failure is None else f": {raised.failure.message}"
         yield f"{told} {raised.group} from {raised.before} to its minimum {raised.after}{why}"
-    held = [one for one in grown if one.held_back is not None]
+    held = [result for result in grown if result.held_back is not None]
     if held:
-        yield f"would scale up {_few([f'{one.group} {one.before}->{one.after}' for one in held])}, {held[0].held_back}"
+        yield f"would scale up {_few([f'{result.group} {result.before}->{result.after}' for result in held])}, {held[0].held_back}"
 
 
 def _left(turn: LoopResult) -> Iterator[str]:
     part = turn.scale_up
     if part.skipped is not None:
         yield f"no scale-up, {part.skipped}"
-    left = sum(one.pods for one in part.plan.remaining)
+    left = sum(unschedulable.pods for unschedulable in part.plan.remaining)
     if left:
-        reasons = dict.fromkeys(str(reason) for one in part.plan.remaining for reason in one.reasons)
+        reasons = dict.fromkeys(
+            str(reason) for unschedulable in part.plan.remaining for reason in unschedulable.reasons
+        )
         yield f"{_counted(left, 'pod')} left without a place: {_few([*reasons])}"
 
 
 def _removals(turn: LoopResult) -> Iterator[str]:
     part = turn.scale_down
-    empty = [one.node for one in part.begun if one.is_empty]
-    drained = [one.node for one in part.begun if not one.is_empty]
+    empty = [node_removal.node for node_removal in part.begun if node_removal.is_empty]
+    drained = [node_removal.node for node_removal in part.begun if not node_removal.is_empty]
     if empty:
         yield f"removing empty {_few(empty)}"
     if drained:
@@ -85,21 +89,23 @@ def _removals(turn: LoopResult) -> Iterator[str]:
 
 def _ended(turn: LoopResult) -> Iterator[str]:
     ended = turn.scale_down.ended
-    gone = [one.removal.node for one in ended if one.result is RemovalResult.REMOVED]
+    gone = [
+        finished_removal.removal.node for finished_removal in ended if finished_removal.result is RemovalResult.REMOVED
+    ]
     if gone:
         yield f"removed {_few(gone)}"
-    for one in ended:
-        if one.result is not RemovalResult.REMOVED:
-            yield f"{one.removal.node} was not removed: {one.reason}"
+    for finished in ended:
+        if finished.result is not RemovalResult.REMOVED:
+            yield f"{finished.removal.node} was not removed: {finished.reason}"
 
 
 def _groups(turn: LoopResult) -> Iterator[str]:
-    gone = [one.group for one in turn.groups_gone if one.failure is None]
+    gone = [group.group for group in turn.groups_gone if group.failure is None]
     if gone:
         yield f"deleted empty {_few(gone)}"
-    for one in turn.groups_gone:
-        if one.failure is not None:
-            yield f"could not delete group {one.group}: {one.failure.message}"
+    for deleted_group in turn.groups_gone:
+        if deleted_group.failure is not None:
+            yield f"could not delete group {deleted_group.group}: {deleted_group.failure.message}"
 
 
 def _few(names: Sequence[str]) -> str:

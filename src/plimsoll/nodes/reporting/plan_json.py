@@ -35,17 +35,21 @@ Json = dict[str, Any]
 
 
 def scale_up_json(plan: ScaleUpPlan, *, plan_seconds: float | None = None) -> Json:
-    found: Json = {"result": str(plan.result), "plan": [_growth(one) for one in plan.growths]}
+    found: Json = {"result": str(plan.result), "plan": [_growth(scale_up) for scale_up in plan.growths]}
     if plan.existing:
         found["existing"] = [{"node": name, "pods": dict(pods)} for name, pods in plan.existing.items()]
     found["helped"] = plan.helped
-    found["remaining"] = [_remaining(one) for one in plan.remaining]
+    found["remaining"] = [_remaining(unschedulable) for unschedulable in plan.remaining]
     found["costPerHour"] = float(plan.cost_per_hour)
     found["lowerBoundPerHour"] = float(plan.lower_bound_per_hour)
     if plan.label_sets:
         found["labelSets"] = [
-            {"labels": dict(one.labels), "merged": [*map(dict, one.merged)], "served": [*map(dict, one.served)]}
-            for one in plan.label_sets
+            {
+                "labels": dict(label_set.labels),
+                "merged": [*map(dict, label_set.merged)],
+                "served": [*map(dict, label_set.served)],
+            }
+            for label_set in plan.label_sets
         ]
     if plan.verification_failures:
         found["verificationFailures"] = plan.verification_failures
@@ -114,8 +118,8 @@ def _scale_up(turn: LoopResult, *, is_timed: bool) -> Json:
     found = scale_up_json(part.plan, plan_seconds=part.plan_seconds if is_timed else None)
     found["result"] = _scale_up_result(turn) or found["result"]
     done: dict[int, list[ScaleUpResult]] = {}
-    for one in part.grown:
-        done.setdefault(id(one.growth), []).append(one)
+    for result in part.grown:
+        done.setdefault(id(result.growth), []).append(result)
     found["plan"] = [
         entry
         for growth, planned in zip(part.plan.growths, found["plan"], strict=True)
@@ -145,8 +149,8 @@ def _scale_up_result(turn: LoopResult) -> str:
         return _SCALE_UP_NOT_TRIED
     if part.skipped is not None and part.skipped.code == PODS_TOO_NEW:
         return _SCALE_UP_IN_COOLDOWN
-    failed = any(one.failure is not None for one in part.grown)
-    return _SCALE_UP_ERROR if failed and not any(one.is_done for one in part.grown) else ""
+    failed = any(result.failure is not None for result in part.grown)
+    return _SCALE_UP_ERROR if failed and not any(result.is_done for result in part.grown) else ""
 
 
 def _as_done(planned: Json, done: list[ScaleUpResult]) -> list[Json]:
@@ -154,15 +158,15 @@ def _as_done(planned: Json, done: list[ScaleUpResult]) -> list[Json]:
     if not done:
         return [planned]
     found: list[Json] = []
-    for number, one in enumerate(done):
-        entry = {**planned, "group": one.group, "from": one.before, "to": one.after}
-        entry["created"] = planned["created"] if one.held_back is not None else one.created
+    for number, result in enumerate(done):
+        entry = {**planned, "group": result.group, "from": result.before, "to": result.after}
+        entry["created"] = planned["created"] if result.held_back is not None else result.created
         if number:
             entry["patterns"] = []
-        if one.failure is not None:
-            entry["error"] = one.failure.message
-        if one.held_back is not None:
-            entry["heldBack"] = str(one.held_back)
+        if result.failure is not None:
+            entry["error"] = result.failure.message
+        if result.held_back is not None:
+            entry["heldBack"] = str(result.held_back)
         found.append(entry)
     return found
 
@@ -170,13 +174,13 @@ def _as_done(planned: Json, done: list[ScaleUpResult]) -> list[Json]:
 def _scale_down(turn: LoopResult) -> Json:
     part = turn.scale_down
     held_back = {node: reason for node, reason in part.held_back.items() if reason.code != DRY_RUN}
-    going = [one for one in part.departures.removals if one.node not in held_back]
-    unremovable = {one.node: _why_kept(one.reason) for one in part.kept}
+    going = [node_removal for node_removal in part.departures.removals if node_removal.node not in held_back]
+    unremovable = {unremovable_node.node: _why_kept(unremovable_node.reason) for unremovable_node in part.kept}
     unremovable.update({node: _why_kept(reason) for node, reason in held_back.items()})
     return {
         "result": str(_scale_down_result(turn, part)),
-        "empty": [one.node for one in going if one.is_empty],
-        "drained": [one.node for one in going if not one.is_empty],
+        "empty": [node_removal.node for node_removal in going if node_removal.is_empty],
+        "drained": [node_removal.node for node_removal in going if not node_removal.is_empty],
         "unremovable": dict(sorted(unremovable.items())),
     }
 
@@ -186,7 +190,7 @@ def _scale_down_result(turn: LoopResult, part: ScaleDownPart) -> ScaleDownResult
         return ScaleDownResult.NOT_TRIED
     if part.begun:
         return ScaleDownResult.STARTED
-    grew = any(one.is_done for one in turn.scale_up.grown)
+    grew = any(result.is_done for result in turn.scale_up.grown)
     is_waiting = turn.scale_up.skipped is not None and turn.scale_up.skipped.code == PODS_TOO_NEW
     if part.is_in_cooldown or grew or is_waiting:
         return ScaleDownResult.IN_COOLDOWN

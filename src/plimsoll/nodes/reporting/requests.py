@@ -41,19 +41,19 @@ _UNWRITTEN: Final = Reason(code="NotWritten", message="the API server did not ta
 
 def request_actions(turn: LoopResult) -> Iterator[tuple[Action, Outcome]]:
     """What was said of requests, as actions of the plan."""
-    for one in turn.requests.news:
-        if one.saying is UpdateKind.NOT_FOUND:
+    for update in turn.requests.news:
+        if update.saying is UpdateKind.NOT_FOUND:
             continue
-        action = Action(verb=_VERBS[one.saying], target=request_ref(one.seen), reason=one.reason)
-        result = Result.DONE if one.is_written else Result.FAILED
-        yield action, Outcome(action=action, result=result, reason=None if one.is_written else _UNWRITTEN)
+        action = Action(verb=_VERBS[update.saying], target=request_ref(update.seen), reason=update.reason)
+        result = Result.DONE if update.is_written else Result.FAILED
+        yield action, Outcome(action=action, result=result, reason=None if update.is_written else _UNWRITTEN)
 
 
 def requests_left(turn: LoopResult) -> Iterator[NotDone]:
     """Requests that got nothing, each with what stands in its way."""
-    for one in turn.requests.news:
-        if one.saying is UpdateKind.NOT_FOUND:
-            yield NotDone(what="gets no capacity now", about=(request_ref(one.seen),), reason=one.reason)
+    for update in turn.requests.news:
+        if update.saying is UpdateKind.NOT_FOUND:
+            yield NotDone(what="gets no capacity now", about=(request_ref(update.seen),), reason=update.reason)
     for warning in turn.requests.warnings:
         namespace, _, name = warning.request.partition("/")
         about = Ref(kind=REQUEST, namespace=namespace, name=name)
@@ -63,12 +63,12 @@ def requests_left(turn: LoopResult) -> Iterator[NotDone]:
 def request_clauses(turn: LoopResult) -> Iterator[str]:
     """Parts of the sentence about a turn."""
     said: dict[UpdateKind, list[StatusUpdate]] = {}
-    for one in turn.requests.news:
-        said.setdefault(one.saying, []).append(one)
+    for update in turn.requests.news:
+        said.setdefault(update.saying, []).append(update)
     for saying, verdicts in said.items():
         if saying not in _WORDS:
             continue
-        names = ", ".join(one.seen.name for one in verdicts[:_NAMED])
+        names = ", ".join(status_update.seen.name for status_update in verdicts[:_NAMED])
         more = f" and {len(verdicts) - _NAMED} more" if len(verdicts) > _NAMED else ""
         why = f" ({verdicts[0].reason})" if saying is UpdateKind.NOT_FOUND else ""
         yield f"{_WORDS[saying]} {names}{more}{why}"
@@ -76,17 +76,17 @@ def request_clauses(turn: LoopResult) -> Iterator[str]:
 
 def count_requests(turn: LoopResult, to: Families) -> None:
     part = turn.requests
-    for one in part.news:
-        if not one.is_written:
+    for update in part.news:
+        if not update.is_written:
             continue
-        kind = one.seen.request.spec.provisioning_class_name
-        if one.accepts and one.saying is not UpdateKind.ACCEPTED:
+        kind = update.seen.request.spec.provisioning_class_name
+        if update.accepts and update.saying is not UpdateKind.ACCEPTED:
             to.requests.labels(kind, UpdateKind.ACCEPTED.value).inc()
-        to.requests.labels(kind, one.saying.value).inc()
-        if one.saying is UpdateKind.ROLLED_BACK:
+        to.requests.labels(kind, update.saying.value).inc()
+        if update.saying is UpdateKind.ROLLED_BACK:
             to.rollbacks.inc()
-        if one.saying is UpdateKind.PROVISIONED and one.seen.created is not None:
-            to.request_seconds.labels(kind).observe(max(0.0, (turn.at - one.seen.created).total_seconds()))
+        if update.saying is UpdateKind.PROVISIONED and update.seen.created is not None:
+            to.request_seconds.labels(kind).observe(max(0.0, (turn.at - update.seen.created).total_seconds()))
     if turn.ended_early is None:
         to.pending_requests.clear()
         for kind, waiting in part.waiting.items():
@@ -97,8 +97,10 @@ def count_requests(turn: LoopResult, to: Families) -> None:
 
 def _just_booked(part: RequestsPart) -> int:
     """Pods that got their room in this very turn."""
-    answered = (one.seen for one in part.verdicts if one.is_written and one.saying is UpdateKind.PROVISIONED)
-    return sum(one.total for one in answered if one.parameters.reserves and one.name not in part.booked)
+    answered = (
+        update.seen for update in part.verdicts if update.is_written and update.saying is UpdateKind.PROVISIONED
+    )
+    return sum(request.total for request in answered if request.parameters.reserves and request.name not in part.booked)
 
 
 def request_ref(seen: RequestView) -> Ref:

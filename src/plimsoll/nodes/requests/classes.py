@@ -73,7 +73,7 @@ def is_for(kind: str, wanted: str, *, instance: str) -> bool:
 
 def is_named_after(kind: str, instance: str) -> bool:
     """Whether the name of a check class begins with that of the instance: the old way to choose one."""
-    return bool(instance) and any(kind == f"{instance}{one}" for one in CHECK_CLASSES)
+    return bool(instance) and any(kind == f"{instance}{check_pod_class}" for check_pod_class in CHECK_CLASSES)
 
 
 def is_same(kind: str, other: str) -> bool:
@@ -103,13 +103,13 @@ class ClassAnswers:
         self.left: list[RequestView] = []
 
     def ask(self, line: Iterable[RequestView], snapshot: Snapshot, now: datetime) -> ClassAnswers:
-        for one in line:
+        for request in line:
             # Growth that was begun is finished first: nobody is asked again whether it was right to begin.
-            if one.nature is not ClassKind.REGISTERED or one.phase is Phase.INTENDED:
-                self.left.append(one)
+            if request.nature is not ClassKind.REGISTERED or request.phase is Phase.INTENDED:
+                self.left.append(request)
                 continue
-            said = self._classes[one.request.spec.provisioning_class_name].answer(one, snapshot, now)
-            self._take(one, said)
+            said = self._classes[request.request.spec.provisioning_class_name].answer(request, snapshot, now)
+            self._take(request, said)
         return self
 
     def _take(self, one: RequestView, said: Handled | str) -> None:
@@ -126,8 +126,8 @@ class ClassAnswers:
 def _with(one: RequestView, said: Handled) -> RequestView:
     """The request with what its class says of it; whatever pods are planned for are its own, and all or none."""
     conditions = one.conditions
-    for each in said.conditions:
-        conditions = conditions.with_condition(each)
+    for condition in said.conditions:
+        conditions = conditions.with_condition(condition)
     pods = tuple(
         replace(pods, key=f"{one.name}/{index}", bundle=one.name, created=one.created)
         for index, pods in enumerate(said.plan)
@@ -183,7 +183,7 @@ class RegisteredClass:
         return found
 
     def _foreign(self, found: Handled) -> list[str]:
-        return sorted({one.type for one in found.conditions} - {*SHARED, *self.condition_types})
+        return sorted({condition.type for condition in found.conditions} - {*SHARED, *self.condition_types})
 
 
 @cache
@@ -194,20 +194,25 @@ def registered_classes() -> Mapping[str, RegisteredClass]:
 
 def condition_types_of(classes: Mapping[str, RegisteredClass]) -> dict[str, Collection[str]]:
     """By class: types of conditions that it may set and that nobody else is to keep or drop."""
-    return {name: one.condition_types for name, one in classes.items()}
+    return {name: registered_class.condition_types for name, registered_class in classes.items()}
 
 
 def loaded(found: Iterable[EntryPoint]) -> dict[str, RegisteredClass]:
     """In the order of their names; of two with one name, the first."""
     classes: dict[str, RegisteredClass] = {}
-    for one in sorted(found, key=lambda point: (point.name, point.value)):
-        problem = _why_not(one.name, classes)
-        made = None if problem else _loaded(one)
+    for entry_point in sorted(found, key=lambda point: (point.name, point.value)):
+        problem = _why_not(entry_point.name, classes)
+        made = None if problem else _loaded(entry_point)
         if isinstance(made, RegisteredClass):
-            classes[one.name] = made
+            classes[entry_point.name] = made
         else:
             told = problem or str(made)
-            log.error("requests.class_left_out", provisioning_class=one.name, entry_point=one.value, problem=told)
+            log.error(
+                "requests.class_left_out",
+                provisioning_class=entry_point.name,
+                entry_point=entry_point.value,
+                problem=told,
+            )
     return classes
 
 

@@ -126,7 +126,7 @@ class RequestController:
             planning=self._tools.planning,
             returning=returned.unfinished,
             booked_nodes=booked.nodes,
-            unanswered=tuple(one for one in seen.all if one.phase in _UNANSWERED),
+            unanswered=tuple(request for request in seen.all if request.phase in _UNANSWERED),
             part=replace(
                 _part(seen, (*refreshed, *kept, *returned.verdicts), booked),
                 warnings=consumers(at.consuming, seen, unbookable=booked.unbookable),
@@ -135,7 +135,7 @@ class RequestController:
         if returned.did_something:
             told = "growth of requests was taken back; the next turn looks anew"
             return replace(session, ended=Reason(code=GROWTH_RETURNED, message=told))
-        waiting = [one for one in left.line if not is_on_its_way_back(one) and not is_stranded(one)]
+        waiting = [request for request in left.line if not is_on_its_way_back(request) and not is_stranded(request)]
         return await self._lined_up(session, due_now(waiting, at.policy), at)
 
     async def close(self, session: RequestTransaction, up: ScaleUpPart) -> RequestsPart:
@@ -174,8 +174,8 @@ class RequestController:
         said = await counter.say([one for one in found if isinstance(one, StatusUpdate)])
         cleared = [await self._deleted(one, counter) for one in found if isinstance(one, Deletion)]
         names = {one.seen.name for one in found}
-        line = tuple(one for one in seen.line if one.name not in names)
-        held = tuple(one for one in seen.held if one.name not in names)
+        line = tuple(request for request in seen.line if request.name not in names)
+        held = tuple(request for request in seen.held if request.name not in names)
         return (*said, *cleared), replace(seen, line=line, held=held)
 
     async def _deleted(self, one: Deletion, counter: StatusWriter) -> StatusUpdate:
@@ -196,11 +196,13 @@ class RequestController:
         missed = self._arrivals.missed(held, booked, at.now)
         gone = {one.seen.name for one in missed}
         if gone:
-            held = [one for one in held if one.name not in gone]
+            held = [request for request in held if request.name not in gone]
             booked = await self._book(at, held)
         answering = counter.answering
-        verdicts = [answering.consumed(one) for one in held if one.name in booked.consumed]
-        verdicts += [answering.arrived(one) for one in arrived(held, booked) if one.name not in booked.consumed]
+        verdicts = [answering.consumed(request) for request in held if request.name in booked.consumed]
+        verdicts += [
+            answering.arrived(request) for request in arrived(held, booked) if request.name not in booked.consumed
+        ]
         return booked, await counter.say(verdicts), missed
 
     async def _book(self, at: RequestContext, held: Sequence[RequestView]) -> Booked:
@@ -213,10 +215,10 @@ class RequestController:
     ) -> RequestTransaction:
         """Checks are answered; the pods of those that nodes may be added for are planned with all others."""
         counter, answering = session.counter, session.counter.answering
-        verdicts = [answering.failed(one, *one.problem) for one in due if one.problem is not None]
+        verdicts = [answering.failed(request, *request.problem) for request in due if request.problem is not None]
         by_classes: ClassAnswers = await self._tools.planning(
             lambda: ClassAnswers(self._tools.classes, answering).ask(
-                (one for one in due if one.problem is None), session.snapshot, at.now
+                (request for request in due if request.problem is None), session.snapshot, at.now
             )
         )
         verdicts += by_classes.verdicts
@@ -225,10 +227,10 @@ class RequestController:
             lambda: answer_checks(session.snapshot, asking, at.policy)
         )
         snapshot, checked = checks
-        verdicts += [answering.checked(one, checked[one.name]) for one in asking if one.name in checked]
+        verdicts += [answering.checked(request, checked[request.name]) for request in asking if request.name in checked]
         said = await counter.say(verdicts)
-        line = tuple(one for one in asking if one.nature is not ClassKind.CHECK)
-        pending = (replace(pods, rank=_rank(one)) for one in line for pods in one.pods)
+        line = tuple(request for request in asking if request.nature is not ClassKind.CHECK)
+        pending = (replace(pods, rank=_rank(request)) for request in line for pods in request.pods)
         return replace(
             session,
             snapshot=replace(snapshot, pending=(*snapshot.pending, *pending)),
@@ -246,7 +248,7 @@ def _but_groups(snapshot: Snapshot, names: Collection[str]) -> Snapshot:
     """Groups that are being made smaller do not grow."""
     if not names:
         return snapshot
-    groups = (replace(one, not_usable=_RETURNING) if one.id in names else one for one in snapshot.groups)
+    groups = (replace(group, not_usable=_RETURNING) if group.id in names else group for group in snapshot.groups)
     return replace(snapshot, groups=tuple(groups))
 
 
@@ -255,7 +257,7 @@ def _part(seen: RequestsSeen, verdicts: tuple[StatusUpdate, ...], booked: Booked
         verdicts=verdicts,
         known=seen.known,
         seen=seen.all,
-        waiting=_waiting([one for one in seen.all if one.phase in _UNANSWERED], verdicts),
+        waiting=_waiting([request for request in seen.all if request.phase in _UNANSWERED], verdicts),
         booked=booked.by_request,
         unbookable=booked.unbookable,
     )
@@ -263,5 +265,7 @@ def _part(seen: RequestsSeen, verdicts: tuple[StatusUpdate, ...], booked: Booked
 
 def _waiting(unanswered: Iterable[RequestView], verdicts: Iterable[StatusUpdate]) -> dict[str, int]:
     """By class, those that have no answer yet."""
-    answered = {one.seen.name for one in verdicts if one.is_written and one.saying in _ANSWERS}
-    return Counter(one.request.spec.provisioning_class_name for one in unanswered if one.name not in answered)
+    answered = {update.seen.name for update in verdicts if update.is_written and update.saying in _ANSWERS}
+    return Counter(
+        request.request.spec.provisioning_class_name for request in unanswered if request.name not in answered
+    )

@@ -50,7 +50,7 @@ class Intent(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     @property
     def is_rolled_back(self) -> bool:
         """Whether it is on its way back: nothing of it is finished any more."""
-        return any(one.back is not None for one in self.groups.values())
+        return any(group_step.back is not None for group_step in self.groups.values())
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

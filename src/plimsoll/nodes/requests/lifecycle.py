@@ -147,7 +147,7 @@ def refresh(seen: RequestView, now: datetime) -> StatusUpdate | Deletion | None:
 
 def refreshed(seen: RequestsSeen, policy: Policy, now: datetime) -> tuple[StatusUpdate | Deletion, ...]:
     """Of all of them, as much as one turn writes: what is said goes before what is cleared away."""
-    found = [one for each in seen.all if (one := refresh(each, now)) is not None]
+    found = [one for request in seen.all if (one := refresh(request, now)) is not None]
     found.sort(key=lambda one: isinstance(one, Deletion))
     return tuple(found[: policy.requests.refresh_writes])
 
@@ -178,13 +178,13 @@ def due_now(line: Iterable[RequestView], policy: Policy) -> tuple[RequestView, .
     )
     growths = _Box(pod_sets=rules.atomic_timebox_s * PLANNED_PER_S)
     taken: list[RequestView] = []
-    for one in line:
-        box = checks if one.nature is ClassKind.CHECK else growths
-        if one.problem is not None:
-            taken.append(one)
-        elif one.phase is Phase.INTENDED or not box.is_full:
-            taken.append(one)
-            box.take(one)
+    for request in line:
+        box = checks if request.nature is ClassKind.CHECK else growths
+        if request.problem is not None:
+            taken.append(request)
+        elif request.phase is Phase.INTENDED or not box.is_full:
+            taken.append(request)
+            box.take(request)
     return tuple(taken)
 
 

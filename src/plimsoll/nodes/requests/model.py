@@ -75,7 +75,7 @@ class RequestView:
 
     @property
     def total(self) -> int:
-        return sum(one.count for one in self.request.spec.pod_sets)
+        return sum(pod_set.count for pod_set in self.request.spec.pod_sets)
 
     @property
     def created(self) -> datetime | None:
@@ -172,7 +172,7 @@ class RequestsPart:
     @property
     def news(self) -> tuple[StatusUpdate, ...]:
         """What is told."""
-        return tuple(one for one in self.verdicts if one.is_news)
+        return tuple(update for update in self.verdicts if update.is_news)
 
     @property
     def did_something(self) -> bool:
@@ -184,4 +184,4 @@ class RequestsPart:
             UpdateKind.WAITING_FOR_NODES,
             UpdateKind.ROLLED_BACK,
         }
-        return any(one.saying in answered and one.is_written for one in self.verdicts)
+        return any(update.saying in answered and update.is_written for update in self.verdicts)

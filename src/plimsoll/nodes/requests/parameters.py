@@ -97,8 +97,14 @@ class IgnoredParameters:
 
     def tell(self, requests: Iterable[RequestView]) -> None:
         """Of all there are in this turn."""
-        odd = {one.request.metadata.uid or one.name: one for one in requests if one.parameters.problems}
-        for uid, one in odd.items():
-            if self._told.get(uid) != one.parameters.problems:
-                log.error("request.parameters_ignored", request=one.name, problems=list(one.parameters.problems))
-        self._told = {uid: one.parameters.problems for uid, one in odd.items()}
+        odd = {
+            request_view.request.metadata.uid or request_view.name: request_view
+            for request_view in requests
+            if request_view.parameters.problems
+        }
+        for uid, request in odd.items():
+            if self._told.get(uid) != request.parameters.problems:
+                log.error(
+                    "request.parameters_ignored", request=request.name, problems=list(request.parameters.problems)
+                )
+        self._told = {uid: request_view.parameters.problems for uid, request_view in odd.items()}

@@ -76,8 +76,10 @@ class Admission:
     ) -> Admission:
         return cls(
             limit_ranges=limit_ranges,
-            priorities={one.metadata.name: one.value for one in priority_classes},
-            default_priority=next((one.value for one in priority_classes if one.global_default), 0),
+            priorities={priority_class.metadata.name: priority_class.value for priority_class in priority_classes},
+            default_priority=next(
+                (priority_class.value for priority_class in priority_classes if priority_class.global_default), 0
+            ),
             as_scheduled=as_scheduled,
         )
 
@@ -122,7 +124,7 @@ class Templates:
                     bundle=_name(request),
                 )
             )
-        templates = tuple(one.pod for one in pending)
+        templates = tuple(pending_pods.pod for pending_pods in pending)
         return PodSets(pods=tuple(pending), templates=templates, priority=max(map(priority_of, templates)))
 
     def forget_the_others(self) -> None:
@@ -197,7 +199,7 @@ def _problem(request: ProvisioningRequest, pods: Mapping[str, Pod | str | None])
     sets = request.spec.pod_sets
     if not sets:
         return "it has no pod sets"
-    if odd := [str(index) for index, one in enumerate(sets) if one.count < 1]:
+    if odd := [str(index) for index, pod_set in enumerate(sets) if pod_set.count < 1]:
         return f"pod sets without pods: {', '.join(odd)}"
     if missing := [name for name, pod in pods.items() if pod is None]:
         total = len(sets)
@@ -209,7 +211,7 @@ def _problem(request: ProvisioningRequest, pods: Mapping[str, Pod | str | None])
 
 def _references(request: ProvisioningRequest) -> list[str]:
     """NAMESPACE/NAME of each PodTemplate that it refers to, once."""
-    names = (_reference(request, one.pod_template_ref.name) for one in request.spec.pod_sets)
+    names = (_reference(request, pod_set.pod_template_ref.name) for pod_set in request.spec.pod_sets)
     return [*dict.fromkeys(names)]
 
 

@@ -58,17 +58,21 @@ class RequestsListed:
 def read_requests(listed: RequestsListed, policy: Policy, now: datetime) -> RequestsSeen:
     """All that are answered here. Whoever is being deleted is gone already."""
     reader = _Reader(listed, policy, now)
-    there = [one for one in listed.requests if one.metadata.deletion_timestamp is None]
-    seen = [found for one in there if (found := reader.read(one)) is not None]
+    there = [request for request in listed.requests if request.metadata.deletion_timestamp is None]
+    seen = [found for request in there if (found := reader.read(request)) is not None]
     reader.templates.forget_the_others()
-    line = [one for one in seen if one.phase in {Phase.DUE, Phase.INTENDED} and not _gave_up(one, now)]
-    held = [one for one in seen if one.phase in {Phase.HELD, Phase.ARRIVING}]
-    apart = {one.name for one in (*line, *held)}
+    line = [request for request in seen if request.phase in {Phase.DUE, Phase.INTENDED} and not _gave_up(request, now)]
+    held = [request for request in seen if request.phase in {Phase.HELD, Phase.ARRIVING}]
+    apart = {request.name for request in (*line, *held)}
     return RequestsSeen(
         line=in_line(line, reader.priorities),
         held=tuple(sorted(held, key=_since)),
-        others=tuple(sorted((one for one in seen if one.name not in apart), key=lambda one: one.name)),
-        known=frozenset(f"{one.metadata.namespace}/{one.metadata.name}" for one in listed.requests)
+        others=tuple(
+            sorted(
+                (request for request in seen if request.name not in apart), key=lambda request_view: request_view.name
+            )
+        ),
+        known=frozenset(f"{request.metadata.namespace}/{request.metadata.name}" for request in listed.requests)
         | reader.bad_requests,
         priorities=reader.priorities,
     )
@@ -101,7 +105,10 @@ class _Reader:
         self._registered = listed.registered
         # One that cannot be read is there all the same: its class is allowed.
         self._classes: dict[str, Mapping[str, str]] = {one: {} for one in _bad(listed, ProvisioningClass.kind_name())}
-        self._classes |= {one.metadata.name: one.defaults for one in listed.provisioning_classes}
+        self._classes |= {
+            provisioning_class.metadata.name: provisioning_class.defaults
+            for provisioning_class in listed.provisioning_classes
+        }
         self.bad_requests = frozenset(_bad(listed, ProvisioningRequest.kind_name()))
         self.templates = Templates(
             listed.templates,
@@ -159,5 +166,5 @@ class _Reader:
 
 def _bad(listed: RequestsListed, kind: str) -> dict[str, str]:
     """What could not be read of one kind, and why; by NAMESPACE/NAME, or NAME where there are no namespaces."""
-    found = (one for one in listed.bad if one.kind == kind)
-    return {"/".join(filter(None, (one.namespace, one.name))): one.problem for one in found}
+    found = (bad_object for bad_object in listed.bad if bad_object.kind == kind)
+    return {"/".join(filter(None, (bad_object.namespace, bad_object.name))): bad_object.problem for bad_object in found}

@@ -260,9 +260,9 @@ def _why_over(seen: RequestView) -> str:
 
 def blocking_of(seen: RequestView, plan: ScaleUpPlan) -> Blocking:
     """By a plan that has no place for it. Pod sets that would fit without the others are not named."""
-    left = {key: one.reasons for one in plan.remaining for key in one.keys}
-    short = {one.key: left[one.key] for one in seen.pods if one.key in left}
-    lacking = {key: reasons for key, reasons in short.items() if any(one.code != NOT_WHOLE for one in reasons)}
+    left = {key: unschedulable.reasons for unschedulable in plan.remaining for key in unschedulable.keys}
+    short = {pending.key: left[pending.key] for pending in seen.pods if pending.key in left}
+    lacking = {key: reasons for key, reasons in short.items() if any(reason.code != NOT_WHOLE for reason in reasons)}
     return {_index(key): list(map(str, reasons)) for key, reasons in (lacking or short).items()}
 
 

@@ -48,9 +48,9 @@ class RequestWriter:
 
     def freshest(self, listed: Iterable[ProvisioningRequest]) -> tuple[ProvisioningRequest, ...]:
         """What a cache shows, but for objects that it shows as they were before we wrote them."""
-        found = tuple(self._fresher(one) for one in listed)
-        there = {one.metadata.uid for one in found}
-        self._written = {uid: one for uid, one in self._written.items() if uid in there}
+        found = tuple(self._fresher(request) for request in listed)
+        there = {request.metadata.uid for request in found}
+        self._written = {uid: request for uid, request in self._written.items() if uid in there}
         self._outdated = {uid: versions for uid, versions in self._outdated.items() if uid in self._written}
         return found
 
@@ -58,7 +58,7 @@ class RequestWriter:
         """The same, each with whether it was written."""
         turns = asyncio.Semaphore(_AT_ONCE)
         async with asyncio.TaskGroup() as group:
-            tasks = [group.create_task(self._in_turn(turns, one)) for one in verdicts]
+            tasks = [group.create_task(self._in_turn(turns, update)) for update in verdicts]
         return tuple(task.result() for task in tasks)
 
     async def write(self, seen: RequestView, conditions: Conditions, details: Details) -> bool:

@@ -85,25 +85,26 @@ class RequestTransaction:
     _before: dict[str, dict[str, int]] = field(init=False)
 
     def __post_init__(self) -> None:
-        self._before = {one.name: grown_before(one, self.sizes) for one in self.line}
+        self._before = {request.name: grown_before(request, self.sizes) for request in self.line}
 
     # ---- before the growth
 
     async def intend(self, plan: ScaleUpPlan) -> ScaleUpPlan:
         """Write down what is about to be done; the plan without those for whom that could not be written."""
-        begun = {name: one for name, one in self._attempts(plan).items() if one.intent is not None}
+        begun = {name: attempt for name, attempt in self._attempts(plan).items() if attempt.intent is not None}
         if not begun:
             return plan
-        said = await self.counter.say([self._begun(one) for one in begun.values()])
-        self._written |= {one.seen.name: as_written(one) for one in said if one.is_written}
+        said = await self.counter.say([self._begun(attempt) for attempt in begun.values()])
+        self._written |= {update.seen.name: as_written(update) for update in said if update.is_written}
         self.part = replace(
-            self.part, verdicts=(*self.part.verdicts, *(one for one in said if one.is_written and one.accepts))
+            self.part,
+            verdicts=(*self.part.verdicts, *(update for update in said if update.is_written and update.accepts)),
         )
-        self._withdrawn = frozenset(one.seen.name for one in said if not one.is_written)
+        self._withdrawn = frozenset(update.seen.name for update in said if not update.is_written)
         why = Reason(code=NOT_INTENDED, message="what is about to be done for it could not be written down")
         left = without_requests(plan, self._withdrawn, pending=self.snapshot.pending, why=why)
-        bundle_of = {one.key: one.bundle for one in self.snapshot.pending}
-        return replace(left, growths=tuple(_with_requests(one, bundle_of) for one in left.growths))
+        bundle_of = {pending.key: pending.bundle for pending in self.snapshot.pending}
+        return replace(left, growths=tuple(_with_requests(scale_up, bundle_of) for scale_up in left.growths))
 
     def _begun(self, attempt: Attempt) -> StatusUpdate:
         cost, bound = self._costs_before(attempt.seen)
@@ -120,22 +121,26 @@ class RequestTransaction:
         answers = self._answers(up, failed)
         returned = await begin(self.counter, self._returns(up, failed), self._occasion(up, failed))
         said = await self.counter.say(answers)
-        self._written |= {one.seen.name: as_written(one) for one in (*said, *returned.verdicts) if one.is_written}
+        self._written |= {
+            update.seen.name: as_written(update) for update in (*said, *returned.verdicts) if update.is_written
+        }
         self.part = replace(self.part, verdicts=(*self.part.verdicts, *said, *returned.verdicts))
         return self.part
 
     def served(self) -> tuple[RequestView, ...]:
         """The line, each request as it was written last."""
-        return tuple(self._written.get(one.name, one) for one in self.line)
+        return tuple(self._written.get(request.name, request) for request in self.line)
 
     def places(self, up: ScaleUpPart) -> Places:
         """Where those are to run whom this turn found a place for, and did not fail."""
         plan = self.kept or up.plan
-        left = {one.offer.group: one for one in plan.growths}
-        done = [(one, left.get(one.growth.offer.group)) for one in up.grown if one.is_done]
+        left = {scale_up.offer.group: scale_up for scale_up in plan.growths}
+        done = [(result, left.get(result.growth.offer.group)) for result in up.grown if result.is_done]
         return Places(
             existing=plan.existing,
-            grown=tuple((one.group, one.after - one.before, growth) for one, growth in done if growth is not None),
+            grown=tuple(
+                (result.group, result.after - result.before, growth) for result, growth in done if growth is not None
+            ),
         )
 
     async def _without(self, failed: Collection[str], up: ScaleUpPart) -> ScaleUpPlan:
@@ -146,7 +151,7 @@ class RequestTransaction:
         plan = without_requests(up.plan, failed, pending=self.snapshot.pending, why=why)
         attempts_of = self._attempts(up.plan)
         left = {group for name in failed if name in attempts_of for group in attempts_of[name].groups}
-        grown = {one.growth.offer.group for one in up.grown if may_have_grown(one)}
+        grown = {result.growth.offer.group for result in up.grown if may_have_grown(result)}
         packed: ScaleUpPlan = await self.planning(
             lambda: repacked(plan, self.snapshot, self.policy, left=left, grown=grown)
         )
@@ -156,7 +161,7 @@ class RequestTransaction:
         """To everybody whose attempt has come to an end and did not fail."""
         answering = self.counter.answering
         attempts_of = self._attempts(self.kept or up.plan)
-        why_made = {one.group: _why_made(one) for one in up.grown if not one.growth.offer.exists}
+        why_made = {result.group: _why_made(result) for result in up.grown if not result.growth.offer.exists}
         found: list[StatusUpdate] = []
         for seen in self.served():
             if seen.name in failed or seen.name in self._withdrawn:
@@ -175,9 +180,9 @@ class RequestTransaction:
     def _failed(self, up: ScaleUpPart) -> dict[str, Blocking]:
         """By name, why. Who was begun with and has no place in the plan any more has failed too."""
         refused = {
-            one.growth.offer.group: f"{one.group}: {one.failure.message}"
-            for one in up.grown
-            if one.failure is not None and one.is_refused
+            result.growth.offer.group: f"{result.group}: {result.failure.message}"
+            for result in up.grown
+            if result.failure is not None and result.is_refused
         }
         attempts_of = self._attempts(up.plan)
         failed: dict[str, Blocking] = {}
@@ -192,8 +197,8 @@ class RequestTransaction:
         """What only they wanted of the growth of this turn, and what earlier turns added for them, if it is idle."""
         if not failed:
             return []
-        keys = {one.key for one in self.snapshot.pending if one.bundle in failed}
-        failing = [one for name, one in self._attempts(up.plan).items() if name in failed]
+        keys = {pending.key for pending in self.snapshot.pending if pending.bundle in failed}
+        failing = [attempt for name, attempt in self._attempts(up.plan).items() if name in failed]
         parts = surplus(up.plan, self.kept or up.plan, failing)
         idle = idle_nodes(self.snapshot, {*self.booked_nodes, *_used(up.plan, keys)})
         found: list[Rollback] = []
@@ -210,14 +215,16 @@ class RequestTransaction:
         intent = seen.details.intent
         if intent is None:
             return ()
-        made = [one.group for one in grown if one.growth.offer.group in intent.created and _may_be_made(one)]
+        made = [
+            result.group for result in grown if result.growth.offer.group in intent.created and _may_be_made(result)
+        ]
         return tuple(dict.fromkeys((*(one for one in intent.created if one in self.sizes), *made)))
 
     def _occasion(self, up: ScaleUpPart, failed: Mapping[str, Blocking]) -> Occasion:
-        unknown = {one.growth.offer.group for one in up.grown if one.is_unknown}
+        unknown = {result.growth.offer.group for result in up.grown if result.is_unknown}
         attempts_of = self._attempts(up.plan)
         return Occasion(
-            sizes={**self.sizes, **{one.group: one.after for one in up.grown if may_have_grown(one)}},
+            sizes={**self.sizes, **{result.group: result.after for result in up.grown if may_have_grown(result)}},
             begun=self.returning,
             told=failed,
             uncertain={name for name in failed if name in attempts_of and unknown & attempts_of[name].groups},
@@ -253,25 +260,27 @@ class RequestTransaction:
 
 def _with_requests(growth: GroupScaleUp, bundle_of: Mapping[str, str]) -> GroupScaleUp:
     """It says whom it is for."""
-    bundles = {bundle_of[key] for one in growth.patterns for key in one.pods}
+    bundles = {bundle_of[key] for pattern in growth.patterns for key in pattern.pods}
     return replace(growth, requests=frozenset(bundles - {""}), for_others="" in bundles)
 
 
 def _refused_to(seen: RequestView, plan: ScaleUpPlan, refused: Mapping[str, str]) -> Blocking:
     """Of its pod sets those that wanted nodes of a group that could not grow."""
     found: dict[str, dict[str, None]] = {}
-    for one in plan.growths:
-        keys = {key for pattern in one.patterns for key in pattern.pods} if one.offer.group in refused else set()
+    for scale_up in plan.growths:
+        keys = (
+            {key for pattern in scale_up.patterns for key in pattern.pods} if scale_up.offer.group in refused else set()
+        )
         for index, pods in enumerate(seen.pods):
             if pods.key in keys:
-                found.setdefault(str(index), {})[refused[one.offer.group]] = None
+                found.setdefault(str(index), {})[refused[scale_up.offer.group]] = None
     return {index: list(found[index]) for index in sorted(found, key=int)}
 
 
 def _is_open(attempt: Attempt, grown: tuple[ScaleUpResult, ...]) -> bool:
     """Whether nobody knows yet what became of its growth."""
-    mine = [one for one in grown if one.growth.offer.group in attempt.groups]
-    return any(not one.is_done and one.held_back is None for one in mine)
+    mine = [result for result in grown if result.growth.offer.group in attempt.groups]
+    return any(not result.is_done and result.held_back is None for result in mine)
 
 
 def _used(plan: ScaleUpPlan, but: Collection[str]) -> set[str]:

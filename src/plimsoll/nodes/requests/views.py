@@ -48,21 +48,21 @@ class PlanAnswers:
     def __init__(self, plan: ScaleUpPlan, pending: Sequence[PendingPods], *, policy: Policy, at: datetime) -> None:
         self._answering = StatusUpdates(at, policy)
         self._plan = plan
-        self._left = {key for one in plan.remaining for key in one.keys}
+        self._left = {key for unschedulable in plan.remaining for key in unschedulable.keys}
         self._shares = shares(plan, pending)
-        made = (one for one in plan.growths if not one.offer.exists)
-        self._why_made = {one.offer.group: "; ".join(map(str, one.reason.because)) for one in made}
+        made = (scale_up for scale_up in plan.growths if not scale_up.offer.exists)
+        self._why_made = {scale_up.offer.group: "; ".join(map(str, scale_up.reason.because)) for scale_up in made}
 
     def all(self, line: Sequence[RequestView], checks: Mapping[str, Checked]) -> dict[str, Json]:
         """By NAMESPACE/NAME, in line."""
-        return {one.name: self._written(one, self._verdict(_as_new(one), checks)) for one in line}
+        return {request.name: self._written(request, self._verdict(_as_new(request), checks)) for request in line}
 
     def _verdict(self, seen: RequestView, checks: Mapping[str, Checked]) -> StatusUpdate:
         if seen.problem is not None:
             return self._answering.failed(seen, *seen.problem)
         if seen.nature is ClassKind.CHECK:
             return self._answering.checked(seen, checks[seen.name])
-        if any(one.key in self._left for one in seen.pods):
+        if any(pending.key in self._left for pending in seen.pods):
             return self._answering.left_over(seen, self._plan)
         share = self._shares.get(seen.name, Share())
         if not share.nodes:
@@ -113,8 +113,10 @@ def report_of(request: ProvisioningRequest, *, now: datetime) -> Json:
         "message": _NOBODY if told is None else told.message,
         "since": _time(None if told is None else told.last_transition_time),
         "ageSeconds": None if created is None else max(0.0, (now - created).total_seconds()),
-        "pods": sum(one.count for one in request.spec.pod_sets),
-        "podSets": [{"template": one.pod_template_ref.name, "count": one.count} for one in request.spec.pod_sets],
+        "pods": sum(pod_set.count for pod_set in request.spec.pod_sets),
+        "podSets": [
+            {"template": pod_set.pod_template_ref.name, "count": pod_set.count} for pod_set in request.spec.pod_sets
+        ],
         "parameters": dict(request.spec.parameters),
         "attempts": details.attempts,
         "lastAttempt": _time(details.last_attempt),
@@ -124,13 +126,13 @@ def report_of(request: ProvisioningRequest, *, now: datetime) -> Json:
         "costLowerBoundPerHour": details.cost_lower_bound_per_hour,
         "bookedUntil": _time(details.booked_until),
         "blocking": _read(details.blocking),
-        "conditions": [_condition(one) for one in request.status.conditions],
+        "conditions": [_condition(condition) for condition in request.status.conditions],
     }
 
 
 def state_of(request: ProvisioningRequest) -> tuple[str, Condition | None]:
     """One word, and the condition that it comes from; None: there is none yet."""
-    conditions = {one.type: one for one in request.status.conditions}
+    conditions = {condition.type: condition for condition in request.status.conditions}
     for kind, state in ((Kind.FAILED, FAILED), (Kind.CAPACITY_REVOKED, REVOKED)):
         if (found := conditions.get(kind)) is not None and found.status == "True":
             return state, found

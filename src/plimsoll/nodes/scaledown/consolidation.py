@@ -104,10 +104,10 @@ class Consolidator:
         if found.removals or found.replacement is None:
             return Saved(removals=found.removals, savings_per_hour=found.savings_per_hour)
         grown = await self._grower.carry_out(found.replacement.plan.growths, now=asked.now)
-        if any(one.is_done for one in grown):
+        if any(result.is_done for result in grown):
             self._replacing = _Replacing(
                 nodes=frozenset(found.replacement.nodes),
-                groups=frozenset(one.group for one in grown if one.is_done),
+                groups=frozenset(result.group for result in grown if result.is_done),
                 until=asked.now + timedelta(seconds=asked.policy.groups.provision_time_s),
             )
         return Saved(replacing=grown, savings_per_hour=found.savings_per_hour)
@@ -131,7 +131,7 @@ class Consolidator:
 
     def _is_confirmed(self, found: Consolidation, now: datetime) -> bool:
         """Whether the same nodes have been proposed for long enough."""
-        nodes = frozenset(one.node for one in found.removals)
+        nodes = frozenset(node_removal.node for node_removal in found.removals)
         nodes |= frozenset(() if found.replacement is None else found.replacement.nodes)
         if not nodes:
             self.forget()
@@ -147,7 +147,7 @@ class Consolidator:
             return Saved(savings_per_hour=found.savings_per_hour)
         if replacing.groups & asked.coming:
             return Saved(savings_per_hour=found.savings_per_hour)
-        going = tuple(one for one in found.removals if one.node in replacing.nodes)
+        going = tuple(node_removal for node_removal in found.removals if node_removal.node in replacing.nodes)
         if going:
             self._replacing = None
         return Saved(removals=going, savings_per_hour=found.savings_per_hour)

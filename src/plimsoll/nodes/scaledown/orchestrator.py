@@ -135,7 +135,7 @@ class ScaleDownOrchestrator:
             unneeded=simulation.unneeded,
             unneeded_since=dict(self._since),
             # Machines on their way stand in the snapshot as nodes; nobody can look for those by name.
-            kept=tuple(self._as_found(one) for one in simulation.kept if one.node in at.nodes),
+            kept=tuple(self._as_found(unremovable) for unremovable in simulation.kept if unremovable.node in at.nodes),
             ended=before,
             under_way=self._busy,
             known=known,
@@ -175,7 +175,7 @@ class ScaleDownOrchestrator:
         chosen: tuple[NodeRemoval, ...] = ()
         held_back: dict[str, Reason] = {}
         if brakes.reason is not None:
-            held_back = dict.fromkeys((one.node for one in departures.removals), brakes.reason)
+            held_back = dict.fromkeys((node_removal.node for node_removal in departures.removals), brakes.reason)
         else:
             chosen, held_back = await self._ledger.allowed(departures.removals, options.max_removals_per_hour)
         self._remover.begin(chosen, at.nodes, at.now)
@@ -198,9 +198,9 @@ class ScaleDownOrchestrator:
             snapshot=at.snapshot, policy=at.policy, known=self._known(at), now=at.now, coming=at.groups_coming
         )
         saved = await self._saving.step(asked, may_act=brakes.reason is None)
-        for one in saved.replacing:
-            if one.is_done:
-                self.times.note(self.times.added, one.group, at.now)
+        for result in saved.replacing:
+            if result.is_done:
+                self.times.note(self.times.added, result.group, at.now)
         part = replace(part, replacing=saved.replacing, savings_per_hour=saved.savings_per_hour)
         return part, replace(departures, removals=_at_once(saved.removals, at.policy.scale_down))
 
@@ -209,7 +209,7 @@ class ScaleDownOrchestrator:
         departures = nodes_to_delete(simulation, at.policy, now=at.now, known=self._known(at))
         if not at.policy.scale_down.delay_type_local:
             return departures
-        free = [one for one in departures.removals if not self._waits(one, at)]
+        free = [node_removal for node_removal in departures.removals if not self._waits(node_removal, at)]
         return replace(departures, removals=tuple(free))
 
     def _waits(self, removal: NodeRemoval, at: ScaleDownContext) -> bool:
@@ -238,12 +238,20 @@ class ScaleDownOrchestrator:
 
     def _remember(self, simulation: Simulation, now: datetime) -> None:
         self._hints = simulation.hints()
-        self._since = {one.node: self._since.get(one.node, now) for one in simulation.unneeded}
-        retried = {one.node: one.retry_at for one in simulation.kept if one.retry_at is not None}
-        there = {one.node for one in simulation.kept}
+        self._since = {
+            unneeded_node.node: self._since.get(unneeded_node.node, now) for unneeded_node in simulation.unneeded
+        }
+        retried = {
+            unremovable.node: unremovable.retry_at
+            for unremovable in simulation.kept
+            if unremovable.retry_at is not None
+        }
+        there = {unremovable.node for unremovable in simulation.kept}
         waiting = {name: until for name, until in self._unremovable_until.items() if name in there and until > now}
         self._unremovable_until = waiting | retried
-        found = {one.node: one.reason for one in simulation.kept if one.retry_at is not None}
+        found = {
+            unremovable.node: unremovable.reason for unremovable in simulation.kept if unremovable.retry_at is not None
+        }
         self._why_unremovable = {
             name: reason for name, reason in (self._why_unremovable | found).items() if name in self._unremovable_until
         }
@@ -255,17 +263,17 @@ class ScaleDownOrchestrator:
 
     def _noted(self, ended: Iterable[FinishedRemoval], now: datetime) -> tuple[FinishedRemoval, ...]:
         seen = tuple(ended)
-        for one in seen:
-            if one.result is RemovalResult.REMOVED:
-                self.times.note(self.times.removed, one.removal.group, now)
-                self._since.pop(one.removal.node, None)
-            elif one.result is RemovalResult.FAILED:
-                self.times.note(self.times.failed, one.removal.group, now)
+        for finished in seen:
+            if finished.result is RemovalResult.REMOVED:
+                self.times.note(self.times.removed, finished.removal.group, now)
+                self._since.pop(finished.removal.node, None)
+            elif finished.result is RemovalResult.FAILED:
+                self.times.note(self.times.failed, finished.removal.group, now)
         return seen
 
 
 def _at_once(removals: Sequence[NodeRemoval], options: ScaleDown) -> tuple[NodeRemoval, ...]:
     """As many as may go at the same time, and no more of them drained than may be."""
-    empty = [one for one in removals if one.is_empty]
-    drained = [one for one in removals if not one.is_empty][: options.drain_parallelism]
+    empty = [node_removal for node_removal in removals if node_removal.is_empty]
+    drained = [node_removal for node_removal in removals if not node_removal.is_empty][: options.drain_parallelism]
     return tuple([*empty, *drained][: options.parallelism])

@@ -55,13 +55,13 @@ class ScaleUpExecutor:
                 continue
             done = await self._grown(growth, now)
             found += done
-            failed |= growth.requests if any(one.is_refused for one in done) else frozenset()
+            failed |= growth.requests if any(result.is_refused for result in done) else frozenset()
         return tuple(found)
 
     async def _grown(self, growth: GroupScaleUp, now: datetime) -> list[ScaleUpResult]:
         if not growth.offer.exists:
             return await self._made(growth, now)
-        groups = {one.id: one for one in await self._provider.node_groups()}
+        groups = {node_group.id: node_group for node_group in await self._provider.node_groups()}
         group = groups.get(growth.offer.group)
         if group is None:
             gone = CallFailed(
@@ -81,7 +81,7 @@ class ScaleUpExecutor:
         if not isinstance(created, Created):
             return [self._not_made(growth, _told(created), now)]
         log.info("node_group.created", group=created.id, machine_type=offer.machine_type, asked=offer.group)
-        groups = {one.id: one for one in await self._provider.node_groups()}
+        groups = {node_group.id: node_group for node_group in await self._provider.node_groups()}
         made = [groups[name] for name in (created.id, *created.extra_ids) if name in groups]
         if misfit := await _misfit(offer, made):
             for group in made:

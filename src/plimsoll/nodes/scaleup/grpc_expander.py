@@ -62,7 +62,7 @@ class GrpcExpander:
             log.warning("expander.failed", options=len(options), problem=str(error))
             return ()
         asked = {option.offer.group for option in options}
-        named = list(dict.fromkeys(one.nodeGroupId for one in answer.options))
+        named = list(dict.fromkeys(option.nodeGroupId for option in answer.options))
         if unknown := [name for name in named if name not in asked]:
             log.warning("expander.named_unknown_groups", groups=unknown)
         return tuple(name for name in named if name in asked)

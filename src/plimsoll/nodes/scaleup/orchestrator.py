@@ -89,7 +89,7 @@ class ScaleUpOrchestrator:
             plan = await at.gate(plan)
             part = replace(part, plan=plan)
         grown = await self._grower.carry_out(plan.growths, now=at.now)
-        done = [(one.group, one.after - one.before, one.growth) for one in grown if one.is_done]
+        done = [(result.group, result.after - result.before, result.growth) for result in grown if result.is_done]
         self.promise(at.snapshot, plan.existing, done)
         return replace(part, grown=grown)
 
@@ -114,8 +114,10 @@ class ScaleUpOrchestrator:
 
 def _held_back(plan: ScaleUpPlan, reason: Reason) -> list[ScaleUpResult]:
     return [
-        ScaleUpResult(growth=one, group=one.offer.group, before=one.before, after=one.after, held_back=reason)
-        for one in plan.growths
+        ScaleUpResult(
+            growth=scale_up, group=scale_up.offer.group, before=scale_up.before, after=scale_up.after, held_back=reason
+        )
+        for scale_up in plan.growths
     ]
 
 
@@ -135,8 +137,11 @@ def _are_all_new(pending: tuple[PendingPods, ...], policy: Policy, now: datetime
 
     Nor for a pod that was made in the future: the clocks differ, and it might be an hour. Requests come whole.
     """
-    if policy.pods.bypassed_schedulers or any(one.bundle for one in pending):
+    if policy.pods.bypassed_schedulers or any(pending_pods.bundle for pending_pods in pending):
         return False
-    wants_gpu = any(any(is_gpu(name) for name in pod_demand(one.pod)) for one in pending)
+    wants_gpu = any(any(is_gpu(name) for name in pod_demand(pending_pods.pod)) for pending_pods in pending)
     settling_s = _SETTLING_WITH_GPU_S if wants_gpu else SETTLING_S
-    return all(one.created is not None and 0 <= (now - one.created).total_seconds() < settling_s for one in pending)
+    return all(
+        pending_pods.created is not None and 0 <= (now - pending_pods.created).total_seconds() < settling_s
+        for pending_pods in pending
+    )

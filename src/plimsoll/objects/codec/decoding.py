@@ -99,7 +99,7 @@ def decode_list(struct: type[T], data: bytes) -> DecodedList[T]:
     if problem:
         return DecodedList(problem=problem)
     items = fast.items or ()
-    if any(one.kind not in ("", struct.kind_name()) for one in items):
+    if any(item.kind not in ("", struct.kind_name()) for item in items):
         return _one_by_one(struct, data)
     return DecodedList(items=items, metadata=fast.metadata or ListMeta())
 
@@ -112,8 +112,8 @@ def decode_list_with_raw(struct: type[T], data: bytes) -> tuple[DecodedList[T], 
     decoded = [decode_with_raw(struct, item) for item in envelope.items]
     good = [one for one in decoded if isinstance(one, RawObject)]
     bad = tuple(one for one in decoded if isinstance(one, BadObject))
-    listed = envelope.around(tuple(one.view for one in good), bad)
-    return listed, tuple(one.raw for one in good)
+    listed = envelope.around(tuple(raw.view for raw in good), bad)
+    return listed, tuple(raw.raw for raw in good)
 
 
 def encode_object(value: Wire) -> bytes:

@@ -36,4 +36,4 @@ def _container(shape: Shape) -> Shape:
     """Of `X | None` the X: no wire type has two containers in one union."""
     if not isinstance(shape, inspect.UnionType):
         return shape
-    return next((one for one in shape.types if isinstance(one, _CONTAINERS)), shape)
+    return next((type_ for type_ in shape.types if isinstance(type_, _CONTAINERS)), shape)

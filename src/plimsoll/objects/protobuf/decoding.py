@@ -136,7 +136,7 @@ class _Walk:
             items = found.setdefault(number, [])
             if scalar and field.type in {*_BITS, "bool"} and wire_type == wire.LENGTH_DELIMITED:
                 assert isinstance(content, bytes)
-                items += [_scalar(field, wire.VARINT, one) for one in wire.packed_varints(content)]
+                items += [_scalar(field, wire.VARINT, packed_varint) for packed_varint in wire.packed_varints(content)]
             else:
                 items.append(_scalar(field, wire_type, content) if scalar else _bytes(content, wire_type, field.name))
         elif scalar:

@@ -84,7 +84,7 @@ class _Writing:
 
 def _inline_part(field: FieldType, value: Mapping[str, Any]) -> dict[str, Any] | None:
     """What of the value is the inline message's; None where nothing is."""
-    names = {one.name for one in (message(field.type) or {}).values()}
+    names = {field_type.name for field_type in (message(field.type) or {}).values()}
     return {name: found for name, found in value.items() if name in names} or None
 
 

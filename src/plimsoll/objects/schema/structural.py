@@ -94,7 +94,7 @@ class StructuralSchema(Value):
             yield node
             pending += node.properties.values()
             pending += (*node.items_list, *node.all_of, *node.any_of, *node.one_of)
-            pending += [one for one in (node.items, node.additional_properties, node.not_) if one is not None]
+            pending += [schema for schema in (node.items, node.additional_properties, node.not_) if schema is not None]
 
 
 def parse_schema(schema: Any, path: str) -> StructuralSchema:
@@ -239,5 +239,9 @@ def has_rules(schema: StructuralSchema) -> bool:
         if node.rules:
             return True
         pending += node.properties.values()
-        pending += [one for one in (node.items, node.additional_properties) if one is not None]
+        pending += [
+            structural_schema
+            for structural_schema in (node.items, node.additional_properties)
+            if structural_schema is not None
+        ]
     return False

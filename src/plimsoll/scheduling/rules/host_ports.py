@@ -30,7 +30,10 @@ _NO_PORTS: Final[frozenset[HostPort]] = frozenset()
 def host_ports(pod: Pod) -> frozenset[HostPort]:
     """Of containers and sidecars. On the host network every port is a host port, as the API server defaults it."""
     spec = pod.spec
-    together = (*spec.containers, *(one for one in spec.init_containers if one.restart_policy == "Always"))
+    together = (
+        *spec.containers,
+        *(container for container in spec.init_containers if container.restart_policy == "Always"),
+    )
     on_host = spec.host_network
     found = frozenset(
         HostPort(port.protocol or "TCP", port.host_ip or ANY_ADDRESS, port.host_port or port.container_port)
@@ -49,8 +52,8 @@ class TakenPorts:
 
     def __init__(self, ports: Iterable[HostPort]) -> None:
         self._addresses: dict[tuple[str, int], set[str]] = {}
-        for one in ports:
-            self._addresses.setdefault((one.protocol, one.port), set()).add(one.address)
+        for host_port in ports:
+            self._addresses.setdefault((host_port.protocol, host_port.port), set()).add(host_port.address)
 
     def clash(self, wanted: HostPort) -> bool:
         addresses = self._addresses.get((wanted.protocol, wanted.port))

@@ -60,10 +60,14 @@ class _Granted:
 
     def __init__(self, pod: Pod) -> None:
         statuses: Iterable[ContainerStatus] = (*pod.status.container_statuses, *pod.status.init_container_statuses)
-        self._statuses = {one.name: one for one in statuses if one.allocated_resources or one.resources is not None}
+        self._statuses = {
+            container_status.name: container_status
+            for container_status in statuses
+            if container_status.allocated_resources or container_status.resources is not None
+        }
         self._infeasible = any(
-            one.type == "PodResizePending" and one.status == "True" and one.reason == "Infeasible"
-            for one in pod.status.conditions
+            condition.type == "PodResizePending" and condition.status == "True" and condition.reason == "Infeasible"
+            for condition in pod.status.conditions
         )
 
     def requests(self, container: Container, path: str, *, sidecar: bool) -> ResourceVector:

@@ -40,11 +40,11 @@ class Tolerations:
     def __init__(self, tolerations: Iterable[Toleration]) -> None:
         self._any_value: set[tuple[str, str]] = set()
         self._values: set[tuple[str, str, str]] = set()
-        for one in tolerations:
-            if one.operator == "Exists":
-                self._any_value.add((one.key, one.effect))
-            elif one.operator in {"", "Equal"}:
-                self._values.add((one.key, one.effect, one.value))
+        for toleration in tolerations:
+            if toleration.operator == "Exists":
+                self._any_value.add((toleration.key, toleration.effect))
+            elif toleration.operator in {"", "Equal"}:
+                self._values.add((toleration.key, toleration.effect, toleration.value))
 
     def accept(self, taint: Taint) -> bool:
         """The same answer as `tolerates` for any of them: an empty key or effect stands for all."""

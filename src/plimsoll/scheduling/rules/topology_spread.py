@@ -118,38 +118,44 @@ class Spread:
         for place in view.nodes.values():
             for one in self._counting(place):
                 one.count(place, self._namespace)
-        for one in constraints:
-            one.close()
+        for constraint in constraints:
+            constraint.close()
 
     def _counting(self, place: NodeState) -> list[_Constraint]:
         """The constraints for which a node makes a domain."""
         if not all(key in place.labels for key in self._keys):
             return []
-        return [one for one in self._constraints if one.includes(place, self._required, self._tolerations)]
+        return [
+            constraint
+            for constraint in self._constraints
+            if constraint.includes(place, self._required, self._tolerations)
+        ]
 
     def minds(self, placed: PlacedPod) -> bool:
         """Whether a pod like this one is counted at all."""
-        return any(one.means(placed, self._namespace) for one in self._constraints)
+        return any(constraint.means(placed, self._namespace) for constraint in self._constraints)
 
     def note(self, placed: PlacedPod, place: NodeState) -> None:
         """A pod was placed after these counts were taken (`replays`)."""
-        for one in self._counting(place):
-            one.note(placed, place, self._namespace)
+        for constraint in self._counting(place):
+            constraint.note(placed, place, self._namespace)
 
     def note_node(self, place: NodeState) -> None:
         """A node has joined after these counts were taken, with no pods yet."""
-        for one in self._counting(place):
-            one.note_domain(place.labels[one.key])
+        for constraint in self._counting(place):
+            constraint.note_domain(place.labels[constraint.key])
 
     def refuse(self, place: NodeState) -> Refusal | None:
         labels: Mapping[str, str] = place.labels
-        for one in self._constraints:
-            domain = labels.get(one.key)
+        for constraint in self._constraints:
+            domain = labels.get(constraint.key)
             if domain is None:
                 return _MISSING_LABEL
-            skew = one.skew_in(domain)
-            if skew > one.max_skew:
-                detail = f"{one.key}={domain} would be {skew} above the emptiest, maxSkew is {one.max_skew}"
+            skew = constraint.skew_in(domain)
+            if skew > constraint.max_skew:
+                detail = (
+                    f"{constraint.key}={domain} would be {skew} above the emptiest, maxSkew is {constraint.max_skew}"
+                )
                 return Refusal(plugin=TOPOLOGY_SPREAD, messages=_WORDS, resolvable=True, detail=detail)
         return None
 

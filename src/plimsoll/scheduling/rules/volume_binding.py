@@ -58,10 +58,16 @@ class _PendingClaim:
         self.name = claim.metadata.name
         self._selected_node = claim.metadata.annotations.get(_SELECTED_NODE)
         offers = storage.unbound_volumes(class_name(claim))
-        reserved = (one for one in offers if one.is_reserved_for(claim) and one.has_room_for(claim, self.wanted))
+        reserved = (
+            unbound_volume
+            for unbound_volume in offers
+            if unbound_volume.is_reserved_for(claim) and unbound_volume.has_room_for(claim, self.wanted)
+        )
         self._reserved = next(reserved, None)
         selector = claim_selector(claim)
-        self._offers = [one for one in offers if one.suits(claim, self.wanted, selector)]
+        self._offers = [
+            unbound_volume for unbound_volume in offers if unbound_volume.suits(claim, self.wanted, selector)
+        ]
         storage_class = storage.class_of(claim)
         self._provisions = storage_class is not None and storage_class.provisioner not in {"", NO_PROVISIONER}
         self._provisioned_on: NodeSelector | None = None if storage_class is None else class_nodes(storage_class)
@@ -93,7 +99,7 @@ class _Binding:
     ) -> None:
         self._reach = reach
         # Small claims first, as kube-scheduler matches them, lest a small one take the only large volume.
-        self._pending = tuple(sorted(pending, key=lambda one: (one.wanted, one.name)))
+        self._pending = tuple(sorted(pending, key=lambda pending_claim: (pending_claim.wanted, pending_claim.name)))
         self._missing = missing
 
     def refuse(self, place: NodeState) -> Refusal | None:

@@ -41,11 +41,11 @@ def cloud_manifests(scenario: Scenario) -> Iterator[tuple[str, Json]]:
 
 
 def _cloud_spec(scenario: Scenario) -> Json:
-    zones = dict.fromkeys(zone for one in scenario.machine_types for zone in one.get("zones", ()))
-    zones |= dict.fromkeys(zone for one in scenario.node_groups for zone in one.spec.get("zones", ()))
+    zones = dict.fromkeys(zone for machine_type_ in scenario.machine_types for zone in machine_type_.get("zones", ()))
+    zones |= dict.fromkeys(zone for group_entry in scenario.node_groups for zone in group_entry.spec.get("zones", ()))
     spec: Json = {"bootSeconds": 0.0}
     if scenario.machine_types:
-        spec["machineTypes"] = [dict(one) for one in scenario.machine_types]
+        spec["machineTypes"] = [dict(machine_type_) for machine_type_ in scenario.machine_types]
     if zones:
         spec["zones"] = list(zones)
     return spec
@@ -58,8 +58,14 @@ def _group(entry: GroupEntry) -> Json:
 def initial_nodes(scenario: Scenario) -> Iterator[Json]:
     """Ready, empty nodes for the targets of groups that have no nodes among the objects."""
     spec = msgspec.convert(_cloud_spec(scenario), CloudSpec)
-    types = {one["name"]: msgspec.convert(one, MachineType) for one in scenario.machine_types}
-    taken = {_group_label(one) for one in with_groups(scenario.objects, scenario.node_groups) if one["kind"] == "Node"}
+    types = {
+        machine_type_["name"]: msgspec.convert(machine_type_, MachineType) for machine_type_ in scenario.machine_types
+    }
+    taken = {
+        _group_label(with_group)
+        for with_group in with_groups(scenario.objects, scenario.node_groups)
+        if with_group["kind"] == "Node"
+    }
     for entry in scenario.node_groups:
         if not entry.exists or entry.id in taken:
             continue
@@ -75,11 +81,11 @@ def initial_nodes(scenario: Scenario) -> Iterator[Json]:
 
 def with_groups(objects: Sequence[Json], groups: Sequence[GroupEntry]) -> list[Json]:
     """The objects, every node with the label of the group it belongs to."""
-    ids = [one.id for one in groups if one.exists]
+    ids = [group_entry.id for group_entry in groups if group_entry.exists]
     labelled = [_labelled(one, _group_of(one, ids)) if one["kind"] == "Node" else one for one in objects]
     homeless = [index for index, one in enumerate(labelled) if one["kind"] == "Node" and not _group_label(one)]
     if len(ids) == 1 and len(homeless) == sum(one["kind"] == "Node" for one in labelled):
-        only = next(one for one in groups if one.exists)
+        only = next(group_entry for group_entry in groups if group_entry.exists)
         if homeless and only.spec["target"] == len(homeless):
             for index in homeless:
                 labelled[index] = _labelled(labelled[index], only.id)

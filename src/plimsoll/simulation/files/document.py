@@ -85,7 +85,7 @@ class Given:
                 near = difflib.get_close_matches(name, names, n=1)
                 hint = f"; did you mean {near[0]}?" if near else f"; known are {', '.join(names)}"
                 self._problems.add(self._inside(name), f"unknown field{hint}")
-        return {name: one for name, one in found.items() if name in names and one.value is not None}
+        return {name: given for name, given in found.items() if name in names and given.value is not None}
 
     def members(self) -> dict[str, Given]:
         """Everything in a map, by its keys."""
@@ -176,7 +176,7 @@ class Given:
 
     def texts(self) -> dict[str, str]:
         """A map of texts."""
-        return {key: one.value if one.value == "" else one.text() for key, one in self.members().items()}
+        return {key: given.value if given.value == "" else given.text() for key, given in self.members().items()}
 
 
 def path_inside(path: str, key: str) -> str:

@@ -76,7 +76,7 @@ def manifests_in(given: Given) -> tuple[Json, ...]:
     if isinstance(given.value, list):
         return tuple(judged_manifest_in(one) for one in given.items())
     if isinstance(given.value, dict) and given.value.get("kind") == "List" and "items" in given.value:
-        return tuple(judged_manifest_in(one) for one in given.members()["items"].items())
+        return tuple(judged_manifest_in(member) for member in given.members()["items"].items())
     return (judged_manifest_in(given),)
 
 

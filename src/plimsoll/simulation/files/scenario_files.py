@@ -105,10 +105,10 @@ def scenario_of(document: Json) -> Scenario:
 def _scenario_in(given: Given, *, manifest: Callable[[Given], Json]) -> Scenario:
     fields = given.fields(_FIELDS)
     world = WorldKind(fields["world"].choice(*WorldKind)) if "world" in fields else WorldKind.STEPPED
-    types = tuple(_machine_type_in(one) for one in _items(fields, "machineTypes"))
-    groups = tuple(_group_in(one, {each["name"] for each in types}) for one in _items(fields, "nodeGroups"))
-    _check_unique([one["name"] for one in types], fields.get("machineTypes"), "name")
-    _check_unique([one.id for one in groups], fields.get("nodeGroups"), "id")
+    types = tuple(_machine_type_in(item) for item in _items(fields, "machineTypes"))
+    groups = tuple(_group_in(item, {type_["name"] for type_ in types}) for item in _items(fields, "nodeGroups"))
+    _check_unique([type_["name"] for type_ in types], fields.get("machineTypes"), "name")
+    _check_unique([group_entry.id for group_entry in groups], fields.get("nodeGroups"), "id")
     return Scenario(
         start=_start_in(fields.get("start")),
         seed=_seed_in(fields.get("seed")),
@@ -116,9 +116,9 @@ def _scenario_in(given: Given, *, manifest: Callable[[Given], Json]) -> Scenario
         options=options_in(fields["options"]) if "options" in fields else {},
         machine_types=types,
         node_groups=groups,
-        pods=tuple(_pods_in(one) for one in _items(fields, "pods")),
-        objects=tuple(manifest(one) for one in _items(fields, "objects")),
-        steps=tuple(step for one in _items(fields, "steps") if (step := step_in(one, world)) is not None),
+        pods=tuple(_pods_in(item) for item in _items(fields, "pods")),
+        objects=tuple(manifest(item) for item in _items(fields, "objects")),
+        steps=tuple(step for item in _items(fields, "steps") if (step := step_in(item, world)) is not None),
     )
 
 
@@ -179,7 +179,7 @@ def _identity(body: Json) -> tuple[str, ...]:
     metadata = body.get("metadata")
     metadata = metadata if isinstance(metadata, dict) else {}
     names = (body.get("apiVersion"), body.get("kind"), metadata.get("namespace") or "default", metadata.get("name"))
-    if not all(isinstance(one, str) and one for one in names):
+    if not all(isinstance(name, str) and name for name in names):
         return ()
     api_version, *others = map(str, names)
     return (api_version.rpartition("/")[0], *others)
@@ -209,7 +209,7 @@ def _machine_type_in(given: Given) -> Json:
     if "gpu" in fields:
         body["gpu"] = {name: one.whole() for name, one in fields["gpu"].members().items()}
     if "zones" in fields:
-        body["zones"] = [one.text() for one in fields["zones"].items()]
+        body["zones"] = [field.text() for field in fields["zones"].items()]
     return body
 
 
@@ -247,7 +247,7 @@ def _check_sizes(given: Given, spec: Json) -> None:
 
 def _zones_in(fields: dict[str, Given]) -> list[str]:
     one = [fields["zone"].text()] if "zone" in fields else []
-    return one + ([each.text() for each in fields["zones"].items()] if "zones" in fields else [])
+    return one + ([given.text() for given in fields["zones"].items()] if "zones" in fields else [])
 
 
 def _read_shape(given: Given, fields: dict[str, Given], spec: Json, types: set[str]) -> None:

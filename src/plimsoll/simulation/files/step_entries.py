@@ -123,7 +123,7 @@ def _provider_in(given: Given) -> Step:
         fail_increases=_fail_increases_in(fields["failIncrease"]) if "failIncrease" in fields else (),
         stockouts=tuple((name, one.whole()) for name, one in stockouts.items()),
         limits=_limits_in(fields["setGroup"]) if "setGroup" in fields else (),
-        calls=tuple(_call_in(one) for one in fields["calls"].items()) if "calls" in fields else (),
+        calls=tuple(_call_in(field) for field in fields["calls"].items()) if "calls" in fields else (),
     )
 
 

@@ -94,9 +94,9 @@ def _node_amounts(body: Json) -> Iterator[tuple[str, Any]]:
 def check_requests(requests: Iterable[ProvisioningRequest]) -> None:
     """Raises `InvalidDocument` for what no server would store."""
     problems = Problems()
-    for one in requests:
-        path = f"provisioningrequest/{one.metadata.namespace}/{one.metadata.name}.spec.podSets"
-        sets = one.spec.pod_sets
+    for request in requests:
+        path = f"provisioningrequest/{request.metadata.namespace}/{request.metadata.name}.spec.podSets"
+        sets = request.spec.pod_sets
         if not 1 <= len(sets) <= _POD_SETS:
             problems.add(path, f"must have 1 to {_POD_SETS} items, has {len(sets)}")
         for index, pod_set in enumerate(sets):

@@ -65,7 +65,7 @@ def read_plan_files(files: Sequence[tuple[str, bytes]], *, catalogue: str = "") 
 
 def _check_integers(documents: Sequence[Any], source: str) -> None:
     """No field of Kubernetes is wider than 64 bits, and no arithmetic of plans."""
-    waiting: list[tuple[str, Any]] = [("", one) for one in documents]
+    waiting: list[tuple[str, Any]] = [("", document) for document in documents]
     while waiting:
         path, value = waiting.pop()
         if isinstance(value, dict):
@@ -154,7 +154,7 @@ def _types_of(name: str, merged: Json) -> list[Json]:
     given = merged.get("machineTypes")
     listed = given if isinstance(given, list) else []
     own = {one["name"] for one in listed if isinstance(one, dict) and isinstance(one.get("name"), str)}
-    return [_written(one) for one in _catalogue(name).machine_types if one.name not in own]
+    return [_written(machine_type) for machine_type in _catalogue(name).machine_types if machine_type.name not in own]
 
 
 def _catalogue(name: str) -> Catalogue:
@@ -182,7 +182,7 @@ def _with_shapes(merged: Json) -> list[Any]:
     """Groups of which a file says nothing but their names and sizes are what their nodes in the dump are."""
     groups = merged["nodeGroups"]
     described = {"machineType", "template"}
-    bare = {name for one in groups if (name := _id_of(one)) is not None and not described & one.keys()}
+    bare = {name for group in groups if (name := _id_of(group)) is not None and not described & group.keys()}
     if not bare:
         return list(groups)
     nodes: dict[str, list[Json]] = {}
@@ -191,7 +191,9 @@ def _with_shapes(merged: Json) -> list[Any]:
             nodes.setdefault(_pool_of(one, bare), []).append(one)
     listed = merged.get("machineTypes")
     types = [str(one.get("name")) for one in listed if isinstance(one, dict)] if isinstance(listed, list) else []
-    return [with_shape(one, nodes.get(one["id"], ()), types) if _id_of(one) in bare else one for one in groups]
+    return [
+        with_shape(group, nodes.get(group["id"], ()), types) if _id_of(group) in bare else group for group in groups
+    ]
 
 
 def _id_of(group: Any) -> str | None:
@@ -208,13 +210,13 @@ def _pool_of(node: Json, ids: set[str]) -> str:
 
 def _with_their_nodes(scenario: Scenario) -> Scenario:
     """Nodes of managed clusters get the label of their group; a group without a target is as large as they are many."""
-    ids = {one.id for one in scenario.node_groups if one.exists}
+    ids = {group_entry.id for group_entry in scenario.node_groups if group_entry.exists}
     objects = tuple(_in_pool(one, ids) if one["kind"] == "Node" else one for one in scenario.objects)
     there: dict[str, int] = {}
     for one in objects:
         if one["kind"] == "Node" and (group := _labels(one).get(GROUP_LABEL)):
             there[group] = there.get(group, 0) + 1
-    groups = tuple(_sized(one, there.get(one.id, 0)) for one in scenario.node_groups)
+    groups = tuple(_sized(group_entry, there.get(group_entry.id, 0)) for group_entry in scenario.node_groups)
     return msgspec.structs.replace(scenario, objects=objects, node_groups=groups)
 
 

@@ -40,22 +40,22 @@ class Template:
 
 def real_template(nodes: Iterable[Node], on: Mapping[str, Sequence[Pod]], *, now: datetime) -> Template | None:
     """Of a group's good nodes the newest: groups are changed, and the next is made as the last. `on`: pods by node."""
-    good = [one for one in nodes if _is_good(one, now)]
+    good = [node for node in nodes if _is_good(node, now)]
     if not good:
         return None
-    newest = max(good, key=lambda one: (one.metadata.creation_timestamp or _OLDEST, one.metadata.name))
+    newest = max(good, key=lambda node: (node.metadata.creation_timestamp or _OLDEST, node.metadata.name))
     metadata = msgspec.structs.replace(newest.metadata, labels=_agreed(newest, good))
     daemons = tuple(pod for pod in on.get(newest.metadata.name, ()) if _comes_with_the_node(pod))
     return Template(node=msgspec.structs.replace(newest, metadata=metadata), daemons=daemons)
 
 
 def _is_good(node: Node, now: datetime) -> bool:
-    ready = next((one for one in node.status.conditions if one.type == "Ready"), None)
+    ready = next((condition for condition in node.status.conditions if condition.type == "Ready"), None)
     if ready is None or ready.status != "True" or node.spec.unschedulable:
         return False
     if node.metadata.deletion_timestamp is not None:
         return False
-    keys = [one.key for one in node.spec.taints]
+    keys = [taint.key for taint in node.spec.taints]
     if BEING_DELETED in keys or any(key.startswith((STARTUP_PREFIX, IGNORED_PREFIX)) for key in keys):
         return False
     since = ready.last_transition_time
@@ -68,7 +68,7 @@ def _agreed(node: Node, others: Sequence[Node]) -> dict[str, str]:
     return {
         key: value
         for key, value in node.metadata.labels.items()
-        if all(one.metadata.labels.get(key, value) == value for one in others)
+        if all(other.metadata.labels.get(key, value) == value for other in others)
     }
 
 

@@ -43,14 +43,18 @@ def read_groups(scenario: Scenario, nodes: Sequence[Node], pods: Sequence[Pod]) 
     """Those that exist, in the order of the file; a node that is there goes before what the file says of its group."""
     cloud, *manifests = (body for _, body in cloud_manifests(scenario))
     spec = msgspec.convert(cloud["spec"], CloudSpec)
-    types = {one["name"]: msgspec.convert(one, SoldType) for one in scenario.machine_types}
+    types = {
+        machine_type_["name"]: msgspec.convert(machine_type_, SoldType) for machine_type_ in scenario.machine_types
+    }
     nodes_of: dict[str, list[Node]] = {}
     for node in nodes:
         nodes_of.setdefault(node.metadata.labels.get(GROUP_LABEL, ""), []).append(node)
     on: dict[str, list[Pod]] = {}
     for pod in pods:
         on.setdefault(pod.spec.node_name, []).append(pod)
-    zones_are_said = any(one.spec.get("zones") for one in scenario.node_groups) or not _have_zones(nodes)
+    zones_are_said = any(group_entry.spec.get("zones") for group_entry in scenario.node_groups) or not _have_zones(
+        nodes
+    )
     places = [index for index, entry in enumerate(scenario.node_groups) if entry.exists]
     for index, manifest in zip(places, manifests, strict=True):
         group = msgspec.convert(manifest, NodeGroup)
@@ -72,13 +76,13 @@ def read_machine_types(scenario: Scenario, nodes: Sequence[Node]) -> tuple[Machi
     """
     cloud, *_ = (body for _, body in cloud_manifests(scenario))
     zones = msgspec.convert(cloud["spec"], CloudSpec).zones
-    sold = [msgspec.convert(one, SoldType) for one in scenario.machine_types]
+    sold = [msgspec.convert(machine_type_, SoldType) for machine_type_ in scenario.machine_types]
     zones_are_said = "zones" in cloud["spec"] or not _have_zones(nodes)
-    return tuple(machine_type_of(one, zones=zones if zones_are_said else ()) for one in sold)
+    return tuple(machine_type_of(machine_type, zones=zones if zones_are_said else ()) for machine_type in sold)
 
 
 def _have_zones(nodes: Sequence[Node]) -> bool:
-    return any(ZONE in one.metadata.labels for one in nodes)
+    return any(ZONE in node.metadata.labels for node in nodes)
 
 
 def _group(group: NodeGroup, shape: Shape, template: Template, *, zone: str) -> Group:

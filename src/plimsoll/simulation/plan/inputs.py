@@ -110,35 +110,43 @@ class _Reading:
         self._bodies = [_completed(one, now=self._now) for one in bodies]
         check_objects(self._bodies)
         self._by_kind: dict[str, list[Json]] = {}
-        for one in self._bodies:
-            self._by_kind.setdefault(one["kind"], []).append(one)
+        for body in self._bodies:
+            self._by_kind.setdefault(body["kind"], []).append(body)
         self._bad: dict[tuple[str, str, str], BadObject] = {}
         self._set_aside: dict[str, str] = {}
         self._limit_ranges = self._filling()
-        self._priorities = {one.metadata.name: one.value for one in self._all(PriorityClass)}
-        self._default_priority = next((one.value for one in self._all(PriorityClass) if one.global_default), 0)
+        self._priorities = {
+            priority_class.metadata.name: priority_class.value for priority_class in self._all(PriorityClass)
+        }
+        self._default_priority = next(
+            (priority_class.value for priority_class in self._all(PriorityClass) if priority_class.global_default), 0
+        )
 
     def input(self) -> PlanInput:
         file = str(self._scenario.options.get("scheduler-config-file") or "")
         as_scheduled = ProfiledPods(profiles_from(file, path="options.scheduler-config-file"))
-        pods = [as_scheduled.of(self._with_priority(one)) for one in self._all(Pod)]
+        pods = [as_scheduled.of(self._with_priority(pod)) for pod in self._all(Pod)]
         nodes = self._all(Node)
         requests = self._requests(as_scheduled)
         cutoff = _cutoff(self._scenario.options)
-        bundles = [pods for one in requests.line if one.nature is ClassKind.ATOMIC for pods in one.pods]
-        entries = [replace(one, pod=as_scheduled.of(one.pod)) for one in self._entries(cutoff)]
+        bundles = [pods for request in requests.line if request.nature is ClassKind.ATOMIC for pods in request.pods]
+        entries = [
+            replace(pending_pods, pod=as_scheduled.of(pending_pods.pod)) for pending_pods in self._entries(cutoff)
+        ]
         pending = (*bundles, *entries, *self._waiting(pods, cutoff))
         _check_keys(pending)
         snapshot = Snapshot(
             number=0,
             at=self._scenario.start,
-            view=self._view(nodes, [one for one in pods if not is_expendable(one, below=cutoff)]),
+            view=self._view(nodes, [pod for pod in pods if not is_expendable(pod, below=cutoff)]),
             pending=pending,
             groups=tuple(read_groups(self._scenario, nodes, pods)),
             machine_types=read_machine_types(self._scenario, nodes),
             daemon_sets=tuple(self._all(DaemonSet)),
             budgets=tuple(self._all(PodDisruptionBudget)),
-            group_of={one.metadata.name: group for one in nodes if (group := one.metadata.labels.get(GROUP_LABEL, ""))},
+            group_of={
+                node.metadata.name: group for node in nodes if (group := node.metadata.labels.get(GROUP_LABEL, ""))
+            },
         )
         return PlanInput(
             snapshot=snapshot,
@@ -151,7 +159,11 @@ class _Reading:
         )
 
     def _group_priorities(self) -> dict[int, tuple[str, ...]]:
-        texts = [one.data[KEY] for one in self._all(ConfigMap) if one.metadata.name == CONFIG_MAP and KEY in one.data]
+        texts = [
+            config_map.data[KEY]
+            for config_map in self._all(ConfigMap)
+            if config_map.metadata.name == CONFIG_MAP and KEY in config_map.data
+        ]
         documents = [document for _, document in read_documents(texts[0].encode(), source=CONFIG_MAP)] if texts else []
         return read_priorities(documents[0]) if documents else {}
 
@@ -175,9 +187,9 @@ class _Reading:
             classes=self._all(StorageClass),
             csi_nodes=self._all(CSINode),
         )
-        namespaces = {one.metadata.name: one.metadata.labels for one in self._all(Namespace)}
-        placed = [_on_its_node(one) for one in pods]
-        bad_pods = [one for one in self._bad.values() if one.kind == Pod.kind_name()]
+        namespaces = {namespace.metadata.name: namespace.metadata.labels for namespace in self._all(Namespace)}
+        placed = [_on_its_node(pod) for pod in pods]
+        bad_pods = [bad_object for bad_object in self._bad.values() if bad_object.kind == Pod.kind_name()]
         return ClusterView.of(nodes, placed, namespaces=namespaces, storage=storage, bad_pods=bad_pods)
 
     def _with_priority(self, pod: Pod) -> Pod:
@@ -210,7 +222,7 @@ class _Reading:
 
     def _requests(self, as_scheduled: ProfiledPods) -> PlanRequests:
         found = self._all(ProvisioningRequest)
-        check_requests(one for one in found if one.spec.provisioning_class_name in BUILT_IN)
+        check_requests(request for request in found if request.spec.provisioning_class_name in BUILT_IN)
         listed = RequestsListed(
             requests=tuple(found),
             templates=self._templates(),
@@ -225,7 +237,7 @@ class _Reading:
 
     def _filling(self) -> dict[str, list[Json]]:
         """LimitRanges by namespace."""
-        readable = {_key(one) for one in self._all(LimitRange)}
+        readable = {_key(limit_range) for limit_range in self._all(LimitRange)}
         found: dict[str, list[Json]] = {}
         for body in self._by_kind.get(LimitRange.kind_name(), ()):
             namespace = body["metadata"]["namespace"]
@@ -242,7 +254,7 @@ class _Reading:
         """By NAMESPACE/NAME; all are readable."""
         self._all(PodTemplate)
         bodies = self._by_kind.get(PodTemplate.kind_name(), ())
-        return {f"{one['metadata']['namespace']}/{one['metadata']['name']}": one for one in bodies}
+        return {f"{body['metadata']['namespace']}/{body['metadata']['name']}": body for body in bodies}
 
 
 # ---- objects
@@ -288,10 +300,12 @@ def _key(one: WireObject) -> str:
 def _check_keys(pending: Sequence[PendingPods]) -> None:
     """Answers name pods by these keys."""
     seen: set[str] = set()
-    for one in pending:
-        if one.key in seen:
-            raise InvalidInput(f"{one.key} is an entry of pods and a pod among the objects; rename one", path="pods")
-        seen.add(one.key)
+    for pending_pods in pending:
+        if pending_pods.key in seen:
+            raise InvalidInput(
+                f"{pending_pods.key} is an entry of pods and a pod among the objects; rename one", path="pods"
+            )
+        seen.add(pending_pods.key)
 
 
 def _warning(bad: BadObject) -> str:

@@ -46,8 +46,10 @@ class PlanRequests:
 def read_plan_requests(listed: RequestsListed, options: Mapping[str, Any], now: datetime) -> PlanRequests:
     policy = read_options({name: options[name] for name in _OPTIONS if name in options})
     seen = read_requests(listed, policy, now)
-    asking = {one.name: one for one in seen.all if one.phase in _ASKING and not is_over(one.conditions)}
-    answered = {one.name for one in seen.all} - {*asking}
+    asking = {
+        request.name: request for request in seen.all if request.phase in _ASKING and not is_over(request.conditions)
+    }
+    answered = {request.name for request in seen.all} - {*asking}
     return PlanRequests(
         line=in_line(asking.values(), seen.priorities),
         held=seen.held,
@@ -71,14 +73,14 @@ def _warnings(
     requests: Iterable[ProvisioningRequest], asking: Mapping[str, RequestView], answered: set[str], *, instance: str
 ) -> Iterator[str]:
     """Of requests that are not answered, and of what is wrong with the others."""
-    for one in requests:
-        name, kind = f"{one.metadata.namespace}/{one.metadata.name}", one.spec.provisioning_class_name
+    for request in requests:
+        name, kind = f"{request.metadata.namespace}/{request.metadata.name}", request.spec.provisioning_class_name
         known_as = f"ProvisioningRequest {name}"
         if name in asking:
             yield from (f"{known_as}: parameter {problem}, and ignored" for problem in asking[name].parameters.problems)
         elif name in answered:
             yield f"{known_as} is answered already and not planned for"
-        elif one.metadata.deletion_timestamp is not None:
+        elif request.metadata.deletion_timestamp is not None:
             yield f"{known_as} is being deleted and not answered"
         elif nature_of(kind, instance=instance) is None:
             yield f"{known_as} is of class {kind or 'none'}, which nobody here answers"

@@ -28,11 +28,12 @@ def page(title: str, svg: bytes, outcomes: Sequence[Outcome]) -> bytes:
     """`svg` is a picture as `plots` draws it."""
     # What stands before the element (XML's own heading) has no place inside a page.
     inline = svg[svg.index(b"<svg") :].decode()
-    sums = _table(SUMMARY_HEAD, [(summary_row(one.summary), "") for one in outcomes])
+    sums = _table(SUMMARY_HEAD, [(summary_row(outcome.summary), "") for outcome in outcomes])
     decisions = sorted(
-        (decision for one in outcomes for decision in one.simulated.decisions), key=lambda decision: decision.at_s
+        (decision for outcome in outcomes for decision in outcome.simulated.decisions),
+        key=lambda decision: decision.at_s,
     )
-    rows = [(decision_row(one), "held" if one.is_held else "") for one in decisions]
+    rows = [(decision_row(decision), "held" if decision.is_held else "") for decision in decisions]
     parts = (
         f'<!doctype html>\n<html lang="en">\n<meta charset="utf-8">\n<title>{escape(title)}</title>',
         f"<style>{_STYLE}</style>",

@@ -87,14 +87,14 @@ class PlayedComponent:
     def sizes(self) -> dict[str, int]:
         """How many instances there are, those included that start or leave: all of them are paid for."""
         sizes: dict[str, int] = {}
-        for one in self._sets():
-            sizes[one.form.kind] = sizes.get(one.form.kind, 0) + one.replicas
+        for played_set in self._sets():
+            sizes[played_set.form.kind] = sizes.get(played_set.form.kind, 0) + played_set.replicas
         return sizes
 
     @property
     def cores(self) -> float:
         """Of all instances, as they are paid for."""
-        return sum(one.replicas * one.form.cores for one in self._sets())
+        return sum(played_set.replicas * played_set.form.cores for played_set in self._sets())
 
     @property
     def storage_gib(self) -> float:
@@ -103,14 +103,14 @@ class PlayedComponent:
 
     def is_changing(self, now_s: float) -> bool:
         """Whether an instance starts or leaves."""
-        return any(len(one.ready(now_s)) < one.replicas for one in self._sets())
+        return any(len(played_set.ready(now_s)) < played_set.replicas for played_set in self._sets())
 
     # ---- what is seen
 
     def measured(self, load: Load, *, now_s: float) -> tuple[Measured, ...]:
         """What every instance that works has to do."""
         work = load.tikv_cores if self.component is Component.TIKV else load.tidb_cores
-        working = [(owner.form, one) for owner in self._sets() for one in owner.ready(now_s)]
+        working = [(owner.form, instance) for owner in self._sets() for instance in owner.ready(now_s)]
         asked = spread(
             work,
             base=[form.cores for form, _ in working if form.is_base],
@@ -118,22 +118,22 @@ class PlayedComponent:
             heat=self._heat(load),
         )
         return tuple(
-            Measured(name=one.name, kind=form.kind, asked_cores=cores, cores=form.cores)
-            for (form, one), cores in zip(working, asked, strict=True)
+            Measured(name=instance.name, kind=form.kind, asked_cores=cores, cores=form.cores)
+            for (form, instance), cores in zip(working, asked, strict=True)
         )
 
     def snapshot(self, load: Load, *, now_s: float) -> Snapshot:
         """What the planner's collector would bring together."""
-        usage = {one.name: one.usage for one in self.measured(load, now_s=now_s)}
+        usage = {measured.name: measured.usage for measured in self.measured(load, now_s=now_s)}
         filled = min(1.0, load.storage_gib / self.storage_gib) if self.storage_gib else 0.0
         return Snapshot(
             component=self.component,
             time=self._moment(now_s),
             window_seconds=_WINDOW_S,
             instances=tuple(
-                self._seen_instance(owner, one, usage=usage[one.name], filled=filled, now_s=now_s)
+                self._seen_instance(owner, instance, usage=usage[instance.name], filled=filled, now_s=now_s)
                 for owner in self._sets()
-                for one in owner.ready(now_s)
+                for instance in owner.ready(now_s)
             ),
         )
 

@@ -90,7 +90,7 @@ class PlayedSet:
     def ready(self, now_s: float) -> list[PlayedInstance]:
         """Those that work, the one that is being emptied left out."""
         stay = self.instances if self.leaving_since_s is None else self.instances[:-1]
-        return [one for one in stay if one.ready_s <= now_s]
+        return [instance for instance in stay if instance.ready_s <= now_s]
 
     def is_young(self, instance: PlayedInstance, *, now_s: float) -> bool:
         return now_s - instance.ready_s < self._delays.youth_s

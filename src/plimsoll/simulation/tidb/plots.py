@@ -43,10 +43,10 @@ def picture(title: str, outcomes: Sequence[Outcome], *, form: Literal["png", "sv
         if title:
             figure.suptitle(title, fontsize=12, fontweight="bold")
         rows = figure.subplots(4, len(outcomes), sharex=True, squeeze=False, height_ratios=(3, 2, 2, 2))
-        for column, one in zip(rows.T.tolist(), outcomes, strict=True):
+        for column, outcome in zip(rows.T.tolist(), outcomes, strict=True):
             for axes, draw in zip(column, (_draw_load, _draw_usage, _draw_instances, _draw_cost), strict=True):
-                draw(axes, one)
-            _finish(column, one)
+                draw(axes, outcome)
+            _finish(column, outcome)
         buffer = BytesIO()
         figure.savefig(buffer, format=form, dpi=110, metadata={"Date": None} if form == "svg" else None)
     return buffer.getvalue()
@@ -54,15 +54,15 @@ def picture(title: str, outcomes: Sequence[Outcome], *, form: Literal["png", "sv
 
 def _draw_load(axes: Axes, outcome: Outcome) -> None:
     samples, hours = outcome.simulated.samples, _hours(outcome)
-    cores = [one.cores for one in samples]
-    axes.fill_between(hours, [one.asked_cores for one in samples], color=_LOAD, alpha=0.45, lw=0, label="work")
+    cores = [sample.cores for sample in samples]
+    axes.fill_between(hours, [sample.asked_cores for sample in samples], color=_LOAD, alpha=0.45, lw=0, label="work")
     axes.plot(hours, cores, color="black", lw=1.6, drawstyle="steps-post", label="cores there are")
     for share, style, label in (
         (outcome.thresholds.cpu_high, "--", "of them max_threshold"),
         (outcome.thresholds.cpu_low, ":", "of them min_threshold"),
     ):
         if share is not None:
-            level = [share * one for one in cores]
+            level = [share * core for core in cores]
             axes.plot(
                 hours, level, color=_LIMIT, lw=1.0, ls=style, drawstyle="steps-post", label=f"{label} ({share:g})"
             )
@@ -73,11 +73,11 @@ def _draw_load(axes: Axes, outcome: Outcome) -> None:
 
 def _draw_usage(axes: Axes, outcome: Outcome) -> None:
     samples, hours = outcome.simulated.samples, _hours(outcome)
-    average = [one.average_usage for one in samples]
+    average = [sample.average_usage for sample in samples]
     axes.plot(hours, average, color=_COLOURS[0], lw=3.0, label="average")
-    axes.plot(hours, [one.highest_usage for one in samples], color="black", lw=1.1, label="busiest instance")
-    if any(one.stored_gib for one in samples):
-        filled = [one.stored_gib / one.capacity_gib if one.capacity_gib else 0.0 for one in samples]
+    axes.plot(hours, [sample.highest_usage for sample in samples], color="black", lw=1.1, label="busiest instance")
+    if any(sample.stored_gib for sample in samples):
+        filled = [sample.stored_gib / sample.capacity_gib if sample.capacity_gib else 0.0 for sample in samples]
         axes.plot(hours, filled, color=_DISKS, lw=1.2, ls="-.", label="disks")
     for share, colour, style, label in (
         (outcome.thresholds.cpu_high, _LIMIT, "--", "cpu max_threshold"),
@@ -97,7 +97,7 @@ def _draw_instances(axes: Axes, outcome: Outcome) -> None:
     samples, hours = outcome.simulated.samples, _hours(outcome)
     ground = [0] * len(samples)
     for index, kind in enumerate(outcome.kinds):
-        top = [below + one.sizes.get(kind, 0) for below, one in zip(ground, samples, strict=True)]
+        top = [below + sample.sizes.get(kind, 0) for below, sample in zip(ground, samples, strict=True)]
         axes.fill_between(
             hours,
             ground,
@@ -124,8 +124,8 @@ def _draw_cost(axes: Axes, outcome: Outcome) -> None:
     price = summary.cost / summary.core_hours if summary.cost is not None and summary.core_hours else None
     step_h = summary.hours / len(samples) * (1 if price is None else price)
     spent, total = [0.0], 0.0
-    for one in samples[:-1]:
-        total += one.cores * step_h
+    for sample in samples[:-1]:
+        total += sample.cores * step_h
         spent.append(total)
     fixed = [summary.fixed.cores * step_h * index for index in range(len(samples))]
     axes.fill_between(hours, spent, color=_COLOURS[0], alpha=0.6, lw=0)
@@ -154,7 +154,7 @@ def _finish(column: Sequence[Axes], outcome: Outcome) -> None:
 
 
 def _hours(outcome: Outcome) -> list[float]:
-    return [one.at_s / _HOUR_S for one in outcome.simulated.samples]
+    return [sample.at_s / _HOUR_S for sample in outcome.simulated.samples]
 
 
 def _legend(axes: Axes) -> None:

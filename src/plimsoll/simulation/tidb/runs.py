@@ -75,8 +75,8 @@ class Simulated(Value):
 
 def components_to_simulate(setting: Setting) -> tuple[Component, ...]:
     """Those that rules scale. What an external service sizes cannot be told beforehand."""
-    scaled = ((one, scaled_component(setting.effective, one)) for one in Component)
-    return tuple(one for one, of in scaled if of is not None and of.external is None)
+    scaled = ((component, scaled_component(setting.effective, component)) for component in Component)
+    return tuple(component for component, of in scaled if of is not None and of.external is None)
 
 
 def simulate(run: Run, component: Component, *, on_step: Callable[[float], None] = lambda _: None) -> Simulated:
@@ -129,11 +129,13 @@ class _Notes:
 
     def note(self, turned: Turned, *, at_s: float) -> None:
         found = list(self._found(turned, at_s=at_s))
-        self.decisions += [one for one in found if one.added or (one.kind, one.what) not in self._last]
-        self._last = frozenset((one.kind, one.what) for one in found)
+        self.decisions += [
+            decision for decision in found if decision.added or (decision.kind, decision.what) not in self._last
+        ]
+        self._last = frozenset((decision.kind, decision.what) for decision in found)
 
     def _found(self, turned: Turned, *, at_s: float) -> Iterator[Decision]:
-        planned = tuple(str(one) for one in turned.planned)
+        planned = tuple(str(reason) for reason in turned.planned)
         for done in turned.done:
             kind, what = self._of(done.act), sentence(done.act, added=done.added)
             yield self._decision(kind, what, at_s=at_s, added=done.added, why=(str(done.act.reason), *planned))

@@ -45,11 +45,11 @@ class NobodyOutside:
 
 
 def speaks_of_tidb(scenario: Scenario) -> bool:
-    return any(str(one.get("apiVersion", "")).startswith(f"{TIDB_GROUP}/") for one in _manifests(scenario))
+    return any(str(manifest.get("apiVersion", "")).startswith(f"{TIDB_GROUP}/") for manifest in _manifests(scenario))
 
 
 def scales_tidb(scenario: Scenario) -> bool:
-    return any(one.get("kind") == AUTOSCALER_KIND for one in _manifests(scenario))
+    return any(manifest.get("kind") == AUTOSCALER_KIND for manifest in _manifests(scenario))
 
 
 def tidb_scaling_services(
@@ -73,5 +73,5 @@ def tidb_scaling_services(
 
 def _manifests(scenario: Scenario) -> list[dict[str, Any]]:
     """Of the beginning and of later steps."""
-    applied = [one for step in scenario.steps if isinstance(step, ApplyStep) for one in step.manifests]
+    applied = [manifest for step in scenario.steps if isinstance(step, ApplyStep) for manifest in step.manifests]
     return [*scenario.objects, *applied]

@@ -77,21 +77,21 @@ def thresholds_of(setting: Setting, component: Component) -> Thresholds:
 def summarised(simulated: Simulated, run: Run, *, price_per_core_hour: float | None) -> Summary:
     samples, hours = simulated.samples, run.step_s / _HOUR_S
     high = thresholds_of(run.setting, simulated.component).cpu_high
-    above = [one for one in samples if high is not None and one.highest_usage > high + _TOLERANCE]
-    core_hours = sum(one.cores for one in samples) * hours
+    above = [sample for sample in samples if high is not None and sample.highest_usage > high + _TOLERANCE]
+    core_hours = sum(sample.cores for sample in samples) * hours
     fixed = _fixed(simulated, run, price_per_core_hour=price_per_core_hour)
     return Summary(
         component=simulated.component,
         hours=len(samples) * hours,
-        fewest_instances=min(one.instances for one in samples),
-        peak_instances=max(one.instances for one in samples),
-        instance_hours=sum(one.instances for one in samples) * hours,
+        fewest_instances=min(sample.instances for sample in samples),
+        peak_instances=max(sample.instances for sample in samples),
+        instance_hours=sum(sample.instances for sample in samples) * hours,
         core_hours=core_hours,
         cost=_priced(core_hours, price_per_core_hour),
-        scale_outs=sum(one.added > 0 for one in simulated.decisions),
-        scale_ins=sum(one.added < 0 for one in simulated.decisions),
+        scale_outs=sum(decision.added > 0 for decision in simulated.decisions),
+        scale_ins=sum(decision.added < 0 for decision in simulated.decisions),
         above_max_s=len(above) * run.step_s,
-        unserved_core_hours=sum(max(0.0, one.asked_cores - one.served_cores) for one in samples) * hours,
+        unserved_core_hours=sum(max(0.0, sample.asked_cores - sample.served_cores) for sample in samples) * hours,
         fixed=fixed,
         saved_share=1 - core_hours / fixed.core_hours if fixed.core_hours else 0.0,
     )
@@ -105,8 +105,8 @@ def _fixed(simulated: Simulated, run: Run, *, price_per_core_hour: float | None)
     cores = float(size.cores)
     needed = [
         own.replicas,
-        _instances(max(one.asked_cores for one in samples), cores, thresholds.cpu_high),
-        _instances(max(one.stored_gib for one in samples), size.storage_bytes / _GIB, thresholds.storage_high),
+        _instances(max(sample.asked_cores for sample in samples), cores, thresholds.cpu_high),
+        _instances(max(sample.stored_gib for sample in samples), size.storage_bytes / _GIB, thresholds.storage_high),
     ]
     instances = max(needed)
     core_hours = instances * cores * len(samples) * run.step_s / _HOUR_S

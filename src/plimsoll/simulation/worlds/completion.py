@@ -33,7 +33,7 @@ def for_server(manifest: Json, *, namespace: str, uid_of: UidOf) -> Json:
         metadata["namespace"] = namespace
     if owners := metadata.get("ownerReferences"):
         alone = len(owners) == 1
-        metadata["ownerReferences"] = [_owner(one, namespace, uid_of, alone=alone) for one in owners]
+        metadata["ownerReferences"] = [_owner(owner, namespace, uid_of, alone=alone) for owner in owners]
     body = {**{name: value for name, value in manifest.items() if name != "status"}, "metadata": metadata}
     if (manifest["apiVersion"], manifest["kind"]) == ("v1", "Node"):
         metadata["labels"] = {HOSTNAME: metadata["name"], **(metadata.get("labels") or {})}

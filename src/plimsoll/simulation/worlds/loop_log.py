@@ -34,4 +34,4 @@ class TurnLog:
 
     def entries(self) -> list[Json]:
         """As they stand now: later turns do not change what was given before."""
-        return [dict(one) for one in self._entries]
+        return [dict(entry) for entry in self._entries]

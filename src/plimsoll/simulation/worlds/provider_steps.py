@@ -33,11 +33,11 @@ def provide(world: World, step: ProviderStep, *, path: str) -> None:
 
 
 async def _check_names(world: World, step: ProviderStep, *, path: str) -> None:
-    groups = {world.group_names.id_of(one.metadata.name): one for one in await world.cloud.node_groups()}
+    groups = {world.group_names.id_of(group.metadata.name): group for group in await world.cloud.node_groups()}
     # Growth of a group with `exist: false` may be made to fail before somebody makes the group.
-    growing = [*groups, *(one.id for one in world.scenario.node_groups)]
-    sold = [one.name for one in await world.cloud.machine_types()]
-    types = [*sold, *(one.spec.machine_type for one in groups.values() if one.spec.machine_type)]
+    growing = [*groups, *(group_entry.id for group_entry in world.scenario.node_groups)]
+    sold = [machine_type_.name for machine_type_ in await world.cloud.machine_types()]
+    types = [*sold, *(group.spec.machine_type for group in groups.values() if group.spec.machine_type)]
     for failing in step.fail_increases:
         _check(failing.group, growing, "node group", path=f"{path}.failIncrease")
     for machine_type, _ in step.stockouts:

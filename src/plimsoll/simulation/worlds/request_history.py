@@ -39,7 +39,7 @@ class RequestHistory:
         before = self._seen.get(known_as, [])
         self._seen[known_as] = conditions
         now = written_time(self._clock.now())
-        for one in conditions:
-            if one not in before:
-                entry = {name: str(one.get(name, "")) for name in ("type", "status", "reason")}
+        for condition in conditions:
+            if condition not in before:
+                entry = {name: str(condition.get(name, "")) for name in ("type", "status", "reason")}
                 self._histories.setdefault(known_as, []).append({"time": now, **entry})

@@ -179,7 +179,7 @@ class Seeder:
         return (kind, namespace if resource is None or resource.namespaced else "", name)
 
     def _by_kind(self, kind: str) -> ServedResource | None:
-        return next((one for one in self._server.catalogue if one.kind == kind), None)
+        return next((resource for resource in self._server.catalogue if resource.kind == kind), None)
 
     def _uid_of(self, kind: str, namespace: str, name: str) -> str:
         if present := self._present_uid(kind, namespace, name):
@@ -234,7 +234,7 @@ class Seeder:
             bodies.append(body)
 
         def decide(found: Sequence[Stored | None]) -> Sequence[Decision]:
-            return [Put(body) if one is None else Keep() for one, body in zip(found, bodies, strict=True)]
+            return [Put(body) if stored is None else Keep() for stored, body in zip(found, bodies, strict=True)]
 
         await self._server.store.update_all([Key("pods", first.namespace, name) for name in names], decide)
 

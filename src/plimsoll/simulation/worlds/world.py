@@ -90,7 +90,7 @@ class World:
 
     def __init__(self, scenario: Scenario, *, plugs: Plugs | None = None, is_timed: bool = False) -> None:
         self.scenario = scenario
-        self.group_names = GroupNames(one.id for one in scenario.node_groups)
+        self.group_names = GroupNames(group_entry.id for group_entry in scenario.node_groups)
         self.options: dict[str, Any] = dict(scenario.options)
         self.log = CallLog(most=None)
         self.turns = TurnLog()
@@ -134,7 +134,10 @@ class World:
     def served(self, kind: str, *, api_version: str = "") -> ServedResource | None:
         """What a kind is here; without an apiVersion the first that is called so."""
         served = self._application.server.catalogue
-        return next((one for one in served if one.kind == kind and api_version in {"", one.api_version}), None)
+        return next(
+            (resource for resource in served if resource.kind == kind and api_version in {"", resource.api_version}),
+            None,
+        )
 
     # ---- the world at the start
 
@@ -154,7 +157,9 @@ class World:
         for path, manifest in cloud_manifests(scenario):
             with problems.collecting():
                 await self.seeder.put_spec(self.group_names.renamed(manifest), path=path, manager=WORLD)
-        objects = [self.group_names.renamed(one) for one in with_groups(scenario.objects, scenario.node_groups)]
+        objects = [
+            self.group_names.renamed(with_group) for with_group in with_groups(scenario.objects, scenario.node_groups)
+        ]
         await self.seeder.put_all(objects, path="objects", problems=problems)
         # What the cloud refuses has no nodes that could be made.
         problems.raise_if_any()

@@ -137,9 +137,9 @@ class _Generator:
         type_at[self.laid.types] = np.arange(len(self.laid.types))
         known = list(fillings)
         contents = np.zeros((len(known), shelf.fit.shape[1]), dtype=np.int64)
-        for row, each in zip(contents, known, strict=True):
-            row[class_at[list(each.classes)]] = each.items
-        self._master.add(type_at[[each.type for each in known]], contents)
+        for row, pattern in zip(contents, known, strict=True):
+            row[class_at[list(pattern.classes)]] = pattern.items
+        self._master.add(type_at[[bin_pattern.type for bin_pattern in known]], contents)
 
     def grow(self, bound: Bound, *, close: float) -> Floats | None:
         """Until the master is close to a bound, no filling beats those known, or the rounds are spent; the last worths.
@@ -226,7 +226,7 @@ class _Generator:
         rest = replace(self._problem, counts=counts, available=available, room=needs.room)
         effort = self._effort if self._effort.rounds >= PROVING else replace(self._effort, gap=HASTY)
         packed = [pack_mixed(rest, effort), pack_mixed(rest, effort, values=values)]
-        return min(packed, key=lambda each: (int(each.left.sum()), each.cost)).fillings
+        return min(packed, key=lambda packing: (int(packing.left.sum()), packing.cost)).fillings
 
     def _named(self, type_: int, bins: int, content: Ints) -> BinPattern:
         """In the numbers of the question."""

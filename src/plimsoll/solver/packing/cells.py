@@ -51,7 +51,7 @@ def pack_in_cells(problem: PackingProblem, effort: Effort) -> Packing:
         fillings += made
         left = remaining(left, made)
     present = np.flatnonzero(left.counts)
-    fillings += (_renamed(each, present) for each in pack_mixed(_only(left, present), effort).fillings)
+    fillings += (_renamed(pattern, present) for pattern in pack_mixed(_only(left, present), effort).fillings)
     return joined(problem, fillings)
 
 
@@ -69,9 +69,9 @@ def _most_of_a_plan(problem: PackingProblem, effort: Effort) -> list[BinPattern]
     coarse, stock = _coarse(few, takes, cell), _stock(few, cell, effort)
     left = few.counts.copy()
     planned = _best_first(coarse, stock, _plan(coarse, effort))
-    made = [_filling(each.type, _filled(few, stock, each, left)) for each in planned]
-    made = [_topped_up(few, stock, each, left, takes[each.type]) for each in made]
-    return [_renamed(each, present) for each in made if each.classes]
+    made = [_filling(pattern.type, _filled(few, stock, pattern, left)) for pattern in planned]
+    made = [_topped_up(few, stock, pattern, left, takes[pattern.type]) for pattern in made]
+    return [_renamed(pattern, present) for pattern in made if pattern.classes]
 
 
 def _plan(coarse: PackingProblem, effort: Effort) -> tuple[BinPattern, ...]:
@@ -83,7 +83,9 @@ def _plan(coarse: PackingProblem, effort: Effort) -> tuple[BinPattern, ...]:
 def _best_first(coarse: PackingProblem, stock: Stock, plan: tuple[BinPattern, ...]) -> list[BinPattern]:
     """The bins to carry out, one by one."""
     worth = stock.means @ stock.weights
-    gain = [float(worth[list(each.classes)] @ np.array(each.items)) / coarse.price[each.type] for each in plan]
+    gain = [
+        float(worth[list(pattern.classes)] @ np.array(pattern.items)) / coarse.price[pattern.type] for pattern in plan
+    ]
     order = np.lexsort((np.arange(len(plan)), -np.round(gain, 9)))
     bins = [plan[at] for at in order.tolist() for _ in range(plan[at].bins)]
     return bins[: int(np.ceil(CARRIED_OUT * len(bins)))]

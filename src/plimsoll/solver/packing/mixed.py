@@ -74,7 +74,7 @@ class _Runs:
         self.bound = math.fsum(self.least * laid.needs.left)
         vectors = [values] if values is not None else value_vectors(laid.shelf, self.least)
         few = slice(max(effort.value_vectors, 1))
-        self.worths = [worth_from(each, self.least) for each in vectors[few]]
+        self.worths = [worth_from(vector, self.least) for vector in vectors[few]]
         self.first = [] if values is not None else capped_first(laid.shelf, laid.needs.left, self.least)[few]
 
     def portfolio(self) -> Iterator[tuple[ItemValues, Floats]]:

@@ -31,9 +31,9 @@ class Solution:
 def joined(problem: PackingProblem, fillings: Iterable[BinPattern]) -> Packing:
     """Equal fillings become one, in the order of types, classes and items; items without a bin are left."""
     bins: dict[tuple[int, tuple[int, ...], tuple[int, ...]], int] = {}
-    for each in fillings:
-        key = (each.type, each.classes, each.items)
-        bins[key] = bins.get(key, 0) + each.bins
+    for pattern in fillings:
+        key = (pattern.type, pattern.classes, pattern.items)
+        bins[key] = bins.get(key, 0) + pattern.bins
     whole = tuple(
         BinPattern(type=type_, bins=bins[type_, classes, items], classes=classes, items=items)
         for type_, classes, items in sorted(bins)
@@ -45,15 +45,15 @@ def joined(problem: PackingProblem, fillings: Iterable[BinPattern]) -> Packing:
 def placed(problem: PackingProblem, fillings: Iterable[BinPattern]) -> Ints:
     """[C]: items that have a bin."""
     items = np.zeros(len(problem.counts), dtype=np.int64)
-    for each in fillings:
-        items[list(each.classes)] += each.bins * np.array(each.items, dtype=np.int64)
+    for pattern in fillings:
+        items[list(pattern.classes)] += pattern.bins * np.array(pattern.items, dtype=np.int64)
     return items
 
 
 def bins_by_type(problem: PackingProblem, fillings: Iterable[BinPattern]) -> Ints:
     opened = np.zeros(len(problem.price), dtype=np.int64)
-    for each in fillings:
-        opened[each.type] += each.bins
+    for pattern in fillings:
+        opened[pattern.type] += pattern.bins
     return opened
 
 
@@ -77,7 +77,7 @@ def is_packing(problem: PackingProblem, packed: Packing) -> bool:
         and bool((packed.left + placed(problem, packed.fillings) == problem.counts).all())
         and bool((opened <= problem.available).all())
         and bool((opened @ problem.use <= problem.room).all())
-        and all(_is_filling(problem, each) for each in packed.fillings)
+        and all(_is_filling(problem, pattern) for pattern in packed.fillings)
     )
 
 

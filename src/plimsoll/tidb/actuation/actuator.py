@@ -97,7 +97,7 @@ class ActContext:
         return clusters_of(self.observed, self.component)
 
     def cluster(self, name: str) -> Cluster:
-        return next(one for one in self.observed.clusters if one.metadata.name == name)
+        return next(raw for raw in self.observed.clusters if raw.metadata.name == name)
 
     @property
     def made_for(self) -> MadeFor:

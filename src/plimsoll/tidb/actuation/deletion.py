@@ -139,18 +139,19 @@ class Finalization:
         if policy is DeletionPolicy.FORCE:
             await self._end_drains(clusters, end_drain)
             return await self._delete(autoscaler, clusters)
-        return Drains(clusters=tuple(sorted(one.metadata.name for one in clusters)))
+        return Drains(clusters=tuple(sorted(tidb_cluster.metadata.name for tidb_cluster in clusters)))
 
     async def _owned_beside(
         self, autoscaler: TidbClusterAutoScaler, clusters: Sequence[TidbCluster]
     ) -> list[TidbCluster]:
         """What the garbage collector would take with it, and was not made for the cluster it names now."""
-        known, owner = {one.metadata.name for one in clusters}, autoscaler.metadata
+        known, owner = {tidb_cluster.metadata.name for tidb_cluster in clusters}, autoscaler.metadata
         listed = await self._client.list(TidbCluster, Selection(namespace=owner.namespace))
         return [
-            one
-            for one in listed.items
-            if one.metadata.name not in known and any(of.uid == owner.uid for of in one.metadata.owner_references)
+            tidb_cluster
+            for tidb_cluster in listed.items
+            if tidb_cluster.metadata.name not in known
+            and any(of.uid == owner.uid for of in tidb_cluster.metadata.owner_references)
         ]
 
     async def _orphan(
@@ -163,15 +164,21 @@ class Finalization:
         return await self._release(autoscaler, "what it made stays, without an owner")
 
     async def _delete(self, autoscaler: TidbClusterAutoScaler, clusters: Sequence[TidbCluster]) -> Released | Waits:
-        left = [one.metadata.name for one in clusters if not await self._is_deleted(one.metadata)]
+        left = [
+            tidb_cluster.metadata.name for tidb_cluster in clusters if not await self._is_deleted(tidb_cluster.metadata)
+        ]
         if left:
             return Waits(told=f"{', '.join(left)} is being deleted")
         return await self._release(autoscaler, "what it made was deleted as it was")
 
     async def _end_drains(self, clusters: Sequence[TidbCluster], end_drain: EndDrain) -> str:
         """All of them, whatever becomes of one; the first problem."""
-        problems = [await end_drain(one) for one in clusters if read_mark(one.metadata.annotations) is not None]
-        return next((one for one in problems if one), "")
+        problems = [
+            await end_drain(tidb_cluster)
+            for tidb_cluster in clusters
+            if read_mark(tidb_cluster.metadata.annotations) is not None
+        ]
+        return next((problem for problem in problems if problem), "")
 
     async def _is_deleted(self, metadata: ObjectMeta) -> bool:
         try:
@@ -188,7 +195,7 @@ class Finalization:
         name, namespace = metadata.name, metadata.namespace
         try:
             found = (await self._client.get(TidbCluster, name, namespace=namespace)).metadata
-            others = [one for one in found.owner_references if one.uid != owner]
+            others = [owner_reference for owner_reference in found.owner_references if owner_reference.uid != owner]
             if len(others) == len(found.owner_references):
                 return
             kept = {"ownerReferences": msgspec.to_builtins(others) or None}

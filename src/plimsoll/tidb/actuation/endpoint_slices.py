@@ -65,7 +65,7 @@ class Served(Value):
 
 async def serve_through_base(client: Client, serving: Serving) -> Served:
     """Make the slices of the cluster's Service what they should be. Errors of the API server are raised."""
-    standing = {one.metadata.name: one for one in await _slices(client, serving)}
+    standing = {endpoint_slice.metadata.name: endpoint_slice for endpoint_slice in await _slices(client, serving)}
     is_needed = bool(standing) or any(serving.replicas.values())
     service = await _found(client, serving) if is_needed else None
     if service is None:
@@ -97,7 +97,7 @@ def slice_bodies(service: Service, pods: Sequence[Pod]) -> dict[str, dict[str, A
         if endpoints and family in _NAMES:
             name = f"{service.metadata.name}-{_NAMES[family]}"
             bodies[name] = _body(service, name, family=family, endpoints=endpoints[:MOST_IN_A_SLICE]) | {
-                "ports": [_port(one, pods) for one in service.spec.ports]
+                "ports": [_port(service_port, pods) for service_port in service.spec.ports]
             }
     return bodies
 
@@ -137,19 +137,23 @@ def _port(port: ServicePort, pods: Iterable[Pod]) -> dict[str, Any]:
     """A target that is a name is looked up in the pods; without a target it is the Service's own port."""
     target = port.target_port or port.port
     if isinstance(target, str) and not target.isdecimal():
-        ports = [one for pod in pods for container in pod.spec.containers for one in container.ports]
-        target = next((one.container_port for one in ports if one.name == target), port.port)
+        ports = [
+            container_port for pod in pods for container in pod.spec.containers for container_port in container.ports
+        ]
+        target = next(
+            (container_port.container_port for container_port in ports if container_port.name == target), port.port
+        )
     drawn: dict[str, Any] = {"name": port.name, "protocol": port.protocol or "TCP", "port": int(target)}
     return drawn | ({"appProtocol": port.app_protocol} if port.app_protocol else {})
 
 
 def _address(pod: Pod, family: str) -> str:
-    addresses = [one.ip for one in pod.status.pod_ips] or [pod.status.pod_ip]
-    return next((one for one in addresses if one and (":" in one) == (family == "IPv6")), "")
+    addresses = [pod_ip.ip for pod_ip in pod.status.pod_ips] or [pod.status.pod_ip]
+    return next((address for address in addresses if address and (":" in address) == (family == "IPv6")), "")
 
 
 def _is_ready(pod: Pod) -> bool:
-    is_told = any(one.type == "Ready" and one.status == "True" for one in pod.status.conditions)
+    is_told = any(condition.type == "Ready" and condition.status == "True" for condition in pod.status.conditions)
     return is_told and pod.metadata.deletion_timestamp is None
 
 

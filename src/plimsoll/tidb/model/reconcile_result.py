@@ -99,32 +99,43 @@ class ReconcileResult(Value):
 
     @property
     def done(self) -> tuple[ActDone, ...]:
-        return tuple(one for component in self.components for one in component.done)
+        return tuple(act_done for component in self.components for act_done in component.done)
 
     @property
     def is_underway(self) -> bool:
         """Something wants to be looked at again soon."""
-        return any(one.is_underway for one in self.done)
+        return any(act_done.is_underway for act_done in self.done)
 
     @property
     def wants_another(self) -> bool:
         """All of it is to be looked at anew, now: somebody wrote to what was to be changed, or the last is done."""
-        if self.standing is Phase.DELETED and any(isinstance(one.act, Remove) and one.is_done for one in self.done):
+        if self.standing is Phase.DELETED and any(
+            isinstance(act_done.act, Remove) and act_done.is_done for act_done in self.done
+        ):
             return True
-        return any(one.result is Result.OVERTAKEN for one in self.done)
+        return any(act_done.result is Result.OVERTAKEN for act_done in self.done)
 
     @property
     def awaits_cluster(self) -> bool:
         """There is no advice, and no trouble either: the planner cannot say anything before the cluster is up."""
-        failed = [one for one in self.components if one.problem or one.no_answer is not None]
-        is_blind = all(one.no_answer is not None and one.no_answer.code in BLIND and not one.problem for one in failed)
+        failed = [
+            component_result
+            for component_result in self.components
+            if component_result.problem or component_result.no_answer is not None
+        ]
+        is_blind = all(
+            component_result.no_answer is not None
+            and component_result.no_answer.code in BLIND
+            and not component_result.problem
+            for component_result in failed
+        )
         return self.is_starting and bool(failed) and is_blind
 
     @property
     def failures(self) -> tuple[str, ...]:
         """What asks for another try, sooner than the next regular pass."""
         return tuple(
-            f"{one.component}: {one.problem or (one.no_answer.problem if one.no_answer else '')}"
-            for one in self.components
-            if one.problem or one.no_answer is not None
+            f"{result.component}: {result.problem or (result.no_answer.problem if result.no_answer else '')}"
+            for result in self.components
+            if result.problem or result.no_answer is not None
         )

@@ -47,7 +47,10 @@ def is_starting(base: TidbCluster, *, now: datetime, grace_s: float) -> bool:
     if created is None or (now - created).total_seconds() > grace_s:
         return False
     parts = status.tikv, status.tidb
-    is_up = any(one.stateful_set is not None and one.stateful_set.ready_replicas for one in parts)
+    is_up = any(
+        component_status.stateful_set is not None and component_status.stateful_set.ready_replicas
+        for component_status in parts
+    )
     return not is_up and not status.tikv.stores and not status.tikv.tombstone_stores
 
 
@@ -65,8 +68,8 @@ def component_seen(
         scaled=scaled_component(effective, component),
         base=_base(observed.base, component, registered=registered, entries=_entries(observed, component)),
         groups=tuple(
-            _group(one, component, registered=registered, pods=observed.pods.get(one.metadata.name, ()))
-            for one in clusters_of(observed, component)
+            _group(raw, component, registered=registered, pods=observed.pods.get(raw.metadata.name, ()))
+            for raw in clusters_of(observed, component)
         ),
         status=_entries(observed, component),
     )
@@ -76,10 +79,10 @@ def clusters_of(observed: Observed, component: Component) -> tuple[RawObject[Tid
     """Those that we made for a component."""
     autoscaler = observed.autoscaler
     return tuple(
-        one
-        for one in observed.clusters
+        raw
+        for raw in observed.clusters
         if is_made_by(
-            one.metadata.labels,
+            raw.metadata.labels,
             autoscaler=autoscaler.metadata.name,
             component=component,
             base=autoscaler.spec.cluster.name,
@@ -174,7 +177,7 @@ def _registered(cluster: RawObject[TidbCluster], component: Component, known: Ma
     status = _part(cluster, "status", component)
     members = status.get("members")
     if isinstance(members, dict):
-        return sum(isinstance(one, dict) and one.get("health") is True for one in members.values())
+        return sum(isinstance(member, dict) and member.get("health") is True for member in members.values())
     summary = status.get("statefulSet")
     ready = summary.get("readyReplicas") if isinstance(summary, dict) else None
     return ready if isinstance(ready, int) else None
@@ -202,7 +205,7 @@ def _waiting_since(pods: Iterable[Pod]) -> datetime | None:
         and not pod.spec.node_name
         and (condition.type, condition.status, condition.reason) == ("PodScheduled", "False", "Unschedulable")
     ]
-    return min((one for one in moments if one is not None), default=None)
+    return min((moment for moment in moments if moment is not None), default=None)
 
 
 def _entries(observed: Observed, component: Component) -> dict[str, GroupScalingStatus]:

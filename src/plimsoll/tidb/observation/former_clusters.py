@@ -31,29 +31,30 @@ def stranded(former: Observed, *, why: str) -> tuple[ComponentResult, ...]:
     reason = told(ReasonCode.NOT_MANAGED, f"it was made for {why}; it is left as it is")
     for component in Component:
         entries = status.tidb if component is Component.TIDB else status.tikv
-        made = [one.metadata for one in clusters_of(former, component)]
-        clusters = {one.labels.get(GROUP, EXTERNAL): one.name for one in made}
+        made = [raw.metadata for raw in clusters_of(former, component)]
+        clusters = {meta.labels.get(GROUP, EXTERNAL): meta.name for meta in made}
         acts = [Remove(key=key, group=name, reason=reason) for key, name in sorted(clusters.items())]
         blocked = [
-            ActDone(act=one, cluster=one.group, result=Result.HELD_BACK, reason=reason, is_blocked=True) for one in acts
+            ActDone(act=remove, cluster=remove.group, result=Result.HELD_BACK, reason=reason, is_blocked=True)
+            for remove in acts
         ]
         found.append(
             ComponentResult(
                 component=component,
-                decided=Decided(held=tuple(Held(key=one.key, reason=reason) for one in acts)),
+                decided=Decided(held=tuple(Held(key=remove.key, reason=reason) for remove in acts)),
                 done=tuple(blocked),
                 status={key: entry for key, entry in entries.items() if key in clusters},
                 clusters=clusters,
             )
         )
-    return tuple(one for one in found if one.clusters)
+    return tuple(component_result for component_result in found if component_result.clusters)
 
 
 def joined(own: Iterable[ComponentResult], former: Iterable[ComponentResult]) -> tuple[ComponentResult, ...]:
     """One result of each component, with what is told of its groups beside a cluster before."""
-    found = {one.component: one for one in own}
-    for one in former:
-        found[one.component] = _joined(found.get(one.component), one)
+    found = {result.component: result for result in own}
+    for component_result in former:
+        found[component_result.component] = _joined(found.get(component_result.component), component_result)
     return tuple(found[component] for component in Component if component in found)
 
 
@@ -81,4 +82,4 @@ def _joined(own: ComponentResult | None, former: ComponentResult) -> ComponentRe
 
 
 def _is_told(former: ComponentResult, key: str) -> bool:
-    return any((one.key, one.reason.code) == (key, ReasonCode.NOT_MANAGED) for one in former.decided.held)
+    return any((held.key, held.reason.code) == (key, ReasonCode.NOT_MANAGED) for held in former.decided.held)

@@ -53,7 +53,7 @@ def room_of(document: Json, options: Json) -> NodeRoom:
     counts = _part(_part(_part(document, "clusterWide"), "health"), "nodeCounts")
     most = _number(options.get("max-nodes-total"))
     return NodeRoom(
-        in_groups=sum(_left_in(_part(one, "health")) for one in groups),
+        in_groups=sum(_left_in(_part(group, "health")) for group in groups),
         in_new_groups=_left_in_new_groups(groups, options),
         most=most or None,
         broken=_number(_part(_part(counts, "registered"), "unready").get("total")) or 0,
@@ -71,14 +71,14 @@ def _left_in(health: Json) -> int:
     if numbers[0] is None:
         target = _number(health.get("cloudProviderTarget", 0))
         return 0 if target is None else max(0, most - target)
-    return max(0, most - sum(one or 0 for one in numbers))
+    return max(0, most - sum(number or 0 for number in numbers))
 
 
 def _left_in_new_groups(groups: list[Json], options: Json) -> int:
     if options.get("node-autoprovisioning") is not True:
         return 0
     prefix = options.get("autoprovisioning-prefix", PREFIX)
-    names = [str(one.get("name", "")).rpartition("/")[2] for one in groups]
+    names = [str(group.get("name", "")).rpartition("/")[2] for group in groups]
     own = sum(name.startswith((f"{prefix}_", f"{prefix}-")) for name in names)
     most = _number(options.get("max-node-groups", MOST_GROUPS)) or 0
     most_own = _number(options.get("max-autoprovisioned-node-group-count", MOST_OWN_GROUPS)) or 0

@@ -118,7 +118,7 @@ class Observer:
     async def autoscalers(self) -> tuple[Scaler, ...]:
         """All that there are, in order of their names."""
         found = await self._listed(TidbClusterAutoScaler, self._namespace)
-        return tuple(sorted(found, key=lambda one: (one.metadata.namespace, one.metadata.name)))
+        return tuple(sorted(found, key=lambda raw: (raw.metadata.namespace, raw.metadata.name)))
 
     async def observe(self, namespace: str, name: str, *, others: Collection[Scaler]) -> Observed | None:
         """None: the autoscaler is gone."""
@@ -135,18 +135,18 @@ class Observer:
         base = await self._got(TidbCluster, name_of_base, home) if name_of_base else None
         clusters = await self._listed(TidbCluster, home)
         made = tuple(
-            one
-            for one in sorted(clusters, key=lambda each: each.metadata.name)
-            if any(_is_made_by(one.metadata, scaler.view, component) for component in Component)
+            raw
+            for raw in sorted(clusters, key=lambda raw_object: raw_object.metadata.name)
+            if any(_is_made_by(raw.metadata, scaler.view, component) for component in Component)
         )
         return Observed(
             scaler=scaler,
             base=base,
             clusters=made,
-            taken=frozenset(one.metadata.name for one in clusters),
-            rivals=rivals_of(scaler.view, await self._let_in(home, [one.view for one in others])),
+            taken=frozenset(raw.metadata.name for raw in clusters),
+            rivals=rivals_of(scaler.view, await self._let_in(home, [raw.view for raw in others])),
             open_namespaces=open_namespaces,
-            pods={one.metadata.name: pods for one in made if (pods := await self._pods_of(one.metadata)) is not None},
+            pods={raw.metadata.name: pods for raw in made if (pods := await self._pods_of(raw.metadata)) is not None},
             former=await self._former(scaler, clusters, others),
         )
 
@@ -155,12 +155,12 @@ class Observer:
     ) -> tuple[Observed, ...]:
         """What `spec.cluster.name` no longer tells, because it was edited; groups tell it themselves."""
         beside: dict[str, list[Cluster]] = {}
-        for one in sorted(clusters, key=lambda each: each.metadata.name):
-            name = one.metadata.labels.get(BASE_CLUSTER, "")
+        for raw in sorted(clusters, key=lambda raw_object: raw_object.metadata.name):
+            name = raw.metadata.labels.get(BASE_CLUSTER, "")
             view = _of_cluster(scaler.view, name)
-            is_ours = any(_is_made_by(one.metadata, view, component) for component in Component)
-            if name and name != scaler.view.spec.cluster.name and is_ours and self._is_sure(one, scaler, others):
-                beside.setdefault(name, []).append(one)
+            is_ours = any(_is_made_by(raw.metadata, view, component) for component in Component)
+            if name and name != scaler.view.spec.cluster.name and is_ours and self._is_sure(raw, scaler, others):
+                beside.setdefault(name, []).append(raw)
         home = namespace_of_base(scaler.view)
         return tuple(
             [
@@ -179,7 +179,7 @@ class Observer:
         if owner is not None:
             return owner.uid == scaler.metadata.uid
         me = scaler.metadata
-        namesakes = [one for one in others if one.metadata.name == me.name and one.metadata.namespace != me.namespace]
+        namesakes = [raw for raw in others if raw.metadata.name == me.name and raw.metadata.namespace != me.namespace]
         return not self._namespace and not namesakes
 
     async def _got(self, of: type[T], name: str, namespace: str) -> RawObject[T] | None:
@@ -207,10 +207,10 @@ class Observer:
 
     async def _let_in(self, home: str, others: list[TidbClusterAutoScaler]) -> list[TidbClusterAutoScaler]:
         """Those that may scale clusters of a namespace: nobody else can stand in another's way."""
-        strangers = {one.metadata.namespace for one in others if namespace_of_base(one) == home} - {home}
+        strangers = {scaler.metadata.namespace for scaler in others if namespace_of_base(scaler) == home} - {home}
         annotations = await self._annotations(home) if strangers else None
-        allowed = {home, *(one for one in strangers if lets_in(annotations or {}, one))}
-        return [one for one in others if one.metadata.namespace in allowed]
+        allowed = {home, *(stranger for stranger in strangers if lets_in(annotations or {}, stranger))}
+        return [scaler for scaler in others if scaler.metadata.namespace in allowed]
 
     async def _annotations(self, namespace: str) -> dict[str, str] | None:
         """None: there is no such namespace. One that we may not see tells nothing."""
@@ -229,7 +229,7 @@ class Observer:
         except ApiError as error:
             log.debug("pods.unknown", namespace=cluster.namespace, cluster=cluster.name, problem=str(error))
             return None
-        return tuple(one for one in listed.items if one.metadata.labels.get(INSTANCE_LABEL) == cluster.name)
+        return tuple(pod for pod in listed.items if pod.metadata.labels.get(INSTANCE_LABEL) == cluster.name)
 
 
 def _of_cluster(autoscaler: TidbClusterAutoScaler, name: str) -> TidbClusterAutoScaler:

@@ -93,7 +93,7 @@ class Sources:
 
     async def registered(self, observed: Observed) -> dict[str, int]:
         """Stores that are Up, by TidbCluster, of those whose status does not tell; nothing, if PD does not either."""
-        silent = [one for one in (observed.base, *observed.clusters) if one is not None and is_silent_on_stores(one)]
+        silent = [raw for raw in (observed.base, *observed.clusters) if raw is not None and is_silent_on_stores(raw)]
         if not silent:
             return {}
         stores = await self.pd(observed).stores()
@@ -103,9 +103,11 @@ class Sources:
         if not stores:
             # Not even the cluster's own: it has not come up yet, or this is not its PD.
             return {}
-        pods = [pod for one in stores if one.state == UP and (pod := pod_of(one.store.address)) is not None]
-        clusters = [_cluster(one.view) for one in silent]
-        return {one.name: sum(one.owns(pod, Component.TIKV) for pod in pods) for one in clusters}
+        pods = [pod for store in stores if store.state == UP and (pod := pod_of(store.store.address)) is not None]
+        clusters = [_cluster(raw.view) for raw in silent]
+        return {
+            base_cluster.name: sum(base_cluster.owns(pod, Component.TIKV) for pod in pods) for base_cluster in clusters
+        }
 
     # ---- PD
 

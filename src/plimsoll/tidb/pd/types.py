@@ -157,8 +157,8 @@ class PlacementRule(Wire, rename={}):
     @property
     def is_of_tiflash(self) -> bool:
         return any(
-            one.key == "engine" and one.op == "in" and tuple(one.values or ()) == (_TIFLASH,)
-            for one in self.label_constraints or ()
+            constraint.key == "engine" and constraint.op == "in" and tuple(constraint.values or ()) == (_TIFLASH,)
+            for constraint in self.label_constraints or ()
         )
 
 

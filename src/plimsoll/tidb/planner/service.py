@@ -136,8 +136,8 @@ class PlannerService:
         log.info(
             "planner.answered",
             component=strategy.component,
-            plans={one.group: one.count for one in answer.plans},
-            reasons=[{"code": one.code, "message": one.message, **one.facts} for one in answer.reasons],
+            plans={scaling_plan.group: scaling_plan.count for scaling_plan in answer.plans},
+            reasons=[{"code": reason.code, "message": reason.message, **reason.facts} for reason in answer.reasons],
         )
         return answer.plans
 

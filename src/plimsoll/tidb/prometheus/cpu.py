@@ -70,11 +70,11 @@ class CpuReadings(Value):
 
 def read_queries(written: Mapping[str, str]) -> dict[Component, CpuQueries]:
     """The usual ones but for those named, `tikv.cpu_used` and the like. Raises `InvalidInput`."""
-    queries = {component: _as_fields(one) for component, one in DEFAULT_QUERIES.items()}
+    queries = {component: _as_fields(cpu_queries) for component, cpu_queries in DEFAULT_QUERIES.items()}
     for name, text in written.items():
         component, _, metric = name.partition(".")
         if component not in queries or metric not in _FIELDS:
-            known = ", ".join(f"{one}.{metric}" for one in sorted(queries) for metric in _FIELDS)
+            known = ", ".join(f"{query}.{metric}" for query in sorted(queries) for metric in _FIELDS)
             raise InvalidInput(f"no query {name!r}; there are {known}", path="query")
         if not text.strip():
             raise InvalidInput(f"{name} is empty", path="query")

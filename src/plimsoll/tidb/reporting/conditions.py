@@ -71,17 +71,23 @@ def _valid(result: ReconcileResult) -> Condition:
 
 
 def _conflict(components: Iterable[ComponentResult]) -> Condition:
-    told = [f"{one.component} is scaled by the older autoscaler {one.rival}" for one in components if one.rival]
+    told = [
+        f"{component_result.component} is scaled by the older autoscaler {component_result.rival}"
+        for component_result in components
+        if component_result.rival
+    ]
     if told:
         return _condition(CONFLICT, "True", "OlderAutoscaler", "; ".join(told))
     return _condition(CONFLICT, "False", "NoConflict", "no older autoscaler names the same components of the cluster")
 
 
 def _blocked(result: ReconcileResult) -> Condition:
-    blocked = [one for one in result.done if one.is_blocked and one.reason is not None]
+    blocked = [act_done for act_done in result.done if act_done.is_blocked and act_done.reason is not None]
     if not blocked:
         return _condition(SCALE_IN_BLOCKED, "False", "NotBlocked", "no removal is held up")
-    told = "; ".join(f"{one.cluster}: {_with_numbers(one.reason)}" for one in blocked if one.reason is not None)
+    told = "; ".join(
+        f"{act_done.cluster}: {_with_numbers(act_done.reason)}" for act_done in blocked if act_done.reason is not None
+    )
     first = blocked[0].reason
     assert first is not None
     return _condition(SCALE_IN_BLOCKED, "True", first.code, told)
@@ -98,10 +104,10 @@ def _with_numbers(reason: Reason) -> str:
 def _limited(result: ReconcileResult) -> Condition:
     """A limit keeps instances back in the pass that makes as many as it allows, too."""
     limits = [
-        (one.key, limit)
+        (act.key, limit)
         for component in result.components
-        for one in (*component.decided.acts, *component.decided.held)
-        for limit in _limits_in(one.reason)
+        for act in (*component.decided.acts, *component.decided.held)
+        for limit in _limits_in(act.reason)
     ]
     if not limits:
         return _condition(SCALING_LIMITED, "False", "WithinLimits", "no limit keeps instances back")
@@ -127,24 +133,28 @@ def _unschedulable(result: ReconcileResult) -> Condition:
 
 def _asking(components: Iterable[ComponentResult]) -> Iterator[Condition]:
     """What the planner said; nothing, if it was asked nothing."""
-    asked = [one for one in components if one.asked]
+    asked = [component_result for component_result in components if component_result.asked]
     if not asked:
         return
-    failed = [(one, one.no_answer) for one in asked if one.no_answer is not None]
+    failed = [
+        (component_result, component_result.no_answer)
+        for component_result in asked
+        if component_result.no_answer is not None
+    ]
     if not failed:
         yield _condition(PLANNER_REACHABLE, "True", "Answered", "every question was answered")
-        if any(not one.is_external for one in asked):
+        if any(not component_result.is_external for component_result in asked):
             yield _condition(METRICS_AVAILABLE, "True", "Answered", "the planner knows enough to plan")
         return
-    refused = [(one, why) for one, why in failed if not why.is_plain]
+    refused = [(component_result, why) for component_result, why in failed if not why.is_plain]
     if refused:
         yield _condition(PLANNER_REACHABLE, "False", refused[0][1].code, _problems(refused))
     else:
         yield _condition(PLANNER_REACHABLE, "True", "Answered", "the planner answers that it cannot plan")
-    blind = [(one, why) for one, why in failed if why.code == NO_METRICS]
+    blind = [(component_result, why) for component_result, why in failed if why.code == NO_METRICS]
     if blind:
         yield _condition(METRICS_AVAILABLE, "False", NO_METRICS, _problems(blind))
-    elif any(not one.is_external for one, _ in failed):
+    elif any(not component_result.is_external for component_result, _ in failed):
         yield _condition(METRICS_AVAILABLE, "Unknown", "NotPlanned", "the planner gave no plan")
 
 
@@ -154,12 +164,16 @@ def _while_starting(condition: Condition) -> Condition:
 
 
 def _ready(result: ReconcileResult, found: Iterable[Condition]) -> Condition:
-    by_type = {one.type: one for one in found}
+    by_type = {condition.type: condition for condition in found}
     if result.standing is Phase.DELETED:
         return _not_ready("BeingDeleted", result.told or "its groups are being removed")
     if by_type[CONFLICT].status == "True":
         return _not_ready("Conflict", by_type[CONFLICT].message)
-    problems = [f"{one.component}: {one.problem}" for one in result.components if one.problem]
+    problems = [
+        f"{component_result.component}: {component_result.problem}"
+        for component_result in result.components
+        if component_result.problem
+    ]
     if problems:
         return _not_ready("Failed", "; ".join(problems))
     for asked in (PLANNER_REACHABLE, METRICS_AVAILABLE):
@@ -167,14 +181,19 @@ def _ready(result: ReconcileResult, found: Iterable[Condition]) -> Condition:
             return _not_ready(by_type[asked].reason, by_type[asked].message)
     if result.brake is not None:
         return _not_ready(result.brake.code, str(result.brake))
-    held = [f"{one.component}: {why.reason}" for one in result.components for why in one.decided.held if not why.key]
+    held = [
+        f"{component_result.component}: {why.reason}"
+        for component_result in result.components
+        for why in component_result.decided.held
+        if not why.key
+    ]
     if held:
         return _condition(READY, "True", "ScaleHeld", "; ".join(held))
     return _condition(READY, "True", "Scaling", f"scales {result.base}")
 
 
 def _problems(failed: Iterable[tuple[ComponentResult, NoAnswer]]) -> str:
-    return "; ".join(f"{one.component}: {why.problem}" for one, why in failed)
+    return "; ".join(f"{component_result.component}: {why.problem}" for component_result, why in failed)
 
 
 def _not_ready(reason: str, message: str) -> Condition:

@@ -73,7 +73,10 @@ def sentences_of(result: ReconcileResult) -> list[str]:
             told = [f"{whose}: being deleted: {result.told}"]
         case Phase.ACTED:
             told = [] if result.components else [f"{whose}: scales nothing"]
-    return told + [f"{whose} {one.component}: {component_sentence(one)}" for one in result.components]
+    return told + [
+        f"{whose} {component_result.component}: {component_sentence(component_result)}"
+        for component_result in result.components
+    ]
 
 
 def component_sentence(result: ComponentResult) -> str:
@@ -84,8 +87,8 @@ def component_sentence(result: ComponentResult) -> str:
         return f"left to the older autoscaler {result.rival}"
     if result.no_answer is not None:
         return f"nothing is changed: {result.no_answer.problem}"
-    told = [_act_sentence(one) for one in result.done]
-    told += [f"held{f' {one.key}' if one.key else ''}: {one.reason}" for one in result.decided.held]
+    told = [_act_sentence(act_done) for act_done in result.done]
+    told += [f"held{f' {held.key}' if held.key else ''}: {held.reason}" for held in result.decided.held]
     return "; ".join(told) or "as it should be"
 
 
@@ -124,11 +127,11 @@ def events_of(
 
 def _of_acts(result: ReconcileResult) -> Iterator[EventMessage]:
     for component in result.components:
-        for one in component.done:
-            if one.is_done:
-                told = f"{component.component}: {act_words(one.act, one.cluster)}: {one.act.reason}"
+        for act_done in component.done:
+            if act_done.is_done:
+                told = f"{component.component}: {act_words(act_done.act, act_done.cluster)}: {act_done.act.reason}"
                 yield EventMessage(
-                    type=EventType.NORMAL, reason=SCALED_OUT if _is_out(one.act) else SCALED_IN, message=told
+                    type=EventType.NORMAL, reason=SCALED_OUT if _is_out(act_done.act) else SCALED_IN, message=told
                 )
 
 
@@ -156,15 +159,19 @@ def _of_holds(result: ReconcileResult, before: TidbClusterAutoScalerStatus) -> I
 
 def _of_conditions(conditions: Iterable[Condition], before: Iterable[Condition]) -> Iterator[EventMessage]:
     known = {one.type: one for one in before}
-    for one in conditions:
-        was = known.get(one.type)
-        is_news = was is None or (was.status, was.reason, was.message) != (one.status, one.reason, one.message)
-        if not is_news or one.reason == STARTING:
+    for condition in conditions:
+        was = known.get(condition.type)
+        is_news = was is None or (was.status, was.reason, was.message) != (
+            condition.status,
+            condition.reason,
+            condition.message,
+        )
+        if not is_news or condition.reason == STARTING:
             continue
-        if _BAD_STATES.get(one.type) == one.status:
-            yield EventMessage(type=EventType.WARNING, reason=one.reason, message=one.message)
-        elif one.type == READY and one.reason in {SCALE_HELD, "ClusterNotFound"}:
-            yield EventMessage(type=EventType.NORMAL, reason=one.reason, message=one.message)
+        if _BAD_STATES.get(condition.type) == condition.status:
+            yield EventMessage(type=EventType.WARNING, reason=condition.reason, message=condition.message)
+        elif condition.type == READY and condition.reason in {SCALE_HELD, "ClusterNotFound"}:
+            yield EventMessage(type=EventType.NORMAL, reason=condition.reason, message=condition.message)
 
 
 # ---- the journal
@@ -177,10 +184,10 @@ def plan_of(result: ReconcileResult, *, number: int) -> tuple[Plan, tuple[Outcom
     outcomes: list[Outcome] = []
     left: list[NotDone] = [_not_done(autoscaler, reason) for reason in _whole(result)]
     for component in result.components:
-        for one in component.done:
-            action = _action(one, result, component, autoscaler=autoscaler)
+        for act_done in component.done:
+            action = _action(act_done, result, component, autoscaler=autoscaler)
             actions.append(action)
-            outcomes.append(Outcome(action=action, result=one.result, reason=one.reason))
+            outcomes.append(Outcome(action=action, result=act_done.result, reason=act_done.reason))
         for held in component.decided.held:
             about = (autoscaler, *_cluster_of(held.key, component, result))
             left.append(NotDone(what=f"{component.component} left as it is", about=about, reason=held.reason))
@@ -196,9 +203,9 @@ def _whole(result: ReconcileResult) -> Iterator[Reason]:
         yield Reason(code="ClusterNotFound", message=f"there is no TidbCluster {result.base}")
     elif result.standing is Phase.DELETED:
         yield Reason(code="BeingDeleted", message=result.told)
-    for one in result.components:
-        if code := _trouble_of(one):
-            yield Reason(code=code, message=f"{one.component}: {component_sentence(one)}")
+    for component_result in result.components:
+        if code := _trouble_of(component_result):
+            yield Reason(code=code, message=f"{component_result.component}: {component_sentence(component_result)}")
 
 
 def _trouble_of(result: ComponentResult) -> str:
@@ -232,7 +239,7 @@ def _action(done: ActDone, result: ReconcileResult, component: ComponentResult, 
         reason=act.reason,
         arguments=arguments,
         precondition=was,
-        concerns=tuple(one for one in (autoscaler, scaled) if one != target),
+        concerns=tuple(ref for ref in (autoscaler, scaled) if ref != target),
     )
 
 

@@ -59,7 +59,7 @@ class PassMetrics:
         self._passes.labels(ended).inc()
         for component in result.components:
             self._observe_component(component)
-        self._blocked.labels(*whose).set(any(one.is_blocked for one in result.done))
+        self._blocked.labels(*whose).set(any(act_done.is_blocked for act_done in result.done))
         if not result.failures:
             self._last_success.labels(*whose).set(result.at.timestamp())
         if result.standing is Phase.ACTED:
@@ -77,8 +77,8 @@ class PassMetrics:
 
     def _observe_component(self, result: ComponentResult) -> None:
         name = result.component.value
-        for one in result.done:
-            self._acts.labels(name, VERBS[type(one.act)], one.result.value).inc()
+        for act_done in result.done:
+            self._acts.labels(name, VERBS[type(act_done.act)], act_done.result.value).inc()
         for held in result.decided.held:
             self._held.labels(name, held.reason.code).inc()
         if result.no_answer is not None:

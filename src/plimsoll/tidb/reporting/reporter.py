@@ -91,18 +91,18 @@ class Teller:
     async def _tell_cluster(self, observed: Observed, result: ReconcileResult) -> None:
         conditions = conditions_of(result)
         if self._recorder is not None:
-            for one in events_of(result, conditions, before=observed.autoscaler.status):
-                self._recorder.record(result.about, one.type, reason=one.reason, message=one.message)
+            for message in events_of(result, conditions, before=observed.autoscaler.status):
+                self._recorder.record(result.about, message.type, reason=message.reason, message=message.message)
         if result.is_released:
             return
         wanted = Wanted(
             conditions=conditions,
             generation=result.generation,
-            components={one.component: one.status for one in result.components},
+            components={component_result.component: component_result.status for component_result in result.components},
             at=result.at,
         )
         # Before a first group is made the autoscaler gets its finalizer.
-        is_outdated = any(isinstance(one.act, CreateGroup) for one in result.done)
+        is_outdated = any(isinstance(act_done.act, CreateGroup) for act_done in result.done)
         await write_status(self._client, observed.scaler, wanted, is_outdated=is_outdated)
 
     async def _keep(self, result: ReconcileResult) -> None:

@@ -127,12 +127,12 @@ def _conditions(before: Any, wanted: Wanted) -> list[Json]:
     there = [one for one in before if isinstance(one, dict)] if isinstance(before, list) else []
     ours = {one.get("type"): one for one in there if one.get("type") in TYPES}
     others = [one for one in there if one.get("type") not in TYPES]
-    written = [_written(one, ours.get(one.type), wanted) for one in _ordered(wanted.conditions)]
+    written = [_written(condition, ours.get(condition.type), wanted) for condition in _ordered(wanted.conditions)]
     return [*others, *written]
 
 
 def _ordered(conditions: Iterable[Condition]) -> list[Condition]:
-    return sorted(conditions, key=lambda one: TYPES.index(one.type))
+    return sorted(conditions, key=lambda condition: TYPES.index(condition.type))
 
 
 def _written(condition: Condition, before: Json | None, wanted: Wanted) -> Json:

@@ -133,7 +133,7 @@ def write_strategy(strategy: Strategy) -> bytes:
     """The same strategy gives the same bytes: everything is in order of the types' names."""
     own = strategy.component.homogeneous_type
     homogeneous = [strategy.homogeneous] if strategy.homogeneous else []
-    resources = sorted([*strategy.types.values(), *homogeneous], key=lambda one: one.name)
+    resources = sorted([*strategy.types.values(), *homogeneous], key=lambda resource_type: resource_type.name)
     rule = _ComponentForm(
         component=strategy.component,
         cpu_rule=_rule_form(strategy.cpu, own),
@@ -168,7 +168,7 @@ def _by_type(forms: Iterable[_ResourceForm]) -> dict[str, ResourceType]:
 
 
 def _strategy(form: _StrategyForm, rule: _ComponentForm, resources: dict[str, ResourceType], *, path: str) -> Strategy:
-    types = {name: one for name, one in resources.items() if name not in RESERVED_TYPES}
+    types = {name: resource_type for name, resource_type in resources.items() if name not in RESERVED_TYPES}
     storage = rule.storage_rule if rule.component is Component.TIKV else None
     if storage is not None and storage.max_threshold is None:
         storage = None

@@ -146,8 +146,8 @@ class TestStorage:
     def put_as_is(self, *classes: Json) -> str | None:
         async def story(world: World) -> Json:
             await world.furnish()
-            for one in classes:
-                await world.store.update(key_of(one), lambda _current, body=one: Put(body))
+            for pod_class in classes:
+                await world.store.update(key_of(pod_class), lambda _current, body=pod_class: Put(body))
             return await world.create(self.claim())
 
         name: str | None = in_world(story)["spec"].get("storageClassName")

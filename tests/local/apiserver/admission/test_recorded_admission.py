@@ -21,13 +21,13 @@ Json = dict[str, Any]
 def recorded(group: str, kinds: frozenset[str]) -> list[Json]:
     lines = map(json.loads, (GOLDEN / f"{group}.jsonl").read_text().splitlines())
     return [
-        one
-        for one in lines
-        if one["method"] == "POST"
-        and one["status"] == 201
-        and not one["query"]
-        and isinstance(one["body"], dict)
-        and one["response"].get("kind") in kinds
+        line
+        for line in lines
+        if line["method"] == "POST"
+        and line["status"] == 201
+        and not line["query"]
+        and isinstance(line["body"], dict)
+        and line["response"].get("kind") in kinds
     ]
 
 

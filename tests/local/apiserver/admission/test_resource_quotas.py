@@ -279,7 +279,7 @@ def test_a_write_whose_caller_has_gone_counts_as_long_as_it_is_on_its_way():
         with pytest.raises(StatusError, match="exceeded quota"):
             await world.create(pod("next"))
         await world.put(an("v1", "ConfigMap", "last"))
-        assert [one.name for one in world.store.list("pods").items] == ["gone"]
+        assert [stored.name for stored in world.store.list("pods").items] == ["gone"]
 
     in_world(story, LaggingDriver([20] * 20))
 
@@ -291,7 +291,7 @@ def test_whoever_is_cancelled_while_the_status_is_told_is_not_charged(pauses: in
         await world.put(quota(hard={"pods": "1"}))
         await cancelled(world.create(pod("gone")), after=pauses)
         await world.create(pod("next"))
-        return [one.name for one in world.store.list("pods").items]
+        return [stored.name for stored in world.store.list("pods").items]
 
     assert in_world(story, LaggingDriver([9] * 20)) == ["next"]
 
@@ -307,7 +307,7 @@ def test_whoever_fails_because_the_status_cannot_be_told_is_not_charged():
             await world.create(pod("failed"))
         driver.fail(())
         await world.create(pod("next"))
-        return [one.name for one in world.store.list("pods").items]
+        return [stored.name for stored in world.store.list("pods").items]
 
     assert in_world(story, driver) == ["next"]
 
@@ -424,7 +424,7 @@ async def check_books(world: World) -> None:
 
 
 def use_of_pods(world: World) -> dict[str, Quantity]:
-    pods = [one.body() for one in world.store.list("pods", ListQuery(namespace="ns")).items]
+    pods = [stored.body() for stored in world.store.list("pods", ListQuery(namespace="ns")).items]
     cpu = [Quantity.parse(one["spec"]["containers"][0]["resources"]["requests"]["cpu"]) for one in pods]
     return {"pods": Quantity.of(len(pods)), "requests.cpu": sum(cpu, Quantity(0))}
 

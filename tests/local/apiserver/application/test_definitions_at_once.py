@@ -74,7 +74,7 @@ def with_widgets(world: World, count: int) -> None:
 
 def is_established(world: World, name: str) -> bool:
     conditions = world.ask("GET", f"{CRDS}/{name}").body["status"]["conditions"]
-    return {one["type"]: one["status"] for one in conditions}["Established"] == "True"
+    return {condition["type"]: condition["status"] for condition in conditions}["Established"] == "True"
 
 
 @pytest.mark.parametrize("later_s", [0.0, WRITE_S / 2, WRITE_S, WRITE_S * 1.5])

@@ -100,7 +100,7 @@ def test_times_and_order_of_entries() -> None:
     outcome = _outcome("apply", "apply-029", as_controllers_left_it(live, answer))
     assert isinstance(outcome, Applied)
     entries = outcome.value["metadata"]["managedFields"]
-    assert [(one["manager"], one["time"]) for one in entries] == [
+    assert [(entry["manager"], entry["time"]) for entry in entries] == [
         ("one", "2026-11-15T04:02:31Z"),
         ("two", "2027-01-01T00:00:00Z"),
         ("kube-controller-manager", "2026-11-15T04:02:31Z"),
@@ -143,7 +143,7 @@ def test_scale_takes_the_replicas_and_the_entry_has_no_time() -> None:
     }
     written = endpoint("autoscaling/v1", "Scale", "scale").update(scale, scale | body, manager="scaler", now=NOW)
     entries = ownership.parent_entries(written["metadata"]["managedFields"])
-    assert [one for one in entries if one["manager"] == "scaler"] == [
+    assert [entry for entry in entries if entry["manager"] == "scaler"] == [
         one for one in after["metadata"]["managedFields"] if one["manager"] == "scaler"
     ]
     assert entries_of({"metadata": {"managedFields": entries}}) == entries_of(after)

@@ -74,7 +74,7 @@ def _updates() -> list[tuple[str, str]]:
     return found
 
 
-@pytest.mark.parametrize(("group", "name"), [one for one in _updates() if one[1] not in _UPDATED_OTHERWISE])
+@pytest.mark.parametrize(("group", "name"), [update for update in _updates() if update[1] not in _UPDATED_OTHERWISE])
 def test_a_write_takes_what_it_changed(group: str, name: str) -> None:
     entry = recordings(group)[name]
     answer: dict[str, Any] = entry["response"]

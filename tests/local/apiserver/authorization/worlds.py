@@ -58,7 +58,10 @@ def _object(kind: str, metadata: Json, **fields: Any) -> Json:
 
 def _bound(to: str, subjects: Iterable[str]) -> Json:
     kind, _, name = to.partition("/")
-    return {"roleRef": {"apiGroup": GROUP, "kind": kind, "name": name}, "subjects": [_subject(one) for one in subjects]}
+    return {
+        "roleRef": {"apiGroup": GROUP, "kind": kind, "name": name},
+        "subjects": [_subject(subject) for subject in subjects],
+    }
 
 
 def _subject(spelled: str) -> Json:

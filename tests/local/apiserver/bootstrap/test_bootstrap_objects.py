@@ -85,7 +85,7 @@ def test_view_only_reads():
     viewer = User(name="v")
     at = world(cluster_binding("v", "ClusterRole/view", "User v"))
     rules = at.authorizer.rules_for(viewer, "default")
-    assert {verb for one in rules for verb in one.verbs} == {"get", "list", "watch"}
+    assert {verb for rule in rules for verb in rule.verbs} == {"get", "list", "watch"}
 
 
 @pytest.mark.parametrize(

@@ -29,7 +29,7 @@ THINGS = definition("things", schema=SCHEMA, subresources={"status": {}, "scale"
 
 def aggregated(server: Any, group: str) -> list[Json]:
     items = document(server, "/apis", accept=ALL_AGGREGATED)["items"]
-    return [one for one in items if one["metadata"].get("name") == group]
+    return [item for item in items if item["metadata"].get("name") == group]
 
 
 def test_aggregated_discovery_names_group_and_version_of_custom_kinds():
@@ -37,7 +37,7 @@ def test_aggregated_discovery_names_group_and_version_of_custom_kinds():
     (version,) = group["versions"]
     (things,) = version["resources"]
     assert things["responseKind"] == {"group": "kc.com", "version": "v1", "kind": "Thing"}
-    assert [(one["subresource"], one["responseKind"]["kind"]) for one in things["subresources"]] == [
+    assert [(thing["subresource"], thing["responseKind"]["kind"]) for thing in things["subresources"]] == [
         ("status", "Thing"),
         ("scale", "Scale"),
     ]

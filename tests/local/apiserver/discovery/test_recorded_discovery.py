@@ -16,9 +16,13 @@ from tests.local.apiserver.presentation.recordings import golden
 Json = dict[str, Any]
 
 SERVER = server_with()
-SERVED = {(one.group, one.version, one.plural): one for one in SERVER.catalogue}
-PARTS = {(one.group, one.version, f"{one.plural}/{part.name}") for one in SERVER.catalogue for part in one.subresources}
-GROUPS = {one.group for one in SERVER.catalogue}
+SERVED = {(resource.group, resource.version, resource.plural): resource for resource in SERVER.catalogue}
+PARTS = {
+    (resource.group, resource.version, f"{resource.plural}/{part.name}")
+    for resource in SERVER.catalogue
+    for part in resource.subresources
+}
+GROUPS = {resource.group for resource in SERVER.catalogue}
 # Listed, always empty, nothing can be written to it: the one resource that offers less than a real server.
 READ_ONLY = {"horizontalpodautoscalers", "horizontalpodautoscalers/status"}
 
@@ -284,6 +288,6 @@ class TestDefinitions:
         line = self.LINES["crd-102"]
         names = [one["version"] for one in line["response"]["versions"]]
         widgets = self.LINES["crd-001"]["response"]
-        versions = [{"name": one, "served": True, "storage": one == "v1"} for one in reversed(names)]
+        versions = [{"name": name, "served": True, "storage": name == "v1"} for name in reversed(names)]
         server = server_with({**widgets, "spec": {**widgets["spec"], "versions": versions}})
         assert document(server, "/apis/ex.com") == line["response"]

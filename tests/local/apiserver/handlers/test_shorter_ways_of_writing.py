@@ -38,7 +38,7 @@ def world() -> Iterator[World]:
 
 
 def strategy(kind: str) -> BuiltinStrategy:
-    return BuiltinStrategy(next(one for one in builtin_resources() if one.kind == kind))
+    return BuiltinStrategy(next(resource for resource in builtin_resources() if resource.kind == kind))
 
 
 def made_from_template(**spec: Any) -> dict[str, Any]:
@@ -153,7 +153,7 @@ def test_pods_of_one_template_are_prepared_alike_each_with_what_is_its_own(world
         mount = one["spec"]["containers"][0]["volumeMounts"][-1]
         assert mount["name"] == one["spec"]["volumes"][-1]["name"]
     names = [{one["metadata"][name] for one in (first, second, third)} for name in ("name", "uid", "resourceVersion")]
-    assert [len(one) for one in names] == [3, 3, 3]
+    assert [len(name) for name in names] == [3, 3, 3]
     assert len({one["spec"]["volumes"][-1]["name"] for one in (first, second, third)}) == 3
 
 
@@ -177,7 +177,7 @@ def test_pods_of_one_template_that_wait_at_a_gate_have_times_of_their_own(world:
 
 def test_pods_of_one_template_are_refused_alike(world: World):
     refused = [world.ask("POST", PODS, made_from_template(restartPolicy="Odd")) for _ in range(2)]
-    assert [one.status for one in refused] == [422, 422]
+    assert [reply.status for reply in refused] == [422, 422]
     assert refused[0].body["details"]["causes"] == refused[1].body["details"]["causes"]
 
 

@@ -120,7 +120,7 @@ def test_completions_of_a_job(spec: Json, status: Json, shown: str):
     ],
 )
 def test_status_of_a_job(conditions: list[str], metadata: Json, shown: str):
-    status = {"conditions": [{"type": one, "status": "True"} for one in conditions]}
+    status = {"conditions": [{"type": condition, "status": "True"} for condition in conditions]}
     assert row("batch/Job", metadata=metadata, status=status)["Status"] == shown
 
 

@@ -149,7 +149,7 @@ def test_readiness_gates():
 
 @pytest.mark.parametrize(("phase", "reason"), [("Succeeded", "Succeeded"), ("Failed", "Failed")])
 def test_a_row_of_an_ended_pod_says_so(phase: str, reason: str):
-    assert [one["reason"] for one in row_conditions(pod(phase=phase))] == [reason]
+    assert [row_condition["reason"] for row_condition in row_conditions(pod(phase=phase))] == [reason]
 
 
 def test_a_row_of_a_running_pod_says_nothing():

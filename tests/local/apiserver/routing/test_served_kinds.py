@@ -37,7 +37,11 @@ def test_a_resource_is_called_what_a_real_server_calls_it(resource: ServedResour
     assert resource.storage_version_hash == real.get("storageVersionHash", "")
 
 
-@pytest.mark.parametrize("resource", [one for one in SERVED if one.group != "autoscaling"], ids=identifier)
+@pytest.mark.parametrize(
+    "resource",
+    [served_resource for served_resource in SERVED if served_resource.group != "autoscaling"],
+    ids=identifier,
+)
 def test_a_resource_can_do_what_a_real_one_can(resource: ServedResource):
     assert list(resource.verbs) == recorded(resource)[resource.plural]["verbs"]
 
@@ -47,7 +51,9 @@ def test_autoscalers_are_listed_and_never_made():
     assert verbs == {("get", "list", "watch")}
 
 
-@pytest.mark.parametrize("resource", [one for one in SERVED if one.subresources], ids=identifier)
+@pytest.mark.parametrize(
+    "resource", [served_resource for served_resource in SERVED if served_resource.subresources], ids=identifier
+)
 def test_subresources_have_the_kinds_and_verbs_of_a_real_server(resource: ServedResource):
     for part in resource.subresources:
         real = recorded(resource)[f"{resource.plural}/{part.name}"]
@@ -57,4 +63,4 @@ def test_subresources_have_the_kinds_and_verbs_of_a_real_server(resource: Served
 
 def test_every_kind_that_objects_knows_is_served():
     served = {(one.api_version, one.kind) for one in SERVED}
-    assert {(one.api_version, one.kind) for one in KINDS} <= served
+    assert {(kind.api_version, kind.kind) for kind in KINDS} <= served

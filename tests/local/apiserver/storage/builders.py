@@ -82,4 +82,4 @@ async def opened(
 
 
 def names(items: tuple[Stored, ...]) -> list[str]:
-    return [one.key.path for one in items]
+    return [stored.key.path for stored in items]

@@ -72,8 +72,8 @@ async def check(
             found = body(store, name)
             assert found in (state(name, sequence), state(name, sequence + 1)), f"{name}: {found}"
             settled[name] = found
-        for one in store.list("pods").items:
-            settled.setdefault(one.name, body(store, one.name))
+        for stored in store.list("pods").items:
+            settled.setdefault(stored.name, body(store, stored.name))
         await check_resumption(store, opening.revision, acknowledged)
         return store.revision
     finally:

@@ -69,7 +69,7 @@ async def test_objects_revisions_and_history_are_there_after_a_restart(tmp_path:
     async with opened("sqlite", tmp_path) as store:
         assert (store.revision, names(store.list("pods").items)) == (5, ["default/a"])
         assert names(store.list("pods", ListQuery(at=3)).items) == ["default/a", "default/b"]
-        with store.watch("pods", since=2, matches=lambda one: one.labels.get("w") == "1") as watch:
+        with store.watch("pods", since=2, matches=lambda stored: stored.labels.get("w") == "1") as watch:
             assert (await anext(watch)).object.body()["metadata"]["labels"] == {"w": "1"}
         with store.watch("pods", since=2) as watch:
             told = [await anext(watch) for _ in range(3)]

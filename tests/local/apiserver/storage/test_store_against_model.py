@@ -122,9 +122,9 @@ class StoreMachine(RuleBasedStateMachine):
     def put_together(self, chosen: list[Key], details: dict[str, Any]) -> None:
         wanted = [body_of(key, details) for key in chosen]
         written = self.loop.run_until_complete(self.store.update_all(chosen, lambda _: [Put(body) for body in wanted]))
-        for key, body, one in zip(chosen, wanted, written, strict=True):
-            assert one is not None
-            self.model.write(key.resource, key.path, revision=one.revision, after=body)
+        for key, body, stored in zip(chosen, wanted, written, strict=True):
+            assert stored is not None
+            self.model.write(key.resource, key.path, revision=stored.revision, after=body)
 
     @rule(chosen=st.lists(keys, min_size=2, max_size=8), details=bodies)
     def put_at_the_same_time(self, chosen: list[Key], details: dict[str, Any]) -> None:
@@ -133,7 +133,9 @@ class StoreMachine(RuleBasedStateMachine):
             return list(await asyncio.gather(*writes))
 
         written = self.loop.run_until_complete(together())
-        in_order = sorted((one.revision, key) for one, key in zip(written, chosen, strict=True) if one is not None)
+        in_order = sorted(
+            (stored.revision, key) for stored, key in zip(written, chosen, strict=True) if stored is not None
+        )
         assert len(in_order) == len(chosen)
         for revision, key in in_order:
             self.model.write(key.resource, key.path, revision=revision, after=body_of(key, details))
@@ -176,7 +178,7 @@ class StoreMachine(RuleBasedStateMachine):
                 assert at < self.store.oldest(resource)
                 return
             assert at is None or at >= self.store.oldest(resource)
-            found |= {one.key.path: one.body() for one in page.items}
+            found |= {stored.key.path: stored.body() for stored in page.items}
             start = page.next
             assert page.revision == (at or self.store.revision)
             if start is not None and not selecting:
@@ -213,8 +215,8 @@ class StoreMachine(RuleBasedStateMachine):
     @rule()
     def catch_up(self) -> None:
         """Nobody is so slow here that it may expire: a watcher holds some hundred events, whatever history does."""
-        for one in self.followers:
-            self.read_to_the_end(one)
+        for follower in self.followers:
+            self.read_to_the_end(follower)
 
     def read_to_the_end(self, one: Follower) -> None:
         expected = self.model.events(one.resource, since=one.since, namespace=one.namespace, selecting=one.selecting)
@@ -249,12 +251,12 @@ class StoreMachine(RuleBasedStateMachine):
     def resume(self, store: Store) -> None:
         self.store = store
         before, self.followers = self.followers, []
-        for one in before:
+        for follower in before:
             self.follow(
-                one.resource,
-                one.namespace,
-                selecting=one.selecting,
-                since=one.told[-1].revision if one.told else one.since,
+                follower.resource,
+                follower.namespace,
+                selecting=follower.selecting,
+                since=follower.told[-1].revision if follower.told else follower.since,
             )
 
     @invariant()
@@ -265,7 +267,7 @@ class StoreMachine(RuleBasedStateMachine):
     @invariant()
     def histories_keep_to_their_bound(self) -> None:
         if hasattr(self, "store"):
-            held = [one.collection.history.superseded_bytes for one in self.store._resources.values()]
+            held = [resource.collection.history.superseded_bytes for resource in self.store._resources.values()]
             assert sum(held) == self.store._history_bytes <= self.limits.bytes_in_all
 
 

@@ -70,7 +70,7 @@ async def test_a_selected_page_is_full_of_matches_and_does_not_count_the_rest(dr
     async with opened(driver, tmp_path) as store:
         for number in range(6):
             await put(store, f"p{number}", labels={"even": str(number % 2 == 0)})
-        page = store.list("pods", ListQuery(limit=2), matches=lambda one: one.labels["even"] == "True")
+        page = store.list("pods", ListQuery(limit=2), matches=lambda stored: stored.labels["even"] == "True")
         assert (names(page.items), page.next, page.remaining) == (["default/p0", "default/p2"], "default/p2\0", None)
 
 

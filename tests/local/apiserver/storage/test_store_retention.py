@@ -25,7 +25,7 @@ def held(store: Store) -> set[str]:
 
 
 def history_bytes(store: Store) -> int:
-    return sum(one.collection.history.superseded_bytes for one in store._resources.values())
+    return sum(resource.collection.history.superseded_bytes for resource in store._resources.values())
 
 
 async def come_and_go(store: Store, resource: str) -> None:
@@ -115,7 +115,7 @@ async def test_fields_are_read_the_same_way_from_old_and_new_objects_after_a_res
         await put(store, "new")
         store.select_fields("pods", lambda body: {"is": body["metadata"]["name"]})
         listed = store.list("pods").items
-        assert [one.fields["is"] for one in listed] == (["new"] if driver == "memory" else ["new", "old"])
+        assert [stored.fields["is"] for stored in listed] == (["new"] if driver == "memory" else ["new", "old"])
 
 
 async def test_a_watcher_of_an_empty_resource_outlives_its_history(driver: str, tmp_path: Path):

@@ -133,7 +133,7 @@ def test_closing_the_transport_ends_every_watch_and_refuses_requests():
         await asyncio.sleep(1)  # of virtual time: all three wait for a chunk
         assert application.open_streams == 3
         await transport.aclose()
-        assert [len(await one) for one in reading] == [0, 1, 2]
+        assert [len(await task) for task in reading] == [0, 1, 2]
         assert application.open_streams == 0
         with pytest.raises(Unreachable):
             await transport.request("GET", "/echo")

@@ -50,8 +50,10 @@ class SmallClusterApi:
         for deployment in deployments:
             await self._keep_set(deployment, sets.get(f"{deployment.metadata.name}-s"))
         machines: list[ClusterMachine] = list((await self._client.list(MACHINES)).items)
-        for one in (await self._client.list(SETS)).items:
-            await self._keep_machines(one, [each for each in machines if _is_owned_by(each, one)])
+        for item in (await self._client.list(SETS)).items:
+            await self._keep_machines(
+                item, [cluster_machine for cluster_machine in machines if _is_owned_by(cluster_machine, item)]
+            )
         for each in (await self._client.list(MACHINES)).items:
             await self._boot(each)
 
@@ -74,11 +76,11 @@ class SmallClusterApi:
             owners = [{"apiVersion": f"{GROUP}/v1beta1", "kind": "MachineSet", "name": meta.name, "uid": meta.uid}]
             body = {"metadata": {"name": f"{meta.name}-{self._next:03}", "ownerReferences": owners}, "spec": {}}
             await self._client.create(MACHINES, body, namespace=meta.namespace)
-        order = sorted(machines, key=lambda one: (MARK not in one.metadata.annotations, one.metadata.name))
-        for one in order[: max(0, len(machines) - wanted)]:
-            await self._client.delete(MACHINES, one.metadata.name, namespace=meta.namespace)
-            if one.status.node_ref is not None:
-                await self._client.delete(Node, one.status.node_ref.name)
+        order = sorted(machines, key=lambda machine: (MARK not in machine.metadata.annotations, machine.metadata.name))
+        for cluster_machine in order[: max(0, len(machines) - wanted)]:
+            await self._client.delete(MACHINES, cluster_machine.metadata.name, namespace=meta.namespace)
+            if cluster_machine.status.node_ref is not None:
+                await self._client.delete(Node, cluster_machine.status.node_ref.name)
 
     async def _boot(self, machine: ClusterMachine) -> None:
         meta = machine.metadata
@@ -103,7 +105,7 @@ class SmallClusterApi:
 
 
 def _is_owned_by(machine: ClusterMachine, of: Scalable) -> bool:
-    return any(one.uid == of.metadata.uid for one in machine.metadata.owner_references)
+    return any(owner.uid == of.metadata.uid for owner in machine.metadata.owner_references)
 
 
 async def replicas_of(client: Client, name: str, *, namespace: str) -> int | None:

@@ -88,7 +88,7 @@ class CapiWorld:
         return self.groups()[f"{kind}/{HERE}/{name}"]
 
     def groups(self) -> dict[str, Group]:
-        return {one.id: one for one in self.do(self.provider.node_groups())}
+        return {group.id: group for group in self.do(self.provider.node_groups())}
 
     def replicas(self, name: str = "md", kind: str = "MachineDeployment") -> int:
         return int(self.kube.ask("GET", f"{collection(kind)}/{name}")["spec"]["replicas"])
@@ -100,10 +100,15 @@ class CapiWorld:
 
     def machines(self) -> dict[str, ClusterMachine]:
         listed: tuple[ClusterMachine, ...] = self.do(self.client.list(MACHINES)).items
-        return {one.metadata.name: one for one in sorted(listed, key=lambda one: one.metadata.name)}
+        return {
+            cluster_machine.metadata.name: cluster_machine
+            for cluster_machine in sorted(listed, key=lambda machine: machine.metadata.name)
+        }
 
     def marked(self, mark: str) -> list[str]:
-        return [name for name, one in self.machines().items() if mark in one.metadata.annotations]
+        return [
+            name for name, cluster_machine in self.machines().items() if mark in cluster_machine.metadata.annotations
+        ]
 
     def nodes(self) -> list[str]:
         return sorted(node.metadata.name for node in self.do(self.client.list(Node)).items)

@@ -69,11 +69,11 @@ async def turn(running: tuple[CrashWorld, ClusterApiProvider]) -> None:
     world, provider = running
     await provider.refresh()
     victim = NodeRef(provider_id="test:///zone/md-s-002", name=_VICTIM)
-    groups = {one.id: one for one in await provider.node_groups()}
+    groups = {group.id: group for group in await provider.node_groups()}
     await _done(lambda: groups[f"MachineDeployment/{HERE}/md"].delete_nodes([victim]), provider)
     wanted: Any = await provider.new_node_group(blueprint(taints=()))
     await _done(wanted.create, provider)
-    groups = {one.id: one for one in await provider.node_groups()}
+    groups = {group.id: group for group in await provider.node_groups()}
     await _done(lambda: groups[f"MachineDeployment/{HERE}/nap-large-1"].increase_size(2, expected=0), provider)
     await world.capi.step()
 
@@ -90,7 +90,7 @@ async def _done(act: Callable[[], Awaitable[Any]], provider: ClusterApiProvider)
 
 async def check(world: CrashWorld) -> None:
     await world.capi.step()
-    names = sorted(one.metadata.name for one in (await world.client.list(Node)).items)
+    names = sorted(node.metadata.name for node in (await world.client.list(Node)).items)
     assert names == ["node-md-s-001", "node-md-s-003"]
     sizes = {name: await replicas_of(world.client, name, namespace=HERE) for name in ("md", "nap-large-1", "large")}
     assert sizes == {"md": 2, "nap-large-1": 2, "large": 0}

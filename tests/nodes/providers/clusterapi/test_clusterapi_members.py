@@ -155,4 +155,4 @@ def test_one_odd_machine_does_not_hide_the_others():
     odd = machine("odd", MS)
     odd["spec"]["providerID"] = 7
     with with_machines(odd, machine("m", MS, providerID="x/1")) as world:
-        assert [one.id for one in instances(world)] == ["x/1"]
+        assert [instance.id for instance in instances(world)] == ["x/1"]

@@ -154,8 +154,8 @@ def test_a_copy_does_not_pass_for_a_part_of_its_clusters_topology():
             made["spec"]["selector"]["matchLabels"],
             made["spec"]["template"]["metadata"]["labels"],
         ]
-        assert not any(owned.keys() & one.keys() for one in words)
-        assert all(one["inner"] == "kept" for one in words[1:])
+        assert not any(owned.keys() & word.keys() for word in words)
+        assert all(word["inner"] == "kept" for word in words[1:])
 
 
 def test_a_group_that_was_made_lives_and_is_deleted_when_empty():

@@ -51,7 +51,9 @@ class Noting:
 
 def rights(overlay: str, role: str) -> list[Rule]:
     documents = yaml.safe_load_all((DEPLOY / overlay / "permissions.yaml").read_text())
-    (found,) = [one for one in documents if one["kind"] == "ClusterRole" and one["metadata"]["name"] == role]
+    (found,) = [
+        document for document in documents if document["kind"] == "ClusterRole" and document["metadata"]["name"] == role
+    ]
     return [Rule.of(one) for one in found["rules"]]
 
 
@@ -71,7 +73,7 @@ def everything_that_a_provider_does(world: CapiWorld) -> None:
     assert world.do(world.refreshed(blueprint().id).delete()) == Done()
     world.after(BOOT_S + 5)
     group = world.refreshed()
-    node = next(one for one in map(world.node, world.nodes()) if _is_of(world, node=one, group=group.id))
+    node = next(node_ref for node_ref in map(world.node, world.nodes()) if _is_of(world, node=node_ref, group=group.id))
     assert world.do(group.delete_nodes([node])) == Done()
 
 
@@ -87,5 +89,5 @@ def test_no_call_lacks_its_right_and_no_right_is_unused():
     own, base = rights("nodes-clusterapi", "plimsoll-nodes-clusterapi"), rights("nodes", "plimsoll-nodes")
     asked = [one for one in noting.asked if one.resource]
     assert {str(one) for one in asked if not any(rule.allows(one) for rule in (*own, *base))} == set()
-    single = [one for rule in own for one in rule.single_permissions()]
+    single = [single_permission for rule in own for single_permission in rule.single_permissions()]
     assert [one.text for one in single if not any(map(one.allows, asked))] == []

@@ -90,7 +90,7 @@ def test_accelerators_need_a_type_and_a_count():
 def test_a_template_is_a_ready_empty_node():
     template = node(written())
     assert template.status.allocatable == template.status.capacity
-    assert [(one.type, one.status) for one in template.status.conditions] == [("Ready", "True")]
+    assert [(condition.type, condition.status) for condition in template.status.conditions] == [("Ready", "True")]
     assert template.metadata.labels["kubernetes.io/arch"] == "arm64"
     assert template.metadata.labels["kubernetes.io/os"] == "linux"
     assert template.metadata.labels["kubernetes.io/hostname"] == template.metadata.name
@@ -103,7 +103,7 @@ def test_attach_limits_of_volumes_come_with_the_template():
 
     found = storage.csi_node_of(template_of_group(group, Passing(PodRules())))
     assert found is not None
-    limits = [(one.name, one.allocatable and one.allocatable.count) for one in found.spec.drivers]
+    limits = [(driver.name, driver.allocatable and driver.allocatable.count) for driver in found.spec.drivers]
     assert limits == [("ebs.csi.aws.com", 25), ("efs.csi.aws.com", None)]
 
 

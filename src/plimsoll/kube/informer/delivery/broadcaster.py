@@ -57,7 +57,10 @@ class HandlerBroadcaster(Generic[V]):
         """Those that had nothing to hear have something now."""
         waiting = self._idle
         self._idle = PendingNotifications(self._cache)
-        self._shared = [*(one for one in self._shared if one.members), waiting]
+        self._shared = [
+            *(pending_notifications for pending_notifications in self._shared if pending_notifications.members),
+            waiting,
+        ]
         self._rounds.want([feed for feed in self.feeds if feed in waiting.members])
 
     # ---- told by feeds

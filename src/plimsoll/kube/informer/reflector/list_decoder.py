@@ -121,7 +121,7 @@ class ListReader(Generic[V]):
             yield Portion(tuple(slow), size_bytes)
 
     def _all_of_kind(self, values: Sequence[WireObject]) -> bool:
-        return all(one.kind in ("", self._struct.kind_name()) for one in values)
+        return all(wire_object.kind in ("", self._struct.kind_name()) for wire_object in values)
 
     def _open(self, kind: str, metadata: Raw, *, has_items: bool) -> None:
         """The rest of the list, by the rules that hold for every list: read as one without items."""

@@ -28,8 +28,8 @@ _UNREADABLE: Final = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
 
 def all_unmarked(values: Sequence[W]) -> Sequence[W]:
     """Costs next to nothing where no object is marked."""
-    if any(one.kind or one.api_version for one in values):
-        return tuple(unmarked(one) for one in values)
+    if any(value.kind or value.api_version for value in values):
+        return tuple(unmarked(value) for value in values)
     return values
 
 

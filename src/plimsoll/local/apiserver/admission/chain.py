@@ -55,7 +55,9 @@ class Admission:
         self._quotas = ResourceQuotas(store, clock)
 
     def _concerned_with(self, stored_as: str) -> tuple[Mutator, ...]:
-        return tuple(one for one, resources in self._mutators if resources is _EVERYTHING or stored_as in resources)
+        return tuple(
+            mutator for mutator, resources in self._mutators if resources is _EVERYTHING or stored_as in resources
+        )
 
     async def mutate(self, attempt: Attributes) -> dict[str, Any]:
         """The object of the attempt, which is changed in place; empty for a deletion. Raises `Refusal`."""

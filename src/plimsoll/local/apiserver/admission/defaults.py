@@ -78,10 +78,10 @@ class DefaultStorageClass:
                 spec["storageClassName"] = name
 
     def _default(self) -> str | None:
-        metadatas = [one.body()["metadata"] for one in self._store.list("storage.k8s.io/storageclasses").items]
-        defaults = [one for one in metadatas if _is_default(one.get("annotations") or {})]
-        newest = max((one.get("creationTimestamp", "") for one in defaults), default="")
-        names = (one["name"] for one in defaults if one.get("creationTimestamp", "") == newest)
+        metadatas = [stored.body()["metadata"] for stored in self._store.list("storage.k8s.io/storageclasses").items]
+        defaults = [metadata for metadata in metadatas if _is_default(metadata.get("annotations") or {})]
+        newest = max((default.get("creationTimestamp", "") for default in defaults), default="")
+        names = (default["name"] for default in defaults if default.get("creationTimestamp", "") == newest)
         return min(names, default=None)
 
 

@@ -85,5 +85,7 @@ class Priorities:
 
     def _default(self) -> Json | None:
         """Of several that came to be default, the lowest."""
-        defaults = [one.body() for one in self._store.list(_CLASSES).items if _decoder.decode(one.data).is_default]
+        defaults = [
+            stored.body() for stored in self._store.list(_CLASSES).items if _decoder.decode(stored.data).is_default
+        ]
         return min(defaults, key=lambda body: body.get("value", 0), default=None)

@@ -59,7 +59,7 @@ class ServiceAccounts:
 def mount_token(spec: Json, *, volume: str) -> None:
     """Mount the token where nothing else is mounted; a volume that is there under the reserved name is used."""
     volumes = spec.get("volumes") or []
-    present = next((one["name"] for one in volumes if one.get("name", "").startswith(_VOLUME)), None)
+    present = next((volume["name"] for volume in volumes if volume.get("name", "").startswith(_VOLUME)), None)
     mount = {"name": present or volume, "readOnly": True, "mountPath": _MOUNT_PATH}
     mounted = False
     for container in (*(spec.get("initContainers") or ()), *(spec.get("containers") or ())):

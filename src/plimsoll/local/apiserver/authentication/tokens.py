@@ -116,7 +116,9 @@ class ServiceAccountTokens:
     ) -> str:
         """A token for the account, valid from now on."""
         now_s = int(now.timestamp())
-        references = {one.kind.lower(): _Reference(one.name, one.uid) for one in bound_to}
+        references = {
+            bound_object.kind.lower(): _Reference(bound_object.name, bound_object.uid) for bound_object in bound_to
+        }
         payload = _Payload(
             aud=tuple(audiences),
             exp=now_s + expires_in_s,
@@ -171,5 +173,9 @@ def _claims(payload: _Payload) -> Claims:
         not_before_s=payload.nbf,
         expires_at_s=payload.exp,
         token_id=payload.jti,
-        bound_to=tuple(BoundObject(kind=kind, name=one.name, uid=one.uid) for kind, one in bound if one is not None),
+        bound_to=tuple(
+            BoundObject(kind=kind, name=reference.name, uid=reference.uid)
+            for kind, reference in bound
+            if reference is not None
+        ),
     )

@@ -67,7 +67,7 @@ class Binding(NamedTuple):
             name=metadata["name"],
             role_kind=ref.get("kind", ""),
             role_name=ref.get("name", ""),
-            subjects=tuple(one for one in subjects if one is not None),
+            subjects=tuple(subject for subject in subjects if subject is not None),
         )
 
     def reason(self, subject: str) -> str:
@@ -145,14 +145,16 @@ class Policies:
         seen, waiting = {role.name}, deque([role])
         while waiting:
             selectors = waiting.popleft().selectors or ()
-            for one in self._cluster_roles:
-                if one.name in seen or not any(selector.matches(one.labels) for selector in selectors):
+            for cluster_role in self._cluster_roles:
+                if cluster_role.name in seen or not any(
+                    selector.matches(cluster_role.labels) for selector in selectors
+                ):
                     continue
-                seen.add(one.name)
-                if one.selectors is None:
-                    rules.update(dict.fromkeys(one.rules))
+                seen.add(cluster_role.name)
+                if cluster_role.selectors is None:
+                    rules.update(dict.fromkeys(cluster_role.rules))
                 else:
-                    waiting.append(one)
+                    waiting.append(cluster_role)
         found = self._aggregated[role.name] = tuple(rules)
         return found
 
@@ -178,7 +180,8 @@ def _selectors(aggregation: Json) -> tuple[LabelSelector, ...]:
         expressions = one.get("matchExpressions") or ()
         try:
             requirements = [
-                structured_requirement(each["key"], each["operator"], each.get("values") or ()) for each in expressions
+                structured_requirement(expression["key"], expression["operator"], expression.get("values") or ())
+                for expression in expressions
             ]
             selectors.append(LabelSelector.all_of(one.get("matchLabels") or {}, requirements))
         except InvalidSelector:

@@ -74,12 +74,12 @@ class StoredPolicies:
     def _compile(self) -> None:
         compiled: dict[tuple[str, str], tuple[int, Role | Binding]] = {}
         for resource, items in self._objects.items():
-            for one in items:
-                place = (resource, one.key.path)
+            for stored in items:
+                place = (resource, stored.key.path)
                 known = self._compiled.get(place)
-                if known is None or known[0] != one.revision:
-                    body = one.body()
-                    known = one.revision, (Role.of(body) if resource in ROLES else Binding.of(body))
+                if known is None or known[0] != stored.revision:
+                    body = stored.body()
+                    known = stored.revision, (Role.of(body) if resource in ROLES else Binding.of(body))
                 compiled[place] = known
         self._compiled = compiled
         self._policies = _policies(policy for _, policy in compiled.values())

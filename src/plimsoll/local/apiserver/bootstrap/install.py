@@ -30,7 +30,7 @@ async def put_missing(server: Server, objects: Iterable[Json]) -> None:
     made = dict(_keyed(server, obj) for obj in objects)
 
     def decide(found: Sequence[Stored | None]) -> Sequence[Decision]:
-        return [Keep() if one is not None else Put(obj) for one, obj in zip(found, made.values(), strict=True)]
+        return [Keep() if stored is not None else Put(obj) for stored, obj in zip(found, made.values(), strict=True)]
 
     await server.store.update_all(list(made), decide)
 

@@ -67,7 +67,7 @@ def _shown(rule: Rule) -> Json:
 def _role(kind: str, name: str, *, rules: tuple[Rule, ...], joins: str = "", namespace: str = "") -> Json:
     labels = {f"{_AGGREGATE}{joins}": "true"} if joins else {}
     metadata = _metadata(name, namespace=namespace, labels=labels)
-    return {"kind": kind, "apiVersion": f"{_GROUP}/v1", "metadata": metadata, "rules": [_shown(one) for one in rules]}
+    return {"kind": kind, "apiVersion": f"{_GROUP}/v1", "metadata": metadata, "rules": [_shown(rule) for rule in rules]}
 
 
 def _binding(
@@ -79,7 +79,7 @@ def _binding(
         "metadata": _metadata(name, namespace=namespace, labels={}),
         "roleRef": {"apiGroup": _GROUP, "kind": role_kind, "name": role},
     }
-    return {**binding, "subjects": [_subject(one) for one in subjects]} if subjects else binding
+    return {**binding, "subjects": [_subject(subject) for subject in subjects]} if subjects else binding
 
 
 def _subject(spelled: str) -> Json:

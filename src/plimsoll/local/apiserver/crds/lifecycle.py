@@ -52,7 +52,9 @@ def restore(server: Server) -> None:
 async def resume(server: Server) -> None:
     """Go on with what a server that ended at the wrong moment had begun: names to settle, objects to delete."""
     async with server.definition_work.turn:
-        leaving = {one.full_name for one in server.catalogue if one.is_custom and _is_terminating(one)}
+        leaving = {
+            resource.full_name for resource in server.catalogue if resource.is_custom and _is_terminating(resource)
+        }
         for name in [*_waiting(server), *sorted(leaving)]:
             await _settle(server, name)
 
@@ -90,15 +92,15 @@ def _written(server: Server, call: RequestContext) -> list[str]:
     if call.name:
         return [call.name]
     if call.verb == "deletecollection":
-        served = {one.full_name for one in server.catalogue if one.is_custom}
-        return sorted(served.union(one.name for one in server.store.list(DEFINITIONS).items))
+        served = {resource.full_name for resource in server.catalogue if resource.is_custom}
+        return sorted(served.union(stored.name for stored in server.store.list(DEFINITIONS).items))
     return _waiting(server)  # a create does not say the name; what it made is not served yet
 
 
 def _waiting(server: Server) -> list[str]:
     """Definitions that are stored and not served."""
-    served = {one.full_name for one in server.catalogue if one.is_custom}
-    return [one.name for one in server.store.list(DEFINITIONS).items if one.name not in served]
+    served = {resource.full_name for resource in server.catalogue if resource.is_custom}
+    return [stored.name for stored in server.store.list(DEFINITIONS).items if stored.name not in served]
 
 
 async def _settle(server: Server, name: str) -> None:
@@ -113,9 +115,9 @@ async def _settle(server: Server, name: str) -> None:
         return
     group = body["spec"]["group"]
     others = [
-        one.body()
-        for one in server.store.list(DEFINITIONS).items
-        if one.name != name and one.name.partition(".")[2] == group
+        item.body()
+        for item in server.store.list(DEFINITIONS).items
+        if item.name != name and item.name.partition(".")[2] == group
     ]
     now = written_time(server.clock.now())
     builtin = builtin_names(server.catalogue, group)
@@ -201,7 +203,11 @@ async def _finish(server: Server, name: str, body: Json) -> None:
     await _write_status(server, name, lambda current: with_condition(current.get("status") or {}, in_progress))
     resource = stored_resource(body)
     # What lies under a built-in resource's name was never this definition's.
-    is_reserved = any(one.stored_as == resource.stored_as for one in server.catalogue if not one.is_custom)
+    is_reserved = any(
+        served_resource.stored_as == resource.stored_as
+        for served_resource in server.catalogue
+        if not served_resource.is_custom
+    )
     if not is_reserved:
         await _delete_all(server, resource)
 
@@ -220,18 +226,22 @@ async def _finish(server: Server, name: str, body: Json) -> None:
 
 
 async def _delete_all(server: Server, resource: ServedResource) -> None:
-    is_builtin = any(one.stored_as == resource.stored_as for one in server.catalogue if not one.is_custom)
+    is_builtin = any(
+        served_resource.stored_as == resource.stored_as
+        for served_resource in server.catalogue
+        if not served_resource.is_custom
+    )
     assert resource.is_custom, resource.full_name
     assert not is_builtin, resource.full_name
     start = ""
     while True:
         page = server.store.list(resource.stored_as, ListQuery(start=start, limit=_DELETED_AT_ONCE))
-        for one in page.items:
-            if one.body()["metadata"].get("deletionTimestamp"):
+        for stored in page.items:
+            if stored.body()["metadata"].get("deletionTimestamp"):
                 # Wait for a write that is on its way: it may be the one that lets the object go.
-                await server.store.update(one.key, lambda _: Keep())
+                await server.store.update(stored.key, lambda _: Keep())
             else:
-                await _delete(server, resource, one)
+                await _delete(server, resource, stored)
         if page.next is None:
             return
         start = page.next

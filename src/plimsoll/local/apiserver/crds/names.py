@@ -20,9 +20,9 @@ def settled_status(definition: Json, others: Iterable[Json], *, now: str, builti
     """The status a definition has once its names are settled; `builtin` are names of built-in resources."""
     status = definition.get("status") or {}
     taken = [
-        one.get("status", {}).get("acceptedNames") or {}
-        for one in others
-        if one["spec"]["group"] == definition["spec"]["group"]
+        other.get("status", {}).get("acceptedNames") or {}
+        for other in others
+        if other["spec"]["group"] == definition["spec"]["group"]
     ]
     names = definition["spec"]["names"]
     accepted, conflict = _accepted(names, status.get("acceptedNames") or {}, [*taken, *builtin])

@@ -34,7 +34,7 @@ def serve(server: Server, definition: Json) -> None:
     resources = _served_versions(definition, compiled)
     server.catalogue.serve(name, resources)
     if resources:
-        fields = {path: absent for one in resources for path, absent in selectable(one).items()}
+        fields = {path: absent for resource in resources for path, absent in selectable(resource).items()}
         server.store.select_fields(resources[0].stored_as, reader(fields.items()))
     if before is not None and before.compiled is not compiled:
         server.definition_work.end_watches(name)
@@ -49,21 +49,21 @@ def withdraw(server: Server, name: str) -> None:
 
 def served_now(catalogue: ResourceRegistry, name: str) -> ServedResource | None:
     """One of the versions that are served of a definition, if any is."""
-    return next((one for one in catalogue if one.is_custom and one.full_name == name), None)
+    return next((resource for resource in catalogue if resource.is_custom and resource.full_name == name), None)
 
 
 def builtin_names(catalogue: ResourceRegistry, group: str) -> list[Json]:
     """The names that built-in resources have in a group, in the form in which a definition has its own."""
     return [
         {
-            "plural": one.plural,
-            "singular": one.singular,
-            "shortNames": list(one.short_names),
-            "kind": one.kind,
-            "listKind": one.list_kind,
+            "plural": resource.plural,
+            "singular": resource.singular,
+            "shortNames": list(resource.short_names),
+            "kind": resource.kind,
+            "listKind": resource.list_kind,
         }
-        for one in catalogue
-        if one.group == group and not one.is_custom
+        for resource in catalogue
+        if resource.group == group and not resource.is_custom
     ]
 
 
@@ -78,7 +78,7 @@ def _may_be_served(catalogue: ResourceRegistry, definition: Json) -> bool:
     status = definition.get("status") or {}
     accepted = status.get("acceptedNames") or {}
     conditions = status.get("conditions") or []
-    if not any(one["type"] == "Established" and one["status"] == "True" for one in conditions):
+    if not any(condition["type"] == "Established" and condition["status"] == "True" for condition in conditions):
         return False
     spec = definition["spec"]
     builtin = builtin_names(catalogue, spec["group"])

@@ -32,7 +32,7 @@ def discovery_list(groups: dict[str, Versions], version: str) -> Json:
 
 def _group(name: str, versions: Versions) -> Json:
     listed = [
-        {"version": version, "resources": [_resource(one) for one in resources], "freshness": "Current"}
+        {"version": version, "resources": [_resource(resource) for resource in resources], "freshness": "Current"}
         for version, resources in versions.items()
     ]
     return {"metadata": {"name": name} if name else {}, "versions": listed}

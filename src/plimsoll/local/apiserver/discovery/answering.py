@@ -97,7 +97,7 @@ def _resources(request: Request, published: Publications, group: str, version: s
     if versions is None:
         return None
     if version not in versions:
-        if any(one.is_custom for listed in versions.values() for one in listed):
+        if any(resource.is_custom for listed in versions.values() for resource in listed):
             return None
         raise unknown_resource()
     return _plain(request, documents.resource_list(group, version, versions[version]))

@@ -46,7 +46,7 @@ def resource_list(group_name: str, version: str, resources: Iterable[ServedResou
     head: Json = {"kind": "APIResourceList"}
     if group_name:
         head["apiVersion"] = "v1"
-    listed = [entry for one in resources for entry in _entries(one)]
+    listed = [entry for resource in resources for entry in _entries(resource)]
     return {**head, "groupVersion": group_version(group_name, version), "resources": listed}
 
 

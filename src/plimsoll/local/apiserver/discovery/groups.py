@@ -44,8 +44,8 @@ Versions = dict[str, tuple["ServedResource", ...]]
 def served_groups(catalogue: ResourceRegistry) -> dict[str, Versions]:
     """Every group with its versions, the preferred first, and the resources of each in the order they are listed."""
     found: dict[str, dict[str, list[ServedResource]]] = {}
-    for one in catalogue:
-        found.setdefault(one.group, {}).setdefault(one.version, []).append(one)
+    for resource in catalogue:
+        found.setdefault(resource.group, {}).setdefault(resource.version, []).append(resource)
     ordered = sorted(found, key=lambda name: (_PLACES.get(name, len(_PLACES)), name))
     return {group: _ordered(found[group]) for group in ordered}
 

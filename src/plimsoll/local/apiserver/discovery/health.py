@@ -57,7 +57,7 @@ _PROBES: Final = ("healthz", "livez", "readyz")
 
 
 def checks_of(probe: str) -> tuple[str, ...]:
-    return _CHECKS if probe == "readyz" else tuple(one for one in _CHECKS if one not in _READY_ONLY)
+    return _CHECKS if probe == "readyz" else tuple(check for check in _CHECKS if check not in _READY_ONLY)
 
 
 def health_paths() -> list[str]:
@@ -90,7 +90,7 @@ def _one(check: str, *, failed: bool) -> Answer:
 
 def _verbose(probe: str, excluded: frozenset[str], failed: frozenset[str]) -> str:
     checks = checks_of(probe)
-    lines = [_line(one, excluded=one in excluded, failed=one in failed) for one in checks]
+    lines = [_line(check, excluded=check in excluded, failed=check in failed) for check in checks]
     unknown = sorted(excluded.difference(checks))
     if unknown:
         named = ",".join(f'"{one}"' for one in unknown)

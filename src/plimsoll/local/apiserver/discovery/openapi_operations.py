@@ -203,7 +203,7 @@ def _responses(codes: Sequence[str], component: str, *, streamed: bool = False) 
 
 
 def _content(types: Sequence[str], component: str) -> Json:
-    return {one: {"schema": {"$ref": f"#/components/schemas/{component}"}} for one in types}
+    return {type_: {"schema": {"$ref": f"#/components/schemas/{component}"}} for type_ in types}
 
 
 def _description(verb: str, kind: str) -> str:

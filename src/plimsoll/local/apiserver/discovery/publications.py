@@ -97,7 +97,7 @@ def publications(catalogue: ResourceRegistry) -> Publications:
 
 
 def _are_the_same(some: tuple[ServedResource, ...], others: tuple[ServedResource, ...]) -> bool:
-    return len(some) == len(others) and all(one is other for one, other in zip(some, others, strict=True))
+    return len(some) == len(others) and all(resource is other for resource, other in zip(some, others, strict=True))
 
 
 def _document(value: Any) -> Document:

@@ -247,9 +247,9 @@ async def delete_collection(server: Server, call: RequestContext) -> Answer:
     options = delete_options(call.request)
     read_delete_options(options)
     page = await find(server, call, list_options(call.request, watch=False))
-    for one in page.items:
+    for stored in page.items:
         try:
-            await delete_object(server, call.to_delete(one.name, dry_run=call.dry_run), options)
+            await delete_object(server, call.to_delete(stored.name, dry_run=call.dry_run), options)
         except StatusError as refusal:
             if refusal.code != 404:  # somebody else was faster
                 raise

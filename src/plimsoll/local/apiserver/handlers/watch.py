@@ -59,7 +59,7 @@ async def watch(server: Server, call: RequestContext) -> Answer:
 
 
 def _named(name: str, matches: Callable[[Stored], bool] | None) -> Callable[[Stored], bool]:
-    return lambda one: one.name == name and (matches is None or matches(one))
+    return lambda stored: stored.name == name and (matches is None or matches(stored))
 
 
 async def _joined(

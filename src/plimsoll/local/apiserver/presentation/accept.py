@@ -89,14 +89,16 @@ def negotiate(request: Request, *, watch: bool, custom: bool = False) -> Form:
 def media_of_errors(request: Request) -> Form:
     """Errors are never tables; where the header allows nothing they are JSON."""
     header = request.header("accept")
-    form = next((one for one in _candidates(header) if one.kind == "object"), Form())
+    form = next((candidate for candidate in _candidates(header) if candidate.kind == "object"), Form())
     return msgspec.structs.replace(form, pretty=_is_pretty(request, header))
 
 
 def clauses(header: str) -> list[Clause]:
     """The media ranges, the preferred first: by quality, then the more specific, then as written."""
     parsed = [clause for part in header[:_LONGEST_HEADER].split(",") if (clause := _clause(part)) is not None]
-    return sorted(parsed, key=lambda one: (-one.quality, one.media_type.startswith("*"), one.media_type.endswith("*")))
+    return sorted(
+        parsed, key=lambda clause: (-clause.quality, clause.media_type.startswith("*"), clause.media_type.endswith("*"))
+    )
 
 
 def not_acceptable(media_types: tuple[str, ...]) -> Exception:
@@ -144,7 +146,7 @@ def _is_known_at_all(header: str) -> bool:
 
 def _is_protobuf_only(header: str) -> bool:
     """What a real server would serve and we do not: it must not be told that protobuf is accepted."""
-    return any(one.media_type == PROTOBUF and "as" not in one.parameters for one in clauses(header))
+    return any(clause.media_type == PROTOBUF and "as" not in clause.parameters for clause in clauses(header))
 
 
 def _nothing_known(*, watch: bool) -> Exception:
@@ -184,7 +186,7 @@ def _is_pretty(request: Request, header: str) -> bool:
     asked = request.parameter("pretty")
     if asked:
         return asked in _TRUE
-    if header and any(one.parameters.get("pretty") == "1" for one in clauses(header)[:1]):
+    if header and any(clause.parameters.get("pretty") == "1" for clause in clauses(header)[:1]):
         return True
     return request.header("user-agent").startswith(_READ_BY_PEOPLE)
 

@@ -43,11 +43,11 @@ def present_list(
             asked = "you requested PartialObjectMetadata, but the requested object is a list"
             raise _unfitting(f"{asked} ({_go_type(resource, resource.list_kind)})")
         listed = {"kind": "PartialObjectMetadataList", "apiVersion": f"{META_GROUP}/{form.version}"}
-        return encoded(form, {**listed, "metadata": metadata, "items": [partial(form, one) for one in items]})
+        return encoded(form, {**listed, "metadata": metadata, "items": [partial(form, item) for item in items]})
     whole = {"kind": resource.list_kind, "apiVersion": resource.api_version, "metadata": metadata}
     # Items of built-in lists do not name their kind: the list does.
     dropped = () if resource.is_custom else ("kind", "apiVersion")
-    bare = [{key: value for key, value in one.items() if key not in dropped} for one in items]
+    bare = [{key: value for key, value in item.items() if key not in dropped} for item in items]
     return encoded(form, {**whole, "items": bare})
 
 

@@ -45,9 +45,9 @@ def node_cells(obj: Json, now: datetime) -> list[Any]:
 
 def _node_status(node: Json) -> str:
     status = "Unknown"
-    for one in items(node, "status", "conditions"):
-        if one.get("type") == "Ready":
-            status = "Ready" if one.get("status") == "True" else "NotReady"
+    for item in items(node, "status", "conditions"):
+        if item.get("type") == "Ready":
+            status = "Ready" if item.get("status") == "True" else "NotReady"
     return f"{status},SchedulingDisabled" if flag(node, "spec", "unschedulable") else status
 
 
@@ -62,7 +62,7 @@ def _node_roles(node: Json) -> list[str]:
 
 
 def _address(node: Json, kind: str) -> str:
-    found = (text(one, "address") for one in items(node, "status", "addresses") if one.get("type") == kind)
+    found = (text(item, "address") for item in items(node, "status", "addresses") if item.get("type") == kind)
     return next(found, NONE)
 
 
@@ -105,7 +105,7 @@ def binding_cells(obj: Json, now: datetime) -> list[Any]:
     subjects = items(obj, "subjects")
 
     def of_kind(kind: str) -> list[Json]:
-        return [one for one in subjects if one.get("kind") == kind]
+        return [subject for subject in subjects if subject.get("kind") == kind]
 
     accounts = (f"{text(one, 'namespace')}/{text(one, 'name')}" for one in of_kind("ServiceAccount"))
     return [

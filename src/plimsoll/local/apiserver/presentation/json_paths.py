@@ -140,10 +140,10 @@ def _bracketed(inside: str) -> Step | None:
     parts = _comma_separated(inside)
     names = [_QUOTED.fullmatch(part) for part in parts]
     if all(names):
-        unquoted = tuple(_unescaped(one[1] if one[1] is not None else one[2]) for one in names if one)
+        unquoted = tuple(_unescaped(name[1] if name[1] is not None else name[2]) for name in names if name)
         return Field(unquoted[0]) if len(unquoted) == 1 else Names(unquoted)
     places = [_place(part) for part in parts]
-    return None if any(one is None for one in places) else Some(tuple(one for one in places if one is not None))
+    return None if any(place is None for place in places) else Some(tuple(one for one in places if one is not None))
 
 
 def _comma_separated(inside: str) -> list[str]:
@@ -161,7 +161,7 @@ def _place(part: str) -> slice | None:
     found = _SLICE.fullmatch(part)
     if found is None or found[3] == "0":
         return None
-    start, end, stride = (None if one is None else int(one) for one in found.groups())
+    start, end, stride = (None if group is None else int(group) for group in found.groups())
     return slice(start, end, stride)
 
 
@@ -207,7 +207,7 @@ def _taken(step: Step, values: list[Any]) -> Iterator[Any]:
         elif isinstance(step, Deep):
             yield from _below(value, step.name)
         else:
-            yield from (one for one in _children(value) if _passes(step, one))
+            yield from (child for child in _children(value) if _passes(step, child))
 
 
 def _children(value: Any) -> list[Any]:

@@ -32,7 +32,7 @@ def service_cells(obj: Json, now: datetime) -> list[Any]:
         text(obj, "spec", "type"),
         next(iter(texts(obj, "spec", "clusterIPs")), NONE),
         _external_address(obj),
-        ",".join(_service_port(one) for one in items(obj, "spec", "ports")) or NONE,
+        ",".join(_service_port(item) for item in items(obj, "spec", "ports")) or NONE,
         age(obj, now),
         labels(mapping(obj, "spec", "selector")),
     ]
@@ -70,7 +70,7 @@ def _endpoints(obj: Json) -> str:
         addresses, ports = items(subset, "addresses"), items(subset, "ports")
         total += len(addresses) * max(len(ports), 1)
         if len(shown) < 3:
-            shown += [text(one, "ip") for one in addresses[:3]] if not ports else _host_ports(addresses, ports)
+            shown += [text(address, "ip") for address in addresses[:3]] if not ports else _host_ports(addresses, ports)
     return first_few(shown, total=total)
 
 
@@ -84,8 +84,8 @@ def _host_port(ip: str, port: int) -> str:
 
 
 def endpoint_slice_cells(obj: Json, now: datetime) -> list[Any]:
-    ports = [_slice_port(one) for one in items(obj, "ports")]
-    addresses = [address for one in items(obj, "endpoints") for address in texts(one, "addresses")]
+    ports = [_slice_port(item) for item in items(obj, "ports")]
+    addresses = [address for item in items(obj, "endpoints") for address in texts(item, "addresses")]
     return [
         name_of(obj),
         text(obj, "addressType"),

@@ -85,15 +85,17 @@ def _summary(pod: Json) -> _Summary:
 
 def _first_word(pod: Json) -> str:
     gated = any(
-        one.get("type") == "PodScheduled" and one.get("reason") == "SchedulingGated"
-        for one in items(pod, "status", "conditions")
+        item.get("type") == "PodScheduled" and item.get("reason") == "SchedulingGated"
+        for item in items(pod, "status", "conditions")
     )
     return "SchedulingGated" if gated else text(pod, "status", "reason") or text(pod, "status", "phase")
 
 
 def _sidecars(pod: Json) -> set[str]:
     """Names of init containers that keep running."""
-    return {text(one, "name") for one in items(pod, "spec", "initContainers") if one.get("restartPolicy") == "Always"}
+    return {
+        text(item, "name") for item in items(pod, "spec", "initContainers") if item.get("restartPolicy") == "Always"
+    }
 
 
 def _init_summary(pod: Json, start: _Summary) -> tuple[_Summary, _Summary, bool]:
@@ -144,7 +146,7 @@ def _main_summary(pod: Json, start: _Summary) -> _Summary:
             summary = summary._replace(ready=summary.ready + 1)
     if summary.word == "Completed" and running:
         is_ready = any(
-            one.get("type") == "Ready" and one.get("status") == "True" for one in items(pod, "status", "conditions")
+            item.get("type") == "Ready" and item.get("status") == "True" for item in items(pod, "status", "conditions")
         )
         return summary._replace(word="Running" if is_ready else "NotReady")
     return summary
@@ -169,7 +171,7 @@ def _readiness_gates(pod: Json) -> str:
     if not gates:
         return NONE
     status_of: dict[str, str] = {}
-    for one in items(pod, "status", "conditions"):
-        status_of.setdefault(text(one, "type"), text(one, "status"))
+    for item in items(pod, "status", "conditions"):
+        status_of.setdefault(text(item, "type"), text(item, "status"))
     met = sum(status_of.get(text(gate, "conditionType")) == "True" for gate in gates)
     return f"{met}/{len(gates)}"

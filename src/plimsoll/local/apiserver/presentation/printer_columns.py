@@ -32,7 +32,7 @@ class CustomPrinter:
     rows_when_empty: list[Any] | None = None
 
     def __init__(self, definition: Json, version: str) -> None:
-        named = (one for one in items(definition, "spec", "versions") if one.get("name") == version)
+        named = (item for item in items(definition, "spec", "versions") if item.get("name") == version)
         written = items(next(named, {}), "additionalPrinterColumns")
         if not written:
             age = {"name": "Age", "type": "date", "jsonPath": _CREATED, "description": described("creationTimestamp")}

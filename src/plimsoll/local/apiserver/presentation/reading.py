@@ -90,8 +90,8 @@ def selector(obj: Json, *path: str, empty: str = NONE, unreadable: str = "<error
     try:
         parts = [requirement(key, Operator.EQUALS, (str(one),)) for key, one in mapping(written, "matchLabels").items()]
         parts += [
-            structured_requirement(text(one, "key"), text(one, "operator"), texts(one, "values"))
-            for one in items(written, "matchExpressions")
+            structured_requirement(text(item, "key"), text(item, "operator"), texts(item, "values"))
+            for item in items(written, "matchExpressions")
         ]
     except InvalidSelector:
         return unreadable
@@ -100,7 +100,7 @@ def selector(obj: Json, *path: str, empty: str = NONE, unreadable: str = "<error
 
 def condition(obj: Json, kind: str) -> Json | None:
     """The first condition of that type in the status."""
-    return next((one for one in items(obj, "status", "conditions") if one.get("type") == kind), None)
+    return next((item for item in items(obj, "status", "conditions") if item.get("type") == kind), None)
 
 
 def first_few(parts: list[str], *, most: int = 3, total: int | None = None) -> str:

@@ -84,7 +84,7 @@ def csi_node_cells(obj: Json, now: datetime) -> list[Any]:
 
 def csi_driver_cells(obj: Json, now: datetime) -> list[Any]:
     spec = mapping(obj, "spec")
-    audiences = ",".join(text(one, "audience") for one in items(spec, "tokenRequests"))
+    audiences = ",".join(text(item, "audience") for item in items(spec, "tokenRequests"))
     return [
         name_of(obj),
         spec.get("attachRequired") is not False,

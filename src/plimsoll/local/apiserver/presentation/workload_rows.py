@@ -141,7 +141,7 @@ def pod_template_cells(obj: Json, _now: datetime) -> list[Any]:
 
 
 def controller_revision_cells(obj: Json, now: datetime) -> list[Any]:
-    owners = (one for one in items(obj, "metadata", "ownerReferences") if flag(one, "controller"))
+    owners = (item for item in items(obj, "metadata", "ownerReferences") if flag(item, "controller"))
     owner = next(owners, None)
     return [name_of(obj), NONE if owner is None else _owner(owner), whole(obj, "revision"), age(obj, now)]
 
@@ -214,4 +214,6 @@ def _percent(metric: Json, *, otherwise: str) -> str:
 def _containers(obj: Json, *template: str) -> tuple[str, str]:
     """Names and images of the containers of a pod template."""
     containers = items(obj, *template, "spec", "containers")
-    return ",".join(text(one, "name") for one in containers), ",".join(text(one, "image") for one in containers)
+    return ",".join(text(container, "name") for container in containers), ",".join(
+        text(one, "image") for one in containers
+    )

@@ -67,7 +67,7 @@ class ServedResource(Value):
         return self.definition is not None
 
     def subresource(self, name: str) -> Subresource | None:
-        return next((one for one in self.subresources if one.name == name), None)
+        return next((subresource for subresource in self.subresources if subresource.name == name), None)
 
 
 class ResourceRegistry:
@@ -79,8 +79,8 @@ class ResourceRegistry:
 
     def __init__(self, builtin: Iterable[ServedResource]) -> None:
         self._builtin = tuple(builtin)
-        self._builtin_names = frozenset((one.group, one.plural) for one in self._builtin)
-        self._builtin_stores = frozenset(one.stored_as for one in self._builtin)
+        self._builtin_names = frozenset((resource.group, resource.plural) for resource in self._builtin)
+        self._builtin_stores = frozenset(resource.stored_as for resource in self._builtin)
         self._custom: dict[str, tuple[ServedResource, ...]] = {}
         self._by_path: dict[tuple[str, str, str], ServedResource] = {}
         self._groups: tuple[str, ...] = ()
@@ -96,7 +96,9 @@ class ResourceRegistry:
         return self._by_path.get((group, version, plural))
 
     def of_kind(self, api_version: str, kind: str) -> ServedResource | None:
-        return next((one for one in self if (one.api_version, one.kind) == (api_version, kind)), None)
+        return next(
+            (resource for resource in self if (resource.api_version, resource.kind) == (api_version, kind)), None
+        )
 
     def groups(self) -> tuple[str, ...]:
         """Names of the groups, the core group as an empty text, in the order of the table."""
@@ -107,7 +109,7 @@ class ResourceRegistry:
 
         Those that have the name of a built-in resource, in any version, or would lie among its objects are left out.
         """
-        served = tuple(one for one in resources if not self._is_builtin(one))
+        served = tuple(resource for resource in resources if not self._is_builtin(resource))
         if served:
             self._custom[definition_name] = served
         else:
@@ -118,10 +120,12 @@ class ResourceRegistry:
         return (resource.group, resource.plural) in self._builtin_names or resource.stored_as in self._builtin_stores
 
     def _index(self) -> None:
-        custom = (one for resources in self._custom.values() for one in resources)
+        custom = (resource for resources in self._custom.values() for resource in resources)
         # Built-in ones last: of two with one address the later stays.
-        self._by_path = {(one.group, one.version, one.plural): one for one in (*custom, *self._builtin)}
-        self._groups = tuple(dict.fromkeys(one.group for one in self))
+        self._by_path = {
+            (resource.group, resource.version, resource.plural): resource for resource in (*custom, *self._builtin)
+        }
+        self._groups = tuple(dict.fromkeys(resource.group for resource in self))
         self.generation += 1
 
 

@@ -98,7 +98,7 @@ class Store:
         now_s = self._clock.monotonic_s()
         unneeded = rebuild(recovered, lambda resource: self._of(resource).collection, now_s=now_s)
         self._revision = self._given = max(recovered.revision, _FIRST_REVISION)
-        self._history_bytes = sum(one.collection.history.superseded_bytes for one in self._resources.values())
+        self._history_bytes = sum(resource.collection.history.superseded_bytes for resource in self._resources.values())
         if unneeded:
             self._driver.forget(Forgotten(unneeded, {}))
 
@@ -153,7 +153,7 @@ class Store:
 
     def resources(self) -> tuple[str, ...]:
         """Those that have objects."""
-        return tuple(sorted(name for name, one in self._resources.items() if one.collection.objects))
+        return tuple(sorted(name for name, resource in self._resources.items() if resource.collection.objects))
 
     def under_way(self, resource: str) -> Iterator[Stored]:
         """The objects of `resource` as writes will leave them that are on their way to the disk, visible to nobody yet.
@@ -368,14 +368,14 @@ class Store:
         if now_s >= self._next_ageing_s:
             self._next_ageing_s = now_s + self._limits.age_s
             youngest_s = now_s - self._limits.age_s
-            self._forget_several({name: one.count_before(youngest_s) for name, one in self._histories()})
+            self._forget_several({name: history.count_before(youngest_s) for name, history in self._histories()})
         if self._history_bytes > self._limits.bytes_in_all:
             histories = (history for _name, history in self._histories())
             revision = revision_to_forget(histories, held=self._history_bytes, most=self._limits.bytes_in_all)
-            self._forget_several({name: one.count_until(revision) for name, one in self._histories()})
+            self._forget_several({name: history.count_until(revision) for name, history in self._histories()})
 
     def _histories(self) -> Iterable[tuple[str, History]]:
-        return ((name, one.collection.history) for name, one in self._resources.items())
+        return ((name, resource.collection.history) for name, resource in self._resources.items())
 
     def _forget_several(self, counts: Mapping[str, int]) -> None:
         """Forget so many of the oldest changes of each resource."""

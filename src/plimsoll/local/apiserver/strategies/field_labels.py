@@ -84,7 +84,7 @@ def selectable(resource: ServedResource) -> Mapping[str, str]:
         return _FIELDS.get(resource.stored_as, {})
     assert resource.definition is not None
     versions = resource.definition["spec"]["versions"]
-    own = next(one for one in versions if one["name"] == resource.version)
+    own = next(version for version in versions if version["name"] == resource.version)
     return {field["jsonPath"].removeprefix("."): "" for field in own.get("selectableFields") or ()}
 
 

@@ -61,7 +61,7 @@ def _holders(store: Store) -> Iterator[Stored]:
 
 
 def _used_addresses(store: Store) -> set[str]:
-    return {one.fields.get("spec.clusterIP", "") for one in _holders(store)}
+    return {stored.fields.get("spec.clusterIP", "") for stored in _holders(store)}
 
 
 def _free_address(metadata: Json, store: Store) -> str:
@@ -114,8 +114,8 @@ _exposed: Final = msgspec.json.Decoder(_Exposed)
 
 
 def _used_ports(store: Store) -> set[int]:
-    exposed = (one for one in _holders(store) if one.fields.get("spec.type") in _WITH_NODE_PORTS)
-    return {port.nodePort for one in exposed for port in _exposed.decode(one.data).spec.ports or ()}
+    exposed = (stored for stored in _holders(store) if stored.fields.get("spec.type") in _WITH_NODE_PORTS)
+    return {port.nodePort for stored in exposed for port in _exposed.decode(stored.data).spec.ports or ()}
 
 
 def _with_node_ports(obj: Json, old: Json | None, store: Store) -> list[Json]:
@@ -160,7 +160,7 @@ def _give_ports(ports: list[Json], *, used: set[int], is_new: bool) -> None:
     """In a new service one port number is one node port whatever the protocol, as for DNS over TCP and UDP."""
     asked = {port["nodePort"]: port.get("port") for port in reversed(ports) if port.get("nodePort")}
     shared = {number: node_port for node_port, number in asked.items()} if is_new else {}
-    free = (one for one in NODE_PORTS if one not in used and one not in asked)
+    free = (node_port for node_port in NODE_PORTS if node_port not in used and node_port not in asked)
     for port in ports:
         if port.get("nodePort"):
             continue

@@ -90,7 +90,7 @@ def _forbidden(name: str, why: str) -> status_errors.StatusError:
 def _why_none(name: str, status: Json) -> str:
     healthy, desired = status.get("currentHealthy", 0), status.get("desiredHealthy", 0)
     conditions = status.get("conditions") or ()
-    found: Json = next((one for one in conditions if one.get("type") == "DisruptionAllowed"), {})
+    found: Json = next((condition for condition in conditions if condition.get("type") == "DisruptionAllowed"), {})
     told = found.get("message") if found.get("status") == "False" else None
     refused = f"The disruption budget {name} does not allow evicting pods currently"
     # The numbers are not to be trusted when the controller could not make them.

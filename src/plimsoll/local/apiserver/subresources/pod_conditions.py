@@ -29,4 +29,4 @@ def set_condition(pod: Json, kind: str, *, now: datetime, **told: str) -> None:
 
 def is_ready(pod: Json) -> bool:
     conditions = (pod.get("status") or {}).get("conditions") or ()
-    return any(one.get("type") == "Ready" and one.get("status") == "True" for one in conditions)
+    return any(condition.get("type") == "Ready" and condition.get("status") == "True" for condition in conditions)

@@ -212,4 +212,4 @@ class Listener:
             await asyncio.wait(tasks, timeout=_GOODBYE_S)
 
     def _connections(self) -> list[Connection]:
-        return [one for one in self._state.connections if isinstance(one, Connection)]
+        return [connection for connection in self._state.connections if isinstance(connection, Connection)]

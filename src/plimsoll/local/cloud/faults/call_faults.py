@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 def matching_fault(cloud: Cloud, call: str, group: str, *, now: datetime) -> CallFault | None:
-    struck = {one.name: one.times for one in cloud.status.faults}
+    struck = {struck_fault.name: struck_fault.times for struck_fault in cloud.status.faults}
     for fault in cloud.spec.faults:
         if (
             fault.call in {"", call}
@@ -49,8 +49,10 @@ async def strike(client: Client, call: str, group: str, *, now: datetime) -> Cal
 
 
 async def _count(client: Client, cloud: Cloud, fault: CallFault) -> None:
-    names = {one.name for one in cloud.spec.faults}
-    struck = {one.name: one.times for one in cloud.status.faults if one.name in names}
+    names = {call_fault.name for call_fault in cloud.spec.faults}
+    struck = {
+        struck_fault.name: struck_fault.times for struck_fault in cloud.status.faults if struck_fault.name in names
+    }
     struck[fault.name] = struck.get(fault.name, 0) + 1
     body = {
         "metadata": {"resourceVersion": cloud.metadata.resource_version},

@@ -44,8 +44,8 @@ class Interventions:
         """There is enough again."""
 
         def without(cloud: Cloud) -> dict[str, Any]:
-            kept = [one for one in cloud.spec.stock if (one.machine_type, one.zone) != (machine_type, zone)]
-            return {"stock": [_body(one) for one in kept]}
+            kept = [stock for stock in cloud.spec.stock if (stock.machine_type, stock.zone) != (machine_type, zone)]
+            return {"stock": [_body(stock) for stock in kept]}
 
         await self._change(without)
 
@@ -63,7 +63,9 @@ class Interventions:
         await self._change(lambda cloud: {"faults": _replaced(cloud.spec.faults, _body(fault))})
 
     async def remove_fault(self, name: str) -> None:
-        await self._change(lambda cloud: {"faults": [_body(one) for one in cloud.spec.faults if one.name != name]})
+        await self._change(
+            lambda cloud: {"faults": [_body(call_fault) for call_fault in cloud.spec.faults if call_fault.name != name]}
+        )
 
     async def set_group(self, group: str, *, min_size: int | None = None, max_size: int | None = None) -> None:
         limits = {"min": min_size, "max": max_size}
@@ -72,15 +74,17 @@ class Interventions:
 
     async def _wanted(self, machine_type: str, zone: str) -> int:
         """Machines of a type that are there, and those that its groups want and do not have yet."""
-        groups = {one.metadata.name: one for one in (await self._client.list(NodeGroup)).items}
+        groups = {node_group.metadata.name: node_group for node_group in (await self._client.list(NodeGroup)).items}
         machines = (await self._client.list(Machine)).items
-        there = [one for one in machines if one.spec.machine_type == machine_type and one.status.started_time]
+        there = [
+            machine for machine in machines if machine.spec.machine_type == machine_type and machine.status.started_time
+        ]
         if zone:
-            return sum(one.spec.zone == zone for one in there)
+            return sum(machine.spec.zone == zone for machine in there)
         missing = 0
         for name, group in groups.items():
             if group.spec.machine_type == machine_type:
-                members = [one for one in machines if one.spec.group == name]
+                members = [machine for machine in machines if machine.spec.group == name]
                 missing += max(0, wanted_of(group, members) - len(members))
         return len(there) + missing
 
@@ -99,7 +103,7 @@ class Interventions:
 def _replaced(old: tuple[Stock, ...] | tuple[CallFault, ...], new: dict[str, Any]) -> list[dict[str, Any]]:
     """The list with `new` in the place of the one of its name, or at its end."""
     bodies = [_body(one) for one in old]
-    names = [one["name"] for one in bodies]
+    names = [body["name"] for body in bodies]
     if new["name"] in names:
         bodies[names.index(new["name"])] = new
     else:

@@ -127,7 +127,7 @@ _REASONS: Final = {True: "SufficientPods", False: "InsufficientPods"}
 
 
 def _condition(budget: PodDisruptionBudget, now: datetime, *, status: str, reason: str, message: str = "") -> Condition:
-    before = next((one for one in budget.status.conditions if one.type == ALLOWED), None)
+    before = next((condition for condition in budget.status.conditions if condition.type == ALLOWED), None)
     since = before.last_transition_time if before is not None and before.status == status else None
     return Condition(
         type=ALLOWED,

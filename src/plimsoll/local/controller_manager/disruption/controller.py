@@ -52,7 +52,7 @@ class DisruptionBudgets:
             self.reconcile,
             clock=component.clock,
             entropy=component.entropy,
-            all_keys=lambda: [key_of(one) for one in self._budgets.cache],
+            all_keys=lambda: [key_of(budget) for budget in self._budgets.cache],
         )
         enqueue_on(self._budgets, self.controller, of_itself)
         enqueue_on(self._pods, self.controller, self._covering)
@@ -120,9 +120,9 @@ class DisruptionBudgets:
         if isinstance(change, Updated) and _counted(states[0]) == _counted(states[1]):
             return ()
         return [
-            key_of(one)
-            for one in budgets
-            if any(label_selector(one.spec.selector).matches(state.metadata.labels) for state in states)
+            key_of(budget)
+            for budget in budgets
+            if any(label_selector(budget.spec.selector).matches(state.metadata.labels) for state in states)
         ]
 
 
@@ -143,14 +143,16 @@ def _body(status: PodDisruptionBudgetStatus, before: PodDisruptionBudgetStatus) 
         "disruptedPods": {**dropped, **written} if written else None,
         "conditions": [
             {
-                "type": one.type,
-                "status": one.status,
-                "observedGeneration": one.observed_generation,
-                "lastTransitionTime": written_time(one.last_transition_time) if one.last_transition_time else None,
-                "reason": one.reason,
-                "message": one.message,
+                "type": condition.type,
+                "status": condition.status,
+                "observedGeneration": condition.observed_generation,
+                "lastTransitionTime": written_time(condition.last_transition_time)
+                if condition.last_transition_time
+                else None,
+                "reason": condition.reason,
+                "message": condition.message,
             }
-            for one in status.conditions
+            for condition in status.conditions
         ],
     }
 

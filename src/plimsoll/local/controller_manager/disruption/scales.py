@@ -101,10 +101,12 @@ class PodScales:
     async def _asked(self, owner: OwnerReference, namespace: str) -> tuple[str, int] | NoScale:
         version = owner.api_version
         served = await resources(self._client, version)
-        plural = next((one.name for one in served if one.kind == owner.kind and "/" not in one.name), "")
+        plural = next(
+            (resource.name for resource in served if resource.kind == owner.kind and "/" not in resource.name), ""
+        )
         group = version.rpartition("/")[0]
         full_name = f"{plural or owner.kind.lower()}.{group}" if group else plural or owner.kind.lower()
-        if not any(one.name == f"{plural}/scale" for one in served):
+        if not any(resource.name == f"{plural}/scale" for resource in served):
             return NoScale(why=f"{full_name} does not implement the scale subresource")
         prefix = f"/apis/{version}" if group else f"/api/{version}"
         try:

@@ -149,9 +149,9 @@ class GarbageCollection:
         self.controller.queue.add(_DEFINITIONS)
 
     def _follow_definitions(self) -> None:
-        wanted = [custom_resource(one) for one in self._definitions.cache]
+        wanted = [custom_resource(definition) for definition in self._definitions.cache]
         by_name = {one.full_name: one for one in wanted if one is not None and one.full_name not in self._shared}
-        groups = {one.spec.group for one in self._definitions.cache}
+        groups = {definition.spec.group for definition in self._definitions.cache}
         for name, resource in by_name.items():
             if name not in self._followed:
                 log.info("garbage.following", resource=name)
@@ -275,7 +275,9 @@ class GarbageCollection:
         if known is not None:
             return known
         served = await resources(self._client, owner.api_version)
-        found = next((one for one in served if one.kind == owner.kind and "/" not in one.name), None)
+        found = next(
+            (resource for resource in served if resource.kind == owner.kind and "/" not in resource.name), None
+        )
         return None if found is None else metadata_resource(owner.api_version, found)
 
     async def _delete(self, entry: Entry, decided: Delete) -> Done:
@@ -304,7 +306,7 @@ class GarbageCollection:
         if may_finish(dependents):
             await self._let_go(entry, FOREGROUND)
         else:
-            self._look_at([one.uid for one in dependents if not one.is_waiting])
+            self._look_at([dependent.uid for dependent in dependents if not dependent.is_waiting])
         return Done()
 
     async def _let_go(self, entry: Entry, finalizer: str) -> None:
@@ -312,7 +314,7 @@ class GarbageCollection:
         await self._patch(entry, {"finalizers": left or None})
 
     async def _write_owners(self, entry: Entry, owners: tuple[OwnerReference, ...]) -> str:
-        bodies = [_owner_body(one) for one in owners]
+        bodies = [_owner_body(owner) for owner in owners]
         return await self._patch(entry, {"ownerReferences": bodies or None})
 
     async def _patch(self, entry: Entry, fields: dict[str, Any]) -> str:

@@ -81,7 +81,7 @@ def plan(item: ObjectMeta, owners: Sequence[OwnerState], dependents: Iterable[De
         return DropOwners(left=left) if is_sure and len(left) < len(owners) else Keep()
     known = list(dependents)
     if OwnerState.WAITING in owners and known:
-        return Delete(propagation="Foreground", unblock=any(one.is_waiting for one in known))
+        return Delete(propagation="Foreground", unblock=any(dependent.is_waiting for dependent in known))
     return Delete(propagation=_asked_for(item))
 
 
@@ -93,18 +93,18 @@ def _asked_for(item: ObjectMeta) -> str:
 
 def may_finish(dependents: Iterable[Dependent]) -> bool:
     """Whether an object that is deleted in the foreground has nothing left to wait for."""
-    return not any(one.blocks for one in dependents)
+    return not any(dependent.blocks for dependent in dependents)
 
 
 def without_owner(metadata: ObjectMeta, uid: str) -> tuple[OwnerReference, ...]:
-    return tuple(one for one in metadata.owner_references if one.uid != uid)
+    return tuple(owner for owner in metadata.owner_references if owner.uid != uid)
 
 
 def unblocked(metadata: ObjectMeta) -> tuple[OwnerReference, ...]:
     """The same references, none of which holds its owner up."""
     return tuple(
         OwnerReference(
-            api_version=one.api_version, kind=one.kind, name=one.name, uid=one.uid, controller=one.controller
+            api_version=owner.api_version, kind=owner.kind, name=owner.name, uid=owner.uid, controller=owner.controller
         )
-        for one in metadata.owner_references
+        for owner in metadata.owner_references
     )

@@ -59,7 +59,7 @@ class OwnerGraph:
         return list(self._dependents.get(uid, ()))
 
     def dependents_of(self, uid: str) -> list[Dependent]:
-        entries = ((one, self._entries[one].metadata) for one in self.dependents(uid))
+        entries = ((dependent, self._entries[dependent].metadata) for dependent in self.dependents(uid))
         return [
             Dependent(
                 uid=one,

@@ -36,11 +36,13 @@ async def served_resources(client: Client, *verbs: str) -> list[Resource]:
 
 def custom_resource(definition: CustomResourceDefinition) -> Resource | None:
     """The kind a definition brings; None while it is not served."""
-    is_served = any(one.type == "Established" and one.status == "True" for one in definition.status.conditions)
-    versions = [one for one in definition.spec.versions if one.served]
+    is_served = any(
+        condition.type == "Established" and condition.status == "True" for condition in definition.status.conditions
+    )
+    versions = [definition_version for definition_version in definition.spec.versions if definition_version.served]
     if not is_served or not versions or definition.metadata.deletion_timestamp is not None:
         return None
-    version = next((one for one in versions if one.storage), versions[0])
+    version = next((definition_version for definition_version in versions if definition_version.storage), versions[0])
     names = definition.spec.names
     return Resource(
         group=definition.spec.group,

@@ -44,7 +44,7 @@ class Remains(Value):
 def conditions(namespace: Namespace, remains: Remains, now: datetime) -> list[dict[str, Any]]:
     """All five, whether they hold or not; one keeps its time as long as it keeps its status."""
     troubles = _troubles(remains)
-    before = {one.type: one for one in namespace.status.conditions}
+    before = {condition.type: condition for condition in namespace.status.conditions}
     result: list[dict[str, Any]] = []
     for type_, fine in _FINE.items():
         status = "True" if type_ in troubles else "False"
@@ -64,7 +64,10 @@ def conditions(namespace: Namespace, remains: Remains, now: datetime) -> list[di
 
 
 def are_told(namespace: Namespace, wanted: list[dict[str, Any]]) -> bool:
-    told = [(one.type, one.status, one.reason, one.message) for one in namespace.status.conditions]
+    told = [
+        (condition.type, condition.status, condition.reason, condition.message)
+        for condition in namespace.status.conditions
+    ]
     return told == [(one["type"], one["status"], one["reason"], one["message"]) for one in wanted]
 
 

@@ -55,7 +55,7 @@ class NamespaceDeletion:
             self.reconcile,
             clock=component.clock,
             entropy=component.entropy,
-            all_keys=lambda: [one.metadata.name for one in self._namespaces.cache],
+            all_keys=lambda: [namespace.metadata.name for namespace in self._namespaces.cache],
             settings=ControllerSettings(workers=settings.workers),
         )
         enqueue_on(self._namespaces, self.controller, lambda change: (change.key.name,))
@@ -122,7 +122,7 @@ class NamespaceDeletion:
 
     async def _listed(self, resource: Resource, name: str) -> list[ObjectMeta]:
         pages = self._client.metadata_pages(resource, Selection(namespace=name))
-        return [one.metadata async for page in pages for one in page.items]
+        return [metadata.metadata async for page in pages for metadata in page.items]
 
     # ---- telling and letting go
 

@@ -55,7 +55,7 @@ class Patience(Value, frozen=True):
 
 
 def condition(node: Node, type_: str) -> NodeCondition | None:
-    return next((one for one in node.status.conditions if one.type == type_), None)
+    return next((node_condition for node_condition in node.status.conditions if node_condition.type == type_), None)
 
 
 def readiness(node: Node) -> str:
@@ -108,7 +108,7 @@ def is_silent(node: Node) -> bool:
 
 def unschedulable_keys(node: Node) -> list[str]:
     """The taints that keep new pods away, as its conditions and its cordon ask for."""
-    keys = (_TAINT_OF.get((one.type, one.status)) for one in node.status.conditions)
+    keys = (_TAINT_OF.get((node_condition.type, node_condition.status)) for node_condition in node.status.conditions)
     cordon = [_UNSCHEDULABLE] if node.spec.unschedulable else []
     return [*(key for key in keys if key is not None), *cordon]
 
@@ -120,16 +120,18 @@ def evicting_key(node: Node) -> str:
 
 def evicting_now(node: Node) -> str:
     """The one it has."""
-    found = (one.key for one in node.spec.taints if one.effect == NO_EXECUTE and one.key in _OURS[NO_EXECUTE])
+    found = (taint.key for taint in node.spec.taints if taint.effect == NO_EXECUTE and taint.key in _OURS[NO_EXECUTE])
     return next(found, "")
 
 
 def with_taints(taints: tuple[Taint, ...], keys: Iterable[str], effect: str, now: datetime) -> tuple[Taint, ...]:
     """`taints` with exactly `keys` of those that the controller keeps at this effect; others stay where they are."""
     wanted = dict.fromkeys(keys)
-    present = {one.key for one in taints if one.effect == effect}
+    present = {taint.key for taint in taints if taint.effect == effect}
     added = (Taint(key=key, effect=effect, time_added=now) for key in wanted if key not in present)
-    kept = (one for one in taints if one.effect != effect or one.key not in _OURS[effect] or one.key in wanted)
+    kept = (
+        taint for taint in taints if taint.effect != effect or taint.key not in _OURS[effect] or taint.key in wanted
+    )
     return (*kept, *added)
 
 
@@ -137,12 +139,12 @@ def taints_body(taints: tuple[Taint, ...]) -> list[dict[str, Any]] | None:
     """As they stand in a patch; None takes the field away."""
     bodies = [
         {
-            "key": one.key,
-            **({"value": one.value} if one.value else {}),
-            "effect": one.effect,
-            **({"timeAdded": written_time(one.time_added)} if one.time_added is not None else {}),
+            "key": taint.key,
+            **({"value": taint.value} if taint.value else {}),
+            "effect": taint.effect,
+            **({"timeAdded": written_time(taint.time_added)} if taint.time_added is not None else {}),
         }
-        for one in taints
+        for taint in taints
     ]
     return bodies or None
 

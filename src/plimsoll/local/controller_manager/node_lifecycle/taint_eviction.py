@@ -39,7 +39,7 @@ _WHY: Final = "Taint manager: deleting due to NoExecute taint"
 
 
 def evicting_taints(node: Node | None) -> tuple[Taint, ...]:
-    return () if node is None else tuple(one for one in node.spec.taints if one.effect == NO_EXECUTE)
+    return () if node is None else tuple(taint for taint in node.spec.taints if taint.effect == NO_EXECUTE)
 
 
 def leaves_at(
@@ -51,11 +51,13 @@ def leaves_at(
     """
     times: list[float] = []
     for taint in taints:
-        matching = [one for one in tolerations if tolerates(one, taint)]
+        matching = [toleration for toleration in tolerations if tolerates(toleration, taint)]
         if not matching:
             times.append(since_s(taint))
             continue
-        seconds = [one.toleration_seconds for one in matching if one.toleration_seconds is not None]
+        seconds = [
+            toleration.toleration_seconds for toleration in matching if toleration.toleration_seconds is not None
+        ]
         if seconds:
             times.append(since_s(taint) + max(0, min(seconds)))
     return min(times, default=None)
@@ -115,7 +117,7 @@ class TaintEviction:
         if stay is None or (stay.pod_uid, stay.node_uid) != (pod.metadata.uid, node.metadata.uid):
             stay = _Stay(pod.metadata.uid, node.metadata.uid)
         now_s = self._clock.monotonic_s()
-        stay.since_s = {(one.key, one.value): stay.since_s.get((one.key, one.value), now_s) for one in taints}
+        stay.since_s = {(taint.key, taint.value): stay.since_s.get((taint.key, taint.value), now_s) for taint in taints}
         due_s = leaves_at(pod.spec.tolerations, taints, lambda taint: stay.since_s[taint.key, taint.value])
         if due_s is not None:
             self._stays[key_of(pod)] = stay
@@ -150,7 +152,7 @@ class TaintEviction:
 
     def _pods_of_node(self, change: Change[Node]) -> Iterable[Key]:
         states: list[Any] = states_in(change)
-        taints = [evicting_taints(one) for one in states]
+        taints = [evicting_taints(state) for state in states]
         if len(taints) == 2 and taints[0] == taints[1]:
             return ()
         return [key_of(pod) for pod in pods_on(self._pods, change.key.name)] if any(taints) else ()

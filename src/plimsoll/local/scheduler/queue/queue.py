@@ -135,7 +135,8 @@ class SchedulingQueue:
     def all_in_order(self) -> list[Queued]:
         """Every pod that could be tried, whatever it waits for, in the order of the queue."""
         return sorted(
-            (one for one in self._queued.values() if one.place is not _Place.IN_HAND), key=lambda one: one.order
+            (queued for queued in self._queued.values() if queued.place is not _Place.IN_HAND),
+            key=lambda one: one.order,
         )
 
     def take(self, queued: Queued) -> None:

@@ -31,18 +31,18 @@ _SOFT: Final = "ScheduleAnyway"
 
 def best_of(pod: Pod, fitting: Sequence[Judgement], view: ClusterView) -> str:
     """The node with the highest score; among equals the first by name."""
-    scores = [one.score for one in fitting]
+    scores = [judgement.score for judgement in fitting]
     _add(scores, _spread_scores(pod, fitting, view))
     terms = _preferred_terms(pod)
     if terms:
         _add(scores, _company_scores(terms, fitting, view))
     highest = max(scores)
-    return min(one.place.name for one, score in zip(fitting, scores, strict=True) if score == highest)
+    return min(judgement.place.name for judgement, score in zip(fitting, scores, strict=True) if score == highest)
 
 
 def spreads(pod: Pod) -> bool:
     """Whether the pod is kept from its siblings though it says nothing about spreading."""
-    return not pod.spec.topology_spread_constraints and any(one.controller for one in pod.metadata.owner_references)
+    return not pod.spec.topology_spread_constraints and any(owner.controller for owner in pod.metadata.owner_references)
 
 
 def has_wishes(pod: Pod) -> bool:
@@ -67,16 +67,20 @@ def _add(scores: list[int], more: Sequence[int]) -> None:
 
 
 def _spread_scores(pod: Pod, fitting: Sequence[Judgement], view: ClusterView) -> Sequence[int]:
-    constraints = [one for one in pod.spec.topology_spread_constraints if one.when_unsatisfiable == _SOFT]
+    constraints = [
+        spread_constraint
+        for spread_constraint in pod.spec.topology_spread_constraints
+        if spread_constraint.when_unsatisfiable == _SOFT
+    ]
     crowding = [0] * len(fitting)
-    for one in constraints:
+    for constraint in constraints:
         try:
-            selector = label_selector(one.label_selector)
+            selector = label_selector(constraint.label_selector)
         except InvalidSelector:
             continue
-        selector = with_label_keys(selector, pod.metadata.labels, match=one.match_label_keys)
-        counts = _matching(selector, pod.metadata.namespace, one.topology_key, view)
-        _crowd(crowding, fitting, one.topology_key, counts)
+        selector = with_label_keys(selector, pod.metadata.labels, match=constraint.match_label_keys)
+        counts = _matching(selector, pod.metadata.namespace, constraint.topology_key, view)
+        _crowd(crowding, fitting, constraint.topology_key, counts)
     if spreads(pod):
         for key in (HOSTNAME, ZONE):
             siblings: Counter[str | None] = Counter()
@@ -101,8 +105,8 @@ def _matching(selector: LabelSelector, namespace: str, key: str, view: ClusterVi
 def _crowd(crowding: list[int], fitting: Sequence[Judgement], key: str, counts: Mapping[Any, int]) -> None:
     """A node without the key is the last choice."""
     most = max(counts.values(), default=0) + 1
-    for index, one in enumerate(fitting):
-        domain = one.place.labels.get(key)
+    for index, judgement in enumerate(fitting):
+        domain = judgement.place.labels.get(key)
         crowding[index] += most if domain is None else counts.get(domain, 0)
 
 
@@ -116,16 +120,19 @@ def _preferred_terms(pod: Pod) -> list[tuple[int, AffinityTerm]]:
     wanted = affinity.pod_affinity
     unwanted = affinity.pod_anti_affinity
     weighted = [
-        *((one.weight, one) for one in (wanted.preferred_during_scheduling_ignored_during_execution if wanted else ())),
         *(
-            (-one.weight, one)
-            for one in (unwanted.preferred_during_scheduling_ignored_during_execution if unwanted else ())
+            (affinity_term.weight, affinity_term)
+            for affinity_term in (wanted.preferred_during_scheduling_ignored_during_execution if wanted else ())
+        ),
+        *(
+            (-affinity_term.weight, affinity_term)
+            for affinity_term in (unwanted.preferred_during_scheduling_ignored_during_execution if unwanted else ())
         ),
     ]
     terms = []
-    for weight, one in weighted:
+    for weight, term in weighted:
         try:
-            terms.append((weight, AffinityTerm(one.pod_affinity_term, pod, path="podAffinityTerm")))
+            terms.append((weight, AffinityTerm(term.pod_affinity_term, pod, path="podAffinityTerm")))
         except InvalidSelector:
             continue
     return terms
@@ -143,7 +150,7 @@ def _company_scores(
                     term.means(placed.namespace, placed.labels, view.namespaces.get(placed.namespace, {}))
                     for placed in place.pods.values()
                 )
-        for index, one in enumerate(fitting):
-            liking[index] += weight * counts.get(one.place.labels.get(term.topology_key, ""), 0)
+        for index, judgement in enumerate(fitting):
+            liking[index] += weight * counts.get(judgement.place.labels.get(term.topology_key, ""), 0)
     least, most = min(liking, default=0), max(liking, default=0)
     return [_WEIGHT * ((one - least) * BEST // (most - least)) for one in liking] if most > least else ()

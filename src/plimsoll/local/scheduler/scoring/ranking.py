@@ -74,7 +74,7 @@ class Ranking:
         heap = self._heaps.setdefault(tier, [])
         heapq.heappush(heap, (-judged.score, judged.place.name))
         if len(heap) > 2 * self._sizes[tier] + _FEW:
-            self._heaps[tier] = heap = [one for one in dict.fromkeys(heap) if self._is_current(tier, one)]
+            self._heaps[tier] = heap = [fromkey for fromkey in dict.fromkeys(heap) if self._is_current(tier, fromkey)]
             heapq.heapify(heap)
 
     def drop(self, name: str) -> None:
@@ -100,8 +100,8 @@ class Ranking:
         """
         crowding = {tier: self._crowding(tier) if spreads else 0 for tier in self._sizes}
         most = max(crowding.values())
-        tops = ((one, spread_score(crowding[tier], most)) for tier, one in self._tops())
-        return min((-one.score - spread, one.place.name) for one, spread in tops)[1]
+        tops = ((judgement, spread_score(crowding[tier], most)) for tier, judgement in self._tops())
+        return min((-judgement.score - spread, judgement.place.name) for judgement, spread in tops)[1]
 
     def _crowding(self, tier: Tier) -> int:
         """A node without a zone is the last choice."""

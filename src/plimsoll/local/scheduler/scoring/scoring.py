@@ -73,7 +73,9 @@ class NodeScores:
             self._demand = pod_demand(pod)
         except InvalidQuantity:
             self._demand = ZERO  # nothing is scored for it: the rules refuse it everywhere
-        self._tolerations = Tolerations(one for one in pod.spec.tolerations if one.effect in {"", "PreferNoSchedule"})
+        self._tolerations = Tolerations(
+            toleration for toleration in pod.spec.tolerations if toleration.effect in {"", "PreferNoSchedule"}
+        )
         self._preferred = _preferred_terms(pod)
         self._reachable = sum(weight for weight, _ in self._preferred)
         self._asked = {name: self._demand[name] for name in _UNASKED}
@@ -130,12 +132,12 @@ def _preferred_terms(pod: Pod) -> list[tuple[int, node_selectors.NodeSelector]]:
     if affinity is None or affinity.node_affinity is None:
         return []
     terms = []
-    for one in affinity.node_affinity.preferred_during_scheduling_ignored_during_execution:
-        if one.weight <= 0 or not (one.preference.match_expressions or one.preference.match_fields):
+    for term in affinity.node_affinity.preferred_during_scheduling_ignored_during_execution:
+        if term.weight <= 0 or not (term.preference.match_expressions or term.preference.match_fields):
             continue
         try:
-            nodes = node_selector(NodeSelector(node_selector_terms=(one.preference,)), path="preference")
+            nodes = node_selector(NodeSelector(node_selector_terms=(term.preference,)), path="preference")
         except InvalidSelector:
             continue  # a preference nobody can read is no reason to keep a pod waiting
-        terms.append((one.weight, nodes))
+        terms.append((term.weight, nodes))
     return terms

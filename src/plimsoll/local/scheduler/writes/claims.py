@@ -23,7 +23,7 @@ _BOUND_BY_CONTROLLER: Final = "pv.kubernetes.io/bound-by-controller"
 
 def unbound_claims(pod: Pod, node: str, view: ClusterView) -> dict[str, str]:
     """Claims still to be bound before the pod can go there, with the volume each gets; empty: to be provisioned."""
-    if not any(one.persistent_volume_claim or one.ephemeral for one in pod.spec.volumes):
+    if not any(volume.persistent_volume_claim or volume.ephemeral for volume in pod.spec.volumes):
         return {}
     place = view.node(node)
     return {} if place is None else volume_choices(pod, place, view)

@@ -47,7 +47,7 @@ def failure_patch(
 ) -> dict[str, Any] | None:
     """What tells that no node took a pod; None if that stands there already. `nomination` None: as it is."""
     status: dict[str, Any] = {}
-    before = next((one for one in pod.status.conditions if one.type == POD_SCHEDULED), None)
+    before = next((condition for condition in pod.status.conditions if condition.type == POD_SCHEDULED), None)
     if before is None or (before.status, before.reason, before.message) != ("False", reason, message):
         since = before.last_transition_time if before is not None and before.status == "False" else None
         status["conditions"] = [
@@ -61,8 +61,10 @@ def failure_patch(
 def disruption_patch(victim: Pod, *, scheduler: str, now: datetime) -> dict[str, Any] | None:
     """What tells a pod why it is sent away; None if it knows."""
     if any(
-        one.type == _DISRUPTION_TARGET and one.status == "True" and one.reason == _PREEMPTION
-        for one in victim.status.conditions
+        pod_condition.type == _DISRUPTION_TARGET
+        and pod_condition.status == "True"
+        and pod_condition.reason == _PREEMPTION
+        for pod_condition in victim.status.conditions
     ):
         return None
     message = f"{scheduler}: preempting to accommodate a higher priority pod"

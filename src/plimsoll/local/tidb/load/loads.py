@@ -86,11 +86,11 @@ class Loads:
     def cores(self, key: Key, instances: Iterable[Instance]) -> dict[tuple[str, str], float]:
         """Cores that each instance uses, by namespace and pod. None uses more than it has."""
         load, demand = self._loads.get(key, IDLE), self._demands.get(key)
-        running = [one for one in instances if one.is_ready]
+        running = [instance for instance in instances if instance.is_ready]
         target = demand.target if demand is not None else _DEFAULT_TARGET
         heat = Heat(instances=load.hot_instances, share=load.hot_share, target=target)
-        used = _spread([one for one in running if one.component == TIKV], load.tikv_cores, heat)
-        return used | _spread([one for one in running if one.component == TIDB], load.tidb_cores, EVEN)
+        used = _spread([instance for instance in running if instance.component == TIKV], load.tikv_cores, heat)
+        return used | _spread([instance for instance in running if instance.component == TIDB], load.tidb_cores, EVEN)
 
     async def _demand(self, name: str, namespace: str) -> Demand:
         try:
@@ -107,13 +107,16 @@ class Loads:
 
 
 def _spread(instances: Sequence[Instance], work_cores: float, heat: Heat) -> dict[tuple[str, str], float]:
-    base = [one for one in instances if one.is_base]
-    groups = [one for one in instances if not one.is_base]
+    base = [instance for instance in instances if instance.is_base]
+    groups = [instance for instance in instances if not instance.is_base]
     asked = spread(
-        work_cores, base=[one.cpu_cores for one in base], groups=[one.cpu_cores for one in groups], heat=heat
+        work_cores,
+        base=[instance.cpu_cores for instance in base],
+        groups=[group.cpu_cores for group in groups],
+        heat=heat,
     )
     together = zip((*base, *groups), asked, strict=True)
-    return {(one.namespace, one.pod): min(cores, one.cpu_cores) for one, cores in together}
+    return {(instance.namespace, instance.pod): min(cores, instance.cpu_cores) for instance, cores in together}
 
 
 def _time(written: str) -> datetime:

@@ -51,4 +51,4 @@ def _moved(fixed_cores: float, *, hot_cores: float, group_cores: float, target: 
 def _evenly(work_cores: float, cores: Sequence[float]) -> list[float]:
     """By size: everybody has the same usage."""
     together = sum(cores)
-    return [work_cores * one / together if together else 0.0 for one in cores]
+    return [work_cores * core / together if together else 0.0 for core in cores]

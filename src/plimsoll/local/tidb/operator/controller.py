@@ -57,7 +57,7 @@ class TidbClusters:
             self.reconcile,
             clock=component.clock,
             entropy=component.entropy,
-            all_keys=lambda: [key_of(one) for one in self._clusters.cache],
+            all_keys=lambda: [key_of(raw) for raw in self._clusters.cache],
         )
         enqueue_on(self._clusters, self.controller, of_itself)
         enqueue_on(self._sets, self.controller, of_owner(self._resource))
@@ -135,7 +135,7 @@ class TidbClusters:
         base, replicas = base_key(cluster), known.spec.replicas or 0
         pod = f"{known.metadata.name}-{replicas - 1}"
         state = self._pds.state(base)
-        is_running = any(one.pod == pod and one.is_ready for one in self._topology.instances_in(cluster))
+        is_running = any(instance.pod == pod and instance.is_ready for instance in self._topology.instances_in(cluster))
         store = state.of_pod(cluster.metadata.namespace, pod) if state is not None else None
         step = next_step(store, knows_pd=state is not None, is_running=is_running)
         if isinstance(step, Shrink):
@@ -165,12 +165,15 @@ class TidbClusters:
     async def _tell(self, found: RawObject[TidbCluster], body: Json) -> None:
         metadata = found.view.metadata
         components = components_in(body["spec"])
-        sets = {one: self._sets.cache.get(set_name(metadata.name, one), metadata.namespace) for one in components}
+        sets = {
+            component: self._sets.cache.get(set_name(metadata.name, component), metadata.namespace)
+            for component in components
+        }
         observed = Observed(
             namespace=metadata.namespace,
             name=metadata.name,
-            wanted={one: int(body["spec"][one].get("replicas", 0)) for one in components},
-            sets={name: one.view for name, one in sets.items() if one is not None},
+            wanted={component: int(body["spec"][component].get("replicas", 0)) for component in components},
+            sets={name: raw.view for name, raw in sets.items() if raw is not None},
             instances=self._topology.instances_in(found.view),
             pd=self._pds.state(base_key(found.view)),
         )

@@ -39,7 +39,7 @@ Json = dict[str, Any]
 
 def components_in(spec: Json) -> tuple[str, ...]:
     """Those that a TidbCluster has, in the order in which they start."""
-    return tuple(one for one in COMPONENTS if isinstance(spec.get(one), dict))
+    return tuple(component for component in COMPONENTS if isinstance(spec.get(component), dict))
 
 
 def service_bodies(metadata: Json, component: str, *, owner: Json) -> list[Json]:

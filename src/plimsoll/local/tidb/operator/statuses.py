@@ -62,8 +62,8 @@ def _component(observed: Observed, component: str) -> Json:
     if component == TIKV:
         told |= _stores(observed)
     if component == TIDB:
-        members = [one for one in observed.instances if one.component == TIDB]
-        told["members"] = {one.pod: {"name": one.pod, "health": one.is_ready} for one in members}
+        members = [instance for instance in observed.instances if instance.component == TIDB]
+        told["members"] = {instance.pod: {"name": instance.pod, "health": instance.is_ready} for instance in members}
     return told
 
 
@@ -99,8 +99,12 @@ def _stores(observed: Observed) -> Json:
     at = observed.pd.as_of
     return {
         "bootStrapped": observed.pd.is_bootstrapped,
-        "stores": {str(one.id): _store(one, at) for one in own if one.state != TOMBSTONE},
-        "tombstoneStores": {str(one.id): _store(one, at) for one in own if one.state == TOMBSTONE},
+        "stores": {
+            str(store_state.id): _store(store_state, at) for store_state in own if store_state.state != TOMBSTONE
+        },
+        "tombstoneStores": {
+            str(store_state.id): _store(store_state, at) for store_state in own if store_state.state == TOMBSTONE
+        },
     }
 
 
@@ -122,14 +126,21 @@ def _is_ready(observed: Observed, component: str) -> bool:
     if component != TIKV:
         return True
     own = observed.pd.of_cluster(observed.namespace, observed.name) if observed.pd else ()
-    return observed.pd is not None and sum(one.is_healthy(observed.pd.as_of) for one in own) >= wanted
+    return observed.pd is not None and sum(store_state.is_healthy(observed.pd.as_of) for store_state in own) >= wanted
 
 
 def _condition(before: Json, *, is_ready: bool, now: datetime) -> Json:
     status = "True" if is_ready else "False"
     reason, message = ("Ready", "TiDB cluster is fully up and running") if is_ready else ("NotReady", "not all are up")
     conditions = before.get("conditions")
-    old = next((one for one in conditions or () if isinstance(one, dict) and one.get("type") == _READY), {})
+    old = next(
+        (
+            condition
+            for condition in conditions or ()
+            if isinstance(condition, dict) and condition.get("type") == _READY
+        ),
+        {},
+    )
     same = old.get("status") == status
     since = old.get("lastTransitionTime") if same else written_time(now)
     return {"type": _READY, "status": status, "reason": reason, "message": message, "lastTransitionTime": since}

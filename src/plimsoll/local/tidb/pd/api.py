@@ -94,19 +94,25 @@ def _stores(state: PdState, asked: _Asked, around: Around) -> Response:
     if asked.parts[1:] == ("progress",):
         return _progress(state, asked)
     wanted = asked.query.get("state") or ["0", "1"]
-    found = [one for one in state.stores if str(one.state) in wanted]
+    found = [store_state for store_state in state.stores if str(store_state.state) in wanted]
     return _json(state, _listed(state, found, around))
 
 
 def _listed(state: PdState, stores: Sequence[StoreState], around: Around) -> dict[str, Any]:
-    per_peer = around.used_bytes / max(1, sum(one.regions for one in state.stores))
-    bodies = [store_body(one, now=around.now, used_bytes=per_peer * one.regions) for one in stores]
+    per_peer = around.used_bytes / max(1, sum(store_state.regions for store_state in state.stores))
+    bodies = [
+        store_body(store_state, now=around.now, used_bytes=per_peer * store_state.regions) for store_state in stores
+    ]
     return {"count": len(bodies), "stores": bodies}
 
 
 def _progress(state: PdState, asked: _Asked) -> Response:
     wanted = asked.one("id")
-    leaving = [one for one in state.stores if one.state == OFFLINE and wanted in {"", str(one.id)}]
+    leaving = [
+        store_state
+        for store_state in state.stores
+        if store_state.state == OFFLINE and wanted in {"", str(store_state.id)}
+    ]
     if not leaving:
         return _text(state, HTTPStatus.NOT_FOUND, "no progress found for the given action")
     share = 1 - leaving[0].regions / max(1, state.regions)
@@ -136,7 +142,7 @@ def _taken_offline(state: PdState, store: StoreState, around: Around) -> Respons
     if store.state == TOMBSTONE:
         return _text(state, HTTPStatus.GONE, f"store {store.id} has been removed")
     if store.state == UP:
-        left = sum(one.is_healthy(around.now) for one in state.stores if one.id != store.id)
+        left = sum(store_state.is_healthy(around.now) for store_state in state.stores if store_state.id != store.id)
         if left < state.max_replicas:
             told = (
                 f"can not remove store {store.id} since the number of up stores would be {left} "
@@ -158,7 +164,7 @@ def _put_into(state: PdState, store: StoreState, wanted: str, around: Around) ->
 
 def _relabelled(state: PdState, store: StoreState, asked: _Asked) -> Response:
     labels = _decoded(asked.body)
-    if not isinstance(labels, dict) or not all(isinstance(one, str) for one in labels.values()):
+    if not isinstance(labels, dict) or not all(isinstance(label, str) for label in labels.values()):
         return _text(state, HTTPStatus.BAD_REQUEST, "labels are a map of text")
     changed = replace(store, labels={**store.labels, **labels})
     return _json(state.with_store(changed), "The store's label is updated.")
@@ -167,16 +173,17 @@ def _relabelled(state: PdState, store: StoreState, asked: _Asked) -> Response:
 def _labels(state: PdState, asked: _Asked, around: Around) -> Response:
     """Both parameters are patterns that may match anywhere, in any case."""
     patterns = asked.one("name"), asked.one("value")
-    if asked.parts[1:] != ("stores",) or any(len(one) > _LONGEST_PATTERN for one in patterns):
+    if asked.parts[1:] != ("stores",) or any(len(pattern) > _LONGEST_PATTERN for pattern in patterns):
         return _text(state, HTTPStatus.NOT_FOUND, "404 page not found")
     try:
-        name, value = (re2.compile(f"(?i){one}") for one in patterns)
+        name, value = (re2.compile(f"(?i){pattern}") for pattern in patterns)
     except re2.error as error:
         return _text(state, HTTPStatus.BAD_REQUEST, f"error parsing regexp: {error}")
     found = [
-        one
-        for one in state.stores
-        if one.state != TOMBSTONE and any(name.search(key) and value.search(text) for key, text in one.labels.items())
+        store_state
+        for store_state in state.stores
+        if store_state.state != TOMBSTONE
+        and any(name.search(key) and value.search(text) for key, text in store_state.labels.items())
     ]
     return _json(state, _listed(state, found, around))
 
@@ -245,11 +252,15 @@ def _regions(state: PdState, asked: _Asked, around: Around) -> Response:
         case ("check", "miss-peer"):
             count = min(state.regions, state.peers_missing)
         case ("check", "down-peer"):
-            lost = [one for one in state.stores if one.state_name(around.now) in {"Disconnected", "Down"}]
-            count = min(state.regions, sum(one.regions for one in lost))
+            lost = [
+                store_state
+                for store_state in state.stores
+                if store_state.state_name(around.now) in {"Disconnected", "Down"}
+            ]
+            count = min(state.regions, sum(store_state.regions for store_state in lost))
         case ("check", "offline-peer"):
-            leaving = [one for one in state.stores if one.state == OFFLINE]
-            count = min(state.regions, sum(one.regions for one in leaving))
+            leaving = [store_state for store_state in state.stores if store_state.state == OFFLINE]
+            count = min(state.regions, sum(store_state.regions for store_state in leaving))
         case ("check", "pending-peer" | "extra-peer"):
             count = 0
         case _:
@@ -279,10 +290,10 @@ def _key_range(asked: _Asked, around: Around) -> dict[str, Any]:
 
 def _topology(around: Around) -> list[tuple[bytes, bytes]]:
     keys = []
-    for one in around.tidb:
-        started = int((one.since or around.now).timestamp())
-        info = {"version": "v7.5.0", "start_timestamp": started, "labels": one.labels}
-        place = f"/topology/tidb/{one.address}".encode()
+    for instance in around.tidb:
+        started = int((instance.since or around.now).timestamp())
+        info = {"version": "v7.5.0", "start_timestamp": started, "labels": instance.labels}
+        place = f"/topology/tidb/{instance.address}".encode()
         keys.append((place + b"/info", msgspec.json.encode(info)))
         keys.append((place + b"/ttl", str(int(around.now.timestamp() * 1e9)).encode()))
     return keys

@@ -95,7 +95,11 @@ class SimulatedPds:
                 return None
             around = Around(
                 now=self._clock.now(),
-                tidb=tuple(one for one in self._topology.instances(base) if one.component == TIDB and one.is_ready),
+                tidb=tuple(
+                    instance
+                    for instance in self._topology.instances(base)
+                    if instance.component == TIDB and instance.is_ready
+                ),
                 used_bytes=self._loads.used_bytes(base),
                 metric_storage=self._metric_storage,
             )
@@ -180,5 +184,5 @@ class SimulatedPds:
 
 def _lasting(state: PdState) -> tuple[Any, ...]:
     """What does not follow from the time alone."""
-    stores = tuple(replace(one, regions=0, leaders=0) for one in state.stores)
+    stores = tuple(replace(store_state, regions=0, leaders=0) for store_state in state.stores)
     return stores, state.evicting, state.cluster_uid

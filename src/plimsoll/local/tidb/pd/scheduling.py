@@ -46,10 +46,13 @@ def seconds_to_settle(state: PdState, *, now: datetime, speed: float = MOVES_PER
 
 
 def _buried(state: PdState, *, as_of: datetime) -> PdState:
-    gone = {one.id for one in state.stores if one.state == OFFLINE and one.regions == 0}
+    gone = {store_state.id for store_state in state.stores if store_state.state == OFFLINE and store_state.regions == 0}
     if not gone:
         return replace(state, as_of=as_of)
-    stores = tuple(replace(one, state=TOMBSTONE, leaders=0) if one.id in gone else one for one in state.stores)
+    stores = tuple(
+        replace(store_state, state=TOMBSTONE, leaders=0) if store_state.id in gone else store_state
+        for store_state in state.stores
+    )
     return replace(state, stores=stores, as_of=as_of)
 
 
@@ -59,16 +62,16 @@ class _Board:
     def __init__(self, state: PdState, *, now: datetime) -> None:
         self._state = state
         self._now = now
-        self._stores = [one for one in state.stores if one.state != TOMBSTONE]
-        self._regions = {one.id: one.regions for one in self._stores}
-        self._leaders = {one.id: one.leaders for one in self._stores}
-        healthy = [one for one in self._stores if one.is_healthy(now)]
-        self._normal = [one.id for one in healthy if not one.is_special]
-        self._special = [one.id for one in healthy if one.is_special]
-        self._leaving = [one.id for one in self._stores if self._is_leaving(one)]
+        self._stores = [store_state for store_state in state.stores if store_state.state != TOMBSTONE]
+        self._regions = {store_state.id: store_state.regions for store_state in self._stores}
+        self._leaders = {store_state.id: store_state.leaders for store_state in self._stores}
+        healthy = [store_state for store_state in self._stores if store_state.is_healthy(now)]
+        self._normal = [store_state.id for store_state in healthy if not store_state.is_special]
+        self._special = [store_state.id for store_state in healthy if store_state.is_special]
+        self._leaving = [store_state.id for store_state in self._stores if self._is_leaving(store_state)]
         evicting = set(state.evicting)
         self._led = [one for one in (*self._normal, *self._special) if one not in evicting]
-        self._unled = [one.id for one in self._stores if one.id not in self._led]
+        self._unled = [store_state.id for store_state in self._stores if store_state.id not in self._led]
 
     def step(self) -> bool:
         """Move a peer and a leader, as far as there is something to move."""
@@ -77,10 +80,10 @@ class _Board:
 
     def told(self) -> PdState:
         changed = tuple(
-            replace(one, regions=self._regions[one.id], leaders=self._leaders[one.id])
-            if one.id in self._regions
-            else one
-            for one in self._state.stores
+            replace(store_state, regions=self._regions[store_state.id], leaders=self._leaders[store_state.id])
+            if store_state.id in self._regions
+            else store_state
+            for store_state in self._state.stores
         )
         return replace(self._state, stores=changed)
 
@@ -92,7 +95,7 @@ class _Board:
     def _emptiest(self) -> int | None:
         """The ordinary store with the fewest regions that does not have them all."""
         open_ones = [one for one in self._normal if self._regions[one] < self._state.regions]
-        return min(open_ones, key=lambda one: (self._regions[one], one), default=None)
+        return min(open_ones, key=lambda open_one: (self._regions[open_one], open_one), default=None)
 
     def _make_missing_peer(self) -> bool:
         target = self._emptiest()

@@ -83,23 +83,31 @@ class PdState(Value):
         return bool(self.stores)
 
     def store(self, store_id: int) -> StoreState | None:
-        return next((one for one in self.stores if one.id == store_id), None)
+        return next((store_state for store_state in self.stores if store_state.id == store_id), None)
 
     def of_pod(self, namespace: str, pod: str) -> StoreState | None:
         """The store of a pod; of several, the one that registered last."""
-        found = [one for one in self.stores if (one.namespace, one.pod) == (namespace, pod)]
+        found = [
+            store_state for store_state in self.stores if (store_state.namespace, store_state.pod) == (namespace, pod)
+        ]
         return found[-1] if found else None
 
     def of_cluster(self, namespace: str, cluster: str) -> tuple[StoreState, ...]:
-        return tuple(one for one in self.stores if (one.namespace, one.cluster) == (namespace, cluster))
+        return tuple(
+            store_state
+            for store_state in self.stores
+            if (store_state.namespace, store_state.cluster) == (namespace, cluster)
+        )
 
     @property
     def peers_missing(self) -> int:
-        there = sum(one.regions for one in self.stores)
+        there = sum(store_state.regions for store_state in self.stores)
         return max(0, self.regions * self.max_replicas - there) if self.is_bootstrapped else 0
 
     def with_store(self, changed: StoreState) -> PdState:
-        return replace(self, stores=tuple(changed if one.id == changed.id else one for one in self.stores))
+        return replace(
+            self, stores=tuple(changed if store_state.id == changed.id else store_state for store_state in self.stores)
+        )
 
 
 def heard(state: PdState, instances: Iterable[Instance], *, now: datetime) -> PdState:
@@ -149,4 +157,4 @@ def _registered(state: PdState, instance: Instance, *, now: datetime) -> PdState
 
 
 def _mapped(state: PdState, change: Callable[[StoreState], StoreState]) -> PdState:
-    return replace(state, stores=tuple(change(one) for one in state.stores))
+    return replace(state, stores=tuple(change(store_state) for store_state in state.stores))

@@ -44,8 +44,8 @@ class _Metric(NamedTuple):
 _METRICS: Final = {
     "tikv_thread_cpu_seconds_total": _Metric(TIKV, "CPU seconds of TiKV's threads", None),
     "process_cpu_seconds_total": _Metric(TIDB, "CPU seconds of the process", None),
-    "tikv_server_cpu_cores_quota": _Metric(TIKV, "Cores a TiKV may use", lambda one: one.cores),
-    "tidb_server_maxprocs": _Metric(TIDB, "Cores a TiDB may use", lambda one: one.cores),
+    "tikv_server_cpu_cores_quota": _Metric(TIKV, "Cores a TiKV may use", lambda sample: sample.cores),
+    "tidb_server_maxprocs": _Metric(TIDB, "Cores a TiDB may use", lambda sample: sample.cores),
 }
 
 
@@ -108,10 +108,10 @@ def _grown(
     found: list[Series], wanted: dict[str, str], at_s: float, *, window_s: float
 ) -> list[tuple[dict[str, str], float]]:
     sums: dict[tuple[str, ...], float] = {}
-    for one in found:
-        grown = one.increase(at_s, window_s=window_s) if wanted.items() <= one.labels.items() else None
+    for series in found:
+        grown = series.increase(at_s, window_s=window_s) if wanted.items() <= series.labels.items() else None
         if grown is not None:
-            place = tuple(one.labels[name] for name in _BY)
+            place = tuple(series.labels[name] for name in _BY)
             sums[place] = sums.get(place, 0.0) + grown
     return [(dict(zip(_BY, place, strict=True)), value) for place, value in sums.items()]
 

@@ -73,13 +73,13 @@ class Monitoring:
         state = self._pds.state(key)
         if state is None:
             return {}
-        per_peer = self._loads.used_bytes(key) / max(1, sum(one.regions for one in state.stores))
+        per_peer = self._loads.used_bytes(key) / max(1, sum(store_state.regions for store_state in state.stores))
         sizes = {}
-        for one in instances:
-            store = state.of_pod(one.namespace, one.pod) if one.component == TIKV else None
+        for instance in instances:
+            store = state.of_pod(instance.namespace, instance.pod) if instance.component == TIKV else None
             if store is not None and store.state != TOMBSTONE:
                 used = min(float(store.capacity_bytes), per_peer * store.regions)
                 available = store.capacity_bytes - used
                 told = {"capacity": float(store.capacity_bytes), "used": used, "available": available}
-                sizes[one.namespace, one.pod] = told
+                sizes[instance.namespace, instance.pod] = told
         return sizes

@@ -62,13 +62,13 @@ class Series:
         """The sample that a gauge has at a moment."""
         if self.ended_s is not None and self.ended_s <= at_s:
             return None
-        found = [one for one in self.samples if one.at_s <= at_s]
+        found = [sample for sample in self.samples if sample.at_s <= at_s]
         return found[-1] if found and at_s - found[-1].at_s < LOOKBACK_S else None
 
     def increase(self, at_s: float, *, window_s: float) -> float | None:
         """As Prometheus reckons it: from the samples in the window, carried on to its edges."""
         begin_s = at_s - window_s
-        inside = [one for one in self.samples if begin_s < one.at_s <= at_s]
+        inside = [sample for sample in self.samples if begin_s < sample.at_s <= at_s]
         if len(inside) < 2:
             return None
         first, last = inside[0], inside[-1]
@@ -92,8 +92,10 @@ class AllSeries:
         return bool(self._series)
 
     def of(self, component: str) -> list[Series]:
-        found = [one for one in self._series.values() if one.instance.component == component and one.samples]
-        return sorted(found, key=lambda one: (one.instance.namespace, one.instance.pod, one.instance.uid))
+        found = [
+            series for series in self._series.values() if series.instance.component == component and series.samples
+        ]
+        return sorted(found, key=lambda series: (series.instance.namespace, series.instance.pod, series.instance.uid))
 
     def scraped(
         self,

@@ -263,16 +263,16 @@ def _spare_gpus(candidates: Sequence[_Candidate], part: _Part) -> None:
     """Types with accelerators are left to pods that fit no other, unless accelerators are what is asked for."""
     if part.asks_for_gpus:
         return
-    with_gpus = [one for one in candidates if gpu_count(one.kind.capacity) > 0]
-    others = [one for one in candidates if gpu_count(one.kind.capacity) == 0]
+    with_gpus = [candidate for candidate in candidates if gpu_count(candidate.kind.capacity) > 0]
+    others = [candidate for candidate in candidates if gpu_count(candidate.kind.capacity) == 0]
     if not with_gpus or not others:
         return
     for ask in part.asks:
         members = ask.members
         elsewhere = np.zeros(len(members), dtype=np.bool_)
-        for one in others:
-            if one.serves(ask, ask.wish.selector):
-                elsewhere |= one.fits[members]
+        for candidate in others:
+            if candidate.serves(ask, ask.wish.selector):
+                elsewhere |= candidate.fits[members]
         for one in with_gpus:
             one.fits[members] &= ~elsewhere
 

@@ -128,8 +128,8 @@ class RequirementReader:
 
     def __init__(self, policy: Policy, machine_types: Iterable[MachineType]) -> None:
         types = tuple(machine_types)
-        self.system_keys = SYSTEM_KEYS | {key for one in types for key in one.labels}
-        self._provided_taints = frozenset(taint.key for one in types for taint in one.taints)
+        self.system_keys = SYSTEM_KEYS | {key for machine_type in types for key in machine_type.labels}
+        self._provided_taints = frozenset(taint.key for machine_type in types for taint in machine_type.taints)
         self._passing = Passing(policy.pods)
         self._how = policy.nap.taints
 
@@ -179,19 +179,21 @@ class RequirementReader:
         self, term: placement.NodeSelectorTerm, own: Mapping[str, str]
     ) -> tuple[dict[str, str], str | None]:
         pinned = dict(own)
-        for one in term.match_expressions:
-            if one.operator == "In" and len(one.values) == 1:
-                pinned.setdefault(one.key, one.values[0])
-        if any(one.operator == "In" for one in term.match_fields):
+        for requirement in term.match_expressions:
+            if requirement.operator == "In" and len(requirement.values) == 1:
+                pinned.setdefault(requirement.key, requirement.values[0])
+        if any(node_selector_requirement.operator == "In" for node_selector_requirement in term.match_fields):
             return pinned, "the pod names its node by a field"
-        for one in term.match_expressions:
-            if one.key not in pinned and not self._is_put_on_groups(one.key):
+        for selector_requirement in term.match_expressions:
+            if selector_requirement.key not in pinned and not self._is_put_on_groups(selector_requirement.key):
                 continue
-            condition = node_requirement(one.key, one.operator, one.values)
-            if one.key in MACHINE_TYPE_KEYS and one.key not in pinned:
+            condition = node_requirement(
+                selector_requirement.key, selector_requirement.operator, selector_requirement.values
+            )
+            if selector_requirement.key in MACHINE_TYPE_KEYS and selector_requirement.key not in pinned:
                 continue
             if not condition.matches(pinned):
-                return pinned, _unmet(one, pinned)
+                return pinned, _unmet(selector_requirement, pinned)
         return pinned, None
 
 
@@ -255,7 +257,7 @@ def _keys_of_place(pod: Pod) -> set[str]:
 def _affinity_keys(pod: Pod) -> Iterator[str]:
     required = _required(pod)
     for term in () if required is None else required.node_selector_terms:
-        yield from (one.key for one in term.match_expressions)
+        yield from (requirement.key for requirement in term.match_expressions)
 
 
 def _topology_keys(pod: Pod) -> Iterator[str]:

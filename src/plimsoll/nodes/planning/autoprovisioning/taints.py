@@ -76,7 +76,11 @@ def taints_for(
     if how == "none":
         return ()
     found: dict[tuple[str, str], Taint] = {}
-    custom = (_as_taint(one) for one in tolerations if _is_custom(one, passing) and one.key not in provided)
+    custom = (
+        _as_taint(toleration)
+        for toleration in tolerations
+        if _is_custom(toleration, passing) and toleration.key not in provided
+    )
     for taint in sorted(custom, key=_order):
         if how == "matched" and selector.get(taint.key) != taint.value:
             continue

@@ -160,5 +160,9 @@ class Asked:
 
 def allowed(budgets: Iterable[DisruptionBudget], asked: Asked, now: datetime) -> int:
     """Nodes of a group that may be disturbed at once for a reason."""
-    holding = [one.most(asked.size) for one in budgets if one.holds(asked.group, asked.reason, now)]
+    holding = [
+        disruption_budget.most(asked.size)
+        for disruption_budget in budgets
+        if disruption_budget.holds(asked.group, asked.reason, now)
+    ]
     return min(holding, default=UNLIMITED)

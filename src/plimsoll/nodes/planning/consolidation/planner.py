@@ -358,7 +358,7 @@ def replacement_of(
             key=str(listed[0].key),
             pod=off_its_node(listed[0].pod),
             count=len(listed),
-            names=tuple(one.key.name for one in listed),
+            names=tuple(placed_pod.key.name for placed_pod in listed),
         )
         for listed in by_kind.values()
     )
@@ -395,6 +395,8 @@ def _without(
     return replace(
         snapshot,
         view=view,
-        groups=tuple(replace(one, target_size=max(one.target_size - lost[one.id], 0)) for one in snapshot.groups),
+        groups=tuple(
+            replace(group, target_size=max(group.target_size - lost[group.id], 0)) for group in snapshot.groups
+        ),
         group_of={name: group for name, group in snapshot.group_of.items() if name not in gone},
     )

@@ -129,7 +129,7 @@ class ClassTable:
     ) -> ClassTable:
         """`seen_by_running` is what anti-affinity of running pods can see; left out, the view is searched for it."""
         known = Forms() if forms is None else forms
-        made = [known.of(one.pod) for one in pending]
+        made = [known.of(pending_pods.pod) for pending_pods in pending]
         running = SelectorsInPlay.of_view(view) if seen_by_running is None else seen_by_running
         in_play = SelectorsInPlay.of_forms(dict.fromkeys(made)) | running
         maker = _Maker(tuple(pending), view, in_play=in_play, profile=profile, forms=known)
@@ -144,7 +144,7 @@ class ClassTable:
 
         None where the new ones look at others: then classes there are might have to be told apart by more.
         """
-        made = [forms.of(one.pod) for one in more]
+        made = [forms.of(pending.pod) for pending in more]
         if any(form.meets_others for form in made):
             return None
         maker = _Maker((*self.pending, *more), view, in_play=self.in_play, profile=profile, forms=forms)
@@ -159,12 +159,12 @@ class ClassTable:
     @property
     def counts(self) -> Ints:
         """[C]: pods in each class."""
-        return np.array([one.count for one in self.classes], dtype=np.int64)
+        return np.array([pod_class.count for pod_class in self.classes], dtype=np.int64)
 
     @property
     def resources(self) -> tuple[str, ...]:
         """Names of all resources that any class asks for."""
-        return tuple(sorted({name for one in self.classes for name in one.demand}))
+        return tuple(sorted({name for pod_class in self.classes for name in pod_class.demand}))
 
     def named(self, index: int, pods: int, *, after: int = 0) -> dict[str, int]:
         """`pods` members of a class by the key of their Pending, leaving out the `after` first in line."""
@@ -196,7 +196,9 @@ class _Maker:
         self._forms = forms
         self._in_play = in_play
         self._profile = profile
-        with_storage = any(one.pod.spec.volumes and touches_storage(one.pod) for one in pending)
+        with_storage = any(
+            pending_pods.pod.spec.volumes and touches_storage(pending_pods.pod) for pending_pods in pending
+        )
         self._volumes = VolumeForms(view, pending) if with_storage else None
         # Refusals that no node can change follow from the pod, its claims and its namespace: no node is asked.
         self._nowhere = ClusterView.of(namespaces=view.namespaces, storage=view.storage)
@@ -206,9 +208,9 @@ class _Maker:
         members: list[list[int]] = []
         volumes: list[tuple[Any, ...]] = []
         class_of = np.empty(len(self._pending), dtype=np.int64)
-        for index, (one, form) in enumerate(zip(self._pending, forms, strict=True)):
-            asked = self._volumes_of(one.pod)
-            number = found.setdefault(self._key(one.pod, form, asked), len(members))
+        for index, (pending, form) in enumerate(zip(self._pending, forms, strict=True)):
+            asked = self._volumes_of(pending.pod)
+            number = found.setdefault(self._key(pending.pod, form, asked), len(members))
             if number == len(members):
                 members.append([])
                 volumes.append(asked)
@@ -292,8 +294,8 @@ class SelectorsInPlay:
 
     @classmethod
     def of_forms(cls, forms: Iterable[SpecForm]) -> SelectorsInPlay:
-        meeting = [one for one in forms if one.meets_others]
-        return cls(frozenset().union(*(one.label_keys for one in meeting)), bool(meeting))
+        meeting = [spec_form for spec_form in forms if spec_form.meets_others]
+        return cls(frozenset().union(*(spec_form.label_keys for spec_form in meeting)), bool(meeting))
 
     @classmethod
     def of_view(cls, view: ClusterView) -> SelectorsInPlay:

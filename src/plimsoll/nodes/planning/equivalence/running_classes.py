@@ -85,11 +85,11 @@ def sorted_kinds(
     avoided = arrays.neighbours.selectors_in_play()
     table = ClassTable.of(_entries(ours), view, forms=forms, seen_by_running=avoided)
     class_of = np.full(len(homes.kinds), -1, dtype=np.int64)
-    class_of[[one.number for one in ours]] = table.class_of
+    class_of[[pod_kind.number for pod_kind in ours]] = table.class_of
     telling = [
-        one.number
-        for one, number in zip(ours, table.class_of.tolist(), strict=True)
-        if table.classes[number].form.meets_others or _has_storage(one)
+        pod_kind.number
+        for pod_kind, number in zip(ours, table.class_of.tolist(), strict=True)
+        if table.classes[number].form.meets_others or _has_storage(pod_kind)
     ]
     return Sorted(
         table=table,
@@ -108,24 +108,27 @@ def _extended(before: Sorted, view: ClusterView, homes: PodsByNode, there: Flags
     new = [kind for kind in map(homes.kinds.__getitem__, unsorted) if not kind.stays]
     if not new:
         return before if len(class_of) == len(before.class_of) else replace(before, class_of=class_of)
-    if any(_has_storage(one) for one in new):
+    if any(_has_storage(pod_kind) for pod_kind in new):
         return None
     table = before.table.extended(_entries(new), view, forms=forms)
     if table is None:
         return None
-    class_of[[one.number for one in new]] = table.class_of[len(before.table.class_of) :]
+    class_of[[pod_kind.number for pod_kind in new]] = table.class_of[len(before.table.class_of) :]
     fresh = table.classes[len(before.looks) :]
     looks = np.concatenate((before.looks, _looks(fresh, before.made_from, view)))
     return replace(before, table=table, class_of=class_of, looks=looks)
 
 
 def _entries(kinds: Iterable[PodKind]) -> list[PendingPods]:
-    return [PendingPods(key=str(one.number), pod=one.pod, count=1) for one in kinds]
+    return [PendingPods(key=str(pod_kind.number), pod=pod_kind.pod, count=1) for pod_kind in kinds]
 
 
 def _looks(classes: Sequence[PodClass], made_from: MadeFrom, view: ClusterView) -> Flags:
     terms = made_from.terms
-    found = [not one.is_simple or any(means(term, one.pod, view.namespaces) for term in terms) for one in classes]
+    found = [
+        not pod_class.is_simple or any(means(term, pod_class.pod, view.namespaces) for term in terms)
+        for pod_class in classes
+    ]
     return np.array(found, dtype=np.bool_)
 
 

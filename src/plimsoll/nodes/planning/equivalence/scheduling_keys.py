@@ -133,9 +133,9 @@ def fingerprint(pod: Pod) -> bytes:
     spec = pod.spec
     status = pod.status
     resized = [
-        (one.name, one.allocated_resources, one.resources)
-        for one in (*status.container_statuses, *status.init_container_statuses)
-        if one.allocated_resources or one.resources is not None
+        (container_status.name, container_status.allocated_resources, container_status.resources)
+        for container_status in (*status.container_statuses, *status.init_container_statuses)
+        if container_status.allocated_resources or container_status.resources is not None
     ]
     return _ENCODER.encode(
         (
@@ -161,12 +161,16 @@ def fingerprint(pod: Pod) -> bytes:
 def _form(pod: Pod, written: bytes, *, number: int) -> SpecForm:
     spec = pod.spec
     wanted, unwanted = _required_terms(pod)
-    hard = [one for one in spec.topology_spread_constraints if one.when_unsatisfiable in {"", "DoNotSchedule"}]
+    hard = [
+        constraint
+        for constraint in spec.topology_spread_constraints
+        if constraint.when_unsatisfiable in {"", "DoNotSchedule"}
+    ]
     demand, unreadable = _demand(pod, written)
     ports = tuple(sorted(host_ports(pod)))
     nodes = _nodes_form(pod)
     tolerations = tolerations_form(spec.tolerations)
-    spread = tuple(_spread_form(one) for one in hard)
+    spread = tuple(_spread_form(constraint) for constraint in hard)
     company, apart = _terms_form(wanted), _terms_form(unwanted)
     asked = (frozenset(demand.items()), nodes, tolerations, spread, company, apart, ports)
     return SpecForm(
@@ -198,8 +202,8 @@ def _required_terms(pod: Pod) -> tuple[tuple[PodAffinityTerm, ...], tuple[PodAff
 
 def _other_marks(spec: PodSpec) -> Form:
     """What tells pods apart beyond what they ask for."""
-    gates = tuple(one.name for one in spec.scheduling_gates)
-    devices = tuple(one.name for one in spec.resource_claims)
+    gates = tuple(gate.name for gate in spec.scheduling_gates)
+    devices = tuple(claim.name for claim in spec.resource_claims)
     return (spec.node_name, spec.priority, spec.scheduler_name, gates, devices)
 
 
@@ -227,15 +231,24 @@ def _node_term_form(term: NodeSelectorTerm) -> Form:
 
 
 def _requirements_form(requirements: Iterable[NodeSelectorRequirement]) -> Form:
-    return tuple(sorted({(one.key, one.operator, tuple(sorted(set(one.values)))) for one in requirements}))
+    return tuple(
+        sorted(
+            {
+                (requirement.key, requirement.operator, tuple(sorted(set(requirement.values))))
+                for requirement in requirements
+            }
+        )
+    )
 
 
 def tolerations_form(tolerations: Iterable[Toleration]) -> Form:
     """What is tolerated; for how long only matters to pods that run, and an unknown operator tolerates nothing."""
     forms = {
-        (one.key, one.effect, "Exists", "") if one.operator == "Exists" else (one.key, one.effect, "Equal", one.value)
-        for one in tolerations
-        if one.operator in {"", "Equal", "Exists"}
+        (toleration.key, toleration.effect, "Exists", "")
+        if toleration.operator == "Exists"
+        else (toleration.key, toleration.effect, "Equal", toleration.value)
+        for toleration in tolerations
+        if toleration.operator in {"", "Equal", "Exists"}
     }
     return tuple(sorted(forms))
 
@@ -244,14 +257,17 @@ def selector_form(selector: LabelSelector | None) -> Form | None:
     """None for an absent selector (it selects nothing), empty for an empty one (it selects everything)."""
     if selector is None:
         return None
-    expressions = {(one.key, one.operator, tuple(sorted(set(one.values)))) for one in selector.match_expressions}
+    expressions = {
+        (requirement.key, requirement.operator, tuple(sorted(set(requirement.values))))
+        for requirement in selector.match_expressions
+    }
     pairs = {(key, "In", (value,)) for key, value in selector.match_labels.items()}
     return tuple(sorted(expressions | pairs))
 
 
 def _terms_form(terms: Iterable[PodAffinityTerm]) -> Form:
     # As text, since an absent selector does not compare with one that is there.
-    return tuple(sorted({_term_form(one) for one in terms}, key=repr))
+    return tuple(sorted({_term_form(term) for term in terms}, key=repr))
 
 
 def _term_form(term: PodAffinityTerm) -> Form:
@@ -289,7 +305,7 @@ def _spread_label_keys(one: TopologySpreadConstraint) -> set[str]:
 def _selector_keys(selector: LabelSelector | None) -> set[str]:
     if selector is None:
         return set()
-    return {*selector.match_labels, *(one.key for one in selector.match_expressions)}
+    return {*selector.match_labels, *(requirement.key for requirement in selector.match_expressions)}
 
 
 def visible_labels(labels: Mapping[str, str], keys: frozenset[str]) -> tuple[tuple[str, str], ...]:

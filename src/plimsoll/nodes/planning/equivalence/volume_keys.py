@@ -39,7 +39,7 @@ _ENCODER: Final = msgspec.msgpack.Encoder(order="deterministic")
 
 def touches_storage(pod: Pod) -> bool:
     """Whether any volume of the pod matters for placement: a claim, or a disk that mounts once."""
-    return any(_is_claim(one) or _is_disk(one) for one in pod.spec.volumes)
+    return any(_is_claim(volume) or _is_disk(volume) for volume in pod.spec.volumes)
 
 
 def _is_claim(volume: Volume) -> bool:
@@ -52,7 +52,7 @@ def _is_disk(volume: Volume) -> bool:
 
 
 def pod_claims(pod: Pod) -> tuple[ClaimKey, ...]:
-    names = (claim_name(pod, one) for one in pod.spec.volumes)
+    names = (claim_name(pod, volume) for volume in pod.spec.volumes)
     return tuple((pod.metadata.namespace, name) for name in names if name is not None)
 
 
@@ -114,9 +114,9 @@ def _claims_known_by_name(view: ClusterView, pending: Iterable[PendingPods]) -> 
     """Claims that more than one pod uses or would use, and those a volume is reserved for."""
     asked: set[ClaimKey] = set()
     named: set[ClaimKey] = set()
-    for one in pending:
-        for key in pod_claims(one.pod):
-            if key in asked or one.count > 1:
+    for pending_pods in pending:
+        for key in pod_claims(pending_pods.pod):
+            if key in asked or pending_pods.count > 1:
                 named.add(key)
             asked.add(key)
     if not asked:

@@ -32,14 +32,14 @@ def beside_daemons(
         if name != PODS and free[name] < wanted <= free[name] + taken[name]
     }
     return tuple(
-        structs.replace(one, messages=tuple(crowded.get(message, message) for message in one.messages))
-        for one in refusals
+        structs.replace(refusal, messages=tuple(crowded.get(message, message) for message in refusal.messages))
+        for refusal in refusals
     )
 
 
 def _told(name: str, there: int, daemons: Sequence[Pod]) -> str:
     """No comma in it: Events count what stands between commas."""
-    asked = {_owner(one): overhead((one,))[name] for one in daemons}
+    asked = {_owner(pod): overhead((pod,))[name] for pod in daemons}
     largest = sorted((owner for owner in asked if asked[owner]), key=lambda owner: (-asked[owner], owner))
     if len(largest) == 1:
         who = f"daemon set {largest[0]} takes"

@@ -63,7 +63,7 @@ def _largest(draft: Placement, offer: int) -> list[int]:
 
 def _refusals_why_made(board: ScaleUpProblem, number: int) -> Iterator[tuple[str, list[str]]]:
     """What would have to be different about nodes of groups that the rules exclude; told alike for one rule's word."""
-    there = [index for index, one in enumerate(board.offers) if one.exists]
+    there = [index for index, option in enumerate(board.offers) if option.exists]
     if not there:
         return
     rules = board.offer_rules
@@ -72,7 +72,7 @@ def _refusals_why_made(board: ScaleUpProblem, number: int) -> Iterator[tuple[str
         if code:
             refused = [board.offers[index] for index in there if codes[index] == code]
             told = _lacking(board, number, refused[0], rules.refusal(code))
-            yield told, [one.group for one in refused]
+            yield told, [option.group for option in refused]
 
 
 def _lacking(board: ScaleUpProblem, number: int, offer: ScaleUpOption, refusal: Refusal) -> str:
@@ -83,7 +83,7 @@ def _lacking(board: ScaleUpProblem, number: int, offer: ScaleUpOption, refusal: 
         labels = [f"{key}={value}" for key, value in wanted.pinned.items() if there.get(key) != value]
         return f"nodes labelled {', '.join(labels)} are needed" if labels else words
     if refusal.plugin == TAINT_TOLERATION:
-        taints = [f"{one.key}={one.value}:{one.effect}" for one in offer.node.spec.taints]
+        taints = [f"{taint.key}={taint.value}:{taint.effect}" for taint in offer.node.spec.taints]
         return f"nodes without the taint {', '.join(taints)} are needed"
     if refusal.plugin == RESOURCES_FIT:
         demand = board.table.classes[number].demand

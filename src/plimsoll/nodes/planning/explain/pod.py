@@ -26,7 +26,7 @@ Json = dict[str, Any]
 
 def explained(board: ScaleUpProblem, plan: ScaleUpPlan, key: str) -> Json:
     """Of the pending entry with this key, as plain data."""
-    index = next(index for index, one in enumerate(board.snapshot.pending) if one.key == key)
+    index = next(index for index, pending in enumerate(board.snapshot.pending) if pending.key == key)
     number = int(board.table.class_of[index])
     one = board.table.classes[number]
     found: Json = {"pod": key, "pods": board.snapshot.pending[index].count, "outcome": fate(plan, key)}
@@ -47,8 +47,13 @@ def explained(board: ScaleUpProblem, plan: ScaleUpPlan, key: str) -> Json:
             for kind, refusals in refused_types(board, number)
         ],
         "notOffered": [
-            {"group": each.group, "machineType": each.machine_type, "code": each.code, "reason": each.reason}
-            for each in board.offered.not_offered
+            {
+                "group": not_offered.group,
+                "machineType": not_offered.machine_type,
+                "code": not_offered.code,
+                "reason": not_offered.reason,
+            }
+            for not_offered in board.offered.not_offered
         ],
     }
 
@@ -56,15 +61,15 @@ def explained(board: ScaleUpProblem, plan: ScaleUpPlan, key: str) -> Json:
 def fate(plan: ScaleUpPlan, key: str) -> Json:
     """What the plan does for the pods of one entry."""
     grown = {
-        one.offer.group: sum(pattern.nodes * pattern.pods.get(key, 0) for pattern in one.patterns)
-        for one in plan.growths
+        scale_up.offer.group: sum(pattern.nodes * pattern.pods.get(key, 0) for pattern in scale_up.patterns)
+        for scale_up in plan.growths
     }
-    left = [one for one in plan.remaining if key in one.keys]
+    left = [unschedulable for unschedulable in plan.remaining if key in unschedulable.keys]
     return {
         "existing": {node: pods[key] for node, pods in plan.existing.items() if key in pods},
         "new": {group: pods for group, pods in grown.items() if pods},
-        "remaining": sum(one.keys[key] for one in left),
-        "reasons": [str(reason) for one in left for reason in one.reasons],
+        "remaining": sum(unschedulable.keys[key] for unschedulable in left),
+        "reasons": [str(reason) for unschedulable in left for reason in unschedulable.reasons],
     }
 
 
@@ -73,7 +78,7 @@ def _offer(offer: ScaleUpOption, pod: Pod, view: ClusterView, *, allowed: bool) 
     place = NodeState(node).with_pods(PlacedPod(daemon) for daemon in offer.daemons)
     around = view.with_node(node)
     refusals = prepared(pod, around, profile=DEFAULT_PROFILE).refusals(place)
-    reasons = [str(one) for one in beside_daemons(refusals, pod_demand(pod), offer.free, offer.daemons)]
+    reasons = [str(refusal) for refusal in beside_daemons(refusals, pod_demand(pod), offer.free, offer.daemons)]
     if not reasons and not allowed:
         reasons = ["kept for pods that ask for it"]
     return {

@@ -44,7 +44,7 @@ def refused_types(board: ScaleUpProblem, number: int) -> Iterator[tuple[MachineT
     if wish.impossible is not None:
         return
     wanted = policy.nap.machine_types
-    known |= {one.machine_type for one in board.offered.not_offered}
+    known |= {not_offered.machine_type for not_offered in board.offered.not_offered}
     daemons = DaemonSets(board.snapshot.daemon_sets)
     for kind in board.snapshot.machine_types:
         if kind.name not in known and (not wanted or kind.name in wanted):

@@ -55,7 +55,7 @@ def may_interact(board: ScaleUpProblem, number: int) -> bool:
     return (
         not table.classes[number].is_simple
         or board.snapshot.view.has_anti_affinity
-        or any(one.has_anti_affinity for one in table)
+        or any(pod_class.has_anti_affinity for pod_class in table)
     )
 
 
@@ -75,7 +75,7 @@ def refused_on_planned(
     filled = _Filled.of(board, draft)
     for offer, place in filled.planned[:ASKED]:
         refusals = filled.refusals(number, place)
-        if refusals and all(one.plugin in {INTER_POD_AFFINITY, TOPOLOGY_SPREAD} for one in refusals):
+        if refusals and all(refusal.plugin in {INTER_POD_AFFINITY, TOPOLOGY_SPREAD} for refusal in refusals):
             yield offer, refusals
 
 
@@ -103,7 +103,7 @@ class _Filled:
         for number, batch in enumerate(draft.batches[:_WHOLE]):
             for index in range(batch.nodes if whole else 1):
                 node = planned_node(board.offers[batch.offer], number * _WHOLE + index)
-                empty = NodeState(node).with_pods(PlacedPod(one) for one in board.offers[batch.offer].daemons)
+                empty = NodeState(node).with_pods(PlacedPod(pod) for pod in board.offers[batch.offer].daemons)
                 states.append(empty.with_pods(_pods(samples, batch.content, empty.name, whole=whole)))
                 if not index:
                     planned.append((batch.offer, states[-1]))
@@ -117,7 +117,7 @@ class _Filled:
         """Where only a part is looked at, counts of pods say nothing."""
         around = self.view if self.view.node(place.name) is not None else self.view.with_states((place,))
         found = prepared(self.board.table.classes[number].pod, around, profile=DEFAULT_PROFILE).refusals(place)
-        return tuple(one for one in found if self.is_whole or one.plugin != TOPOLOGY_SPREAD)
+        return tuple(refusal for refusal in found if self.is_whole or refusal.plugin != TOPOLOGY_SPREAD)
 
 
 def _classes(draft: Placement) -> set[int]:
@@ -198,7 +198,7 @@ def _refused_types(board: ScaleUpProblem, number: int) -> list[Reason]:
     types: dict[str, list[str]] = {}
     codes_of: dict[str, str] = {}
     for kind, refusals in refused_types(board, number):
-        told = ", ".join(dict.fromkeys(message for one in refusals for message in one.messages))
+        told = ", ".join(dict.fromkeys(message for refusal in refusals for message in refusal.messages))
         types.setdefault(told, []).append(kind.name)
         codes_of[told] = refusals[0].code
     return [_reason(codes_of[told], told, names) for told, names in types.items()]
@@ -244,8 +244,8 @@ def _refused_beside_others(board: ScaleUpProblem, draft: Placement, number: int,
     groups: dict[tuple[str, str], list[str]] = {}
     asked = (*refused_beside(board, draft, number, growing), *refused_on_planned(board, draft, number))
     for offer, refusals in asked:
-        for one in refusals:
-            groups.setdefault((one.code, ", ".join(one.messages)), []).append(_name(board, offer))
+        for refusal in refusals:
+            groups.setdefault((refusal.code, ", ".join(refusal.messages)), []).append(_name(board, offer))
     return [_reason(code, told, names) for (code, told), names in groups.items()]
 
 
@@ -256,8 +256,10 @@ def _used_up(ceiling: ResourceLimit, board: ScaleUpProblem, draft: Placement, li
 
 def _not_offered(board: ScaleUpProblem) -> list[Reason]:
     groups: dict[tuple[str, str], list[str]] = {}
-    for one in board.offered.not_offered:
-        groups.setdefault((one.code, one.reason), []).append(one.group or one.machine_type)
+    for not_offered in board.offered.not_offered:
+        groups.setdefault((not_offered.code, not_offered.reason), []).append(
+            not_offered.group or not_offered.machine_type
+        )
     return [_reason(code, told, names) for (code, told), names in groups.items()]
 
 

@@ -60,8 +60,8 @@ def _parties(board: ScaleUpProblem, meetings: PodRelations, demand: Ints, missin
     guests = [number for number in np.flatnonzero(demand > 0).tolist() if _is_guest(board, number)]
     for host in np.flatnonzero(demand > 0).tolist() if missing[guests].any() else ():
         party = meetings.party_of[host]
-        ours = [one for one in guests if party in meetings.company[meetings.party_of[one]] and one != host]
-        if not missing[ours].any() or party in {meetings.party_of[one] for one in ours}:
+        ours = [guest for guest in guests if party in meetings.company[meetings.party_of[guest]] and guest != host]
+        if not missing[ours].any() or party in {meetings.party_of[our] for our in ours}:
             continue
         spaces = _spaces(board, host, ours)
         most = int(demand[host])
@@ -89,7 +89,7 @@ def _shares(demand: Ints, guests: Sequence[int], hosts: int) -> dict[int, int]:
 def _spaces(board: ScaleUpProblem, host: int, guests: Sequence[int]) -> Ints:
     """[S, R]: what nodes that take host and guests have beside one host, those that stand and those that could be."""
     classes = [host, *guests]
-    rows = np.logical_and.reduce([board.rules.rules.fits(one, board.arrays.free, {}) for one in classes])
+    rows = np.logical_and.reduce([board.rules.rules.fits(pod_class, board.arrays.free, {}) for pod_class in classes])
     offers = board.allowed[:, classes].all(axis=1)
     found: Ints = np.concatenate((board.capacity[offers], board.free[rows])) - board.requests[host]
     return found

@@ -66,20 +66,24 @@ def packed(scene: PlacementView, shares: Sequence[DemandSlice], means: PackingOp
 def _filled(scene: PlacementView, shares: Sequence[DemandSlice], items: Ints) -> tuple[Placement, Ints]:
     board, draft = scene.board, scene.draft
     rows = len(board.arrays)
-    batches = np.stack([one.places.batches for one in shares])
-    allowed = np.concatenate((np.stack([one.places.rows for one in shares]), batches), axis=1).T
+    batches = np.stack([demand_slice.places.batches for demand_slice in shares])
+    allowed = np.concatenate((np.stack([demand_slice.places.rows for demand_slice in shares]), batches), axis=1).T
     demand = Demand(
         requests=_requests(board, shares),
         counts=items,
         allowed=allowed,
         per_bin=np.array(
-            [UNBOUNDED if one.rises else max(1, one.per_node // one.glued) for one in shares], dtype=np.int64
+            [
+                UNBOUNDED if demand_slice.rises else max(1, demand_slice.per_node // demand_slice.glued)
+                for demand_slice in shares
+            ],
+            dtype=np.int64,
         ),
         exclusive=_exclusive(shares),
         tighter=_tighter(shares),
     )
     free = np.concatenate((draft.free_rows(board), draft.free_batches(board)))
-    sizes = np.array([1] * rows + [one.nodes for one in draft.batches], dtype=np.int64)
+    sizes = np.array([1] * rows + [batch.nodes for batch in draft.batches], dtype=np.int64)
     standing = Standing(free=np.maximum(free, 0), kind=np.arange(len(free), dtype=np.int64), multiplicity=sizes)
     turns = _turns(board, shares, _nodes_open(sizes, allowed))
     answer = fill(demand, standing, most_constrained_first(demand, standing, turns))
@@ -93,10 +97,10 @@ def _nodes_open(sizes: Ints, allowed: Flags) -> Ints:
 
 def _turns(board: ScaleUpProblem, shares: Sequence[DemandSlice], choice: Ints) -> Ints:
     """[S]: by priority; then who can be on no new node, on fewest nodes that are there, on fewest kinds of new ones."""
-    offers = np.stack([one.places.offers for one in shares]).sum(axis=1).tolist()
+    offers = np.stack([demand_slice.places.offers for demand_slice in shares]).sum(axis=1).tolist()
     ranked = [
-        (-board.table.classes[one.number].priority, new > 0, int(nodes), new)
-        for one, new, nodes in zip(shares, offers, choice, strict=True)
+        (-board.table.classes[demand_slice.number].priority, new > 0, int(nodes), new)
+        for demand_slice, new, nodes in zip(shares, offers, choice, strict=True)
     ]
     turn_of = {rank: turn for turn, rank in enumerate(sorted(set(ranked)))}
     return np.array([turn_of[rank] for rank in ranked], dtype=np.int64)
@@ -200,8 +204,10 @@ def _packed_new(
         counts=items[chosen],
         capacity=board.capacity[types],
         price=board.planning_prices[types],
-        allowed=np.stack([one.places.offers[types] for one in asked], axis=1),
-        per_bin=np.array([max(1, one.per_node // one.glued) for one in asked], dtype=np.int64),
+        allowed=np.stack([demand_slice.places.offers[types] for demand_slice in asked], axis=1),
+        per_bin=np.array(
+            [max(1, demand_slice.per_node // demand_slice.glued) for demand_slice in asked], dtype=np.int64
+        ),
         exclusive=_exclusive(asked),
         available=np.minimum(board.available - draft.nodes_of(len(board.offers)), UNBOUNDED)[types],
         use=board.limits.use[types],
@@ -213,11 +219,13 @@ def _packed_new(
     left[chosen] = answer.left
     batches = [
         NodeBatch(
-            offer=int(types[one.type]),
-            nodes=one.bins,
-            content=_content((asked[index], count) for index, count in zip(one.classes, one.items, strict=True)),
+            offer=int(types[pattern.type]),
+            nodes=pattern.bins,
+            content=_content(
+                (asked[index], count) for index, count in zip(pattern.classes, pattern.items, strict=True)
+            ),
         )
-        for one in answer.fillings
+        for pattern in answer.fillings
     ]
     # What pods are worth to some offers shows nothing about the others.
     worths = {}
@@ -244,15 +252,15 @@ def _content(items: Iterable[tuple[DemandSlice, int]]) -> dict[int, int]:
 
 
 def _requests(board: ScaleUpProblem, shares: Sequence[DemandSlice]) -> Ints:
-    numbers = [one.number for one in shares]
-    glued = np.array([one.glued for one in shares], dtype=np.int64)
+    numbers = [demand_slice.number for demand_slice in shares]
+    glued = np.array([demand_slice.glued for demand_slice in shares], dtype=np.int64)
     return board.requests[numbers] * glued[:, None]
 
 
 def _exclusive(shares: Sequence[DemandSlice]) -> Flags:
     keys: dict[str, int] = {}
-    for one in shares:
-        for key in one.keys:
+    for demand_slice in shares:
+        for key in demand_slice.keys:
             keys.setdefault(key, len(keys))
     found = np.zeros((len(shares), len(keys)), dtype=np.bool_)
     for index, one in enumerate(shares):

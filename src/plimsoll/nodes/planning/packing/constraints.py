@@ -89,9 +89,11 @@ class _Folder:
 
     def _spread_out(self, share: DemandSlice) -> None:
         number = share.number
-        spreads = [one for one in self._scene.board.rules.spreads(number) if one.key != HOSTNAME]
+        spreads = [
+            spread_count for spread_count in self._scene.board.rules.spreads(number) if spread_count.key != HOSTNAME
+        ]
         apart = [key for key in self._on_node.own_keys(number) if key != HOSTNAME]
-        keys = {*apart, *(one.key for one in spreads)}
+        keys = {*apart, *(spread_count.key for spread_count in spreads)}
         if len(keys) > 1 or (spreads and apart) or len(spreads) > 1:
             self.folded.complex.append(number)
         elif apart:
@@ -103,7 +105,7 @@ class _Folder:
 
     def _level_nodes(self, share: DemandSlice) -> None:
         even = risen(self._scene, share, self._learned.heights.get(share.number)) if self._may_rise(share) else []
-        stays = not any(one.places.offers.any() for one in even)
+        stays = not any(demand_slice.places.offers.any() for demand_slice in even)
         # Existing nodes are filled before new ones join, and so rise whoever opens these.
         self.folded.shares += even if even and (stays or not self._learned.held_down) else [share]
 
@@ -168,7 +170,11 @@ class _Folder:
 
     def _where_even(self, share: DemandSlice, of: Spreading, names: Sequence[str]) -> None:
         """Pods their own constraint does not count change nothing: where one may go, all may."""
-        key = next(one.key for one in self._scene.board.rules.spreads(share.number) if one.key != HOSTNAME)
+        key = next(
+            spread_count.key
+            for spread_count in self._scene.board.rules.spreads(share.number)
+            if spread_count.key != HOSTNAME
+        )
         standing = _even_among([name for name in names if name in of.counts], of.counts, of)
         inside = share.places.within(self._scene.inside(key, standing))
         if int(self._scene.room(share.number)[inside.rows].sum()) >= share.pods:

@@ -102,8 +102,8 @@ class ExactFallback:
         """[C]: classes of concern to nobody but the nodes they are on."""
         board, meetings = self._board, self._meetings
         alone = ~board.rules.interacts
-        for number, one in enumerate(board.table):
-            alone[number] &= one.problem is None and number not in means.doubts.one_by_one | means.doubts.given_up
+        for number, pod_class in enumerate(board.table):
+            alone[number] &= pod_class.problem is None and number not in means.doubts.one_by_one | means.doubts.given_up
         looked_at = {other for parties in (*meetings.company, *meetings.counted) for other in parties}
         looked_at |= {party for party, shunned in enumerate(meetings.shunned) if shunned}
         return alone & np.array([party not in looked_at for party in meetings.party_of], dtype=np.bool_)
@@ -113,9 +113,9 @@ def _without(board: ScaleUpProblem, draft: Placement, movable: Flags) -> Placeme
     """What stays: pods that cannot be moved, and the new nodes these are on; groups that grow whole stay grown."""
     existing = {row: kept for row, content in draft.existing.items() if (kept := _kept(content, movable))}
     batches = [
-        replace(one, content=kept)
-        for one in draft.batches
-        if (kept := _kept(one.content, movable)) or board.offers[one.offer].zero_or_max
+        replace(batch, content=kept)
+        for batch in draft.batches
+        if (kept := _kept(batch.content, movable)) or board.offers[batch.offer].zero_or_max
     ]
     return replace(draft, existing=existing, batches=tuple(batches))
 
@@ -153,14 +153,16 @@ class _Question:
         growing = means.usable & scene.in_existing_domains() & ~_grow_whole(board)
         rooms = np.minimum(board.available - base.nodes_of(len(board.offers)), int(wanted[numbers].sum()))
         offers = np.flatnonzero(growing & (rooms > 0))
-        allowed = np.stack([np.concatenate((one.rows, one.batches, one.offers[offers])) for one in places], axis=1)
+        allowed = np.stack(
+            [np.concatenate((place.rows, place.batches, place.offers[offers])) for place in places], axis=1
+        )
         free = np.concatenate((base.free_rows(board), base.free_batches(board), board.capacity[offers]))
         standing = len(board.arrays) + len(base.batches)
-        sizes = [*[1] * len(board.arrays), *(one.nodes for one in base.batches), *rooms[offers].tolist()]
+        sizes = [*[1] * len(board.arrays), *(batch.nodes for batch in base.batches), *rooms[offers].tolist()]
         # Offers stay apart: each has its own price.
         apart = np.concatenate((np.zeros(standing, dtype=np.int64), 1 + np.arange(len(offers))))
         members = _alike(np.column_stack((apart, free, allowed)))
-        first = np.array([one[0] for one in members], dtype=np.int64)
+        first = np.array([member[0] for member in members], dtype=np.int64)
         return cls(
             board=board,
             base=base,
@@ -228,7 +230,7 @@ class _Question:
 
 
 def _grow_whole(board: ScaleUpProblem) -> Flags:
-    return np.array([one.zero_or_max for one in board.offers], dtype=np.bool_)
+    return np.array([option.zero_or_max for option in board.offers], dtype=np.bool_)
 
 
 def _alike(table: Ints) -> list[Ints]:

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
 def over_nodes(scene: PlacementView, number: int) -> tuple[SpreadCount, ...]:
     """The hard constraints of a class over nodes."""
-    return tuple(one for one in scene.board.rules.spreads(number) if one.key == HOSTNAME)
+    return tuple(spread_count for spread_count in scene.board.rules.spreads(number) if spread_count.key == HOSTNAME)
 
 
 def safe_caps(scene: PlacementView, number: int) -> Ints | None:
@@ -45,12 +45,14 @@ def safe_caps(scene: PlacementView, number: int) -> Ints | None:
         return None
     rows, batches = len(scene.board.arrays), len(scene.draft.batches)
     caps = np.full(rows + batches, UNBOUNDED, dtype=np.int64)
-    for one in spreads:
-        levels = _row_levels(scene, number, one)
-        room = one.max_skew + _least(levels[one.eligible], one, more=0) - levels
-        caps[:rows] = np.minimum(caps[:rows], _cap(room, one) * one.eligible)
+    for spread_count in spreads:
+        levels = _row_levels(scene, number, spread_count)
+        room = spread_count.max_skew + _least(levels[spread_count.eligible], spread_count, more=0) - levels
+        caps[:rows] = np.minimum(caps[:rows], _cap(room, spread_count) * spread_count.eligible)
         # New nodes come empty: for whoever is on them the minimum may be nothing.
-        caps[rows:] = np.minimum(caps[rows:], _cap(one.max_skew - scene.levels_of_batches(one), one))
+        caps[rows:] = np.minimum(
+            caps[rows:], _cap(spread_count.max_skew - scene.levels_of_batches(spread_count), spread_count)
+        )
     return caps
 
 
@@ -187,20 +189,24 @@ def _only(places: Places, *, new: bool) -> Places:
 
 def is_level(scene: PlacementView, number: int) -> bool:
     """Whether the constraints over nodes hold for a class with everything where the draft has it."""
-    for one in over_nodes(scene, number):
-        if not one.counts_itself:
+    for spread_count in over_nodes(scene, number):
+        if not spread_count.counts_itself:
             continue
-        levels = _row_levels(scene, number, one)
+        levels = _row_levels(scene, number, spread_count)
         placed = scene.rows_with(number)
-        lowest = _least(levels[one.eligible], one, more=0)
-        if (levels[placed] > lowest + one.max_skew).any():
+        lowest = _least(levels[spread_count.eligible], spread_count, more=0)
+        if (levels[placed] > lowest + spread_count.max_skew).any():
             return False
-        new = scene.levels_of_batches(one)
-        eligible = scene.counts_batches(number, one)
+        new = scene.levels_of_batches(spread_count)
+        eligible = scene.counts_batches(number, spread_count)
         nodes = sum(batch.nodes for batch, counts in zip(scene.draft.batches, eligible, strict=True) if counts)
-        among = np.concatenate((levels[one.eligible], new[eligible]))
-        lowest = int(among.min(initial=UNBOUNDED)) if int(one.eligible.sum()) + nodes >= one.min_domains else 0
-        if (new[scene.batches_with(number)] > lowest + one.max_skew).any():
+        among = np.concatenate((levels[spread_count.eligible], new[eligible]))
+        lowest = (
+            int(among.min(initial=UNBOUNDED))
+            if int(spread_count.eligible.sum()) + nodes >= spread_count.min_domains
+            else 0
+        )
+        if (new[scene.batches_with(number)] > lowest + spread_count.max_skew).any():
             return False
     return True
 
@@ -243,7 +249,7 @@ class NodeTerms:
     def _is_levelled_with_others(self, number: int) -> bool:
         """Whether other sizes of the same app are spread over nodes in the same go: a node then takes one of all."""
         party = self._meetings.party_of[number]
-        counts_itself = any(one.counts_itself for one in over_nodes(self._scene, number))
+        counts_itself = any(spread_count.counts_itself for spread_count in over_nodes(self._scene, number))
         return counts_itself and sum(other in self._demand for other in self._meetings.members[party]) > 1
 
     def _port_keys(self, one: PodClass) -> tuple[str, ...]:

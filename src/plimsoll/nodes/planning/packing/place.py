@@ -136,11 +136,14 @@ def _learns_domains(
     news = False
     for number, names in used.items():
         known = names | learned.present.get(number, set())
-        for one in after.board.rules.spreads(number):
-            if one.key == HOSTNAME or not after.planned_domains(one.key) - before.existing_domains(one.key) - known:
+        for spread_count in after.board.rules.spreads(number):
+            if (
+                spread_count.key == HOSTNAME
+                or not after.planned_domains(spread_count.key) - before.existing_domains(spread_count.key) - known
+            ):
                 continue
-            empty = {name for name, pods in after.spread_levels(number, one).items() if not pods}
-            if appeared := empty - before.spread_levels(number, one).keys() - known:
+            empty = {name for name, pods in after.spread_levels(number, spread_count).items() if not pods}
+            if appeared := empty - before.spread_levels(number, spread_count).keys() - known:
                 learned.present.setdefault(number, set()).update(appeared)
                 news = True
     return news
@@ -243,19 +246,24 @@ def _placed_in_order(
 def _opens_domains(before: PlacementView, after: PlacementView) -> bool:
     """Whether there are zones, of any key that a waiting class is spread over, where no node was."""
     board = before.board
-    spreads = (one for pods in board.table if pods.has_spread for one in board.rules.spreads(pods.index))
-    keys = {one.key for one in spreads} - {HOSTNAME}
+    spreads = (
+        spread_count for pods in board.table if pods.has_spread for spread_count in board.rules.spreads(pods.index)
+    )
+    keys = {spread_count.key for spread_count in spreads} - {HOSTNAME}
     return any(after.existing_domains(key) - before.existing_domains(key) for key in keys)
 
 
 def spread_holds(scene: PlacementView, of: Placement) -> bool:
     """Whether spread over zones still holds for pods that a draft had placed, with everything that came since."""
     for number in np.flatnonzero(of.placed(len(scene.board.table))).tolist():
-        for one in scene.board.rules.spreads(number):
-            if one.key == HOSTNAME or not one.counts_itself:
+        for spread_count in scene.board.rules.spreads(number):
+            if spread_count.key == HOSTNAME or not spread_count.counts_itself:
                 continue
-            levels = scene.spread_levels(number, one)
-            lowest = min(levels.values(), default=0) if len(levels) >= one.min_domains else 0
-            if any(levels.get(name, 0) > lowest + one.max_skew for name in scene.domains_with(number, one.key)):
+            levels = scene.spread_levels(number, spread_count)
+            lowest = min(levels.values(), default=0) if len(levels) >= spread_count.min_domains else 0
+            if any(
+                levels.get(name, 0) > lowest + spread_count.max_skew
+                for name in scene.domains_with(number, spread_count.key)
+            ):
                 return False
     return True

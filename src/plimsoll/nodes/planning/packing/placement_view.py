@@ -52,8 +52,8 @@ class PlacementView:
         self.board = board
         self.draft = draft
         self.meetings = meetings
-        self._batch_offers = np.array([one.offer for one in draft.batches], dtype=np.int64)
-        self._parties = [{meetings.party_of[number] for number in one.content} for one in draft.batches]
+        self._batch_offers = np.array([batch.offer for batch in draft.batches], dtype=np.int64)
+        self._parties = [{meetings.party_of[number] for number in batch.content} for batch in draft.batches]
 
     @cached_property
     def _placed(self) -> dict[int, Ints]:
@@ -96,7 +96,7 @@ class PlacementView:
         }
         batches = batches & np.array([not (parties & shunned) for parties in self._parties], dtype=np.bool_)
         if ports := board.table.classes[number].form.ports:
-            batches = batches & ~np.array([self._clash(ports, one) for one in self.draft.batches], dtype=np.bool_)
+            batches = batches & ~np.array([self._clash(ports, batch) for batch in self.draft.batches], dtype=np.bool_)
         return Places(rows=rows, batches=batches, offers=offers)
 
     def _clash(self, ports: Iterable[HostPort], batch: NodeBatch) -> bool:
@@ -165,7 +165,7 @@ class PlacementView:
         for number, placed in self._placed.items():
             if self.meetings.party_of[number] in parties:
                 rows |= placed > 0
-        return rows, np.array([bool(one & parties) for one in self._parties], dtype=np.bool_)
+        return rows, np.array([bool(party & parties) for party in self._parties], dtype=np.bool_)
 
     def _names(self, key: str, rows: Flags, batches: Flags) -> set[str]:
         return {*self._row_names(key, rows), *self._offer_names(key, self._batch_offers[batches])}
@@ -251,8 +251,13 @@ class PlacementView:
     def in_existing_domains(self) -> Flags:
         """[T]: offers in zones (of every key that a waiting class is spread over) where nodes are by now."""
         found = np.ones(len(self.board.offers), dtype=np.bool_)
-        spreads = (one for pods in self.board.table if pods.has_spread for one in self.board.rules.spreads(pods.index))
-        for key in sorted({one.key for one in spreads} - {HOSTNAME}):
+        spreads = (
+            spread_count
+            for pods in self.board.table
+            if pods.has_spread
+            for spread_count in self.board.rules.spreads(pods.index)
+        )
+        for key in sorted({spread_count.key for spread_count in spreads} - {HOSTNAME}):
             found &= self._offers_in(key, self.existing_domains(key)) | self.outside(key).offers
         return found
 

@@ -111,7 +111,7 @@ class _Stage:
         """How many of them found a place."""
         static = self._board.rules.rules.codes(number, self._board.arrays.free, {}) == 0
         allowed = self._board.allowed[:, number]
-        spots = [one for one in self._spots if (static[one.row] if one.row >= 0 else allowed[one.offer])]
+        spots = [spot for spot in self._spots if (static[spot.row] if spot.row >= 0 else allowed[spot.offer])]
         if self._manner.youngest_first:
             spots.reverse()
         first = 0
@@ -131,9 +131,9 @@ class _Stage:
     def draft(self) -> Placement:
         existing = {one.row: one.content for one in self._spots if one.row >= 0 and one.content}
         batches: dict[tuple[int, tuple[tuple[int, int], ...]], int] = {}
-        for one in self._spots:
-            if one.offer >= 0:
-                key = (one.offer, tuple(sorted(one.content.items())))
+        for spot in self._spots:
+            if spot.offer >= 0:
+                key = (spot.offer, tuple(sorted(spot.content.items())))
                 batches[key] = batches.get(key, 0) + 1
         made = replace(
             self._before,
@@ -167,10 +167,11 @@ class _Stage:
             not self._manner.careful
             or spot.offer < 0
             or all(
-                sum(pods for other, pods in spot.content.items() if one.means(classes[other].pod)) + one.counts_itself
-                <= one.max_skew
-                for one in self._board.rules.spreads(number)
-                if one.key == HOSTNAME
+                sum(pods for other, pods in spot.content.items() if spread_count.means(classes[other].pod))
+                + spread_count.counts_itself
+                <= spread_count.max_skew
+                for spread_count in self._board.rules.spreads(number)
+                if spread_count.key == HOSTNAME
             )
         )
 
@@ -286,7 +287,7 @@ def _is_worth_it(asked: Asked, draft: Placement) -> bool:
     """Whether it is a small question, somebody looks at others, and there is something to gain."""
     board, doubts = asked.board, asked.means.doubts
     placed = draft.placed(len(board.table))
-    if doubts.one_by_one or doubts.given_up or len({one.tier for one in board.offers}) > 1:
+    if doubts.one_by_one or doubts.given_up or len({option.tier for option in board.offers}) > 1:
         return False
     small = (
         max(int(board.table.counts.sum()), int(placed.sum())) <= _FEW_PODS
@@ -303,7 +304,7 @@ def _is_worth_it(asked: Asked, draft: Placement) -> bool:
 
 def _keeps_zones(asked: Asked, draft: Placement, tried: Placement) -> bool:
     """Fewer zones would be cheaper, but less of a spread. Where they help more, `fewer_zones` says so."""
-    first, second = (PlacementView(asked.board, one, asked.meetings) for one in (draft, tried))
+    first, second = (PlacementView(asked.board, placement, asked.meetings) for placement in (draft, tried))
     return keeps_zones(first, second, asked.wanted)
 
 

@@ -38,7 +38,7 @@ class PodRelations:
         self._rules = rules
         self._namespaces = view.namespaces
         numbers: dict[tuple[Any, ...], int] = {}
-        self.party_of = [numbers.setdefault(self._key(one), len(numbers)) for one in table]
+        self.party_of = [numbers.setdefault(self._key(pod_class), len(numbers)) for pod_class in table]
         self.members: list[list[int]] = [[] for _ in numbers]
         for index, party in enumerate(self.party_of):
             self.members[party].append(index)
@@ -92,7 +92,7 @@ class PodRelations:
 
     def _counted(self, party: int) -> tuple[int, ...]:
         spreads = self._rules.spreads(self.members[party][0])
-        return tuple(sorted({self.party_of[number] for one in spreads for number in self.meant(one)}))
+        return tuple(sorted({self.party_of[number] for spread_count in spreads for number in self.meant(spread_count)}))
 
     def meant(self, one: SpreadCount) -> frozenset[int]:
         """Classes whose pods a constraint counts."""
@@ -105,7 +105,7 @@ class PodRelations:
         """Parties that one of the selectors can mean: mostly it leaves a label one value, and few have that."""
         found: set[int] = set()
         for selector in selectors:
-            exact = [(one.key, selector.exact(one.key)) for one in selector]
+            exact = [(requirement.key, selector.exact(requirement.key)) for requirement in selector]
             label = next(((key, value) for key, value in exact if value is not None), None)
             if label is None:
                 return self.parties
@@ -217,7 +217,9 @@ def in_turn(board: ScaleUpProblem, meetings: PodRelations, layer: Sequence[int])
 
 def _counts_itself_on_nodes(board: ScaleUpProblem, meetings: PodRelations, number: int) -> bool:
     party = meetings.party_of[number]
-    return party in meetings.counted[party] and any(one.key == HOSTNAME for one in board.rules.spreads(number))
+    return party in meetings.counted[party] and any(
+        spread_count.key == HOSTNAME for spread_count in board.rules.spreads(number)
+    )
 
 
 def _counts_nobody_in(waiting: Mapping[int, None], meetings: PodRelations) -> int:

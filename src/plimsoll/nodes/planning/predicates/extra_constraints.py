@@ -81,7 +81,8 @@ def _foreign_architectures(offers: Sequence[ScaleUpOption]) -> frozenset[int]:
 def names_architecture(pod: Pod) -> bool:
     """Whether whoever wrote the pod has thought of architectures: nobody here knows what its images are built for."""
     return bool(
-        _ARCHITECTURE_KEYS & {*pod.spec.node_selector, *_required_keys(pod), *(one.key for one in pod.spec.tolerations)}
+        _ARCHITECTURE_KEYS
+        & {*pod.spec.node_selector, *_required_keys(pod), *(toleration.key for toleration in pod.spec.tolerations)}
     )
 
 
@@ -99,11 +100,11 @@ def accepts_spot(pod: Pod, taints: Iterable[Taint]) -> bool:
     """It selects by capacity type, or tolerates by name what keeps others off such nodes."""
     if CAPACITY_TYPE_KEYS & {*pod.spec.node_selector, *_required_keys(pod)}:
         return True
-    named = [one for one in pod.spec.tolerations if one.key]
-    if any(one.key in CAPACITY_TYPE_KEYS for one in named):
+    named = [toleration for toleration in pod.spec.tolerations if toleration.key]
+    if any(toleration.key in CAPACITY_TYPE_KEYS for toleration in named):
         return True
     marks = [taint for taint in taints if taint.effect != "PreferNoSchedule" and not is_gpu(taint.key)]
-    return any(tolerates(one, taint) for one in named for taint in marks)
+    return any(tolerates(toleration, taint) for toleration in named for taint in marks)
 
 
 def sparing_gpus(allowed: Flags, offers: Sequence[ScaleUpOption], pods: Sequence[Pod]) -> Flags:
@@ -137,4 +138,9 @@ def _required_keys(pod: Pod) -> set[str]:
     affinity = None if pod.spec.affinity is None else pod.spec.affinity.node_affinity
     required = None if affinity is None else affinity.required_during_scheduling_ignored_during_execution
     terms = () if required is None else required.node_selector_terms
-    return {one.key for term in terms for one in term.match_expressions if one.operator in {"In", "Exists"}}
+    return {
+        requirement.key
+        for term in terms
+        for requirement in term.match_expressions
+        if requirement.operator in {"In", "Exists"}
+    }

@@ -190,7 +190,7 @@ class NodeRules:
         self.table = table
         self.arrays = arrays
         self.refusals = verdicts.refusals
-        self.requests: Ints = arrays.columns.matrix([one.demand for one in table])
+        self.requests: Ints = arrays.columns.matrix([pod_class.demand for pod_class in table])
         self.static = StaticRules(arrays, view, verdicts=verdicts, disabled=profile.disabled)
         self._view = view
         self._profile = profile

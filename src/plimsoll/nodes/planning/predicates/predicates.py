@@ -94,9 +94,11 @@ class Predicates:
         """[C]: classes with terms, ports or volumes, and those that anti-affinity of a waiting class means."""
         found = np.array([not one.is_simple for one in self.table], dtype=np.bool_)
         avoiding = [self.terms(one.index) for one in self.table if one.has_anti_affinity]
-        for one in self.table:
-            if not found[one.index]:
-                found[one.index] = any(terms.keys_avoiding(one.pod, self._view.namespaces) for terms in avoiding)
+        for pod_class in self.table:
+            if not found[pod_class.index]:
+                found[pod_class.index] = any(
+                    terms.keys_avoiding(pod_class.pod, self._view.namespaces) for terms in avoiding
+                )
         return found
 
     def refusal(self, code: int) -> Refusal:
@@ -129,8 +131,8 @@ class Predicates:
             for key in self.terms(number).keys_avoiding(pods.pod, self._view.namespaces):
                 room = np.where(self.arrays.label_ids(key) >= 0, np.minimum(room, 1), room)
         if TOPOLOGY_SPREAD not in self._profile.disabled:
-            for one in self.spreads(number):
-                room = np.minimum(room, self._headroom(one, others))
+            for spread_count in self.spreads(number):
+                room = np.minimum(room, self._headroom(spread_count, others))
         return room
 
     def why_not(self, number: int) -> WhyNot:
@@ -214,9 +216,9 @@ class Predicates:
         )
 
     def _with_spread(self, number: int, codes: Ints, placed: Mapping[int, Ints]) -> Ints:
-        for one in self.spreads(number):
-            codes = then(codes, (one.domains < 0) * self.rules.refusals.code(MISSING_LABEL))
-            skewed = one.too_skewed(self.spread_now(one, placed))
+        for spread_count in self.spreads(number):
+            codes = then(codes, (spread_count.domains < 0) * self.rules.refusals.code(MISSING_LABEL))
+            skewed = spread_count.too_skewed(self.spread_now(spread_count, placed))
             codes = then(codes, skewed * self.rules.refusals.code(TOO_SKEWED))
         return codes
 

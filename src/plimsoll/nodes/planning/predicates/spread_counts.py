@@ -85,14 +85,20 @@ class SpreadCount:
 
 def spread_counts(pods: PodClass, arrays: NodeArrays, static: StaticRules) -> tuple[SpreadCount, ...]:
     """Of a class whose selectors can be read; empty without hard constraints."""
-    hard = [one for one in pods.pod.spec.topology_spread_constraints if one.when_unsatisfiable in {"", "DoNotSchedule"}]
+    hard = [
+        spread_constraint
+        for spread_constraint in pods.pod.spec.topology_spread_constraints
+        if spread_constraint.when_unsatisfiable in {"", "DoNotSchedule"}
+    ]
     if not hard:
         return ()
     has_keys = np.ones(len(arrays), dtype=np.bool_)
-    for one in hard:
-        has_keys &= arrays.label_ids(one.topology_key) >= 0
+    for constraint in hard:
+        has_keys &= arrays.label_ids(constraint.topology_key) >= 0
     codes = {"affinity": static.required_nodes(pods), "taints": static.tolerated(pods)}
-    return tuple(_counted(one, pods.pod, arrays, has_keys=has_keys, codes=codes) for one in hard)
+    return tuple(
+        _counted(spread_constraint, pods.pod, arrays, has_keys=has_keys, codes=codes) for spread_constraint in hard
+    )
 
 
 def _counted(

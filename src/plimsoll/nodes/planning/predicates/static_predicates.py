@@ -196,22 +196,28 @@ class StaticRules:
 
 
 def _filed_taints(arrays: NodeArrays) -> tuple[Ints, Ints]:
-    cordoned = np.array([one.node.spec.unschedulable for one in arrays.states], dtype=np.int64)
+    cordoned = np.array([node_state.node.spec.unschedulable for node_state in arrays.states], dtype=np.int64)
     numbers: dict[tuple[Any, ...], int] = {}
-    taints = np.array([numbers.setdefault(_taint_form(one), len(numbers)) for one in arrays.states], dtype=np.int64)
+    taints = np.array(
+        [numbers.setdefault(_taint_form(node_state), len(numbers)) for node_state in arrays.states], dtype=np.int64
+    )
     return cordoned, taints
 
 
 def _taint_form(place: NodeState) -> tuple[Any, ...]:
     taints = place.node.spec.taints
-    return tuple((one.key, one.value, one.effect) for one in taints if one.effect in _KEEPS_OFF) if taints else ()
+    return (
+        tuple((taint.key, taint.value, taint.effect) for taint in taints if taint.effect in _KEEPS_OFF)
+        if taints
+        else ()
+    )
 
 
 def _read_by_form(nodes: tuple[Any, ...]) -> tuple[set[str], set[str]]:
     """Label keys that a node form reads, and the names of nodes it mentions: it cannot tell the others by name."""
     selector, terms = nodes
     keys = {key for key, _ in selector}
-    keys.update(one[0] for expressions, _ in terms or () for one in expressions)
+    keys.update(expression[0] for expressions, _ in terms or () for expression in expressions)
     return keys, {name for _, fields in terms or () for _, _, values in fields for name in values}
 
 
@@ -220,15 +226,15 @@ def _read_by_volumes(pods: PodClass, view: ClusterView) -> tuple[set[str], set[s
     keys = set(_ZONE_KEYS)
     names: set[str] = set()
     found = (view.storage.claims.get(key) for key in pod_claims(pods.pod))
-    for claim in (one for one in found if one is not None):
+    for claim in (volume_claim for volume_claim in found if volume_claim is not None):
         names.update(value for key, value in claim.metadata.annotations.items() if key == SELECTED_NODE)
         for selector in _selectors_of_claim(claim, view):
             for term in selector.node_selector_terms:
-                keys.update(one.key for one in term.match_expressions)
-                names.update(name for one in term.match_fields for name in one.values)
+                keys.update(requirement.key for requirement in term.match_expressions)
+                names.update(name for requirement in term.match_fields for name in requirement.values)
         storage_class = view.storage.class_of(claim)
         topologies = () if storage_class is None else storage_class.allowed_topologies
-        keys.update(one.key for topology in topologies for one in topology.match_label_expressions)
+        keys.update(requirement.key for topology in topologies for requirement in topology.match_label_expressions)
     return keys, names
 
 
@@ -238,6 +244,6 @@ def _selectors_of_claim(claim: PersistentVolumeClaim, view: ClusterView) -> Iter
         volumes = [] if bound is None else [bound]
     else:
         name = class_name(claim)
-        volumes = [one for one in view.storage.volumes.values() if volume_class_name(one) == name]
-    affinities = (one.spec.node_affinity for one in volumes)
-    return [one.required for one in affinities if one is not None and one.required is not None]
+        volumes = [volume for volume in view.storage.volumes.values() if volume_class_name(volume) == name]
+    affinities = (volume.spec.node_affinity for volume in volumes)
+    return [affinity.required for affinity in affinities if affinity is not None and affinity.required is not None]

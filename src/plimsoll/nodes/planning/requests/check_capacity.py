@@ -56,42 +56,42 @@ def with_checks(snapshot: Snapshot, policy: Policy, line: Sequence[InLine]) -> t
     Those that may add nodes are not answered here; but what they would take of nodes that are there is theirs, where
     they stand further in front. One that gets nothing, even with all that could be added, takes nothing.
     """
-    last = max((number for number, one in enumerate(line) if not one.grows), default=-1)
+    last = max((number for number, in_line in enumerate(line) if not in_line.grows), default=-1)
     front = line[: last + 1]
-    growing = [one for one in front if one.grows]
+    growing = [in_line for in_line in front if in_line.grows]
     taken = with_promises_kept(snapshot)
     served = _served(taken, policy, growing) if growing else frozenset()
     checks = [
-        Check(name=one.name, pods=one.pods, keeps=one.keeps, takes=one.grows)
-        for one in front
-        if not one.grows or one.name in served
+        Check(name=in_line.name, pods=in_line.pods, keeps=in_line.keeps, takes=in_line.grows)
+        for in_line in front
+        if not in_line.grows or in_line.name in served
     ]
     found = check_capacity(taken, policy, checks)
-    pods = [pod for one in front for pod in one.pods]
+    pods = [pod for in_line in front for pod in in_line.pods]
     kept = replace(snapshot, view=Lumps().on(snapshot.view, found.booked, pods))
-    return kept, {one.name: one for one in found.answers}
+    return kept, {checked.name: checked for checked in found.answers}
 
 
 def _served(snapshot: Snapshot, policy: Policy, growing: Sequence[InLine]) -> frozenset[str]:
     """Names of those that would get all they ask for if nobody else asked."""
-    pods = tuple(pod for one in growing for pod in one.pods)
+    pods = tuple(pod for in_line in growing for pod in in_line.pods)
     plan = plan_scale_up(replace(snapshot, pending=pods, promises={}), policy)
-    left = {key for one in plan.remaining for key in one.keys}
-    return frozenset(one.name for one in growing if not any(pod.key in left for pod in one.pods))
+    left = {key for unschedulable in plan.remaining for key in unschedulable.keys}
+    return frozenset(in_line.name for in_line in growing if not any(pod.key in left for pod in in_line.pods))
 
 
 def check_capacity(snapshot: Snapshot, policy: Policy, checks: Sequence[Check]) -> Checks:
     """On the nodes of the snapshot; what is pending in it is not looked at."""
-    if not any(not one.takes for one in checks):
+    if not any(not check.takes for check in checks):
         return Checks()
-    pending = tuple(one for check in checks for one in check.pods)
+    pending = tuple(pending_pods for check in checks for pending_pods in check.pods)
     alone = replace(snapshot, pending=pending, groups=(), machine_types=(), promises={})
     forms = None if snapshot.memory is None else snapshot.memory.asking_forms
     board = ScaleUpProblem.of(alone, replace(policy, nap=replace(policy.nap, enabled=False)), forms=forms)
     doubts = FailedClasses()
     for _ in range(_ROUNDS):
         line = Line(board, checks, doubts)
-        keys = {one.key for plan in line.plans() for one in verify(alone, _representative(board, plan))}
+        keys = {refuted.key for plan in line.plans() for refuted in verify(alone, _representative(board, plan))}
         if not keys:
             break
         classes = frozenset(line.class_of[key] for key in keys)
@@ -106,7 +106,7 @@ def check_capacity(snapshot: Snapshot, policy: Policy, checks: Sequence[Check]) 
 def _representative(board: ScaleUpProblem, plan: ScaleUpPlan) -> ScaleUpPlan:
     """Of nodes of a group that are filled alike one, where nobody looks at other pods (specs/nodes.md 7.4)."""
     interacts = board.rules.interacts
-    class_of = {one.key: int(board.table.class_of[index]) for index, one in enumerate(board.table.pending)}
+    class_of = {pending.key: int(board.table.class_of[index]) for index, pending in enumerate(board.table.pending)}
     found: dict[tuple[str, tuple[tuple[int, int], ...]], str] = {}
     for node, pods in plan.existing.items():
         if any(interacts[class_of[key]] for key in pods):
@@ -118,7 +118,7 @@ def _representative(board: ScaleUpProblem, plan: ScaleUpPlan) -> ScaleUpPlan:
 
 def _kept(line: Line, checks: Sequence[Check]) -> Checks:
     """Without the room of those that were not asked: they get theirs elsewhere."""
-    asked = {one.key: check.name for check in checks if not check.takes for one in check.pods}
+    asked = {pending.key: check.name for check in checks if not check.takes for pending in check.pods}
     booked: dict[str, dict[str, int]] = {}
     by_name: dict[str, dict[str, dict[str, int]]] = {}
     for node, pods in line.plans()[0].existing.items():
@@ -126,5 +126,5 @@ def _kept(line: Line, checks: Sequence[Check]) -> Checks:
             if key in asked:
                 booked.setdefault(node, {})[key] = count
                 by_name.setdefault(asked[key], {}).setdefault(node, {})[key] = count
-    answers = tuple(replace(one, places=by_name.get(one.name, {})) for one in line.answers)
+    answers = tuple(replace(checked, places=by_name.get(checked.name, {})) for checked in line.answers)
     return Checks(answers=answers, booked=booked)

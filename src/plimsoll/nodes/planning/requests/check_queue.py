@@ -79,8 +79,8 @@ class Line:
         self._board = board
         self._meetings = PodRelations(board.table, board.rules, board.snapshot.view)
         self._means = PackingOptions(usable=np.zeros(0, dtype=np.bool_), doubts=doubts)
-        index_of = {one.key: index for index, one in enumerate(board.table.pending)}
-        self._entries = {check.name: [index_of[one.key] for one in check.pods] for check in checks}
+        index_of = {pending.key: index for index, pending in enumerate(board.table.pending)}
+        self._entries = {check.name: [index_of[pending.key] for pending in check.pods] for check in checks}
         self.class_of = {key: int(board.table.class_of[index]) for key, index in index_of.items()}
         self._left = RoomLeft(board)
         self._pods = [0] * len(board.table.pending)
@@ -135,7 +135,7 @@ class Line:
 
     def _only_class(self, check: Check) -> int | None:
         """The one class of its pods, where their places are a matter of what is free."""
-        numbers = {self.class_of[one.key] for one in check.pods}
+        numbers = {self.class_of[pending.key] for pending in check.pods}
         if len(numbers) != 1:
             return None
         (number,) = numbers
@@ -208,8 +208,8 @@ class Line:
     def _demand(self, checks: Sequence[Check]) -> Ints:
         demand = np.zeros(len(self._board.table), dtype=np.int64)
         for check in checks:
-            for one in check.pods:
-                demand[self.class_of[one.key]] += one.count
+            for pending in check.pods:
+                demand[self.class_of[pending.key]] += pending.count
         return demand
 
     def _missing(self, checks: Sequence[Check], tried: Placement) -> Ints:
@@ -285,7 +285,9 @@ class Line:
             pods=_size(check),
             placed=placed,
             reasons=_each_once(reason for each in blocking.values() for reason in each) or tuple(reasons),
-            blocking={one.key: blocking[of] for one in check.pods if (of := self.class_of[one.key]) in blocking},
+            blocking={
+                pending.key: blocking[of] for pending in check.pods if (of := self.class_of[pending.key]) in blocking
+            },
         )
 
     def _why_missing(self, number: int, free: Ints, placed: Mapping[int, Ints]) -> list[Reason]:
@@ -309,7 +311,7 @@ def _each_once(reasons: Iterable[Reason]) -> tuple[Reason, ...]:
 
 
 def _size(check: Check) -> int:
-    return sum(one.count for one in check.pods)
+    return sum(pending.count for pending in check.pods)
 
 
 class RoomLeft:
@@ -321,7 +323,10 @@ class RoomLeft:
         self._draft: Placement | None = Placement()
         self._open: dict[int, Flags] = {}
         interacts = board.rules.interacts
-        self._is_simple = [one.problem is None and not interacts[one.index] and not one.volumes for one in board.table]
+        self._is_simple = [
+            pod_class.problem is None and not interacts[pod_class.index] and not pod_class.volumes
+            for pod_class in board.table
+        ]
         self.free: Ints = board.arrays.free.copy()
         """[N, columns of the arrays]: what the draft leaves."""
         self.changes = 0

@@ -42,8 +42,8 @@ def shares(plan: ScaleUpPlan, pending: Sequence[PendingPods]) -> dict[str, Share
     for growth in plan.growths:
         _divide(growth, dividing, line, found)
     part = plan.lower_bound_per_hour / plan.cost_per_hour if plan.cost_per_hour else 0.0
-    for one in found.values():
-        one.lower_bound_per_hour = one.cost_per_hour * part
+    for share in found.values():
+        share.lower_bound_per_hour = share.cost_per_hour * part
     return found
 
 
@@ -51,8 +51,8 @@ class _Dividing:
     """Whose pods are which, and how much of a node each of them is."""
 
     def __init__(self, pending: Sequence[PendingPods]) -> None:
-        self.bundle_of = {one.key: one.bundle for one in pending}
-        self._pods = {one.key: one.pod for one in pending}
+        self.bundle_of = {pending_pods.key: pending_pods.bundle for pending_pods in pending}
+        self._pods = {pending_pods.key: pending_pods.pod for pending_pods in pending}
         self._demands: dict[str, ResourceVector] = {}
 
     def weight(self, key: str, offer: ScaleUpOption) -> float:

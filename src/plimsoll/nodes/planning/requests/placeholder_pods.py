@@ -40,8 +40,8 @@ class Lumps:
         self, view: ClusterView, places: Mapping[str, Mapping[str, int]], pending: Iterable[PendingPods]
     ) -> ClusterView:
         """The view with such pods on its nodes, as if they ran there. `places`: node to pods by key."""
-        kinds = {one.key: one for one in pending}
-        pods = {key: one.pod for key, one in kinds.items()}
+        kinds = {pending_pods.key: pending_pods for pending_pods in pending}
+        pods = {key: pending_pods.pod for key, pending_pods in kinds.items()}
         if any(pods.get(key) != pod for key, pod in self._pods.items()):
             self._made, self._states = {}, {}
         self._pods = pods
@@ -70,7 +70,7 @@ def placeholder_pod(pod: Pod, count: int, *, request: str) -> Pod:
     """`request`: NAMESPACE/NAME."""
     demand = PlacedPod(pod).demand
     asked = demand.scaled(count).replaced(ResourceVector({PODS: count - 1}), names=(PODS,))
-    ports = tuple(port for one in (*pod.spec.containers, *pod.spec.init_containers) for port in one.ports)
+    ports = tuple(port for container in (*pod.spec.containers, *pod.spec.init_containers) for port in container.ports)
     holder = Container(name="booked", ports=ports, resources=ResourceRequirements(requests={**asked.to_json()}))
     owner = OwnerReference(kind=REQUEST_KIND, name=request.rpartition("/")[2], controller=True)
     return structs.replace(

@@ -37,9 +37,9 @@ def repacked(
 ) -> ScaleUpPlan:
     """`plan` is what withdrawals left of one, in the groups `left`; `grown` are all that did grow, as it names them."""
     loose = {
-        one.offer.group: one
-        for one in plan.growths
-        if one.offer.group in grown and one.offer.group in left and not one.offer.zero_or_max
+        scale_up.offer.group: scale_up
+        for scale_up in plan.growths
+        if scale_up.offer.group in grown and scale_up.offer.group in left and not scale_up.offer.zero_or_max
     }
     if not loose:
         return plan
@@ -53,13 +53,13 @@ def repacked(
         ),
         policy,
     )
-    added = {one.offer.group: one.added for one in anew.growths}
+    added = {scale_up.offer.group: scale_up.added for scale_up in anew.growths}
     if anew.remaining or any(nodes > loose[group].added for group, nodes in added.items()):
         return plan
-    if sum(added.values()) >= sum(one.added for one in loose.values()):
+    if sum(added.values()) >= sum(scale_up.added for scale_up in loose.values()):
         return plan
     found = _put_together(plan, loose, anew)
-    held = replace(found, growths=tuple(one for one in found.growths if one.offer.group in grown))
+    held = replace(found, growths=tuple(scale_up for scale_up in found.growths if scale_up.offer.group in grown))
     return plan if verify(replace(snapshot, promises={}), held) else found
 
 
@@ -71,13 +71,15 @@ def _on_growths(growths: Collection[GroupScaleUp], pending: Sequence[PendingPods
             for key, pods in pattern.pods.items():
                 counts[key] = counts.get(key, 0) + pods * pattern.nodes
     return tuple(
-        replace(one, count=counts[one.key], names=one.names[: counts[one.key]]) for one in pending if one.key in counts
+        replace(pending_pods, count=counts[pending_pods.key], names=pending_pods.names[: counts[pending_pods.key]])
+        for pending_pods in pending
+        if pending_pods.key in counts
     )
 
 
 def _with_nodes_of(growths: Mapping[str, GroupScaleUp], snapshot: Snapshot) -> list[NodeGroup]:
     """The groups as they were before they grew, with room for what they grew by."""
-    known = {one.id: one for one in snapshot.groups}
+    known = {node_group.id: node_group for node_group in snapshot.groups}
     found: list[NodeGroup] = []
     for name, growth in growths.items():
         group = known.get(name) or _made(growth)
@@ -104,16 +106,16 @@ def _made(growth: GroupScaleUp) -> NodeGroup:
 
 
 def _put_together(plan: ScaleUpPlan, loose: Mapping[str, GroupScaleUp], anew: ScaleUpPlan) -> ScaleUpPlan:
-    patterns = {one.offer.group: one.patterns for one in anew.growths}
+    patterns = {up.offer.group: up.patterns for up in anew.growths}
     growths: list[GroupScaleUp] = []
-    for one in plan.growths:
-        group = one.offer.group
+    for scale_up in plan.growths:
+        group = scale_up.offer.group
         if group not in loose:
-            growths.append(one)
+            growths.append(scale_up)
         elif group in patterns:
-            after = one.before + sum(pattern.nodes for pattern in patterns[group])
-            growths.append(replace(one, patterns=patterns[group], after=after))
-    others = sum(one.added * one.offer.price_per_hour for one in growths if one.offer.group not in loose)
+            after = scale_up.before + sum(pattern.nodes for pattern in patterns[group])
+            growths.append(replace(scale_up, patterns=patterns[group], after=after))
+    others = sum(up.added * up.offer.price_per_hour for up in growths if up.offer.group not in loose)
     part = plan.lower_bound_per_hour / plan.cost_per_hour if plan.cost_per_hour else 0.0
     return replace(
         plan,
@@ -128,13 +130,21 @@ def without_requests(
     plan: ScaleUpPlan, withdrawn: Collection[str], *, pending: Sequence[PendingPods], why: Reason
 ) -> ScaleUpPlan:
     """`withdrawn` are bundles of `pending`."""
-    gone = {one.key: one.count for one in pending if one.bundle and one.bundle in withdrawn}
-    had = {key: count for key, count in gone.items() if not any(key in one.keys for one in plan.remaining)}
+    gone = {
+        pending_pods.key: pending_pods.count
+        for pending_pods in pending
+        if pending_pods.bundle and pending_pods.bundle in withdrawn
+    }
+    had = {
+        key: count
+        for key, count in gone.items()
+        if not any(key in unschedulable.keys for unschedulable in plan.remaining)
+    }
     if not had:
         return plan
-    growths = tuple(kept for one in plan.growths if (kept := growth_without(one, had.keys())) is not None)
+    growths = tuple(kept for scale_up in plan.growths if (kept := growth_without(scale_up, had.keys())) is not None)
     existing = {node: _but(pods, had.keys()) for node, pods in plan.existing.items()}
-    cost = round(sum(one.added * one.offer.price_per_hour for one in growths), 9)
+    cost = round(sum(scale_up.added * scale_up.offer.price_per_hour for scale_up in growths), 9)
     part = cost / plan.cost_per_hour if plan.cost_per_hour else 0.0
     return replace(
         plan,
@@ -151,10 +161,10 @@ def without_requests(
 def growth_without(growth: GroupScaleUp, keys: Collection[str]) -> GroupScaleUp | None:
     """None: nobody else wants anything of it. A group that grows to its maximum or not at all stays whole."""
     patterns: list[Pattern] = []
-    for one in growth.patterns:
-        pods = _but(one.pods, keys)
-        if pods or not one.pods or growth.offer.zero_or_max:
-            patterns.append(Pattern(nodes=one.nodes, pods=pods))
+    for pattern in growth.patterns:
+        pods = _but(pattern.pods, keys)
+        if pods or not pattern.pods or growth.offer.zero_or_max:
+            patterns.append(Pattern(nodes=pattern.nodes, pods=pods))
     if not any(one.pods for one in patterns):
         return None
     after = growth.before + sum(one.nodes for one in patterns)

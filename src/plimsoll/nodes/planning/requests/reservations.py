@@ -96,8 +96,8 @@ class _Book:
     def __init__(self, board: ScaleUpProblem, doubts: FailedClasses) -> None:
         self._board = board
         self._doubts = doubts
-        self._class_of = {one.key: int(board.table.class_of[at]) for at, one in enumerate(board.table.pending)}
-        self._left = {one.key: one.count for one in board.table.pending}
+        self._class_of = {pending.key: int(board.table.class_of[at]) for at, pending in enumerate(board.table.pending)}
+        self._left = {pending.key: pending.count for pending in board.table.pending}
         self._on: dict[int, dict[str, int]] = {}
         self._open: dict[int, Flags] = {}
         self._interacts = board.rules.interacts
@@ -107,8 +107,8 @@ class _Book:
     def keep(self, before: Sequence[Filling], distrusted: frozenset[int]) -> None:
         trusted = {key for key, number in self._class_of.items() if number not in distrusted and self._is_plain(number)}
         lines = [
-            [(row, self._class_of[key], key, pods) for key, pods in one.pods.items() if key in trusted and pods > 0]
-            for row, one in self._rows_of(before)
+            [(row, self._class_of[key], key, pods) for key, pods in filling.pods.items() if key in trusted and pods > 0]
+            for row, filling in self._rows_of(before)
         ]
         free = self._board.arrays.free.copy()
         found: list[tuple[int, str, int]] = []
@@ -125,14 +125,14 @@ class _Book:
     def _rows_of(self, before: Sequence[Filling]) -> list[tuple[int, Filling]]:
         """Fillings of nodes that are there; those of others on nodes of their group that hold none."""
         row_of = self._board.arrays.row_of
-        found = [(row_of[one.node], one) for one in before if one.node in row_of]
-        homeless = [one for one in before if one.node not in row_of]
+        found = [(row_of[filling.node], filling) for filling in before if filling.node in row_of]
+        homeless = [filling for filling in before if filling.node not in row_of]
         if not homeless:
             return found
         used = {row for row, _ in found}
-        free = _free_rows(self._board, {one.group for one in homeless}, used)
-        largest_first = sorted(homeless, key=lambda one: -sum(one.pods.values()))
-        found += [(free[one.group].popleft(), one) for one in largest_first if free[one.group]]
+        free = _free_rows(self._board, {filling.group for filling in homeless}, used)
+        largest_first = sorted(homeless, key=lambda filling: -sum(filling.pods.values()))
+        found += [(free[filling.group].popleft(), filling) for filling in largest_first if free[filling.group]]
         return sorted(found, key=lambda pair: pair[0])
 
     def _fitting(self, lines: Sequence[tuple[int, int, str, int]], free: Ints) -> list[tuple[int, str, int]]:
@@ -188,9 +188,9 @@ class _Book:
     def _in_line(self) -> list[list[str]]:
         """Keys of each request that lack places."""
         found: dict[str, list[str]] = {}
-        for one in self._board.table.pending:
-            if self._left[one.key]:
-                found.setdefault(one.bundle or one.key, []).append(one.key)
+        for pending in self._board.table.pending:
+            if self._left[pending.key]:
+                found.setdefault(pending.bundle or pending.key, []).append(pending.key)
         return list(found.values())
 
     def _longest_prefix(self, line: Sequence[list[str]]) -> int:
@@ -275,7 +275,7 @@ class _Book:
         snapshot = self._board.snapshot
         with_others = replace(snapshot, view=Lumps().on(snapshot.view, others, snapshot.pending))
         plan = ScaleUpPlan(result=Result.NOT_NEEDED, existing=places)
-        return frozenset(self._class_of[one.key] for one in verify(with_others, plan))
+        return frozenset(self._class_of[refuted.key] for refuted in verify(with_others, plan))
 
     def places(self) -> Reservations:
         short = {key: left for key, left in self._left.items() if left}

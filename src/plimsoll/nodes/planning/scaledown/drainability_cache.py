@@ -66,7 +66,9 @@ class DrainVerdicts:
             self._told = None
 
     def _forget_what_changed(self, homes: PodsByNode, rules: DrainRules) -> None:
-        budgets = tuple((one.metadata.namespace, one.metadata.name, one.spec.selector) for one in rules.slots.budgets)
+        budgets = tuple(
+            (budget.metadata.namespace, budget.metadata.name, budget.spec.selector) for budget in rules.slots.budgets
+        )
         before = self._rules
         known = before is not None and self._numbered_by is homes.numbers and self._budgets == budgets
         # Numbers are only ever added: a turn that knows fewer kinds is an older one.
@@ -116,9 +118,9 @@ class DrainVerdicts:
         known = 0 if before is None else len(before.verdicts)
         if before is not None and known == len(self._decided):
             return before
-        fresh = tuple(MOVE if one is None else one for one in self._decided[known:])
-        moves = np.array([one.drain is Drain.MOVE for one in fresh], dtype=np.bool_)
-        keeps = np.array([one.keeps_node for one in fresh], dtype=np.bool_)
+        fresh = tuple(MOVE if drainability is None else drainability for drainability in self._decided[known:])
+        moves = np.array([drainability.drain is Drain.MOVE for drainability in fresh], dtype=np.bool_)
+        keeps = np.array([drainability.keeps_node for drainability in fresh], dtype=np.bool_)
         return Drained(
             verdicts=fresh if before is None else before.verdicts + fresh,
             moves=moves if before is None else np.concatenate((before.moves, moves)),

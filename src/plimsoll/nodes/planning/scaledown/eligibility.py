@@ -91,9 +91,9 @@ class Room:
 def group_rooms(snapshot: Snapshot, policy: Policy, known: ScaleDownState, homes: PodsByNode) -> dict[str, Room]:
     """Groups that may shrink, by id. What is not autoscaled is missing."""
     leaving = Counter(
-        snapshot.group_of.get(one.state.name, "")
-        for one in homes.homes
-        if one.standing.leaving or one.state.name in known.leaving
+        snapshot.group_of.get(home.state.name, "")
+        for home in homes.homes
+        if home.standing.leaving or home.state.name in known.leaving
     )
     found: dict[str, Room] = {}
     for group in snapshot.groups:
@@ -209,7 +209,7 @@ class Thresholds:
         plain = np.full(rows, options.utilization_threshold)
         gpu = np.full(rows, options.gpu_utilization_threshold)
         ignores = np.full(rows, options.ignore_daemon_sets, dtype=np.bool_)
-        told = {} if snapshot is None else {one.id: one.shrinking for one in snapshot.groups if one.shrinking}
+        told = {} if snapshot is None else {group.id: group.shrinking for group in snapshot.groups if group.shrinking}
         if snapshot is not None and told:
             for row, name in enumerate(arrays.names):
                 own = told.get(snapshot.group_of.get(name, ""))
@@ -253,10 +253,10 @@ def utilisation_of(arrays: NodeArrays, homes: PodsByNode, *, rules: Thresholds, 
 
 def _set_aside(arrays: NodeArrays, homes: PodsByNode, rules: Thresholds, overdue: Flags) -> Floats:
     """[N, R]: what pods take that are left out of the share: mirror pods on all rows, daemon pods on some."""
-    everywhere = np.array([one.is_mirror and rules.ignores_mirrors for one in homes.kinds], dtype=np.bool_)
+    everywhere = np.array([pod_kind.is_mirror and rules.ignores_mirrors for pod_kind in homes.kinds], dtype=np.bool_)
     taken = _taken(arrays, homes, everywhere & ~overdue)
     if rules.ignores_daemons.any():
-        daemons = np.array([one.is_daemon for one in homes.kinds], dtype=np.bool_)
+        daemons = np.array([pod_kind.is_daemon for pod_kind in homes.kinds], dtype=np.bool_)
         taken += _taken(arrays, homes, daemons & ~everywhere & ~overdue) * rules.ignores_daemons[:, None]
     return taken
 

@@ -27,7 +27,12 @@ class RemainingPdbs:
     """Budgets in a total order (namespace, name), read once and asked about many pods."""
 
     def __init__(self, budgets: Iterable[PodDisruptionBudget] = ()) -> None:
-        self.budgets = tuple(sorted(budgets, key=lambda one: (one.metadata.namespace, one.metadata.name)))
+        self.budgets = tuple(
+            sorted(
+                budgets,
+                key=lambda disruption_budget: (disruption_budget.metadata.namespace, disruption_budget.metadata.name),
+            )
+        )
         self._by_namespace: dict[str, list[tuple[int, LabelSelector]]] = {}
         self.allowed: Ints = np.zeros(len(self.budgets), dtype=np.int64)
         """[B]: pods that may go now."""

@@ -136,12 +136,16 @@ class ScaleDownProblem:
         wishes: dict[object, int] = {}
         rows: list[Flags] = []
         wish_of = np.zeros(len(self.sorted.table), dtype=np.int64)
-        for one in self.sorted.table:
-            wish = None if one.problem is not None else (one.form.tolerations, one.form.nodes, one.form.pin)
+        for pod_class in self.sorted.table:
+            wish = (
+                None
+                if pod_class.problem is not None
+                else (pod_class.form.tolerations, pod_class.form.nodes, pod_class.form.pin)
+            )
             if wish not in wishes:
                 wishes[wish] = len(rows)
-                rows.append(self.static(one))
-            wish_of[one.index] = wishes[wish]
+                rows.append(self.static(pod_class))
+            wish_of[pod_class.index] = wishes[wish]
         if not rows:
             return np.zeros(len(self.arrays), dtype=np.int64), np.zeros((1, 0), dtype=np.bool_)
         kinds, kind_of = np.unique(np.stack(rows, axis=1), axis=0, return_inverse=True)

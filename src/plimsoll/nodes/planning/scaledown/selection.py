@@ -73,7 +73,9 @@ def nodes_to_delete(
 
 
 def _in_line(unneeded: Iterable[UnneededNode]) -> list[UnneededNode]:
-    return sorted(unneeded, key=lambda one: (not one.is_empty, one.is_risky, one.node))
+    return sorted(
+        unneeded, key=lambda unneeded_node: (not unneeded_node.is_empty, unneeded_node.is_risky, unneeded_node.node)
+    )
 
 
 class _Choice:
@@ -94,13 +96,13 @@ class _Choice:
         self._moves: dict[str, tuple[Move, ...]] = {}
 
     def pick(self, line: Sequence[UnneededNode]) -> None:
-        due = [one for one in line if self._is_due(one)]
-        whole = {one.group for one in due if self._simulation.rooms[one.group].group.zero_or_max}
+        due = [node for node in line if self._is_due(node)]
+        whole = {node.group for node in due if self._simulation.rooms[node.group].group.zero_or_max}
         for group in sorted(whole):
-            self._pick_whole(group, [one for one in due if one.group == group])
-        for one in due:
-            if one.group not in whole:
-                self._pick_one(one)
+            self._pick_whole(group, [node for node in due if node.group == group])
+        for unneeded_node in due:
+            if unneeded_node.group not in whole:
+                self._pick_one(unneeded_node)
         self._replay()
 
     def _is_due(self, one: UnneededNode) -> bool:
@@ -128,7 +130,7 @@ class _Choice:
     def _pick_whole(self, group: str, due: list[UnneededNode]) -> None:
         """All of its nodes or none; the first such group may go though it is more than may go at once."""
         room = self._simulation.rooms[group]
-        drains = sum(1 for one in due if not one.is_empty)
+        drains = sum(1 for node in due if not node.is_empty)
         reason = ""
         if len(due) < room.group.target_size:
             reason = f"only {len(due)} of {room.group.target_size} nodes of group {group} can go"
@@ -143,13 +145,13 @@ class _Choice:
         if not reason:
             self._take(due)
             return
-        for one in due:
-            self._keep(one, ATOMIC_FAILED, reason)
+        for unneeded_node in due:
+            self._keep(unneeded_node, ATOMIC_FAILED, reason)
 
     def _broken(self, due: Sequence[UnneededNode]) -> Floor | None:
         left = self._floors
-        for one in due:
-            node = self._counted(one)
+        for unneeded_node in due:
+            node = self._counted(unneeded_node)
             if broken := broken_floors(left, node):
                 return broken[0]
             left = tuple(limit.without(node) for limit in left)
@@ -157,11 +159,11 @@ class _Choice:
 
     def _take(self, nodes: Sequence[UnneededNode]) -> None:
         self._chosen += nodes
-        for one in nodes:
-            node = self._counted(one)
+        for unneeded_node in nodes:
+            node = self._counted(unneeded_node)
             self._left -= 1
-            self._drains -= not one.is_empty
-            self._spare[one.group] -= 1
+            self._drains -= not unneeded_node.is_empty
+            self._spare[unneeded_node.group] -= 1
             self._floors = tuple(limit.without(node) for limit in self._floors)
 
     def _replay(self) -> None:
@@ -171,31 +173,31 @@ class _Choice:
             if failed is None:
                 return
             whole = self._simulation.rooms[failed.group].group.zero_or_max
-            dropped = [one for one in self._chosen if one == failed or (whole and one.group == failed.group)]
-            for one in dropped:
-                if one != failed:
-                    self._keep(one, ATOMIC_FAILED, f"node {failed.node} of group {failed.group} cannot go")
-            self._chosen = [one for one in self._chosen if one not in dropped]
+            dropped = [node for node in self._chosen if node == failed or (whole and node.group == failed.group)]
+            for unneeded_node in dropped:
+                if unneeded_node != failed:
+                    self._keep(unneeded_node, ATOMIC_FAILED, f"node {failed.node} of group {failed.group} cannot go")
+            self._chosen = [node for node in self._chosen if node not in dropped]
 
     def _failing(self) -> UnneededNode | None:
         occupancy = self._simulation.occupancy
         row_of = occupancy.arrays.row_of
-        drained = [one for one in self._chosen if not one.is_empty]
+        drained = [node for node in self._chosen if not node.is_empty]
         self._moves = {}
         if not drained:
             return None
         rehousing = RemovalSimulator(
             occupancy,
             receives=self._simulation.receives,
-            gone=[row_of[one.node] for one in self._chosen],
+            gone=[row_of[node.node] for node in self._chosen],
             hints=self._simulation.hints(),
         )
-        for one in drained:
-            found = rehousing.empty(row_of[one.node])
+        for unneeded_node in drained:
+            found = rehousing.empty(row_of[unneeded_node.node])
             if isinstance(found, Stuck):
-                self._keep(one, NO_PLACE, f"pod {found.pod} fits on no node that stays")
-                return one
-            self._moves[one.node] = found
+                self._keep(unneeded_node, NO_PLACE, f"pod {found.pod} fits on no node that stays")
+                return unneeded_node
+            self._moves[unneeded_node.node] = found
         return None
 
     def _counted(self, one: UnneededNode) -> Counted:
@@ -207,7 +209,7 @@ class _Choice:
     def departures(self) -> NodesToDelete:
         ordered = _in_line(self._chosen)
         return NodesToDelete(
-            removals=tuple(self._removal(one) for one in ordered),
+            removals=tuple(self._removal(unneeded_node) for unneeded_node in ordered),
             kept=tuple(UnremovableNode(node=name, reason=reason) for name, reason in sorted(self._kept.items())),
         )
 

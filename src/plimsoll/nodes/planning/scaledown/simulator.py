@@ -240,7 +240,9 @@ class RemovalSimulator:
         self.lodgers.pop(row, None)
         for placed, number, target in placed_at:
             self._settle(target, [(placed, number)])
-        made = tuple(Move(pod=one.key, source=names[row], target=names[target]) for one, _, target in placed_at)
+        made = tuple(
+            Move(pod=placed_pod.key, source=names[row], target=names[target]) for placed_pod, _, target in placed_at
+        )
         self.moves += made
         return made
 
@@ -248,7 +250,7 @@ class RemovalSimulator:
         requests = self._occupancy.requests
         largest = np.maximum(requests.max(axis=0, initial=1), 1)
         size = np.round((requests / largest).max(axis=1, initial=0.0), 9)
-        return sorted(pods, key=lambda one: (-size[one[1]], one[1], one[0].key))
+        return sorted(pods, key=lambda pod: (-size[pod[1]], pod[1], pod[0].key))
 
     def _first_fit(
         self, replay: Replay, group: Alike, what: tuple[PlacedPod, int], free: Ints, *, without: int

@@ -55,14 +55,16 @@ def similar_offers(board: ScaleUpProblem) -> list[list[int]]:
 
 
 def _shared(board: ScaleUpProblem, draft: Placement, siblings: Sequence[int], meetings: PodRelations) -> Placement:
-    movable = [one for one in draft.batches if one.offer in siblings and _is_free(board, one, siblings, meetings)]
-    nodes = sum(one.nodes for one in movable)
+    movable = [
+        batch for batch in draft.batches if batch.offer in siblings and _is_free(board, batch, siblings, meetings)
+    ]
+    nodes = sum(batch.nodes for batch in movable)
     if not nodes:
         return draft
-    fixed = [one for one in draft.batches if one not in movable]
+    fixed = [batch for batch in draft.batches if batch not in movable]
     held = Placement(batches=tuple(fixed)).nodes_of(len(board.offers))
-    sizes = [board.offers[one].size + int(held[one]) for one in siblings]
-    rooms = [int(board.available[one] - held[one]) for one in siblings]
+    sizes = [board.offers[sibling].size + int(held[sibling]) for sibling in siblings]
+    rooms = [int(board.available[sibling] - held[sibling]) for sibling in siblings]
     given = shared_out(nodes, sizes, rooms)
     if sum(given) < nodes:
         return draft

@@ -110,7 +110,7 @@ def prioritised(options: Sequence[Option], around: Circumstances) -> list[Option
     """Options of the highest number whose patterns meet any; all of them when nothing is configured or none is met."""
     for number in sorted(around.priorities, reverse=True):
         patterns = [compiled_pattern(text) for text in around.priorities[number]]
-        if met := [one for one in options if any(pattern.search(one.offer.group) for pattern in patterns)]:
+        if met := [option for option in options if any(pattern.search(option.offer.group) for pattern in patterns)]:
             return met
     return list(options)
 
@@ -122,7 +122,7 @@ def unchanged(options: Sequence[Option], _around: Circumstances) -> list[Option]
 
 def least_money(options: Sequence[Option], _around: Circumstances) -> list[Option]:
     """`cost` where one group is grown at a time: money for each pod helped."""
-    return _lowest(options, [one.nodes * one.offer.planning_price / max(one.pods, 1) for one in options])
+    return _lowest(options, [option.nodes * option.offer.planning_price / max(option.pods, 1) for option in options])
 
 
 def answered(options: Sequence[Option], around: Circumstances) -> list[Option]:
@@ -240,7 +240,9 @@ def in_tiers(
     kept: list[ScaleUpOption] = []
     left_out: list[NotOffered] = []
     for offer in offers:
-        tier = next((rank for rank, texts in enumerate(ordered) if any(one.search(offer.group) for one in texts)), None)
+        tier = next(
+            (rank for rank, texts in enumerate(ordered) if any(pattern.search(offer.group) for pattern in texts)), None
+        )
         if tier is None:
             told = f"no pattern of {CONFIG_MAP} meets it"
             left_out.append(

@@ -57,23 +57,27 @@ class PodNominations:
         for group, added, growth in grown:
             of_nodes = patterns.setdefault(id(growth), _of_nodes(growth))
             made += [Promise(group=group, pods=pods) for _ in range(added) if (pods := line.taken(next(of_nodes, {})))]
-        again = {pod for one in made for pod in one.pods}
-        self._made = [one for one in self._made if again.isdisjoint(one.pods)] + made
+        again = {pod for promise in made for pod in promise.pods}
+        self._made = [promise for promise in self._made if again.isdisjoint(promise.pods)] + made
 
     def places(self, snapshot: Snapshot) -> dict[str, dict[str, int]]:
         """What can be kept of them in this snapshot. Promises to pods that wait no longer are forgotten."""
         if not self._made:
             return {}
-        entry_of = {PodKey(one.pod.metadata.namespace, name): one for one in snapshot.pending for name in one.names}
+        entry_of = {
+            PodKey(pending.pod.metadata.namespace, name): pending
+            for pending in snapshot.pending
+            for name in pending.names
+        }
         self._made = [one for one in self._made if any(pod in entry_of for pod in one.pods)]
         free = _nodes_by_group(snapshot, {one.group for one in self._made})
         needs = _Needs(snapshot)
         places: dict[str, dict[str, int]] = {}
-        for one in self._made:
-            wanted = [entry_of.pop(pod) for pod in one.pods if pod in entry_of]
+        for promise in self._made:
+            wanted = [entry_of.pop(pod) for pod in promise.pods if pod in entry_of]
             counts = Counter(entry.key for entry in wanted)
             kinds = {entry.key: entry for entry in wanted}
-            line = free.get(one.group, [])
+            line = free.get(promise.group, [])
             chosen = next((state for state in line if needs.fit(state, counts, kinds)), None)
             if chosen is not None:
                 line.remove(chosen)
@@ -85,7 +89,7 @@ class _Line:
     """Waiting pods by entry, the first in line first."""
 
     def __init__(self, snapshot: Snapshot, housed: Places) -> None:
-        self._entries = {one.key: one for one in snapshot.pending}
+        self._entries = {pending.key: pending for pending in snapshot.pending}
         self._next = _by_key(housed)
         self._can_be_promised: dict[str, bool] = {}
 
@@ -104,14 +108,14 @@ class _Line:
 
 
 def _of_nodes(growth: GroupScaleUp) -> Iterator[Mapping[str, int]]:
-    return (one.pods for one in growth.patterns for _ in range(one.nodes))
+    return (pattern.pods for pattern in growth.patterns for _ in range(pattern.nodes))
 
 
 def settled(snapshot: Snapshot, places: Places) -> Snapshot:
     """The same cluster once pending pods are at these places; the others wait still."""
     if not places:
         return snapshot
-    waiting = {one.key: one for one in snapshot.pending}
+    waiting = {pending.key: pending for pending in snapshot.pending}
     taken: dict[str, int] = {}
     states: list[NodeState] = []
     lumps = Lumps()
@@ -129,7 +133,11 @@ def settled(snapshot: Snapshot, places: Places) -> Snapshot:
         state = snapshot.view.node(node)
         if state is not None:
             states.append(state.with_pods(added))
-    left = tuple(_without(one, taken.get(one.key, 0)) for one in snapshot.pending if taken.get(one.key, 0) < one.count)
+    left = tuple(
+        _without(pending, taken.get(pending.key, 0))
+        for pending in snapshot.pending
+        if taken.get(pending.key, 0) < pending.count
+    )
     return replace(snapshot, view=snapshot.view.with_states(states), pending=left)
 
 
@@ -166,7 +174,10 @@ def _nodes_by_group(snapshot: Snapshot, groups: set[str]) -> dict[str, list[Node
         state = snapshot.view.node(name) if group in groups else None
         if state is not None and not state.problem:
             found.setdefault(group, []).append(state)
-    return {group: sorted(states, key=lambda one: (len(one.pods), one.name)) for group, states in found.items()}
+    return {
+        group: sorted(states, key=lambda node_state: (len(node_state.pods), node_state.name))
+        for group, states in found.items()
+    }
 
 
 class _Needs:

@@ -125,7 +125,7 @@ def _optimal(board: ScaleUpProblem, effort: Effort, doubts: FailedClasses) -> Sc
 
 def _scouted(board: ScaleUpProblem, meetings: PodRelations, means: PackingOptions) -> Flags:
     """[T]: offers to plan with. Where a plan would make too many groups, a hasty one says which to do without."""
-    new = sum(not one.exists for one in board.offers)
+    new = sum(not option.exists for option in board.offers)
     if new <= board.offered.new_groups_left or new * len(board.table) < _SCOUTED:
         return means.usable
     hasty = replace(means, effort=replace(means.effort, rounds=0, value_vectors=1))
@@ -158,7 +158,7 @@ class _Placing:
         return serve_by_priority(self.board, lambda demand, onto: self._placed(demand, onto, means))
 
     def keeps_zones(self, draft: Placement, other: Placement) -> bool:
-        first, second = (PlacementView(self.board, one, self.meetings) for one in (draft, other))
+        first, second = (PlacementView(self.board, placement, self.meetings) for placement in (draft, other))
         return keeps_zones(first, second, range(len(self.board.table)))
 
     def _placed(self, demand: Ints, onto: Placement | None, means: PackingOptions) -> Placement:
@@ -183,7 +183,7 @@ def _tidied(placing: _Placing, served: Served, means: PackingOptions) -> Served:
     if not few or not 1 < len(made) <= _TIDIED_GROUPS or len(board.table) > _TIDIED_CLASSES:
         return served
     left = means.usable & np.array(
-        [one.exists or index in made for index, one in enumerate(board.offers)], dtype=np.bool_
+        [option.exists or index in made for index, option in enumerate(board.offers)], dtype=np.bool_
     )
     for index in made:
         without = left.copy()
@@ -197,5 +197,5 @@ def _tidied(placing: _Placing, served: Served, means: PackingOptions) -> Served:
 
 def _classes_of(board: ScaleUpProblem, keys: set[str]) -> frozenset[int]:
     return frozenset(
-        int(board.table.class_of[index]) for index, one in enumerate(board.table.pending) if one.key in keys
+        int(board.table.class_of[index]) for index, pending in enumerate(board.table.pending) if pending.key in keys
     )

@@ -98,7 +98,7 @@ def serve_by_priority(board: ScaleUpProblem, place: Place) -> Served:
 def _with_company(board: ScaleUpProblem, accepted: Sequence[Unit], draft: Placement, place: Place) -> Placement:
     """Who wants company and stood in line before it is asked once more when it is there."""
     left = _demand(board, accepted) - draft.placed(len(board.table))
-    left[[not one.has_affinity for one in board.table]] = 0
+    left[[not pod_class.has_affinity for pod_class in board.table]] = 0
     return place(left, draft) if left.any() else draft
 
 
@@ -131,9 +131,9 @@ def _in_line(board: ScaleUpProblem) -> list[Unit]:
     """Each bundle, and each class of ordinary pods, where the first of it stands."""
     bundles: dict[str, list[int]] = {}
     single: dict[int, list[int]] = {}
-    for index, one in enumerate(board.table.pending):
-        if one.bundle:
-            bundles.setdefault(one.bundle, []).append(index)
+    for index, pending in enumerate(board.table.pending):
+        if pending.bundle:
+            bundles.setdefault(pending.bundle, []).append(index)
         else:
             single.setdefault(int(board.table.class_of[index]), []).append(index)
     units = [Unit(entries=tuple(entries), is_whole=True) for entries in bundles.values()]
@@ -227,9 +227,15 @@ class QueuePosition(NamedTuple):
 def places_in_line(pending: Sequence[PendingPods]) -> list[QueuePosition]:
     """Of each entry. Pod sets of a request stand together, as they are numbered in it."""
     stands: dict[tuple[str, int], Stand] = {}
-    units = [_unit(one) for one in pending]
-    for one, unit in zip(pending, units, strict=True):
-        mine = Stand(one.rank, -priority_of(one.pod), _since(one), not one.bundle, one.bundle)
+    units = [_unit(pods) for pods in pending]
+    for pending_pods, unit in zip(pending, units, strict=True):
+        mine = Stand(
+            pending_pods.rank,
+            -priority_of(pending_pods.pod),
+            _since(pending_pods),
+            not pending_pods.bundle,
+            pending_pods.bundle,
+        )
         known = stands.get(unit, mine)
         stands[unit] = Stand(
             rank=min(known.rank, mine.rank),
@@ -239,8 +245,8 @@ def places_in_line(pending: Sequence[PendingPods]) -> list[QueuePosition]:
             bundle=mine.bundle,
         )
     return [
-        QueuePosition(stands[unit], *((_since(one), one.key) if not one.bundle else (stands[unit].since, "")))
-        for one, unit in zip(pending, units, strict=True)
+        QueuePosition(stands[unit], *((_since(pods), pods.key) if not pods.bundle else (stands[unit].since, "")))
+        for pods, unit in zip(pending, units, strict=True)
     ]
 
 

@@ -81,7 +81,9 @@ class ScaleUpProblem:
         arrays = known.arrays(snapshot.view, resources=table.resources)
         planner = _planner(snapshot, policy)
         offered = _in_tiers(scale_up_options(snapshot, policy, planner=planner, usage=usage_of_rows(arrays)), policy)
-        offer_arrays = NodeArrays.of_states([_empty_node(one) for one in offered.offers], resources=table.resources)
+        offer_arrays = NodeArrays.of_states(
+            [_empty_node(option) for option in offered.offers], resources=table.resources
+        )
         rules = Predicates(table, arrays, snapshot.view, verdicts=known.verdicts)
         offer_rules = Predicates(table, offer_arrays, snapshot.view, verdicts=known.verdicts)
         names = (CPU, MEMORY, *(name for name in table.resources if name not in {CPU, MEMORY}))
@@ -116,21 +118,21 @@ class ScaleUpProblem:
     @property
     def prices(self) -> Floats:
         """[T]: real money."""
-        return np.array([one.price_per_hour for one in self.offers], dtype=np.float64)
+        return np.array([option.price_per_hour for option in self.offers], dtype=np.float64)
 
     @property
     def planning_prices(self) -> Floats:
-        return np.array([one.planning_price for one in self.offers], dtype=np.float64)
+        return np.array([option.planning_price for option in self.offers], dtype=np.float64)
 
     @property
     def available(self) -> Ints:
         """[T]: nodes that each offer allows by itself."""
-        return np.array([min(one.room, UNBOUNDED) for one in self.offers], dtype=np.int64)
+        return np.array([min(option.room, UNBOUNDED) for option in self.offers], dtype=np.int64)
 
 
 def _planner(snapshot: Snapshot, policy: Policy) -> Planner:
     """Bundles need all groups at once: who asks for one gets the planner that can, whatever the expander."""
-    if any(one.bundle for one in snapshot.pending):
+    if any(pending.bundle for pending in snapshot.pending):
         return Planner.OPTIMAL
     return policy.choosing.effective_planner(prices_are_known=prices_are_known(snapshot, policy.overlay))
 
@@ -159,7 +161,7 @@ def _columns(amounts: Ints, arrays: NodeArrays, names: Sequence[str]) -> Ints:
 
 def _limited_drivers(storage: Storage, rules: Predicates, offer_rules: Predicates) -> tuple[str, ...]:
     """Drivers that waiting pods use, and of which some node or offer has a limit."""
-    using = [one.index for one in rules.table if one.volumes and one.problem is None]
+    using = [pod_class.index for pod_class in rules.table if pod_class.volumes and pod_class.problem is None]
     if not storage.csi_nodes or not using:
         return ()
     wanted = [rules.rules.wanted(number) for number in using]
@@ -171,9 +173,11 @@ def _limited_drivers(storage: Storage, rules: Predicates, offer_rules: Predicate
 def _attached(rules: Predicates, drivers: Sequence[str]) -> Ints:
     """[C, D]: what one pod of a class takes."""
     found = np.zeros((len(rules.table), len(drivers)), dtype=np.int64)
-    for one in rules.table if drivers else ():
-        if one.volumes and one.problem is None:
-            found[one.index] = [rules.rules.wanted(one.index).amount(driver, one.count) for driver in drivers]
+    for pod_class in rules.table if drivers else ():
+        if pod_class.volumes and pod_class.problem is None:
+            found[pod_class.index] = [
+                rules.rules.wanted(pod_class.index).amount(driver, pod_class.count) for driver in drivers
+            ]
     return found
 
 
@@ -189,10 +193,10 @@ def _allowed(rules: Predicates, offered: Sequence[ScaleUpOption], snapshot: Snap
     if not offered or not len(table):
         return np.zeros((len(offered), len(table)), dtype=np.bool_)
     by_rules = np.stack([rules.rules.fits(one.index, rules.arrays.free, {}) for one in table], axis=1)
-    for one in table:
-        if one.problem is None and (one.has_anti_affinity or rules.arrays.neighbours.avoider_rows):
-            _, avoided, avoiding = rules.in_the_way(one.index, {})
-            by_rules[:, one.index] &= ~(avoided | avoiding)
+    for pod_class in table:
+        if pod_class.problem is None and (pod_class.has_anti_affinity or rules.arrays.neighbours.avoider_rows):
+            _, avoided, avoiding = rules.in_the_way(pod_class.index, {})
+            by_rules[:, pod_class.index] &= ~(avoided | avoiding)
     pods = [one.pod for one in table]
     allowed: Flags = by_rules & permissions(offered, pods, policy, snapshot.machine_types)
     return sparing_gpus(allowed, offered, pods)

@@ -89,12 +89,12 @@ def _wishes(board: ScaleUpProblem, draft: Placement, *, by_domain: bool) -> Iter
     """[T] each: offers of which one must be left, for every class; maybe in every domain that it is spread over."""
     known: set[bytes] = set()
     batch_offers = np.array([batch.offer for batch in draft.batches], dtype=np.int64)
-    for one in board.table:
-        with_it = batch_offers[[one.index in batch.content for batch in draft.batches]]
+    for pod_class in board.table:
+        with_it = batch_offers[[pod_class.index in batch.content for batch in draft.batches]]
         if not len(with_it):
             continue
-        for inside in _domains(board, one.index, with_it.tolist() if by_domain else ()):
-            wish = board.allowed[:, one.index] & inside
+        for inside in _domains(board, pod_class.index, with_it.tolist() if by_domain else ()):
+            wish = board.allowed[:, pod_class.index] & inside
             if (key := wish.tobytes()) not in known:
                 known.add(key)
                 yield wish
@@ -102,7 +102,7 @@ def _wishes(board: ScaleUpProblem, draft: Placement, *, by_domain: bool) -> Iter
 
 def _domains(board: ScaleUpProblem, number: int, offers: Sequence[int]) -> Iterator[Flags]:
     """[T] each: the domains of these offers, where the class is spread over any; else everywhere."""
-    keys = sorted({one.key for one in board.rules.spreads(number)} - {HOSTNAME}) if offers else []
+    keys = sorted({spread_count.key for spread_count in board.rules.spreads(number)} - {HOSTNAME}) if offers else []
     if not keys:
         yield np.ones(len(board.offers), dtype=np.bool_)
     for key in keys:
@@ -118,7 +118,7 @@ _TRIES: Final = 64
 
 def keeps_zones(first: PlacementView, second: PlacementView, numbers: Iterable[int]) -> bool:
     """Whether there are nodes wherever the first scene has some, as far as any of these classes is spread over it."""
-    keys = {one.key for number in numbers for one in first.board.rules.spreads(number)} - {HOSTNAME}
+    keys = {spread_count.key for number in numbers for spread_count in first.board.rules.spreads(number)} - {HOSTNAME}
     return all(first.existing_domains(key) <= second.existing_domains(key) for key in keys)
 
 
@@ -163,14 +163,14 @@ class ZonePruning:
 
     def _next_to_close(self, asked: Question, draft: Placement) -> Flags | None:
         """[T]: offers in the opened zone with fewest pods of those that are short; None when there is none to spare."""
-        before, after = (PlacementView(self._board, one, self._meetings) for one in (asked.onto, draft))
+        before, after = (PlacementView(self._board, placement, self._meetings) for placement in (asked.onto, draft))
         opened: dict[tuple[str, str], int] = {}
-        for number, one in self._short(draft, asked):
-            there, new = before.existing_domains(one.key), after.planned_domains(one.key)
+        for number, spread_count in self._short(draft, asked):
+            there, new = before.existing_domains(spread_count.key), after.planned_domains(spread_count.key)
             if len(there | new) > 1:
-                levels = after.spread_levels(number, one)
+                levels = after.spread_levels(number, spread_count)
                 for name in new - there:
-                    opened[one.key, name] = opened.get((one.key, name), 0) + levels.get(name, 0)
+                    opened[spread_count.key, name] = opened.get((spread_count.key, name), 0) + levels.get(name, 0)
         if not opened:
             return None
         key, name = min(opened, key=lambda zone: (opened[zone], zone))
@@ -179,7 +179,7 @@ class ZonePruning:
     def _one_each(self, asked: Question, draft: Placement) -> Iterator[Flags]:
         """[T] each: offers of one zone that could be opened, and of those that are; pods may all want to be in one."""
         before = PlacementView(self._board, asked.onto, self._meetings)
-        for key in sorted({one.key for _, one in self._short(draft, asked)}):
+        for key in sorted({spread_count.key for _, spread_count in self._short(draft, asked)}):
             there = before.existing_domains(key)
             outside = before.outside(key).offers
             new = [name for name in before.domains(key) if name not in there]
@@ -191,9 +191,9 @@ class ZonePruning:
         classes = self._board.table.classes
         missing = np.flatnonzero(asked.wanted > draft.placed(len(asked.wanted))).tolist()
         return [
-            (number, one)
+            (number, spread_count)
             for number in missing
             if classes[number].has_spread and classes[number].problem is None
-            for one in self._board.rules.spreads(number)
-            if one.key != HOSTNAME
+            for spread_count in self._board.rules.spreads(number)
+            if spread_count.key != HOSTNAME
         ]

@@ -47,7 +47,7 @@ def assembled(board: ScaleUpProblem, served: Served, *, usable: Flags, effort: E
     existing = _existing(board, draft, lines)
     growths = tuple(_growth(board, draft, offer, lines) for offer in _grown(draft))
     remaining = _remaining(board, served, usable)
-    cost = sum(one.added * one.offer.price_per_hour for one in growths)
+    cost = sum(scale_up.added * scale_up.offer.price_per_hour for scale_up in growths)
     return ScaleUpPlan(
         result=_result(growths, remaining),
         growths=growths,
@@ -86,10 +86,10 @@ class _Lines:
     """For each class the keys of its pods that are served, in the order in which they wait."""
 
     def __init__(self, board: ScaleUpProblem, served: Sequence[int]) -> None:
-        self._keys = [one.key for one in board.table.pending]
+        self._keys = [pending.key for pending in board.table.pending]
         self._waiting: list[deque[list[int]]] = [
-            deque([member.pending, served[member.pending]] for member in one.members if served[member.pending])
-            for one in board.table
+            deque([member.pending, served[member.pending]] for member in pod_class.members if served[member.pending])
+            for pod_class in board.table
         ]
 
     def taken(self, content: Mapping[int, int]) -> dict[str, int]:
@@ -161,9 +161,9 @@ def _growth(board: ScaleUpProblem, draft: Placement, offer: int, lines: _Lines) 
 def _merged(patterns: Iterable[Pattern]) -> list[Pattern]:
     """Each distinct filling once."""
     nodes: dict[tuple[tuple[str, int], ...], int] = {}
-    for one in patterns:
-        key = tuple(one.pods.items())
-        nodes[key] = nodes.get(key, 0) + one.nodes
+    for pattern in patterns:
+        key = tuple(pattern.pods.items())
+        nodes[key] = nodes.get(key, 0) + pattern.nodes
     return [Pattern(nodes=count, pods=dict(key)) for key, count in nodes.items()]
 
 
@@ -171,8 +171,8 @@ def _remaining(board: ScaleUpProblem, served: Served, usable: Flags) -> tuple[Un
     """Pods that are left, those with the same reasons together."""
     found: dict[tuple[str, ...], tuple[tuple[Reason, ...], dict[str, int]]] = {}
     known: dict[tuple[int, int], tuple[Reason, ...]] = {}
-    for index, one in enumerate(board.table.pending):
-        left = one.count - served.pods[index]
+    for index, pending in enumerate(board.table.pending):
+        left = pending.count - served.pods[index]
         if left:
             number = int(board.table.class_of[index])
             nearest = served.tries.get(index)
@@ -180,7 +180,7 @@ def _remaining(board: ScaleUpProblem, served: Served, usable: Flags) -> tuple[Un
             if key not in known:
                 known[key] = _why_remaining(board, served, (number, nearest), usable)
             reasons = known[key]
-            found.setdefault(tuple(map(str, reasons)), (reasons, {}))[1][one.key] = left
+            found.setdefault(tuple(map(str, reasons)), (reasons, {}))[1][pending.key] = left
     return tuple(
         UnschedulablePods(pods=sum(keys.values()), keys=keys, reasons=reasons) for reasons, keys in found.values()
     )
@@ -265,10 +265,10 @@ def _keys(board: ScaleUpProblem, chosen: Ints, apart: list[int]) -> Flags:
     for number in avoiding[:_APART]:
         if not _avoids(board, number, number):
             continue
-        home = next((one for one in cliques if all(_avoids(board, number, other) for other in one)), None)
+        home = next((clique for clique in cliques if all(_avoids(board, number, other) for other in clique)), None)
         if home is None:
             cliques.append([number])
         else:
             home.append(number)
-    keys = [np.isin(chosen, one) for one in cliques if len(one) > 1]
+    keys = [np.isin(chosen, clique) for clique in cliques if len(clique) > 1]
     return np.stack(keys, axis=1) if keys else np.zeros((len(chosen), 0), dtype=np.bool_)

@@ -104,10 +104,12 @@ class _Growing:
         batches = [
             NodeBatch(
                 offer=offer,
-                nodes=one.bins,
-                content={int(chosen[index]): items for index, items in zip(one.classes, one.items, strict=True)},
+                nodes=pattern.bins,
+                content={
+                    int(chosen[index]): items for index, items in zip(pattern.classes, pattern.items, strict=True)
+                },
             )
-            for one in answer.fillings
+            for pattern in answer.fillings
         ]
         return replace(before, batches=(*before.batches, *batches))
 
@@ -120,7 +122,9 @@ class _Growing:
         if not self.here.draft.is_empty:
             starts.insert(0, (self._left(), self.here.draft))
         drafts = [place(board, self.meetings, demand, means, onto) for demand, onto in starts]
-        return max((served_at_once(board, self._dealt(one)) for one in drafts), key=lambda one: sum(one.pods))
+        return max(
+            (served_at_once(board, self._dealt(placement)) for placement in drafts), key=lambda served: sum(served.pods)
+        )
 
     def _left(self) -> Ints:
         """[C]: pods without a place on existing nodes."""
@@ -189,7 +193,7 @@ def _await_later(board: ScaleUpProblem, served: Served, tried: dict[int, Served]
             beside = refused_beside(board, served.draft, number, groups)
             groups = [*(one for one, refusals in beside if not refusals), *groups[ASKED:]]
         if groups:
-            names = few_names([board.offers[one].group for one in groups])
+            names = few_names([board.offers[group].group for group in groups])
             told = f"one group grows at a time; a later loop may help ({names})"
             found[number] = Reason(code=AWAITS_A_LATER_LOOP, message=told, facts={"groups": len(groups)})
     return found
@@ -198,9 +202,13 @@ def _await_later(board: ScaleUpProblem, served: Served, tried: dict[int, Served]
 def _can_grow(board: ScaleUpProblem, draft: Placement) -> Flags:
     """[T]: by one more node, or whole, in the next loop. What is granted to one loop alone does not bind it."""
     nodes = draft.nodes_of(len(board.offers))
-    step = np.array([one.max_size - one.size if one.zero_or_max else 1 for one in board.offers], dtype=np.int64)
-    lasting = np.array([one.code != MAX_NODES_PER_SCALEUP for one in board.limits.ceilings], dtype=np.bool_)
+    step = np.array(
+        [option.max_size - option.size if option.zero_or_max else 1 for option in board.offers], dtype=np.int64
+    )
+    lasting = np.array(
+        [resource_limit.code != MAX_NODES_PER_SCALEUP for resource_limit in board.limits.ceilings], dtype=np.bool_
+    )
     left = draft.room_left(board)
     within = ((board.limits.use * step[:, None])[:, lasting] <= left[None, lasting]).all(axis=1)
-    sizes = np.array([one.max_size - one.size for one in board.offers], dtype=np.int64)
+    sizes = np.array([option.max_size - option.size for option in board.offers], dtype=np.int64)
     return np.asarray(within & (nodes + step <= sizes), dtype=np.bool_)

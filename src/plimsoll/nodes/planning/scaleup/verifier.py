@@ -56,7 +56,7 @@ class _Spot:
 
 def verify(snapshot: Snapshot, plan: ScaleUpPlan) -> tuple[Refuted, ...]:
     """Everything that does not hold; empty when the plan may be used."""
-    pods = {one.key: one for one in snapshot.pending}
+    pods = {pending.key: pending for pending in snapshot.pending}
     refuted = tuple(_refuted_alone(snapshot, plan, pods))
     if refuted:
         return refuted
@@ -66,7 +66,9 @@ def verify(snapshot: Snapshot, plan: ScaleUpPlan) -> tuple[Refuted, ...]:
 
 def looks_at_others(pod: Pod) -> bool:
     """Whether where the pod may go depends on where other pods are, beyond its own node's room."""
-    hard = any(one.when_unsatisfiable in {"", "DoNotSchedule"} for one in pod.spec.topology_spread_constraints)
+    hard = any(
+        constraint.when_unsatisfiable in {"", "DoNotSchedule"} for constraint in pod.spec.topology_spread_constraints
+    )
     return hard or bool(affinity_terms(pod)) or bool(existing_anti_affinity(pod))
 
 
@@ -78,7 +80,7 @@ def planned_node(offer: ScaleUpOption, number: int) -> Node:
 
 
 def _keys(plan: ScaleUpPlan) -> set[str]:
-    fillings = [*plan.existing.values(), *(pattern.pods for one in plan.growths for pattern in one.patterns)]
+    fillings = [*plan.existing.values(), *(pattern.pods for scale_up in plan.growths for pattern in scale_up.patterns)]
     return {key for filling in fillings for key in filling}
 
 
@@ -98,7 +100,7 @@ def _refuted_alone(snapshot: Snapshot, plan: ScaleUpPlan, pods: Mapping[str, Pen
 
 
 def _only(view: ClusterView, state: NodeState) -> ClusterView:
-    anti = {state.name: None} if any(one.anti_affinity for one in state.pods.values()) else {}
+    anti = {state.name: None} if any(placed_pod.anti_affinity for placed_pod in state.pods.values()) else {}
     return ClusterView({state.name: state}, namespaces=view.namespaces, storage=view.storage, anti_affine=anti)
 
 
@@ -145,7 +147,7 @@ def _refuted_in_order(
     replay = Replay(snapshot.view)
     groups = {key: replay.alike(pods[key].pod) for key in sorted(_keys(plan))}
     replay.prepare()
-    places = dict(zip((one.key for one in snapshot.pending), places_in_line(snapshot.pending), strict=True))
+    places = dict(zip((pending.key for pending in snapshot.pending), places_in_line(snapshot.pending), strict=True))
     line = {key: number for number, key in enumerate(sorted(groups, key=places.__getitem__))}
     looking = {key for key in groups if in_line or looks_at_others(pods[key].pod)}
     there = [_Spot(key=key, node=name, pods=count) for name, one in plan.existing.items() for key, count in one.items()]

@@ -64,7 +64,7 @@ class _Daemon:
         self._selector = tuple(spec.node_selector.items())
         self._node_name = spec.node_name
         added = (*_ALWAYS_TOLERATED, _ON_HOST_NETWORK) if spec.host_network else _ALWAYS_TOLERATED
-        tolerations = (*spec.tolerations, *(one for one in added if one not in spec.tolerations))
+        tolerations = (*spec.tolerations, *(toleration for toleration in added if toleration not in spec.tolerations))
         self._tolerations = Tolerations(tolerations)
         meta = daemon_set.metadata
         self.owner = (meta.namespace, meta.name)
@@ -101,11 +101,11 @@ class DaemonSets:
 
     def __init__(self, daemon_sets: Iterable[DaemonSet]) -> None:
         self._daemons: list[_Daemon] = []
-        for one in sorted(daemon_sets, key=lambda each: (each.metadata.namespace, each.metadata.name)):
-            if one.metadata.deletion_timestamp is not None:
+        for daemon_set in sorted(daemon_sets, key=lambda each: (each.metadata.namespace, each.metadata.name)):
+            if daemon_set.metadata.deletion_timestamp is not None:
                 continue
             try:
-                self._daemons.append(_Daemon(one))
+                self._daemons.append(_Daemon(daemon_set))
             except (InvalidSelector, InvalidQuantity):
                 continue
 
@@ -115,8 +115,8 @@ class DaemonSets:
         owners = {(pod.metadata.namespace, owner.name) for pod in there for owner in _daemon_set_owners(pod)}
         missing = [one for one in self._daemons if one.owner not in owners and one.runs_on(node)]
         demand = overhead(there) if there else ZERO
-        for one in missing:
-            demand += one.demand
+        for daemon in missing:
+            demand += daemon.demand
         return Carried(pods=(*there, *(one.on(node) for one in missing)), demand=demand)
 
 

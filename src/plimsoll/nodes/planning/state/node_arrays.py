@@ -74,7 +74,7 @@ class Columns:
         """[len(vectors), R]."""
         if not vectors:
             return np.zeros((0, len(self)), dtype=np.int64)
-        amounts = [one.amounts(self.names) for one in vectors]
+        amounts = [resource_vector.amounts(self.names) for resource_vector in vectors]
         try:
             return np.clip(np.array(amounts, dtype=np.int64), -_MOST, _MOST)
         except OverflowError:
@@ -86,13 +86,13 @@ class NodeArrays:
 
     def __init__(self, states: Sequence[NodeState], *, columns: Columns, neighbours: Neighbours) -> None:
         self.states = tuple(states)
-        self.names = tuple(one.name for one in self.states)
+        self.names = tuple(node_state.name for node_state in self.states)
         self.row_of = {name: row for row, name in enumerate(self.names)}
         self.columns = columns
         self.neighbours = neighbours
-        self.alloc: Ints = columns.matrix([one.allocatable for one in self.states])
-        self.free: Ints = columns.matrix([one.free for one in self.states])
-        self.unreadable: Flags = np.array([bool(one.problem) for one in self.states], dtype=np.bool_)
+        self.alloc: Ints = columns.matrix([node_state.allocatable for node_state in self.states])
+        self.free: Ints = columns.matrix([node_state.free for node_state in self.states])
+        self.unreadable: Flags = np.array([bool(node_state.problem) for node_state in self.states], dtype=np.bool_)
         """[N]: rows of which nobody can say what is free."""
         self._of_nodes: dict[tuple[str, ...], Any] = {}
 
@@ -105,7 +105,7 @@ class NodeArrays:
     def of_states(cls, states: Iterable[NodeState], *, resources: Iterable[str] = ()) -> NodeArrays:
         listed = tuple(states)
         kinds = Kinds()
-        homes = [Household(one, kinds) for one in listed]
+        homes = [Household(node_state, kinds) for node_state in listed]
         return cls(listed, columns=_columns(listed, resources), neighbours=Neighbours(kinds, homes))
 
     def updated(self, view: ClusterView, *, resources: Iterable[str] = ()) -> NodeArrays:
@@ -169,11 +169,11 @@ class NodeArrays:
             self.names, self.row_of = before.names, before.row_of
             self.alloc, self.free, self.unreadable = before.alloc.copy(), before.free.copy(), before.unreadable.copy()
         else:
-            self.names = tuple(one.name for one in states)
+            self.names = tuple(node_state.name for node_state in states)
             self.row_of = {name: row for row, name in enumerate(self.names)}
             rows = np.array([-1 if row is None else row for row in kept], dtype=np.int64)
             self.alloc, self.free = _gathered(before.alloc, rows), _gathered(before.free, rows)
-            self.unreadable = np.array([bool(one.problem) for one in states], dtype=np.bool_)
+            self.unreadable = np.array([bool(node_state.problem) for node_state in states], dtype=np.bool_)
         # Pods come and go on the same node objects, which then need not be read again.
         written = [row for row in fresh if not same_rows or states[row].node is not before.states[row].node]
         if written:
@@ -248,7 +248,9 @@ def _numbered(groups: Ints) -> tuple[Ints, Ints]:
 
 
 def _columns(states: Iterable[NodeState], resources: Iterable[str]) -> Columns:
-    return Columns({*resources, *(name for one in states for name in (*one.allocatable, *one.used))})
+    return Columns(
+        {*resources, *(name for node_state in states for name in (*node_state.allocatable, *node_state.used))}
+    )
 
 
 def _gathered(before: Ints, rows: Ints) -> Ints:
@@ -274,7 +276,7 @@ def _same(before: NodeState, after: NodeState) -> bool:
     if before.node is not after.node or before.problem != after.problem or len(before.pods) != len(after.pods):
         return False
     # Lists compare by identity first: pods that are the same objects are not looked into.
-    return [one.pod for one in before.pods.values()] == [one.pod for one in after.pods.values()]
+    return [placed_pod.pod for placed_pod in before.pods.values()] == [pod.pod for pod in after.pods.values()]
 
 
 _ENCODER: Final = msgspec.msgpack.Encoder(order="deterministic")
@@ -322,10 +324,10 @@ class Kinds:
         lists: list[Sequence[int]] = [range(len(self.kin))]
         if namespace is not None:
             lists.append(self._by_namespace.get(namespace, ()))
-        for one in selector.requirements:
-            value = selector.exact(one.key)
+        for requirement in selector.requirements:
+            value = selector.exact(requirement.key)
             if value is not None:
-                lists.append(self._by_label.get((one.key, value), ()))
+                lists.append(self._by_label.get((requirement.key, value), ()))
         return min(lists, key=len)
 
     def avoider_number(self, placed: PlacedPod) -> int:
@@ -347,12 +349,16 @@ class Household:
     def __init__(self, place: NodeState, kinds: Kinds) -> None:
         self._place = place
         self._census: Census | None = None
-        special = [one for one in place.pods.values() if one.anti_affinity or one.ports or one.claims]
-        avoiding = dict.fromkeys(kinds.avoider_number(one) for one in special if one.anti_affinity)
+        special = [
+            placed_pod
+            for placed_pod in place.pods.values()
+            if placed_pod.anti_affinity or placed_pod.ports or placed_pod.claims
+        ]
+        avoiding = dict.fromkeys(kinds.avoider_number(placed_pod) for placed_pod in special if placed_pod.anti_affinity)
         self.avoiders: tuple[int, ...] = tuple(avoiding)
-        self.ports: frozenset[HostPort] = frozenset(port for one in special for port in one.ports)
+        self.ports: frozenset[HostPort] = frozenset(port for placed_pod in special for port in placed_pod.ports)
         self.claims: tuple[tuple[str, tuple[str, ...]], ...] = tuple(
-            (one.namespace, one.claims) for one in special if one.claims
+            (placed_pod.namespace, placed_pod.claims) for placed_pod in special if placed_pod.claims
         )
         """Namespace and claim names, of each pod that has claims."""
 
@@ -425,13 +431,13 @@ class Neighbours:
 
     def _entries(self) -> tuple[Ints, Ints, Ints, Ints]:
         if self._flat is None:
-            found = [one.census(self.kinds) for one in self.households]
-            sizes = np.array([len(one.kin) for one in found], dtype=np.int64)
+            found = [household.census(self.kinds) for household in self.households]
+            sizes = np.array([len(census.kin) for census in found], dtype=np.int64)
             empty = [np.zeros(0, dtype=np.int64)]
             self._flat = (
                 np.repeat(np.arange(len(found), dtype=np.int64), sizes),
-                np.concatenate(empty + [one.kin for one in found]),
-                np.concatenate(empty + [one.total for one in found]),
-                np.concatenate(empty + [one.staying for one in found]),
+                np.concatenate(empty + [census.kin for census in found]),
+                np.concatenate(empty + [census.total for census in found]),
+                np.concatenate(empty + [census.staying for census in found]),
             )
         return self._flat

@@ -139,7 +139,9 @@ class Home:
     @classmethod
     def of(cls, state: NodeState, kinds: Kinds, before: Home | None) -> Home:
         pods = tuple(state.pods.values())
-        numbers = [kinds.number(one) for one in pods] if before is None else before.numbers_of(pods, kinds)
+        numbers = (
+            [kinds.number(placed_pod) for placed_pod in pods] if before is None else before.numbers_of(pods, kinds)
+        )
         standing = (
             NodeFlags.of(state.node) if before is None or before.state.node is not state.node else before.standing
         )
@@ -151,7 +153,7 @@ class Home:
         numbers = list(map(known.get, map(id, pods)))
         fresh = [place for place, number in enumerate(numbers) if number is None]
         # Where a view was made anew, pods are the same and only what was read of them is not.
-        same = {id(one.pod): known[id(one)] for one in self.pods} if len(fresh) > 1 else {}
+        same = {id(placed_pod.pod): known[id(placed_pod)] for placed_pod in self.pods} if len(fresh) > 1 else {}
         for place in fresh:
             number = same.get(id(pods[place].pod))
             numbers[place] = kinds.number(pods[place]) if number is None else number
@@ -170,12 +172,12 @@ class PodsByNode:
         self.leaving = tuple(kinds.leaving)
         self.booked = tuple(kinds.booked)
         self.homes = tuple(homes)
-        self.states = tuple(one.state for one in self.homes)
-        sizes = np.array([len(one.pods) for one in self.homes], dtype=np.int64)
+        self.states = tuple(home.state for home in self.homes)
+        sizes = np.array([len(home.pods) for home in self.homes], dtype=np.int64)
         self.starts: Ints = np.concatenate((np.zeros(1, dtype=np.int64), np.cumsum(sizes)))
         self.row: Ints = np.repeat(np.arange(len(self.homes), dtype=np.int64), sizes)
         empty = [np.zeros(0, dtype=np.int64)]
-        self.kind: Ints = np.concatenate(empty + [one.kinds for one in self.homes])
+        self.kind: Ints = np.concatenate(empty + [home.kinds for home in self.homes])
 
     @classmethod
     def of(cls, view: ClusterView, before: PodsByNode | None = None) -> PodsByNode:
@@ -200,7 +202,7 @@ class PodsByNode:
                 for row in changed:
                     homes[row] = Home.of(states[row], kinds, homes[row])
                 return homes
-        known = {one.state.name: one for one in self.homes}
+        known = {home.state.name: home for home in self.homes}
         return [_home(state, kinds, known.get(state.name)) for state in states]
 
     def booked_rows(self) -> Ints:
@@ -246,7 +248,7 @@ class NodeFlags:
         meta = node.metadata
         tainted = any(taint.key == BEING_DELETED for taint in node.spec.taints)
         return cls(
-            ready=all(one.status == "True" for one in node.status.conditions if one.type == "Ready"),
+            ready=all(condition.status == "True" for condition in node.status.conditions if condition.type == "Ready"),
             leaving=tainted or meta.deletion_timestamp is not None,
             upcoming=meta.labels.get(TEMPLATE_LABEL) == "true",
             disabled=meta.annotations.get(SCALE_DOWN_DISABLED) == "true",

@@ -239,7 +239,7 @@ class WaitingGroups:
                     del self._groups[likeness]
                     self._entries.pop(likeness, None)
             self._changed = {}
-            self._listed = tuple(sorted(self._entries.values(), key=lambda one: one.key))
+            self._listed = tuple(sorted(self._entries.values(), key=lambda pending: pending.key))
         return self._listed
 
 
@@ -284,7 +284,7 @@ class _Group:
             pod=self._pods[key],
             count=len(line),
             created=self._pods[key].metadata.creation_timestamp,
-            names=tuple([one.name for _, one in line]),
+            names=tuple([pod_key.name for _, pod_key in line]),
         )
 
 

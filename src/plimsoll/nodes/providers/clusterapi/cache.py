@@ -70,7 +70,7 @@ class ProviderCache:
         self._is_there = False
         served = self._served or await look_up_served(self.client, self.settings)
         self._served = None
-        scalables = [one for struct in served.scalable for one in await self._listed(served, struct)]
+        scalables = [scalable for struct in served.scalable for scalable in await self._listed(served, struct)]
         machines = await self._listed(served, ClusterMachine)
         self._served = served
         self._take(scalables)
@@ -116,11 +116,11 @@ class ProviderCache:
         """At one group that came, went or was changed; its machines are as of the last refresh."""
         served = await self.served()
         kind, namespace, plain = name.split("/")
-        struct = next(one for one in served.scalable if one.kind_name() == kind)
+        struct = next(cls for cls in served.scalable if cls.kind_name() == kind)
         found: Scalable | None = await read_if_there(
             self.client.get(served.resource(struct), plain, namespace=namespace)
         )
-        others = [one.object for one in self._groups.values() if one.id != name]
+        others = [group_object.object for group_object in self._groups.values() if group_object.id != name]
         self._take([*others, *self._templates.values(), *([found] if found is not None else [])])
 
     # ---- inside

@@ -92,7 +92,7 @@ class Served(Value):
     @property
     def scalable(self) -> tuple[type[Scalable], ...]:
         """MachinePools may not be there."""
-        return tuple(one for one in _SCALABLE if self.resource(one).plural in self.plurals)
+        return tuple(cls for cls in _SCALABLE if self.resource(cls).plural in self.plurals)
 
 
 async def look_up_served(client: Client, settings: ClusterApiSettings) -> Served:
@@ -101,7 +101,7 @@ async def look_up_served(client: Client, settings: ClusterApiSettings) -> Served
     if not version:
         raise ProviderFailed(f"the management cluster does not serve {settings.group}: is Cluster API installed there?")
     listed = await read(resources(client, f"{settings.group}/{version}"))
-    served = Served(group=settings.group, version=version, plurals=frozenset(one.name for one in listed))
+    served = Served(group=settings.group, version=version, plurals=frozenset(resource.name for resource in listed))
     if served.resource(ClusterMachine).plural not in served.plurals:
         raise ProviderFailed(f"the management cluster has no machines in {settings.group}/{version}")
     return served

@@ -92,7 +92,7 @@ class Remover:
         count = len(marked) + len(chosen.listed)
         outcome = await resize(self._holdings, group, lambda size: _fewer(group, size, count, floor))
         if isinstance(outcome, Done):
-            self._holdings.going.update(key_of(one) for one in marked)
+            self._holdings.going.update(key_of(cluster_machine) for cluster_machine in marked)
             self._given_up.setdefault(group.id, set()).update(chosen.listed)
         elif outcome.kind is FailureKind.UNKNOWN:
             # It may be done, and then the marks say which ones are to go.
@@ -110,20 +110,31 @@ class Remover:
         going = self._holdings.going
         held = (await self._holdings.members()).of_group(group.id)
         is_sure = group.id not in self._unsure
-        if is_sure and not any(self._is_ours(one) and key_of(one) not in going for one in held):
+        if is_sure and not any(
+            self._is_ours(cluster_machine) and key_of(cluster_machine) not in going for cluster_machine in held
+        ):
             return chosen
-        fresh = [one for one in await self._listed_now(group) if not is_going(one)]
+        fresh = [cluster_machine for cluster_machine in await self._listed_now(group) if not is_going(cluster_machine)]
         surplus = max(0, len(fresh) - await self._size_now(group))
-        asked = {key_of(one) for one in chosen.machines}
-        marked = {key_of(one): one for one in fresh if self._is_ours(one)}
+        asked = {key_of(cluster_machine) for cluster_machine in chosen.machines}
+        marked = {
+            key_of(cluster_machine): cluster_machine for cluster_machine in fresh if self._is_ours(cluster_machine)
+        }
         if not marked:
             self._unsure.discard(group.id)
         if not surplus:
-            await self._unmark([one for key, one in marked.items() if key not in asked and key not in going])
+            await self._unmark(
+                [cluster_machine for key, cluster_machine in marked.items() if key not in asked and key not in going]
+            )
             return chosen
         known = surplus - len(marked.keys() & going)
         paid = set(sorted(marked.keys() & asked)[: max(0, known)])
-        return replace(chosen, machines=tuple(one for one in chosen.machines if key_of(one) not in paid))
+        return replace(
+            chosen,
+            machines=tuple(
+                cluster_machine for cluster_machine in chosen.machines if key_of(cluster_machine) not in paid
+            ),
+        )
 
     async def _unpaid_of_pool(self, group: GroupObject, listed: Sequence[str]) -> tuple[str, ...]:
         current = (await self._holdings.group(group.id)) or group
@@ -146,7 +157,7 @@ class Remover:
         selection = Selection(namespace=group.object.metadata.namespace, page_size=PAGE_SIZE)
         machines = served.resource(ClusterMachine)
         listed: DecodedList[ClusterMachine] = await read(self._holdings.client.list(machines, selection))
-        return [one for one in listed.items if members.owner_of(one) == group.id]
+        return [cluster_machine for cluster_machine in listed.items if members.owner_of(cluster_machine) == group.id]
 
     def _is_ours(self, machine: ClusterMachine) -> bool:
         mark = machine.metadata.annotations.get(self._holdings.settings.keys.delete_machine)

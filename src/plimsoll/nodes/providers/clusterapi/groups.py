@@ -89,7 +89,7 @@ class ExistingGroup:
 
     async def nodes(self) -> tuple[Instance, ...]:
         """By machines; a pool also has instances that no machine stands for."""
-        found = {one.id: one for one in await self._instances_of_machines()}
+        found = {instance.id: instance for instance in await self._instances_of_machines()}
         for provider_id in (await self._current()).object.spec.provider_id_list:
             found.setdefault(provider_id, Instance(id=provider_id))
         return tuple(found.values())
@@ -161,7 +161,7 @@ class ExistingGroup:
         return await resize(self._holdings, self._group, from_expected(self._group, delta, expected=expected))
 
     async def _decrease(self, delta: int, expected: int) -> Done | CallFailed:
-        real = sum(1 for one in await self.nodes() if is_real(one))
+        real = sum(1 for instance in await self.nodes() if is_real(instance))
         if expected + delta < real:
             return refused(f"node group {self.id} has {real} nodes, and is not to be less than that")
         return await self._resize(delta, expected)

@@ -112,7 +112,7 @@ def _own(words: Mapping[str, str] | None) -> dict[str, str]:
 def lost_taints(made: Scalable, blueprint: Blueprint) -> list[str]:
     """Keys of taints that were asked for and did not stay: Cluster API knows them since 1.12."""
     there = taints_of(made)
-    return [one.key for one in blueprint.taints if one not in there]
+    return [taint.key for taint in blueprint.taints if taint not in there]
 
 
 def _annotate(meta: dict[str, Any], blueprint: Blueprint, keys: Keys, *, made_of: str) -> None:

@@ -108,12 +108,24 @@ class Members:
 
     @classmethod
     def of(cls, scalables: Iterable[Scalable], machines: Iterable[ClusterMachine], *, keys: Keys) -> Members:
-        known, objects = {key_of(one): one for one in machines}, tuple(scalables)
-        sets = {(one.metadata.namespace, one.metadata.name): one for one in objects if isinstance(one, MachineSet)}
-        group_of = {key: _owner(one.metadata, sets) for key, one in known.items()}
-        pools = [one for one in objects if isinstance(one, MachinePool)]
-        ids = [(one.spec.provider_id, key) for key, one in known.items() if one.spec.provider_id]
-        refs = [(one.status.node_ref.name, key) for key, one in known.items() if one.status.node_ref is not None]
+        known, objects = {key_of(cluster_machine): cluster_machine for cluster_machine in machines}, tuple(scalables)
+        sets = {
+            (scalable.metadata.namespace, scalable.metadata.name): scalable
+            for scalable in objects
+            if isinstance(scalable, MachineSet)
+        }
+        group_of = {key: _owner(cluster_machine.metadata, sets) for key, cluster_machine in known.items()}
+        pools = [scalable for scalable in objects if isinstance(scalable, MachinePool)]
+        ids = [
+            (cluster_machine.spec.provider_id, key)
+            for key, cluster_machine in known.items()
+            if cluster_machine.spec.provider_id
+        ]
+        refs = [
+            (cluster_machine.status.node_ref.name, key)
+            for key, cluster_machine in known.items()
+            if cluster_machine.status.node_ref is not None
+        ]
         of_group: dict[str, list[MachineKey]] = {}
         for key, group in sorted(group_of.items()):
             of_group.setdefault(group, []).append(key)
@@ -161,10 +173,10 @@ class Members:
 
 def _owner(meta: ObjectMeta, sets: Mapping[tuple[str, str], MachineSet]) -> str:
     """The id of what a machine is made by; empty for one that was made by hand."""
-    owners = {one.kind: one.name for one in meta.owner_references}
+    owners = {owner.kind: owner.name for owner in meta.owner_references}
     if name := owners.get(_SET):
         above = sets.get((meta.namespace, name))
-        higher = {one.kind: one.name for one in above.metadata.owner_references} if above is not None else {}
+        higher = {owner.kind: owner.name for owner in above.metadata.owner_references} if above is not None else {}
         if deployment := higher.get(_DEPLOYMENT):
             return f"{_DEPLOYMENT}/{meta.namespace}/{deployment}"
         return f"{_SET}/{meta.namespace}/{name}"

@@ -135,11 +135,14 @@ def labels_of(found: Scalable) -> dict[str, str]:
 def taints_of(found: Scalable) -> tuple[Taint, ...]:
     """By key and effect: an annotation's goes before the template's."""
     taints = {
-        (one.key, one.effect): Taint(key=one.key, value=one.value, effect=one.effect)
-        for one in found.spec.template.spec.taints
+        (taint.key, taint.effect): Taint(key=taint.key, value=taint.value, effect=taint.effect)
+        for taint in found.spec.template.spec.taints
     }
     taints.update(
-        {(one.key, one.effect): one for one in _taints_in(found.metadata.annotations.get(f"{CAPACITY_PREFIX}taints"))}
+        {
+            (taint.key, taint.effect): taint
+            for taint in _taints_in(found.metadata.annotations.get(f"{CAPACITY_PREFIX}taints"))
+        }
     )
     return tuple(taints.values())
 

@@ -60,7 +60,7 @@ class ClusterApiProvider:
         """There is nothing to close: the clients are their owner's."""
 
     async def node_groups(self) -> tuple[Group, ...]:
-        return tuple(self._existing(one) for one in (await self._holdings.groups()).values())
+        return tuple(self._existing(group_object) for group_object in (await self._holdings.groups()).values())
 
     async def node_group_for_node(self, node: NodeRef) -> Group | None:
         group = await self._holdings.group_of(node)
@@ -81,7 +81,7 @@ class ClusterApiProvider:
     # ---- groups that could be made
 
     async def machine_types(self) -> tuple[MachineType, ...] | NotImplementedByProvider:
-        found = [await self._kind(one) for one in (await self._holdings.nap_templates()).values()]
+        found = [await self._kind(scalable) for scalable in (await self._holdings.nap_templates()).values()]
         return tuple(one for one in found if not isinstance(one, NoTemplate))
 
     async def new_node_group(self, blueprint: Blueprint) -> Group | CallFailed | NotImplementedByProvider:

@@ -56,11 +56,11 @@ class ClusterApiSettings(Value):
     @property
     def namespace(self) -> str:
         """The only one to look into; empty: all."""
-        named = {one.namespace for one in self.discoveries}
+        named = {discovery.namespace for discovery in self.discoveries}
         return named.pop() if len(named) == 1 else ""
 
     def allows(self, found: Scalable) -> bool:
-        return not self.discoveries or any(one.allows(found, self.keys) for one in self.discoveries)
+        return not self.discoveries or any(discovery.allows(found, self.keys) for discovery in self.discoveries)
 
 
 def cluster_name_of(found: Scalable, keys: Keys) -> str:

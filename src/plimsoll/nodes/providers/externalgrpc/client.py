@@ -61,7 +61,7 @@ class ExternalGrpcProvider:
         kept = self._caches.groups
         if kept.answer is None:
             answer = await self._remote.read("NodeGroups")
-            found = (RemoteGroup(one, self._remote) for one in answer.nodeGroups if one.id)
+            found = (RemoteGroup(nodegroup, self._remote) for nodegroup in answer.nodeGroups if nodegroup.id)
             kept.answer = tuple(sorted(found, key=lambda one: one.id))
         return kept.answer
 
@@ -109,11 +109,11 @@ class ExternalGrpcProvider:
             if answer.HasField("naming"):
                 self.naming = mapping.naming_of(answer.naming)
             found: list[MachineType] = []
-            for one in answer.machineTypes:
+            for machinetype in answer.machineTypes:
                 try:
-                    found.append(mapping.machine_type_of(one))
+                    found.append(mapping.machine_type_of(machinetype))
                 except InvalidInput as error:
-                    log.warning("provider.unreadable_machine_type", machine_type=one.name, problem=str(error))
+                    log.warning("provider.unreadable_machine_type", machine_type=machinetype.name, problem=str(error))
             kept.answer = tuple(found)
         return kept.answer
 

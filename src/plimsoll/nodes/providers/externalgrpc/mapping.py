@@ -208,8 +208,8 @@ def blueprint_of(message: Any) -> Blueprint:
 
 
 def _taint_messages(taints: Iterable[Taint]) -> list[Any]:
-    return [ext.Taint(key=one.key, value=one.value, effect=one.effect) for one in taints]
+    return [ext.Taint(key=taint.key, value=taint.value, effect=taint.effect) for taint in taints]
 
 
 def _taints_of(messages: Iterable[Any]) -> tuple[Taint, ...]:
-    return tuple(Taint(key=one.key, value=one.value, effect=one.effect) for one in messages)
+    return tuple(Taint(key=message.key, value=message.value, effect=message.effect) for message in messages)

@@ -54,7 +54,7 @@ class RemoteGroup:
 
     async def nodes(self) -> tuple[Instance, ...]:
         answer = await self._remote.read("NodeGroupNodes", id=self.id)
-        return tuple(mapping.instance_of(one) for one in answer.instances)
+        return tuple(mapping.instance_of(instance) for instance in answer.instances)
 
     async def template_node_info(self) -> Node | NotImplementedByProvider:
         kept = self._remote.caches.templates
@@ -89,11 +89,11 @@ class RemoteGroup:
         return await self._remote.change("AtomicIncreaseSize", "AtomicIncreaseSize", **asked)
 
     async def delete_nodes(self, nodes: Sequence[NodeRef]) -> Outcome:
-        messages = [mapping.node_message(one) for one in nodes]
+        messages = [mapping.node_message(node_ref) for node_ref in nodes]
         return await self._remote.change("NodeGroupDeleteNodes", "DeleteNodes", id=self.id, nodes=messages)
 
     async def force_delete_nodes(self, nodes: Sequence[NodeRef]) -> Outcome:
-        messages = [mapping.node_message(one) for one in nodes]
+        messages = [mapping.node_message(node_ref) for node_ref in nodes]
         return await self._remote.change("ForceDeleteNodes", "ForceDeleteNodes", id=self.id, nodes=messages)
 
     async def create(self) -> Created | CallFailed | NotImplementedByProvider:

@@ -83,7 +83,7 @@ class ProviderService:
 
     async def _node_groups(self, _request: Any) -> Fields:
         groups = await self._provider.node_groups()
-        return {"nodeGroups": [mapping.group_message(one) for one in groups if _is_shown(one)]}
+        return {"nodeGroups": [mapping.group_message(group) for group in groups if _is_shown(group)]}
 
     async def _node_group_for_node(self, request: Any) -> Fields:
         group = await self._provider.node_group_for_node(mapping.node_ref(request.node))
@@ -130,11 +130,11 @@ class ProviderService:
 
     async def _delete_nodes(self, request: Any) -> Fields:
         group = await self._group(request.id)
-        return _done(await group.delete_nodes([mapping.node_ref(one) for one in request.nodes]))
+        return _done(await group.delete_nodes([mapping.node_ref(node) for node in request.nodes]))
 
     async def _nodes(self, request: Any) -> Fields:
         instances = await (await self._group(request.id)).nodes()
-        return {"instances": [mapping.instance_message(one) for one in instances]}
+        return {"instances": [mapping.instance_message(instance) for instance in instances]}
 
     async def _template(self, request: Any) -> Fields:
         return {"nodeBytes": node_bytes(_had(await (await self._group(request.id)).template_node_info()))}
@@ -155,12 +155,15 @@ class ProviderService:
 
     async def _force_delete_nodes(self, request: Any) -> Fields:
         group = await self._group(request.id)
-        return _done(await group.force_delete_nodes([mapping.node_ref(one) for one in request.nodes]))
+        return _done(await group.force_delete_nodes([mapping.node_ref(node) for node in request.nodes]))
 
     async def _machine_types(self, _request: Any) -> Fields:
         types = _had(await self._provider.machine_types())
         naming = mapping.naming_message(self._provider.naming)
-        return {"machineTypes": [mapping.machine_type_message(one) for one in types], "naming": naming}
+        return {
+            "machineTypes": [mapping.machine_type_message(machine_type) for machine_type in types],
+            "naming": naming,
+        }
 
     async def _new_node_group(self, request: Any) -> Fields:
         group = await self._theoretical(request)

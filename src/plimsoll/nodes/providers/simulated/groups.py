@@ -68,7 +68,7 @@ class ExistingGroup:
         return (await self._current()).spec.atomic
 
     async def nodes(self) -> tuple[Instance, ...]:
-        return tuple(instance_of(one) for one in await self._holdings.machines(self._name))
+        return tuple(instance_of(machine) for machine in await self._holdings.machines(self._name))
 
     async def template_node_info(self) -> Node | NotImplementedByProvider:
         """Not implemented for a group that asks for what the cloud does not sell: others go on without it."""
@@ -130,7 +130,7 @@ class ExistingGroup:
     async def _still_there(self, nodes: Sequence[NodeRef]) -> list[str]:
         """Names for the cloud. Nodes whose machines are gone need no removing; who is another group's is refused."""
         machines = await read(self._cloud.machines())
-        known = {one.spec.provider_id for one in machines} | {one.metadata.name for one in machines}
+        known = {machine.spec.provider_id for machine in machines} | {one.metadata.name for one in machines}
         return [node.name if node.name in known else node.provider_id for node in nodes if _names(node) & known]
 
 

@@ -63,8 +63,8 @@ class Holdings:
         groups = await read(self._port.node_groups())
         machines = await read(self._port.machines())
         self._cloud = await read(self._port.cloud())
-        self._sold = {one.name: one for one in await read(self._port.machine_types())}
-        self._groups = {one.metadata.name: one for one in groups}
+        self._sold = {machine_type.name: machine_type for machine_type in await read(self._port.machine_types())}
+        self._groups = {group.metadata.name: group for group in groups}
         self._machines = _by_group(machines)
         self._index()
         self._templates = {name: kept for name, kept in self._templates.items() if name in self._groups}
@@ -166,9 +166,9 @@ class Holdings:
             return NoTemplate(problem=str(error))
 
     def _index(self) -> None:
-        machines = [one for members in self._machines.values() for one in members]
-        self._by_id = {one.spec.provider_id: one for one in machines}
-        self._by_name = {one.metadata.name: one for one in machines}
+        machines = [machine for members in self._machines.values() for machine in members]
+        self._by_id = {machine.spec.provider_id: machine for machine in machines}
+        self._by_name = {machine.metadata.name: machine for machine in machines}
 
     def _machine_of(self, node: NodeRef) -> Machine | None:
         return self._by_id.get(node.provider_id) if node.provider_id else self._by_name.get(node.name)
@@ -176,8 +176,8 @@ class Holdings:
 
 def _by_group(machines: Iterable[Machine]) -> dict[str, tuple[Machine, ...]]:
     found: dict[str, list[Machine]] = {}
-    for one in machines:
-        found.setdefault(one.spec.group, []).append(one)
+    for machine in machines:
+        found.setdefault(machine.spec.group, []).append(machine)
     return {group: tuple(members) for group, members in found.items()}
 
 

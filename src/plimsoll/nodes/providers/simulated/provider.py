@@ -52,7 +52,7 @@ class SimulatedProvider:
         """There is nothing to close."""
 
     async def node_groups(self) -> tuple[Group, ...]:
-        return tuple(self._existing(one) for one in (await self._holdings.groups()).values())
+        return tuple(self._existing(group) for group in (await self._holdings.groups()).values())
 
     async def node_group_for_node(self, node: NodeRef) -> Group | None:
         group = await self._holdings.group(await self._holdings.group_of(node))
@@ -62,7 +62,7 @@ class SimulatedProvider:
         return await self._holdings.has_machine(node)
 
     async def owners(self, nodes: Sequence[NodeRef]) -> Mapping[str, Owner]:
-        ids = {name: self._existing(one).id for name, one in (await self._holdings.groups()).items()}
+        ids = {name: self._existing(group).id for name, group in (await self._holdings.groups()).items()}
         members = await self._holdings.members(nodes)
         return {name: Owner(group=ids[group], has_instance=is_machine) for name, (group, is_machine) in members.items()}
 
@@ -83,7 +83,9 @@ class SimulatedProvider:
 
     async def machine_types(self) -> tuple[MachineType, ...] | NotImplementedByProvider:
         zones = await self._holdings.zones()
-        return tuple(machine_type_of(one, zones=zones) for one in (await self._holdings.sold()).values())
+        return tuple(
+            machine_type_of(machine_type, zones=zones) for machine_type in (await self._holdings.sold()).values()
+        )
 
     async def new_node_group(self, blueprint: Blueprint) -> Group | CallFailed | NotImplementedByProvider:
         sold = (await self._holdings.sold()).get(blueprint.machine_type)
@@ -107,7 +109,9 @@ class SimulatedProvider:
 
     async def get_available_gpu_types(self) -> tuple[str, ...]:
         sold = (await self._holdings.sold()).values()
-        return tuple(sorted({one.labels[GPU_LABEL] for one in sold if one.labels.get(GPU_LABEL)}))
+        return tuple(
+            sorted({machine_type.labels[GPU_LABEL] for machine_type in sold if machine_type.labels.get(GPU_LABEL)})
+        )
 
     async def get_node_gpu_config(self, node: Node) -> GpuConfig | None:
         return gpu_config_of(node, label=GPU_LABEL)

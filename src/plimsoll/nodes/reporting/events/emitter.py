@@ -62,19 +62,19 @@ class EventEmitter:
     def emit(self, turn: LoopResult) -> None:
         status = status_map(turn.policy)
         with_uid = structs.replace(status, uid=self.status_uid)
-        for one in self._news(turn):
-            about = with_uid if one.about == status else one.about
-            self._recorder.record(about, one.type, reason=one.reason, message=one.message)
+        for message in self._news(turn):
+            about = with_uid if message.about == status else message.about
+            self._recorder.record(about, message.type, reason=message.reason, message=message.message)
 
     def _news(self, turn: LoopResult) -> list[EventMessage]:
         if turn.policy.operation.duplicated_events:
             return list(events_of(turn))
-        self._lately = {one: at for one, at in self._lately.items() if turn.at - at < _AGAIN_AFTER}
+        self._lately = {event_message: at for event_message, at in self._lately.items() if turn.at - at < _AGAIN_AFTER}
         news: list[EventMessage] = []
-        for one in events_of(turn, self._lately):
-            if (key := _same(one)) not in self._lately:
+        for message in events_of(turn, self._lately):
+            if (key := _same(message)) not in self._lately:
                 self._lately[key] = turn.at
-                news.append(one)
+                news.append(message)
         return news
 
 

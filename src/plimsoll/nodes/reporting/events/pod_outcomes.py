@@ -53,28 +53,28 @@ def fates_of(turn: LoopResult) -> Iterator[PodOutcome]:
         for pattern in growth.patterns
     )
     growths = _growths_by_key(turn.scale_up.grown)
-    why = {key: one.reasons for one in plan.remaining for key in one.keys}
-    for one in turn.snapshot.pending:
-        first = housed.get(one.key, 0)
-        after = first + planned.get(one.key, 0)
-        done = growths.get(one.key, {})
+    why = {key: unschedulable.reasons for unschedulable in plan.remaining for key in unschedulable.keys}
+    for pending in turn.snapshot.pending:
+        first = housed.get(pending.key, 0)
+        after = first + planned.get(pending.key, 0)
+        done = growths.get(pending.key, {})
         yield PodOutcome(
-            pending=one,
-            housed=one.names[:first],
-            helped=one.names[first:after] if done else (),
+            pending=pending,
+            housed=pending.names[:first],
+            helped=pending.names[first:after] if done else (),
             growths=tuple(done),
-            left=one.names[after:] if one.key in why else (),
-            reasons=why.get(one.key, ()),
+            left=pending.names[after:] if pending.key in why else (),
+            reasons=why.get(pending.key, ()),
         )
 
 
 def _growths_by_key(grown: Iterable[ScaleUpResult]) -> dict[str, dict[str, None]]:
     """By entry, the growths that were done for it, in the order of the plan."""
     found: dict[str, dict[str, None]] = {}
-    for one in grown:
-        if one.is_done:
-            printed = f"{{{one.group} {one.before}->{one.after} (max: {one.growth.offer.max_size})}}"
-            for pattern in one.growth.patterns:
+    for result in grown:
+        if result.is_done:
+            printed = f"{{{result.group} {result.before}->{result.after} (max: {result.growth.offer.max_size})}}"
+            for pattern in result.growth.patterns:
                 for key in pattern.pods:
                     found.setdefault(key, {})[printed] = None
     return found
@@ -126,11 +126,13 @@ class PodTellings:
         if not self._classes:
             return
         share = max(1, min(PODS_OF_A_CLASS, _PODS_OF_A_TURN // len(self._classes)))
-        for one in self._classes.values():
-            for pod, name in one.pods[:share]:
+        for pod_class in self._classes.values():
+            for pod, name in pod_class.pods[:share]:
                 yield EventMessage(
-                    about=about_pod(pod, name), type=NORMAL, reason=one.reason, message=f"pod {one.words}"
+                    about=about_pod(pod, name), type=NORMAL, reason=pod_class.reason, message=f"pod {pod_class.words}"
                 )
-            if len(one.pods) > share:
-                message = f"{len(one.pods)} pods {one.words}"
-                yield EventMessage(about=one.owner or otherwise, type=NORMAL, reason=one.reason, message=message)
+            if len(pod_class.pods) > share:
+                message = f"{len(pod_class.pods)} pods {pod_class.words}"
+                yield EventMessage(
+                    about=pod_class.owner or otherwise, type=NORMAL, reason=pod_class.reason, message=message
+                )

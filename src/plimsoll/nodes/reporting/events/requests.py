@@ -26,12 +26,14 @@ _KIND: Final = "ProvisioningRequest"
 
 
 def request_events(turn: LoopResult) -> Iterator[EventMessage]:
-    for one in turn.requests.news:
-        if one.is_written and one.accepts:
-            yield EventMessage(about=_about(one.seen), reason=UpdateKind.ACCEPTED.value, message=ACCEPTED_TEXT)
-        if one.is_written and one.saying not in _NOT_BY_THEMSELVES:
-            kind = WARNING if one.saying in _BAD else NORMAL
-            yield EventMessage(about=_about(one.seen), type=kind, reason=one.saying.value, message=str(one.reason))
+    for update in turn.requests.news:
+        if update.is_written and update.accepts:
+            yield EventMessage(about=_about(update.seen), reason=UpdateKind.ACCEPTED.value, message=ACCEPTED_TEXT)
+        if update.is_written and update.saying not in _NOT_BY_THEMSELVES:
+            kind = WARNING if update.saying in _BAD else NORMAL
+            yield EventMessage(
+                about=_about(update.seen), type=kind, reason=update.saying.value, message=str(update.reason)
+            )
     for warning in turn.requests.warnings:
         about = _whom(warning)
         yield EventMessage(about=about, type=WARNING, reason=warning.reason.code, message=str(warning.reason))

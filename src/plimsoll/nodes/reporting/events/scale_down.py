@@ -41,14 +41,14 @@ def scale_down_events(turn: LoopResult) -> Iterator[EventMessage]:
 
 
 def _cleaned(turn: LoopResult) -> Iterator[EventMessage]:
-    for one in turn.cleaned:
-        about = about_node(one.node, turn.snapshot)
-        if one.failure is None:
+    for cleaned in turn.cleaned:
+        about = about_node(cleaned.node, turn.snapshot)
+        if cleaned.failure is None:
             yield EventMessage(
-                about=about, reason=CLEANUP, message=f"removed {BEING_DELETED} taint from node {one.node}"
+                about=about, reason=CLEANUP, message=f"removed {BEING_DELETED} taint from node {cleaned.node}"
             )
         else:
-            message = f"failed to clean {BEING_DELETED} on node {one.node}: {one.failure}"
+            message = f"failed to clean {BEING_DELETED} on node {cleaned.node}: {cleaned.failure}"
             yield EventMessage(about=about, type=WARNING, reason=CLEANUP, message=message)
 
 
@@ -74,10 +74,10 @@ def _drain_message(removal: NodeRemoval) -> str:
 
 def _ended(ended: FinishedRemoval, turn: LoopResult) -> Iterator[EventMessage]:
     node = about_node(ended.removal.node, turn.snapshot)
-    for one in ended.pods:
-        if one.failure is not None:
-            message = f"failed to delete pod for ScaleDown: {one.failure}"
-            yield EventMessage(about=about_pod(one.pod), type=WARNING, reason=SCALE_DOWN_FAILED, message=message)
+    for evicted in ended.pods:
+        if evicted.failure is not None:
+            message = f"failed to delete pod for ScaleDown: {evicted.failure}"
+            yield EventMessage(about=about_pod(evicted.pod), type=WARNING, reason=SCALE_DOWN_FAILED, message=message)
     why = ended.reason or "no reason was given"
     match ended.result:
         case RemovalResult.REMOVED:
@@ -92,10 +92,12 @@ def _ended(ended: FinishedRemoval, turn: LoopResult) -> Iterator[EventMessage]:
 
 def _groups(turn: LoopResult) -> Iterator[EventMessage]:
     status = status_map(turn.policy)
-    for one in turn.groups_gone:
-        if one.failure is None:
-            message = f"NodeAutoprovisioning: removed node group {one.group}"
+    for deleted in turn.groups_gone:
+        if deleted.failure is None:
+            message = f"NodeAutoprovisioning: removed node group {deleted.group}"
             yield EventMessage(about=status, reason="DeletedNodeGroup", message=message)
         else:
-            message = f"NodeAutoprovisioning: attempt to delete node group {one.group} failed: {one.failure.message}"
+            message = (
+                f"NodeAutoprovisioning: attempt to delete node group {deleted.group} failed: {deleted.failure.message}"
+            )
             yield EventMessage(about=status, type=WARNING, reason="FailedToDeleteNodeGroup", message=message)

@@ -49,7 +49,7 @@ def scale_up_events(turn: LoopResult, lately: Container[EventMessage] = ()) -> I
     yield from _limits(turn)
     yield from _priorities(turn)
     yield from _fates(turn)
-    yield from islice((one for one in _ignored(turn) if one not in lately), _IGNORED_PODS)
+    yield from islice((message for message in _ignored(turn) if message not in lately), _IGNORED_PODS)
 
 
 # ---- the status ConfigMap
@@ -59,11 +59,11 @@ def _repairs(turn: LoopResult) -> Iterator[EventMessage]:
     status = status_map(turn.policy)
     for failed in turn.changes.failed:
         yield EventMessage(about=status, type=WARNING, reason=failed.reason.code, message=failed.reason.message)
-    for one in turn.repaired:
-        if one.reason.code == DELETE_UNREGISTERED:
-            yield from _unregistered(one, turn)
-        elif not is_raised(one) and not one.instances and one.failure is not None:
-            message = f"Failed to revert scale-up of group {one.group}: {one.failure.message}"
+    for repaired in turn.repaired:
+        if repaired.reason.code == DELETE_UNREGISTERED:
+            yield from _unregistered(repaired, turn)
+        elif not is_raised(repaired) and not repaired.instances and repaired.failure is not None:
+            message = f"Failed to revert scale-up of group {repaired.group}: {repaired.failure.message}"
             yield EventMessage(about=status, type=WARNING, reason="FailedToRevertScaleUp", message=message)
 
 
@@ -78,9 +78,9 @@ def _unregistered(one: Repaired, turn: LoopResult) -> Iterator[EventMessage]:
 
 
 def _growths(turn: LoopResult) -> Iterator[EventMessage]:
-    for one in turn.grown:
-        if one.held_back is None:
-            yield from _growth(one, turn)
+    for result in turn.grown:
+        if result.held_back is None:
+            yield from _growth(result, turn)
     for raised in raised_groups(turn):
         sizes = _Sizes(raised.before, raised.after, raised.max_size)
         yield from _resized(raised.group, sizes, raised.failure, about=status_map(turn.policy))
@@ -122,7 +122,9 @@ def _resized(
 
 def _limits(turn: LoopResult) -> Iterator[EventMessage]:
     part = turn.scale_up
-    is_short = any(reason.code == MAX_NODES_TOTAL for one in part.plan.remaining for reason in one.reasons)
+    is_short = any(
+        reason.code == MAX_NODES_TOTAL for unschedulable in part.plan.remaining for reason in unschedulable.reasons
+    )
     if is_short or _is_full(turn):
         message = f"Max total nodes in cluster reached: {turn.policy.limits.max_nodes_total}"
         yield EventMessage(about=status_map(turn.policy), type=WARNING, reason=MAX_NODES_REACHED, message=message)
@@ -134,10 +136,10 @@ def _priorities(turn: LoopResult) -> Iterator[EventMessage]:
         yield EventMessage(
             about=about, type=WARNING, reason=turn.priority_problem.code, message=turn.priority_problem.message
         )
-    for one in turn.scale_up.plan.not_offered:
-        if one.code == NO_PRIORITY:
+    for not_offered in turn.scale_up.plan.not_offered:
+        if not_offered.code == NO_PRIORITY:
             message = (
-                f"Priority expander: node group {one.group} not found in priority expander configuration. "
+                f"Priority expander: node group {not_offered.group} not found in priority expander configuration. "
                 "The group won't be used."
             )
             yield EventMessage(about=about, type=WARNING, reason="PriorityConfigMapNotMatchedGroup", message=message)
@@ -152,7 +154,7 @@ def _no_priority_is_met(turn: LoopResult) -> bool:
     if not growths or not policy.priorities or PRIORITY not in policy.choosing.expander:
         return False
     patterns = [compiled_pattern(text) for texts in policy.priorities.values() for text in texts]
-    return not any(pattern.search(one.offer.group) for one in growths for pattern in patterns)
+    return not any(pattern.search(scale_up.offer.group) for scale_up in growths for pattern in patterns)
 
 
 # ---- pods
@@ -161,15 +163,15 @@ def _no_priority_is_met(turn: LoopResult) -> bool:
 def _fates(turn: LoopResult) -> Iterator[EventMessage]:
     tellings = PodTellings()
     told: dict[int, str] = {}
-    for one in fates_of(turn):
-        pod = one.pending.pod
-        if one.helped:
-            words = f"triggered scale-up: [{' '.join(one.growths)}]"
-            tellings.add(pod, one.helped, reason=TRIGGERED, words=words)
-        if one.left:
-            words = told.get(id(one.reasons)) or _why_not(one.reasons, turn)
-            told[id(one.reasons)] = words
-            tellings.add(pod, one.left, reason=NOT_TRIGGERED, words=words)
+    for pod_outcome in fates_of(turn):
+        pod = pod_outcome.pending.pod
+        if pod_outcome.helped:
+            words = f"triggered scale-up: [{' '.join(pod_outcome.growths)}]"
+            tellings.add(pod, pod_outcome.helped, reason=TRIGGERED, words=words)
+        if pod_outcome.left:
+            words = told.get(id(pod_outcome.reasons)) or _why_not(pod_outcome.reasons, turn)
+            told[id(pod_outcome.reasons)] = words
+            tellings.add(pod, pod_outcome.left, reason=NOT_TRIGGERED, words=words)
     yield from tellings.told(status_map(turn.policy))
 
 
@@ -201,11 +203,10 @@ def _words(reason: Reason) -> list[str]:
 
 def _ignored(turn: LoopResult) -> Iterator[EventMessage]:
     """Pods that consume a request. What is wrong with them or with it, `request_events` tells."""
-    for one in (one for one in turn.set_aside if one.reason.code == CONSUMING):
-        message = (
-            f"Unschedulable pod didn't trigger scale-up, because it's consuming ProvisioningRequest {consumed_by(one)}"
-        )
-        yield EventMessage(about=about_pod(one.pod), reason=IGNORED, message=message)
+    for set_aside in (aside for aside in turn.set_aside if aside.reason.code == CONSUMING):
+        request = consumed_by(set_aside)
+        message = f"Unschedulable pod didn't trigger scale-up, because it's consuming ProvisioningRequest {request}"
+        yield EventMessage(about=about_pod(set_aside.pod), reason=IGNORED, message=message)
 
 
 def consumed_by(one: SetAside) -> str:

@@ -49,8 +49,8 @@ class Insights:
         return {
             "Timestamp": written_time(turn.at),
             "NodeList": [_node(state) for state in turn.snapshot.view.nodes.values()],
-            "TemplateNodes": {one.id: msgspec.to_builtins(one.template) for one in turn.snapshot.groups},
-            "UnschedulablePods": [one.key for one in turn.snapshot.pending],
+            "TemplateNodes": {group.id: msgspec.to_builtins(group.template) for group in turn.snapshot.groups},
+            "UnschedulablePods": [pending.key for pending in turn.snapshot.pending],
         }
 
     def plan(self) -> Json | None:
@@ -72,9 +72,9 @@ class Insights:
                 lambda: explained(ScaleUpProblem.of(snapshot, policy), plan, waiting.key)
             )
             return found
-        for one in turn.set_aside:
-            if (one.pod.metadata.namespace, one.pod.metadata.name) == key:
-                return {"pod": str(key), "setAside": str(one.reason)}
+        for set_aside in turn.set_aside:
+            if (set_aside.pod.metadata.namespace, set_aside.pod.metadata.name) == key:
+                return {"pod": str(key), "setAside": str(set_aside.reason)}
         for state in turn.snapshot.view.nodes.values():
             if key in state.pods:
                 return {"pod": str(key), "node": state.name}
@@ -85,7 +85,7 @@ class Insights:
         turn = self._last()
         if turn is None or str(key) not in (turn.requests.known or ()):
             return None
-        seen = next((one for one in turn.requests.seen if one.name == str(key)), None)
+        seen = next((request for request in turn.requests.seen if request.name == str(key)), None)
         if seen is None:
             return {"request": str(key), "setAside": _NOT_OURS}
         found = _told_of(turn, seen)
@@ -97,18 +97,25 @@ class Insights:
 
 def _told_of(turn: LoopResult, seen: RequestView) -> Json:
     part = turn.requests
-    said = [one for one in part.verdicts if one.seen.name == seen.name]
+    said = [status_update for status_update in part.verdicts if status_update.seen.name == seen.name]
     conditions, details = seen.conditions, seen.details
-    for one in said:
-        if one.is_written:
-            conditions, details = one.conditions, one.details
+    for update in said:
+        if update.is_written:
+            conditions, details = update.conditions, update.details
     return {
         "request": seen.name,
         "class": seen.request.spec.provisioning_class_name,
         "phase": seen.phase.value,
         "conditions": conditions.written(),
         "details": details.written(),
-        "said": [{"saying": one.saying.value, "message": str(one.reason), "written": one.is_written} for one in said],
+        "said": [
+            {
+                "saying": status_update.saying.value,
+                "message": str(status_update.reason),
+                "written": status_update.is_written,
+            }
+            for status_update in said
+        ],
         "booked": dict(part.booked.get(seen.name, {})),
         "unbookable": part.unbookable.get(seen.name, 0),
     }
@@ -116,16 +123,16 @@ def _told_of(turn: LoopResult, seen: RequestView) -> Json:
 
 def _pod_sets(turn: LoopResult, snapshot: Snapshot, seen: RequestView) -> list[Json]:
     """Each as a pod that waits. Who was not due was not planned for; what is in its way can be told all the same."""
-    there = {one.key for one in snapshot.pending}
-    missing = (one for one in seen.pods if one.key not in there)
+    there = {pending.key for pending in snapshot.pending}
+    missing = (pending for pending in seen.pods if pending.key not in there)
     board = ScaleUpProblem.of(replace(snapshot, pending=(*snapshot.pending, *missing)), turn.policy)
-    return [explained(board, turn.scale_up.plan, one.key) for one in seen.pods]
+    return [explained(board, turn.scale_up.plan, pending.key) for pending in seen.pods]
 
 
 def _waiting(snapshot: Snapshot, key: PodKey) -> PendingPods | None:
-    for one in snapshot.pending:
-        if one.pod.metadata.namespace == key.namespace and key.name in one.names:
-            return one
+    for pending in snapshot.pending:
+        if pending.pod.metadata.namespace == key.namespace and key.name in pending.names:
+            return pending
     return None
 
 

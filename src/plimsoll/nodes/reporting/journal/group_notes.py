@@ -44,12 +44,12 @@ class GroupNotes:
         groups = turn.standing.groups
         self._grown = {name: told for name, told in self._grown.items() if name in groups or name in acted}
         self._shrunk = {name: told for name, told in self._shrunk.items() if name in groups}
-        return tuple(self._noted(one) for name, one in groups.items() if name not in acted)
+        return tuple(self._noted(group_standing) for name, group_standing in groups.items() if name not in acted)
 
     def _note(self, turn: LoopResult) -> set[str]:
         """Groups that something was done about, or begun."""
         when = f"at {turn.at:%Y-%m-%d %H:%M:%S} UTC"
-        acted = {one.group for one in turn.repaired} | {one.group for one in turn.grown}
+        acted = {repaired.group for repaired in turn.repaired} | {result.group for result in turn.grown}
         for group, before, after in _growths(turn):
             self._grown[group] = f"last grown from {before} to {after} {when}"
         for ended in turn.scale_down.ended:
@@ -68,8 +68,8 @@ class GroupNotes:
 
 
 def _growths(turn: LoopResult) -> Iterator[tuple[str, int, int]]:
-    yield from ((one.group, one.before, one.after) for one in turn.grown if one.is_done)
-    yield from ((one.group, one.before, one.after) for one in raised_groups(turn) if one.failure is None)
+    yield from ((result.group, result.before, result.after) for result in turn.grown if result.is_done)
+    yield from ((raised.group, raised.before, raised.after) for raised in raised_groups(turn) if raised.failure is None)
 
 
 def _sizes(one: GroupStanding) -> str:
@@ -93,7 +93,7 @@ def settled_pods(refs: Iterable[Ref], turn: LoopResult) -> tuple[NotDone, ...]:
     """Of pods by their refs; nothing of those that still wait, and nothing at all where nobody could look."""
     if turn.snapshot is None:
         return ()
-    waiting = {(one.pod.metadata.namespace, name) for one in turn.snapshot.pending for name in one.names}
+    waiting = {(pending.pod.metadata.namespace, name) for pending in turn.snapshot.pending for name in pending.names}
     asked = {PodKey(ref.namespace, ref.name): ref for ref in refs if (ref.namespace, ref.name) not in waiting}
     if not asked:
         return ()

@@ -71,27 +71,29 @@ def told_of(turn: LoopResult) -> tuple[Plan, tuple[Outcome, ...]]:
 
 
 def _repairs(turn: LoopResult) -> Iterator[Doing]:
-    for one in turn.repaired:
-        if one.instances:
-            arguments = {"instances": list(one.instances)}
-            action = Action(verb=DELETE_INSTANCES, target=_group(one.group), reason=one.reason, arguments=arguments)
+    for repaired in turn.repaired:
+        if repaired.instances:
+            arguments = {"instances": list(repaired.instances)}
+            action = Action(
+                verb=DELETE_INSTANCES, target=_group(repaired.group), reason=repaired.reason, arguments=arguments
+            )
         else:
             action = Action(
-                verb=GROW if is_raised(one) else SHRINK,
-                target=_group(one.group),
-                reason=one.reason,
-                arguments={"to": one.after},
-                precondition={"size": one.before},
+                verb=GROW if is_raised(repaired) else SHRINK,
+                target=_group(repaired.group),
+                reason=repaired.reason,
+                arguments={"to": repaired.after},
+                precondition={"size": repaired.before},
             )
-        yield action, _called(action, one.failure)
+        yield action, _called(action, repaired.failure)
 
 
 def _growths(turn: LoopResult) -> Iterator[Doing]:
     grown = turn.grown
-    for one in grown:
-        action = _growth(one.growth, one.group, one.before, one.after)
-        yield action, _grown(action, one)
-    tried = {id(one.growth) for one in grown}
+    for result in grown:
+        action = _growth(result.growth, result.group, result.before, result.after)
+        yield action, _grown(action, result)
+    tried = {id(up_result.growth) for up_result in grown}
     for growth in turn.scale_up.plan.growths:
         if id(growth) not in tried:
             yield _growth(growth, growth.offer.group, growth.before, growth.after), None
@@ -118,9 +120,9 @@ def _grown(action: Action, one: ScaleUpResult) -> Outcome:
 
 def _removals(turn: LoopResult) -> Iterator[Doing]:
     part = turn.scale_down
-    ended = {one.removal.node: one for one in part.ended}
-    decided = {one.node for one in part.departures.removals}
-    before = (one.removal for one in part.ended if one.removal.node not in decided)
+    ended = {finished.removal.node: finished for finished in part.ended}
+    decided = {node_removal.node for node_removal in part.departures.removals}
+    before = (finished.removal for finished in part.ended if finished.removal.node not in decided)
     for removal in (*before, *part.departures.removals):
         action = _removal(removal)
         end = ended.get(removal.node)
@@ -139,9 +141,11 @@ def _removal(removal: NodeRemoval) -> Action:
 
 
 def _groups_gone(turn: LoopResult) -> Iterator[Doing]:
-    for one in turn.groups_gone:
-        action = Action(verb=DELETE_GROUP, target=_group(one.group), reason=_EMPTY_GROUP, precondition={"size": 0})
-        yield action, _called(action, one.failure)
+    for deleted_group in turn.groups_gone:
+        action = Action(
+            verb=DELETE_GROUP, target=_group(deleted_group.group), reason=_EMPTY_GROUP, precondition={"size": 0}
+        )
+        yield action, _called(action, deleted_group.failure)
 
 
 def _called(action: Action, failure: CallFailed | None) -> Outcome:
@@ -185,8 +189,8 @@ class _Listed:
         return self._said.setdefault((what, known[1]), _Said(what=what, reason=reason))
 
     def __iter__(self) -> Iterator[NotDone]:
-        for one in self._said.values():
-            yield NotDone(what=one.what, about=tuple(one.refs), reason=one.reason, unnamed=one.unnamed)
+        for said in self._said.values():
+            yield NotDone(what=said.what, about=tuple(said.refs), reason=said.reason, unnamed=said.unnamed)
 
 
 @dataclass(slots=True, kw_only=True)
@@ -203,16 +207,20 @@ def _pods(turn: LoopResult) -> Iterator[NotDone]:
     listed = _Listed()
     why: dict[int, Reason] = {}
     coming: dict[tuple[str, ...], Reason] = {}
-    for one in fates_of(turn):
-        pod = one.pending.pod
-        if one.left:
-            left = why.get(id(one.reasons)) or why.setdefault(id(one.reasons), _why_left(one.reasons))
-            listed.add_pods("stays without a place", left, pod, one.left)
-        if one.helped:
-            asked = coming.get(one.growths) or coming.setdefault(one.growths, _what_comes(one.growths))
-            listed.add_pods("waits for new nodes", asked, pod, one.helped)
-        if one.housed:
-            listed.add_pods("waits for the scheduler", _FITS, pod, one.housed)
+    for pod_outcome in fates_of(turn):
+        pod = pod_outcome.pending.pod
+        if pod_outcome.left:
+            left = why.get(id(pod_outcome.reasons)) or why.setdefault(
+                id(pod_outcome.reasons), _why_left(pod_outcome.reasons)
+            )
+            listed.add_pods("stays without a place", left, pod, pod_outcome.left)
+        if pod_outcome.helped:
+            asked = coming.get(pod_outcome.growths) or coming.setdefault(
+                pod_outcome.growths, _what_comes(pod_outcome.growths)
+            )
+            listed.add_pods("waits for new nodes", asked, pod, pod_outcome.helped)
+        if pod_outcome.housed:
+            listed.add_pods("waits for the scheduler", _FITS, pod, pod_outcome.housed)
     for aside in turn.set_aside:
         pod = aside.pod
         listed.add_pods("is not planned for", aside.reason, pod, (pod.metadata.name,))
@@ -231,13 +239,16 @@ def _nodes(turn: LoopResult) -> Iterator[NotDone]:
     """Every node that stays: needed ones, then unneeded ones that do not go yet."""
     part = turn.scale_down
     listed = _Listed()
-    for one in part.kept:
-        listed.add("is kept", one.reason, (_node(one.node),))
+    for unremovable in part.kept:
+        listed.add("is kept", unremovable.reason, (_node(unremovable.node),))
     if part.skipped is not None:
-        told = {*(one.node for one in part.kept), *(one.node for one in part.departures.removals)}
-        waiting = (_node(one.node) for one in part.unneeded if one.node not in told)
+        told = {
+            *(unremovable_node.node for unremovable_node in part.kept),
+            *(node_removal.node for node_removal in part.departures.removals),
+        }
+        waiting = (_node(unneeded_node.node) for unneeded_node in part.unneeded if unneeded_node.node not in told)
         listed.add("is not needed and stays for now", part.skipped, waiting)
-    yield from (one for one in listed if one.about)
+    yield from (not_done for not_done in listed if not_done.about)
 
 
 def _groups(turn: LoopResult) -> Iterator[NotDone]:
@@ -248,11 +259,15 @@ def _groups(turn: LoopResult) -> Iterator[NotDone]:
         if (reason := standing.reason) is not None and standing.group.autoscaled:
             unusable.add(name)
             listed.add("cannot grow", reason, (_group(name),))
-    for one in turn.scale_up.plan.not_offered:
-        if one.group in unusable and one.code in {IN_BACKOFF, NOT_READY}:
+    for not_offered in turn.scale_up.plan.not_offered:
+        if not_offered.group in unusable and not_offered.code in {IN_BACKOFF, NOT_READY}:
             continue
-        about = _group(one.group) if one.group else Ref(kind="machinetype", name=one.machine_type or "any")
-        listed.add("is not grown", Reason(code=one.code, message=one.reason), (about,))
+        about = (
+            _group(not_offered.group)
+            if not_offered.group
+            else Ref(kind="machinetype", name=not_offered.machine_type or "any")
+        )
+        listed.add("is not grown", Reason(code=not_offered.code, message=not_offered.reason), (about,))
     yield from listed
 
 

@@ -59,8 +59,8 @@ class Metrics:
             self._observe_groups(turn.standing, turn.snapshot, turn.policy)
         self._observe_nodes(turn)
         self._observe_failures(turn)
-        for one in turn.grown:
-            self._observe_growth(one)
+        for result in turn.grown:
+            self._observe_growth(result)
         for raised in raised_groups(turn):
             devices = NO_DEVICES if raised.template is None else devices_of(raised.template)
             self._observe_resize(raised.after - raised.before, devices, failed=raised.failure is not None)
@@ -99,20 +99,24 @@ class Metrics:
         to.nodes.labels("notStarted").set(len(total.not_started))
         to.nodes.labels("longUnregistered").set(len(total.long_unregistered))
         to.nodes.labels("unregistered").set(len(total.unregistered))
-        most = sum(one.group.max_size for one in standing.groups.values() if one.group.autoscaled)
+        most = sum(
+            group_standing.group.max_size
+            for group_standing in standing.groups.values()
+            if group_standing.group.autoscaled
+        )
         to.max_nodes.set(min(most, policy.limits.max_nodes_total or most))
 
     def _observe_groups(self, standing: Standing, snapshot: Snapshot, policy: Policy) -> None:
         to = self.families
-        managed = [one for one in standing.groups.values() if one.group.autoscaled]
-        ours = {one.id for one in snapshot.groups if is_autoprovisioned(one, policy)}
+        managed = [group for group in standing.groups.values() if group.group.autoscaled]
+        ours = {group.id for group in snapshot.groups if is_autoprovisioned(group, policy)}
         made = sum(1 for one in managed if one.group.id in ours)
         to.node_groups.labels(AUTOPROVISIONED).set(made)
         to.node_groups.labels("autoscaled").set(len(managed) - made)
         for family in (to.group_min, to.group_max, to.group_target, to.group_health, to.group_backoff):
             family.clear()
-        for one in managed if policy.operation.metrics_per_group else ():
-            self._observe_group(one)
+        for group_standing in managed if policy.operation.metrics_per_group else ():
+            self._observe_group(group_standing)
 
     def _observe_group(self, one: GroupStanding) -> None:
         to, name = self.families, one.group.id
@@ -129,7 +133,7 @@ class Metrics:
             for state in PodState:
                 to.unschedulable_pods.labels(state.value).set(turn.pods_by_state.get(state, 0))
             to.skipped_pods.clear()
-            for code, pods in Counter(one.reason.code for one in turn.set_aside).items():
+            for code, pods in Counter(set_aside.reason.code for set_aside in turn.set_aside).items():
                 to.skipped_pods.labels(code).set(pods)
         if turn.snapshot is not None:
             view = turn.snapshot.view
@@ -155,9 +159,9 @@ class Metrics:
             to.failed_scale_ups.labels(reason, *NO_DEVICES, "").inc()
             if not is_late:
                 to.failed_creations.labels(reason).inc(failed.nodes)
-        for one in turn.repaired:
-            if one.reason.code == DELETE_UNREGISTERED and one.failure is None:
-                to.unregistered_removed.inc(len(one.instances))
+        for repaired in turn.repaired:
+            if repaired.reason.code == DELETE_UNREGISTERED and repaired.failure is None:
+                to.unregistered_removed.inc(len(repaired.instances))
 
     def _observe_growth(self, one: ScaleUpResult) -> None:
         to = self.families
@@ -183,8 +187,8 @@ class Metrics:
         to.plan_cost.set(plan.cost_per_hour)
         to.plan_bound.set(plan.lower_bound_per_hour)
         to.verification_failures.inc(plan.verification_failures)
-        told = {reason.code for one in plan.remaining for reason in one.reasons}
-        groups = Counter(one.code for one in plan.not_offered)
+        told = {reason.code for unschedulable in plan.remaining for reason in unschedulable.reasons}
+        groups = Counter(not_offered.code for not_offered in plan.not_offered)
         for limit in RESOURCE_LIMITS:
             to.skipped_scale_events.labels(UP, limit).inc(max(groups[limit], int(limit in told)))
         for growth in plan.growths:
@@ -206,12 +210,12 @@ class Metrics:
         to.unneeded_nodes.set(len(part.unneeded))
         to.in_cooldown.set(part.is_in_cooldown)
         to.unremovable_nodes.clear()
-        for code, nodes in Counter(one.reason.code for one in part.kept).items():
+        for code, nodes in Counter(unremovable_node.reason.code for unremovable_node in part.kept).items():
             to.unremovable_nodes.labels(code).set(nodes)
-        for one in part.kept:
-            if one.reason.code == BELOW_MINIMUM:
+        for unremovable in part.kept:
+            if unremovable.reason.code == BELOW_MINIMUM:
                 # The planner says which minimum in words: "minimal cluster cpu limit reached".
-                is_cpu = one.reason.message.startswith(f"minimal cluster {CPU} ")
+                is_cpu = unremovable.reason.message.startswith(f"minimal cluster {CPU} ")
                 to.skipped_scale_events.labels(DOWN, RESOURCE_LIMITS[0 if is_cpu else 1]).inc()
 
     def _observe_removal(self, ended: FinishedRemoval, turn: LoopResult) -> None:
@@ -244,8 +248,8 @@ class Metrics:
 
 def _has_failed(turn: LoopResult) -> bool:
     """Whether some growth was refused."""
-    failures = [*(one.failure for one in turn.grown), *(one.failure for one in raised_groups(turn))]
-    return any(one is not None for one in failures)
+    failures = [*(result.failure for result in turn.grown), *(raised.failure for raised in raised_groups(turn))]
+    return any(call_failed is not None for call_failed in failures)
 
 
 NO_DEVICES: Final = ("", "")
@@ -259,7 +263,7 @@ def devices_of(node: Node) -> tuple[str, str]:
     if not resources:
         return NO_DEVICES
     labels = node.metadata.labels
-    return resources[0], next((labels[one] for one in GPU_LABELS if labels.get(one)), "generic")
+    return resources[0], next((labels[gpu_label] for gpu_label in GPU_LABELS if labels.get(gpu_label)), "generic")
 
 
 class NodeTotals:
@@ -281,7 +285,7 @@ class NodeTotals:
         if is_upcoming(node) or not counts(node):
             return node, self._nothing
         counted = Counted.of(node)
-        return node, tuple([counted.amount(one) for one in self._resources])
+        return node, tuple([counted.amount(resource) for resource in self._resources])
 
     @property
     def _nothing(self) -> tuple[int, ...]:

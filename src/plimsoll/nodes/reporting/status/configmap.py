@@ -129,7 +129,7 @@ def _document_of(turn: LoopResult, before: documents.Document | None) -> documen
     told = "" if turn.ended_early is None else str(turn.ended_early)
     if turn.standing is None:
         return documents.initializing_document(turn.at, told)
-    candidates = Counter(one.group for one in turn.scale_down.unneeded)
+    candidates = Counter(unneeded_node.group for unneeded_node in turn.scale_down.unneeded)
     return documents.status_document(turn.standing, documents.Turn(candidates=candidates, message=told), before)
 
 

@@ -49,7 +49,7 @@ def report_of(found: ConfigMap, steering: RuntimeConfig, *, now: datetime) -> Js
         "scaleUp": _text(_part(wide, "scaleUp").get("status")),
         "scaleDown": _text(_part(wide, "scaleDown").get("status")),
         "candidates": _number(_part(wide, "scaleDown").get("candidates")),
-        "groups": [_group(one) for one in groups if isinstance(one, dict)] if isinstance(groups, list) else [],
+        "groups": [_group(group) for group in groups if isinstance(group, dict)] if isinstance(groups, list) else [],
         "options": in_force,
         "configured": dict(steering.options),
         "problems": list(

@@ -65,14 +65,14 @@ class Hints:
 
         `grown`: a group by the name the cloud gives it, nodes it got, and the growth of the plan that they are of.
         """
-        owners = {one.key: seen.request.metadata.uid for seen in requests for one in seen.pods}
+        owners = {pending.key: seen.request.metadata.uid for seen in requests for pending in seen.pods}
         added = {node: mine for node, pods in (existing or {}).items() if (mine := _of(pods, owners))}
-        kept = {one.node: one for one in self.fillings if one.node}
+        kept = {filling.node: filling for filling in self.fillings if filling.node}
         for node, pods in added.items():
             before = kept[node].pods if node in kept else {}
             group = kept[node].group if node in kept else (group_of or {}).get(node, "")
             kept[node] = Filling(group=group, node=node, pods=merged({node: before}, {node: pods})[node])
-        coming = [one for one in self.fillings if not one.node]
+        coming = [filling for filling in self.fillings if not filling.node]
         patterns: dict[int, Iterator[Mapping[str, int]]] = {}
         for group, nodes, growth in grown:
             of_nodes = patterns.setdefault(id(growth), _of_nodes(growth))
@@ -83,17 +83,20 @@ class Hints:
     def but_coming(self, snapshot: Snapshot) -> Hints:
         """Without places on nodes that are not there yet: what was to go there is packed anew."""
         return replace(
-            self, fillings=tuple(one for one in self.fillings if one.node and not is_coming(one.node, snapshot))
+            self,
+            fillings=tuple(
+                filling for filling in self.fillings if filling.node and not is_coming(filling.node, snapshot)
+            ),
         )
 
     def of_requests(self, requests: Iterable[RequestView]) -> tuple[Filling, ...]:
         """What of it is theirs."""
-        uids = {one.key: seen.request.metadata.uid for seen in requests for one in seen.pods}
+        uids = {pending.key: seen.request.metadata.uid for seen in requests for pending in seen.pods}
         if all(uids.get(key) == uid for key, uid in self.owners.items()):
             return self.fillings
         mine = {key for key, uid in uids.items() if self.owners.get(key) == uid}
-        left = (replace(one, pods=_of(one.pods, mine)) for one in self.fillings)
-        return tuple(one for one in left if one.pods)
+        left = (replace(filling, pods=_of(filling.pods, mine)) for filling in self.fillings)
+        return tuple(filling for filling in left if filling.pods)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -121,8 +124,8 @@ def book(snapshot: Snapshot, held: Sequence[RequestView], hints: Hints, policy: 
         return Booked(snapshot=snapshot)
     run = consumption(snapshot.view, held, hints.known.matches)
     consumed = frozenset(name for name, one in run.items() if one.is_complete)
-    booking = [one for one in held if one.name not in consumed and one.parameters.reserves]
-    wanted = [pods for one in booking for pods in _still_to_come(one, run[one.name])]
+    booking = [request for request in held if request.name not in consumed and request.parameters.reserves]
+    wanted = [pods for request in booking for pods in _still_to_come(request, run[request.name])]
     # Places that were promised to ordinary pods are planned with later: they are not free.
     taken = with_promises_kept(snapshot)
     places = booked_places(taken, policy, wanted, before=hints.of_requests(booking), memory=hints.known.memory)
@@ -146,19 +149,24 @@ def answer_checks(
     stand further in front.
     """
     asking = [
-        InLine(name=one.name, pods=one.pods, grows=one.nature is ClassKind.ATOMIC, keeps=one.parameters.reserves)
-        for one in line
-        if one.pods and one.problem is None and one.nature is not ClassKind.REGISTERED
+        InLine(
+            name=request.name,
+            pods=request.pods,
+            grows=request.nature is ClassKind.ATOMIC,
+            keeps=request.parameters.reserves,
+        )
+        for request in line
+        if request.pods and request.problem is None and request.nature is not ClassKind.REGISTERED
     ]
     return with_checks(snapshot, policy, asking)
 
 
 def _still_to_come(seen: RequestView, run: Consumption) -> list[PendingPods]:
-    return [replace(one, count=left) for one, left in zip(seen.pods, run.remaining, strict=False) if left]
+    return [replace(pending, count=left) for pending, left in zip(seen.pods, run.remaining, strict=False) if left]
 
 
 def _by_request(places: Places, wanted: Iterable[PendingPods]) -> dict[str, dict[str, int]]:
-    request_of = {one.key: one.bundle for one in wanted}
+    request_of = {pending.key: pending.bundle for pending in wanted}
     found: dict[str, dict[str, int]] = {}
     for node, pods in places.items():
         for key, count in pods.items():
@@ -169,21 +177,21 @@ def _by_request(places: Places, wanted: Iterable[PendingPods]) -> dict[str, dict
 
 def _summed(short: Mapping[str, int], wanted: Iterable[PendingPods]) -> dict[str, int]:
     found: dict[str, int] = {}
-    for one in wanted:
-        if left := short.get(one.key, 0):
-            found[one.bundle] = found.get(one.bundle, 0) + left
+    for pending in wanted:
+        if left := short.get(pending.key, 0):
+            found[pending.bundle] = found.get(pending.bundle, 0) + left
     return found
 
 
 def _remembered(hints: Hints, places: Places, booking: Iterable[RequestView], group_of: Mapping[str, str]) -> Hints:
     """Only what is booked now: who is over or deleted leaves no trace."""
     fillings = tuple(Filling(group=group_of.get(node, ""), node=node, pods=pods) for node, pods in places.items())
-    owners = {one.key: seen.request.metadata.uid for seen in booking for one in seen.pods}
+    owners = {pending.key: seen.request.metadata.uid for seen in booking for pending in seen.pods}
     return replace(hints, fillings=fillings, owners=owners)
 
 
 def _of_nodes(growth: GroupScaleUp) -> Iterator[Mapping[str, int]]:
-    return (one.pods for one in growth.patterns for _ in range(one.nodes))
+    return (pattern.pods for pattern in growth.patterns for _ in range(pattern.nodes))
 
 
 def _of(pods: Mapping[str, int], keys: Container[str]) -> dict[str, int]:

@@ -110,7 +110,7 @@ def _as_made(pod: Pod) -> Pod:
         spec=structs.replace(
             spec,
             node_name="",
-            tolerations=tuple(one for one in spec.tolerations if not _is_added(one)),
+            tolerations=tuple(toleration for toleration in spec.tolerations if not _is_added(toleration)),
             scheduling_gates=(),
             overhead={},
             scheduler_name=spec.scheduler_name or _DEFAULT_SCHEDULER,
@@ -143,12 +143,12 @@ class Consumption:
 
 def consumption(view: ClusterView, requests: Iterable[RequestView], matches: Matches) -> dict[str, Consumption]:
     """What runs of these requests on the nodes of a view, by name."""
-    by_name = {one.name: one for one in requests}
+    by_name = {request.name: request for request in requests}
     running: dict[str, Counter[Sets]] = {name: Counter() for name in by_name}
     for name, pod in _consuming(view, by_name):
         running[name][matches.of(pod, by_name[name])] += 1
     matches.forget()
-    return {name: _consumed(one, running[name]) for name, one in by_name.items()}
+    return {name: _consumed(request, running[name]) for name, request in by_name.items()}
 
 
 def _consuming(view: ClusterView, requests: Mapping[str, RequestView]) -> Iterator[tuple[str, Pod]]:
@@ -164,7 +164,7 @@ def _consumed(seen: RequestView, running: Counter[Sets]) -> Consumption:
 
     Who is like one set only goes before who is like several, and a set that has all its pods is owed nothing more.
     """
-    left = [one.count for one in seen.request.spec.pod_sets]
+    left = [pod_set.count for pod_set in seen.request.spec.pod_sets]
     unlike = running.get((), 0)
     for sets in sorted(running, key=lambda sets: (len(sets), sets)):
         _take(left, sets, running[sets])
@@ -206,7 +206,7 @@ def consumers(
             by_request.setdefault(name, []).append(pod)
     if not by_request:
         return ()
-    seen = {one.name: one for one in requests.all}
+    seen = {request.name: request for request in requests.all}
     known = matches or Matches()
     found: list[ConsumerWarning] = []
     for name in sorted(by_request):

@@ -54,34 +54,34 @@ class Arrivals:
     def missed(self, held: Sequence[RequestView], booked: Booked, now: datetime) -> list[Missed]:
         """Those of `held` that do not have what they were promised; what was noted is used up."""
         failed, self._failed = self._failed, []
-        waiting = [one for one in held if _is_waiting(one, booked)]
+        waiting = [view for view in held if _is_waiting(view, booked)]
         found: dict[str, Missed] = {}
         for failure in failed:
-            for one in _bearing(failure, [one for one in waiting if one.name not in found]):
-                found[one.name] = Missed(seen=one, told=failure.reason.message, failure=failure)
-        for one in self._lost(held, booked):
-            found.setdefault(one.name, Missed(seen=one, told=self._why_lost(one, booked)))
+            for view in _bearing(failure, [one for one in waiting if one.name not in found]):
+                found[view.name] = Missed(seen=view, told=failure.reason.message, failure=failure)
+        for request in self._lost(held, booked):
+            found.setdefault(request.name, Missed(seen=request, told=self._why_lost(request, booked)))
         short = {one.request.metadata.uid for one in waiting}
         self._complete &= short
         self._complete |= {one.request.metadata.uid for one in held} - short
-        for one in waiting:
-            if one.phase is Phase.ARRIVING and (end := expiry(one)) is not None and now > end:
-                told = f"not all of its nodes have joined within {one.parameters.valid_s:g} s of its creation"
-                found.setdefault(one.name, Missed(seen=one, told=told))
+        for request_view in waiting:
+            if request_view.phase is Phase.ARRIVING and (end := expiry(request_view)) is not None and now > end:
+                told = f"not all of its nodes have joined within {request_view.parameters.valid_s:g} s of its creation"
+                found.setdefault(request_view.name, Missed(seen=request_view, told=told))
         return list(found.values())
 
     def _lost(self, held: Iterable[RequestView], booked: Booked) -> list[RequestView]:
         before, self._short = self._short, {}
         lost: list[RequestView] = []
-        for one in held:
-            uid = one.request.metadata.uid
-            if uid not in self._complete and _explained(one, booked.snapshot):
+        for request in held:
+            uid = request.request.metadata.uid
+            if uid not in self._complete and _explained(request, booked.snapshot):
                 continue
-            if not booked.unbookable.get(one.name) and not (uid in self._complete and _on_coming(one, booked)):
+            if not booked.unbookable.get(request.name) and not (uid in self._complete and _on_coming(request, booked)):
                 continue
             self._short[uid] = before.get(uid, 0) + 1
             if self._short[uid] >= _LOST_AFTER:
-                lost.append(one)
+                lost.append(request)
         return lost
 
     def _why_lost(self, one: RequestView, booked: Booked) -> str:
@@ -94,7 +94,7 @@ class Arrivals:
 
 def arrived(held: Iterable[RequestView], booked: Booked) -> list[RequestView]:
     """Those that waited for nodes and now have all of them."""
-    return [one for one in held if one.phase is Phase.ARRIVING and not _is_waiting(one, booked)]
+    return [request for request in held if request.phase is Phase.ARRIVING and not _is_waiting(request, booked)]
 
 
 def _is_waiting(one: RequestView, booked: Booked) -> bool:
@@ -119,9 +119,9 @@ def _bearing(failure: FailedGrowth, waiting: Sequence[RequestView]) -> list[Requ
     """Of those with nodes in the group the last ones, until the nodes that failed are theirs."""
     found: list[RequestView] = []
     left = failure.nodes
-    for one in reversed(waiting):
-        nodes = one.details.node_groups.get(failure.group, 0)
+    for request in reversed(waiting):
+        nodes = request.details.node_groups.get(failure.group, 0)
         if nodes and left > 0:
-            found.append(one)
+            found.append(request)
             left -= nodes
     return found

@@ -50,14 +50,14 @@ class Cancelling:
 
     def misses_some_of(self, requests: Iterable[RequestView]) -> bool:
         """Whether one is gone that had nodes on their way when it was seen last: those that stay may move together."""
-        return not self._known.keys() <= {one.request.metadata.uid for one in requests}
+        return not self._known.keys() <= {request.request.metadata.uid for request in requests}
 
     def see(self, requests: Iterable[RequestView], booked: Booked, sizes: Mapping[str, int]) -> None:
         """All that there are. Who had nodes on their way before and is not there any more was cancelled."""
-        now = {one.request.metadata.uid: one for one in requests}
-        self._gone += [one for uid, one in self._known.items() if uid not in now]
-        growths = {uid: _growth(one, booked, sizes) for uid, one in now.items() if one.phase in _GROWING}
-        self._known = {uid: one for uid, one in growths.items() if any(one.nodes.values())}
+        now = {request.request.metadata.uid: request for request in requests}
+        self._gone += [cancelled for uid, cancelled in self._known.items() if uid not in now]
+        growths = {uid: _growth(request, booked, sizes) for uid, request in now.items() if request.phase in _GROWING}
+        self._known = {uid: cancelled for uid, cancelled in growths.items() if any(cancelled.nodes.values())}
 
     async def give_back(self, snapshot: Snapshot, taken: Collection[str]) -> dict[str, int]:
         """By group, nodes that are not waited for any more. `taken` are nodes that somebody was given."""
@@ -67,9 +67,9 @@ class Cancelling:
         idle = idle_coming(snapshot, taken)
         found: dict[str, int] = {}
         try:
-            groups = {one.id: one for one in await self._provider.node_groups()}
-            for one in gone:
-                for name, nodes in one.nodes.items():
+            groups = {group.id: group for group in await self._provider.node_groups()}
+            for cancelled in gone:
+                for name, nodes in cancelled.nodes.items():
                     most = min(nodes, idle.get(name, 0))
                     if most and name in groups:
                         given = await _lowered(groups[name], most)
@@ -95,7 +95,7 @@ def _growth(one: RequestView, booked: Booked, sizes: Mapping[str, int]) -> Cance
 async def _lowered(group: Group, most: int) -> int:
     """Machines that run are there: what is given up is only what the cloud has not fulfilled."""
     target = await group.target_size()
-    running = sum(one.state is not InstanceState.CREATING for one in await group.nodes())
+    running = sum(instance.state is not InstanceState.CREATING for instance in await group.nodes())
     by = min(most, target - running)
     if by <= 0:
         return 0

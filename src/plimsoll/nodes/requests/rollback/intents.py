@@ -52,13 +52,13 @@ def number_of(seen: RequestView) -> int:
 
 def attempts(plan: ScaleUpPlan, line: Iterable[RequestView], pending: Sequence[PendingPods]) -> dict[str, Attempt]:
     """Of the requests that the plan serves, by name. `line` in the order in which they are served."""
-    left = {key for one in plan.remaining for key in one.keys}
+    left = {key for unschedulable in plan.remaining for key in unschedulable.keys}
     parts = shares(plan, pending)
-    taken = {one.offer.group: one.before for one in plan.growths}
-    made = {one.offer.group for one in plan.growths if not one.offer.exists}
+    taken = {scale_up.offer.group: scale_up.before for scale_up in plan.growths}
+    made = {scale_up.offer.group for scale_up in plan.growths if not scale_up.offer.exists}
     found: dict[str, Attempt] = {}
     for seen in line:
-        if any(one.key in left for one in seen.pods):
+        if any(pending_pods.key in left for pending_pods in seen.pods):
             continue
         share = parts.get(seen.name, Share())
         intent = _intent(seen, share, taken, made) if share.nodes else None
@@ -87,13 +87,13 @@ def grown_before(seen: RequestView, targets: Mapping[str, int]) -> dict[str, int
     if begun is None:
         return {}
     steps = begun.groups.items()
-    added = {group: min(one.after, targets.get(group, 0)) - one.before for group, one in steps}
+    added = {group: min(group_step.after, targets.get(group, 0)) - group_step.before for group, group_step in steps}
     return {group: nodes for group, nodes in added.items() if nodes > 0}
 
 
 def part_grown(begun: Intent, grown: Mapping[str, int], prices: Mapping[str, float]) -> float:
     """What part of the money for all that was begun goes into the nodes that came of it."""
-    asked = {group: one.after - one.before for group, one in begun.groups.items()}
+    asked = {group: group_step.after - group_step.before for group, group_step in begun.groups.items()}
     whole = sum(nodes * prices.get(group, 0.0) for group, nodes in asked.items())
     there = sum(nodes * prices.get(group, 0.0) for group, nodes in grown.items())
     return there / whole if whole else float(bool(grown))
@@ -107,10 +107,10 @@ def in_the_cloud(nodes: Mapping[str, int], grown: Sequence[ScaleUpResult]) -> di
     found: dict[str, int] = {}
     for group, count in nodes.items():
         left = count
-        for one in grown:
-            if one.growth.offer.group == group and may_have_grown(one) and (left or not count):
-                part = min(left, one.after - one.before)
-                found[one.group] = found.get(one.group, 0) + part
+        for result in grown:
+            if result.growth.offer.group == group and may_have_grown(result) and (left or not count):
+                part = min(left, result.after - result.before)
+                found[result.group] = found.get(result.group, 0) + part
                 left -= part
     return found
 
@@ -145,13 +145,13 @@ def surplus(plan: ScaleUpPlan, kept: ScaleUpPlan, failed: Sequence[Attempt]) -> 
 
     What is beyond the own nodes of each, because others moved together, the last in line gives back.
     """
-    needed = {one.offer.group: one.added for one in kept.growths}
-    left = {one.offer.group: one.added - needed.get(one.offer.group, 0) for one in plan.growths}
+    needed = {scale_up.offer.group: scale_up.added for scale_up in kept.growths}
+    left = {scale_up.offer.group: scale_up.added - needed.get(scale_up.offer.group, 0) for scale_up in plan.growths}
     found: dict[str, dict[str, int]] = {}
-    for one in failed:
-        mine = {group: min(count, left[group]) for group, count in one.share.nodes.items()}
+    for attempt in failed:
+        mine = {group: min(count, left[group]) for group, count in attempt.share.nodes.items()}
         left |= {group: left[group] - count for group, count in mine.items()}
-        found[one.seen.name] = mine
+        found[attempt.seen.name] = mine
     for one in reversed(failed):
         for group in one.share.nodes:
             found[one.seen.name][group] += left[group]
@@ -173,14 +173,14 @@ def on_the_way_back(
             if step.back is not None:
                 sizes[group] = min(sizes.get(group, 0), step.back)
     found: dict[str, Intent] = {}
-    for one in reversed(returns):
-        known = one.seen.details.intent or Intent(attempt=number_of(one.seen))
+    for rollback in reversed(returns):
+        known = rollback.seen.details.intent or Intent(attempt=number_of(rollback.seen))
         groups = dict(known.groups)
-        for group in (*known.groups, *(name for name in one.nodes if name not in known.groups)):
-            size, nodes = sizes.get(group, 0), one.nodes.get(group, 0)
+        for group in (*known.groups, *(name for name in rollback.nodes if name not in known.groups)):
+            size, nodes = sizes.get(group, 0), rollback.nodes.get(group, 0)
             sizes[group] = max(0, size - nodes)
             step = groups.get(group) or GroupStep(before=size - nodes, after=size)
             groups[group] = structs.replace(step, back=sizes[group])
-        created = tuple(dict.fromkeys((*known.created, *one.created)))
-        found[one.seen.name] = structs.replace(known, groups=groups, created=created)
+        created = tuple(dict.fromkeys((*known.created, *rollback.created)))
+        found[rollback.seen.name] = structs.replace(known, groups=groups, created=created)
     return found

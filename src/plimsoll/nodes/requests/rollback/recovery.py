@@ -54,32 +54,32 @@ def is_stranded(seen: RequestView) -> bool:
 
 async def recall(counter: StatusWriter, at: Recall) -> Returned:
     """Take back what can be; requests that are not done are tried again later."""
-    going = [one for one in at.line if is_on_its_way_back(one)]
-    begun = [one.details.intent for one in going if one.details.intent is not None]
+    going = [request for request in at.line if is_on_its_way_back(request)]
+    begun = [request.details.intent for request in going if request.details.intent is not None]
     revoked = await _revoked(counter, at, begun)
-    going += [as_written(one) for one in revoked if one.is_written and one.details.intent is not None]
-    begun = [one.details.intent for one in going if one.details.intent is not None]
+    going += [as_written(update) for update in revoked if update.is_written and update.details.intent is not None]
+    begun = [request.details.intent for request in going if request.details.intent is not None]
     returns = _returns(at)
-    told = {one.name: blocks_all(one, _why_stranded(one)) for one in at.line if is_stranded(one)}
-    told |= {one.seen.name: blocks_all(one.seen, one.told) for one in at.missed}
+    told = {request.name: blocks_all(request, _why_stranded(request)) for request in at.line if is_stranded(request)}
+    told |= {missed.seen.name: blocks_all(missed.seen, missed.told) for missed in at.missed}
     first = await begin(counter, returns, Occasion(sizes=at.sizes, begun=tuple(begun), told=told))
     return Returned(verdicts=revoked) + first + await go_on(counter, going)
 
 
 async def _revoked(counter: StatusWriter, at: Recall, begun: Sequence[Intent]) -> tuple[StatusUpdate, ...]:
     """Who was told that it has its capacity is told that it has not; of what did not join yet nothing is waited for."""
-    held = [one for one in at.missed if one.seen.phase is Phase.HELD]
+    held = [missed for missed in at.missed if missed.seen.phase is Phase.HELD]
     idle = idle_coming(at.booked.snapshot, at.booked.nodes)
-    returns = [Rollback(seen=one.seen, nodes=_share(one.seen.details.node_groups, idle)) for one in held]
-    intents = on_the_way_back([one for one in returns if not one.is_nothing], at.sizes, begun=begun)
+    returns = [Rollback(seen=missed.seen, nodes=_share(missed.seen.details.node_groups, idle)) for missed in held]
+    intents = on_the_way_back([rollback for rollback in returns if not rollback.is_nothing], at.sizes, begun=begun)
     verdicts = [
         counter.answering.revoked(
-            one.seen,
-            Why.NODES_LOST if one.failure is None else Why.NODES_FAILED,
-            one.told,
-            intent=intents.get(one.seen.name),
+            missed.seen,
+            Why.NODES_LOST if missed.failure is None else Why.NODES_FAILED,
+            missed.told,
+            intent=intents.get(missed.seen.name),
         )
-        for one in held
+        for missed in held
     ]
     return await counter.say(verdicts)
 
@@ -87,13 +87,17 @@ async def _revoked(counter: StatusWriter, at: Recall, begun: Sequence[Intent]) -
 def _returns(at: Recall) -> list[Rollback]:
     """All of their growth, as far as nobody is on it."""
     idle = idle_nodes(at.booked.snapshot, at.booked.nodes)
-    waiting = [one.seen for one in at.missed if one.seen.phase is Phase.ARRIVING]
-    stranded = [one for one in at.line if is_stranded(one) and not is_on_its_way_back(one)]
-    found = [Rollback(seen=one, nodes=_share(one.details.node_groups, idle)) for one in waiting]
-    for one in stranded:
-        created = () if one.details.intent is None else one.details.intent.created
+    waiting = [missed.seen for missed in at.missed if missed.seen.phase is Phase.ARRIVING]
+    stranded = [
+        request_view for request_view in at.line if is_stranded(request_view) and not is_on_its_way_back(request_view)
+    ]
+    found = [
+        Rollback(seen=request_view, nodes=_share(request_view.details.node_groups, idle)) for request_view in waiting
+    ]
+    for request in stranded:
+        created = () if request.details.intent is None else request.details.intent.created
         made = tuple(group for group in created if group in at.sizes)
-        found.append(Rollback(seen=one, nodes=_share(grown_before(one, at.sizes), idle), created=made))
+        found.append(Rollback(seen=request, nodes=_share(grown_before(request, at.sizes), idle), created=made))
     return found
 
 
@@ -123,7 +127,7 @@ class StatusWriter:
     async def say(self, verdicts: Sequence[StatusUpdate]) -> tuple[StatusUpdate, ...]:
         """Write them, unless a brake is on: then nothing is assumed written."""
         if not self.is_free:
-            return tuple(replace(one, is_written=False) for one in verdicts)
+            return tuple(replace(update, is_written=False) for update in verdicts)
         return await self.writer.write_all(verdicts)
 
 
@@ -138,7 +142,7 @@ class Returned:
     @property
     def groups(self) -> frozenset[str]:
         """Groups that have yet to become smaller: nobody should grow them meanwhile."""
-        return frozenset(group for one in self.unfinished for group in one.groups)
+        return frozenset(group for intent in self.unfinished for group in intent.groups)
 
     def __add__(self, other: Returned) -> Returned:
         return Returned(
@@ -165,18 +169,20 @@ class Occasion:
 async def begin(counter: StatusWriter, returns: Sequence[Rollback], at: Occasion) -> Returned:
     """Of requests whose attempt has just failed; `returns` stand in line."""
     answering = counter.answering
-    at_once = [one for one in returns if one.is_nothing and one.seen.name not in at.uncertain]
-    said = await counter.say([_ended(answering, one.seen, at.told[one.seen.name]) for one in at_once])
-    left = [one for one in returns if one not in at_once]
+    at_once = [rollback for rollback in returns if rollback.is_nothing and rollback.seen.name not in at.uncertain]
+    said = await counter.say([_ended(answering, rollback.seen, at.told[rollback.seen.name]) for rollback in at_once])
+    left = [rollback for rollback in returns if rollback not in at_once]
     intents = on_the_way_back(left, at.sizes, begun=at.begun)
-    names = [one.seen for one in left]
-    written = await counter.say([answering.rolling_back(one, intents[one.name], at.told[one.name]) for one in names])
-    going = [as_written(one) for one in written if one.is_written]
+    names = [rollback.seen for rollback in left]
+    written = await counter.say(
+        [answering.rolling_back(request, intents[request.name], at.told[request.name]) for request in names]
+    )
+    going = [as_written(update) for update in written if update.is_written]
     if going:
         await counter.roll_back.look_again()
     done = await go_on(counter, going, uncertain=at.uncertain)
-    answered = {one.seen.name for one in done.verdicts}
-    unfinished = [one for one in written if one.seen.name not in answered and not is_over(one.seen)]
+    answered = {update.seen.name for update in done.verdicts}
+    unfinished = [update for update in written if update.seen.name not in answered and not is_over(update.seen)]
     return replace(done, verdicts=(*said, *unfinished, *done.verdicts))
 
 

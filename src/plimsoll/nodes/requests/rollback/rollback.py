@@ -95,13 +95,13 @@ class RollBack:
         deleted: list[str] = []
         problems: list[str] = []
         try:
-            groups = {one.id: one for one in await self._provider.node_groups()}
+            groups = {group.id: group for group in await self._provider.node_groups()}
             for name, step in reversed(intent.groups.items()):
                 if name in groups and step.back is not None:
                     nodes[name], problem = await self._lowered(groups[name], step.back, grounds)
                     problems.append(problem)
             made = [groups[name] for name in reversed(intent.created) if name in groups]
-            deleted += [one.id for one in made if await self._is_deleted(one)]
+            deleted += [group.id for group in made if await self._is_deleted(group)]
         except Unreachable as error:
             problems.append(str(error))
         found = TakenBack(nodes=nodes, deleted=tuple(deleted), problem="; ".join(filter(None, problems)))
@@ -113,7 +113,7 @@ class RollBack:
     async def _lowered(self, group: Group, back: int, grounds: Grounds) -> tuple[int, str]:
         """How many nodes it was made smaller by, and what went wrong."""
         target = await group.target_size()
-        machines = [one for one in await group.nodes() if one.state is not InstanceState.DELETING]
+        machines = [instance for instance in await group.nodes() if instance.state is not InstanceState.DELETING]
         given = 0
         if (missing := min(target - back, target - len(machines))) > 0:
             failure = failure_of(await group.decrease_target_size(-missing, expected=target))
@@ -130,20 +130,24 @@ class RollBack:
 
     async def _idle(self, machines: Sequence[Instance], grounds: Grounds, *, most: int) -> list[NodeRef]:
         """Machines that nobody would miss, those that are furthest from being used first."""
-        by_id = {one.spec.provider_id: one for one in grounds.nodes} | {one.metadata.name: one for one in grounds.nodes}
+        by_id = {node.spec.provider_id: node for node in grounds.nodes} | {
+            one.metadata.name: one for one in grounds.nodes
+        }
         known = [(machine, by_id.get(machine.id) or by_id.get(machine.name)) for machine in machines]
         nodes = [node for _, node in known if node is not None and node.metadata.name not in grounds.kept]
-        nodes.sort(key=lambda one: (one.metadata.creation_timestamp or _EARLIEST, one.metadata.name), reverse=True)
+        nodes.sort(key=lambda node: (node.metadata.creation_timestamp or _EARLIEST, node.metadata.name), reverse=True)
         coming = [machine for machine, node in known if node is None]
         # One that runs may have registered since the turn began.
-        empty_by_nature = [NodeRef.of_instance(one) for one in coming if one.state is InstanceState.CREATING]
-        to_ask = [NodeRef.of_instance(one) for one in coming if one.state is not InstanceState.CREATING]
+        empty_by_nature = [
+            NodeRef.of_instance(instance) for instance in coming if instance.state is InstanceState.CREATING
+        ]
+        to_ask = [NodeRef.of_instance(instance) for instance in coming if instance.state is not InstanceState.CREATING]
         idle = empty_by_nature[:most]
-        for one in (*to_ask, *map(NodeRef.of_node, nodes)):
+        for node_ref in (*to_ask, *map(NodeRef.of_node, nodes)):
             if len(idle) >= most:
                 break
-            if await self._is_empty(one.name):
-                idle.append(one)
+            if await self._is_empty(node_ref.name):
+                idle.append(node_ref)
         return idle
 
     async def _is_empty(self, node: str) -> bool:
@@ -153,7 +157,7 @@ class RollBack:
         except CALL_FAILED:
             return False
         return not found.unreadable and all(
-            is_daemon_pod(one) or has_mirror(one) or one.status.phase in _ENDED for one in found.pods
+            is_daemon_pod(pod) or has_mirror(pod) or pod.status.phase in _ENDED for pod in found.pods
         )
 
     async def _is_deleted(self, group: Group) -> bool:
@@ -192,5 +196,5 @@ def idle_coming(snapshot: Snapshot, taken: Collection[str]) -> dict[str, int]:
 
 def _is_empty(state: NodeState) -> bool:
     return not state.unreadable_pods and all(
-        is_daemon_pod(one.pod) or has_mirror(one.pod) for one in state.pods.values()
+        is_daemon_pod(placed_pod.pod) or has_mirror(placed_pod.pod) for placed_pod in state.pods.values()
     )

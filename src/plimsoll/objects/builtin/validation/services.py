@@ -252,7 +252,7 @@ def _traffic_errors(spec: Json) -> list[FieldError]:
             detail = "may only be set when `type` is 'LoadBalancer' and `externalTrafficPolicy` is 'Local'"
             errors.append(fe.invalid("spec.healthCheckNodePort", health, detail))
     elif health:
-        errors += [fe.invalid("spec.healthCheckNodePort", health, one) for one in port_number_problems(health)]
+        errors += [fe.invalid("spec.healthCheckNodePort", health, problem) for problem in port_number_problems(health)]
     if inner is not None and inner not in _POLICIES:
         errors.append(fe.not_supported("spec.internalTrafficPolicy", inner, _POLICIES))
     distribution = spec.get("trafficDistribution")

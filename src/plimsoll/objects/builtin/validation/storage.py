@@ -192,8 +192,8 @@ def class_errors(obj: Json) -> list[FieldError]:
     provisioner = obj.get("provisioner", "")
     errors = [] if provisioner else [fe.required("provisioner")]
     errors += [
-        fe.invalid("provisioner", provisioner, one)
-        for one in qualified_name_problems(provisioner.lower())
+        fe.invalid("provisioner", provisioner, problem)
+        for problem in qualified_name_problems(provisioner.lower())
         if provisioner
     ]
     errors += _parameter_errors(obj.get("parameters", {}))

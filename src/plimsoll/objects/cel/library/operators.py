@@ -20,7 +20,7 @@ LIBRARY = Library()
 
 _ORDERED = ("bool", "int", "uint", "double", "string", "bytes", "timestamp", "duration")
 _NUMBERS = ("int", "uint", "double")
-_ACROSS = [(one, other) for one in _NUMBERS for other in _NUMBERS if one != other]
+_ACROSS = [(number, other) for number in _NUMBERS for other in _NUMBERS if number != other]
 
 
 def _same(operator: str, kinds: Sequence[str], result: str = "") -> list[str]:

@@ -87,9 +87,9 @@ class Bindings:
 
     def _widen(self, wanted: t.CelType, given: t.CelType) -> bool:
         """A free variable that meets dyn is dyn from then on."""
-        for one, other in ((wanted, given), (given, wanted)):
-            if isinstance(one, t.TypeVariable) and is_dynamic(other):
-                return self._bind(one, t.DYN)
+        for cel_type, other in ((wanted, given), (given, wanted)):
+            if isinstance(cel_type, t.TypeVariable) and is_dynamic(other):
+                return self._bind(cel_type, t.DYN)
         return True
 
     def _bind(self, variable: t.TypeVariable, to: t.CelType) -> bool:

@@ -79,13 +79,15 @@ class ValueValidator:
         self._types = ("integer", "string") if schema.int_or_string else (schema.type,) if schema.type else ()
         self._format = _enforced_format(schema)
         self._has_format = formats.checker_of(self._format) if self._format else None
-        self._properties = {name: ValueValidator(one) for name, one in schema.properties.items()}
+        self._properties = {
+            name: ValueValidator(structural_schema) for name, structural_schema in schema.properties.items()
+        }
         self._items = ValueValidator(schema.items) if schema.items else None
         additional = schema.additional_properties
         self._additional = ValueValidator(additional) if additional else None
-        self._all_of = [ValueValidator(one) for one in schema.all_of]
-        self._any_of = [ValueValidator(one) for one in schema.any_of]
-        self._one_of = [ValueValidator(one) for one in schema.one_of]
+        self._all_of = [ValueValidator(structural_schema) for structural_schema in schema.all_of]
+        self._any_of = [ValueValidator(structural_schema) for structural_schema in schema.any_of]
+        self._one_of = [ValueValidator(structural_schema) for structural_schema in schema.one_of]
         self._not = ValueValidator(schema.not_) if schema.not_ else None
         self._has_junctors = bool(self._all_of or self._any_of or self._one_of or self._not)
 
@@ -142,11 +144,11 @@ class ValueValidator:
 
     def _check_junctors(self, value: Any, place: _Place, found: _Findings) -> None:
         if self._any_of:
-            self._check_any_of([one.inspect(value, place) for one in self._any_of], place, found)
+            self._check_any_of([validator.inspect(value, place) for validator in self._any_of], place, found)
         if self._one_of:
-            self._check_one_of([one.inspect(value, place) for one in self._one_of], place, found)
+            self._check_one_of([validator.inspect(value, place) for validator in self._one_of], place, found)
         if self._all_of:
-            results = [one.inspect(value, place) for one in self._all_of]
+            results = [validator.inspect(value, place) for validator in self._all_of]
             for result in results:
                 found.merge(result)
             failed = sum(bool(result.errors) for result in results)

@@ -136,7 +136,11 @@ def _schema_errors(
     version: VersionSpec, path: str, *, has_status: bool, old: DefinitionSpec | None, relaxed: Strictness
 ) -> list[FieldError]:
     assert version.schema is not None
-    before = next((one for one in old.versions if one.name == version.name), None) if old else None
+    before = (
+        next((version_spec for version_spec in old.versions if version_spec.name == version.name), None)
+        if old
+        else None
+    )
     unchanged = before is not None and same(before.raw_schema, version.raw_schema)
     strictness = Strictness(
         known_types=relaxed.known_types,
@@ -193,7 +197,7 @@ def _immutable_errors(spec: DefinitionSpec, old: DefinitionSpec, *, established:
 
 def _is_established(crd: dict[str, Any]) -> bool:
     conditions = (crd.get("status") or {}).get("conditions") or []
-    return any(one.get("type") == "Established" and one.get("status") == "True" for one in conditions)
+    return any(condition.get("type") == "Established" and condition.get("status") == "True" for condition in conditions)
 
 
 def _accepted_names(status: dict[str, Any]) -> parts.DefinitionNames:

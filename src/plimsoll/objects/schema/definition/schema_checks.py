@@ -174,7 +174,10 @@ class _Walk:
                     occurrences=occurrences,
                 )
             )
-        below += [inherit(schema=one, path=place, rules_count=False) for one, place in _junctors(schema, path)]
+        below += [
+            inherit(schema=structural_schema, path=place, rules_count=False)
+            for structural_schema, place in _junctors(schema, path)
+        ]
         if schema.items is not None:
             uncorrelatable = node.uncorrelatable or (path if schema.list_type != "map" else None)
             place = child(path, "items")
@@ -187,7 +190,9 @@ class _Walk:
 def _junctors(schema: StructuralSchema, path: str) -> list[tuple[StructuralSchema, str]]:
     found = [(schema.not_, child(path, "not"))] if schema.not_ is not None else []
     for name, listed in (("allOf", schema.all_of), ("oneOf", schema.one_of), ("anyOf", schema.any_of)):
-        found += [(one, index(child(path, name), position)) for position, one in enumerate(listed)]
+        found += [
+            (structural_schema, index(child(path, name), position)) for position, structural_schema in enumerate(listed)
+        ]
     return found
 
 

@@ -128,11 +128,11 @@ def _value_validation(
     if not skip_any_of:
         for position, one in enumerate(node.any_of):
             errors += _nested(one, index(child(path, "anyOf"), position))
-    for position, one in enumerate(node.all_of):
+    for position, schema in enumerate(node.all_of):
         skip = skip_first_all_of and position == 0
-        errors += _nested(one, index(child(path, "allOf"), position), skip_any_of=skip)
-    for position, one in enumerate(node.one_of):
-        errors += _nested(one, index(child(path, "oneOf"), position))
+        errors += _nested(schema, index(child(path, "allOf"), position), skip_any_of=skip)
+    for position, structural_schema in enumerate(node.one_of):
+        errors += _nested(structural_schema, index(child(path, "oneOf"), position))
     if node.not_ is not None:
         errors += _nested(node.not_, child(path, "not"))
     if node.pattern and (problem := regular_expressions.problem_of(node.pattern)):
@@ -181,11 +181,14 @@ def _completeness(
     """Every field a junctor speaks of must be described outside of junctors too."""
     junctors = [(value.not_, child(value_path, "not"))] if value.not_ is not None else []
     for name, listed in (("allOf", value.all_of), ("anyOf", value.any_of), ("oneOf", value.one_of)):
-        junctors += [(one, index(child(value_path, name), position)) for position, one in enumerate(listed)]
+        junctors += [
+            (structural_schema, index(child(value_path, name), position))
+            for position, structural_schema in enumerate(listed)
+        ]
     errors = []
-    for one, path in junctors:
-        assert one is not None
-        errors += _nested_completeness(one, node, schema_path=schema_path, value_path=path)
+    for schema, path in junctors:
+        assert schema is not None
+        errors += _nested_completeness(schema, node, schema_path=schema_path, value_path=path)
     return errors
 
 

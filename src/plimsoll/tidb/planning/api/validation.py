@@ -96,7 +96,7 @@ def problems_of(
         found += external_problems(
             component, scaled.external, home=autoscaler.metadata.namespace, open_namespaces=open_namespaces
         )
-    return tuple(sorted(found, key=lambda one: one.order))
+    return tuple(sorted(found, key=lambda field_problem: field_problem.order))
 
 
 def warnings_of(autoscaler: TidbClusterAutoScaler) -> tuple[str, ...]:
@@ -234,8 +234,8 @@ def _base_problems(judged: Judged) -> Iterator[FieldProblem]:
             yield judged.problem("V14", "", f"the TidbCluster has no {judged.path}.requests.{name}")
             continue
         yield from (
-            judged.problem("V14", "", f"{judged.path}.requests.{name} of the TidbCluster: {one.reason}")
-            for one in _quantity_problems(judged, name, written, lacking="", at_least=1)
+            judged.problem("V14", "", f"{judged.path}.requests.{name} of the TidbCluster: {field_problem.reason}")
+            for field_problem in _quantity_problems(judged, name, written, lacking="", at_least=1)
         )
 
 

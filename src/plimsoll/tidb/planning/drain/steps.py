@@ -109,7 +109,9 @@ def _end_of_eviction(mark: DrainMark, seen: DrainSeen) -> StopEvicting | Remembe
 
 
 def _without_store(leaving: StoreDrain, seen: DrainSeen, *, settings: DrainSettings, now: datetime) -> Step:
-    if nameless := sorted(one.id for one in seen.stores if not one.pod and not one.is_tiflash):
+    if nameless := sorted(
+        store_seen.id for store_seen in seen.stores if not store_seen.pod and not store_seen.is_tiflash
+    ):
         text = f"store {nameless[0]} has an address that does not tell its pod: it may be the one to leave"
         return Blocked(reason=Reason(code="StoreNotKnown", message=text, facts={"stores": nameless}), mark=leaving.mark)
     if leaving.replicas == 0:
@@ -150,7 +152,7 @@ def _offline(
 ) -> Step:
     if mark is None or mark.store_id != store.id:
         return Remember(mark=_new(store, now))
-    if any(one.state == OFFLINE and one.id < store.id for one in seen.stores):
+    if any(store_seen.state == OFFLINE and store_seen.id < store.id for store_seen in seen.stores):
         # Two were told to go at once. Whoever looks, the same one of them steps back.
         return PutBack(store_id=store.id)
     if store.regions < mark.region_count:
@@ -174,7 +176,9 @@ def _why_not(leaving: StoreDrain, store: StoreSeen, seen: DrainSeen, settings: D
 
 
 def _evicted_others(store: StoreSeen, seen: DrainSeen) -> Reason | None:
-    others = sorted(one.id for one in seen.stores if one.id in seen.evicting and one.id != store.id)
+    others = sorted(
+        store_seen.id for store_seen in seen.stores if store_seen.id in seen.evicting and store_seen.id != store.id
+    )
     if not others:
         return None
     text = f"leaders are being moved away from store {others[0]}; one store leaves at a time"

@@ -70,7 +70,11 @@ def may_leave(
 
 def _takers(store: StoreSeen, stores: tuple[StoreSeen, ...]) -> list[StoreSeen]:
     """Those that can take what it holds."""
-    return [one for one in stores if _is_normal(one) and one.state == UP and one.id != store.id]
+    return [
+        store_seen
+        for store_seen in stores
+        if _is_normal(store_seen) and store_seen.state == UP and store_seen.id != store.id
+    ]
 
 
 def _is_normal(store: StoreSeen) -> bool:
@@ -79,26 +83,29 @@ def _is_normal(store: StoreSeen) -> bool:
 
 def _unwell(store: StoreSeen, stores: tuple[StoreSeen, ...]) -> StoreSeen | None:
     """Another that leaves, or any that is lost, the leaving one included unless PD has replaced all that it held."""
-    for one in sorted(stores, key=lambda one: one.id):
-        if one.id == store.id and not one.regions:
+    for store_seen in sorted(stores, key=lambda seen: seen.id):
+        if store_seen.id == store.id and not store_seen.regions:
             continue
-        if one.state == DOWN or (one.state == OFFLINE and one.id != store.id):
-            return one
+        if store_seen.state == DOWN or (store_seen.state == OFFLINE and store_seen.id != store.id):
+            return store_seen
     return None
 
 
 def _space_problem(
     store: StoreSeen, stores: tuple[StoreSeen, ...], *, highest_usage: Fraction, facts: dict[str, Any]
 ) -> Reason | None:
-    holding = [one for one in stores if not one.is_tiflash]
+    holding = [store_seen for store_seen in stores if not store_seen.is_tiflash]
     takers = _takers(store, stores)
-    silent = [one.id for one in holding if one.used_bytes is None] + [
-        one.id for one in takers if not one.capacity_bytes
+    silent = [store_seen.id for store_seen in holding if store_seen.used_bytes is None] + [
+        seen.id for seen in takers if not seen.capacity_bytes
     ]
     if silent:
         text = f"how full store {min(silent)} is, is not known"
         return Reason(code="SpaceNotKnown", message=text, facts={**facts, "stores": sorted(set(silent))})
-    used, capacity = sum(one.used_bytes or 0 for one in holding), sum(one.capacity_bytes or 0 for one in takers)
+    used, capacity = (
+        sum(store_seen.used_bytes or 0 for store_seen in holding),
+        sum(seen.capacity_bytes or 0 for seen in takers),
+    )
     if not capacity or Fraction(used, capacity) >= highest_usage:
         text = f"{used} bytes are stored and without store {store.id} there is room for {capacity}"
         limit = f"{float(highest_usage):.4g} of it may be used"

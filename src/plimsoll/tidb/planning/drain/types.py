@@ -162,7 +162,7 @@ class DrainSeen(Value):
     eviction_refused: bool = False
 
     def store(self, store_id: int) -> StoreSeen | None:
-        return next((one for one in self.stores if one.id == store_id), None)
+        return next((store_seen for store_seen in self.stores if store_seen.id == store_id), None)
 
 
 def leaving_store(leaving: StoreDrain, stores: tuple[StoreSeen, ...]) -> StoreSeen | None:
@@ -170,6 +170,10 @@ def leaving_store(leaving: StoreDrain, stores: tuple[StoreSeen, ...]) -> StoreSe
 
     More than one is there if somebody lowered `replicas` by hand, or if a pod registered when nobody expected it.
     """
-    ordinals = [(ordinal, one) for one in stores if (ordinal := leaving.ordinal_of(one)) is not None]
-    candidates = [(ordinal, one.id, one) for ordinal, one in ordinals if ordinal not in leaving.staying]
+    ordinals = [
+        (ordinal, store_seen) for store_seen in stores if (ordinal := leaving.ordinal_of(store_seen)) is not None
+    ]
+    candidates = [
+        (ordinal, store_seen.id, store_seen) for ordinal, store_seen in ordinals if ordinal not in leaving.staying
+    ]
     return max(candidates, key=lambda found: found[:2])[2] if candidates else None

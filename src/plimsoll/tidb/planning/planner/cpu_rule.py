@@ -38,7 +38,7 @@ class Loads(Value):
         return self.used / self.quota
 
     def above(self, threshold: Fraction) -> list[CpuLoad]:
-        return [one for one in self.known if is_above(one.usage, threshold)]
+        return [cpu_load for cpu_load in self.known if is_above(cpu_load.usage, threshold)]
 
     def facts(self, rule: Rule) -> dict[str, Any]:
         numbers = {"usedCores": self.used, "quotaCores": self.quota, "average": self.average}
@@ -63,7 +63,7 @@ def by_cpu(
     hot = loads.above(rule.high)
     if hot:
         reasons = _heterogeneous_out(rule, strategy, hot, standing=standing, roster=roster)
-    elif roster.total and all(is_below(one.usage, rule.low) for one in loads.known):
+    elif roster.total and all(is_below(cpu_load.usage, rule.low) for cpu_load in loads.known):
         reasons = [_heterogeneous_in(rule, strategy, loads, instances=instances, roster=roster)]
     else:
         reasons = [because(ReasonCode.STEADY, "neither is an instance too busy, nor are all idle", **loads.facts(rule))]
@@ -72,13 +72,13 @@ def by_cpu(
 
 def _loads(instances: tuple[Instance, ...], *, everything: int) -> Loads | CannotPlan:
     """At least half of the instances tell, and half of the quota that is known is theirs."""
-    known = tuple(one.load for one in instances if one.load is not None)
-    quota = sum((one.quota_cores for one in known), Fraction(0))
-    quota_told = sum((one.quota_cores for one in instances if one.quota_cores is not None), Fraction(0))
+    known = tuple(instance.load for instance in instances if instance.load is not None)
+    quota = sum((cpu_load.quota_cores for cpu_load in known), Fraction(0))
+    quota_told = sum((instance.quota_cores for instance in instances if instance.quota_cores is not None), Fraction(0))
     if not known or 2 * len(known) < len(instances) or 2 * quota < quota_told:
         detail = f"of {len(instances)} instances {len(known)} tell their load, {shown(quota)} cores in all"
         return CannotPlan(code=Refusal.INSUFFICIENT_METRICS, detail=detail)
-    used = sum((one.used_cores for one in known), Fraction(0))
+    used = sum((cpu_load.used_cores for cpu_load in known), Fraction(0))
     return Loads(known=known, used=used, quota=quota, are_all_known=len(known) == everything)
 
 
@@ -103,7 +103,7 @@ def _heterogeneous_out(
     rule: Rule, strategy: Strategy, hot: list[CpuLoad], *, standing: Standing, roster: GroupCounts
 ) -> list[Reason]:
     """Room for what busy instances have above the target, on instances that are themselves at the target then."""
-    need = sum(((one.usage - rule.target) * one.quota_cores for one in hot), Fraction(0))
+    need = sum(((cpu_load.usage - rule.target) * cpu_load.quota_cores for cpu_load in hot), Fraction(0))
     facts = {"rule": "cpu", "hot": len(hot), "target": shown(rule.target), "needCores": shown(need)}
     need -= sum(
         number * strategy.types[kind].cores * rule.target
@@ -125,7 +125,10 @@ def _heterogeneous_out(
 
 
 def _largest_first(rule: Rule, strategy: Strategy) -> list[ResourceType]:
-    return sorted((strategy.types[name] for name in rule.types), key=lambda one: (-one.cpu_milli, one.name))
+    return sorted(
+        (strategy.types[name] for name in rule.types),
+        key=lambda resource_type: (-resource_type.cpu_milli, resource_type.name),
+    )
 
 
 def _added(
@@ -133,14 +136,17 @@ def _added(
 ) -> dict[str, int]:
     """From type to type until the need is met, or nodes or types are used up."""
     added: dict[str, int] = {}
-    for one in types:
-        takes = one.cores * rule.target
+    for resource_type in types:
+        takes = resource_type.cores * rule.target
         wanted = least_above(need / takes)
-        rooms = [free, one.count - roster.of_type(one.name) if one.count is not None else None]
+        rooms = [
+            free,
+            resource_type.count - roster.of_type(resource_type.name) if resource_type.count is not None else None,
+        ]
         number = min([wanted, *(max(0, room) for room in rooms if room is not None)])
         if number:
-            roster.add(one.name, number)
-            added[one.name] = number
+            roster.add(resource_type.name, number)
+            added[resource_type.name] = number
         need -= number * takes
         free = free - number if free is not None else None
         if number == wanted or need <= TOLERANCE or free == 0:
@@ -158,7 +164,11 @@ def _heterogeneous_in(
     if not loads.are_all_known:
         message = "all that tell are idle, but some tell nothing"
         return because(ReasonCode.METRICS_MISSING, message, **facts, known=len(loads.known))
-    quotas = (one.quota_cores for one in instances if one.group == smallest.name and one.quota_cores is not None)
+    quotas = (
+        instance.quota_cores
+        for instance in instances
+        if instance.group == smallest.name and instance.quota_cores is not None
+    )
     size = strategy.types.get(smallest.resource_type)
     left = loads.quota - (size.cores if size else max(quotas, default=Fraction(0)))
     if left <= 0 or not is_below(loads.used / left, rule.high):

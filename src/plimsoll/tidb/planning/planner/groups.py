@@ -37,7 +37,7 @@ class GroupCounts:
 
     def __init__(self, strategy: Strategy, instances: Iterable[Instance]) -> None:
         self._strategy = strategy
-        standing = Counter((one.resource_type, one.group) for one in instances if one.group)
+        standing = Counter((instance.resource_type, instance.group) for instance in instances if instance.group)
         self._current = {kind: self._current_group(kind, standing) for kind, _ in standing}
         self._desired = Counter({self._group(kind, name): number for (kind, name), number in standing.items()})
         for kind, number in strategy.pending.items():
@@ -73,7 +73,9 @@ class GroupCounts:
         """Nothing beyond the ceiling of its type; how many each group lost."""
         cut: dict[str, int] = {}
         over = {
-            kind: self.of_type(kind) - one.count for kind, one in self._strategy.types.items() if one.count is not None
+            kind: self.of_type(kind) - resource_type.count
+            for kind, resource_type in self._strategy.types.items()
+            if resource_type.count is not None
         }
         for group in sorted(self._desired):
             part = min(over.get(group.resource_type, 0), self._desired[group])

@@ -31,7 +31,7 @@ class Standing(Value):
     def of(cls, strategy: Strategy, instances: tuple[Instance, ...]) -> Standing:
         pending = strategy.pending.get(strategy.component.homogeneous_type, 0)
         return cls(
-            homogeneous=sum(one.is_homogeneous for one in instances) + pending,
+            homogeneous=sum(instance.is_homogeneous for instance in instances) + pending,
             homogeneous_pending=pending,
             every=len(instances) + sum(strategy.pending.values()),
         )
@@ -46,7 +46,7 @@ class Growth(Value):
     @property
     def is_limited(self) -> bool:
         """More were needed, and none could be had."""
-        return any(one.code == ReasonCode.HOMOGENEOUS_LIMIT for one in self.reasons)
+        return any(reason.code == ReasonCode.HOMOGENEOUS_LIMIT for reason in self.reasons)
 
 
 def grown(

@@ -18,12 +18,12 @@ def by_storage(
     rule: Rule, strategy: Strategy, instances: tuple[Instance, ...], *, roster: GroupCounts
 ) -> Growth | CannotPlan:
     """All data, against the disks that stay: those of groups are borrowed, their data must fit back."""
-    known = [one for one in instances if one.disk is not None]
+    known = [instance for instance in instances if instance.disk is not None]
     if 2 * len(known) < len(instances) or not known:
         detail = f"disks of {len(instances) - len(known)} of {len(instances)} stores are unknown"
         return CannotPlan(code=Refusal.INSUFFICIENT_METRICS, detail=detail)
-    used = sum(one.disk.used_bytes for one in known if one.disk)
-    capacity = sum(one.disk.capacity_bytes for one in known if one.disk and one.is_homogeneous)
+    used = sum(instance.disk.used_bytes for instance in known if instance.disk)
+    capacity = sum(instance.disk.capacity_bytes for instance in known if instance.disk and instance.is_homogeneous)
     size = strategy.homogeneous.storage_bytes if strategy.homogeneous else 0
     if not capacity:
         detail = "stores of the cluster have no capacity, as far as they tell"

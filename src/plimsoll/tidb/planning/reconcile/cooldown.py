@@ -41,8 +41,8 @@ class LastChange(Value):
 
 def last_change(told_times: Iterable[datetime | None], *, now: datetime) -> LastChange:
     """The latest of the times that can be true."""
-    times = [one for one in told_times if one is not None]
-    credible = [one for one in times if one - now <= _FARTHEST_AHEAD]
+    times = [told_time for told_time in told_times if told_time is not None]
+    credible = [time for time in times if time - now <= _FARTHEST_AHEAD]
     jumped = sorted(set(times) - set(credible))
     return LastChange(moment=max(credible, default=None), jumped=tuple(jumped))
 

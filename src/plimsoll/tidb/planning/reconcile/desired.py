@@ -92,7 +92,7 @@ def first_of_each(groups: Iterable[GroupSeen]) -> tuple[tuple[GroupSeen, ...], t
     """Groups in order of their keys; of several TidbClusters with one key only the oldest is decided about."""
     first: dict[str, GroupSeen] = {}
     others = []
-    for group in sorted(groups, key=lambda one: (one.key, one.created, one.name)):
+    for group in sorted(groups, key=lambda group_seen: (group_seen.key, group_seen.created, group_seen.name)):
         if group.key in first:
             message = f"{group.name} has the group of {first[group.key].name} and is left as it is"
             others.append(Held(key=group.key, reason=told(ReasonCode.DUPLICATE_GROUP, message, cluster=group.name)))
@@ -166,14 +166,14 @@ def _send_to_second_groups(wants: dict[str, DesiredCount], types: dict[str, Size
 
 
 def _keep_to_counts(wants: dict[str, DesiredCount], types: dict[str, SizedType], component: Component) -> None:
-    for name, one in types.items():
-        if one.count is None:
+    for name, sized_type in types.items():
+        if sized_type.count is None:
             continue
         members = [wants[key] for key in sorted(wants) if wants[key].resource_type == name]
         # Groups of an older size give way first.
         members.sort(key=lambda want: want.group is None or not is_of_other_size(want.group, types, component))
-        over = sum(min(want.count, want.standing) for want in members) - one.count
-        left = max(0, one.count - sum(want.standing for want in members))
+        over = sum(min(want.count, want.standing) for want in members) - sized_type.count
+        left = max(0, sized_type.count - sum(want.standing for want in members))
         for want in members:
             cut = min(max(0, over), want.count, want.standing)
             over -= cut
@@ -181,6 +181,6 @@ def _keep_to_counts(wants: dict[str, DesiredCount], types: dict[str, SizedType],
             added = min(left, max(0, want.count - want.standing))
             left -= added
             if kept + added < want.count:
-                message = f"{name} may have {instances(one.count)}"
-                note = told(ReasonCode.COUNT_REACHED, message, wanted=want.count, count=one.count)
+                message = f"{name} may have {instances(sized_type.count)}"
+                note = told(ReasonCode.COUNT_REACHED, message, wanted=want.count, count=sized_type.count)
                 wants[want.key] = replace(want, count=kept + added, notes=(*want.notes, note))

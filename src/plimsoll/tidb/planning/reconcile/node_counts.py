@@ -60,4 +60,4 @@ def _takes_instances(node: Node) -> bool:
 
 
 def _is_ready(node: Node) -> bool:
-    return any(one.type == "Ready" and one.status == "True" for one in node.status.conditions)
+    return any(condition.type == "Ready" and condition.status == "True" for condition in node.status.conditions)

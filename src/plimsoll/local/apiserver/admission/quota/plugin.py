@@ -40,7 +40,7 @@ class ResourceQuotas:
     async def validate(self, attempt: Attributes) -> None:
         if not _is_judged(attempt) or not self._store.count(_QUOTAS, attempt.namespace):
             return
-        quotas = [one.body() for one in self._store.list(_QUOTAS, ListQuery(namespace=attempt.namespace)).items]
+        quotas = [stored.body() for stored in self._store.list(_QUOTAS, ListQuery(namespace=attempt.namespace)).items]
         ledgers = [(quota, self._ledger(quota)) for quota in quotas]
         now = self._clock.now()
         for _, ledger in ledgers:
@@ -93,7 +93,7 @@ class ResourceQuotas:
         made = Ledger(self._store, key.namespace, terms)
         if known is not None:
             made.inherit(known)
-        for gone in [one for one in self._ledgers if one == key or self._store.get(one) is None]:
+        for gone in [ledger for ledger in self._ledgers if ledger == key or self._store.get(ledger) is None]:
             self._ledgers.pop(gone).close()
         self._ledgers[key] = made
         return made

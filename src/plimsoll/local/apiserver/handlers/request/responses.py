@@ -60,7 +60,7 @@ def list_answer(server: Server, call: RequestContext, items: Sequence[Stored], m
     if form.is_plain:
         body = _joined_list(resource, items, metadata)
         return Answer(status=200, body=body, content_type=JSON)
-    shown = [strategy.present(one.body()) for one in items]
+    shown = [strategy.present(stored.body()) for stored in items]
     body = presentation.present_list(form, shown, metadata, resource, now=server.clock.now())
     return Answer(status=200, body=body, content_type=form.content_type)
 
@@ -69,11 +69,11 @@ def _joined_list(resource: ServedResource, items: Sequence[Stored], metadata: Js
     strategy = strategy_of(resource)
     if strategy.is_stored_as_shown:
         prefix = _encoder.encode({"kind": resource.kind, "apiVersion": resource.storage_version})[:-1] + b","
-        parts: Iterable[bytes] = (_without(one.data, prefix) for one in items)
+        parts: Iterable[bytes] = (_without(stored.data, prefix) for stored in items)
     elif resource.is_custom:
-        parts = (_encoder.encode(strategy.present(one.body())) for one in items)
+        parts = (_encoder.encode(strategy.present(stored.body())) for stored in items)
     else:
-        parts = (_encoder.encode(_untyped(strategy.present(one.body()))) for one in items)
+        parts = (_encoder.encode(_untyped(strategy.present(stored.body()))) for stored in items)
     head = {"kind": resource.list_kind, "apiVersion": resource.api_version, "metadata": metadata}
     return b'%b,"items":[%b]}\n' % (_encoder.encode(head)[:-1], b",".join(parts))
 

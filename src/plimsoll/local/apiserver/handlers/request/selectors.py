@@ -33,10 +33,10 @@ def selection(options: ListOptions, resource: ServedResource) -> Callable[[Store
     if by_fields is None:
         assert labels is not None
         by_labels = labels.matches
-        return lambda one: by_labels(one.labels)
+        return lambda stored: by_labels(stored.labels)
     if labels is None:
-        return lambda one: by_fields.matches(one.fields)
-    return lambda one: labels.matches(one.labels) and by_fields.matches(one.fields)
+        return lambda stored: by_fields.matches(stored.fields)
+    return lambda stored: labels.matches(stored.labels) and by_fields.matches(stored.fields)
 
 
 def _as_stored(selector: FieldSelector, resource: ServedResource) -> FieldSelector | None:

@@ -43,7 +43,7 @@ async def write_inside(
         return decide(found)
 
     def decide_undisturbed(found: Stored | None) -> Decision:
-        if any(is_changing(server, one) for one in around):
+        if any(is_changing(server, key) for key in around):
             raise _Unsettled
         return decide_inside(found)
 

@@ -71,8 +71,8 @@ class Collection:
 
     def forget_fields(self) -> None:
         """The function that reads them from an object is another now."""
-        for one in self.objects.values():
-            one.forget_fields()
+        for stored in self.objects.values():
+            stored.forget_fields()
         for change in self.history:
             for state in (change.previous, change.current):
                 if state is not None:

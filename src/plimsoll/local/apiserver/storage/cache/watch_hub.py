@@ -142,8 +142,8 @@ class Watch:
         """Take the next events in view in hand; False if there are none up to history's end."""
         if not self.initial_left and self._place == self._hub.history.end_place:
             return False
-        for one in islice(self._initial, _AT_ONCE):
-            self._ready.append(Event(EventType.ADDED, one.revision, one, self._hub.encodings))
+        for stored in islice(self._initial, _AT_ONCE):
+            self._ready.append(Event(EventType.ADDED, stored.revision, stored, self._hub.encodings))
         while not self._ready and self._go_on():
             pass
         return bool(self._ready)

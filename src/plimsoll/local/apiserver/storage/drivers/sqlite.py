@@ -191,7 +191,9 @@ class SqliteDriver:
             rows = ((*row, crc32(row.data or b"")) for row in item.rows())
             self._connection.executemany("INSERT INTO rows VALUES (?, ?, ?, ?, ?, ?)", rows)
             return
-        self._connection.executemany("DELETE FROM rows WHERE revision = ?", ((one,) for one in item.revisions))
+        self._connection.executemany(
+            "DELETE FROM rows WHERE revision = ?", ((revision,) for revision in item.revisions)
+        )
         self._connection.executemany("INSERT OR REPLACE INTO floors VALUES (?, ?)", item.floors.items())
 
     def _let_go(self, revision: int) -> None:

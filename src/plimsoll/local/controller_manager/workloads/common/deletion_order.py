@@ -35,7 +35,7 @@ def pods_to_delete(pods: Sequence[Pod], count: int, *, related: Iterable[Pod], n
     crowds = Counter(pod.spec.node_name for pod in related if is_active(pod) and pod.spec.node_name)
 
     ranked = [_Candidate(pod, _rank(pod, crowds), now=now) for pod in pods]
-    return tuple(one.pod for one in sorted(ranked, key=cmp_to_key(_compared))[:count])
+    return tuple(candidate.pod for candidate in sorted(ranked, key=cmp_to_key(_compared))[:count])
 
 
 class _Candidate:
@@ -96,12 +96,14 @@ def _restarts(pod: Pod) -> int:
 
 
 def _sidecar_restarts(pod: Pod) -> int:
-    sidecars = {one.name for one in pod.spec.init_containers if one.restart_policy == "Always"}
-    return _most(one for one in pod.status.init_container_statuses if one.name in sidecars)
+    sidecars = {container.name for container in pod.spec.init_containers if container.restart_policy == "Always"}
+    return _most(
+        container_status for container_status in pod.status.init_container_statuses if container_status.name in sidecars
+    )
 
 
 def _most(statuses: Iterable[ContainerStatus]) -> int:
-    return max((one.restart_count for one in statuses), default=0)
+    return max((container_status.restart_count for container_status in statuses), default=0)
 
 
 def _by_uid(one: _Candidate, other: _Candidate) -> int:

@@ -27,17 +27,17 @@ def active_pods(pods: Iterable[Pod]) -> list[Pod]:
 
 
 def ready_condition(pod: Pod) -> PodCondition | None:
-    for one in pod.status.conditions:
-        if one.type == "Ready":
-            return one
+    for condition in pod.status.conditions:
+        if condition.type == "Ready":
+            return condition
     return None
 
 
 def is_ready(pod: Pod) -> bool:
     # Spelled out as well: asked of all pods of a set as often.
-    for one in pod.status.conditions:
-        if one.type == "Ready":
-            return one.status == "True"
+    for condition in pod.status.conditions:
+        if condition.type == "Ready":
+            return condition.status == "True"
     return False
 
 

@@ -76,14 +76,16 @@ def data_hash(data: Mapping[str, Any], collisions: int) -> str:
 
 def equal_revision(history: Sequence[ControllerRevision], data: Mapping[str, Any]) -> ControllerRevision | None:
     """The newest revision that holds the same; `history` has the newest last."""
-    return next((one for one in reversed(history) if one.data == data), None)
+    return next(
+        (controller_revision for controller_revision in reversed(history) if controller_revision.data == data), None
+    )
 
 
 def superfluous(
     history: Sequence[ControllerRevision], *, live: Collection[str], limit: int
 ) -> tuple[ControllerRevision, ...]:
     """The oldest of those that nothing refers to by name, as far as there are more than `limit`."""
-    unused = [one for one in history if one.metadata.name not in live]
+    unused = [controller_revision for controller_revision in history if controller_revision.metadata.name not in live]
     return tuple(unused[: max(0, len(unused) - limit)])
 
 
@@ -100,7 +102,10 @@ class Revisions:
 
     def history(self, owner: ObjectMeta) -> list[ControllerRevision]:
         """The newest last."""
-        return sorted(managed_by(self.informer, owner.uid), key=lambda one: (one.revision, one.metadata.name))
+        return sorted(
+            managed_by(self.informer, owner.uid),
+            key=lambda controller_revision: (controller_revision.revision, controller_revision.metadata.name),
+        )
 
     async def established(self, owner: Owner) -> Established:
         """The revision of the present template, made or brought to the front where that is needed."""
@@ -116,11 +121,11 @@ class Revisions:
 
     async def trim(self, owner: ObjectMeta, *, live: Collection[str], limit: int) -> None:
         """Forget what nobody can go back to any more."""
-        for one in superfluous(self.history(owner), live=live, limit=limit):
-            options = DeleteOptions(uid=one.metadata.uid)
+        for controller_revision in superfluous(self.history(owner), live=live, limit=limit):
+            options = DeleteOptions(uid=controller_revision.metadata.uid)
             with suppress(NotFound):
                 await self._client.delete(
-                    ControllerRevision, one.metadata.name, namespace=owner.namespace, options=options
+                    ControllerRevision, controller_revision.metadata.name, namespace=owner.namespace, options=options
                 )
 
     async def _made(self, owner: Owner, data: Mapping[str, Any], number: int) -> Established:

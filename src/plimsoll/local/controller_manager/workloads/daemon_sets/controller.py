@@ -157,7 +157,11 @@ class DaemonSetController:
     async def _trim(self, view: DaemonView, established: Established) -> None:
         hashes = {pod.metadata.labels.get(REVISION_LABEL) for pod in view.pods}
         history = self._revisions.history(view.daemon_set.metadata)
-        live = {one.metadata.name for one in history if one.metadata.labels.get(REVISION_LABEL) in hashes}
+        live = {
+            controller_revision.metadata.name
+            for controller_revision in history
+            if controller_revision.metadata.labels.get(REVISION_LABEL) in hashes
+        }
         limit = view.daemon_set.spec.revision_history_limit
         await self._revisions.trim(
             view.daemon_set.metadata,
@@ -195,7 +199,7 @@ class DaemonSetController:
         return self._all_keys()
 
     def _all_keys(self) -> list[Key]:
-        return [key_of(one) for one in self._sets.cache]
+        return [key_of(raw) for raw in self._sets.cache]
 
 
 def _decides(node: Node) -> object:

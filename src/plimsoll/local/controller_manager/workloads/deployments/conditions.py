@@ -36,7 +36,9 @@ def has_deadline(deployment: Deployment) -> bool:
 
 
 def condition_of(conditions: Conditions, type_: str) -> DeploymentCondition | None:
-    return next((one for one in conditions if one.type == type_), None)
+    return next(
+        (deployment_condition for deployment_condition in conditions if deployment_condition.type == type_), None
+    )
 
 
 def put(conditions: Conditions, new: DeploymentCondition) -> Conditions:
@@ -50,7 +52,7 @@ def put(conditions: Conditions, new: DeploymentCondition) -> Conditions:
 
 
 def without(conditions: Conditions, type_: str) -> Conditions:
-    return tuple(one for one in conditions if one.type != type_)
+    return tuple(deployment_condition for deployment_condition in conditions if deployment_condition.type != type_)
 
 
 def progress(status: str, reason: str, message: str, now: datetime) -> DeploymentCondition:
@@ -61,8 +63,8 @@ def counted(
     deployment: Deployment, sets: Sequence[ReplicaSet], new: ReplicaSet | None, now: datetime
 ) -> DeploymentStatus:
     """The counts, and whether enough pods are available."""
-    available = sum(one.status.available_replicas for one in sets)
-    wanted = sum(replicas_of(one) for one in sets)
+    available = sum(replica_set.status.available_replicas for replica_set in sets)
+    wanted = sum(replicas_of(replica_set) for replica_set in sets)
     is_enough = available >= replicas_of(deployment) - max_unavailable(deployment)
     told = (
         ("True", "MinimumReplicasAvailable", "Deployment has minimum availability.")
@@ -71,9 +73,9 @@ def counted(
     )
     return DeploymentStatus(
         observed_generation=deployment.metadata.generation,
-        replicas=sum(one.status.replicas for one in sets),
+        replicas=sum(replica_set.status.replicas for replica_set in sets),
         updated_replicas=0 if new is None else new.status.replicas,
-        ready_replicas=sum(one.status.ready_replicas for one in sets),
+        ready_replicas=sum(replica_set.status.ready_replicas for replica_set in sets),
         available_replicas=available,
         unavailable_replicas=max(0, wanted - available),
         collision_count=deployment.status.collision_count,
@@ -169,7 +171,12 @@ def _is_out_of_time(deployment: Deployment, status: DeploymentStatus, now: datet
 def _failure(sets: Sequence[ReplicaSet], new: ReplicaSet | None) -> DeploymentCondition | None:
     """The first failure to make or delete pods; the new set's counts before the others'."""
     ordered = [*([] if new is None else [new]), *sets]
-    found = (one for owner in ordered for one in owner.status.conditions if one.type == REPLICA_FAILURE)
+    found = (
+        set_condition
+        for owner in ordered
+        for set_condition in owner.status.conditions
+        if set_condition.type == REPLICA_FAILURE
+    )
     condition = next(found, None)
     if condition is None:
         return None

@@ -84,7 +84,7 @@ class DeploymentController:
             self.reconcile,
             clock=component.clock,
             entropy=component.entropy,
-            all_keys=lambda: [key_of(one) for one in self._deployments.cache],
+            all_keys=lambda: [key_of(raw) for raw in self._deployments.cache],
             settings=ControllerSettings(workers=workers),
         )
         enqueue_on(self._deployments, self.controller, of_itself)
@@ -102,7 +102,7 @@ class DeploymentController:
         if _selects_everything(deployment):
             return await self._refuse(deployment)
         owned = await self._owned(found)
-        name = "" if any(one.is_new for one in owned) else self._new_name(found)
+        name = "" if any(owned_set.is_new for owned_set in owned) else self._new_name(found)
         plan = rollout_plan(
             deployment,
             owned,
@@ -121,7 +121,7 @@ class DeploymentController:
         selector = label_selector(found.view.spec.selector)
         sets = await self._adoption.claimed(metadata, selector, candidates(self._sets, metadata))
         template = self._fingerprints.of(metadata.uid, metadata.generation, found.raw)
-        return [OwnedSet(view=one.view, is_new=self._fingerprint(one) == template) for one in sets]
+        return [OwnedSet(view=raw.view, is_new=self._fingerprint(raw) == template) for raw in sets]
 
     def _fingerprint(self, one: RawObject[ReplicaSet]) -> bytes:
         return self._fingerprints.of(one.view.metadata.uid, one.view.metadata.generation, one.raw)
@@ -134,7 +134,7 @@ class DeploymentController:
         """Only asked where old pods must be gone before new ones come; those that are ending are still there."""
         if is_rolling(deployment):
             return False
-        old = [one.view.metadata.uid for one in owned if not one.is_new]
+        old = [owned_set.view.metadata.uid for owned_set in owned if not owned_set.is_new]
         pods = (pod for uid in old for pod in managed_by(self._pods, uid))
         return any(pod.status.phase not in {"Succeeded", "Failed"} for pod in pods)
 
@@ -257,9 +257,9 @@ class DeploymentController:
 
     def _matching(self, namespace: str, labels: dict[str, str]) -> Iterable[Key]:
         """Deployments that might take an orphan over."""
-        for one in self._deployments.cache.list(namespace):
-            if label_selector(one.view.spec.selector).matches(labels):
-                yield key_of(one)
+        for raw in self._deployments.cache.list(namespace):
+            if label_selector(raw.view.spec.selector).matches(labels):
+                yield key_of(raw)
 
     def _waiting_for_end_of(self, change: Change[Any]) -> Iterable[Key]:
         """A pod that is gone may be the last one a deployment waits for before it makes new ones."""
@@ -289,8 +289,12 @@ def _set_body(found: RawObject[Deployment], new: NewSet, owner: dict[str, Any]) 
     selector = deployment.spec.selector
     assert selector is not None
     expressions: list[dict[str, Any]] = [
-        {"key": one.key, "operator": one.operator, **({"values": list(one.values)} if one.values else {})}
-        for one in selector.match_expressions
+        {
+            "key": requirement.key,
+            "operator": requirement.operator,
+            **({"values": list(requirement.values)} if requirement.values else {}),
+        }
+        for requirement in selector.match_expressions
     ]
     selecting: dict[str, Any] = {"matchLabels": {**selector.match_labels, **hashed}}
     if expressions:
@@ -314,4 +318,7 @@ def _status_body(status: DeploymentStatus) -> dict[str, Any]:
         "availableReplicas": status.available_replicas,
         "unavailableReplicas": status.unavailable_replicas,
     }
-    return {**count_fields(counts), "conditions": [condition_body(one) for one in status.conditions] or None}
+    return {
+        **count_fields(counts),
+        "conditions": [condition_body(deployment_condition) for deployment_condition in status.conditions] or None,
+    }

@@ -109,7 +109,7 @@ def rollout_plan(
         sizes = {} if new is None else rolled(deployment, new, old)
     else:
         sizes = recreated(old)
-        if not sizes and (old_pods_left or any(one.view.status.replicas for one in old)):
+        if not sizes and (old_pods_left or any(owned_set.view.status.replicas for owned_set in old)):
             return _plan(deployment, owned, now, sizes={})
         if not sizes and new is not None and replicas_of(new.view) != replicas_of(deployment):
             sizes = {new.name: replicas_of(deployment)}
@@ -159,7 +159,7 @@ def _plan(
     if new is not None:
         revision = str(max(revision_of(new.view), next_revision(old)))
         deployment = _with_new_set_found(deployment, new, now)
-    views = [_resized(one.view, sizes) for one in (*old, *([] if new is None else [new]))]
+    views = [_resized(owned_set.view, sizes) for owned_set in (*old, *([] if new is None else [new]))]
     new_view = None if new is None else views[-1]
     tell = rollout_status if rolls else counted
     status = tell(deployment, views, new_view, now)
@@ -168,7 +168,7 @@ def _plan(
         return RolloutPlan(changes=changes, revision=revision, look_again_s=_SILENCE_CHECK_S)
     return RolloutPlan(
         changes=changes,
-        remove=tuple(one.view for one in remove),
+        remove=tuple(owned_set.view for owned_set in remove),
         status=status,
         revision=revision if revision != deployment.metadata.annotations.get(REVISION) else "",
         look_again_s=next_check_s(deployment, status, now) if rolls else None,
@@ -178,12 +178,12 @@ def _plan(
 def _changes(
     deployment: Deployment, new: OwnedSet | None, old: Sequence[OwnedSet], sizes: Mapping[str, int]
 ) -> tuple[SetChange, ...]:
-    found = {one.name: one.view for one in (*old, *([] if new is None else [new]))}
+    found = {owned.name: owned.view for owned in (*old, *([] if new is None else [new]))}
     order = [*sizes, *([new.name] if new is not None and new.name not in sizes else [])]
     changes = [
         _change(deployment, found[name], sizes, old if new is not None and name == new.name else None) for name in order
     ]
-    return tuple(one for one in changes if one is not None)
+    return tuple(set_change for set_change in changes if set_change is not None)
 
 
 def _change(
@@ -245,4 +245,4 @@ def _resized(replica_set: ReplicaSet, sizes: Mapping[str, int]) -> ReplicaSet:
 
 
 def _views(owned: Sequence[OwnedSet]) -> list[ReplicaSet]:
-    return [one.view for one in owned]
+    return [owned_set.view for owned_set in owned]

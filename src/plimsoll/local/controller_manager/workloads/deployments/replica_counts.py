@@ -77,7 +77,7 @@ class Sizes:
     """What each set wants now, by name. Starts with what the sets say, and is changed step by step."""
 
     def __init__(self, sets: Iterable[ReplicaSet]) -> None:
-        self._sizes = {one.metadata.name: replicas_of(one) for one in sets}
+        self._sizes = {replica_set.metadata.name: replicas_of(replica_set) for replica_set in sets}
 
     def of(self, name: str) -> int:
         return self._sizes.get(name, 0)

@@ -54,9 +54,9 @@ class OwnedSet(Value):
 
 def split(owned: Sequence[OwnedSet]) -> tuple[OwnedSet | None, list[OwnedSet]]:
     """The new set, if there is one, and all others, the oldest first."""
-    by_age = sorted(owned, key=lambda one: one.age_key)
-    new = next((one for one in by_age if one.is_new), None)
-    return new, [one for one in by_age if one is not new]
+    by_age = sorted(owned, key=lambda owned_set: owned_set.age_key)
+    new = next((owned_set for owned_set in by_age if owned_set.is_new), None)
+    return new, [owned_set for owned_set in by_age if owned_set is not new]
 
 
 def revision_of(replica_set: ReplicaSet) -> int:
@@ -70,7 +70,7 @@ def number_in(annotations: Mapping[str, str], name: str) -> int | None:
 
 
 def next_revision(old: Iterable[OwnedSet]) -> int:
-    return max((revision_of(one.view) for one in old), default=0) + 1
+    return max((revision_of(owned.view) for owned in old), default=0) + 1
 
 
 def size_annotations(deployment: Deployment) -> dict[str, str]:
@@ -99,9 +99,9 @@ def surplus_history(deployment: Deployment, old: Sequence[OwnedSet]) -> list[Own
     limit = deployment.spec.revision_history_limit
     if limit is None or limit == _UNLIMITED:
         return []
-    alive = [one for one in old if one.view.metadata.deletion_timestamp is None]
-    by_revision = sorted(alive, key=lambda one: (revision_of(one.view), one.age_key))
-    return [one for one in by_revision[: max(0, len(alive) - limit)] if _is_at_rest(one.view)]
+    alive = [owned for owned in old if owned.view.metadata.deletion_timestamp is None]
+    by_revision = sorted(alive, key=lambda owned: (revision_of(owned.view), owned.age_key))
+    return [owned for owned in by_revision[: max(0, len(alive) - limit)] if _is_at_rest(owned.view)]
 
 
 def _is_at_rest(replica_set: ReplicaSet) -> bool:

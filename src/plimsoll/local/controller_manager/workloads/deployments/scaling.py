@@ -31,18 +31,18 @@ def first_size(deployment: Deployment, old: Sequence[OwnedSet]) -> int:
     """How many replicas a set that is made now begins with."""
     if not is_rolling(deployment):
         return replicas_of(deployment)
-    return _new_size(deployment, 0, total=sum(replicas_of(one.view) for one in old))
+    return _new_size(deployment, 0, total=sum(replicas_of(owned.view) for owned in old))
 
 
 def is_scaling(deployment: Deployment, owned: Sequence[OwnedSet]) -> bool:
     """Whether the wanted number changed since the sets were last sized: then they are scaled before rolling on."""
-    remembered = (number_in(one.view.metadata.annotations, DESIRED_REPLICAS) for one in _active(owned))
+    remembered = (number_in(owned_set.view.metadata.annotations, DESIRED_REPLICAS) for owned_set in _active(owned))
     return any(one is not None and one != replicas_of(deployment) for one in remembered)
 
 
 def rolled(deployment: Deployment, new: OwnedSet, old: Sequence[OwnedSet]) -> NewSizes:
     """One step of a rolling update: grow the new set as far as the surge lets it; if it does not, shrink old ones."""
-    sizes = Sizes(one.view for one in (*old, new))
+    sizes = Sizes(owned.view for owned in (*old, new))
     current = replicas_of(new.view)
     size = _new_size(deployment, current, total=sizes.total())
     if size != current:
@@ -52,7 +52,7 @@ def rolled(deployment: Deployment, new: OwnedSet, old: Sequence[OwnedSet]) -> Ne
 
 def recreated(old: Sequence[OwnedSet]) -> NewSizes:
     """Before anything new: nothing old."""
-    return {one.name: 0 for one in _active(old)}
+    return {owned.name: 0 for owned in _active(old)}
 
 
 def scaled_sets(deployment: Deployment, new: OwnedSet | None, old: Sequence[OwnedSet]) -> NewSizes:
@@ -62,7 +62,7 @@ def scaled_sets(deployment: Deployment, new: OwnedSet | None, old: Sequence[Owne
     if only is not None:
         return {only.name: wanted}
     if new is not None and _is_saturated(deployment, new.view):
-        return {one.name: 0 for one in _active(old)}
+        return {owned.name: 0 for owned in _active(old)}
     if not is_rolling(deployment):
         return {}
     return _in_proportion(deployment, _active([*old, *([] if new is None else [new])]))
@@ -87,15 +87,15 @@ def _shrunk(deployment: Deployment, new: OwnedSet, old: Sequence[OwnedSet], size
     if not old or spare <= 0:
         return {}
     before = {one.name: sizes.of(one.name) for one in old}
-    for one in old:
-        unhealthy = sizes.of(one.name) - _available(one, sizes)
+    for owned in old:
+        unhealthy = sizes.of(owned.name) - _available(owned, sizes)
         given_up = min(spare, unhealthy)
-        sizes.put(one.name, sizes.of(one.name) - given_up)
+        sizes.put(owned.name, sizes.of(owned.name) - given_up)
         spare -= given_up
     spare = sum(_available(one, sizes) for one in (*old, new)) - least
-    for one in old:
-        given_up = max(0, min(spare, sizes.of(one.name)))
-        sizes.put(one.name, sizes.of(one.name) - given_up)
+    for owned_set in old:
+        given_up = max(0, min(spare, sizes.of(owned_set.name)))
+        sizes.put(owned_set.name, sizes.of(owned_set.name) - given_up)
         spare -= given_up
     return {name: sizes.of(name) for name, size in before.items() if sizes.of(name) != size}
 
@@ -109,7 +109,7 @@ def _available(one: OwnedSet, sizes: Sizes) -> int:
 
 
 def _active(owned: Sequence[OwnedSet]) -> list[OwnedSet]:
-    return [one for one in owned if replicas_of(one.view) > 0]
+    return [owned_set for owned_set in owned if replicas_of(owned_set.view) > 0]
 
 
 def _active_or_latest(new: OwnedSet | None, old: Sequence[OwnedSet]) -> OwnedSet | None:
@@ -132,15 +132,15 @@ def _in_proportion(deployment: Deployment, active: Sequence[OwnedSet]) -> NewSiz
     """Every set keeps its share; what rounding leaves goes to the largest."""
     wanted = replicas_of(deployment)
     allowed = wanted + max_surge(deployment) if wanted else 0
-    to_add = allowed - sum(replicas_of(one.view) for one in active)
+    to_add = allowed - sum(replicas_of(owned_set.view) for owned_set in active)
     # Growing, the newer of two of the same size comes first; shrinking, the older.
-    by_age = sorted(active, key=lambda one: one.age_key, reverse=to_add > 0)
-    ordered = sorted(by_age, key=lambda one: -replicas_of(one.view)) if to_add else list(active)
+    by_age = sorted(active, key=lambda owned_set: owned_set.age_key, reverse=to_add > 0)
+    ordered = sorted(by_age, key=lambda owned_set: -replicas_of(owned_set.view)) if to_add else list(active)
     sizes: NewSizes = {}
     added = 0
-    for one in ordered:
-        share = _share(deployment, one.view, to_add=to_add, added=added) if to_add else 0
-        sizes[one.name] = replicas_of(one.view) + share
+    for owned in ordered:
+        share = _share(deployment, owned.view, to_add=to_add, added=added) if to_add else 0
+        sizes[owned.name] = replicas_of(owned.view) + share
         added += share
     if ordered and to_add:
         largest = ordered[0].name

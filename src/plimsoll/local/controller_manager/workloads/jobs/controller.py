@@ -97,7 +97,7 @@ class JobController:
             self.reconcile,
             clock=component.clock,
             entropy=component.entropy,
-            all_keys=lambda: [key_of(one) for one in self._jobs.cache],
+            all_keys=lambda: [key_of(raw) for raw in self._jobs.cache],
         )
         self.controller.starts_after(self._jobs)
         self.controller.starts_after(self._informer)
@@ -328,5 +328,5 @@ def _status_body(status: JobStatus) -> dict[str, Any]:
             "succeeded": (list(uncounted.succeeded) or None) if uncounted is not None else None,
             "failed": (list(uncounted.failed) or None) if uncounted is not None else None,
         },
-        "conditions": [condition_body(one) for one in status.conditions] or None,
+        "conditions": [condition_body(job_condition) for job_condition in status.conditions] or None,
     }

@@ -116,7 +116,11 @@ def is_finished(job: Job) -> bool:
 
 def finished_at(job: Job) -> datetime | None:
     """When the job came to its end; None while it has not."""
-    ends = [one for one in job.status.conditions if one.type in {COMPLETE, FAILED} and one.status == "True"]
+    ends = [
+        job_condition
+        for job_condition in job.status.conditions
+        if job_condition.type in {COMPLETE, FAILED} and job_condition.status == "True"
+    ]
     return ends[0].last_transition_time or job.metadata.creation_timestamp if ends else None
 
 
@@ -164,7 +168,14 @@ def _verdict(view: JobView) -> Verdict | None:
     """That a job is over is decided once: a condition that says so stands."""
     job = view.job
     for final, interim in ((COMPLETE, SUCCESS_CRITERIA_MET), (FAILED, FAILURE_TARGET)):
-        told = next((one for one in job.status.conditions if one.type == interim and one.status == "True"), None)
+        told = next(
+            (
+                job_condition
+                for job_condition in job.status.conditions
+                if job_condition.type == interim and job_condition.status == "True"
+            ),
+            None,
+        )
         if told is not None:
             return Verdict(final=final, reason=told.reason, message=told.message)
     if message := _fail_job_message(view):
@@ -212,8 +223,12 @@ def _restarted_too_often(view: JobView, limit: int) -> bool:
     if view.job.spec.template.spec.restart_policy != "OnFailure":
         return False
     running = [pod.status for pod in view.pods if pod.status.phase in {"Running", "Pending"}]
-    statuses = [one for status in running for one in (*status.init_container_statuses, *status.container_statuses)]
-    restarts = sum(one.restart_count for one in statuses)
+    statuses = [
+        container_status
+        for status in running
+        for container_status in (*status.init_container_statuses, *status.container_statuses)
+    ]
+    restarts = sum(container_status.restart_count for container_status in statuses)
     return restarts > 0 if limit == 0 else restarts >= limit
 
 

@@ -108,7 +108,7 @@ def _indexed_prefix(name: str, index: int) -> str:
 
 def _told_its_index(container: Mapping[str, Any]) -> dict[str, Any]:
     variables = list(container.get("env") or [])
-    if any(one.get("name") == _INDEX_VARIABLE for one in variables):
+    if any(variable.get("name") == _INDEX_VARIABLE for variable in variables):
         return dict(container)
     field = {"fieldPath": f"metadata.labels['{INDEX_KEY}']"}
     return {**container, "env": [*variables, {"name": _INDEX_VARIABLE, "valueFrom": {"fieldRef": field}}]}

@@ -72,16 +72,18 @@ def _why(rule: PodFailurePolicyRule, pod: Pod) -> str:
         if found is None or found.state.terminated is None:
             return ""
         return f"Container {found.name} for pod {name} failed with exit code {found.state.terminated.exit_code}"
-    wanted = {(one.type, one.status) for one in rule.on_pod_conditions}
-    told = next((one for one in pod.status.conditions if (one.type, one.status) in wanted), None)
+    wanted = {(pattern.type, pattern.status) for pattern in rule.on_pod_conditions}
+    told = next(
+        (condition for condition in pod.status.conditions if (condition.type, condition.status) in wanted), None
+    )
     return "" if told is None else f"Pod {name} has condition {told.type}"
 
 
 def _container(wanted: PodFailurePolicyOnExitCodesRequirement, pod: Pod) -> ContainerStatus | None:
-    for one in (*pod.status.container_statuses, *pod.status.init_container_statuses):
-        ended = one.state.terminated
-        if ended is None or not ended.exit_code or wanted.container_name not in {None, one.name}:
+    for container_status in (*pod.status.container_statuses, *pod.status.init_container_statuses):
+        ended = container_status.state.terminated
+        if ended is None or not ended.exit_code or wanted.container_name not in {None, container_status.name}:
             continue
         if wanted.operator in {"In", "NotIn"} and (ended.exit_code in wanted.values) == (wanted.operator == "In"):
-            return one
+            return container_status
     return None

@@ -160,12 +160,18 @@ def entered(status: JobStatus, book: Book, *, tracked: Collection[str]) -> JobSt
 def ended_at(pod: Pod) -> datetime | None:
     """When a pod came to its end, as far as anybody says."""
     statuses = pod.status.container_statuses
-    ends = [one.state.terminated.finished_at for one in statuses if one.state.terminated is not None]
+    ends = [
+        container_status.state.terminated.finished_at
+        for container_status in statuses
+        if container_status.state.terminated is not None
+    ]
     known = [end for end in ends if end is not None]
     if known and len(known) == len(statuses):
         return max(known)
     unready = [
-        one.last_transition_time for one in pod.status.conditions if one.type == "Ready" and one.status != "True"
+        condition.last_transition_time
+        for condition in pod.status.conditions
+        if condition.type == "Ready" and condition.status != "True"
     ]
     if unready and unready[0] is not None:
         return unready[0]

@@ -96,7 +96,7 @@ class ReplicaSetController:
             self.reconcile,
             clock=component.clock,
             entropy=component.entropy,
-            all_keys=lambda: [key_of(one) for one in self._sets.cache],
+            all_keys=lambda: [key_of(raw) for raw in self._sets.cache],
             settings=ControllerSettings(workers=workers),
         )
         enqueue_on(self._sets, self.controller, of_itself)
@@ -152,8 +152,8 @@ class ReplicaSetController:
         if len(pods) <= wanted(replica_set):
             return pods
         owner = controller_of(replica_set.metadata)
-        siblings = [replica_set] if owner is None else [one.view for one in managed_by(self._sets, owner.uid)]
-        return [pod for one in siblings for pod in managed_by(self._pods, one.metadata.uid)]
+        siblings = [replica_set] if owner is None else [raw.view for raw in managed_by(self._sets, owner.uid)]
+        return [pod for sibling in siblings for pod in managed_by(self._pods, sibling.metadata.uid)]
 
     async def _tell(self, replica_set: ReplicaSet, pods: Sequence[Pod], error: PlimsollError | None) -> bool:
         """Write the status; whether that was not needed."""
@@ -188,7 +188,7 @@ class ReplicaSetController:
         # A pod that goes without grace shows its mark only when it is gone: its successor waits as well.
         did_not_count = isinstance(change, Deleted) and not is_active(change.last)
         owners = [controller_of(pod.metadata) for pod in states_in(change)]
-        is_own_doing = all(one is not None and self._own_writes.awaits(one.uid, change.key) for one in owners)
+        is_own_doing = all(owner is not None and self._own_writes.awaits(owner.uid, change.key) for owner in owners)
         return not (did_not_count or is_own_doing)
 
     def _gathering_s(self, key: Key) -> float:
@@ -214,10 +214,10 @@ class ReplicaSetController:
 
     def _matching(self, namespace: str, labels: dict[str, str]) -> Iterable[Key]:
         """Sets that might take an orphan over."""
-        for one in self._sets.cache.list(namespace):
-            selector: LabelSelector = label_selector(one.view.spec.selector)
+        for raw in self._sets.cache.list(namespace):
+            selector: LabelSelector = label_selector(raw.view.spec.selector)
             if selector.matches(labels):
-                yield key_of(one)
+                yield key_of(raw)
 
 
 def _status_body(status: ReplicaSetStatus, before: ReplicaSetStatus) -> dict[str, Any]:
@@ -229,5 +229,5 @@ def _status_body(status: ReplicaSetStatus, before: ReplicaSetStatus) -> dict[str
     }
     body = {"replicas": status.replicas, **count_fields(counts)}
     if status.conditions != before.conditions:
-        body["conditions"] = [condition_body(one) for one in status.conditions] or None
+        body["conditions"] = [condition_body(condition) for condition in status.conditions] or None
     return body

@@ -101,8 +101,8 @@ def _conditions(
 ) -> tuple[ReplicaSetCondition, ...]:
     told = replica_set.status.conditions
     if failure is None:
-        return tuple(one for one in told if one.type != REPLICA_FAILURE)
-    if any(one.type == REPLICA_FAILURE for one in told):
+        return tuple(set_condition for set_condition in told if set_condition.type != REPLICA_FAILURE)
+    if any(set_condition.type == REPLICA_FAILURE for set_condition in told):
         return told
     is_short = active < wanted(replica_set)
     condition = ReplicaSetCondition(

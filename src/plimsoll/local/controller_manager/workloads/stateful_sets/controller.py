@@ -76,7 +76,7 @@ class StatefulSetController:
             self.reconcile,
             clock=component.clock,
             entropy=component.entropy,
-            all_keys=lambda: [key_of(one) for one in self._sets.cache],
+            all_keys=lambda: [key_of(raw) for raw in self._sets.cache],
         )
         enqueue_on(self._sets, self.controller, of_itself)
         enqueue_on(self._informer, self.controller, of_owner(self._resource))
@@ -105,7 +105,10 @@ class StatefulSetController:
             collisions=established.collisions,
         )
 
-        templates = {one.metadata.name: one for one in (current, established.revision)}
+        templates = {
+            controller_revision.metadata.name: controller_revision
+            for controller_revision in (current, established.revision)
+        }
         error = await self._act(view, found, templates=templates)
         if error is not None or self._pods.own_writes.are_seen(metadata.uid):
             await self._tell(view)
@@ -170,7 +173,9 @@ class StatefulSetController:
 
 
 def _named(history: list[ControllerRevision], name: str) -> ControllerRevision | None:
-    return next((one for one in history if one.metadata.name == name), None)
+    return next(
+        (controller_revision for controller_revision in history if controller_revision.metadata.name == name), None
+    )
 
 
 def _source_in(found: RawObject[StatefulSet]) -> SetSource:

@@ -138,7 +138,9 @@ def claim_owners(
 def foreign_owners(references: tuple[OwnerReference, ...], owner: ObjectMeta, ordinal: int) -> list[OwnerReference]:
     """Owners of a claim that are neither the set nor the pod of that ordinal."""
     ours = (("StatefulSet", owner.name), ("Pod", pod_name(owner, ordinal)))
-    return [one for one in references if (one.kind, one.name) not in ours]
+    return [
+        owner_reference for owner_reference in references if (owner_reference.kind, owner_reference.name) not in ours
+    ]
 
 
 def _volumes(own: list[dict[str, Any]], source: SetSource, owner: ObjectMeta, ordinal: int) -> list[dict[str, Any]]:

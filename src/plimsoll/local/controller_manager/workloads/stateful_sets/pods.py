@@ -152,12 +152,12 @@ class StatefulPods:
     ) -> PlimsollError | None:
         metadata = claim.metadata
         foreign = foreign_owners(metadata.owner_references, owner.metadata, ordinal)
-        uids = {one["uid"] for one in wanted} | {one.uid for one in foreign}
-        if uids == {one.uid for one in metadata.owner_references}:
+        uids = {one["uid"] for one in wanted} | {owner_reference.uid for owner_reference in foreign}
+        if uids == {owner_reference.uid for owner_reference in metadata.owner_references}:
             return None
-        gone = [one for one in metadata.owner_references if one.uid not in uids]
+        gone = [owner_reference for owner_reference in metadata.owner_references if owner_reference.uid not in uids]
         # By key, so that owners which others wrote are neither read nor written here.
-        references = [*({"$patch": "delete", "uid": one.uid} for one in gone), *wanted]
+        references = [*({"$patch": "delete", "uid": owner_reference.uid} for owner_reference in gone), *wanted]
         body = {"metadata": {"resourceVersion": metadata.resource_version, "ownerReferences": references}}
         try:
             await self._client.strategic_patch(PersistentVolumeClaim, metadata.name, body, namespace=metadata.namespace)
