@@ -56,7 +56,8 @@ def _growth(turn: LoopResult) -> Iterator[str]:
         yield f"{told} {raised.group} from {raised.before} to its minimum {raised.after}{why}"
     held = [result for result in grown if result.held_back is not None]
     if held:
-        yield f"would scale up {_few([f'{result.group} {result.before}->{result.after}' for result in held])}, {held[0].held_back}"
+        sizes = [f"{result.group} {result.before}->{result.after}" for result in held]
+        yield f"would scale up {_few(sizes)}, {held[0].held_back}"
 
 
 def _left(turn: LoopResult) -> Iterator[str]:
