@@ -8,7 +8,6 @@ counts: a clock that is set, or a time in which nothing could be seen, makes no 
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, replace
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any, Final, Protocol, TypeVar
@@ -24,8 +23,9 @@ from plimsoll.nodes.brakes import ActionGuard
 from plimsoll.nodes.cluster_state.node_readiness import StartupTaints, readiness_of
 from plimsoll.nodes.cluster_state.registry import ClusterState
 from plimsoll.nodes.cluster_state.templates import GroupTemplates
-from plimsoll.nodes.model.loop_result import CANNOT_SEE, DeletedGroup, LoopResult
-from plimsoll.nodes.observing.pod_filters import CONSUMING, PodSorter, Viewpoint
+from plimsoll.nodes.model.loop_result import DeletedGroup, LoopResult
+from plimsoll.nodes.model.reasons import CANNOT_SEE, CLUSTER_UNHEALTHY, CONSUMING, PODS_TOO_NEW
+from plimsoll.nodes.observing.pod_filters import PodSorter, Viewpoint
 from plimsoll.nodes.observing.provider_state import look_at_cloud
 from plimsoll.nodes.observing.snapshots import Snapshots, with_places
 from plimsoll.nodes.reporting.timings import Stopwatch
@@ -33,7 +33,7 @@ from plimsoll.nodes.requests.controller import RequestContext
 from plimsoll.nodes.scaledown.consolidation import Consolidator
 from plimsoll.nodes.scaledown.orchestrator import NodeActuators, ScaleDownContext, ScaleDownOrchestrator
 from plimsoll.nodes.scaleup.executor import ScaleUpExecutor
-from plimsoll.nodes.scaleup.orchestrator import PODS_TOO_NEW, ScaleUpContext, ScaleUpOrchestrator
+from plimsoll.nodes.scaleup.orchestrator import ScaleUpContext, ScaleUpOrchestrator
 from plimsoll.objects.owners import controller_of
 
 if TYPE_CHECKING:
@@ -44,6 +44,7 @@ if TYPE_CHECKING:
     from plimsoll.nodes.config.policy import Policy
     from plimsoll.nodes.config.source import ActiveConfig, ConfigSource
     from plimsoll.nodes.model.loop_result import Repaired, ScaleUpPart, ScaleUpResult
+    from plimsoll.nodes.model.plan_runner import PlanRunner
     from plimsoll.nodes.model.snapshot import Snapshot
     from plimsoll.nodes.observing.listers import ClusterRead, Stale, Watching
     from plimsoll.nodes.observing.provider_state import CloudRead
@@ -60,7 +61,6 @@ T = TypeVar("T", LoopResult, ScaleDownContext)
 _CLOCK_WAS_SET: Final = timedelta(seconds=1)
 """What a clock goes wrong by between two turns while it is kept right slowly is far less."""
 
-Planning = Callable[[Callable[[], Any]], Awaitable[Any]]
 """Runs a pure planner: in a worker thread when live, inline in virtual time."""
 
 
@@ -83,7 +83,7 @@ class AutoscalerDependencies:
     clock: Clock
     measuring: Clock
     """What measures how long things take; nothing is decided by it."""
-    planning: Planning
+    planning: PlanRunner
     expander: Asking | None = None
     """One outside this program, where the operator named it."""
     desk: RequestController | None = None
@@ -367,7 +367,7 @@ def _nothing_to_begin_with(cluster: ClusterRead, wishes: ActiveConfig) -> Reason
     if any(readiness_of(node, startup).is_ready for node in cluster.nodes):
         return None
     what = "ready nodes" if cluster.nodes else "nodes"
-    return Reason(code="ClusterUnhealthy", message=f"the cluster has no {what}, and scale-up-from-zero is false")
+    return Reason(code=CLUSTER_UNHEALTHY, message=f"the cluster has no {what}, and scale-up-from-zero is false")
 
 
 def _hindrance(up: ScaleUpPart) -> Reason | None:

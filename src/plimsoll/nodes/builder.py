@@ -46,9 +46,9 @@ if TYPE_CHECKING:
     from plimsoll.kube.client import Client
     from plimsoll.kube.informer.factory import SharedInformerFactory
     from plimsoll.kube.recorder import EventRecorder
-    from plimsoll.nodes.autoscaler import Planning
     from plimsoll.nodes.config.scheduler_profiles import Profile
     from plimsoll.nodes.config.source import ConfigSource
+    from plimsoll.nodes.model.plan_runner import PlanRunner
     from plimsoll.nodes.providers.ports import Provider
     from plimsoll.nodes.scaleup.orchestrator import Asking
     from plimsoll.objects.api.pods import Pod
@@ -69,7 +69,7 @@ class Dependencies:
     provider: Provider
     configuration: ConfigSource
     clock: Clock
-    planning: Planning
+    planning: PlanRunner
     journal: Journal | None = None
     expander: Asking | None = None
     measuring: Clock | None = None

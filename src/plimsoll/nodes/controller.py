@@ -11,8 +11,9 @@ from datetime import timedelta
 from typing import TYPE_CHECKING, Final
 
 from plimsoll.kube.informer.events import Added, Updated
+from plimsoll.nodes.model.reasons import PODS_TOO_NEW
 from plimsoll.nodes.observing.pod_filters import was_refused
-from plimsoll.nodes.scaleup.orchestrator import PODS_TOO_NEW, SETTLING_S
+from plimsoll.nodes.scaleup.orchestrator import SETTLING_S
 from plimsoll.operator.health import Patience
 
 if TYPE_CHECKING:

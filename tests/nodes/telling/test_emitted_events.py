@@ -5,10 +5,11 @@ from typing import Any
 
 from plimsoll.core.plans import Reason
 from plimsoll.kube.recorder import EventRecorder, EventType
-from plimsoll.nodes.observing.pod_filters import CONSUME, CONSUMING
+from plimsoll.nodes.model.reasons import CONSUMING
 from plimsoll.nodes.reporting.events.emitter import EventEmitter
 from plimsoll.objects.api.events import EventSource
 from plimsoll.objects.api.meta import ObjectReference
+from plimsoll.objects.api.provisioning_requests import CONSUME_ANNOTATIONS
 from tests.kube.worlds import KubeWorld
 from tests.nodes.planning.worlds_of_offers import NOON
 from tests.nodes.telling.told_turns import aside, grew, growth, later, offer, stuck, turn, waiting
@@ -40,7 +41,7 @@ def heard_after(*seconds: float, **options: Any) -> list[int]:
 def test_every_turn_other_pods_are_told_that_they_are_ignored_n10():
     heard, counts = Heard(), []
     emitter = EventEmitter(heard)
-    consuming = (aside(f"p{number}", CONSUMING, **{CONSUME[0]: "pr-x"}) for number in range(120))
+    consuming = (aside(f"p{number}", CONSUMING, **{CONSUME_ANNOTATIONS[0]: "pr-x"}) for number in range(120))
     same = turn(set_aside=tuple(consuming))
     for second in (0, 10, 20, 30, 300):
         emitter.emit(later(same, at=NOON + timedelta(seconds=second)))

@@ -8,11 +8,11 @@ from plimsoll.nodes.cluster_state.changes import Changes, FailedGrowth, never_re
 from plimsoll.nodes.cluster_state.observed import CloudError
 from plimsoll.nodes.config.policy import Policy
 from plimsoll.nodes.model.loop_result import LoopResult, Repaired, ScaleUpPart, SetAside
+from plimsoll.nodes.model.reasons import CONSUMING, MAX_NODES_REACHED
 from plimsoll.nodes.model.scale_up_options import NotOffered
 from plimsoll.nodes.model.snapshot import PendingPods
-from plimsoll.nodes.observing.pod_filters import CONSUME, CONSUMING
 from plimsoll.nodes.reporting.events.emitter import events_of
-from plimsoll.nodes.scaleup.orchestrator import MAX_NODES_REACHED
+from plimsoll.objects.api.provisioning_requests import CONSUME_ANNOTATIONS
 from tests.nodes.telling.told_turns import (
     STOCKOUT,
     aside,
@@ -208,7 +208,7 @@ def test_what_is_only_asked_for_by_a_request_is_no_pod_to_tell_of():
 
 
 def consuming(count: int) -> tuple[SetAside, ...]:
-    return tuple(aside(f"p{number}", CONSUMING, **{CONSUME[0]: "pr-x"}) for number in range(count))
+    return tuple(aside(f"p{number}", CONSUMING, **{CONSUME_ANNOTATIONS[0]: "pr-x"}) for number in range(count))
 
 
 def test_at_most_fifty_pods_a_turn_are_told_that_they_are_ignored_n10():
@@ -221,7 +221,7 @@ def test_at_most_fifty_pods_a_turn_are_told_that_they_are_ignored_n10():
 
 
 def test_the_old_annotation_counts_too():
-    one = turn(set_aside=(aside("p", CONSUMING, **{CONSUME[1]: "pr-y"}),))
+    one = turn(set_aside=(aside("p", CONSUMING, **{CONSUME_ANNOTATIONS[1]: "pr-y"}),))
 
     assert told(one, "IgnoredInScaleUp")[0].endswith("ProvisioningRequest default/pr-y")
 

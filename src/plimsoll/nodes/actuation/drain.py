@@ -32,6 +32,7 @@ from plimsoll.kube.subresources import Blocked
 from plimsoll.nodes.acting.kube_trouble import CALL_FAILED
 from plimsoll.nodes.actuation.timing import Looks
 from plimsoll.nodes.model.loop_result import EvictedPod
+from plimsoll.nodes.model.reasons import BLOCKED_BY_POD
 from plimsoll.nodes.planning.scaledown.drainability import Drain, is_daemon_pod
 
 if TYPE_CHECKING:
@@ -50,7 +51,6 @@ log = structlog.get_logger(__name__)
 
 DAEMON_EVICTION: Final = "cluster-autoscaler.kubernetes.io/enable-ds-eviction"
 NEW_PODS: Final = "NewPodsScheduled"
-BLOCKED_BY_POD: Final = "BlockedByPod"
 FAILED_TO_EVICT: Final = "FailedToEvictPods"
 
 

@@ -8,12 +8,13 @@ Puts right what the cluster state found wrong: targets that nobody fulfils, mach
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 import structlog
 
 from plimsoll.core.plans import Reason
 from plimsoll.nodes.model.loop_result import DeletedGroup, Repaired
+from plimsoll.nodes.model.reasons import MIN_SIZE_ENFORCED
 from plimsoll.nodes.planning.scaleup.candidates import is_autoprovisioned
 from plimsoll.nodes.providers.values import CallFailed, Done, FailureKind, NodeRef, NotImplementedByProvider, failure_of
 
@@ -77,9 +78,6 @@ async def _deleted(name: str, read: GroupRead) -> DeletedGroup:
 
 def _is_empty(read: GroupRead) -> bool:
     return read.target == 0 and not read.instances
-
-
-MIN_SIZE_ENFORCED: Final = "NodeGroupMinSizeEnforced"
 
 
 async def repair(provider: Provider, changes: Changes) -> tuple[Repaired, ...]:

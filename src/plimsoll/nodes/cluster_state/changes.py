@@ -10,15 +10,14 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from plimsoll.core.plans import Reason
+from plimsoll.nodes.model.reasons import DELETE_UNREGISTERED, SCALE_UP_TIMED_OUT
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from plimsoll.nodes.cluster_state.observed import CloudError
 
-SCALE_UP_TIMED_OUT: Final = "ScaleUpTimedOut"
 SCALE_UP_FAILED: Final = "ScaleUpFailed"
-DELETE_UNREGISTERED: Final = "DeleteUnregistered"
 WRONG_SIZE: Final = "NodeGroupSizeDiffers"
 _MESSAGES_SHOWN: Final = 3
 

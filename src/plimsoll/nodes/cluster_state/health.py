@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from plimsoll.core.plans import Reason
 from plimsoll.nodes.cluster_state.readiness import Readiness
+from plimsoll.nodes.model.reasons import CLUSTER_UNHEALTHY
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -102,7 +103,7 @@ class Standing:
             return None
         unready, nodes = len(self.total.unready), self.total.registered
         return Reason(
-            code="ClusterUnhealthy",
+            code=CLUSTER_UNHEALTHY,
             message=f"{unready} of {nodes} nodes are unready",
             facts={"unready": unready, "nodes": nodes},
         )

@@ -8,9 +8,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 from plimsoll.nodes.cluster_state.changes import Changes
+from plimsoll.nodes.model.reasons import CANNOT_SEE
 from plimsoll.nodes.model.scale_up_plan import Result, ScaleUpPlan
 from plimsoll.nodes.planning.scaledown.selection import NodesToDelete
 from plimsoll.nodes.providers.values import FailureKind
@@ -31,9 +32,6 @@ if TYPE_CHECKING:
     from plimsoll.nodes.planning.scaledown.selection import NodeRemoval
     from plimsoll.nodes.providers.values import CallFailed
     from plimsoll.objects.api.pods import Pod
-
-CANNOT_SEE: Final = "CannotSee"
-"""Why a turn ended that could not read the cluster or the cloud; `facts["errorType"]` may say which, for a metric."""
 
 
 class PodState(StrEnum):

@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from plimsoll.nodes.actuation.node_groups import MIN_SIZE_ENFORCED
+from plimsoll.nodes.model.reasons import MIN_SIZE_ENFORCED
 
 if TYPE_CHECKING:
     from plimsoll.nodes.model.loop_result import LoopResult, Repaired

@@ -22,7 +22,9 @@ from plimsoll.core.plans import Reason
 from plimsoll.kube.informer.store.changed_keys import ChangedKeys
 from plimsoll.nodes.config.flags import read_duration_s
 from plimsoll.nodes.model.loop_result import PodState, SetAside
+from plimsoll.nodes.model.reasons import CONSUMING
 from plimsoll.nodes.planning.scaledown.drainability import has_mirror, is_daemon_pod
+from plimsoll.objects.api.provisioning_requests import CONSUME_ANNOTATIONS
 from plimsoll.scheduling.priorities import is_expendable
 from plimsoll.scheduling.rules.scheduling_gates import is_gated
 
@@ -142,12 +144,7 @@ def _is_counted(fate: Fate) -> TypeGuard[Pod]:
     return fate is not None and fate is not UNPROCESSED and not isinstance(fate, SetAside)
 
 
-CONSUME: Final = (
-    "autoscaling.x-k8s.io/consume-provisioning-request",
-    "cluster-autoscaler.kubernetes.io/consume-provisioning-request",
-)
 SCALE_UP_DELAY: Final = "cluster-autoscaler.kubernetes.io/pod-scale-up-delay"
-CONSUMING: Final = "ConsumesProvisioningRequest"
 DAEMON: Final = "DaemonPod"
 EXPENDABLE: Final = "Expendable"
 GATED: Final = "SchedulingGated"
@@ -212,7 +209,7 @@ def _on_its_node(pod: Pod) -> Pod:
 def _why_not_planned(pod: Pod, rules: PodRules) -> Reason | None:
     if has_mirror(pod) or is_daemon_pod(pod):
         return Reason(code=DAEMON, message="it belongs to a daemon set, for which no node is added")
-    if any(pod.metadata.annotations.get(key) for key in CONSUME):
+    if any(pod.metadata.annotations.get(key) for key in CONSUME_ANNOTATIONS):
         return Reason(code=CONSUMING, message="it is covered by a ProvisioningRequest")
     scheduler = pod.spec.scheduler_name or _DEFAULT_SCHEDULER
     if rules.allowed_schedulers and scheduler not in rules.allowed_schedulers:

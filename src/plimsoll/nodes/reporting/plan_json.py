@@ -15,10 +15,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 from plimsoll.nodes.brakes import DRY_RUN
 from plimsoll.nodes.model.min_size import raised_groups
+from plimsoll.nodes.model.reasons import BLOCKED_BY_POD, PODS_TOO_NEW, WAITS_FOR_COMPLETION
 from plimsoll.nodes.model.scale_up_plan import Result
-from plimsoll.nodes.planning.scaledown.drainability import WAITS_FOR_COMPLETION
-from plimsoll.nodes.planning.scaledown.planner import BLOCKED_BY_POD
-from plimsoll.nodes.scaleup.orchestrator import PODS_TOO_NEW
 
 if TYPE_CHECKING:
     from plimsoll.core.plans import Reason

@@ -30,11 +30,11 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping, Sequence
     from datetime import datetime
 
-    from plimsoll.nodes.autoscaler import Planning
     from plimsoll.nodes.brakes import ActionGuard
     from plimsoll.nodes.cluster_state.changes import Changes
     from plimsoll.nodes.config.policy import Policy
     from plimsoll.nodes.model.loop_result import ScaleUpPart
+    from plimsoll.nodes.model.plan_runner import PlanRunner
     from plimsoll.nodes.model.snapshot import Snapshot
     from plimsoll.nodes.observing.listers import Stale
     from plimsoll.nodes.observing.requests_watched import RequestsWatched
@@ -79,7 +79,7 @@ class RequestDependencies:
     writer: RequestWriter
     roll_back: RollBack
     provider: Provider
-    planning: Planning
+    planning: PlanRunner
     classes: Mapping[str, RegisteredClass] = field(default_factory=dict)
     """Of other packages, by name."""
 

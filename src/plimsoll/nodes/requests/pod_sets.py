@@ -12,11 +12,9 @@ from typing import TYPE_CHECKING, Any
 from msgspec import structs
 
 from plimsoll.nodes.model.snapshot import PendingPods
-from plimsoll.nodes.observing.pod_filters import CONSUME
-from plimsoll.nodes.requests.booking.consumption import CLASS_NAME
 from plimsoll.objects.api.meta import OwnerReference
 from plimsoll.objects.api.pods import Pod
-from plimsoll.objects.api.provisioning_requests import REQUEST_GROUP
+from plimsoll.objects.api.provisioning_requests import CLASS_NAME_ANNOTATIONS, CONSUME_ANNOTATIONS, REQUEST_GROUP
 from plimsoll.objects.codec.decode_problems import BadObject
 from plimsoll.objects.codec.decoding import convert_object
 from plimsoll.objects.limit_ranges import as_admitted
@@ -181,7 +179,7 @@ def _as_of(request: ProvisioningRequest, index: int, pod: Pod) -> Pod:
     owner = OwnerReference(
         api_version=f"{REQUEST_GROUP}/v1", kind=request.kind_name(), name=meta.name, uid=meta.uid, controller=True
     )
-    said = {CONSUME[0]: meta.name, CLASS_NAME[0]: request.spec.provisioning_class_name}
+    said = {CONSUME_ANNOTATIONS[0]: meta.name, CLASS_NAME_ANNOTATIONS[0]: request.spec.provisioning_class_name}
     return structs.replace(
         pod,
         metadata=structs.replace(

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from plimsoll.core.plans import Reason
-from plimsoll.nodes.planning.scaleup.result_builder import NOT_WHOLE
+from plimsoll.nodes.model.reasons import NOT_WHOLE
 from plimsoll.nodes.requests import lifecycle
 from plimsoll.nodes.requests.classes import mirrors
 from plimsoll.nodes.requests.conditions import Kind, Why, condition

@@ -31,9 +31,9 @@ from plimsoll.nodes.requests.status_updates import blocking_of, money
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
 
-    from plimsoll.nodes.autoscaler import Planning
     from plimsoll.nodes.config.policy import Policy
     from plimsoll.nodes.model.loop_result import ScaleUpPart, ScaleUpResult
+    from plimsoll.nodes.model.plan_runner import PlanRunner
     from plimsoll.nodes.model.scale_up_plan import GroupScaleUp, ScaleUpPlan
     from plimsoll.nodes.model.snapshot import Snapshot
     from plimsoll.nodes.requests.details import Intent
@@ -70,7 +70,7 @@ class RequestTransaction:
     """Of attempts that are on their way back and not there yet."""
     booked_nodes: frozenset[str] = frozenset()
     policy: Policy
-    planning: Planning
+    planning: PlanRunner
     kept: ScaleUpPlan | None = None
     """The plan as far as it holds, once it was carried out; None: it holds as it is."""
     unanswered: tuple[RequestView, ...] = ()

@@ -9,24 +9,23 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 from plimsoll.nodes.planning.consolidation.budgets import ONE_IN_TEN, read_allowance
 from plimsoll.nodes.planning.consolidation.planner import Consolidation, Terms, consolidate
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable
     from datetime import datetime
 
     from plimsoll.nodes.config.policy import Policy
     from plimsoll.nodes.model.loop_result import ScaleUpResult
+    from plimsoll.nodes.model.plan_runner import PlanRunner
     from plimsoll.nodes.model.snapshot import Snapshot
     from plimsoll.nodes.planning.scaledown.eligibility import ScaleDownState
     from plimsoll.nodes.planning.scaledown.selection import NodeRemoval
     from plimsoll.nodes.planning.state.planner_cache import PlannerCache
     from plimsoll.nodes.scaleup.executor import ScaleUpExecutor
 
-    Planning = Callable[[Callable[[], Any]], Awaitable[Any]]
 
 MODES: Final = ("underutilized", "balanced")
 _LOOKED_AT_AGAIN: Final = timedelta(seconds=15)
@@ -71,7 +70,7 @@ class _Proposal:
 class Consolidator:
     """Remembers what was proposed, and what is being replaced."""
 
-    def __init__(self, grower: ScaleUpExecutor, planning: Planning) -> None:
+    def __init__(self, grower: ScaleUpExecutor, planning: PlanRunner) -> None:
         self._grower = grower
         self._planning = planning
         self._proposal = _Proposal()

@@ -17,7 +17,7 @@ from plimsoll.nodes.planning.scaledown.selection import NodesToDelete, nodes_to_
 from plimsoll.nodes.scaledown.consolidation import ConsolidationContext, Consolidator
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
     from datetime import datetime, timedelta
 
     from plimsoll.nodes.actuation.deletion_controller import NodeDeletionController
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from plimsoll.nodes.brakes import ActionGuard
     from plimsoll.nodes.config.policy import Policy, ScaleDown
     from plimsoll.nodes.model.loop_result import FinishedRemoval
+    from plimsoll.nodes.model.plan_runner import PlanRunner
     from plimsoll.nodes.model.snapshot import Snapshot
     from plimsoll.nodes.planning.scaledown.drainability import Controller, ControllerKey
     from plimsoll.nodes.planning.scaledown.planner import Simulation, UnremovableNode
@@ -33,7 +34,6 @@ if TYPE_CHECKING:
     from plimsoll.operator.action_rate import HourlyActionLimit
     from plimsoll.scheduling.cluster_view import PodKey
 
-    Planning = Callable[[Callable[[], Simulation]], Awaitable[Simulation]]
 
 IN_COOLDOWN = "ScaleDownInCooldown"
 DISABLED = "ScaleDownDisabled"
@@ -99,7 +99,7 @@ class ScaleDownOrchestrator:
     """Remembers timers between turns, and begins removals."""
 
     def __init__(
-        self, hands: NodeActuators, planning: Planning, saving: Consolidator, *, stepped: bool = False
+        self, hands: NodeActuators, planning: PlanRunner, saving: Consolidator, *, stepped: bool = False
     ) -> None:
         self._saving = saving
         self._remover = hands.remover

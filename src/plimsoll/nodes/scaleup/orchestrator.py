@@ -7,11 +7,12 @@ carried out depends on brakes and on how new the pods are.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, Final, Protocol
+from typing import TYPE_CHECKING, Final, Protocol
 
 from plimsoll.core.plans import Reason
 from plimsoll.nodes.model.gpus import is_gpu
 from plimsoll.nodes.model.loop_result import ScaleUpPart, ScaleUpResult
+from plimsoll.nodes.model.reasons import MAX_NODES_REACHED, PODS_TOO_NEW
 from plimsoll.nodes.planning.scaleup.nominations import PodNominations
 from plimsoll.nodes.planning.scaleup.planner import propose, verified
 from plimsoll.scheduling.rules.resources_fit import pod_demand
@@ -22,16 +23,14 @@ if TYPE_CHECKING:
 
     from plimsoll.nodes.brakes import ActionGuard
     from plimsoll.nodes.config.policy import Policy
+    from plimsoll.nodes.model.plan_runner import PlanRunner
     from plimsoll.nodes.model.scale_up_plan import GroupScaleUp, ScaleUpPlan
     from plimsoll.nodes.model.snapshot import PendingPods, Snapshot
     from plimsoll.nodes.planning.scaleup.planner import Proposal
     from plimsoll.nodes.reporting.timings import Stopwatch
     from plimsoll.nodes.scaleup.executor import ScaleUpExecutor
 
-    Planning = Callable[[Callable[[], Any]], Awaitable[Any]]
 
-MAX_NODES_REACHED: Final = "MaxNodesTotalReached"
-PODS_TOO_NEW: Final = "PodsTooNew"
 SETTLING_S: Final = 2.0
 _SETTLING_WITH_GPU_S: Final = 30.0
 """Who asks for accelerators often comes in numbers: a turn waits until they are all there."""
@@ -61,7 +60,7 @@ class ScaleUpContext:
 class ScaleUpOrchestrator:
     """Plans growth and has it carried out."""
 
-    def __init__(self, grower: ScaleUpExecutor, planning: Planning, asking: Asking | None = None) -> None:
+    def __init__(self, grower: ScaleUpExecutor, planning: PlanRunner, asking: Asking | None = None) -> None:
         self._grower = grower
         self._planning = planning
         self._asking = asking

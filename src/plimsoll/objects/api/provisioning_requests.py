@@ -21,6 +21,16 @@ ATOMIC_CLASSES: Final = (
     "atomic-scale-up.kubernetes.io",
 )
 CHECK_CLASSES: Final = ("check-capacity.autoscaling.x-k8s.io", "check-capacity.kubernetes.io")
+CONSUME_ANNOTATIONS: Final = (
+    "autoscaling.x-k8s.io/consume-provisioning-request",
+    "cluster-autoscaler.kubernetes.io/consume-provisioning-request",
+)
+"""Annotations of a pod that name the request it consumes, the preferred one first."""
+CLASS_NAME_ANNOTATIONS: Final = (
+    "autoscaling.x-k8s.io/provisioning-class-name",
+    "cluster-autoscaler.kubernetes.io/provisioning-class-name",
+)
+"""Annotations of a pod that name the class of the request it consumes, the preferred one first."""
 
 
 class PodTemplateReference(Wire):

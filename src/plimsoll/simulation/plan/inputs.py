@@ -18,16 +18,9 @@ import msgspec
 from plimsoll.core.errors import InvalidInput
 from plimsoll.nodes.config.policy import PodRules
 from plimsoll.nodes.config.scheduler_profiles import profiles_from
+from plimsoll.nodes.model.reasons import CONSUMING
 from plimsoll.nodes.model.snapshot import PendingPods, Snapshot
-from plimsoll.nodes.observing.pod_filters import (
-    CONSUMING,
-    DAEMON,
-    EXPENDABLE,
-    GATED,
-    NOMINATED,
-    is_waiting,
-    why_set_aside,
-)
+from plimsoll.nodes.observing.pod_filters import DAEMON, EXPENDABLE, GATED, NOMINATED, is_waiting, why_set_aside
 from plimsoll.nodes.observing.profiled_pods import ProfiledPods
 from plimsoll.nodes.planning.scaleup.expanders import CONFIG_MAP, KEY, read_priorities
 from plimsoll.nodes.requests.classes import BUILT_IN

@@ -22,6 +22,7 @@ from plimsoll.nodes.model.gpus import gpu_count, is_gpu
 from plimsoll.nodes.model.group_names import Making, Naming, group_id, profile_hash
 from plimsoll.nodes.model.node_templates import MachineTemplate, regions_of_zones
 from plimsoll.nodes.model.prices import price_of
+from plimsoll.nodes.model.reasons import IN_BACKOFF
 from plimsoll.nodes.model.scale_up_options import NotOffered, Profile, ScaleUpOption
 from plimsoll.nodes.planning.autoprovisioning.label_sets import (
     MACHINE_TYPE_ALIAS,
@@ -56,7 +57,6 @@ if TYPE_CHECKING:
     from plimsoll.objects.api.nodes import Node
     from plimsoll.solver.problem import Flags, Ints
 
-IN_BACKOFF: Final = "InBackoff"
 LARGEST_GROUP: Final = (1 << 31) - 1
 """A group without a limit of its own: what the providers' protocols can still say."""
 _CPU_OF_A_POD_WITHOUT: Final = 50

@@ -22,9 +22,9 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 
 from plimsoll.core.plans import Reason
+from plimsoll.nodes.model.reasons import MAX_SIZE_REACHED
 from plimsoll.nodes.planning.explain.daemon_overhead import beside_daemons
 from plimsoll.nodes.planning.explain.rejected_types import refused_types
-from plimsoll.nodes.planning.scaleup.candidates import MAX_SIZE_REACHED
 from plimsoll.nodes.planning.scaleup.verifier import planned_node
 from plimsoll.scheduling import DEFAULT_PROFILE
 from plimsoll.scheduling.cluster_view import NodeState, PlacedPod

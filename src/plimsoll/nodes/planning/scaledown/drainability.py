@@ -12,6 +12,7 @@ from datetime import timedelta
 from enum import StrEnum
 from typing import TYPE_CHECKING, Final
 
+from plimsoll.nodes.model.reasons import WAITS_FOR_COMPLETION
 from plimsoll.nodes.planning.scaledown.pdbs import RemainingPdbs
 from plimsoll.objects.owners import controller_of
 
@@ -38,7 +39,6 @@ LOCAL_STORAGE: Final = "LocalStorageRequested"
 NOT_SAFE_TO_EVICT: Final = "NotSafeToEvictAnnotation"
 SYSTEM_POD: Final = "UnmovableKubeSystemPod"
 NOT_ENOUGH_PDB: Final = "NotEnoughPdb"
-WAITS_FOR_COMPLETION: Final = "BlockedByOnCompletionPod"
 
 TERMINATION_HEADROOM_S: Final = 30
 _DEFAULT_GRACE_S: Final = 30

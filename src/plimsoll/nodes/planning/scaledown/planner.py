@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 
 from plimsoll.core.plans import Reason
-from plimsoll.nodes.planning.scaledown.drainability import NOT_ENOUGH_PDB, WAITS_FOR_COMPLETION, Drain, DrainRules
+from plimsoll.nodes.model.reasons import BLOCKED_BY_POD, WAITS_FOR_COMPLETION
+from plimsoll.nodes.planning.scaledown.drainability import NOT_ENOUGH_PDB, Drain, DrainRules
 from plimsoll.nodes.planning.scaledown.eligibility import (
     BOOKED,
     UNREADABLE,
@@ -42,7 +43,6 @@ if TYPE_CHECKING:
     from plimsoll.scheduling.cluster_view import PodKey
     from plimsoll.solver.problem import Flags, Ints
 
-BLOCKED_BY_POD: Final = "BlockedByPod"
 NO_PLACE: Final = "NoPlaceToMovePods"
 NOT_TRIED: Final = "NotTriedThisTime"
 # Looking up a member of an enum costs more than everything else that is done for a node.

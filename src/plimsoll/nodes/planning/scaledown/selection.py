@@ -13,17 +13,11 @@ from datetime import timedelta
 from typing import TYPE_CHECKING, Final
 
 from plimsoll.core.plans import Reason
+from plimsoll.nodes.model.reasons import BELOW_MINIMUM
 from plimsoll.nodes.planning.scaledown.eligibility import MIN_SIZE_REACHED, ScaleDownState
 from plimsoll.nodes.planning.scaledown.planner import NO_PLACE, UnremovableNode
 from plimsoll.nodes.planning.scaledown.simulator import Move, RemovalSimulator, Stuck
-from plimsoll.nodes.planning.scaleup.resource_limits import (
-    BELOW_MINIMUM,
-    Counted,
-    Floor,
-    broken_floors,
-    floors,
-    usage_of_rows,
-)
+from plimsoll.nodes.planning.scaleup.resource_limits import Counted, Floor, broken_floors, floors, usage_of_rows
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence

@@ -18,8 +18,9 @@ from plimsoll.core.resources import ResourceVector
 from plimsoll.nodes.model.group_names import is_ours
 from plimsoll.nodes.model.node_templates import template_of_group
 from plimsoll.nodes.model.prices import price_of, prices_are_known
+from plimsoll.nodes.model.reasons import IN_BACKOFF, MAX_SIZE_REACHED, NOT_READY
 from plimsoll.nodes.model.scale_up_options import NotOffered, ScaleUpOption
-from plimsoll.nodes.planning.autoprovisioning.candidates import IN_BACKOFF, LARGEST_GROUP, NewGroups, new_groups
+from plimsoll.nodes.planning.autoprovisioning.candidates import LARGEST_GROUP, NewGroups, new_groups
 from plimsoll.nodes.planning.autoprovisioning.taints import Passing
 from plimsoll.nodes.planning.scaleup.resource_limits import (
     Counted,
@@ -41,8 +42,6 @@ if TYPE_CHECKING:
     from plimsoll.nodes.planning.scaleup.resource_limits import Usage
 
 NOT_AUTOSCALED: Final = "NotAutoscaled"
-NOT_READY: Final = "NotReady"
-MAX_SIZE_REACHED: Final = "MaxSizeReached"
 MAX_NODE_GROUPS: Final = "MaxNodeGroups"
 MAX_OWN_GROUPS: Final = "MaxAutoprovisionedNodeGroupCount"
 _UNKNOWN_GROUP: Final = "UnknownNodeGroup"

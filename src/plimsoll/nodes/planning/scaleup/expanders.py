@@ -24,6 +24,7 @@ from typing import TYPE_CHECKING, Any, Final, Protocol
 from plimsoll.core.errors import InvalidInput
 from plimsoll.core.resources import CPU, MEMORY, ResourceVector
 from plimsoll.nodes.model.prices import estimated_price
+from plimsoll.nodes.model.reasons import NO_PRIORITY
 from plimsoll.nodes.model.scale_up_options import NotOffered
 
 if TYPE_CHECKING:
@@ -211,7 +212,6 @@ def _seeded(options: Sequence[Option], around: Circumstances) -> Option:
 
 CONFIG_MAP: Final = "cluster-autoscaler-priority-expander"
 KEY: Final = "priorities"
-NO_PRIORITY: Final = "NoPriority"
 
 
 def read_priorities(document: Any) -> dict[int, tuple[str, ...]]:

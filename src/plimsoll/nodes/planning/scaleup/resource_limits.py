@@ -20,6 +20,7 @@ from plimsoll.core.errors import InvalidQuantity
 from plimsoll.core.quantity import Quantity
 from plimsoll.core.resources import CPU, MEMORY, ZERO, ResourceVector
 from plimsoll.nodes.model.gpus import gpus_of_type
+from plimsoll.nodes.model.reasons import MAX_NODES_TOTAL
 from plimsoll.solver.problem import UNBOUNDED
 
 if TYPE_CHECKING:
@@ -33,9 +34,7 @@ if TYPE_CHECKING:
     from plimsoll.solver.problem import Ints
 
 BEING_DELETED: Final = "ToBeDeletedByClusterAutoscaler"
-MAX_NODES_TOTAL: Final = "MaxNodesTotal"
 MAX_NODES_PER_SCALEUP: Final = "MaxNodesPerScaleUp"
-BELOW_MINIMUM: Final = "MinimalResourceLimitExceeded"
 _CODES: Final = {CPU: "CpuResourceLimit", MEMORY: "MemoryResourceLimit"}
 _GPU_CODE: Final = "GpuResourceLimit"
 _VIRTUAL_LABEL: Final = ("type", "virtual-kubelet")

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 
 from plimsoll.core.plans import Reason
+from plimsoll.nodes.model.reasons import NOT_WHOLE
 from plimsoll.nodes.model.scale_up_plan import GroupScaleUp, Pattern, Result, ScaleUpPlan, UnschedulablePods
 from plimsoll.nodes.planning.autoprovisioning.requirements import HOSTNAME
 from plimsoll.nodes.planning.explain.new_groups import why_made
@@ -35,7 +36,6 @@ if TYPE_CHECKING:
     from plimsoll.solver.problem import Effort, Flags, Ints
 
 
-NOT_WHOLE: Final = "NotAllFit"
 SCALE_UP: Final = "ScaleUp"
 CREATE: Final = "CreateAndScaleUp"
 

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Final, Protocol
 
 from msgspec import structs
 
+from plimsoll.nodes.model.reasons import CLUSTER_UNHEALTHY
 from plimsoll.nodes.reporting.events.messages import WARNING, EventMessage, status_map
 from plimsoll.nodes.reporting.events.requests import request_events
 from plimsoll.nodes.reporting.events.scale_down import scale_down_events
@@ -26,7 +27,6 @@ if TYPE_CHECKING:
     from plimsoll.objects.api.meta import ObjectReference
 
 
-CLUSTER_UNHEALTHY: Final = "ClusterUnhealthy"
 _AGAIN_AFTER: Final = timedelta(minutes=5)
 _WHATEVER_IS_SAID: Final = frozenset({"ConsumingPodsUnschedulable", "ProvisioningRequestMissing"})
 """Told once of the same thing even if the words differ: they count pods, which come and go."""

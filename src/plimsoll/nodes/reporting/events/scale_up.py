@@ -8,17 +8,22 @@ from __future__ import annotations
 from itertools import islice
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from plimsoll.nodes.cluster_state.changes import DELETE_UNREGISTERED
 from plimsoll.nodes.config.policy import PRIORITY
 from plimsoll.nodes.model.min_size import is_raised, raised_groups
-from plimsoll.nodes.observing.pod_filters import CONSUME, CONSUMING
-from plimsoll.nodes.planning.autoprovisioning.candidates import IN_BACKOFF
-from plimsoll.nodes.planning.scaleup.candidates import MAX_SIZE_REACHED, NOT_READY
-from plimsoll.nodes.planning.scaleup.expanders import CONFIG_MAP, NO_PRIORITY, compiled_pattern
-from plimsoll.nodes.planning.scaleup.resource_limits import MAX_NODES_TOTAL
+from plimsoll.nodes.model.reasons import (
+    CONSUMING,
+    DELETE_UNREGISTERED,
+    IN_BACKOFF,
+    MAX_NODES_REACHED,
+    MAX_NODES_TOTAL,
+    MAX_SIZE_REACHED,
+    NO_PRIORITY,
+    NOT_READY,
+)
+from plimsoll.nodes.planning.scaleup.expanders import CONFIG_MAP, compiled_pattern
 from plimsoll.nodes.reporting.events.messages import WARNING, EventMessage, about_pod, config_map, status_map
 from plimsoll.nodes.reporting.events.pod_outcomes import PodTellings, fates_of
-from plimsoll.nodes.scaleup.orchestrator import MAX_NODES_REACHED
+from plimsoll.objects.api.provisioning_requests import CONSUME_ANNOTATIONS
 from plimsoll.scheduling.rules.resources_fit import RESOURCES_FIT
 
 if TYPE_CHECKING:
@@ -212,5 +217,5 @@ def _ignored(turn: LoopResult) -> Iterator[EventMessage]:
 def consumed_by(one: SetAside) -> str:
     """NAMESPACE/NAME of the request that a pod consumes."""
     meta = one.pod.metadata
-    name = next((meta.annotations[key] for key in CONSUME if meta.annotations.get(key)), "")
+    name = next((meta.annotations[key] for key in CONSUME_ANNOTATIONS if meta.annotations.get(key)), "")
     return f"{meta.namespace}/{name}"

@@ -19,14 +19,14 @@ from plimsoll.nodes.requests.model import Phase
 from plimsoll.objects.api.meta import written_time
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable
+    from collections.abc import Callable
 
     from plimsoll.nodes.model.loop_result import LoopResult
+    from plimsoll.nodes.model.plan_runner import PlanRunner
     from plimsoll.nodes.model.snapshot import PendingPods, Snapshot
     from plimsoll.nodes.requests.model import RequestView
     from plimsoll.scheduling.cluster_view import NodeState, PodKey
 
-    Planning = Callable[[Callable[[], Any]], Awaitable[Any]]
 
 Json = dict[str, Any]
 
@@ -37,7 +37,7 @@ _NOT_OURS: Final = "its class is not handled here, or it is for another instance
 class Insights:
     """`last` gives the last turn, or None before the first."""
 
-    def __init__(self, last: Callable[[], LoopResult | None], planning: Planning) -> None:
+    def __init__(self, last: Callable[[], LoopResult | None], planning: PlanRunner) -> None:
         self._last = last
         self._planning = planning
 

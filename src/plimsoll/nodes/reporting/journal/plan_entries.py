@@ -13,8 +13,7 @@ from typing import TYPE_CHECKING, Final
 from plimsoll.core.plans import Action, NotDone, Outcome, Plan, Reason, Ref, Result
 from plimsoll.nodes.model.loop_result import RemovalResult
 from plimsoll.nodes.model.min_size import is_raised
-from plimsoll.nodes.planning.autoprovisioning.candidates import IN_BACKOFF
-from plimsoll.nodes.planning.scaleup.candidates import NOT_READY
+from plimsoll.nodes.model.reasons import IN_BACKOFF, NOT_READY
 from plimsoll.nodes.reporting.events.pod_outcomes import fates_of
 from plimsoll.nodes.reporting.events.scale_up import NOT_TRIGGERED, TRIGGERED
 from plimsoll.nodes.reporting.plan_json import machine_type_of

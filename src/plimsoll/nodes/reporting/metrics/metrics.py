@@ -11,15 +11,15 @@ from collections import Counter
 from typing import TYPE_CHECKING, Final
 
 from plimsoll.core.resources import CPU, MEMORY
-from plimsoll.nodes.cluster_state.changes import DELETE_UNREGISTERED, SCALE_UP_TIMED_OUT
 from plimsoll.nodes.cluster_state.node_readiness import StartupTaints
 from plimsoll.nodes.cluster_state.upcoming import is_upcoming
 from plimsoll.nodes.model.gpus import GPU_LABELS, is_gpu
-from plimsoll.nodes.model.loop_result import CANNOT_SEE, PodState, RemovalResult
+from plimsoll.nodes.model.loop_result import PodState, RemovalResult
 from plimsoll.nodes.model.min_size import raised_groups
+from plimsoll.nodes.model.reasons import BELOW_MINIMUM, CANNOT_SEE, DELETE_UNREGISTERED, SCALE_UP_TIMED_OUT
 from plimsoll.nodes.planning.autoprovisioning.taints import IGNORED_PREFIX, STATUS_PREFIX
 from plimsoll.nodes.planning.scaleup.candidates import is_autoprovisioned
-from plimsoll.nodes.planning.scaleup.resource_limits import BEING_DELETED, BELOW_MINIMUM, Counted, counts
+from plimsoll.nodes.planning.scaleup.resource_limits import BEING_DELETED, Counted, counts
 from plimsoll.nodes.reporting.metrics import families
 from plimsoll.nodes.reporting.metrics.families import (
     AUTOPROVISIONED,

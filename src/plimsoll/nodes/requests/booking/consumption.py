@@ -20,13 +20,14 @@ from typing import TYPE_CHECKING, Final
 from msgspec import structs
 
 from plimsoll.core.plans import Reason
-from plimsoll.nodes.observing.pod_filters import CONSUME, was_refused
+from plimsoll.nodes.observing.pod_filters import was_refused
 from plimsoll.nodes.planning.equivalence.scheduling_keys import Forms
 from plimsoll.nodes.planning.requests.placeholder_pods import is_booked
 from plimsoll.nodes.requests.classes import is_same
 from plimsoll.nodes.requests.conditions import Kind
 from plimsoll.nodes.requests.model import ConsumerWarning, Phase
 from plimsoll.objects.api.pods import PodStatus
+from plimsoll.objects.api.provisioning_requests import CLASS_NAME_ANNOTATIONS, CONSUME_ANNOTATIONS
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -37,10 +38,6 @@ if TYPE_CHECKING:
     from plimsoll.scheduling.cluster_view import ClusterView
 
 
-CLASS_NAME: Final = (
-    "autoscaling.x-k8s.io/provisioning-class-name",
-    "cluster-autoscaler.kubernetes.io/provisioning-class-name",
-)
 _DEFAULT_SCHEDULER: Final = "default-scheduler"
 _ADDED_TO_EVERY_POD: Final = frozenset({"node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable"})
 
@@ -49,13 +46,13 @@ Sets = tuple[int, ...]
 
 def consumed_request(pod: Pod) -> str:
     """NAMESPACE/NAME of the request that it says it consumes; empty: none."""
-    name = _said(pod, CONSUME)
+    name = _said(pod, CONSUME_ANNOTATIONS)
     return f"{pod.metadata.namespace}/{name}" if name else ""
 
 
 def class_said(pod: Pod) -> str:
     """The class that a consuming pod says its request has."""
-    return _said(pod, CLASS_NAME)
+    return _said(pod, CLASS_NAME_ANNOTATIONS)
 
 
 def _said(pod: Pod, keys: tuple[str, ...]) -> str:
