@@ -2,20 +2,24 @@
 PYTHON ?= python3
 VENV   ?= .venv
 BIN    := $(VENV)/bin
+PYTEST := $(BIN)/python -m pytest --durations=$(DURATIONS)
+DURATIONS ?= 10
 PIP    := PIP_CONSTRAINT=constraints.txt PIP_DISABLE_PIP_VERSION_CHECK=1 $(BIN)/python -m pip install --quiet
 
-.PHONY: help up check test test-scenarios test-e2e bench clean
+.PHONY: help up check format test test-scenarios test-e2e test-long bench clean
 
 help:
 	@echo 'make up              a cluster with a simulated cloud on this machine, until Ctrl-C (UP="--nodes 5" for options)'
-	@echo 'make test            the test suite'
+	@echo 'make test            the test suite, in less than five minutes'
 	@echo 'make test-scenarios  only the acceptance scenarios'
 	@echo 'make check           ruff, mypy --strict, import-linter'
-	@echo 'make test-e2e        tests that need servers'
+	@echo 'make format          let ruff mend and format what it can'
+	@echo 'make test-e2e        slow tests, and tests that start servers'
+	@echo 'make test-long       every test with all its examples (hours of simulated time, thousands of clusters)'
 	@echo 'make bench           measurements, as a table and JSON'
 	@echo 'make clean           remove what the others made'
 
-# One stamp a set of packages, redone when what is asked for changes. `up` needs the runtime only.
+# One stamp per set of packages, redone when the requirements change. `up` needs the runtime only.
 $(BIN)/python:
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Plimsoll needs Python 3.11 or newer, this is " + sys.version.split()[0] + "; say make PYTHON=python3.11")'
 	@echo 'creating $(VENV)'
@@ -42,14 +46,23 @@ check: $(VENV)/.dev
 	done; \
 	echo "$$passed passed, 0 failed"
 
+format: $(VENV)/.dev
+	@$(BIN)/ruff check --fix .
+	@$(BIN)/ruff format .
+
 test: $(VENV)/.dev
-	@$(BIN)/python -m pytest --ignore=tests/e2e -n 2
+	@$(PYTEST) --ignore=tests/e2e -n 2 -m 'not slow'
 
 test-scenarios: $(VENV)/.dev
-	@$(BIN)/python -m pytest tests/scenarios
+	@$(PYTEST) tests/scenarios
 
 test-e2e: $(VENV)/.dev
-	@$(BIN)/python -m pytest tests/e2e
+	@$(PYTEST) -n 2 --dist loadfile -m '(e2e or slow) and not serial'
+	@$(PYTEST) tests/e2e -m serial
+
+test-long: $(VENV)/.dev
+	@PLIMSOLL_TEST_LONG=1 $(PYTEST) -n 2 --dist loadfile -m 'not serial'
+	@PLIMSOLL_TEST_LONG=1 $(PYTEST) tests/e2e -m serial
 
 bench: $(VENV)/.dev
 	@$(BIN)/python -m benchmarks

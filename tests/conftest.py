@@ -1,13 +1,40 @@
-"""Settings of all tests."""
+"""Settings of all tests: hypothesis profiles, and markers by folder."""
 
 from __future__ import annotations
 
 import os
+from pathlib import Path
 
-from hypothesis import HealthCheck, settings
+import pytest
+from hypothesis import HealthCheck, is_hypothesis_test, settings
 
-# No test asserts seconds, hypothesis included: a slow machine is no failure. On CI the same change gives the same
-# examples; at a desk every run tries new ones.
+from tests.effort import IS_LONG
+
+END_TO_END = Path(__file__).parent / "e2e"
+FEW_EXAMPLES = 60
+"""A property with more examples than this tries a quarter of the rest in short runs."""
+
+# No test asserts seconds, hypothesis included: a slow machine is no failure. In CI the same change gives the same
+# examples; on a developer's machine every run tries new ones.
 settings.register_profile("desk", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.register_profile("ci", parent=settings.get_profile("desk"), derandomize=True)
 settings.load_profile("ci" if os.environ.get("CI") else "desk")
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    for item in items:
+        if END_TO_END in item.path.parents:
+            item.add_marker(pytest.mark.e2e)
+        if not IS_LONG and isinstance(item, pytest.Function):
+            _shorten(item.function)
+
+
+def _shorten(test: object) -> None:
+    """Cut down the examples of a property that asks for many; `make test-long` tries them all."""
+    inner = getattr(test, "__func__", test)
+    if not is_hypothesis_test(inner):
+        return
+    wanted = inner._hypothesis_internal_use_settings
+    if wanted.max_examples > FEW_EXAMPLES:
+        fewer = FEW_EXAMPLES + (wanted.max_examples - FEW_EXAMPLES) // 4
+        inner._hypothesis_internal_use_settings = settings(wanted, max_examples=fewer)

@@ -1,16 +1,24 @@
-"""Ports that stay free while nobody listens on them."""
+"""Ports that stay free while no server listens on them."""
 
 from __future__ import annotations
 
+import os
 import random
 import socket
 
+_FIRST = 20_000
+_PER_WORKER = 2_500
+
 
 def lasting_port(chance: random.Random | None = None) -> int:
-    """A free one below those that systems give to clients: nobody is given it while the server is down."""
+    """A free port below those that the system gives to clients, so that it stays free while the server is down.
+
+    Each worker of a parallel run has its own range: two servers never get the same port.
+    """
     chance = chance or random.Random()
+    first = _FIRST + _PER_WORKER * (int(os.environ.get("PYTEST_XDIST_WORKER", "gw0")[2:]) % 4)
     while True:
-        port = chance.randrange(20_000, 30_000)
+        port = chance.randrange(first, first + _PER_WORKER)
         with socket.socket() as trying:
             if trying.connect_ex(("127.0.0.1", port)) != 0:
                 return port

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 from hypothesis import HealthCheck, given, settings
 
+from tests.effort import share_of
 from tests.nodes.planning import test_engine_differential as engine
 from tests.nodes.planning.engine_worlds import policies, snapshots
 
@@ -31,13 +32,13 @@ CASES = {
 def test_thousands_of_clusters(case: str):
     known, strategies = CASES[case]
     inner: Callable[..., None] = known.hypothesis.inner_test  # type: ignore[attr-defined]
-    thorough = settings(max_examples=750, deadline=None, suppress_health_check=list(HealthCheck))
+    thorough = settings(max_examples=share_of(750), deadline=None, suppress_health_check=list(HealthCheck))
     thorough(given(*strategies)(inner))()
 
 
 def test_first_plans_hold():
-    engine.check_first_plans_hold(clusters=3000)
+    engine.check_first_plans_hold(clusters=share_of(3000))
 
 
 def test_as_many_are_helped_as_pod_by_pod():
-    engine.check_as_many_are_helped(clusters=1000)
+    engine.check_as_many_are_helped(clusters=share_of(1000))

@@ -9,15 +9,16 @@ import signal
 from typing import TYPE_CHECKING
 
 from tests.e2e.apiserver_crash.rounds import ACKNOWLEDGED, rounds_of_load
+from tests.effort import IS_LONG
 
 if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
-ROUNDS = 50
+ROUNDS = 50 if IS_LONG else 20
 
 
-def test_fifty_kills_lose_no_acknowledged_write_and_no_event(
+def test_kills_lose_no_acknowledged_write_and_no_event(
     tmp_path: Path, record_testsuite_property: Callable[[str, object], None]
 ):
     figures = rounds_of_load(tmp_path, seed=3, ends=[signal.SIGKILL] * ROUNDS)

@@ -1,4 +1,4 @@
-"""The fuzzer of `tests/conformance`, at length: 100,000 requests, or as many as `PLIMSOLL_FUZZ_REQUESTS` says."""
+"""The fuzzer of `tests/conformance`, at length: `PLIMSOLL_FUZZ_REQUESTS`, or 100,000 requests in a long run."""
 
 from __future__ import annotations
 
@@ -7,8 +7,9 @@ import os
 import pytest
 
 from tests.conformance.fuzz_runs import fuzzed
+from tests.effort import share_of
 
-REQUESTS = int(os.environ.get("PLIMSOLL_FUZZ_REQUESTS", "100000"))
+REQUESTS = int(os.environ.get("PLIMSOLL_FUZZ_REQUESTS", share_of(100_000)))
 _SEEDS = range(10)
 
 
