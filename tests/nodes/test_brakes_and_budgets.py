@@ -7,22 +7,22 @@ from datetime import UTC, datetime
 import pytest
 
 from plimsoll.core.errors import InvalidInput
-from plimsoll.nodes.brakes import ActionGuard
 from plimsoll.nodes.config.options import InvalidOptions, read_options
 from plimsoll.nodes.planning.consolidation.budgets import Asked, allowed, read_allowance
+from plimsoll.operator.pause import ActionGuard
 
 MONDAY_NOON = datetime(2025, 1, 6, 12, tzinfo=UTC)
 SUNDAY_NOON = datetime(2025, 1, 5, 12, tzinfo=UTC)
 
 
 def test_without_a_brake_there_is_no_reason_to_hold_back():
-    assert ActionGuard.of(read_options({}), paused="").reason is None
+    assert ActionGuard().reason is None
 
 
 def test_a_dry_run_and_a_pause_each_say_what_they_are():
-    dry = ActionGuard.of(read_options({"dry-run": True}), paused="").reason
-    paused = ActionGuard.of(read_options({}), paused="maintenance").reason
-    plain = ActionGuard.of(read_options({}), paused="true").reason
+    dry = ActionGuard(dry_run=True).reason
+    paused = ActionGuard(paused="maintenance").reason
+    plain = ActionGuard(paused="true").reason
     assert dry is not None
     assert dry.code == "DryRun"
     assert paused is not None

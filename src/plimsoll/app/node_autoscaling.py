@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Any, Self, TypeVar
 import structlog
 
 from plimsoll.app.page_serving import check_address, pages_beside
+from plimsoll.journal.lazy import LazyJournal
 from plimsoll.journal.memory import MemoryJournal
-from plimsoll.journal.sqlite import SqliteJournal
 from plimsoll.kube.client import Client
 from plimsoll.kube.diagnosis.findings import Level
 from plimsoll.kube.diagnosis.rivals import autoscaler as rival_autoscaler
@@ -55,8 +55,6 @@ if TYPE_CHECKING:
 
     from plimsoll.core.clock import Clock
     from plimsoll.core.entropy import Entropy
-    from plimsoll.core.plans import Outcome, Plan
-    from plimsoll.journal.entries import Entry, Query
     from plimsoll.kube.access import Access
     from plimsoll.kube.transport import Guard, Transport
     from plimsoll.nodes.config.policy import Operation, Policy
@@ -86,37 +84,6 @@ class Settings:
 async def in_thread(plan: Callable[[], T]) -> T:
     """Plans are made beside the event loop: kernels and the solver let it go on meanwhile."""
     return await asyncio.to_thread(plan)
-
-
-class LazyJournal:
-    """A journal in a directory, opened when it is first used: who puts parts together cannot wait."""
-
-    def __init__(self, directory: Path) -> None:
-        self._directory = directory
-        self._journal: SqliteJournal | None = None
-        self._opening = asyncio.Lock()
-
-    async def append(self, plan: Plan, outcomes: tuple[Outcome, ...] = ()) -> Entry:
-        return await (await self._opened()).append(plan, outcomes)
-
-    async def conclude(self, number: int, outcomes: tuple[Outcome, ...]) -> None:
-        await (await self._opened()).conclude(number, outcomes)
-
-    async def entries(self, query: Query) -> tuple[Entry, ...]:
-        return await (await self._opened()).entries(query)
-
-    async def entry(self, number: int) -> Entry | None:
-        return await (await self._opened()).entry(number)
-
-    async def close(self) -> None:
-        if self._journal is not None:
-            await self._journal.close()
-
-    async def _opened(self) -> SqliteJournal:
-        async with self._opening:
-            if self._journal is None:
-                self._journal = await SqliteJournal.open(self._directory)
-            return self._journal
 
 
 class Running:

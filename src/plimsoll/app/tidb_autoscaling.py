@@ -11,8 +11,8 @@ from contextlib import AsyncExitStack
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, Self
 
-from plimsoll.app.node_autoscaling import LazyJournal
 from plimsoll.app.page_serving import check_address, pages_beside
+from plimsoll.journal.lazy import LazyJournal
 from plimsoll.kube.client import Client
 from plimsoll.kube.http import HttpTransport
 from plimsoll.kube.informer.factory import SharedInformerFactory

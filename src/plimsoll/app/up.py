@@ -12,9 +12,10 @@ from typing import TYPE_CHECKING, ClassVar, Final, NamedTuple
 
 from plimsoll.app.embedded_tidb import EmbeddedTidb, TidbTools
 from plimsoll.app.node_autoscaling import NAME as AUTOSCALER
-from plimsoll.app.node_autoscaling import LazyJournal, in_thread
+from plimsoll.app.node_autoscaling import in_thread
 from plimsoll.app.page_serving import serve_on
 from plimsoll.core.errors import PlimsollError
+from plimsoll.journal.lazy import LazyJournal
 from plimsoll.kube.client import Client
 from plimsoll.kube.requests.options import ClientSettings
 from plimsoll.local import first_cluster

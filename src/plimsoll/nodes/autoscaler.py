@@ -19,7 +19,6 @@ from plimsoll.core.plans import Reason
 from plimsoll.nodes.actuation.node_groups import EmptiedGroups, delete_groups, raise_to_minimum, repair
 from plimsoll.nodes.actuation.taints import restored
 from plimsoll.nodes.actuation.timing import Pacing
-from plimsoll.nodes.brakes import ActionGuard
 from plimsoll.nodes.cluster_state.node_readiness import StartupTaints, readiness_of
 from plimsoll.nodes.cluster_state.registry import ClusterState
 from plimsoll.nodes.cluster_state.templates import GroupTemplates
@@ -35,6 +34,7 @@ from plimsoll.nodes.scaledown.orchestrator import NodeActuators, ScaleDownContex
 from plimsoll.nodes.scaleup.executor import ScaleUpExecutor
 from plimsoll.nodes.scaleup.orchestrator import ScaleUpContext, ScaleUpOrchestrator
 from plimsoll.objects.owners import controller_of
+from plimsoll.operator.pause import ActionGuard
 
 if TYPE_CHECKING:
     from datetime import datetime
@@ -157,7 +157,7 @@ class Autoscaler:
 
     async def _seen(self, cluster: ClusterRead, cloud: CloudRead, wishes: ActiveConfig, now: datetime) -> LoopResult:
         """Everything is known: judge it, put right what is wrong, then grow and shrink."""
-        brakes = ActionGuard.of(wishes.policy, paused=wishes.paused)
+        brakes = ActionGuard(dry_run=wishes.policy.operation.dry_run, paused=wishes.paused)
         cleaned = () if brakes.reason else await self._cleaned(cluster, cloud, wishes, now)
         with self._stopwatch.timing("updateClusterState"):
             changes = self._state.observe(cloud.observed(cluster.nodes, wishes.policy), now)

@@ -20,7 +20,7 @@ from plimsoll.nodes.actuation.node_writer import NodeWriter
 from plimsoll.nodes.actuation.taints import SoftTaints
 from plimsoll.nodes.actuation.timing import Pacing
 from plimsoll.nodes.autoscaler import Autoscaler, AutoscalerDependencies
-from plimsoll.nodes.controller import LoopTimer
+from plimsoll.nodes.controller import LoopTimer, health_timeouts
 from plimsoll.nodes.observing.listers import Watching
 from plimsoll.nodes.observing.profiled_pods import ProfiledPods
 from plimsoll.nodes.observing.requests_watched import RequestsWatched
@@ -34,8 +34,8 @@ from plimsoll.nodes.requests.controller import RequestController, RequestDepende
 from plimsoll.nodes.requests.rollback.rollback import RollBack
 from plimsoll.nodes.requests.status_writer import RequestWriter
 from plimsoll.nodes.scaledown.orchestrator import NodeActuators
-from plimsoll.operator.action_rate import HourlyActionLimit
-from plimsoll.operator.health import Health, Patience
+from plimsoll.nodes.scaledown.removal_rate import RemovalLimit
+from plimsoll.operator.health import Health
 from plimsoll.runtime.services import Service
 
 if TYPE_CHECKING:
@@ -101,7 +101,7 @@ class NodeAutoscaler:
             journal=around.journal,
             last_plans=None if around.stepped else LastPlansWriter(around.client, LAST_PLANS_OF_NODES),
         )
-        self.health = Health(Patience.of(policy.operation))
+        self.health = Health(health_timeouts(policy.operation))
         self._cleaner = Cleaner(writer, around.provider, clock=around.clock)
         namespace = policy.operation.namespace
         self.autoscaler = Autoscaler(
@@ -112,7 +112,7 @@ class NodeAutoscaler:
                 hands=NodeActuators(
                     remover=self._remover,
                     soft_taints=SoftTaints(writer, clock=around.clock),
-                    ledger=HourlyActionLimit(around.client, clock=around.clock, namespace=namespace),
+                    ledger=RemovalLimit(around.client, clock=around.clock, namespace=namespace),
                 ),
                 cleaner=self._cleaner,
                 teller=self.teller,

@@ -14,12 +14,13 @@ from plimsoll.kube.informer.events import Added, Updated
 from plimsoll.nodes.model.reasons import PODS_TOO_NEW
 from plimsoll.nodes.observing.pod_filters import was_refused
 from plimsoll.nodes.scaleup.orchestrator import SETTLING_S
-from plimsoll.operator.health import Patience
+from plimsoll.operator.health import HealthTimeouts
 
 if TYPE_CHECKING:
     from plimsoll.core.clock import Clock
     from plimsoll.kube.informer.events import Change
     from plimsoll.nodes.autoscaler import Autoscaler
+    from plimsoll.nodes.config.policy import Operation
     from plimsoll.nodes.model.loop_result import LoopResult
     from plimsoll.nodes.observing.listers import Watching
     from plimsoll.objects.api.pods import Pod
@@ -27,6 +28,14 @@ if TYPE_CHECKING:
 
 _FRESH: Final = timedelta(seconds=10)
 """Who has waited longer has been seen by a turn already."""
+
+
+def health_timeouts(operation: Operation) -> HealthTimeouts:
+    return HealthTimeouts(
+        inactivity_s=operation.max_inactivity_s,
+        failing_s=operation.max_failing_time_s,
+        startup_s=operation.max_startup_time_s,
+    )
 
 
 class LoopTimer:
@@ -50,10 +59,10 @@ class LoopTimer:
             self._health.end()
 
     async def _turn(self) -> LoopResult:
-        self._health.turn_begins(self._clock.monotonic_s())
+        self._health.loop_started(self._clock.monotonic_s())
         turn = await self._autoscaler.run_once()
-        self._health.patience = Patience.of(turn.policy.operation)
-        self._health.turn_ended(self._clock.monotonic_s(), is_success=turn.is_success)
+        self._health.timeouts = health_timeouts(turn.policy.operation)
+        self._health.loop_finished(self._clock.monotonic_s(), is_success=turn.is_success)
         return turn
 
     async def _wait(self, turn: LoopResult) -> None:

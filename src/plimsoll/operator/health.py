@@ -1,75 +1,66 @@
-"""Whether the autoscaler is alive, as `/health-check` answers and a kubelet asks. Pure: `now` comes from outside.
+"""Liveness of a control loop, as the health page answers it. Pure: the time is a parameter.
 
-Without activity for `--max-inactivity`, or without a success for `--max-failing-time`, it is not, and had better be
-started anew; before its first success it has `--max-startup-time` (specs/nodes.md 6.1). Who does not lead does nothing
-and is well: nothing is expected before `begin`, nor after `end`. Seconds are of one monotonic clock.
+A loop is unhealthy without activity for `inactivity_s`, or without success for `failing_s`; before its first success it
+has `startup_s` (docs/design/nodes.md 6.1). A process that does not lead is healthy: no loop is expected before `begin`
+or after `end`. All seconds are of one monotonic clock.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
-from plimsoll.nodes.cluster_state.changes import spelled
-
-if TYPE_CHECKING:
-    from plimsoll.nodes.config.policy import Operation
+from plimsoll.core.durations import format_duration
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Patience:
-    """The three times."""
+class HealthTimeouts:
+    """How long a loop may be inactive, failing and starting."""
 
     inactivity_s: float
     failing_s: float
     startup_s: float
 
-    @classmethod
-    def of(cls, operation: Operation) -> Patience:
-        return cls(
-            inactivity_s=operation.max_inactivity_s,
-            failing_s=operation.max_failing_time_s,
-            startup_s=operation.max_startup_time_s,
-        )
-
 
 class Health:
-    """Told of every turn, asked by the probe."""
+    """The loop reports each iteration; the health page asks for a problem."""
 
-    def __init__(self, patience: Patience) -> None:
-        self.patience = patience
+    def __init__(self, timeouts: HealthTimeouts) -> None:
+        self.timeouts = timeouts
         self._began_s: float | None = None
         self._active_s = 0.0
         self._succeeded_s: float | None = None
 
     def begin(self, now_s: float) -> None:
-        """From now on turns are expected."""
+        """The loop runs from now on."""
         self._began_s = self._active_s = now_s
         self._succeeded_s = None
 
     def end(self) -> None:
         self._began_s = None
 
-    def turn_begins(self, now_s: float) -> None:
+    def loop_started(self, now_s: float) -> None:
         self._active_s = now_s
 
-    def turn_ended(self, now_s: float, *, is_success: bool) -> None:
+    def loop_finished(self, now_s: float, *, is_success: bool) -> None:
         self._active_s = now_s
         if is_success:
             self._succeeded_s = now_s
 
     def problem(self, now_s: float) -> str:
-        """Empty: it is well."""
+        """What is wrong; empty: the loop is healthy."""
+        limits = self.timeouts
         if self._began_s is None:
             return ""
-        if (idle_s := now_s - self._active_s) > self.patience.inactivity_s:
-            return f"last activity {spelled(idle_s)} ago, more than {spelled(self.patience.inactivity_s)}"
+        if (idle_s := now_s - self._active_s) > limits.inactivity_s:
+            return _overdue("last activity", idle_s, limits.inactivity_s)
         if self._succeeded_s is None:
-            if (waited_s := now_s - self._began_s) > self.patience.startup_s:
-                return (
-                    f"no success since the start {spelled(waited_s)} ago, more than {spelled(self.patience.startup_s)}"
-                )
+            if (waited_s := now_s - self._began_s) > limits.startup_s:
+                return _overdue("no success since the start", waited_s, limits.startup_s)
             return ""
-        if (failing_s := now_s - self._succeeded_s) > self.patience.failing_s:
-            return f"last success {spelled(failing_s)} ago, more than {spelled(self.patience.failing_s)}"
+        if (failing_s := now_s - self._succeeded_s) > limits.failing_s:
+            return _overdue("last success", failing_s, limits.failing_s)
         return ""
+
+
+def _overdue(what: str, waited_s: float, limit_s: float) -> str:
+    return f"{what} {format_duration(waited_s)} ago, more than {format_duration(limit_s)}"

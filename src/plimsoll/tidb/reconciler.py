@@ -15,8 +15,8 @@ from msgspec.structs import replace
 from plimsoll.core.errors import PlimsollError
 from plimsoll.objects.api.meta import ObjectReference
 from plimsoll.objects.api.tidb import TIDB_GROUP, TIDB_VERSION
+from plimsoll.operator.pause import ActionGuard, pause_in, read_pause
 from plimsoll.tidb.actuation.deletion import BaseStanding, Drains, Finalization, Released
-from plimsoll.tidb.brakes import brake_on
 from plimsoll.tidb.component_reconciler import ComponentReconciler, Pass
 from plimsoll.tidb.model.components import Component
 from plimsoll.tidb.model.reconcile_result import Phase, ReconcileResult
@@ -128,8 +128,15 @@ class TidbReconciler:
         return True
 
     async def _brake(self, observed: Observed) -> Reason | None:
+        """Why nothing may be done: a dry run, or a pause of the autoscaler, its cluster or all controllers."""
         settings = self._tools.settings
-        return await brake_on(self._tools.client, observed, home=settings.home, dry_run=settings.dry_run)
+        if settings.dry_run:
+            return ActionGuard(dry_run=True).reason
+        paused = pause_in(observed.scaler.metadata.annotations)
+        if not paused and observed.base is not None:
+            paused = pause_in(observed.base.metadata.annotations)
+        paused = paused or await read_pause(self._tools.client, settings.home)
+        return ActionGuard(paused=paused).reason
 
     async def _passed(self, observed: Observed) -> ReconcileResult:
         """To its end but for the telling."""

@@ -8,8 +8,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from plimsoll.kube.errors import NotSent
+from plimsoll.nodes.scaledown.removal_rate import CONFIG_MAP, RemovalLimit
 from plimsoll.objects.api.core import ConfigMap
-from plimsoll.operator.action_rate import LEDGER_NAME, HourlyActionLimit, RemovalTimes
+from plimsoll.operator.action_rate import ActionTimes
 from plimsoll.runtime.virtual_runs import DEFAULT_START as NOW
 from tests.kube.worlds import KubeWorld
 from tests.nodes.acting.removal_worlds import removal
@@ -18,8 +19,8 @@ from tests.nodes.acting.test_removals_that_fail import Faulty, SomeCalls
 NAMESPACE = "kube-system"
 
 
-def ledger(world: KubeWorld) -> HourlyActionLimit:
-    return HourlyActionLimit(world.client, clock=world.clock, namespace=NAMESPACE)
+def ledger(world: KubeWorld) -> RemovalLimit:
+    return RemovalLimit(world.client, clock=world.clock, namespace=NAMESPACE)
 
 
 def nodes(*names: str) -> list:
@@ -72,7 +73,7 @@ def test_a_group_that_goes_whole_waits_until_there_is_room_for_all_of_it():
 def test_what_people_write_into_the_ledger_counts_nothing_but_what_can_be_read():
     with KubeWorld() as world:
         now = int(world.clock.now().timestamp())
-        body = {"metadata": {"name": LEDGER_NAME}, "data": {"removals": f"oops,{now}:2,1:x,:,{now}:²"}}
+        body = {"metadata": {"name": CONFIG_MAP}, "data": {"removals": f"oops,{now}:2,1:x,:,{now}:²"}}
         world.do(world.client.create(ConfigMap, body, namespace=NAMESPACE))
         chosen, _ = world.do(ledger(world).allowed(nodes("a", "b"), 3))
         assert len(chosen) == 1
@@ -81,10 +82,10 @@ def test_what_people_write_into_the_ledger_counts_nothing_but_what_can_be_read()
 @settings(deadline=None)
 @given(st.lists(st.tuples(st.integers(0, 7200), st.integers(1, 20)), max_size=20))
 def test_times_survive_being_written(booked: list[tuple[int, int]]):
-    times = RemovalTimes()
+    times = ActionTimes()
     for second, count in sorted(booked):
         times = times.after(count, NOW + timedelta(seconds=second))
-    assert RemovalTimes.parse(times.text()) == times
+    assert ActionTimes.parse(times.text()) == times
     last = NOW + timedelta(seconds=max((second for second, _ in booked), default=0))
     recent = sum(count for second, count in booked if NOW + timedelta(seconds=second) > last - timedelta(hours=1))
     assert times.in_last_hour(last) == recent

@@ -17,7 +17,7 @@ from plimsoll.nodes.reporting.metrics.metrics import Metrics
 from plimsoll.nodes.requests.conditions import condition
 from plimsoll.nodes.requests.model import Phase, RequestsPart, StatusUpdate, UpdateKind
 from plimsoll.operator.debug_access import Reviewer, is_local
-from plimsoll.operator.health import Health, Patience
+from plimsoll.operator.health import Health, HealthTimeouts
 from plimsoll.operator.profiler import stack_of
 from tests.kube.worlds import KubeWorld, ScriptedTransport
 from tests.local.apiserver.application.worlds import ADMIN, GUEST
@@ -41,7 +41,7 @@ class Site:
 
     def __init__(self, world: KubeWorld, *, reviewer: Reviewer | None = None, profiler: Profiler | None = None) -> None:
         self.world = world
-        self.health = Health(Patience(inactivity_s=600, failing_s=900, startup_s=1200))
+        self.health = Health(HealthTimeouts(inactivity_s=600, failing_s=900, startup_s=1200))
         self.turn: LoopResult | None = None
         self.metrics = Metrics()
         self.pages = TellingPages(

@@ -4,9 +4,10 @@ import pytest
 
 from plimsoll.core.plans import Reason
 from plimsoll.nodes.config.policy import Operation
+from plimsoll.nodes.controller import health_timeouts
 from plimsoll.nodes.model.loop_result import DeletedGroup, LoopResult, RemovalResult, ScaleDownPart, ScaleUpPart
 from plimsoll.nodes.reporting.log_line import sentence_of
-from plimsoll.operator.health import Health, Patience
+from plimsoll.operator.health import Health
 from tests.nodes.telling.told_turns import (
     STOCKOUT,
     ended,
@@ -69,7 +70,7 @@ def test_many_names_are_few_and_a_number():
 
 @pytest.fixture
 def health() -> Health:
-    return Health(Patience.of(Operation()))
+    return Health(health_timeouts(Operation()))
 
 
 def test_who_does_not_lead_is_well(health: Health):
@@ -79,23 +80,23 @@ def test_who_does_not_lead_is_well(health: Health):
 def test_a_start_without_success_has_twenty_minutes(health: Health):
     health.begin(0)
     for second in range(0, 1300, 10):
-        health.turn_ended(second, is_success=False)
+        health.loop_finished(second, is_success=False)
     assert health.problem(1200) == ""
     assert health.problem(1201) == "no success since the start 20m1s ago, more than 20m0s"
 
 
 def test_ten_minutes_without_any_activity_are_too_many(health: Health):
     health.begin(0)
-    health.turn_ended(5, is_success=True)
+    health.loop_finished(5, is_success=True)
     assert health.problem(605) == ""
     assert health.problem(606) == "last activity 10m1s ago, more than 10m0s"
 
 
 def test_fifteen_minutes_without_success_are_too_many(health: Health):
     health.begin(0)
-    health.turn_ended(0, is_success=True)
+    health.loop_finished(0, is_success=True)
     for second in range(10, 1000, 10):
-        health.turn_begins(second)
+        health.loop_started(second)
     assert health.problem(900) == ""
     assert health.problem(901) == "last success 15m1s ago, more than 15m0s"
 

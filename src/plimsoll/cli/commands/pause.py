@@ -11,7 +11,6 @@ from plimsoll.cli.shared.output import Output, OutputOption, echo_value
 
 if TYPE_CHECKING:
     from plimsoll.kube.client import Client
-    from plimsoll.nodes.config.configure import RuntimeConfig
 
 SYSTEM = "kube-system"
 OfProgramOption = Annotated[
@@ -43,7 +42,7 @@ def pause(
     connection = Connection(kubeconfig=kubeconfig, context=context, server=server)
     before = _set(connection, namespace, reason, output)
     told = f"paused in {namespace}" + (f": {reason.strip()}" if reason.strip() else "")
-    _tell({"paused": reason.strip() or "true", "before": before.paused}, told, namespace, output)
+    _tell({"paused": reason.strip() or "true", "before": before}, told, namespace, output)
 
 
 def resume(
@@ -63,16 +62,16 @@ def resume(
       plimsoll resume --kubeconfig ./cluster/kubeconfig
     """
     before = _set(Connection(kubeconfig=kubeconfig, context=context, server=server), namespace, None, output)
-    why = "" if before.paused in {"", "true"} else f" (it was: {before.paused})"
-    told = f"no longer paused in {namespace}{why}" if before.paused else f"was not paused in {namespace}"
-    _tell({"paused": "", "before": before.paused}, told, namespace, output)
+    why = "" if before in {"", "true"} else f" (it was: {before})"
+    told = f"no longer paused in {namespace}{why}" if before else f"was not paused in {namespace}"
+    _tell({"paused": "", "before": before}, told, namespace, output)
 
 
-def _set(connection: Connection, namespace: str, why: str | None, output: Output) -> RuntimeConfig:
+def _set(connection: Connection, namespace: str, why: str | None, output: Output) -> str:
     from plimsoll.kube.errors import NotFound
-    from plimsoll.nodes.config.configure import set_pause
+    from plimsoll.operator.pause import set_pause
 
-    async def work(client: Client) -> RuntimeConfig:
+    async def work(client: Client) -> str:
         return await set_pause(client, namespace, why)
 
     try:

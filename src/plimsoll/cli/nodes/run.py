@@ -189,7 +189,7 @@ def flag_rows() -> list[tuple[str, str, str, str, str, str]]:
 
 def _shown(flag: Flag) -> str:
     """A default as one would type it."""
-    from plimsoll.nodes.cluster_state.changes import spelled
+    from plimsoll.core.durations import format_duration
 
     default = flag.default
     if default is None or default in ((), ""):
@@ -198,4 +198,4 @@ def _shown(flag: Flag) -> str:
         return str(default).lower()
     if isinstance(default, tuple):
         return ",".join(map(str, default))
-    return spelled(default) if flag.kind == "duration" else str(getattr(default, "value", default))
+    return format_duration(default) if flag.kind == "duration" else str(getattr(default, "value", default))

@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
+from plimsoll.core.durations import format_duration
 from plimsoll.core.plans import Reason
 from plimsoll.nodes.model.reasons import DELETE_UNREGISTERED, SCALE_UP_TIMED_OUT
 
@@ -67,7 +68,7 @@ class Changes:
 def timed_out(group: str, *, missing: int, waited_s: float) -> Reason:
     return Reason(
         code=SCALE_UP_TIMED_OUT,
-        message=f"Nodes added to group {group} failed to register within {spelled(waited_s)}",
+        message=f"Nodes added to group {group} failed to register within {format_duration(waited_s)}",
         facts={"group": group, "missing": missing, "waitedSeconds": waited_s},
     )
 
@@ -98,7 +99,7 @@ def never_registered(group: str, count: int, *, limit_s: float, kept: int) -> Re
     left = f"; {kept} more stay, the group is at its min size without them" if kept else ""
     return Reason(
         code=DELETE_UNREGISTERED,
-        message=f"{count} instances of group {group} did not become nodes within {spelled(limit_s)}{left}",
+        message=f"{count} instances of group {group} did not become nodes within {format_duration(limit_s)}{left}",
         facts={"group": group, "instances": count, "kept": kept, "limitSeconds": limit_s},
     )
 
@@ -106,16 +107,6 @@ def never_registered(group: str, count: int, *, limit_s: float, kept: int) -> Re
 def size_differs(group: str, *, nodes: int, target: int, limit_s: float) -> Reason:
     return Reason(
         code=WRONG_SIZE,
-        message=f"group {group} has {nodes} nodes and a target of {target} for more than {spelled(limit_s)}",
+        message=f"group {group} has {nodes} nodes and a target of {target} for more than {format_duration(limit_s)}",
         facts={"group": group, "nodes": nodes, "target": target, "limitSeconds": limit_s},
     )
-
-
-def spelled(seconds: float) -> str:
-    """A duration as Go writes it: 15m0s, 1h0m10s, 1.5s."""
-    minutes, rest = divmod(round(seconds, 3), 60)
-    shown = f"{rest:.3f}".rstrip("0").rstrip(".") + "s"
-    hours, minutes = divmod(int(minutes), 60)
-    if hours:
-        return f"{hours}h{minutes}m{shown}"
-    return f"{minutes}m{shown}" if minutes else shown

@@ -12,15 +12,20 @@ from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 
-from plimsoll.core.errors import GaveUp, InvalidInput
-from plimsoll.kube.errors import Conflict, NotFound
-from plimsoll.nodes.brakes import PAUSED_ANNOTATION
+from plimsoll.core.errors import InvalidInput
 from plimsoll.nodes.config.flags import InvalidOptions
 from plimsoll.nodes.config.options import known_flag, read_options
-from plimsoll.nodes.config.source import CONFIG_MAP, OPTIONS_KEY, options_in
-from plimsoll.objects.api.core import ConfigMap
+from plimsoll.nodes.config.source import OPTIONS_KEY, options_in
 from plimsoll.objects.api.meta import Time, written_time
 from plimsoll.objects.codec.yaml import dump
+from plimsoll.operator.pause import pause_in
+from plimsoll.operator.program_config import (
+    CONFIG_MAP,
+    WRITE_ATTEMPTS,
+    patch_config_map,
+    read_config_map,
+    too_many_conflicts,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -31,7 +36,6 @@ if TYPE_CHECKING:
 
 CONFIGURED_AT: Final = "plimsoll.io/configured-at"
 """When options were changed last by `plimsoll nodes configure`: who ran a turn since then has read them."""
-_ATTEMPTS: Final = 5
 ONLY_AT_START: Final = frozenset(
     {
         *("address", "kubeconfig", "kubernetes", "namespace", "cloud-provider", "cloud-config", "cluster-name"),
@@ -86,11 +90,9 @@ class Changed:
 
 
 async def read_steering(client: Client, namespace: str) -> RuntimeConfig:
-    try:
-        found = await client.get(ConfigMap, CONFIG_MAP, namespace=namespace)
-    except NotFound:
+    found = await read_config_map(client, namespace)
+    if found is None:
         return RuntimeConfig()
-    paused = found.metadata.annotations.get(PAUSED_ANNOTATION, "")
     options: Mapping[str, Any] = {}
     problem = ""
     try:
@@ -100,7 +102,7 @@ async def read_steering(client: Client, namespace: str) -> RuntimeConfig:
         problem = str(error)
     return RuntimeConfig(
         options=options,
-        paused="" if paused == "false" else paused,
+        paused=pause_in(found.metadata.annotations),
         problem=problem,
         configured_at=_moment(found.metadata.annotations.get(CONFIGURED_AT, "")),
         version=found.metadata.resource_version,
@@ -114,25 +116,12 @@ def _moment(written: str) -> datetime | None:
         return None
 
 
-async def set_pause(client: Client, namespace: str, why: str | None) -> RuntimeConfig:
-    """Paused for this reason ("" counts as one), or with None no longer; what it was before is given back."""
-    annotation = None if why is None else why.strip() or "true"
-    for _ in range(_ATTEMPTS):
-        before = await read_steering(client, namespace)
-        if annotation is None and not before.paused:
-            return before
-        patch = {"metadata": {"annotations": {PAUSED_ANNOTATION: annotation}}}
-        if await _written(client, namespace, patch, version=before.version):
-            return before
-    raise _overtaken(namespace)
-
-
 async def configure(client: Client, namespace: str, wanted: Wanted) -> Changed:
     """Sets and forgets options; raises `InvalidOptions` or `InvalidInput`, and then nothing is changed."""
     changes = canonical(wanted.options)
     _check_running(changes)
     unset = [_known(name).name for name in wanted.unset]
-    for _ in range(_ATTEMPTS):
+    for _ in range(WRITE_ATTEMPTS):
         before = await read_steering(client, namespace)
         if before.problem and not before.options:
             raise InvalidInput(f"{before.problem}; mend or delete it first", path=f"ConfigMap {namespace}/{CONFIG_MAP}")
@@ -146,9 +135,9 @@ async def configure(client: Client, namespace: str, wanted: Wanted) -> Changed:
         patch: dict[str, Any] = {"data": {OPTIONS_KEY: dump(dict(changed.after)) if changed.after else ""}}
         when = None if wanted.now is None else written_time(wanted.now)
         patch["metadata"] = {"annotations": {CONFIGURED_AT: when}}
-        if await _written(client, namespace, patch, version=before.version):
+        if await patch_config_map(client, namespace, patch, version=before.version):
             return changed
-    raise _overtaken(namespace)
+    raise too_many_conflicts(namespace)
 
 
 def canonical(options: Mapping[str, Any]) -> dict[str, Any]:
@@ -181,26 +170,3 @@ def _check_running(options: Mapping[str, Any]) -> None:
     if fixed:
         told = "is read at the start only; give it to plimsoll run nodes, and start that anew"
         raise InvalidOptions((f"--{name}", told) for name in fixed)
-
-
-async def _written(client: Client, namespace: str, patch: dict[str, Any], *, version: str) -> bool:
-    """False: somebody else was faster."""
-    metadata = patch.get("metadata", {})
-    try:
-        if version:
-            body = {**patch, "metadata": {**metadata, "resourceVersion": version}}
-            await client.merge_patch(ConfigMap, CONFIG_MAP, body, namespace=namespace)
-        else:
-            body = {**patch, "metadata": {**metadata, "name": CONFIG_MAP, "namespace": namespace}}
-            await client.create(ConfigMap, body, namespace=namespace)
-    except Conflict:  # AlreadyExists is one
-        return False
-    except NotFound:
-        if not version:  # it is the namespace that is missing
-            raise
-        return False
-    return True
-
-
-def _overtaken(namespace: str) -> GaveUp:
-    return GaveUp(f"ConfigMap {namespace}/{CONFIG_MAP} was changed by others {_ATTEMPTS} times meanwhile; try again")

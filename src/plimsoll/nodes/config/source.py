@@ -15,7 +15,6 @@ import structlog
 from plimsoll.core.errors import InvalidInput
 from plimsoll.core.plans import Reason
 from plimsoll.kube.requests.options import Selection
-from plimsoll.nodes.brakes import PAUSED_ANNOTATION
 from plimsoll.nodes.config.flags import InvalidOptions
 from plimsoll.nodes.config.options import known_flag, read_options
 from plimsoll.nodes.planning.scaleup.expanders import CONFIG_MAP as PRIORITIES
@@ -23,6 +22,8 @@ from plimsoll.nodes.planning.scaleup.expanders import KEY as PRIORITIES_KEY
 from plimsoll.nodes.planning.scaleup.expanders import read_priorities
 from plimsoll.objects.api.core import ConfigMap
 from plimsoll.objects.codec.manifests import read_documents
+from plimsoll.operator.pause import pause_in
+from plimsoll.operator.program_config import CONFIG_MAP
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -35,8 +36,6 @@ if TYPE_CHECKING:
 
 log = structlog.get_logger(__name__)
 
-CONFIG_MAP: Final = "plimsoll"
-"""In the namespace of the program: options of each subsystem, and the pause."""
 OPTIONS_KEY: Final = "nodes"
 
 
@@ -91,7 +90,7 @@ class ConfigMapConfig:
         problems: list[str] = []
         policy = self._policy(problems)
         ours = self._ours.cache.get(CONFIG_MAP, self._namespace)
-        paused = "" if ours is None else ours.metadata.annotations.get(PAUSED_ANNOTATION, "")
+        paused = "" if ours is None else pause_in(ours.metadata.annotations)
         priorities, priority_problem = self._priorities(problems)
         for problem in problems:
             if problem not in self._told:
@@ -100,7 +99,7 @@ class ConfigMapConfig:
         chosen = replace(policy, priorities=priorities, naming=self._naming, overlay=self._overlay)
         return ActiveConfig(
             policy=chosen,
-            paused="" if paused == "false" else paused,
+            paused=paused,
             problems=tuple(problems),
             priority_problem=priority_problem,
         )

@@ -13,10 +13,10 @@ from __future__ import annotations
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any, Final
 
-from plimsoll.nodes.brakes import DRY_RUN
 from plimsoll.nodes.model.min_size import raised_groups
 from plimsoll.nodes.model.reasons import BLOCKED_BY_POD, PODS_TOO_NEW, WAITS_FOR_COMPLETION
 from plimsoll.nodes.model.scale_up_plan import Result
+from plimsoll.operator.pause import DRY_RUN
 
 if TYPE_CHECKING:
     from plimsoll.core.plans import Reason

@@ -30,7 +30,6 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping, Sequence
     from datetime import datetime
 
-    from plimsoll.nodes.brakes import ActionGuard
     from plimsoll.nodes.cluster_state.changes import Changes
     from plimsoll.nodes.config.policy import Policy
     from plimsoll.nodes.model.loop_result import ScaleUpPart
@@ -48,6 +47,7 @@ if TYPE_CHECKING:
     from plimsoll.nodes.requests.status_writer import RequestWriter
     from plimsoll.objects.api.nodes import Node
     from plimsoll.objects.api.pods import Pod
+    from plimsoll.operator.pause import ActionGuard
 
 GROWTH_RETURNED: Final = "GrowthReturned"
 _RETURNING: Final = "growth of requests is being taken back"

@@ -22,7 +22,6 @@ if TYPE_CHECKING:
 
     from plimsoll.nodes.actuation.deletion_controller import NodeDeletionController
     from plimsoll.nodes.actuation.taints import SoftTaints
-    from plimsoll.nodes.brakes import ActionGuard
     from plimsoll.nodes.config.policy import Policy, ScaleDown
     from plimsoll.nodes.model.loop_result import FinishedRemoval
     from plimsoll.nodes.model.plan_runner import PlanRunner
@@ -30,8 +29,9 @@ if TYPE_CHECKING:
     from plimsoll.nodes.planning.scaledown.drainability import Controller, ControllerKey
     from plimsoll.nodes.planning.scaledown.planner import Simulation, UnremovableNode
     from plimsoll.nodes.planning.scaledown.selection import NodeRemoval
+    from plimsoll.nodes.scaledown.removal_rate import RemovalLimit
     from plimsoll.objects.api.nodes import Node
-    from plimsoll.operator.action_rate import HourlyActionLimit
+    from plimsoll.operator.pause import ActionGuard
     from plimsoll.scheduling.cluster_view import PodKey
 
 
@@ -92,7 +92,7 @@ class NodeActuators:
 
     remover: NodeDeletionController
     soft_taints: SoftTaints
-    ledger: HourlyActionLimit
+    ledger: RemovalLimit
 
 
 class ScaleDownOrchestrator:

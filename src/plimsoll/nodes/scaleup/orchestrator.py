@@ -21,7 +21,6 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterable, Mapping
     from datetime import datetime
 
-    from plimsoll.nodes.brakes import ActionGuard
     from plimsoll.nodes.config.policy import Policy
     from plimsoll.nodes.model.plan_runner import PlanRunner
     from plimsoll.nodes.model.scale_up_plan import GroupScaleUp, ScaleUpPlan
@@ -29,6 +28,7 @@ if TYPE_CHECKING:
     from plimsoll.nodes.planning.scaleup.planner import Proposal
     from plimsoll.nodes.reporting.timings import Stopwatch
     from plimsoll.nodes.scaleup.executor import ScaleUpExecutor
+    from plimsoll.operator.pause import ActionGuard
 
 
 SETTLING_S: Final = 2.0

@@ -16,7 +16,7 @@ from msgspec.structs import replace
 from plimsoll.core.plans import encode
 from plimsoll.journal.entries import Entry
 from plimsoll.journal.errors import JournalError
-from plimsoll.tidb.brakes import DRY_RUN
+from plimsoll.operator.pause import DRY_RUN
 from plimsoll.tidb.model.reconcile_types import CreateGroup
 from plimsoll.tidb.reporting.conditions import conditions_of
 from plimsoll.tidb.reporting.messages import events_of, plan_of, sentences_of
@@ -70,7 +70,7 @@ class Teller:
         self.metrics.observe(result)
         self._log(result)
         await self._keep(result)
-        if result.brake is not DRY_RUN:
+        if not _is_dry_run(result):
             await self._tell_cluster(observed, result)
 
     async def leave(self) -> None:
@@ -107,7 +107,7 @@ class Teller:
 
     async def _keep(self, result: ReconcileResult) -> None:
         """In the journal and, for whoever cannot reach it, as the last plan; unless the pass before said the same."""
-        last_plans = None if result.brake is DRY_RUN else self._last_plans
+        last_plans = None if _is_dry_run(result) else self._last_plans
         if self._journal is None and last_plans is None:
             return
         self._number += 1
@@ -129,3 +129,7 @@ class Teller:
         if last_plans is not None:
             entry = Entry(number=self._number, plan=plan, outcomes=outcomes)
             await last_plans.writer.keep(entry, last_plans.namespace)
+
+
+def _is_dry_run(result: ReconcileResult) -> bool:
+    return result.brake is not None and result.brake.code == DRY_RUN

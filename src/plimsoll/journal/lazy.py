@@ -1,0 +1,45 @@
+"""A journal that is opened when it is first used."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING
+
+from plimsoll.journal.sqlite import SqliteJournal
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from plimsoll.core.plans import Outcome, Plan
+    from plimsoll.journal.entries import Entry, Query
+
+
+class LazyJournal:
+    """Opens the journal of a directory with the first call: a constructor cannot wait for a file."""
+
+    def __init__(self, directory: Path) -> None:
+        self._directory = directory
+        self._journal: SqliteJournal | None = None
+        self._opening = asyncio.Lock()
+
+    async def append(self, plan: Plan, outcomes: tuple[Outcome, ...] = ()) -> Entry:
+        return await (await self._opened()).append(plan, outcomes)
+
+    async def conclude(self, number: int, outcomes: tuple[Outcome, ...]) -> None:
+        await (await self._opened()).conclude(number, outcomes)
+
+    async def entries(self, query: Query) -> tuple[Entry, ...]:
+        return await (await self._opened()).entries(query)
+
+    async def entry(self, number: int) -> Entry | None:
+        return await (await self._opened()).entry(number)
+
+    async def close(self) -> None:
+        if self._journal is not None:
+            await self._journal.close()
+
+    async def _opened(self) -> SqliteJournal:
+        async with self._opening:
+            if self._journal is None:
+                self._journal = await SqliteJournal.open(self._directory)
+            return self._journal
