@@ -12,9 +12,10 @@ from hypothesis import strategies as st
 from plimsoll.core.plans import Reason
 from plimsoll.kube.errors import Conflict, Forbidden, Status, TimedOut
 from plimsoll.nodes.actuation.node_writer import NodeGone, NodeWriter
-from plimsoll.nodes.actuation.taints import DELETION_CANDIDATE, SoftTaints, mark, restored, unmark
+from plimsoll.nodes.actuation.taints import SoftTaints, mark, restored, unmark
 from plimsoll.nodes.actuation.timing import Pacing
 from plimsoll.nodes.config.policy import ScaleDown
+from plimsoll.nodes.model.taints import DELETION_CANDIDATE
 from plimsoll.objects.api.meta import ObjectMeta
 from plimsoll.objects.api.nodes import Node, NodeSpec, Taint
 from plimsoll.runtime.virtual_runs import DEFAULT_START, run_virtual

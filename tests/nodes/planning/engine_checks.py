@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from plimsoll.core.resources import CPU, MEMORY
-from plimsoll.nodes.planning.scaleup.resource_limits import usage_of
 from plimsoll.nodes.planning.scaleup.verifier import verify
+from plimsoll.nodes.planning.state.resource_limits import usage_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -9,9 +9,9 @@ import pytest
 
 from plimsoll.nodes.model.snapshot import PendingPods
 from plimsoll.nodes.planning.consolidation.planner import Terms, consolidate
-from plimsoll.nodes.planning.requests.placeholder_pods import Lumps, is_booked, placeholder_pod
 from plimsoll.nodes.planning.scaledown.planner import find_unneeded
 from plimsoll.nodes.planning.scaleup.nominations import settled
+from plimsoll.nodes.planning.state.placeholder_pods import Lumps, is_booked, placeholder_pod
 from plimsoll.scheduling.cluster_view import PlacedPod
 from tests.nodes.planning.clusters_to_shrink import NOON, group, node, pod, policy, snapshot
 

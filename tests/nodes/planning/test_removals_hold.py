@@ -12,9 +12,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec import structs
 
+from plimsoll.nodes.model.pod_traits import is_daemon_pod
 from plimsoll.nodes.planning.consolidation.planner import Terms, consolidate
 from plimsoll.nodes.planning.scaledown import simulator
-from plimsoll.nodes.planning.scaledown.drainability import DrainRules, is_daemon_pod
+from plimsoll.nodes.planning.scaledown.drainability import DrainRules
 from plimsoll.nodes.planning.scaledown.eligibility import ScaleDownState
 from plimsoll.nodes.planning.scaledown.planner import find_unneeded
 from plimsoll.nodes.planning.scaledown.selection import NodeRemoval, NodesToDelete, nodes_to_delete

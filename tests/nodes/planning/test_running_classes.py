@@ -8,8 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec import structs
 
-from plimsoll.nodes.planning.equivalence.running_classes import sorted_kinds
 from plimsoll.nodes.planning.equivalence.scheduling_keys import Forms
+from plimsoll.nodes.planning.scaledown.running_classes import sorted_kinds
 from plimsoll.nodes.planning.state.node_arrays import NodeArrays
 from plimsoll.nodes.planning.state.node_pods import PodsByNode
 from plimsoll.scheduling import ClusterView, Storage
@@ -17,7 +17,7 @@ from tests.nodes.planning.random_clusters import CLAIMS, CLASSES, NAMESPACES, VO
 from tests.scheduling.cluster import node, pod
 
 if TYPE_CHECKING:
-    from plimsoll.nodes.planning.equivalence.running_classes import Sorted
+    from plimsoll.nodes.planning.scaledown.running_classes import Sorted
     from plimsoll.objects.api.pods import Pod
 
 STORAGE = Storage(claims=CLAIMS, volumes=VOLUMES, classes=CLASSES)

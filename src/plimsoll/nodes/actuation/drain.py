@@ -32,8 +32,9 @@ from plimsoll.kube.subresources import Blocked
 from plimsoll.nodes.acting.kube_trouble import CALL_FAILED
 from plimsoll.nodes.actuation.timing import Looks
 from plimsoll.nodes.model.loop_result import EvictedPod
+from plimsoll.nodes.model.pod_traits import is_daemon_pod
 from plimsoll.nodes.model.reasons import BLOCKED_BY_POD
-from plimsoll.nodes.planning.scaledown.drainability import Drain, is_daemon_pod
+from plimsoll.nodes.planning.scaledown.drainability import Drain
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence

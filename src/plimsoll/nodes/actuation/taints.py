@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any, Final
 import structlog
 
 from plimsoll.core.plans import Reason
-from plimsoll.nodes.planning.scaleup.resource_limits import BEING_DELETED
+from plimsoll.nodes.model.taints import BEING_DELETED, DELETION_CANDIDATE
 from plimsoll.objects.api.nodes import Node, Taint
 
 if TYPE_CHECKING:
@@ -95,7 +95,6 @@ def others(node: Node, key: str) -> list[Taint]:
 
 log = structlog.get_logger(__name__)
 
-DELETION_CANDIDATE: Final = "DeletionCandidateOfClusterAutoscaler"
 PREFER_NO_SCHEDULE: Final = "PreferNoSchedule"
 
 

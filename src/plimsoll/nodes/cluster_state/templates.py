@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Final
 from msgspec import structs
 
 from plimsoll.nodes.cluster_state.node_readiness import StartupTaints, is_tainted_for_deletion, readiness_of
-from plimsoll.nodes.planning.scaledown.drainability import has_mirror, is_daemon_pod
+from plimsoll.nodes.model.pod_traits import has_mirror, is_daemon_pod
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping, Sequence

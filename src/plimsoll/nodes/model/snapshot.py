@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from datetime import datetime
 
     from plimsoll.core.resources import ResourceVector
-    from plimsoll.nodes.planning.state.planner_cache import PlannerCache
+    from plimsoll.nodes.model.planner_cache import PlannerCache
     from plimsoll.objects.api.nodes import Node, Taint
     from plimsoll.objects.api.pods import Pod
     from plimsoll.objects.api.policy import PodDisruptionBudget

@@ -20,10 +20,10 @@ if TYPE_CHECKING:
     from plimsoll.nodes.config.policy import Policy
     from plimsoll.nodes.model.loop_result import ScaleUpResult
     from plimsoll.nodes.model.plan_runner import PlanRunner
+    from plimsoll.nodes.model.planner_cache import PlannerCache
     from plimsoll.nodes.model.snapshot import Snapshot
     from plimsoll.nodes.planning.scaledown.eligibility import ScaleDownState
     from plimsoll.nodes.planning.scaledown.selection import NodeRemoval
-    from plimsoll.nodes.planning.state.planner_cache import PlannerCache
     from plimsoll.nodes.scaleup.executor import ScaleUpExecutor
 
 

@@ -42,7 +42,7 @@ from plimsoll.nodes.planning.autoprovisioning.requirements import (
     homes,
     wishes_of,
 )
-from plimsoll.nodes.planning.scaleup.resource_limits import Counted, ResourceLimit, exhausted, growth
+from plimsoll.nodes.planning.state.resource_limits import Counted, ResourceLimit, exhausted, growth
 
 if TYPE_CHECKING:
     from collections.abc import Hashable, Iterator, Mapping, Sequence

@@ -12,6 +12,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from plimsoll.nodes.model.gpus import is_gpu
+from plimsoll.nodes.model.taints import BEING_DELETED, DELETION_CANDIDATE
 from plimsoll.objects.api.nodes import Taint
 
 if TYPE_CHECKING:
@@ -27,7 +28,7 @@ STARTUP_PREFIX: Final = "startup-taint.cluster-autoscaler.kubernetes.io/"
 STATUS_PREFIX: Final = "status-taint.cluster-autoscaler.kubernetes.io/"
 IGNORED_PREFIX: Final = "ignore-taint.cluster-autoscaler.kubernetes.io/"
 _OF_THE_SYSTEM: Final = ("node.kubernetes.io/", "node.cloudprovider.kubernetes.io/", "node-role.kubernetes.io/")
-_OURS: Final = frozenset({"ToBeDeletedByClusterAutoscaler", "DeletionCandidateOfClusterAutoscaler"})
+_OURS: Final = frozenset({BEING_DELETED, DELETION_CANDIDATE})
 CONDITIONS: Final = frozenset(
     {
         *(

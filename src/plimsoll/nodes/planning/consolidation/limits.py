@@ -12,11 +12,11 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 
 from plimsoll.core.resources import ResourceVector
+from plimsoll.nodes.model.pod_traits import DELETION_COST
 from plimsoll.nodes.model.prices import price_of
 from plimsoll.nodes.planning.consolidation.budgets import EMPTY, UNDERUTILIZED, UNLIMITED, Asked, allowed
 from plimsoll.nodes.planning.scaledown.drainability import Drain
-from plimsoll.nodes.planning.scaleup.resource_limits import Counted, floors, usage_of_rows
-from plimsoll.nodes.planning.state.node_pods import DELETION_COST
+from plimsoll.nodes.planning.state.resource_limits import Counted, floors, usage_of_rows
 from plimsoll.scheduling.priorities import priority_of
 
 if TYPE_CHECKING:

@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 
 from plimsoll.core.plans import Reason
+from plimsoll.nodes.model.planner_cache import PlannerCache
 from plimsoll.nodes.model.snapshot import PendingPods
 from plimsoll.nodes.planning.consolidation.budgets import EMPTY, ONE_IN_TEN, UNDERUTILIZED
 from plimsoll.nodes.planning.consolidation.limits import Shares, disturbance, node_prices, shared_limits
@@ -39,7 +40,6 @@ from plimsoll.nodes.planning.scaledown.simulator import (
 )
 from plimsoll.nodes.planning.scaleup.planner import plan_scale_up
 from plimsoll.nodes.planning.state.node_pods import off_its_node
-from plimsoll.nodes.planning.state.planner_cache import PlannerCache
 from plimsoll.solver.consolidation.consolidate import Limits, RemovalStatus
 from plimsoll.solver.consolidation.consolidate import consolidate as choose_survivors
 

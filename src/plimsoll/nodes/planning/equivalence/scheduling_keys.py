@@ -24,6 +24,7 @@ from plimsoll.scheduling.rules.resources_fit import pod_demand
 if TYPE_CHECKING:
     from collections.abc import Hashable, Iterable, Mapping
 
+    from plimsoll.nodes.model.planner_cache import PlannerCache
     from plimsoll.objects.api.affinity import (
         NodeSelectorRequirement,
         NodeSelectorTerm,
@@ -122,6 +123,21 @@ class Forms:
         found = self._by_key.setdefault(made.key, made)
         self._made += found is made
         return found
+
+
+def pending_keys(cache: PlannerCache) -> Forms:
+    """The keys of pending pods."""
+    return cache.get(Forms, "pending")
+
+
+def request_keys(cache: PlannerCache) -> Forms:
+    """The keys of pods of ProvisioningRequests, which are planned apart from pending pods."""
+    return cache.get(Forms, "requests")
+
+
+def running_keys(cache: PlannerCache) -> Forms:
+    """The keys of running pods."""
+    return cache.get(Forms, "running")
 
 
 def _soundness(pod: Pod, form: SpecForm, under: Hashable) -> Form:

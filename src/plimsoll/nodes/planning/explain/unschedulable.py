@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 
     from plimsoll.nodes.planning.scaleup.placement import Placement
     from plimsoll.nodes.planning.scaleup.problem import ScaleUpProblem
-    from plimsoll.nodes.planning.scaleup.resource_limits import ResourceLimit
+    from plimsoll.nodes.planning.state.resource_limits import ResourceLimit
     from plimsoll.scheduling.cluster_view import ClusterView
     from plimsoll.scheduling.verdicts import Refusal
     from plimsoll.solver.problem import Flags

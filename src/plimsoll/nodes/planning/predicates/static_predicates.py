@@ -24,6 +24,7 @@ from plimsoll.scheduling.verdicts import Refusal
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
+    from plimsoll.nodes.model.planner_cache import PlannerCache
     from plimsoll.nodes.planning.equivalence.pod_classes import PodClass
     from plimsoll.nodes.planning.state.node_arrays import NodeArrays
     from plimsoll.objects.api.affinity import NodeSelector
@@ -73,6 +74,17 @@ class Verdicts:
     def __init__(self) -> None:
         self.refusals = Refusals()
         self.known: dict[tuple[Any, ...], int] = {}
+
+
+# Verdicts are only ever added; past this many they are computed again.
+_MOST_VERDICTS: Final = 200_000
+
+
+def cached_verdicts(cache: PlannerCache) -> Verdicts:
+    """The verdicts of earlier loop iterations, unless there are too many of them."""
+    if len(cache.get(Verdicts).known) > _MOST_VERDICTS:
+        cache.drop(Verdicts)
+    return cache.get(Verdicts)
 
 
 class StaticRules:

@@ -11,13 +11,14 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Final
 
+from plimsoll.nodes.planning.equivalence.scheduling_keys import request_keys
 from plimsoll.nodes.planning.packing.place import FailedClasses
 from plimsoll.nodes.planning.requests.check_queue import Check, Checked, Line
-from plimsoll.nodes.planning.requests.placeholder_pods import Lumps
 from plimsoll.nodes.planning.scaleup.nominations import with_promises_kept
 from plimsoll.nodes.planning.scaleup.planner import plan_scale_up
 from plimsoll.nodes.planning.scaleup.problem import ScaleUpProblem
 from plimsoll.nodes.planning.scaleup.verifier import verify
+from plimsoll.nodes.planning.state.placeholder_pods import Lumps
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -86,7 +87,7 @@ def check_capacity(snapshot: Snapshot, policy: Policy, checks: Sequence[Check]) 
         return Checks()
     pending = tuple(pending_pods for check in checks for pending_pods in check.pods)
     alone = replace(snapshot, pending=pending, groups=(), machine_types=(), promises={})
-    forms = None if snapshot.memory is None else snapshot.memory.asking_forms
+    forms = None if snapshot.memory is None else request_keys(snapshot.memory)
     board = ScaleUpProblem.of(alone, replace(policy, nap=replace(policy.nap, enabled=False)), forms=forms)
     doubts = FailedClasses()
     for _ in range(_ROUNDS):

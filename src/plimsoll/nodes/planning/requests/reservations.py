@@ -19,17 +19,17 @@ import numpy as np
 from plimsoll.nodes.model.scale_up_plan import Result, ScaleUpPlan
 from plimsoll.nodes.planning.packing.place import FailedClasses, PackingOptions, place
 from plimsoll.nodes.planning.packing.pod_relations import PodRelations
-from plimsoll.nodes.planning.requests.placeholder_pods import Lumps
 from plimsoll.nodes.planning.scaleup.placement import Placement
 from plimsoll.nodes.planning.scaleup.problem import ScaleUpProblem
 from plimsoll.nodes.planning.scaleup.verifier import verify
+from plimsoll.nodes.planning.state.placeholder_pods import Lumps
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from plimsoll.nodes.config.policy import Policy
+    from plimsoll.nodes.model.planner_cache import PlannerCache
     from plimsoll.nodes.model.snapshot import PendingPods, Snapshot
-    from plimsoll.nodes.planning.state.planner_cache import PlannerCache
     from plimsoll.solver.problem import Flags, Ints
 
 _ROUNDS: Final = 4

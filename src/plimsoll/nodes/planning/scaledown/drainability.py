@@ -12,6 +12,14 @@ from datetime import timedelta
 from enum import StrEnum
 from typing import TYPE_CHECKING, Final
 
+from plimsoll.nodes.model.pod_traits import (
+    KUBE_SYSTEM,
+    SAFE_LOCAL_VOLUMES,
+    SAFE_TO_EVICT,
+    has_mirror,
+    is_daemon_pod,
+    local_volumes,
+)
 from plimsoll.nodes.model.reasons import WAITS_FOR_COMPLETION
 from plimsoll.nodes.planning.scaledown.pdbs import RemainingPdbs
 from plimsoll.objects.owners import controller_of
@@ -23,14 +31,8 @@ if TYPE_CHECKING:
     from plimsoll.nodes.config.policy import ScaleDown
     from plimsoll.objects.api.meta import OwnerReference
     from plimsoll.objects.api.pods import Pod
-    from plimsoll.objects.api.storage import Volume
 
-MIRROR: Final = "kubernetes.io/config.mirror"
-DAEMON_POD: Final = "cluster-autoscaler.kubernetes.io/daemonset-pod"
-SAFE_TO_EVICT: Final = "cluster-autoscaler.kubernetes.io/safe-to-evict"
-SAFE_LOCAL_VOLUMES: Final = "cluster-autoscaler.kubernetes.io/safe-to-evict-local-volumes"
 ON_COMPLETION: Final = "on-completion"
-KUBE_SYSTEM: Final = "kube-system"
 
 CONTROLLER_NOT_FOUND: Final = "ControllerNotFound"
 MIN_REPLICAS_REACHED: Final = "MinReplicasReached"
@@ -90,17 +92,6 @@ UNKNOWN: Final = Controller()
 """Nobody looked: it counts as there, with replicas enough."""
 
 
-def has_mirror(pod: Pod) -> bool:
-    return MIRROR in pod.metadata.annotations
-
-
-def is_daemon_pod(pod: Pod) -> bool:
-    if pod.metadata.annotations.get(DAEMON_POD) == "true":
-        return True
-    owner = controller_of(pod.metadata)
-    return owner is not None and owner.kind == "DaemonSet"
-
-
 def is_overdue(pod: Pod, now: datetime) -> bool:
     """Terminating for longer than its grace period and some: it is as good as gone, and holds nothing."""
     asked = pod.metadata.deletion_timestamp
@@ -110,17 +101,6 @@ def is_overdue(pod: Pod, now: datetime) -> bool:
     # Kubernetes has added the grace period to the timestamp already; Cluster Autoscaler adds it once more, so do we.
     patience = TERMINATION_HEADROOM_S + (_DEFAULT_GRACE_S if grace is None else grace)
     return asked + timedelta(seconds=patience) < now
-
-
-def local_volumes(pod: Pod) -> tuple[str, ...]:
-    """Names of volumes whose content is lost with the node."""
-    return tuple(volume.name for volume in pod.spec.volumes if _is_local(volume))
-
-
-def _is_local(volume: Volume) -> bool:
-    if volume.host_path is not None:
-        return True
-    return volume.empty_dir is not None and volume.empty_dir.medium != "Memory"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from plimsoll.nodes.planning.scaledown.drainability import KUBE_SYSTEM, MOVE, Drain
+from plimsoll.nodes.model.pod_traits import KUBE_SYSTEM
+from plimsoll.nodes.planning.scaledown.drainability import MOVE, Drain
 from plimsoll.objects.owners import controller_of
 
 if TYPE_CHECKING:

@@ -38,8 +38,8 @@ if TYPE_CHECKING:
     from datetime import datetime
 
     from plimsoll.nodes.config.policy import Policy, ScaleDown
+    from plimsoll.nodes.model.planner_cache import PlannerCache
     from plimsoll.nodes.model.snapshot import Snapshot
-    from plimsoll.nodes.planning.state.planner_cache import PlannerCache
     from plimsoll.scheduling.cluster_view import PodKey
     from plimsoll.solver.problem import Flags, Ints
 

@@ -12,17 +12,22 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from plimsoll.nodes.planning.equivalence.running_classes import sorted_kinds
+from plimsoll.nodes.model.planner_cache import PlannerCache
+from plimsoll.nodes.planning.equivalence.scheduling_keys import running_keys
 from plimsoll.nodes.planning.predicates.predicates import Predicates
+from plimsoll.nodes.planning.predicates.static_predicates import cached_verdicts
 from plimsoll.nodes.planning.scaledown.drainability import Drain
-from plimsoll.nodes.planning.state.planner_cache import PlannerCache
+from plimsoll.nodes.planning.scaledown.drainability_cache import DrainVerdicts
+from plimsoll.nodes.planning.scaledown.running_classes import RunningClassesCache
+from plimsoll.nodes.planning.state.node_arrays import NodeArraysCache
+from plimsoll.nodes.planning.state.node_pods import PodsByNodeCache
 
 if TYPE_CHECKING:
     from plimsoll.nodes.model.snapshot import Snapshot
     from plimsoll.nodes.planning.equivalence.pod_classes import PodClass
-    from plimsoll.nodes.planning.equivalence.running_classes import Sorted
     from plimsoll.nodes.planning.scaledown.drainability import Drainability, DrainRules
     from plimsoll.nodes.planning.scaledown.drainability_cache import Drained
+    from plimsoll.nodes.planning.scaledown.running_classes import Sorted
     from plimsoll.nodes.planning.state.node_arrays import NodeArrays
     from plimsoll.nodes.planning.state.node_pods import PodsByNode
     from plimsoll.scheduling.cluster_view import PlacedPod, PodKey
@@ -60,15 +65,15 @@ class ScaleDownProblem:
     def of(cls, snapshot: Snapshot, rules: DrainRules, *, memory: PlannerCache | None = None) -> ScaleDownProblem:
         known = memory or snapshot.memory or PlannerCache()
         view = snapshot.view
-        arrays = known.arrays(view)
-        homes = known.homes(view)
-        kinds = known.sorted = sorted_kinds(view, arrays, homes, forms=known.running_forms, before=known.sorted)
-        predicates = Predicates(kinds.table, arrays, view, verdicts=known.verdicts)
+        arrays = known.get(NodeArraysCache).update(view)
+        homes = known.get(PodsByNodeCache).update(view)
+        kinds = known.get(RunningClassesCache).update(view, arrays, homes, forms=running_keys(known))
+        predicates = Predicates(kinds.table, arrays, view, verdicts=cached_verdicts(known))
         first = _first_pods(homes, kinds)
         # Classes that are only remembered count for nothing: not even for how large the others are.
         requests = np.where((first < len(homes.kind))[:, None], predicates.requests, 0)
         columns = np.flatnonzero((requests > 0).any(axis=0))
-        drained = known.drains.of(homes, rules)
+        drained = known.get(DrainVerdicts).of(homes, rules)
         looking = drained.moves & (kinds.class_of >= 0) & _at(kinds.looks, kinds.class_of)
         return cls(
             snapshot=snapshot,

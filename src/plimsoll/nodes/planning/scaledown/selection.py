@@ -17,7 +17,7 @@ from plimsoll.nodes.model.reasons import BELOW_MINIMUM
 from plimsoll.nodes.planning.scaledown.eligibility import MIN_SIZE_REACHED, ScaleDownState
 from plimsoll.nodes.planning.scaledown.planner import NO_PLACE, UnremovableNode
 from plimsoll.nodes.planning.scaledown.simulator import Move, RemovalSimulator, Stuck
-from plimsoll.nodes.planning.scaleup.resource_limits import Counted, Floor, broken_floors, floors, usage_of_rows
+from plimsoll.nodes.planning.state.resource_limits import Counted, Floor, broken_floors, floors, usage_of_rows
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence

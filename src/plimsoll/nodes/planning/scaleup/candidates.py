@@ -22,15 +22,8 @@ from plimsoll.nodes.model.reasons import IN_BACKOFF, MAX_SIZE_REACHED, NOT_READY
 from plimsoll.nodes.model.scale_up_options import NotOffered, ScaleUpOption
 from plimsoll.nodes.planning.autoprovisioning.candidates import LARGEST_GROUP, NewGroups, new_groups
 from plimsoll.nodes.planning.autoprovisioning.taints import Passing
-from plimsoll.nodes.planning.scaleup.resource_limits import (
-    Counted,
-    ResourceLimit,
-    ceilings,
-    exhausted,
-    growth,
-    usage_of,
-)
 from plimsoll.nodes.planning.state.daemon_overhead import DaemonSets, carried_by_group
+from plimsoll.nodes.planning.state.resource_limits import Counted, ResourceLimit, ceilings, exhausted, growth, usage_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -39,7 +32,7 @@ if TYPE_CHECKING:
     from plimsoll.nodes.config.policy import Planner, Policy
     from plimsoll.nodes.model.scale_up_plan import LabelSet
     from plimsoll.nodes.model.snapshot import NodeGroup, Snapshot
-    from plimsoll.nodes.planning.scaleup.resource_limits import Usage
+    from plimsoll.nodes.planning.state.resource_limits import Usage
 
 NOT_AUTOSCALED: Final = "NotAutoscaled"
 MAX_NODE_GROUPS: Final = "MaxNodeGroups"

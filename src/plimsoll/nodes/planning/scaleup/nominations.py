@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from plimsoll.core.resources import ZERO
-from plimsoll.nodes.planning.requests.placeholder_pods import Lumps
+from plimsoll.nodes.planning.state.placeholder_pods import Lumps
 from plimsoll.scheduling.cluster_view import NodeState, PlacedPod, PodKey
 from plimsoll.scheduling.feasibility import feasible
 from plimsoll.scheduling.verdicts import Fits

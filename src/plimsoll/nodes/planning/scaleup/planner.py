@@ -34,8 +34,8 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from plimsoll.nodes.config.policy import Policy
+    from plimsoll.nodes.model.planner_cache import PlannerCache
     from plimsoll.nodes.model.snapshot import Snapshot
-    from plimsoll.nodes.planning.state.planner_cache import PlannerCache
     from plimsoll.solver.problem import Flags, Ints
 
 _TIDIED_GROUPS: Final = 6

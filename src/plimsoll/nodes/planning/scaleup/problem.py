@@ -14,16 +14,18 @@ import numpy as np
 
 from plimsoll.core.resources import CPU, MEMORY
 from plimsoll.nodes.config.policy import PRIORITY, Planner
+from plimsoll.nodes.model.planner_cache import PlannerCache
 from plimsoll.nodes.model.prices import prices_are_known
 from plimsoll.nodes.planning.equivalence.pod_classes import ClassTable
+from plimsoll.nodes.planning.equivalence.scheduling_keys import pending_keys
 from plimsoll.nodes.planning.predicates.extra_constraints import permissions, sparing_gpus
 from plimsoll.nodes.planning.predicates.predicates import Predicates
+from plimsoll.nodes.planning.predicates.static_predicates import cached_verdicts
 from plimsoll.nodes.planning.scaleup.candidates import ScaleUpOptions, scale_up_options
 from plimsoll.nodes.planning.scaleup.expanders import in_tiers
 from plimsoll.nodes.planning.scaleup.priorities import QueuePosition, places_in_line, turns
-from plimsoll.nodes.planning.scaleup.resource_limits import Rows, rows, usage_of_rows
-from plimsoll.nodes.planning.state.node_arrays import NodeArrays
-from plimsoll.nodes.planning.state.planner_cache import PlannerCache
+from plimsoll.nodes.planning.state.node_arrays import NodeArrays, NodeArraysCache
+from plimsoll.nodes.planning.state.resource_limits import Rows, rows, usage_of_rows
 from plimsoll.scheduling.cluster_view import NodeState, PlacedPod
 from plimsoll.solver.problem import UNBOUNDED
 
@@ -74,18 +76,19 @@ class ScaleUpProblem:
     ) -> ScaleUpProblem:
         """`forms`: of pods that are not the ones who wait in the snapshot."""
         known = memory or snapshot.memory or PlannerCache()
-        avoided = known.arrays(snapshot.view).neighbours.selectors_in_play()
+        arrays_cache = known.get(NodeArraysCache)
+        avoided = arrays_cache.update(snapshot.view).neighbours.selectors_in_play()
         table = ClassTable.of(
-            snapshot.pending, snapshot.view, forms=forms or known.waiting_forms, seen_by_running=avoided
+            snapshot.pending, snapshot.view, forms=forms or pending_keys(known), seen_by_running=avoided
         )
-        arrays = known.arrays(snapshot.view, resources=table.resources)
+        arrays = arrays_cache.update(snapshot.view, resources=table.resources)
         planner = _planner(snapshot, policy)
         offered = _in_tiers(scale_up_options(snapshot, policy, planner=planner, usage=usage_of_rows(arrays)), policy)
         offer_arrays = NodeArrays.of_states(
             [_empty_node(option) for option in offered.offers], resources=table.resources
         )
-        rules = Predicates(table, arrays, snapshot.view, verdicts=known.verdicts)
-        offer_rules = Predicates(table, offer_arrays, snapshot.view, verdicts=known.verdicts)
+        rules = Predicates(table, arrays, snapshot.view, verdicts=cached_verdicts(known))
+        offer_rules = Predicates(table, offer_arrays, snapshot.view, verdicts=cached_verdicts(known))
         names = (CPU, MEMORY, *(name for name in table.resources if name not in {CPU, MEMORY}))
         line = places_in_line(table.pending)
         drivers = _limited_drivers(snapshot.view.storage, rules, offer_rules)

@@ -23,8 +23,8 @@ from plimsoll.nodes.planning.scaleup.balancing import balanced, similar_offers
 from plimsoll.nodes.planning.scaleup.expanders import Circumstances, Option, choose
 from plimsoll.nodes.planning.scaleup.placement import NodeBatch, Placement
 from plimsoll.nodes.planning.scaleup.priorities import Served, serve_by_priority, served_at_once
-from plimsoll.nodes.planning.scaleup.resource_limits import MAX_NODES_PER_SCALEUP
 from plimsoll.nodes.planning.scaleup.result_builder import assembled
+from plimsoll.nodes.planning.state.resource_limits import MAX_NODES_PER_SCALEUP
 from plimsoll.solver.packing.first_fit import estimate
 from plimsoll.solver.problem import UNBOUNDED, Effort, PackingProblem
 

@@ -50,6 +50,20 @@ _MOST: Final = 1 << 60
 _STALE_KINDS: Final = 4096
 
 
+class NodeArraysCache:
+    """The arrays of the latest view. Only nodes that changed since then are read again."""
+
+    def __init__(self) -> None:
+        self._latest: NodeArrays | None = None
+
+    def update(self, view: ClusterView, *, resources: Iterable[str] = ()) -> NodeArrays:
+        before = self._latest
+        self._latest = (
+            NodeArrays.of(view, resources=resources) if before is None else before.updated(view, resources=resources)
+        )
+        return self._latest
+
+
 class Columns:
     """Which resource stands in which column: the four every node has, then the others by name."""
 

@@ -22,10 +22,8 @@ import numpy as np
 from msgspec import structs
 
 from plimsoll.nodes.model.node_templates import TEMPLATE_LABEL
-from plimsoll.nodes.planning.equivalence.scheduling_keys import fingerprint
-from plimsoll.nodes.planning.equivalence.volume_keys import touches_storage
-from plimsoll.nodes.planning.requests.placeholder_pods import is_booked
-from plimsoll.nodes.planning.scaledown.drainability import (
+from plimsoll.nodes.model.pod_traits import (
+    DELETION_COST,
     KUBE_SYSTEM,
     SAFE_LOCAL_VOLUMES,
     SAFE_TO_EVICT,
@@ -33,7 +31,10 @@ from plimsoll.nodes.planning.scaledown.drainability import (
     is_daemon_pod,
     local_volumes,
 )
-from plimsoll.nodes.planning.scaleup.resource_limits import BEING_DELETED
+from plimsoll.nodes.model.taints import BEING_DELETED
+from plimsoll.nodes.planning.equivalence.scheduling_keys import fingerprint
+from plimsoll.nodes.planning.equivalence.volume_keys import touches_storage
+from plimsoll.nodes.planning.state.placeholder_pods import is_booked
 from plimsoll.objects.owners import controller_of
 
 if TYPE_CHECKING:
@@ -45,7 +46,6 @@ if TYPE_CHECKING:
     from plimsoll.solver.problem import Ints
 
 
-DELETION_COST: Final = "controller.kubernetes.io/pod-deletion-cost"
 # Kinds are only ever added; with this many more than pods they are numbered anew.
 _STALE_KINDS: Final = 4096
 
@@ -216,6 +216,17 @@ class PodsByNode:
     def pods(self, row: int) -> list[tuple[PlacedPod, int]]:
         """Pods of a node with their kinds."""
         return self.homes[row].listed()
+
+
+class PodsByNodeCache:
+    """The pods of the latest view. Only nodes that changed since then are read again."""
+
+    def __init__(self) -> None:
+        self._latest: PodsByNode | None = None
+
+    def update(self, view: ClusterView) -> PodsByNode:
+        self._latest = PodsByNode.of(view, self._latest)
+        return self._latest
 
 
 def _home(state: NodeState, kinds: Kinds, before: Home | None) -> Home:

@@ -22,10 +22,10 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Final, TypeGuard
 
+from plimsoll.nodes.model.planner_cache import PlannerCache
 from plimsoll.nodes.model.snapshot import PendingPods, Snapshot
 from plimsoll.nodes.planning.equivalence.scheduling_keys import fingerprint
 from plimsoll.nodes.planning.equivalence.volume_keys import touches_storage
-from plimsoll.nodes.planning.state.planner_cache import PlannerCache
 from plimsoll.objects.codec.decode_problems import BadObject
 from plimsoll.objects.owners import controller_of
 from plimsoll.scheduling import ClusterView, Storage

@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from plimsoll.nodes.model.loop_result import RemovalResult
-from plimsoll.nodes.planning.scaleup.resource_limits import BEING_DELETED
+from plimsoll.nodes.model.taints import BEING_DELETED
 from plimsoll.nodes.reporting.events.messages import (
     NORMAL,
     WARNING,

@@ -17,9 +17,10 @@ from plimsoll.nodes.model.gpus import GPU_LABELS, is_gpu
 from plimsoll.nodes.model.loop_result import PodState, RemovalResult
 from plimsoll.nodes.model.min_size import raised_groups
 from plimsoll.nodes.model.reasons import BELOW_MINIMUM, CANNOT_SEE, DELETE_UNREGISTERED, SCALE_UP_TIMED_OUT
+from plimsoll.nodes.model.taints import BEING_DELETED, DELETION_CANDIDATE
 from plimsoll.nodes.planning.autoprovisioning.taints import IGNORED_PREFIX, STATUS_PREFIX
 from plimsoll.nodes.planning.scaleup.candidates import is_autoprovisioned
-from plimsoll.nodes.planning.scaleup.resource_limits import BEING_DELETED, Counted, counts
+from plimsoll.nodes.planning.state.resource_limits import Counted, counts
 from plimsoll.nodes.reporting.metrics import families
 from plimsoll.nodes.reporting.metrics.families import (
     AUTOPROVISIONED,
@@ -253,7 +254,7 @@ def _has_failed(turn: LoopResult) -> bool:
 
 
 NO_DEVICES: Final = ("", "")
-_NAMED_TAINTS: Final = frozenset({BEING_DELETED, "DeletionCandidateOfClusterAutoscaler"})
+_NAMED_TAINTS: Final = frozenset({BEING_DELETED, DELETION_CANDIDATE})
 _OF_THE_SYSTEM: Final = ("node.kubernetes.io/", "node.cloudprovider.kubernetes.io/")
 
 

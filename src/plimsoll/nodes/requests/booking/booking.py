@@ -12,11 +12,11 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
+from plimsoll.nodes.model.planner_cache import PlannerCache
 from plimsoll.nodes.planning.requests.check_capacity import InLine, with_checks
-from plimsoll.nodes.planning.requests.placeholder_pods import Lumps
 from plimsoll.nodes.planning.requests.reservations import Filling, booked_places
 from plimsoll.nodes.planning.scaleup.nominations import merged, with_promises_kept
-from plimsoll.nodes.planning.state.planner_cache import PlannerCache
+from plimsoll.nodes.planning.state.placeholder_pods import Lumps
 from plimsoll.nodes.requests.booking.consumption import Consumption, Matches, consumption
 from plimsoll.nodes.requests.model import ClassKind
 from plimsoll.nodes.requests.rollback.rollback import is_coming

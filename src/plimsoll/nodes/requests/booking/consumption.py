@@ -22,7 +22,7 @@ from msgspec import structs
 from plimsoll.core.plans import Reason
 from plimsoll.nodes.observing.pod_filters import was_refused
 from plimsoll.nodes.planning.equivalence.scheduling_keys import Forms
-from plimsoll.nodes.planning.requests.placeholder_pods import is_booked
+from plimsoll.nodes.planning.state.placeholder_pods import is_booked
 from plimsoll.nodes.requests.classes import is_same
 from plimsoll.nodes.requests.conditions import Kind
 from plimsoll.nodes.requests.model import ConsumerWarning, Phase

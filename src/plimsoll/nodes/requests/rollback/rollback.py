@@ -20,7 +20,7 @@ import structlog
 from plimsoll.core.errors import Unreachable
 from plimsoll.nodes.acting.kube_trouble import CALL_FAILED
 from plimsoll.nodes.cluster_state.upcoming import is_upcoming
-from plimsoll.nodes.planning.scaledown.drainability import has_mirror, is_daemon_pod
+from plimsoll.nodes.model.pod_traits import has_mirror, is_daemon_pod
 from plimsoll.nodes.providers.values import (
     CallFailed,
     FailureKind,

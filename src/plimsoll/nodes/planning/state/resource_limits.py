@@ -21,6 +21,7 @@ from plimsoll.core.quantity import Quantity
 from plimsoll.core.resources import CPU, MEMORY, ZERO, ResourceVector
 from plimsoll.nodes.model.gpus import gpus_of_type
 from plimsoll.nodes.model.reasons import MAX_NODES_TOTAL
+from plimsoll.nodes.model.taints import BEING_DELETED
 from plimsoll.solver.problem import UNBOUNDED
 
 if TYPE_CHECKING:
@@ -33,7 +34,6 @@ if TYPE_CHECKING:
     from plimsoll.scheduling import ClusterView
     from plimsoll.solver.problem import Ints
 
-BEING_DELETED: Final = "ToBeDeletedByClusterAutoscaler"
 MAX_NODES_PER_SCALEUP: Final = "MaxNodesPerScaleUp"
 _CODES: Final = {CPU: "CpuResourceLimit", MEMORY: "MemoryResourceLimit"}
 _GPU_CODE: Final = "GpuResourceLimit"

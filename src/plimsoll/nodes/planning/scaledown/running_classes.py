@@ -71,6 +71,17 @@ class Sorted:
     made_from: MadeFrom
 
 
+class RunningClassesCache:
+    """The classes of the latest snapshot. Only kinds that are new since then are classified."""
+
+    def __init__(self) -> None:
+        self._latest: Sorted | None = None
+
+    def update(self, view: ClusterView, arrays: NodeArrays, homes: PodsByNode, *, forms: Forms) -> Sorted:
+        self._latest = sorted_kinds(view, arrays, homes, forms=forms, before=self._latest)
+        return self._latest
+
+
 def sorted_kinds(
     view: ClusterView, arrays: NodeArrays, homes: PodsByNode, *, forms: Forms, before: Sorted | None
 ) -> Sorted:
