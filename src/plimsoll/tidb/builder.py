@@ -10,9 +10,10 @@ from typing import TYPE_CHECKING
 
 from plimsoll.journal.last_plans_map import LAST_PLANS_OF_TIDB, LastPlansWriter
 from plimsoll.kube.secret_tls import SecretsOfCluster
+from plimsoll.tidb.actuation.drainers import DrainerFactory
 from plimsoll.tidb.controller import TidbController
-from plimsoll.tidb.observation.observer import ListedNodes, WatchedNodes
-from plimsoll.tidb.observation.sources import Sources
+from plimsoll.tidb.observing.observer import ListedNodes, WatchedNodes
+from plimsoll.tidb.observing.sources import Sources
 from plimsoll.tidb.pd.access import PdAccess
 from plimsoll.tidb.planner.client import HttpPlanner, OwnPlanner
 from plimsoll.tidb.reconciler import ReconcilerDependencies, TidbReconciler
@@ -79,7 +80,12 @@ class TidbParts:
         )
         self.autoscaler = TidbReconciler(
             ReconcilerDependencies(
-                client=client, clock=around.clock, advisers=advisers, teller=self.teller, settings=settings
+                client=client,
+                clock=around.clock,
+                advisers=advisers,
+                drainers=DrainerFactory(client=client, pds=pds, settings=settings),
+                teller=self.teller,
+                settings=settings,
             )
         )
 

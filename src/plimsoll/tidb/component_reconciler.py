@@ -19,13 +19,13 @@ from plimsoll.kube.errors import ApiError, NotAllowed
 from plimsoll.tidb.actuation.actuator import ActContext, Actuator
 from plimsoll.tidb.actuation.endpoint_slices import Serving, serve_through_base
 from plimsoll.tidb.model.components import Component
+from plimsoll.tidb.model.decimals import exact
+from plimsoll.tidb.model.planner_answer import NoAnswer
 from plimsoll.tidb.model.reconcile_result import ActDone, ComponentResult, cluster_of
 from plimsoll.tidb.model.reconcile_types import Decided, Remove, Resize
-from plimsoll.tidb.observation.component_state import clusters_of, component_seen
-from plimsoll.tidb.planner.client import NoAnswer
+from plimsoll.tidb.observing.component_state import clusters_of, component_seen
 from plimsoll.tidb.planning.api.defaults import scaled_component
 from plimsoll.tidb.planning.drain.types import LOW_SPACE
-from plimsoll.tidb.planning.planner.decimals import exact
 from plimsoll.tidb.planning.reconcile.decide import concluded, decide, decide_external, decide_removal
 from plimsoll.tidb.planning.reconcile.planner_request import question_for
 
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
     from plimsoll.objects.api.tidb import TidbClusterAutoScaler
     from plimsoll.tidb.model.reconcile_types import Act, ComponentSeen
-    from plimsoll.tidb.observation.observer import Observed
+    from plimsoll.tidb.observing.observer import Observed
     from plimsoll.tidb.reconciler import ReconcilerDependencies
 
 log: structlog.typing.FilteringBoundLogger = structlog.get_logger(__name__)
@@ -144,7 +144,7 @@ class ComponentReconciler:
             highest_usage=self._highest_usage(),
             now=self._pass.now,
         )
-        actor = Actuator(self._tools.client, self._tools.advisers.drainer(self._pass.observed), site)
+        actor = Actuator(self._tools.client, self._tools.drainers.build(self._pass.observed), site)
         await self._serve(decided)
         acts: list[ActDone] = []
         problem = ""

@@ -18,7 +18,7 @@ from plimsoll.kube.informer.events import Key, Updated
 from plimsoll.objects.api.tidb import TidbCluster, TidbClusterAutoScaler
 from plimsoll.runtime.backoff import Backoff
 from plimsoll.runtime.services import Service
-from plimsoll.tidb.observation.observer import namespace_of_base
+from plimsoll.tidb.observing.observer import namespace_of_base
 from plimsoll.tidb.reporting.messages import sentences_of
 from plimsoll.tidb.settings import DRAIN_LOOK_S, NAME
 from plimsoll.tidb.wire.annotations import BASE_CLUSTER

@@ -20,9 +20,9 @@ from plimsoll.tidb.actuation.deletion import BaseStanding, Drains, Finalization,
 from plimsoll.tidb.component_reconciler import ComponentReconciler, Pass
 from plimsoll.tidb.model.components import Component
 from plimsoll.tidb.model.reconcile_result import Phase, ReconcileResult
-from plimsoll.tidb.observation.component_state import clusters_of, is_starting
-from plimsoll.tidb.observation.former_clusters import joined, stranded
-from plimsoll.tidb.observation.observer import Observer, namespace_of_base
+from plimsoll.tidb.observing.component_state import clusters_of, is_starting
+from plimsoll.tidb.observing.former_clusters import joined, stranded
+from plimsoll.tidb.observing.observer import Observer, namespace_of_base
 from plimsoll.tidb.planning.api.defaults import defaulted
 from plimsoll.tidb.planning.api.validation import problems_of, warnings_of
 
@@ -33,9 +33,10 @@ if TYPE_CHECKING:
     from plimsoll.core.clock import Clock
     from plimsoll.core.plans import Reason
     from plimsoll.kube.client import Client
+    from plimsoll.tidb.actuation.drainers import DrainerFactory
     from plimsoll.tidb.model.reconcile_result import ComponentResult
-    from plimsoll.tidb.observation.observer import Observed, Scaler
-    from plimsoll.tidb.observation.sources import Sources
+    from plimsoll.tidb.observing.observer import Observed, Scaler
+    from plimsoll.tidb.observing.sources import Sources
     from plimsoll.tidb.reporting.reporter import Teller
     from plimsoll.tidb.settings import TidbSettings
 
@@ -53,6 +54,7 @@ class ReconcilerDependencies:
     client: Client
     clock: Clock
     advisers: Sources
+    drainers: DrainerFactory
     teller: Teller
     settings: TidbSettings
 
@@ -190,7 +192,7 @@ class TidbReconciler:
             observed.autoscaler,
             [raw.view for raw in observed.clusters],
             base=_standing_of_base(observed),
-            end_drain=self._tools.advisers.end_drain(observed),
+            end_drain=self._tools.drainers.end_drain(observed),
         )
         if not isinstance(parted, Drains):
             gone = isinstance(parted, Released)

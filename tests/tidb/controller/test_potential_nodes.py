@@ -11,8 +11,8 @@ import pytest
 from plimsoll.nodes.config.options import flags_of_policy
 from plimsoll.nodes.config.policy import AutoProvisioning, Limits, Policy
 from plimsoll.nodes.reporting.status import configmap
-from plimsoll.tidb.observation import node_capacity
-from plimsoll.tidb.observation.node_capacity import room_of
+from plimsoll.tidb.observing import node_capacity
+from plimsoll.tidb.observing.node_capacity import room_of
 from plimsoll.tidb.planning.reconcile.node_counts import MOST_NODES, NodeRoom
 from tests.tidb.controller.scaled_worlds import EmbeddedServer, ScaledWorld
 

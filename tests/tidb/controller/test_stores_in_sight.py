@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 from plimsoll.objects.api.tidb import TidbCluster, TidbClusterAutoScaler
 from plimsoll.objects.codec.decoding import RawObject, convert_object
 from plimsoll.tidb.model.components import Component
-from plimsoll.tidb.observation.component_state import component_seen
-from plimsoll.tidb.observation.observer import Observed
+from plimsoll.tidb.observing.component_state import component_seen
+from plimsoll.tidb.observing.observer import Observed
 from plimsoll.tidb.wire.annotations import labels_of_made
 from tests.tidb.cli.tidb_commands import autoscaler, cluster
 

@@ -22,8 +22,8 @@ from plimsoll.tidb.model.reconcile_types import (
     Remove,
     Size,
 )
+from plimsoll.tidb.model.scaling_plan import ScalingPlan
 from plimsoll.tidb.planning.reconcile.decide import concluded, decide
-from plimsoll.tidb.wire.plans import ScalingPlan
 
 GI = 1024**3
 START = datetime(2026, 1, 1, tzinfo=UTC)

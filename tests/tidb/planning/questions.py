@@ -9,9 +9,9 @@ import json
 from typing import Any
 
 from plimsoll.tidb.model.components import Component
-from plimsoll.tidb.model.snapshot import read_snapshot
 from plimsoll.tidb.planning.planner.planner import plan
 from plimsoll.tidb.planning.planner.result import CannotPlan, Planned
+from plimsoll.tidb.wire.snapshots import read_snapshot
 from plimsoll.tidb.wire.strategy import read_strategies
 
 GB = 10**9

@@ -44,7 +44,7 @@ from tests.tidb.planning.pass_worlds import (
 )
 
 if TYPE_CHECKING:
-    from plimsoll.tidb.wire.plans import ScalingPlan
+    from plimsoll.tidb.model.scaling_plan import ScalingPlan
 
 TYPES = ["a", "b", "gone"]
 NUMBERS = st.integers(0, 4)

@@ -20,7 +20,7 @@ from tests.tidb.planning.pass_worlds import GI, KEY, MARK, OWN, POLICY, SMALL_SI
 
 if TYPE_CHECKING:
     from plimsoll.tidb.model.reconcile_types import GroupSeen
-    from plimsoll.tidb.wire.strategy import Strategy
+    from plimsoll.tidb.model.strategy import Strategy
 
 TYPE = {"cpu": "1", "memory": "2Gi", "storage": "10Gi"}
 SUFFIX = size_suffix(1000, 2 * GI, 10 * GI)

@@ -10,7 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from plimsoll.core.errors import InvalidInput
-from plimsoll.tidb.model.names import NameSeed, fnv1_32, free_name, read_seed, size_suffix
+from plimsoll.tidb.model.names import NameSeed, fnv1_32, free_name, size_suffix
+from plimsoll.tidb.wire.name_seeds import read_seed
 from tests.tidb.cli.tidb_commands import run_name
 
 if TYPE_CHECKING:

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from plimsoll.core.plans import Reason
     from plimsoll.tidb.model.snapshot import Snapshot
-    from plimsoll.tidb.wire.strategy import Strategy
+    from plimsoll.tidb.model.strategy import Strategy
 
 app = typer.Typer(help="TiDB clusters: how many instances of which size.", no_args_is_help=True)
 app.command(name="planner", short_help="Serve the planner of a cluster.")(planner.planner)
@@ -89,7 +89,7 @@ _NOT_ENOUGH = NotEnoughData.exit_code
 
 
 def _asked(strategy: str, snapshot: str) -> tuple[Strategy, Snapshot]:
-    from plimsoll.tidb.model.snapshot import read_snapshot
+    from plimsoll.tidb.wire.snapshots import read_snapshot
     from plimsoll.tidb.wire.strategy import read_strategies
 
     try:
@@ -136,7 +136,7 @@ def name(seed: Annotated[str, typer.Option(help="What makes the group, as JSON."
     Examples:
       plimsoll tidb name --seed seed.json
     """
-    from plimsoll.tidb.model.names import read_seed
+    from plimsoll.tidb.wire.name_seeds import read_seed
 
     written = read_file(seed)
     try:

@@ -28,7 +28,7 @@ from plimsoll.tidb.model.components import Component
 from plimsoll.tidb.model.names import free_name
 from plimsoll.tidb.model.reconcile_result import ActDone, cluster_of
 from plimsoll.tidb.model.reconcile_types import EXTERNAL, BringBack, CreateGroup, RaiseBase, Remove, Resize, TakeOut
-from plimsoll.tidb.observation.component_state import clusters_of
+from plimsoll.tidb.observing.component_state import clusters_of
 from plimsoll.tidb.pd.client import PdFailed
 from plimsoll.tidb.planning.drain.types import (
     LOW_SPACE,
@@ -50,7 +50,7 @@ if TYPE_CHECKING:
     from plimsoll.objects.api.meta import ObjectMeta
     from plimsoll.tidb.actuation.drain import DrainState
     from plimsoll.tidb.model.reconcile_types import Act, DrainMark
-    from plimsoll.tidb.observation.observer import Cluster, Observed
+    from plimsoll.tidb.observing.observer import Cluster, Observed
 
 
 log: structlog.typing.FilteringBoundLogger = structlog.get_logger(__name__)

@@ -14,9 +14,9 @@ from plimsoll.core.values import Value
 from plimsoll.objects.api.meta import ObjectReference  # noqa: TC001 - as above
 from plimsoll.objects.api.tidb import GroupScalingStatus  # noqa: TC001 - as above
 from plimsoll.tidb.model.components import Component  # noqa: TC001 - as above
+from plimsoll.tidb.model.field_problem import FieldProblem  # noqa: TC001 - msgspec reads annotations at run time
+from plimsoll.tidb.model.planner_answer import BLIND, NoAnswer
 from plimsoll.tidb.model.reconcile_types import Act, CreateGroup, Decided, RaiseBase, Remove
-from plimsoll.tidb.planner.client import BLIND, NoAnswer
-from plimsoll.tidb.planning.api.validation import FieldProblem  # noqa: TC001 - as above
 
 
 def cluster_of(act: Act, *, base: str) -> str:

@@ -17,7 +17,7 @@ from plimsoll.objects.api.tidb import (
     GroupScalingStatus,  # noqa: TC001
 )
 from plimsoll.tidb.model.components import Component  # noqa: TC001 - as above
-from plimsoll.tidb.wire.plans import ScalingPlan  # noqa: TC001 - as above
+from plimsoll.tidb.model.scaling_plan import ScalingPlan  # noqa: TC001 - msgspec reads annotations at run time
 
 EXTERNAL: Final = "external"
 """The key, in a component's status, of the group that an external service sizes."""

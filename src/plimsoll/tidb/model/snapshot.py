@@ -11,7 +11,6 @@ from msgspec import Meta
 from plimsoll.core.values import Wire
 from plimsoll.objects.api.meta import Time
 from plimsoll.tidb.model.components import Component
-from plimsoll.tidb.wire.strategy import read_wire
 
 Amount = Annotated[int, Meta(ge=0)] | Annotated[float, Meta(ge=0)]
 Quality = Literal["fresh", "stale", "too_young"]
@@ -43,8 +42,3 @@ class Snapshot(Wire, rename={}):
     time: Time | None = None
     window_seconds: Annotated[float, Meta(gt=0)] = 60.0
     instances: tuple[InstanceSeen, ...] = ()
-
-
-def read_snapshot(data: bytes) -> Snapshot:
-    """Raises `InvalidInput`, naming the field."""
-    return read_wire(Snapshot, data)

@@ -10,12 +10,13 @@ from typing import TYPE_CHECKING, Final, Protocol
 
 import msgspec
 
-from plimsoll.core.values import Value, Wire
+from plimsoll.core.values import Wire
 from plimsoll.objects.codec.decode_problems import problem_of
+from plimsoll.tidb.model.planner_answer import BAD_ANSWER, NO_METRICS, REFUSED, UNREACHABLE, NoAnswer
 from plimsoll.tidb.pd.members import BaseCluster
 from plimsoll.tidb.planner.collector import Collecting, Collector
 from plimsoll.tidb.planner.service import QUESTION, PlannerService
-from plimsoll.tidb.wire.plans import RejectedAnswer, ScalingPlan, read_plans
+from plimsoll.tidb.wire.plans import RejectedAnswer, read_plans
 from plimsoll.web.client import Request, RequestFailed, Response
 
 if TYPE_CHECKING:
@@ -24,16 +25,11 @@ if TYPE_CHECKING:
 
     from plimsoll.objects.api.tidb import TidbCluster
     from plimsoll.tidb.model.components import Component
+    from plimsoll.tidb.model.scaling_plan import ScalingPlan
     from plimsoll.tidb.pd.access import PdAccess
     from plimsoll.web.client import HttpClient
 
 _LACK_OF_DATA: Final = frozenset({"insufficient_metrics", "no_capacity"})
-UNREACHABLE: Final = "PlannerUnreachable"
-REFUSED: Final = "PlannerRefused"
-NO_METRICS: Final = "InsufficientMetrics"
-BAD_ANSWER: Final = "BadAnswer"
-BLIND: Final = frozenset({REFUSED, NO_METRICS})
-"""What a planner says of a cluster that it cannot see yet."""
 LARGEST_ANSWER_BYTES: Final = 1024 * 1024
 """Thousands of groups: who sends more means something else."""
 
@@ -88,15 +84,6 @@ class OwnPlanner:
         service = PlannerService(collector, now=self._now, falls_back=self._falls_back, warned=warned)
         page = await service.answer(question)
         return AnsweredHere(status=page.status, body=page.body)
-
-
-class NoAnswer(Value):
-    """Why there are no plans; nothing may be concluded from that. `code` is one of the above."""
-
-    code: str
-    problem: str
-    is_plain: bool = False
-    """The planner was reached, and said itself that it knows too little."""
 
 
 class _Refused(Wire, rename={}):

@@ -28,9 +28,9 @@ if TYPE_CHECKING:
     from datetime import datetime
 
     from plimsoll.tidb.model.components import Component
+    from plimsoll.tidb.model.scaling_plan import ScalingPlan
+    from plimsoll.tidb.model.strategy import Strategy
     from plimsoll.tidb.planner.collector import Collected, Collector
-    from plimsoll.tidb.wire.plans import ScalingPlan
-    from plimsoll.tidb.wire.strategy import Strategy
 
     Scope = dict[str, Any]
     Receive = Callable[[], Awaitable[Any]]

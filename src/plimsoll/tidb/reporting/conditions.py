@@ -11,16 +11,16 @@ from typing import TYPE_CHECKING, Final, Literal
 from msgspec.structs import replace
 
 from plimsoll.objects.api.meta import Condition
+from plimsoll.tidb.model.planner_answer import NO_METRICS
 from plimsoll.tidb.model.reasons import ReasonCode
 from plimsoll.tidb.model.reconcile_result import Phase
-from plimsoll.tidb.planner.client import NO_METRICS
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
     from plimsoll.core.plans import Reason
+    from plimsoll.tidb.model.planner_answer import NoAnswer
     from plimsoll.tidb.model.reconcile_result import ComponentResult, ReconcileResult
-    from plimsoll.tidb.planner.client import NoAnswer
 
 READY: Final = "Ready"
 VALID: Final = "Valid"

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from plimsoll.kube.client import Client
     from plimsoll.kube.recorder import EventRecorder
     from plimsoll.tidb.model.reconcile_result import ReconcileResult
-    from plimsoll.tidb.observation.observer import Observed
+    from plimsoll.tidb.observing.observer import Observed
 
 log: structlog.typing.FilteringBoundLogger = structlog.get_logger(__name__)
 

@@ -19,7 +19,7 @@ from plimsoll.tidb.wire.config_labels import labels_in, meaning_of, with_labels
 if TYPE_CHECKING:
     from plimsoll.tidb.model.names import FreeName
     from plimsoll.tidb.model.reconcile_types import Size
-    from plimsoll.tidb.wire.plans import ScalingPlan
+    from plimsoll.tidb.model.scaling_plan import ScalingPlan
 
 Json = dict[str, Any]
 

@@ -15,28 +15,11 @@ import msgspec
 from plimsoll.core.values import Value
 from plimsoll.objects.codec.decode_problems import problem_of
 from plimsoll.tidb.model.components import GROUP_LABEL, LARGEST_COUNT, LONGEST_LABEL_VALUE, Component
+from plimsoll.tidb.model.scaling_plan import ScalingPlan
 
 _PD_LABEL_KEY: Final = re.compile(r"[$]?[A-Za-z0-9]([-A-Za-z0-9_./]*[A-Za-z0-9])?")
 _PD_LABEL_VALUE: Final = re.compile(r"[-A-Za-z0-9_./]*")
 _KUBERNETES_LABEL_VALUE: Final = re.compile(r"[A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?")
-
-
-class ScalingPlan(Value, rename={}):
-    """How many instances there should be in all, of one group or (without labels) of the cluster itself."""
-
-    component: Component
-    count: int
-    resource_type: str
-    labels: dict[str, str] = {}
-
-    @property
-    def is_homogeneous(self) -> bool:
-        return self.resource_type == self.component.homogeneous_type
-
-    @property
-    def group(self) -> str:
-        """What identifies it: the group, and for the cluster's own instances their reserved type."""
-        return self.resource_type if self.is_homogeneous else self.labels.get(GROUP_LABEL, "")
 
 
 class RejectedAnswer(Value):

@@ -10,75 +10,22 @@ JSON of the planner's questions into structs: strict JSON, null equals absent, a
 
 from __future__ import annotations
 
-from fractions import Fraction
-from typing import TYPE_CHECKING, Annotated, Final, TypeVar
+from typing import TYPE_CHECKING, Annotated
 
 import msgspec
 from msgspec import Meta
 
 from plimsoll.core.errors import InvalidInput
-from plimsoll.core.values import Value, Wire
-from plimsoll.objects.codec.decode_problems import problem_of
-from plimsoll.objects.codec.nulls import without_nulls
-from plimsoll.tidb.model.components import RESERVED_TYPES, Component, group_name
-from plimsoll.tidb.planning.planner.decimals import exact
+from plimsoll.core.values import Wire
+from plimsoll.tidb.model.components import RESERVED_TYPES, Component
+from plimsoll.tidb.model.decimals import exact
+from plimsoll.tidb.model.strategy import DEFAULT_MIN_THRESHOLD, ResourceType, Rule, Strategy
+from plimsoll.tidb.wire.decoding import read_wire
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-DEFAULT_MIN_THRESHOLD: Final = 0.1
 Whole = Annotated[int, Meta(ge=0)]
-
-
-class ResourceType(Value):
-    """A size of instances, and how many of it there may be (no count: any number).
-
-    `group_suffix` is given when the size was changed and instances of the old one still stand: then new ones make a
-    second group.
-    """
-
-    name: str
-    cpu_milli: int = 0
-    memory_bytes: int = 0
-    storage_bytes: int = 0
-    count: int | None = None
-    group_suffix: str = ""
-
-    @property
-    def cores(self) -> Fraction:
-        return Fraction(self.cpu_milli, 1000)
-
-
-class Rule(Value):
-    """Thresholds of one resource, `0 <= low < high < 1`, and the types that may be added, in order of their names."""
-
-    high: Fraction
-    low: Fraction
-    types: tuple[str, ...] = ()
-
-    @property
-    def target(self) -> Fraction:
-        """Where usage should come to: midway, so that neither threshold is near."""
-        return (self.high + self.low) / 2
-
-
-class Strategy(Value):
-    """`types` are those of groups; `homogeneous` is the cluster's own size. `pending`: made but not registered yet."""
-
-    component: Component
-    cpu: Rule | None = None
-    storage: Rule | None = None
-    types: dict[str, ResourceType] = {}
-    homogeneous: ResourceType | None = None
-    node_count: int | None = None
-    pending: dict[str, int] = {}
-    falls_back: bool = False
-    """Groups grow where the cluster itself may not. Not on the wire: the planner's operator chooses."""
-
-    def group_of(self, resource_type: str) -> str:
-        """The group that new instances of the type join."""
-        known = self.types.get(resource_type)
-        return group_name(self.component, resource_type, known.group_suffix if known else "")
 
 
 # ---- the wire
@@ -215,16 +162,3 @@ def _resource_form(one: ResourceType) -> _ResourceForm:
         count=one.count,
         group_suffix=one.group_suffix,
     )
-
-
-W = TypeVar("W", bound=Wire)
-
-
-def read_wire(form: type[W], data: bytes) -> W:
-    """Raises `InvalidInput`. Fields that the form does not know are ignored: others may say more than we read."""
-    present = None
-    try:
-        present = without_nulls(msgspec.json.decode(data), msgspec.inspect.type_info(form))
-        return msgspec.convert(present, form)
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-        raise InvalidInput(problem_of(error, value=present)) from error

@@ -12,8 +12,8 @@ from msgspec.structs import replace
 
 from plimsoll.objects.api.tidb import AutoResource
 from plimsoll.tidb.model.components import RESERVED_TYPES, Component
+from plimsoll.tidb.model.strategy import DEFAULT_MIN_THRESHOLD
 from plimsoll.tidb.planning.api.sizes import is_quantity, whole_bytes
-from plimsoll.tidb.wire.strategy import DEFAULT_MIN_THRESHOLD
 
 if TYPE_CHECKING:
     from plimsoll.objects.api.tidb import (

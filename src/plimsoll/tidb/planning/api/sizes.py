@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from plimsoll.core.errors import InvalidQuantity
 from plimsoll.core.quantity import Quantity
-from plimsoll.tidb.wire.strategy import ResourceType
+from plimsoll.tidb.model.strategy import ResourceType
 
 if TYPE_CHECKING:
     from plimsoll.objects.api.meta import Quantity as Written

@@ -21,6 +21,7 @@ from plimsoll.core.errors import InvalidQuantity
 from plimsoll.core.quantity import Quantity
 from plimsoll.core.values import Value
 from plimsoll.tidb.model.components import RESERVED_TYPES, Component
+from plimsoll.tidb.model.field_problem import FieldProblem
 from plimsoll.tidb.planning.api.defaults import component_of_cluster, defaulted, has_storage, scaled_component
 
 if TYPE_CHECKING:
@@ -268,24 +269,6 @@ def _endpoint_problems(endpoint: ExternalEndpoint) -> Iterator[tuple[str, str]]:
         yield "path", "must start with /"
     if endpoint.tls_secret and not endpoint.tls_secret.name:
         yield "tlsSecret.name", "must not be empty"
-
-
-class FieldProblem(Value):
-    """`component` and `rule` say where it is told; `code` is the specification's (V01 to V16)."""
-
-    code: str
-    field: str
-    reason: str
-    component: str = ""
-    rule: str = ""
-
-    @property
-    def order(self) -> tuple[str, str, str, str]:
-        return self.component, self.rule, self.field, self.reason
-
-    def __str__(self) -> str:
-        # One error a line, whatever somebody called a resource type.
-        return f"{self.field}: {self.reason}".replace("\n", " ")
 
 
 ALLOW_FROM: Final = "autoscaler.tidb.pingcap.com/allow-from"

@@ -10,7 +10,7 @@ from fractions import Fraction
 from typing import TYPE_CHECKING
 
 from plimsoll.core.values import Value
-from plimsoll.tidb.planning.planner.decimals import TOLERANCE, is_above, is_below, least_above, shown
+from plimsoll.tidb.model.decimals import TOLERANCE, is_above, is_below, least_above, shown
 from plimsoll.tidb.planning.planner.instances import CpuLoad  # noqa: TC001 - msgspec reads annotations at run time
 from plimsoll.tidb.planning.planner.result import CannotPlan, ReasonCode, Refusal, because
 from plimsoll.tidb.planning.planner.scale_out import Growth, Standing, grown
@@ -20,9 +20,9 @@ if TYPE_CHECKING:
     from typing import Any
 
     from plimsoll.core.plans import Reason
+    from plimsoll.tidb.model.strategy import ResourceType, Rule, Strategy
     from plimsoll.tidb.planning.planner.groups import GroupCounts
     from plimsoll.tidb.planning.planner.instances import Instance
-    from plimsoll.tidb.wire.strategy import ResourceType, Rule, Strategy
 
 
 class Loads(Value):

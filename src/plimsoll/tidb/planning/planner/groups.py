@@ -11,13 +11,13 @@ from typing import TYPE_CHECKING
 
 from plimsoll.core.values import Value
 from plimsoll.tidb.model.components import LARGEST_COUNT, group_labels
-from plimsoll.tidb.wire.plans import ScalingPlan
+from plimsoll.tidb.model.scaling_plan import ScalingPlan
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
+    from plimsoll.tidb.model.strategy import Strategy
     from plimsoll.tidb.planning.planner.instances import Instance
-    from plimsoll.tidb.wire.strategy import Strategy
 
 
 class Group(Value, frozen=True, order=True):

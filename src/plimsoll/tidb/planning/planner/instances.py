@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Final
 
 from plimsoll.core.values import Value
 from plimsoll.tidb.model.components import GROUP_LABEL, GROUP_PREFIX, RESOURCE_TYPE_LABEL, Component
+from plimsoll.tidb.model.decimals import exact
 from plimsoll.tidb.model.snapshot import FRESH
-from plimsoll.tidb.planning.planner.decimals import exact
 from plimsoll.tidb.planning.planner.result import CannotPlan, Refusal
 
 if TYPE_CHECKING:

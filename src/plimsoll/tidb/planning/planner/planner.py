@@ -16,9 +16,9 @@ from plimsoll.tidb.planning.planner.storage_rule import by_storage
 
 if TYPE_CHECKING:
     from plimsoll.core.plans import Reason
+    from plimsoll.tidb.model.scaling_plan import ScalingPlan
     from plimsoll.tidb.model.snapshot import Snapshot
-    from plimsoll.tidb.wire.plans import ScalingPlan
-    from plimsoll.tidb.wire.strategy import Strategy
+    from plimsoll.tidb.model.strategy import Strategy
 
 
 def plan(strategy: Strategy, snapshot: Snapshot) -> Planned | CannotPlan:

@@ -7,7 +7,7 @@ from typing import Any
 
 from plimsoll.core.plans import Reason
 from plimsoll.core.values import Value
-from plimsoll.tidb.wire.plans import ScalingPlan  # noqa: TC001 - msgspec reads annotations at run time
+from plimsoll.tidb.model.scaling_plan import ScalingPlan  # noqa: TC001 - msgspec reads annotations at run time
 
 
 class ReasonCode(StrEnum):

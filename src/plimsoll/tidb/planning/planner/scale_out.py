@@ -10,14 +10,14 @@ from typing import TYPE_CHECKING, Any
 from plimsoll.core.values import Value
 from plimsoll.tidb.model.components import LARGEST_COUNT
 from plimsoll.tidb.model.reasons import instances
+from plimsoll.tidb.model.scaling_plan import ScalingPlan
 from plimsoll.tidb.planning.planner.result import ReasonCode, because
-from plimsoll.tidb.wire.plans import ScalingPlan
 
 if TYPE_CHECKING:
     from plimsoll.core.plans import Reason
+    from plimsoll.tidb.model.strategy import Strategy
     from plimsoll.tidb.planning.planner.groups import GroupCounts
     from plimsoll.tidb.planning.planner.instances import Instance
-    from plimsoll.tidb.wire.strategy import Strategy
 
 
 class Standing(Value):

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from plimsoll.tidb.planning.planner.decimals import is_above, least_above, shown
+from plimsoll.tidb.model.decimals import is_above, least_above, shown
 from plimsoll.tidb.planning.planner.result import CannotPlan, ReasonCode, Refusal, because
 from plimsoll.tidb.planning.planner.scale_out import Growth, Standing, grown
 
 if TYPE_CHECKING:
+    from plimsoll.tidb.model.strategy import Rule, Strategy
     from plimsoll.tidb.planning.planner.groups import GroupCounts
     from plimsoll.tidb.planning.planner.instances import Instance
-    from plimsoll.tidb.wire.strategy import Rule, Strategy
 
 
 def by_storage(

@@ -18,8 +18,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from plimsoll.tidb.model.reconcile_types import BaseSeen, ComponentSeen
+    from plimsoll.tidb.model.scaling_plan import ScalingPlan
     from plimsoll.tidb.planning.reconcile.context import ReconcileContext
-    from plimsoll.tidb.wire.plans import ScalingPlan
 
 _LEFT_ALONE: Final = frozenset({"Upgrade", "Suspend"})
 

@@ -30,13 +30,13 @@ from plimsoll.tidb.model.reconcile_types import (
     Size,
     TakeOut,
 )
+from plimsoll.tidb.model.scaling_plan import ScalingPlan
 from plimsoll.tidb.planning.reconcile.base import component_hold, raise_of, wanted_of_base
 from plimsoll.tidb.planning.reconcile.context import ReconcileContext
 from plimsoll.tidb.planning.reconcile.desired import DesiredCount, first_of_each, wants_of
 from plimsoll.tidb.planning.reconcile.group import step_of
 from plimsoll.tidb.planning.reconcile.progress import is_lowered, is_shrinking
 from plimsoll.tidb.planning.reconcile.status_entries import after_acts, entry_of_base, entry_of_group
-from plimsoll.tidb.wire.plans import ScalingPlan
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable

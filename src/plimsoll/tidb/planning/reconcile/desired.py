@@ -17,8 +17,8 @@ from plimsoll.tidb.model.components import GROUP_LABEL, LONGEST_LABEL_VALUE, RES
 from plimsoll.tidb.model.names import size_suffix
 from plimsoll.tidb.model.reasons import ReasonCode, instances, told
 from plimsoll.tidb.model.reconcile_types import EXTERNAL, GroupSeen, Held, Size
+from plimsoll.tidb.model.scaling_plan import ScalingPlan  # noqa: TC001 - msgspec reads annotations at run time
 from plimsoll.tidb.planning.api.sizes import type_of_resource
-from plimsoll.tidb.wire.plans import ScalingPlan  # noqa: TC001 - msgspec reads annotations at run time
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

@@ -13,14 +13,14 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from plimsoll.tidb.model.components import RESERVED_TYPES, Component, group_name
+from plimsoll.tidb.model.decimals import exact
 from plimsoll.tidb.model.names import size_suffix
 from plimsoll.tidb.model.reconcile_types import EXTERNAL, BaseSeen
+from plimsoll.tidb.model.strategy import Rule, Strategy
 from plimsoll.tidb.planning.api.defaults import component_of_cluster, scaled_component
 from plimsoll.tidb.planning.api.sizes import type_of_requests, type_of_resource
-from plimsoll.tidb.planning.planner.decimals import exact
 from plimsoll.tidb.planning.reconcile.context import ReconcileContext
 from plimsoll.tidb.planning.reconcile.desired import first_of_each, is_of_other_size, sized_types
-from plimsoll.tidb.wire.strategy import Rule, Strategy
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -10,18 +10,16 @@ from typing import TYPE_CHECKING, Final
 
 import structlog
 
-from plimsoll.tidb.actuation.actuator import WrittenCluster, leaving_from
-from plimsoll.tidb.actuation.drain import Drainer
 from plimsoll.tidb.external.recommender import ExternalFailed, ExternalQuestion, recommended
 from plimsoll.tidb.model.components import Component
-from plimsoll.tidb.observation.component_state import is_silent_on_stores
-from plimsoll.tidb.observation.node_capacity import node_room
+from plimsoll.tidb.model.planner_answer import NoAnswer
+from plimsoll.tidb.observing.component_state import is_silent_on_stores
+from plimsoll.tidb.observing.node_capacity import node_room
 from plimsoll.tidb.pd.client import PdFailed
 from plimsoll.tidb.pd.members import BaseCluster, pod_of
 from plimsoll.tidb.pd.types import UP
-from plimsoll.tidb.planner.client import NoAnswer, read_answer
+from plimsoll.tidb.planner.client import read_answer
 from plimsoll.tidb.planning.api.defaults import scaled_component
-from plimsoll.tidb.planning.drain.types import DrainSettings
 from plimsoll.tidb.planning.reconcile.node_counts import potential_nodes, ready_nodes
 from plimsoll.tidb.wire.strategy import write_strategy
 from plimsoll.web.address_guard import read_exceptions
@@ -30,15 +28,14 @@ if TYPE_CHECKING:
     from plimsoll.kube.client import Client
     from plimsoll.kube.secret_tls import Secrets
     from plimsoll.objects.api.tidb import TidbCluster
-    from plimsoll.tidb.actuation.deletion import EndDrain
     from plimsoll.tidb.external.recommender import Caller
-    from plimsoll.tidb.observation.observer import Nodes, Observed
+    from plimsoll.tidb.model.scaling_plan import ScalingPlan
+    from plimsoll.tidb.model.strategy import Strategy
+    from plimsoll.tidb.observing.observer import Nodes, Observed
     from plimsoll.tidb.pd.access import PdAccess
     from plimsoll.tidb.pd.client import Pd
     from plimsoll.tidb.planner.client import Planner
     from plimsoll.tidb.settings import TidbSettings
-    from plimsoll.tidb.wire.plans import ScalingPlan
-    from plimsoll.tidb.wire.strategy import Strategy
 
 log: structlog.typing.FilteringBoundLogger = structlog.get_logger(__name__)
 
@@ -113,23 +110,6 @@ class Sources:
 
     def pd(self, observed: Observed) -> Pd:
         return self.pds.of(_base_of(observed))
-
-    def drainer(self, observed: Observed) -> Drainer:
-        settings = DrainSettings(peer_tolerance=self.settings.peer_tolerance)
-        return Drainer(self.pd(observed), is_active=self.settings.drains_actively, settings=settings)
-
-    def end_drain(self, observed: Observed) -> EndDrain:
-        """For who parts from clusters without emptying them."""
-
-        async def end(cluster: TidbCluster, /) -> str:
-            if observed.base is None:
-                return ""
-            leaving = leaving_from(cluster)
-            remember = WrittenCluster(self.client, cluster.metadata).remember
-            back = await self.drainer(observed).bring_back(leaving, wanted=leaving.replicas, remember=remember)
-            return back.problem if isinstance(back, PdFailed) else ""
-
-        return end
 
 
 def _base_of(observed: Observed) -> TidbCluster:

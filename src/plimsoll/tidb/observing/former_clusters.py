@@ -16,13 +16,13 @@ from plimsoll.tidb.model.components import Component
 from plimsoll.tidb.model.reasons import ReasonCode, told
 from plimsoll.tidb.model.reconcile_result import ActDone, ComponentResult
 from plimsoll.tidb.model.reconcile_types import EXTERNAL, Decided, Held, Remove
-from plimsoll.tidb.observation.component_state import clusters_of
+from plimsoll.tidb.observing.component_state import clusters_of
 from plimsoll.tidb.wire.annotations import GROUP
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from plimsoll.tidb.observation.observer import Observed
+    from plimsoll.tidb.observing.observer import Observed
 
 
 def stranded(former: Observed, *, why: str) -> tuple[ComponentResult, ...]:

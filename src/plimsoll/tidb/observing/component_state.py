@@ -33,7 +33,7 @@ if TYPE_CHECKING:
         TidbComponentStatus,
     )
     from plimsoll.objects.codec.decoding import RawObject
-    from plimsoll.tidb.observation.observer import Observed
+    from plimsoll.tidb.observing.observer import Observed
 
 _UP: Final = "Up"
 _LEAVING: Final = frozenset({"Offline"})

@@ -1,0 +1,23 @@
+"""Why a planner gave no plans: reason codes, and the value that carries one."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from plimsoll.core.values import Value
+
+UNREACHABLE: Final = "PlannerUnreachable"
+REFUSED: Final = "PlannerRefused"
+NO_METRICS: Final = "InsufficientMetrics"
+BAD_ANSWER: Final = "BadAnswer"
+BLIND: Final = frozenset({REFUSED, NO_METRICS})
+"""Codes of a planner that cannot see the cluster yet."""
+
+
+class NoAnswer(Value):
+    """Why there are no plans. Nothing follows from it. `code` is one of the codes above."""
+
+    code: str
+    problem: str
+    is_plain: bool = False
+    """The planner was reached and answered itself that it has too little data."""

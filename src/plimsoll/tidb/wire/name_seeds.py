@@ -1,0 +1,38 @@
+"""Seeds of TidbCluster names as JSON: the input of `plimsoll tidb name`."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+
+from plimsoll.core.errors import InvalidInput
+from plimsoll.core.quantity import Quantity
+from plimsoll.tidb.model.names import NameSeed
+
+
+def read_seed(data: bytes) -> NameSeed:
+    """From JSON. Amounts are whole numbers in our units, or texts as Kubernetes writes them: "1000m", "8Gi".
+
+    Raises `InvalidInput`, naming the field; a field that is not of the seed would not be in the name, so it is refused.
+    """
+    try:
+        given = msgspec.json.decode(data, type=dict[str, Any])
+        present = {key: value for key, value in given.items() if value is not None}
+        unknown = present.keys() - set(NameSeed.__struct_fields__)
+        if unknown:
+            raise InvalidInput("is not part of a seed", path=min(unknown))
+        for field in ("cpu", "memory", "storage"):
+            if isinstance(present.get(field), str):
+                present[field] = _amount(field, present[field])
+        return msgspec.convert(present, NameSeed)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+        raise InvalidInput(f"not a seed: {error}") from error
+
+
+def _amount(field: str, text: str) -> int:
+    try:
+        quantity = Quantity.parse(text)
+    except InvalidInput as error:
+        raise InvalidInput(error.problem, path=field) from error
+    return quantity.milli() if field == "cpu" else quantity.ceil()
